@@ -80,9 +80,7 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
     generator = _has_trait(trace, rows, InputTrait.FROM_PYTHON)
     in_parallel = bool(_has_trait(trace, rows, InputTrait.PARALLEL).any())
     waits = events_of_kind(trace, K.INPUT_WAIT)
-    handed = rows[
-        ~np.isin(events.line[rows], events.line[waits])
-    ]  # iterator calls on waiting threads are part of the wait
+    handed = rows[~np.isin(events.line[rows], events.line[waits])]  # calls on waiting threads are part of the wait
     start, called = events.start_ps[handed], events_of_kind(trace, K.INPUT_CALLBACK)
     loader = _loader_kind(trace, waits)
     frames = (events_of_kind(trace, K.PYTHON_CALL), rows_on(trace, holds_stack_samples))

@@ -58,14 +58,12 @@ class WatchedFunction:
         return self._calls.watch(call, name, self._serial, lambda: self._size or 0)
 
     def _call_and_measure(self, *args: Any, **kwargs: Any) -> Any:
-        taken = self._find_forms((args, kwargs))  # before the call: it may take its arguments' memory
+        taken = self._find_forms((args, kwargs))  # before the call, which may take their memory; numbers have no shape
         result = self._function(*args, **kwargs)
-        arrays = {form for form in taken if form[0]}
-        self._size = len(taken) + sum(form in arrays for form in self._find_forms(result))
+        self._size = len(taken) + sum(bool(form[0]) and form in taken for form in self._find_forms(result))
         return result
 
     def _find_forms(self, tree: object) -> list[tuple[object, str]]:
-        """Shape and type of each leaf; the shape is empty for numbers, which every loss is."""
         with suppress(Exception):
             return [(getattr(leaf, "shape", ()), str(getattr(leaf, "dtype", ""))) for leaf in self._leaves(tree)]
         return []

@@ -194,7 +194,8 @@ def prove(program: Program, place: Path) -> None:
     if not asked or program.ranks > 1:
         return
     command = [sys.executable, "-m", "stepscope", "prove", "--steps", "0", "--budget", str(PROOF_S)]
-    command += ["--logdir", str(place), "--ablate", asked[1], "-m", "bench.bottlenecks.blocks", program.name]
+    command += ["--logdir", str(place), *("--ablate" if word == "--at" else word for word in asked)]
+    command += ["-m", "bench.bottlenecks.blocks", program.name]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     found = [line for line in done.stderr.splitlines() if line.startswith("stepscope: ")]
     print(f"{program.name}: {found[-1] if found else done.stderr[-300:]}", flush=True)
@@ -202,7 +203,8 @@ def prove(program: Program, place: Path) -> None:
 
 def _read_proof(place: Path) -> Proof | None:
     file = place / PROOFS
-    return from_json(file.read_text("utf-8"))[-1] if file.is_file() else None
+    proofs = from_json(file.read_text("utf-8")) if file.is_file() else []
+    return next((proof for proof in proofs if proof.speedup), None)
 
 
 def _environment(own: bool) -> dict[str, str]:

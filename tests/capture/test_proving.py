@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import logging
 import random
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from stepscope.capture.auto.finders.jax import WatchedFunction
 from stepscope.capture.proving import campaign, changes, relays
 from stepscope.capture.proving.campaign import Campaign, StepTime
 from stepscope.capture.proving.options import ProveOptions
@@ -339,6 +341,31 @@ def test_a_generator_that_was_named_from_the_start_is_a_place(clock, walks, aske
     proof = prove(clock, step, **{asked: ("walks.py:make_walks",)})["walks.py:make_walks"]
     assert proof.value == pytest.approx(value)
     assert proof.place_ms == pytest.approx(10)
+
+
+@pytest.mark.parametrize(("asked", "value"), [("at", 1), ("ablate", 1.5)])
+def test_a_jitted_function_is_changed_where_it_is_called_and_not_in_what_is_traced(clock, asked, value):
+    def train_jitted():
+        clock.now += 0.005
+
+    code = train_jitted.__code__
+    traced = []
+
+    @functools.wraps(train_jitted)
+    def compiled():
+        traced.append(train_jitted.__code__ is code)
+        train_jitted()
+
+    jitted = WatchedFunction(compiled, None, SimpleNamespace(active=False), None)
+
+    def step():
+        jitted()
+        clock.now += 0.01
+
+    assert prove(clock, step, **{asked: ("train_jitted",)})["train_jitted"].value == pytest.approx(value)
+    assert all(traced)
+    assert "_function" in vars(jitted)
+    assert jitted._function is compiled
 
 
 def test_a_relayed_generator_is_sent_and_thrown_and_returns_as_itself():

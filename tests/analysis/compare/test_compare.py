@@ -574,7 +574,7 @@ def test_an_empty_trace_is_compared_without_an_error() -> None:
 
 CAUSES = {
     "jax_python_report": "Python of the loop fell",
-    "jax_table_argument": "copies fell",
+    "jax_table_argument": "copying data in fell",
     "tf_fit_augment": "input fell",
     "tf_schedule_argument": "compiling fell",
     "torch_python_dataset": "input fell",

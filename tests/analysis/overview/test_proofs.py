@@ -102,6 +102,12 @@ def test_a_damaged_file_of_proofs_is_a_warning(session):
     ("kind", "culprit", "command"),
     [
         ("input_python", None, "stepscope prove --ablate input SCRIPT"),
+        (
+            "input_python",
+            ("$data.py:31 Data.load", "data.py"),
+            "stepscope prove --ablate input --ablate data.py:load SCRIPT",
+        ),
+        ("host_sync", ("$data.py:31 Data.load", "data.py"), "stepscope prove --ablate sync SCRIPT"),
         ("python_overhead", ("$data.py:31 Data.prepare", "data.py"), "stepscope prove --at data.py:prepare SCRIPT"),
         ("python_overhead", ("<module>", "train.py"), None),
         ("python_overhead", ("aten::mm", None), None),

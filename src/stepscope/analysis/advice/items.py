@@ -164,12 +164,12 @@ class Advice:
     @property
     def prove(self) -> str | None:
         """The command that measures it in the running job; None where there is nothing to leave out or to delay."""
-        if part := PART_OF_CLASS.get(self.kind):
-            return f"stepscope prove --ablate {part} SCRIPT"
-        name = "" if self.culprit is None else plain_name(self.culprit.name)
-        if self.culprit is None or self.culprit.file is None or not name.isidentifier():
-            return None
-        return f"stepscope prove --at {self.culprit.file}:{name} SCRIPT"
+        file, name = (self.culprit.file, plain_name(self.culprit.name)) if self.culprit else (None, "")
+        place = f"{file}:{name}" if file and name.isidentifier() else ""
+        asked = [f"--ablate {part}"] if (part := PART_OF_CLASS.get(self.kind, "")) else []
+        if place and part in ("", "input"):  # a program may have no loader
+            asked.append(f"--ablate {place}" if part else f"--at {place}")
+        return f"stepscope prove {' '.join(asked)} SCRIPT" if asked else None
 
     @property
     def docs(self) -> str:

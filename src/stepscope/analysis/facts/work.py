@@ -472,7 +472,7 @@ def _count_backward_passes(trace: HostTrace, steps: HostSteps, heavy: I64, backw
 
 _DIMS = re.compile(r"\[(\d{1,15}),(\d{1,15})[\],]")  # no tensor has a longer side, so more digits are damage
 _SIZES = re.compile(r"\d+(?:,\d+)*")
-_MOST_DIGITS = 15
+_MOST_DIGITS = 15  # of one side of a tensor, see above
 _MOST_NUMBERS = 1 << 48  # elements of a tensor; more are damage
 
 

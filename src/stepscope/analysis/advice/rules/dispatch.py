@@ -22,11 +22,11 @@ _FETCHES = 10.0  # values per step
 _FETCHES_OF_STARTS = 0.1  # optimizers fetch their step counts; a program that reads values fetches more
 _MUCH_FETCHED_PERCENT = 15.0  # of a step
 _REPEATS = 4.0  # of the same program, or of forward and backward, in a step
-_TINY_BATCH = 8
+_TINY_BATCH = 8  # rows of a matrix product
 _TINY_OPS = 0.6  # of the op time is spent starting the ops
-_FEW_OPS = 300.0
+_FEW_OPS = 300.0  # per step
 _SINGLE_OP_PROGRAMS = 50.0  # programs per step with hardly more than one op each: nothing is compiled as a whole
-_OPS_OF_A_PROGRAM = 3.0
+_OPS_OF_A_PROGRAM = 3.0  # more are a compiled function, not an op that is dispatched
 
 _COMPILE: Actions = {
     "tensorflow": (

@@ -10,7 +10,7 @@ from stepscope.analysis.facts.work import USUAL_FORWARD, WorkFacts, programs_bes
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.traits import OpTrait
 
-_SUSPICIOUS_FORWARD = 1.4
+_SUSPICIOUS_FORWARD = 1.4  # times the backward work, of which training has twice as much as forward
 _NOTHING = (0, "", 0.0, None)
 
 _ACTIONS: Actions = {

@@ -17,7 +17,7 @@ _OF_GAPS = 0.6  # of the long gaps: if this much lies before the step's first wo
 # Input that no step waits for still matters if its threads are busy for this much of the step and the step's ops take
 # this much less time in steps without contention.
 _BUSY_PERCENT = 25.0
-_DISTURBED = 0.2
+_DISTURBED = 0.2  # of the time of the ops
 
 _TITLES = {
     "input_file_read": "Read files ahead, in parallel and in larger chunks",

@@ -39,7 +39,7 @@ class FeedFacts:
         produced_ps: time in which elements are made on threads other than the waiting ones.
         loader: "single" or "multi" for a DataLoader of PyTorch or Grain that works in the training process or in worker
             processes, where that was recorded; else "".
-        of_keras: Keras takes the batches from a PyDataset, in the program's own Python.
+        of_keras: samples of stacks show that Keras takes the batches from a PyDataset.
         loader_ops_ps: time of tensor ops inside the loader's calls.
         made_tensors, from_arrays, unpickled: tensors that these calls make from Python numbers, NumPy arrays and
             files.
@@ -83,7 +83,6 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
     handed = rows[~np.isin(events.line[rows], events.line[waits])]  # calls on waiting threads are part of the wait
     start, called = events.start_ps[handed], events_of_kind(trace, K.INPUT_CALLBACK)
     loader = _loader_kind(trace, waits)
-    frames = (events_of_kind(trace, K.PYTHON_CALL), rows_on(trace, holds_stack_samples))
     calls, made, arrays, pickled = _loader_facts(trace) if loader else (0, 0, 0, 0)
     return FeedFacts(
         has_iterators=len(rows) > 0,
@@ -100,7 +99,7 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
         events=_events_in_a_row(trace, handed, ops, in_parallel),
         produced_ps=Spans.union(start, start + events.duration_ps[handed]).total,
         loader=loader,
-        of_keras=any(_has_trait(trace, rows, InputTrait.OF_KERAS).any() for rows in frames),
+        of_keras=bool(_has_trait(trace, rows_on(trace, holds_stack_samples), InputTrait.OF_KERAS).any()),
         loader_ops_ps=calls,
         made_tensors=made,
         from_arrays=arrays,

@@ -437,3 +437,16 @@ def test_healthy_programs_are_bound_by_their_computation(bottleneck_captures: Pa
 )
 def test_once_it_is_fixed_a_program_is_bound_by_its_computation(bottleneck_captures: Path, name: str) -> None:
     assert captured(bottleneck_captures, name, "fixed")["verdict"] == "compute_bound"
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ("M0------M1--M2--M3--M4--", "step 0 8.00 ms, the first after profiling started"),
+        ("M0--M1--M2------M3--M4--", "step 2 8.00 ms"),
+    ],
+)
+def test_a_long_first_step_is_said_to_be_the_first(steps: str, said: str) -> None:
+    (line,) = [line for line in report_of(draw(f"host main | {steps}")).summary_lines() if line.startswith("step time")]
+
+    assert line.endswith(f"times as long as the median: {said}")

@@ -359,4 +359,14 @@ def test_steps_of_the_report_name_their_breakdown() -> None:
     assert all(sum(row[key] for key in CATEGORIES) == row["duration_ms"] for row in report.step_rows)
 
 
-# -- programs with a known bottleneck ----------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ("M0------M1--M2--M3--M4--", "step 0 8.00 ms, the first after profiling started"),
+        ("M0--M1--M2------M3--M4--", "step 2 8.00 ms"),
+    ],
+)
+def test_a_long_first_step_is_said_to_be_the_first(steps: str, said: str) -> None:
+    (line,) = [line for line in report_of(draw(f"host main | {steps}")).summary_lines() if line.startswith("step time")]
+
+    assert line.endswith(f"times as long as the median: {said}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -158,14 +157,6 @@ def test_a_kept_report_refuses_to_be_computed_with(path: str) -> None:
 @pytest.mark.parametrize("content", [b"", b"{}\n[]\n{}", b"[]\n[]\n{}", b"\xff\n\n"])
 def test_bytes_of_another_version_are_no_report(content: bytes) -> None:
     assert unpack_report(content) is None
-
-
-def test_what_is_chosen_from_a_report_is_made_anew(path: str, capsys) -> None:
-    assert run(["op-stats", path, "--format", "json"]) == 0
-    whole = json.loads(capsys.readouterr().out)["rows"]
-    assert run(["op-stats", path, "--format", "json", "--top", "1"]) == 0
-
-    assert json.loads(capsys.readouterr().out)["rows"] == whole[:1]
 
 
 def test_a_host_that_could_not_be_read_is_looked_for_again(path: str, capsys) -> None:

@@ -99,23 +99,6 @@ def test_an_agent_finds_the_planted_bottleneck_of_five_programs_by_tool_calls(lo
     assert all(speedup > 1.5 for *_, speedup in found.values())
 
 
-def test_an_agent_finds_the_bottleneck_of_recorded_programs(bottleneck_captures: Path, bottleneck_cases: Any) -> None:
-    wanted = (
-        "tf_serial_decode",
-        "torch_python_dataset",
-        "jax_python_report",
-        "tf_schedule_argument",
-        "torch_memory_bank",
-    )
-    expected = {case["id"]: case["expected"] for case in bottleneck_cases if case["id"] in wanted}
-
-    async def job(ask: Ask) -> dict[str, str]:
-        return {name: (await diagnose(ask, str(bottleneck_captures / name / "slow")))[0] for name in expected}
-
-    assert with_server([], job) == expected
-    assert len(expected) == 5
-
-
 def test_every_call_that_an_answer_proposes_works(logdir: str) -> None:
     async def job(ask: Ask) -> int:
         waiting, known = [{"tool": "list_sessions", "arguments": {}}], set()
@@ -194,14 +177,6 @@ def test_an_advice_is_removed_by_the_id_of_its_finding_as_by_its_class(logdir: s
 
     assert by_id == by_class
     assert by_id["predicted_speedup"] > 1.5
-
-
-def test_a_tool_is_described_without_a_session(logdir: str) -> None:
-    described = asked(logdir, "describe", tool="op-stats")
-
-    assert [column["name"] for column in described["tables"][0]["columns"]][:4] == ["rank", "where", "type", "name"]
-    assert {table["total_rows"] for table in described["tables"]} == {None}
-    assert described["next"] == []
 
 
 def test_answers_are_a_few_kilobytes(logdir: str) -> None:
@@ -293,12 +268,6 @@ def all_texts(value: Any) -> Iterator[str]:
         yield from all_texts(each)
 
 
-def test_the_views_of_sql_are_described(logdir: str) -> None:
-    described = asked(logdir, "describe", session="slow_input", tool="sql")
-
-    assert described["tables"][0]["total_rows"] > 50
-
-
 def test_a_picture_of_the_timeline_is_a_png_or_an_svg(logdir: str) -> None:
     async def main() -> Any:
         async with Client(make_server(Sessions([logdir]), "1")) as client:
@@ -348,11 +317,6 @@ def test_paths_outside_of_the_given_places_are_refused(logdir: str, tmp_path: Pa
     list(write_programs(tmp_path))
     with pytest.raises(RuntimeError, match="there is no session"):
         asked(logdir, "summary", session=str(tmp_path / "plugins" / "profile" / "slow_input"))
-
-
-def test_an_empty_place_says_what_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="no profile"):
-        asked(str(tmp_path), "list_sessions")
 
 
 # -- transports ------------------------------------------------------------------------------------------------------

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from program_runs import run_warm
 
 import stepscope
 from stepscope.analysis.registry import TOOLS
 from stepscope.analysis.trace.grouping import forest, restore_forest
 from stepscope.engines import host_work
-from stepscope.errors import NotFoundError, UnreadableError, UsageError
+from stepscope.errors import UnreadableError, UsageError
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 from stepscope.report.export import to_json
@@ -86,12 +85,6 @@ def test_loading_reads_nothing_until_it_is_asked(session: Path, monkeypatch: pyt
     assert stepscope.load(session).hosts == ("a", "b")
 
 
-def test_one_host_can_be_picked(session: Path) -> None:
-    assert stepscope.load(session, host="b").overview().hosts == ("b",)
-    with pytest.raises(UsageError, match="the hosts are: a, b"):
-        stepscope.load(session, host="c")
-
-
 def test_progress_is_told_for_each_host(session: Path) -> None:
     told: list[str] = []
     stepscope.load(session, progress=told.append).overview()
@@ -141,11 +134,6 @@ def test_a_host_whose_file_is_gone_stops_no_comparison(session: Path) -> None:
     assert any("b.xplane.pb: there is no such file" in warning for warning in report.warnings)
 
 
-def test_nothing_there_is_an_error_with_a_hint(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError):
-        stepscope.load(tmp_path)
-
-
 def test_derived_columns_of_large_traces_come_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_work, "WORTH_KEEPING", 1)
     path = trace_file(tmp_path / "h.xplane.pb")
@@ -173,14 +161,6 @@ def test_public_names_are_explicit_sorted_and_there() -> None:
         stepscope.nonsense  # noqa: B018
 
 
-def test_the_callback_for_keras_is_a_public_name(tmp_path: Path) -> None:
-    program = "import keras, stepscope; print(issubclass(stepscope.keras.ProfilerCallback, keras.callbacks.Callback))"
-
-    done = run_warm("tensorflow", ["-c", program], tmp_path)
-
-    assert done.stdout == "True\n", done.stderr
-
-
 def test_who_lists_the_names_sees_those_that_are_meant_for_him() -> None:
     assert [name for name in dir(stepscope) if not name.startswith("__")] == list(stepscope.__all__)
 
@@ -189,14 +169,6 @@ def test_who_lists_the_names_sees_those_that_are_meant_for_him() -> None:
 def test_what_is_no_path_is_told(path: Any) -> None:
     with pytest.raises(UsageError, match="is not a path; give one file or folder"):
         stepscope.load(path)
-
-
-def test_steps_may_be_one_number(session: Path) -> None:
-    profile = stepscope.load(session)
-    assert profile.steps(steps=7).to_dict() == profile.steps(steps="7").to_dict()
-    wrong: Any = (0, 1)
-    with pytest.raises(UsageError, match="is not a range of steps; write FIRST-LAST"):
-        profile.steps(steps=wrong)
 
 
 def test_the_module_runs_as_a_command() -> None:

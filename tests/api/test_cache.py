@@ -105,17 +105,6 @@ def test_bytes_come_back(cache: Cache, data: bytes) -> None:
     assert cache.get_bytes(OTHER, "overview") is None
 
 
-def test_the_last_put_wins(cache: Cache) -> None:
-    cache.put_bytes(KEY, "overview", b"one")
-    cache.put_bytes(KEY, "overview", b"three")
-    assert cache.get_bytes(KEY, "overview") == b"three"
-
-
-def test_bytes_come_back_in_another_process(folder: Path, cache: Cache) -> None:
-    cache.put_bytes(KEY, "overview", b"result")
-    assert Cache(CacheOptions(folder)).get_bytes(KEY, "overview") == b"result"
-
-
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "a b"])
 def test_a_name_cannot_lead_elsewhere(cache: Cache, name: str) -> None:
     with pytest.raises(ValueError, match="no name for a cache entry"):
@@ -186,12 +175,6 @@ def test_some_columns_can_be_read_alone(cache: Cache) -> None:
     assert list(found) == ["kind", "flag"]
     with pytest.raises(KeyError, match="absent"):
         cache.get_columns(KEY, "events", only=["absent"])
-
-
-def test_no_columns_are_an_entry_too(cache: Cache) -> None:
-    cache.put_columns(KEY, "events", {})
-    assert cache.get_columns(KEY, "events") == {}
-    assert cache.get_columns(KEY, "absent") is None
 
 
 @pytest.mark.parametrize("array", [np.array([None]), np.array([(1, 2)], [("a", "i4"), ("b", "i4")])])
@@ -365,25 +348,12 @@ def test_the_cache_stays_below_its_bound_without_a_sweep_at_each_put(
     assert 20 < len(sweeps) < 100
 
 
-def test_an_entry_larger_than_the_bound_is_not_kept(folder: Path) -> None:
-    cache = Cache(CacheOptions(folder, max_bytes=1000))
-    cache.put_bytes(KEY, "data", bytes(1000))
-    assert cache.get_bytes(KEY, "data") is None
-
-
 def test_a_sweep_counts_other_versions_and_touches_nothing_else(folder: Path) -> None:
     for name in ("v0/" + KEY + "/old.bytes", "v1/notes.txt", "photo.bytes", "v1/" + KEY + "/mine.txt"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(bytes(5000))
     Cache(CacheOptions(folder, max_bytes=4000)).put_bytes(OTHER, "data", bytes(1000))
     assert left(folder) == ["photo.bytes", f"v1/{KEY}/mine.txt", f"v1/{OTHER}/data.bytes", "v1/notes.txt"]
-
-
-def test_empty_folders_go_with_the_next_sweep(folder: Path) -> None:
-    (folder / "v1" / KEY).mkdir(parents=True)
-    (folder / "v1" / "mine").mkdir(parents=True)
-    Cache(CacheOptions(folder)).put_bytes(OTHER, "data", b"")
-    assert sorted(path.name for path in (folder / "v1").iterdir()) == [OTHER, "mine"]
 
 
 def test_what_killed_writers_left_is_removed_when_it_is_old(folder: Path) -> None:

@@ -49,12 +49,3 @@ def test_a_watched_run_has_a_page_with_curves_and_marks_that_lead_to_captures(wa
         row.click()
         page.get_by_role("link", name="Open the session").first.click()
         await_address(page, "#/summary?", "session=")
-
-
-def test_without_a_watched_run_there_is_no_such_page_and_its_address_says_how_to_get_one(page, page_server) -> None:
-    page.goto(f"{page_server.address}#/over-time")
-    settle(page)
-    expect(page.locator("main")).to_contain_text("No run was watched here")
-    page.goto(f"{page_server.address}#/summary?session={page_server.session('drawn')}")
-    settle(page)
-    expect(page.locator(".rail a", has_text="Over time")).to_have_count(0)

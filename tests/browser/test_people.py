@@ -89,24 +89,6 @@ def test_a_login_that_has_ended_leads_to_the_login_page_and_back(page, team, pag
     page_problems.clear()
 
 
-def test_logging_out_leads_to_the_login_page_and_the_cookie_is_worth_nothing(page, team, page_problems):
-    page.goto(team.address)
-    log_in(page, Role.SEE)
-    settle(page)
-    kept = page.context.cookies()
-
-    page.keyboard.press("Control+k")
-    page.keyboard.type("Log out")
-    page.get_by_text("Log out", exact=True).first.click()
-
-    page.wait_for_url("**/login")
-    page.context.add_cookies(kept)
-    page.goto(team.address)
-    page.wait_for_url("**/login*")
-    assert all("401" in problem for problem in page_problems)
-    page_problems.clear()
-
-
 def test_title_labels_note_and_star(page, team, axe):
     enter(page, team)
     edit(page, "first")
@@ -217,15 +199,6 @@ def test_a_view_is_shared_with_its_selection_by_keyboard(page, team, browser):
 
     assert "selected=3" in visitor.url and "#/timeline?" in visitor.url
     visitor.context.close()
-
-
-def test_a_server_without_a_login_offers_no_links_that_end(browser, page_server, page_problems):
-    with watched_page(browser, page_server.address, page_problems) as page:
-        page.goto(f"{page_server.address}#/summary?session={page_server.session('drawn')}")
-        settle(page)
-        open_list(page)
-        expect(page.get_by_role("button", name="About drawn")).to_be_visible()
-        expect(page.get_by_role("button", name="Share drawn")).to_have_count(0)
 
 
 def test_who_may_only_look_is_offered_nothing_else(page, team):

@@ -339,16 +339,6 @@ def test_a_gap_of_a_device_says_what_it_waits_for(page, page_server, page_proble
     assert not page_problems
 
 
-def test_a_kernel_says_from_where_it_was_launched_and_what_it_waited_for(page, page_server):
-    kernel = search.find_events(trace_of(page_server, "drawn"), "kernel").rows.tolist()[1]
-    show(page, page_server, "drawn", selected=str(kernel))
-
-    expect(page.locator(".tl-facts")).to_contain_text("Waited for")
-    expect(page.locator(".tl-facts")).to_contain_text("its launch")
-    expect(page.locator(".tl-flows")).to_contain_text("Launched from")
-    expect(page.locator(".tl-flows")).to_contain_text("train")
-
-
 def test_it_opens_on_all_steps_and_a_link_that_finds_something_fades_nothing(page, page_server):
     show(page, page_server, "drawn", find="kernel", begin="0", end="32")
     before = colours(page, ".tl-tracks")

@@ -119,17 +119,6 @@ def test_names_in_any_script_are_shown_and_push_nothing_out_of_the_window(browse
                 expect(page.locator(".ranked")).to_contain_text(name)
 
 
-def test_two_browsers_look_at_different_things(browser, page, server):
-    show(page, server, "first")
-    others: list[str] = []
-    with watched_page(browser, server.address, others) as other:
-        show(other, server, "second", "steps")
-        show(page, server, "first", "op-stats")
-        assert "session=second" in other.evaluate("location.hash")
-        assert "session=first" in page.evaluate("location.hash")
-        expect(other.locator("[data-table=steps] .grid-row")).to_have_count(4)
-
-
 def test_a_request_that_breaks_is_told_in_place_and_can_be_repeated(page, server, page_problems):
     show(page, server, "first")
     page.route("**/tools/op-stats*", lambda route: route.abort("connectionreset"))

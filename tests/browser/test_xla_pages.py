@@ -39,21 +39,6 @@ def test_the_graph_starts_with_the_expensive_path(page: Any, server: PageServer)
     assert "524 kFLOP a run" in page.inner_text(".hlo-details")
 
 
-def test_a_double_click_puts_an_instruction_in_the_middle(page: Any, server: PageServer) -> None:
-    show(page, server, "graph-viewer")
-
-    page.locator(".hlo-node[aria-label^='out,']").dblclick()
-    await_address(page, "#/compute/graph", "node=out", "view=around")
-    settle(page)
-
-    assert set(nodes(page)) == {"out", "add_fusion", "side", "dot.1"}
-    page.select_option("label:has-text('Hops') select", "1")
-    await_address(page, "#/compute/graph", "hops=1")
-    expect(page.locator(".hlo-node")).to_have_count(3)
-    page.go_back()
-    expect(page.locator(".hlo-node[aria-label^='side,']")).to_have_count(0)
-
-
 def test_a_fusion_opens_and_closes(page: Any, server: PageServer) -> None:
     show(page, server, "graph-viewer")
 
@@ -62,24 +47,6 @@ def test_a_fusion_opens_and_closes(page: Any, server: PageServer) -> None:
     assert page.locator(".hlo-node .hlo-box").count() == 5
     page.get_by_role("button", name="Close add_fusion").click()
     expect(page.locator(".hlo-node")).to_have_count(3)
-
-
-def test_a_search_leads_to_an_instruction(page: Any, server: PageServer) -> None:
-    show(page, server, "graph-viewer")
-
-    page.get_by_label("Find an instruction").fill("layer/add")
-    page.locator(".hlo-found button").first.click()
-    await_address(page, "#/compute/graph", "node=add_fusion", "view=around")
-    settle(page)
-
-    assert "jit(step)/layer/add" in page.inner_text(".hlo-details")
-    assert page.locator(".hlo-node.centre").count() == 1
-
-
-def test_a_program_that_did_not_run_is_drawn_too(page: Any, server: PageServer) -> None:
-    show(page, server, "graph-viewer", program="jit_eval(9)")
-
-    assert set(nodes(page)) == {"y", "neg"}
 
 
 def test_a_mark_of_the_roofline_leads_to_its_row(page: Any, server: PageServer) -> None:

@@ -95,16 +95,6 @@ def test_of_functions_the_largest_counts_though_another_is_called_more_often(wat
     assert autopilot.outcome == "captured steps 1-2 (large)"
 
 
-def test_a_capture_of_a_small_function_is_replaced_by_that_of_the_step(watch, fake_recorder):
-    autopilot = watch()
-
-    steps(autopilot, *[SMALL] * 80, LARGE, *[SMALL, LARGE] * 4)
-    autopilot.finish()
-
-    assert autopilot.outcome == "captured steps 1-2 (large)"
-    assert autopilot.paths == [autopilot.last]
-
-
 def test_a_step_after_each_episode_of_many_moves_is_not_given_up_during_the_next(watch, fake_recorder):
     autopilot = watch()
 
@@ -390,12 +380,6 @@ def test_nothing_is_written_down_for_a_logdir_on_another_machine():
 )
 def test_the_environment_says_what_to_capture(environment, expected):
     assert Settings.from_environment(environment) == expected
-
-
-def test_settings_reach_a_child_through_its_environment():
-    settings = Settings("/logs", steps=3, skip=4, seconds=1.5, patience=7.0)
-
-    assert Settings.from_environment(settings.to_environment()) == settings
 
 
 @pytest.mark.parametrize(

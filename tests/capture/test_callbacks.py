@@ -86,18 +86,6 @@ def test_lightning_training_that_fails_saves_what_there_is(fake_recorder):
     assert str(callback.path) == "profile-1"
 
 
-def test_training_that_ends_before_its_batches_saves_what_there_is(fake_recorder):
-    LightningTrainer(LightningCallback("logs", (2, 9))).fit(epochs=1, batches=3)
-
-    assert fake_recorder.said() == "start mark-2 end-2 mark-3 end-3 save"
-
-
-def test_no_batch_starts_nothing(fake_recorder):
-    LightningTrainer(LightningCallback("logs", 0)).fit(epochs=1, batches=3)
-
-    assert fake_recorder.said() == ""
-
-
 def test_a_schedule_may_choose_the_batches(fake_recorder):
     callback = LightningCallback("logs", schedule=profiler.schedule(wait=2, active=1, repeat=1))
     LightningTrainer(callback).fit(epochs=1, batches=4)

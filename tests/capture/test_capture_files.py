@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -130,21 +129,6 @@ def test_a_folder_of_a_killed_process_is_removed_by_the_next_one(tmp_path, monke
 
     assert {path.name for path in tmp_path.iterdir()} == {Path(mine.path).name, "stepscope-another"}
     mine.remove()
-
-
-@pytest.mark.parametrize(("machine", "name"), [("gpu-7.lab", "gpu-7.lab"), ("a/b:c", "a_b_c"), ("", "localhost")])
-def test_a_host_name_can_stand_in_a_file_name(monkeypatch, machine, name):
-    monkeypatch.setattr(socket, "gethostname", lambda: machine)
-
-    assert files.host_name() == name
-
-
-def test_a_run_folder_with_somebody_elses_file_stays(tmp_path):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "file").touch()
-    files.drop_if_empty(tmp_path / "run")
-
-    assert (tmp_path / "run" / "file").exists()
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import signal
+import statistics
 import subprocess
 import sys
 import time
+from ast import literal_eval
 from pathlib import Path
 
 import numpy as np
@@ -706,25 +708,29 @@ print(*order[:2])
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_what_a_capture_cost_is_in_its_profile(framework, logdir):
     script = """
-import statistics
-def median_step(pause):
-    steps = []
-    for i in range(10):
+from stepscope.capture.cost import LENGTHS
+noted, own, note = [], [], LENGTHS.note
+def listen(length_ns, recording): noted.append((length_ns / 1e6, recording)); note(length_ns, recording)
+LENGTHS.note = listen
+def steps(count, pause):
+    for i in range(count):
         begin = time.perf_counter()
         with profiler.step(i): train(); time.sleep(pause)
-        steps.append(time.perf_counter() - begin)
-    return statistics.median(steps)
-for i in range(2):  # those that compile are left out
-    with profiler.step(i): train()
-before = median_step(0.05)
-with profiler.Profile(logdir): inside = median_step(0.1)
-print(100 * (inside / before - 1))
+        own.append((1e3 * pause, 1e3 * (time.perf_counter() - begin)))
+steps(2, 0)  # those that compile are left out
+steps(10, 0.05)
+with profiler.Profile(logdir): steps(10, 0.1)
+print(noted, own, sep=chr(10))
 """
     status, said, complaints = run(framework, script, logdir)
 
     assert status == 0, complaints
+    noted, own = map(literal_eval, said.splitlines()[-2:])
+    assert [recording for _, recording in noted] == [False] * 12 + [True] * 10
+    assert all(least <= ms <= most for (ms, _), (least, most) in zip(noted, own, strict=True))
+    before, inside = (statistics.median(ms for ms, _ in steps) for steps in (noted[2:12], noted[12:]))
     cost = load(logdir).overview().to_dict()["profiling_cost_percent"]
-    assert cost == pytest.approx(float(said.splitlines()[-1]), abs=40)  # a busy machine delays single steps
+    assert cost == pytest.approx(100 * (inside / before - 1), abs=0.1)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

@@ -284,15 +284,6 @@ def test_metadata_is_kept_as_a_number_where_it_is_one(tracer, clock, given, kept
     assert recorded(tracer, clock).stats_of_event(0) == {"value": kept}
 
 
-def test_a_name_may_be_anything(tracer, clock):
-    for name in ("good", ["a", 1], Untellable(), None):
-        record(tracer, clock, name, clock.now + 10, clock.now + 20)
-
-    trace = recorded(tracer, clock)
-
-    assert [trace.name_of(row) for row in range(4)] == ["good", "['a', 1]", "<Untellable>", "None"]
-
-
 def test_a_range_marked_as_a_stage_of_the_input_is_a_wait_for_input(tracer, clock):
     for metadata in ({"_ipl_stage_name": "batch"}, {"step_num": 3}, {}):
         with tracer.annotate("range", metadata):
@@ -312,15 +303,6 @@ def test_a_range_that_ends_after_the_capture_is_not_in_it(tracer, clock):
     span.__exit__(None, None, None)
 
     assert [chunk.names for chunk in tracer.drain()] == [["inside"]]
-
-
-def test_what_was_drained_is_gone(tracer, clock):
-    record(tracer, clock, "first", 1_100, 1_200)
-    first = tracer.drain()
-    record(tracer, clock, "second", 1_300, 1_400)
-
-    assert [[chunk.names for chunk in drained] for drained in (first, tracer.drain())] == [[["first"]], [["second"]]]
-    assert tracer.waiting_bytes() == 0
 
 
 # -- giving way ----------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from stepscope.capture.auto.finders import StepSource
+from stepscope.capture.auto.finders import Calls, StepSource
+from stepscope.capture.auto.finders import jax as jax_finder
 from stepscope.capture.auto.finders import keras as keras_finder
 
 
@@ -165,3 +166,41 @@ def test_an_update_of_keras_that_runs_at_once_ends_a_step_and_one_that_is_traced
     optimizer.apply("slopes")
 
     assert listener.ends == ["one per update of Keras' optimizer"]
+
+
+class Array:
+    def __init__(self, *shape: int) -> None:
+        self.shape = shape
+
+
+PARAMETERS, STATES, LABELS, NUMBER = Array(8, 3), Array(64, 8), Array(64), Array()
+
+
+@pytest.mark.parametrize(
+    ("taken", "given", "size"),
+    [
+        ((PARAMETERS, STATES), (PARAMETERS,), 3),  # an update
+        ((PARAMETERS, STATES), (NUMBER,), 2),  # what plays with the same parameters
+        ((PARAMETERS, STATES, LABELS), (PARAMETERS, NUMBER), 4),  # a training step
+        ((PARAMETERS, STATES, LABELS), (NUMBER,), 3),  # an evaluation
+        ((PARAMETERS, NUMBER), (NUMBER,), 2),  # numbers are no parameters
+    ],
+)
+def test_of_the_functions_of_jax_the_one_that_gives_the_parameters_back_is_the_largest(taken, given, size):
+    reported = []
+    listener = SimpleNamespace(active=True, end=lambda source: reported.append(source.size))
+
+    def function(*_):
+        return given
+
+    watched = jax_finder.WatchedFunction(
+        function, Calls(listener), listener, lambda tree: list(sum(map(flat, tree), ()))
+    )
+
+    assert [watched(*taken) is given for _ in range(2)] == [True, True]
+    assert reported == [size, size]
+
+
+def flat(tree: object) -> tuple[object, ...]:
+    """The leaves of a value, of a tuple or of a dict without entries."""
+    return tuple(tree) if isinstance(tree, tuple | dict) else (tree,)

@@ -130,11 +130,6 @@ def test_wrong_addresses(text):
         addresses.parse(text)
 
 
-def test_a_worker_is_named_once():
-    with pytest.raises(UsageError, match="a:1 is named twice"):
-        addresses.parse("a:1,b:1,grpc://a:1")
-
-
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
@@ -245,11 +240,6 @@ def test_the_folder_is_the_clients():
 def test_a_request_that_names_no_folder(fields, message):
     with pytest.raises(CaptureError, match=message):
         wanted(emit_xspace=False, **fields)
-
-
-def test_a_request_without_duration():
-    with pytest.raises(CaptureError, match="duration_ms is 0"):
-        wanted({"duration_ms": 0})
 
 
 # -- what a server says, in plain words --------------------------------------------------------------------------------
@@ -378,13 +368,6 @@ def test_partial_success_is_a_failure_that_says_what_is_kept(outcome_of, capsys)
     assert "b:2" in told.out
 
 
-def test_no_profile_at_all(outcome_of, capsys):
-    outcome_of(REFUSED)
-
-    assert run(["capture", "b:2", "--logdir", "l"]) == 1
-    assert "[no-profile] no worker gave a profile: b:2: connection refused" in capsys.readouterr().err
-
-
 def test_an_open_ended_capture_has_no_duration(outcome_of):
     asked = outcome_of(SAVED)
 
@@ -425,9 +408,3 @@ def test_ctrl_c_ends_the_capture_and_keeps_what_came(monkeypatch, capsys):
     assert run(["capture", "a:1", "--logdir", "l"]) == 0
     assert "saved, ended early" in capsys.readouterr().out
     assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_ctrl_c_before_anything_came(outcome_of):
-    outcome_of(replace(REFUSED, cause=Cause.CANCELLED), cancelled=True)
-
-    assert run(["capture", "b:2", "--logdir", "l"]) == 130

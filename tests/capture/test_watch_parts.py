@@ -14,7 +14,7 @@ from stepscope.capture.job import Worker
 from stepscope.capture.spool import RingSpool
 from stepscope.capture.watching.cause import Machine, find_cause
 from stepscope.capture.watching.memory import describe_request, is_out_of_memory
-from stepscope.capture.watching.options import WatchOptions, options_from_environment
+from stepscope.capture.watching.options import WatchOptions
 from stepscope.capture.watching.places import Place, find_place
 from stepscope.capture.watching.quota import enforce_quota, mark_run
 from stepscope.capture.watching.series import Bucket
@@ -55,11 +55,6 @@ def test_options_come_from_a_text(text, name, value):
 def test_a_wrong_option_is_refused(text):
     with pytest.raises(UsageError):
         WatchOptions.from_text(text)
-
-
-def test_a_wrong_option_of_the_environment_is_logged_and_the_defaults_are_used(caplog):
-    assert options_from_environment({"STEPSCOPE_WATCH": "ring=forever"}) == WatchOptions()
-    assert "ring='forever' is not an amount" in caplog.text
 
 
 # -- which steps are slow ----------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import re
-import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -246,10 +245,6 @@ def test_tools_answer_to_the_names_of_the_guide(guide: str, ours: str, logdir: P
     assert tools == [ours, ours]
 
 
-def test_an_earlier_run_can_be_named(logdir: Path, capsys) -> None:
-    assert run(["overview", str(logdir), "--run", "2026_01_01_00_00_00", "--format", "json"]) == 0
-
-
 def test_a_damaged_host_is_left_out_and_named(logdir: Path, capsys) -> None:
     broken = logdir / "plugins" / "profile" / "2026_01_02_00_00_00" / "b.xplane.pb"
     broken.write_bytes(b"not a profile")
@@ -277,15 +272,6 @@ def test_the_second_opening_reads_the_cache_and_not_the_file(logdir: Path, capsy
     monkeypatch.setattr("stepscope.formats.base.Format.read", None)
     assert run(["overview", str(logdir), "--format", "json"]) == 0
     assert capsys.readouterr().out == first
-
-
-def test_a_changed_file_is_read_anew(logdir: Path, capsys) -> None:
-    path = logdir / "plugins" / "profile" / "2026_01_02_00_00_00" / "a.xplane.pb"
-    assert run(["steps", str(path), "--format", "csv"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 4
-    path.write_bytes(training("a", steps=5))
-    assert run(["steps", str(path), "--format", "csv"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 6
 
 
 def test_the_answer_is_the_same_and_imports_no_library_when_the_cache_gives_it(logdir: Path) -> None:
@@ -384,15 +370,6 @@ def test_doctor_lists_the_sessions_and_what_they_lack(logdir: Path, capsys) -> N
     assert any(check["found"] == "not recorded: Python calls" and check["remedy"] for check in out["checks"])
 
 
-def test_doctor_says_what_is_there_instead_of_a_profile(tmp_path: Path, capsys) -> None:
-    (tmp_path / "events.out.tfevents.1.host").touch()
-    assert run(["doctor", str(tmp_path), "--format", "json"]) == 0
-    check = json.loads(capsys.readouterr().out)["checks"][0]
-    assert check["state"] == "problem"
-    assert "event" in check["found"]
-    assert check["remedy"]
-
-
 def test_doctor_tells_a_broken_file_from_a_good_one(logdir: Path, capsys) -> None:
     for host in ("a", "b"):
         (logdir / "plugins" / "profile" / "2026_01_02_00_00_00" / f"{host}.xplane.pb").write_bytes(b"")
@@ -400,12 +377,6 @@ def test_doctor_tells_a_broken_file_from_a_good_one(logdir: Path, capsys) -> Non
     out = json.loads(capsys.readouterr().out)
     assert [row["state"] for row in out["sessions"]] == ["problem", "note"]
     assert out["checks"][0]["state"] == "problem"
-
-
-def test_doctor_without_a_logdir_looks_at_the_machine(capsys) -> None:
-    assert run(["doctor", "--format", "json"]) == 0
-    checks = {check["check"] for check in json.loads(capsys.readouterr().out)["checks"]}
-    assert {"python", "gpu", "cache", "write access"} <= checks
 
 
 def test_doctor_fails_where_something_stands_in_the_way_of_a_capture(capsys, monkeypatch) -> None:
@@ -511,13 +482,6 @@ def in_a_shell(arguments: str, before: str = "") -> subprocess.CompletedProcess[
 def test_a_mistake_is_told_with_what_was_meant(arguments: list[str], said: str, logdir: Path, capsys) -> None:
     assert run([argument.format(logdir=logdir) for argument in arguments]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
-
-
-def test_a_mistyped_folder_leads_to_the_one_that_was_meant(logdir: Path, capsys) -> None:
-    for name in ("aaaa", "training", "zzzz"):
-        shutil.copytree(logdir, logdir.parent / "jobs" / name)
-    assert run(["summary", str(logdir.parent / "jobs" / "trainnig")]) == 1
-    assert f"there are profiles in {logdir.parent / 'jobs' / 'training'}: give that path" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "html"])

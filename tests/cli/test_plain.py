@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -160,14 +159,6 @@ def test_bytes_of_another_version_are_no_report(content: bytes) -> None:
     assert unpack_report(content) is None
 
 
-def test_what_is_chosen_from_a_report_is_made_anew(path: str, capsys) -> None:
-    assert run(["op-stats", path, "--format", "json"]) == 0
-    whole = json.loads(capsys.readouterr().out)["rows"]
-    assert run(["op-stats", path, "--format", "json", "--top", "1"]) == 0
-
-    assert json.loads(capsys.readouterr().out)["rows"] == whole[:1]
-
-
 def test_a_host_that_could_not_be_read_is_looked_for_again(path: str, capsys) -> None:
     beside = Path(path).with_name("other.xplane.pb")
     beside.write_bytes(Path(path).read_bytes()[:20])
@@ -207,7 +198,7 @@ def test_a_first_overview_imports_what_reads_and_computes_and_nothing_else(path:
     modules = imported_by("overview", path, "--format", "json")
 
     assert libraries(modules) - {"logging", "yaml"} == {"numpy", "msgspec"}
-    assert "numpy.ma" not in modules  # a fortieth of a command; `np.unique` without further columns imports it
+    assert "numpy.ma" not in modules  # `np.unique` without further columns imports it
     tools = {module.rpartition(".")[2] for module in modules if module.endswith("_tool")}
     assert tools == {"overview_tool", "trust_tool"}  # the line about trust is on every page
 

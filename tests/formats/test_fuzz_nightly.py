@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,15 +30,6 @@ def test_the_same_number_gives_the_same_damaged_file_of_both_formats() -> None:
     assert len({seed.content for seed in made}) > 150
 
 
-def test_small_profiles_of_a_folder_are_further_seeds(tmp_path: Path) -> None:
-    (tmp_path / "deep").mkdir()
-    (tmp_path / "deep" / "b.xplane.pb").write_bytes(SOURCES[0].content)
-    (tmp_path / "large.xplane.pb").write_bytes(b"x" * (injuries.MOST_BYTES + 1))
-    (tmp_path / "notes.txt").write_text("no profile")
-
-    assert [seed.name for seed in injuries.make_seeds(tmp_path)[len(SOURCES) :]] == ["b.xplane.pb"]
-
-
 def test_a_run_goes_on_after_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nightly, "do_batch", fake_batch)
     for inputs in (700, 300, 500):
@@ -47,21 +37,6 @@ def test_a_run_goes_on_after_the_last_one(tmp_path: Path, monkeypatch: pytest.Mo
 
     state = nightly.State(tmp_path)
     assert (state.next, state.outcomes, state.kinds) == (1500, {"whole": 1500}, {})
-
-
-def test_batches_that_end_out_of_order_are_not_done_twice_and_none_is_left_out(tmp_path: Path) -> None:
-    state = nightly.State(tmp_path)
-    state.add(500, 500, fake_batch(500, 500, None), SOURCES)
-    assert nightly.State(tmp_path).next == 0  # a run that ends now does the first batch again
-    state.add(0, 500, fake_batch(0, 500, None), SOURCES)
-    assert nightly.State(tmp_path).next == 1000
-
-
-def test_inputs_go_through_a_reader_and_every_tool_in_another_process() -> None:
-    results = nightly.do_batch(0, 12, None)
-
-    assert [result["number"] for result in results] == list(range(12))
-    assert {result["outcome"] for result in results} <= {"whole", "partial", "refused"}
 
 
 def test_an_exception_of_a_tool_is_a_finding_that_is_kept_with_its_input(
@@ -95,11 +70,3 @@ def test_a_process_that_an_input_ends_costs_that_input_alone(monkeypatch: pytest
 
     assert [result["number"] for result in results] == list(range(9))
     assert [result["kind"] for result in results if result["outcome"] == "finding"] == ["ended by SIGSEGV"]
-
-
-def test_the_state_is_readable_whenever_a_run_ends(tmp_path: Path) -> None:
-    state = nightly.State(tmp_path)
-    state.add(0, 500, fake_batch(0, 500, None), SOURCES)
-
-    assert json.loads((tmp_path / "state.json").read_text())["next"] == 500
-    assert list(tmp_path.glob("*.draft")) == []

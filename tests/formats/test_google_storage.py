@@ -12,9 +12,7 @@ import pytest
 from gcs_server import GcsServer, serve_gcs
 
 import stepscope
-from stepscope.errors import AccessError, NotFoundError
-from stepscope.formats import store
-from stepscope.formats.store import remote
+from stepscope.errors import AccessError
 from stepscope.report.export import to_json
 
 sessions = pytest.importorskip("bench.sessions", reason="the bench is in the checkout alone")
@@ -71,34 +69,8 @@ def test_a_listing_of_several_pages_is_read_to_its_end(
     assert stepscope.load(LOGS).hosts == stepscope.load(logdir).hosts
 
 
-@pytest.mark.parametrize("read", ["bytes", "buffer", "pieces"])
-def test_a_large_file_is_fetched_in_ranges(server: GcsServer, monkeypatch: pytest.MonkeyPatch, read: str) -> None:
-    content = bytes(range(256)) * 4000
-    server.objects["profiles", "large"] = content
-    monkeypatch.setattr(remote, "RANGE_BYTES", 100_000)
-    server.requests.clear()
-    found = getattr(store, f"read_{read}")("gs://profiles/large")
-    assert (b"".join(found) if read == "pieces" else bytes(found)) == content
-    sent = [request for request in server.requests if request.startswith("/download")]
-    assert len(sent) == 8
-    assert all("bytes=" in request for request in sent)
-
-
 def test_a_bucket_without_permission_is_named(server: GcsServer, logdir: Path) -> None:
     server.refuse(403)
     with pytest.raises(AccessError, match="gs://profiles/logs: the store does not let you read it") as raised:
         stepscope.load(LOGS)
     assert "credentials" in str(raised.value)
-
-
-def test_hosts_behind_an_expired_credential_are_left_out_and_named(server: GcsServer, logdir: Path) -> None:
-    profile = stepscope.load(LOGS)
-    server.refuse(401, after=2)
-    report = profile.overview()
-    assert 0 < len(report.hosts) < 4
-    assert any("the store does not let you read it" in warning for warning in report.warnings)
-
-
-def test_what_is_not_there_is_named(logdir: Path) -> None:
-    with pytest.raises(NotFoundError, match="gs://profiles/nothing"):
-        stepscope.load("gs://profiles/nothing")

@@ -7,7 +7,7 @@ import gzip
 import json
 import random
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from itertools import islice
@@ -588,10 +588,6 @@ def test_the_place_in_a_job_of_very_many_processes(rank: object) -> None:
     assert (facts["rank"], facts["world_size"], json.loads(str(facts["pg_config"]))) == (3, 16_384, groups)
 
 
-def test_the_file_names_the_host_if_the_caller_does_not() -> None:
-    assert read(kineto(event("a", 1, 1), host_name="node-3"), "x", "").host == "node-3"
-
-
 # -- Chrome's format ---------------------------------------------------------------------------------------------------
 
 
@@ -851,23 +847,6 @@ def test_events_that_lack_something() -> None:
     }
 
 
-def test_repeated_keys() -> None:
-    trace = load('[{"ph":"X","ts":1,"ts":5,"dur":1,"name":"a","name":"b","pid":1,"tid":1,"args":{"k":1,"k":2}}]')
-    assert (names(trace), trace.stats_of_event(0)) == (["b"], {"k": 2})
-
-
-def test_hostile_names() -> None:
-    long = "x" * 1_000_000
-    other = json.dumps(event(long, 2, 1, pid="\u202e", tid={"a": 1})).encode()
-    data = b'[{"ph":"X","ts":1,"dur":1,"pid":1,"tid":1,"name":"\xff\xfe"},' + other + b"]"
-    assert set(names(load(data))) == {"\ufffd\ufffd", long}
-
-
-def test_many_lines() -> None:
-    trace = load(json.dumps([event("a", at, 1, tid=at) for at in range(20_000)]))
-    assert (len(trace.lines), len(trace.events)) == (20_000, 20_000)
-
-
 # -- bad input: refused ------------------------------------------------------------------------------------------------
 
 
@@ -901,11 +880,6 @@ def test_what_is_no_trace_is_named(data: bytes, code: str, reason: str) -> None:
     assert (problem.code, problem.path) == (code, "x.json")
     assert problem.reason.startswith(reason)
     assert problem.hint
-
-
-def test_a_trace_without_events_is_a_trace() -> None:
-    trace = load('{"schemaVersion": 1, "traceEvents": []}')
-    assert (len(trace.events), trace.framework, codes(trace)) == (0, "pytorch", ["no-events"])
 
 
 def test_a_bomb_is_refused_and_the_limit_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1129,30 +1103,6 @@ def test_facts_of_real_devices(corpus: Path, name: str, plane: str, facts: dict[
     at = [trace.plane_name(row) for row in range(len(trace.planes))].index(plane)
     found = trace.stats_of_plane(at)
     assert {key: found.get(key) for key in facts} == facts
-
-
-def test_precision_of_real_kernels(corpus: Path) -> None:
-    """By time on the device: the H100 model runs in bfloat16, the V100 and A100 models in single precision."""
-    share = {}
-    for name in (TORCH_TRACES[0], TORCH_TRACES[2], TORCH_TRACES[5], TORCH_TRACES[7]):
-        trace = load((corpus / name).read_bytes())
-        kernels = trace.events.kind == K.KERNEL
-        narrow = kernels & ((trace.events.traits & np.uint8(Trait.COMPUTES_16BIT)) != 0)
-        share[name.split("/")[0]] = trace.events.duration_ps[narrow].sum() / trace.events.duration_ps[kernels].sum()
-    assert share["torch-v100-resnet50-workers0"] == share["torch-nccl"] == 0
-    assert share["torch-h100-owlv2"] > 0.5
-    assert share["torch-mi300-resnet"] > 0.9
-
-
-def test_captures_of_pytorch_on_a_cpu(bottleneck_captures: Path) -> None:
-    found = sorted(bottleneck_captures.rglob("torch_*/**/*.pt.trace.json.gz"))
-    assert len(found) >= 16
-    steps: dict[str, set[int]] = defaultdict(set)
-    for path in found:
-        trace = load(path.read_bytes())
-        assert (trace.problems, trace.framework, trace.device_planes()) == ((), "pytorch", [])
-        steps[path.name].add(int((trace.events.kind == K.STEP_MARK).sum()))
-    assert all(counts == {10} for counts in steps.values())
 
 
 def test_work_of_mtia_is_work_of_a_device_of_its_kind():

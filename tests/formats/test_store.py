@@ -158,11 +158,6 @@ def test_names_that_no_file_can_have(tmp_path: Path, name: str) -> None:
     assert store.kind(str(tmp_path / name)) is None
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(AccessError, match="this is a folder"):
-        store.read_bytes(str(tmp_path))
-
-
 # ---- identity --------------------------------------------------------------------------------------------------------
 
 
@@ -283,13 +278,6 @@ def test_a_bound_on_the_depth_is_kept_and_told(root: str) -> None:
     assert (problem.code, problem.path) == ("search-depth", f"{root}/a/b/c")
 
 
-def test_a_bound_on_the_folders_is_kept_and_told(root: str) -> None:
-    draw(root, *(f"{n}/x" for n in range(9)))
-    walk = store.walk(root, max_folders=4)
-    assert shown(walk, root) == [".:", "0: x", "1: x", "2: x"]
-    assert "6 folders left to search" in walk.problems[0].reason
-
-
 def test_a_folder_that_may_not_be_listed_is_told_and_the_rest_is_walked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -336,11 +324,6 @@ def test_paths_are_taken_apart(path: str, plain: str, parts: tuple[str, ...], pa
     assert store.parent(plain) == parent
     if parent:
         assert store.join(parent, parts[-1]) == plain
-
-
-def test_the_home_directory_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/somebody")
-    assert store.plain("~/logs") == "/home/somebody/logs"
 
 
 def test_a_chained_url_is_read(tmp_path: Path) -> None:

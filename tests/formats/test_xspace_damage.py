@@ -597,14 +597,6 @@ def fuzz(corpus: Path, count: int, seed: int) -> tuple[int, int, int]:
     return tally[0], tally[1], tally[2]
 
 
-def test_an_excerpt_is_a_whole_file(corpus: Path) -> None:
-    for data in small_files(corpus):
-        trace = read(data, "", "")
-        assert (trace.problems, trace.partial) == ((), False)
-        assert len(trace.events) > 20
-        assert len(data) < 50_000
-
-
 LOOPS_OF_READING = ("columns", "combine", "stats")  # and all of the folders wire/ and trace_json/
 
 

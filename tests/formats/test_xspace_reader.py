@@ -223,13 +223,6 @@ def test_equal_texts_are_one_string_however_they_are_written() -> None:
     assert list(trace.strings).count("f32[2,3]") == 1
 
 
-def test_thousands_of_distinct_texts() -> None:
-    texts = [f"text number {row}" for row in range(9_000)]
-    trace = host_line(*(event(1, at=row, stats=[stat(1, text)]) for row, text in enumerate(texts)))
-
-    assert [trace.strings[row] for row in trace.event_stats.value] == texts
-
-
 def test_an_aggregate_has_a_count_instead_of_a_position() -> None:
     trace = host_line(event(1, at=5, ps=10), event(2, occurrences=40, ps=900))
 
@@ -297,13 +290,6 @@ def test_a_session_start_that_cannot_belong_to_the_lines_is_not_believed() -> No
     assert (trace.start_unix_ns, trace.stop_unix_ns) == (START, None)
 
 
-def test_relative_times_stay_as_they_are() -> None:
-    trace = of(plane(HOST, line("python", event(1, at=7), start_ns=4), A) + x.environment(START, START + 900))
-
-    assert trace.events.start_ps.tolist() == [4_007]
-    assert (trace.start_unix_ns, trace.stop_unix_ns) == (START, START + 900)
-
-
 # -- ids and names -----------------------------------------------------------------------------------------------
 
 ID_SETS = [
@@ -339,15 +325,6 @@ def test_of_two_entries_with_one_id_the_later_counts() -> None:
     assert table(trace) == [("second", 0, 0)]
     assert stats(trace) == [("new", StatTag.INT, 0)]
     assert len(trace.event_types) == 1
-
-
-def test_ids_belong_to_their_plane() -> None:
-    trace = of(
-        plane(HOST, line("python", event(1)), event_name(1, "on the host"))
-        + plane("/device:GPU:0", line("Stream #1", event(1)), event_name(1, "on the device"))
-    )
-
-    assert [name for name, _, _ in table(trace)] == ["on the host", "on the device"]
 
 
 def test_an_entry_whose_id_stands_only_in_its_key_or_only_in_its_value() -> None:
@@ -435,12 +412,6 @@ def test_what_the_file_says_about_itself() -> None:
     assert of(data, "given").host == "given"
     assert of(plane(HOST)).host == "localhost"
     assert of(data).recorder_messages == ("an error", "a warning")
-
-
-def test_any_buffer_can_be_read() -> None:
-    data = plane(HOST, line("python", event(1, at=3)), event_name(1, "a"))
-
-    assert table(of(bytearray(data))) == table(of(memoryview(data))) == [("a", 3, 0)]  # type: ignore[arg-type]
 
 
 # -- what things are ---------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ warnings.filterwarnings("ignore")
 
 STEPS = 10  # of each loop
 FIRST, LAST = 3, 8  # the steps that are recorded, from 0
+OWN_WAITS = "own-waits-"  # what the names of files of `own_way` begin with
 SLOW_S = 0.15  # far more than all else in a step, also on a busy machine
 PLAN = profiler.schedule(skip_first=FIRST, active=LAST - FIRST + 1, repeat=1)
 
@@ -40,6 +41,29 @@ def torch_profiler(logdir: Path) -> AbstractContextManager[Any]:
     )
 
 
+def waits_ns() -> dict[str, int]:
+    """How long each thread of this process has waited for a processor so far; empty where the system does not say."""
+    found = {}
+    for thread in Path("/proc/self/task").glob("*/schedstat"):
+        with suppress(OSError):  # it has ended meanwhile
+            found[thread.parent.name] = int(thread.read_text().split()[1])
+    return found
+
+
+@contextmanager
+def own_way(logdir: Path) -> Iterator[None]:
+    """The library's own profiler records in this block.
+
+    It does not record waits for a processor, so the longest that a thread of this process has in the block is left in
+    the folder, in percent of the block.
+    """
+    start, before = time.perf_counter_ns(), waits_ns()
+    yield
+    waited = max((after - before.get(thread, 0) for thread, after in waits_ns().items()), default=0)
+    percent = 100 * waited / (time.perf_counter_ns() - start)
+    (logdir / f"{OWN_WAITS}{os.getpid()}").write_text(f"{percent}")
+
+
 def record_each_way(train: Callable[..., None], logdir: Path) -> None:
     """Runs a loop three times: as `stepscope run` finds it, and under Stepscope's and PyTorch's own profiler.
 
@@ -50,7 +74,7 @@ def record_each_way(train: Callable[..., None], logdir: Path) -> None:
     train()
     with profiler.Profile(logdir / "api", schedule=PLAN) as profile:
         train(profile.step)
-    with torch_profiler(logdir / "own") as own:
+    with own_way(logdir), torch_profiler(logdir / "own") as own:
         train(own.step)
 
 
@@ -121,7 +145,8 @@ def lightning(logdir: Path) -> None:
     with profiler.Profile(logdir / "api", schedule=PLAN) as profile:
         fit(EndStep(profile))
     schedule = torch.profiler.schedule(skip_first=FIRST, wait=0, warmup=1, active=LAST - FIRST + 1, repeat=1)
-    fit(profiler=PyTorchProfiler(dirpath=logdir / "own", filename="trace", schedule=schedule))
+    with own_way(logdir):
+        fit(profiler=PyTorchProfiler(dirpath=logdir / "own", filename="trace", schedule=schedule))
 
 
 def transformers(logdir: Path) -> None:
@@ -167,7 +192,7 @@ def transformers(logdir: Path) -> None:
     train(profiler.huggingface.ProfilerCallback(logdir / "callback", (FIRST + 1, LAST + 1)))
     with profiler.Profile(logdir / "api", schedule=PLAN) as profile:
         train(EndStep(profile))
-    with torch_profiler(logdir / "own") as own:
+    with own_way(logdir), torch_profiler(logdir / "own") as own:
         train(EndStep(own))
 
 
@@ -204,7 +229,7 @@ def accelerate(logdir: Path) -> None:
         on_trace_ready=torch.profiler.tensorboard_trace_handler(str(logdir / "own")),
     )
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=accumulated, kwargs_handlers=[kwargs])
-    with accelerator.profile() as own:
+    with own_way(logdir), accelerator.profile() as own:
         train(own.step, accelerator)
 
 
@@ -331,7 +356,7 @@ def flax(logdir: Path) -> None:
     train()
     with profiler.Profile(logdir / "api", schedule=PLAN) as profile:
         train(after=profile.step)
-    with jax.profiler.trace(str(logdir / "own")):
+    with own_way(logdir), jax.profiler.trace(str(logdir / "own")):
         train(lambda i: jax.profiler.StepTraceAnnotation("train", step_num=i))
 
 

@@ -44,11 +44,6 @@ def test_rows_are_texts_and_row_0_is_the_empty_one() -> None:
     assert [table.raw(row) for row in range(4)] == [b"", b"ab", b"\xc3\xbc", b"abc"]
 
 
-def test_no_row_is_no_text() -> None:
-    assert strings("ab").raw(-1) == b""
-    assert strings("ab")[-1] == ""
-
-
 def test_bytes_that_are_no_text_are_shown_and_kept() -> None:
     table = strings(b"a\xff\x00b")
 
@@ -291,24 +286,6 @@ def test_an_events_own_stat_wins_over_its_types() -> None:
     assert trace.stat_ints(["id"], missing=0)[0] == 0
 
 
-def test_has_stat() -> None:
-    trace = small().build()
-
-    assert trace.has_stat(["not there", "id"])
-    assert not trace.has_stat(["not there"])
-
-
-def test_what_is_derived_is_computed_once() -> None:
-    trace, calls = small().build(), []
-
-    def count(of: HostTrace) -> int:
-        calls.append(of)
-        return len(of.events)
-
-    assert [trace.derived("events", count), trace.derived("events", count)] == [4, 4]
-    assert calls == [trace]
-
-
 # -- the builder -------------------------------------------------------------------------------------------------
 
 
@@ -349,16 +326,6 @@ def test_a_type_is_a_name_on_a_plane() -> None:
     assert names == [("load", ""), ("train", ""), ("load", "shown")]
     assert types.plane.tolist() == [0, 0, 1]
     assert len(set(types.metadata_id.tolist())) == 3
-
-
-def test_kinds_traits_and_ids_are_kept() -> None:
-    trace = small().build()
-
-    assert trace.events.kind.tolist() == [K.STEP_MARK, K.OTHER, K.ITERATOR, K.KERNEL]
-    assert trace.events.traits.tolist() == [0, 0, 0, Trait.COMPUTES_16BIT]
-    assert trace.lines.line_id.tolist() == [7, 8, 1]
-    assert trace.planes.ordinal.tolist() == [-1, 1]
-    assert trace.planes.kind.tolist() == [PlaneKind.HOST, PlaneKind.GPU]
 
 
 VALUES = [
@@ -406,14 +373,6 @@ def test_what_the_builder_is_told_about_the_session() -> None:
     assert (trace.host, trace.start_unix_ns, trace.stop_unix_ns) == ("vm", 5, 9)
     assert (trace.framework, trace.source, trace.partial) == ("jax", "a file", True)
     assert trace.recorder_messages == ("a message",)
-
-
-def test_an_empty_trace_is_a_trace() -> None:
-    trace = TraceBuilder("vm").build()
-
-    trace.check()
-    assert (len(trace.events), len(trace.strings), trace.device_planes()) == (0, 1, [])
-    assert trace.stat_ints(["id"]).tolist() == []
 
 
 def test_of_several_threads_one_derives_and_the_others_wait():

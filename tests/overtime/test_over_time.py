@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from stepscope.capture.watching.series import pack_rows
 from stepscope.cli.commands import app
-from stepscope.cli.main import run as run_command
 from stepscope.errors import AccessError, NotFoundError, UsageError
 from stepscope.formats import series
 from stepscope.overtime import examine_run
@@ -185,16 +184,6 @@ def test_triggers_stand_in_the_rows_of_their_time(tmp_path):
     assert report.captures == ()  # the quota has removed it
 
 
-def test_a_trigger_before_the_first_row_starts_the_clock(tmp_path):
-    folder = write_rows(tmp_path, [row(10), row(20)])
-    (folder / "host.marks.jsonl").write_text(json.dumps({"unix_s": 1.7e9 + 1, "trigger": "crash", "sentence": "x"}))
-
-    report = examine_run(str(tmp_path), captures=0).to_dict()
-
-    assert [mark["hour"] for mark in report["marks"]] == [0]
-    assert [each["hour"] for each in report["rows"]] == [round(9 / 3600, 4), round(19 / 3600, 4)]
-
-
 def test_many_rows_are_thinned_out_and_their_steps_added_up(tmp_path):
     write_rows(tmp_path, [row(number) for number in range(5000)])
 
@@ -268,10 +257,3 @@ def test_the_command_that_triggers_says_if_no_watch_listens(tmp_path):
 
     assert "no watch seems to write to" in said
     assert CliRunner().invoke(app, ["trigger", str(tmp_path)]).stderr == ""
-
-
-def test_a_logdir_that_cannot_be_written_is_no_defect(tmp_path, capsys):
-    (tmp_path / "plugins").write_text("a file where a folder has to be")
-
-    assert run_command(["trigger", str(tmp_path)]) == 1
-    assert "[logdir]" in capsys.readouterr().err

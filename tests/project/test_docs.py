@@ -33,25 +33,6 @@ def test_the_reference_has_every_public_name():
     assert public - listed == {"client.OnProgress", "server.ANY_ADDRESS"}  # a type, and a constant: in the signatures
 
 
-def test_a_page_that_differs_or_is_absent_is_stale(tmp_path):
-    (tmp_path / "same.md").write_text("a\n")
-    (tmp_path / "differs.md").write_text("a\n")
-
-    assert gen_docs.stale({"same.md": "a\n", "differs.md": "b\n", "absent.md": "c\n"}, tmp_path) == [
-        "differs.md",
-        "absent.md",
-    ]
-
-
-def test_a_markdown_table_keeps_bars_in_its_cells():
-    assert gen_docs.markdown_table(["name", "meaning"], [["a", "x | y"], ["b", 2]]) == [
-        "| name | meaning |",
-        "| --- | --- |",
-        "| a | x \\| y |",
-        "| b | 2 |",
-    ]
-
-
 def test_every_page_is_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]
     named = re.findall(r"[\w/-]+\.md", navigation)

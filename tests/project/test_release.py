@@ -9,16 +9,6 @@ import pytest
 import release
 
 VERSION = '__version__ = "1.2.0"\n'
-PROJECT = """
-[project]
-license = "Apache-2.0"
-license-files = ["LICENSE"]
-authors = [{ name = "Somebody" }]
-description = "a profiler"
-keywords = ["profiler"]
-[tool.hatch.metadata.hooks.custom]
-address = "ADDRESS"
-"""
 
 
 @pytest.fixture
@@ -48,26 +38,6 @@ def test_the_changelog_has_the_version_with_its_date_and_nothing_waits(checkout:
     (checkout / "CHANGELOG.md").write_text(text)
 
     assert release.check_changelog(checkout) == (f"CHANGELOG.md: {left}" if left else "")
-
-
-@pytest.mark.parametrize(("version", "left"), [("1.2.0", ""), ("1.1.0", "recipe/recipe.yaml: write the version 1.2.0")])
-def test_the_recipe_has_the_version(checkout: Path, version: str, left: str) -> None:
-    (checkout / "recipe/recipe.yaml").write_text(f'package:\n  name: stepscope\n  version: "{version}"\n')
-
-    assert release.check_recipe(checkout) == left
-
-
-def test_metadata_without_an_address_or_a_licence_text_is_not_ready(checkout: Path) -> None:
-    (checkout / "pyproject.toml").write_text(PROJECT.replace("ADDRESS", "https://h.org/p"))
-    assert release.check_metadata(checkout) == ""
-
-    (checkout / "LICENSE").unlink()
-    (checkout / "pyproject.toml").write_text(
-        PROJECT.replace("ADDRESS", "").replace('authors = [{ name = "Somebody" }]', "")
-    )
-    assert release.check_metadata(checkout) == (
-        "pyproject.toml: authors, LICENSE, the address of the public repository (tool.hatch.metadata.hooks.custom)"
-    )
 
 
 def test_the_checklist_is_whole_and_this_checkout_has_its_recipe_and_pages(tmp_path: Path) -> None:

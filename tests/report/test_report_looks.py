@@ -32,7 +32,7 @@ from stepscope.report.export import to_csv
 from stepscope.report.html import render_fragment, render_page
 from stepscope.report.looks import UNKNOWN, column_texts, name_words, value_text, visible_fields
 from stepscope.report.markdown import render_document
-from stepscope.report.terminal import render_report, render_text
+from stepscope.report.terminal import render_report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,27 +205,9 @@ def test_columns_that_tell_nothing_are_left_out():
     ]  # fmt: skip
 
 
-def test_a_table_that_tells_nothing_still_has_its_columns():
-    fields = Field("rank", "number", "", "int", Role.ORDINAL), Field("idle_ms", "ms", "")
-    table = Rows("t", "T", fields, ({"rank": None, "idle_ms": 0.0},))
-    assert [field.name for field in visible_fields(table, one_host=True)] == ["rank", "idle_ms"]
-    assert screen(report(table), 80)[-1].split() == [UNKNOWN, "0"]
-
-
 def test_what_is_left_out_of_a_long_table_is_said():
     assert screen(report(WIDE), 80, most_rows=1)[-1] == "  ... 2 more rows; --top 3 shows all"
     assert screen(report(WIDE), 80, most_rows=2)[-1] == "  ... 1 more row; --top 3 shows all"
-
-
-def test_further_tables_are_shorter_unless_asked_for():
-    def table(title: str) -> Rows:
-        return Rows(title, title, (NAME,), tuple({"name": f"{title}{row}"} for row in range(30)))
-
-    shown = screen(report(table("a"), table("b")), 80)
-    assert [line for line in shown if "more" in line] == [
-        "  ... 10 more rows; --top 30 shows all", "  ... 20 more rows; --top 30 shows all",
-    ]  # fmt: skip
-    assert sum(line.startswith(("a", "b")) for line in screen(report(table("a"), table("b")), 80, 25)) == 52
 
 
 # -- sentences ---------------------------------------------------------------------------------------------------
@@ -307,26 +289,6 @@ def test_a_further_table_of_which_no_amount_is_known_is_left_out():
     assert [section.title for section in shown] == ["Ops", "Known", "Names", "None"]
 
 
-def test_figures_stay_where_nothing_else_is():
-    drawn = report(Figures("gaps", "Gaps", (Field("gap_ms", "ms", ""),), {"gap_ms": None}))
-
-    assert "Gaps" in "\n".join(screen(drawn, 80))
-
-
-def test_a_report_shows_itself_as_a_table():
-    shown = report(WIDE)
-    assert str(shown) == repr(shown) == render_text(shown)
-    assert "part11" in str(shown)
-    assert "{" not in str(shown)
-
-
-def test_in_a_notebook_the_text_of_a_report_is_text(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    shown = report(Prose("found", "Found", ("all is well", "  - use larger batches")))
-    assert str(shown) == "Found\n  all is well\n    - use larger batches"
-    assert '<li>all is well</li><li style="margin-left:2em">use larger batches</li>' in render_fragment(shown, 20)
-
-
 def test_a_long_table_is_short_in_a_notebook():
     many = Rows("ops", "Ops", (NAME,), tuple({"name": f"op{i}"} for i in range(1000)))
     html = render_fragment(report(many), 20)
@@ -399,12 +361,6 @@ def test_a_page_says_what_was_found_before_the_figures_and_draws_shares_as_bars(
     assert "30.0%,transparent 30.0%" in html
 
 
-def test_a_page_says_at_the_top_whose_profile_it_is():
-    assert "<title>drawn: a, &lt;b&gt;</title>" in render_page(report(WIDE, hosts=("a", "<b>")), 2)
-    assert "<h3>drawn: a, &lt;b&gt;</h3>" in render_page(report(WIDE, hosts=("a", "<b>")), 2)
-    assert "<h3>drawn</h3>" in render_fragment(report(WIDE, hosts=("a", "<b>")), 2)
-
-
 def test_on_a_page_words_stay_whole_and_long_names_break_after_their_parts():
     rows = ({"name": "removed"}, {"name": "StatefulPartitionedCall/adam::update/Mul"})
     html = render_fragment(report(Rows("ops", "Ops", (NAME,), rows)), 20)
@@ -430,17 +386,6 @@ class Listing(Drawn):
 def arranged(sort: str | None = None, *where: str) -> list[str]:
     listing = Listing(hosts=("h",), warnings=(), partial=False)
     return [row["name"] for row in listing.arranged(sort, where).pipelines]
-
-
-def test_the_main_list_is_arranged_whatever_it_is_called():
-    assert arranged("-ms") == ["c", "a", "b"]
-    assert arranged("ms", "name=C") == ["c"]
-
-
-def test_one_condition_needs_no_list_around_it():
-    listing = Listing(hosts=("h",), warnings=(), partial=False)
-
-    assert [row["name"] for row in listing.arranged(where="name=b").pipelines] == ["b"]
 
 
 def test_conditions_are_about_what_csv_holds():

@@ -129,14 +129,6 @@ def test_memory_and_workers_of_a_drawn_session_are_shown(tmp_path: Path) -> None
     assert [table["heading"] for table in page.data["tables"]] == ["Workers"]
 
 
-def test_memory_and_workers_are_shown_where_they_are_recorded(corpus: Path) -> None:
-    torch = Page(sheet(corpus / "torch-v100-resnet50-workers0"))
-    assert torch.pictures[-2:] == ["Memory in use: cuda:0", "Memory in use: cpu"]
-    assert [table["heading"] for table in torch.data["tables"]] == ["Top kernels"]
-    workers = Page(sheet(corpus / "tf-gpu-multi-worker")).data["tables"][-1]
-    assert workers["heading"] == "Workers" and workers["section"]["row_count"] > 1
-
-
 def test_the_command_writes_the_file_whole(tmp_path: Path, capsys) -> None:
     list(write_programs(tmp_path / "logs"))
     out = tmp_path / "report.html"

@@ -13,7 +13,6 @@ from stepscope.analysis.registry import TOOLS
 from stepscope.errors import UnreadableError, UsageError
 from stepscope.report.export import to_csv, to_json, to_parquet
 from stepscope.sql.database import Database
-from stepscope.sql.macros import MACROS
 from stepscope.sql.schema import schema_report
 from stepscope.sql.tool_tables import declared_tables
 
@@ -180,11 +179,6 @@ def test_a_session_has_a_name_that_sql_can_say(name: str) -> None:
         open_database({name: SESSION})
 
 
-def test_a_schema_that_does_not_exist_is_a_mistake(database: Database) -> None:
-    with pytest.raises(UsageError, match="does not exist"):
-        database.ask("FROM nowhere.op_stats")
-
-
 def test_a_host_that_cannot_be_read_is_left_out_and_named() -> None:
     torn = Drawn(good=training("good"), bad=None)
 
@@ -240,10 +234,6 @@ def test_units_and_overlap(database: Database) -> None:
     assert rows(database, "SELECT overlap_ps(0, 1, 4, 5) AS o") == [{"o": 0}]
 
 
-def test_per_step_divides_by_the_steps(database: Database) -> None:
-    assert rows(database, "SELECT per_step(count(*)) AS n FROM launches") == [{"n": 2.0}]
-
-
 def test_events_inside_of_others_at_any_depth() -> None:
     session = Drawn(
         host=draw("""
@@ -285,10 +275,6 @@ def test_busy_time_merges_what_overlaps_and_overlapped_measures_it() -> None:
     assert rows(
         database, "SELECT device, ms(busy_ps) AS busy, ms(shared_ps) AS shared FROM overlapped('collective', 'kernel')"
     ) == [{"device": "GPU:0", "busy": 6.0, "shared": 5.0}]
-
-
-def test_every_macro_is_described() -> None:
-    assert all(macro.doc and macro.name for macro in MACROS)
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------

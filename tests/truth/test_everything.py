@@ -11,7 +11,6 @@ from framework_captures import FRESH, FrameworkCapture
 import stepscope
 from stepscope.analysis.registry import TOOLS
 from stepscope.analysis.steps.breakdown import CATEGORIES
-from stepscope.formats.session import find_sessions
 
 
 @pytest.mark.parametrize("session", SESSIONS)
@@ -21,15 +20,6 @@ def test_every_corpus_session_goes_through_every_tool_and_form(session: str, cor
         report = profile.report(tool.name)
         exercise(report)
         assert report.hosts, tool.name
-
-
-@pytest.mark.parametrize("session", SESSIONS)
-def test_the_parts_of_a_step_add_up_to_the_step(session: str, corpus: Path) -> None:
-    rows = stepscope.load(corpus / session).steps().rows
-    assert rows
-    for row in rows:
-        assert sum(row[category] for category in CATEGORIES) == pytest.approx(row["duration_ms"], abs=1e-5)
-        assert all(row[category] >= 0 for category in CATEGORIES)
 
 
 @pytest.mark.parametrize("name", FRESH)
@@ -54,12 +44,3 @@ def test_a_fresh_capture_has_the_steps_of_its_program_and_their_parts_add_up(
     for row in rows:
         assert sum(row[category] for category in CATEGORIES) == pytest.approx(row["duration_ms"], abs=1e-5)
         assert all(row[category] >= 0 for category in CATEGORIES)
-
-
-def test_every_bottleneck_capture_has_the_ten_steps_of_its_program(bottleneck_captures: Path) -> None:
-    for logdir in sorted(bottleneck_captures.glob("*/*")):
-        for session in find_sessions(logdir):
-            report = stepscope.load(session.path).overview()
-            exercise(report)
-            assert (logdir.name, report.steps_source) == (logdir.name, "markers")
-            assert report.step_time_ms["count"] in (9, 10), logdir

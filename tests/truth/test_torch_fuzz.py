@@ -133,10 +133,6 @@ def every_report(data: bytes) -> None:
         json.dumps(body, allow_nan=False)
 
 
-def test_the_whole_trace_goes_through_every_tool() -> None:
-    every_report(json.dumps(document()).encode())
-
-
 @pytest.mark.parametrize("make", [hostile, damaged])
 def test_no_damage_makes_a_tool_fail(make: Any) -> None:
     rng = random.Random(make.__name__)

@@ -56,26 +56,6 @@ def test_an_answer_is_a_section_as_those_of_the_tools(console: Console) -> None:
     assert found["elapsed_ms"] > 0
 
 
-def test_every_kind_of_table_reaches_the_process(console: Console) -> None:
-    for table in ("kernels", "causes", "op_stats", "stats", "hosts"):
-        assert console.ask(f"SELECT count(*) AS n FROM {table}")["section"]["columns"]["n"][0] > 0
-
-
-def test_columns_that_were_sent_are_kept(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
-    console.ask("SELECT sum(duration_ps) FROM launches")
-    monkeypatch.setattr("stepscope.sql.asking._supply", None)
-
-    assert console.ask("SELECT max(duration_ps) > 0 AS some FROM launches")["section"]["columns"] == {"some": [True]}
-
-
-def test_another_session_is_attached_by_its_id(console: Console) -> None:
-    query = "SELECT count(*) AS n FROM events JOIN before.events AS b USING (event)"
-
-    found = console.ask(query, attach={"before": console.sessions[1]})
-
-    assert found["section"]["columns"] == {"n": [len(training().events)]}
-
-
 def test_rows_are_limited_and_it_is_said(console: Console) -> None:
     found = console.ask("SELECT * FROM range(20000)")
     assert found["section"]["row_count"] == 10_000

@@ -112,30 +112,6 @@ def test_what_makes_no_sense_is_refused_with_a_sentence(drawn, path, query, stat
     assert answer.json["error"]
 
 
-def test_search_gives_the_place_and_where_the_others_are(drawn):
-    answer = drawn.get("search", text="kernel", bins=8, direction="next", from_ps=-1).json
-
-    assert answer["total"] == sum(answer["bins"]) == 4
-    assert (answer["place"]["number"], answer["place"]["spot"]["name"]) == (1, "kernel")
-
-
-def test_names_come_in_pages(drawn):
-    tracks = drawn.get("tracks").json
-    names = drawn.get("names/0").json["names"]
-
-    assert len(names) == tracks["types"]
-    assert {"kernel", "launch"} <= set(names)
-    assert drawn.get("names/7").json["names"] == []
-
-
-def test_steps_links_and_sums_are_there(drawn):
-    assert drawn.get("steps").json["number"] == [0, 1, 2, 3]
-    assert drawn.get("selection", begin=0, end=10**12, tracks="p0").json["events"] > 8
-    kernel = drawn.get("search", text="kernel", direction="next", from_ps=0).json["place"]["spot"]["event"]
-    assert drawn.get(f"events/{kernel}/links").json["cause"]["name"] == "launch"
-    assert dict(drawn.get(f"events/{kernel}").json["stats"])["correlation_id"] == 1
-
-
 def test_ranges_on_streams_are_tracks_like_others_and_stand_for_their_stream_in_a_selection(tmp_path):
     timeline = Timeline(tmp_path, draw("""
         host main | M1-------M2-------

@@ -137,13 +137,6 @@ def test_an_id_stays_the_same_and_goes_into_an_address(logdir):
     assert len({one["id"] for one in first}) == len(first) == 3
 
 
-def test_a_session_that_is_written_meanwhile_shows_up(client, logdir):
-    assert len(client.get("/api/sessions").json["sessions"]) == 2
-    store_profile(logdir, "new", draw(DRAWN))
-
-    assert len(fresh(client).get("/api/sessions").json["sessions"]) == 3
-
-
 def test_without_a_profile_the_page_says_where_it_looked_and_what_to_do(tmp_path):
     logdir = tmp_path / "away" / "from" / "others"  # whose profiles it would point to
     logdir.mkdir(parents=True)
@@ -200,17 +193,6 @@ def test_progress_moves_within_one_file(corpus, monkeypatch, profile):
     assert size / 2 < seen[-1] <= size == loaded.bytes_read(loaded.hosts[0])
 
 
-def test_one_may_wait_until_a_session_is_ready(client):
-    session = session_id(client, "two")
-
-    def state() -> str | None:
-        told: str = client.get(f"/api/sessions/{session}?wait=1000").json["state"]
-        return None if told == "loading" else told
-
-    assert await_until(state, 60, "a session that is loaded") == "ready"
-    assert client.get(f"/api/sessions/{session}?wait=long").status_code == 400
-
-
 def test_those_who_wait_for_one_session_do_not_hold_up_the_rest(client, monkeypatch):
     held = threading.Event()
     monkeypatch.setattr(opened_module.OpenSession, "_load_hosts", lambda self: held.wait(120))
@@ -241,13 +223,6 @@ def test_what_cannot_be_imported_beforehand_is_logged(caplog):
     assert caplog.text == ""
     warming.warm_up("no such tool")
     assert "will open more slowly" in caplog.text
-
-
-def test_a_timeline_is_ready_when_the_tools_are(client):
-    session = session_id(client, "drawn")
-    loaded(client, session)
-    trace = site_of(client).opened(session).trace()
-    await_until(lambda: "timeline index" in trace._derived, 60, "the timeline's index")
 
 
 def test_a_tool_without_data_says_what_is_missing(client, logdir):
@@ -479,14 +454,6 @@ def test_what_there_is_not_is_told_with_what_there_is(client, address, status, e
     assert set(answer.json) == {"error", "hint", "choices"}
 
 
-def test_choices_are_what_could_have_been_asked(client):
-    session = session_id(client, "two")
-
-    assert client.get(f"/api/sessions/{session}/tools/x").json["choices"] == [tool.name for tool in TOOLS]
-    assert client.get(f"/api/sessions/{session}/tools/steps?host=x").json["choices"] == ["one", "other"]
-    assert session in client.get("/api/sessions/x").json["choices"]
-
-
 OUTSIDE = [
     "/../../../../etc/passwd", "/..%2f..%2fetc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd",
     "/assets/../../app.py", "/api/sessions/../../etc/passwd", "/api/sessions/..%2f..%2fetc%2fpasswd",
@@ -503,14 +470,6 @@ def test_no_address_leads_out_of_the_logdir_or_the_page(client, address, caplog)
     assert answer.status_code in (400, 404)
     assert "root:" not in answer.text
     assert "Set-Cookie" not in answer.headers
-
-
-def test_attempts_to_leave_are_logged(client, caplog):
-    caplog.set_level(logging.WARNING)
-    for address in ("/..%2f..%2fetc/passwd", "/assets/../../app.py", "/api/sessions/..%2f../tools/steps"):
-        caplog.clear()
-        client.get(address)
-        assert "outside the site" in caplog.text
 
 
 def test_a_defect_is_a_plain_500_and_the_log_has_the_rest(client, monkeypatch, caplog):

@@ -219,19 +219,6 @@ def test_a_request_that_is_dropped_half_way_harms_nobody(logdir):
         assert server.get("api/sessions")["sessions"][0]["run"] == "r1"
 
 
-def test_two_browsers_see_the_same(logdir):
-    with running(logdir) as server:
-        path = f"api/sessions/{server.session('r1')}/tools/op-stats"
-        answers: list[Any] = []
-        threads = [threading.Thread(target=lambda: answers.append(server.get(path))) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(answers) == 4
-        assert all(answer == answers[0] for answer in answers)
-
-
 # -- the shelf ---------------------------------------------------------------------------------------------------------
 
 
@@ -265,14 +252,6 @@ def test_the_newest_is_kept_however_large():
     shelf.get("b", lambda: draw(DRAWN), 1)
 
     assert ("a" in shelf, "b" in shelf) == (False, True)
-
-
-def test_a_failed_reading_is_tried_again():
-    shelf = TraceShelf()
-    with pytest.raises(ZeroDivisionError):
-        shelf.get("a", lambda: 1 // 0)  # type: ignore[arg-type, return-value]
-
-    assert len(shelf.get("a", lambda: draw(DRAWN)).events) == len(draw(DRAWN).events)
 
 
 def test_who_asks_while_a_failed_reading_is_tried_again_waits_for_it():
@@ -400,15 +379,6 @@ def test_what_failed_is_told_in_plain_words(capture_client, addresses, state, er
     assert told["state"] == state
     assert error in told["error"]
     assert (told["session"] is not None) == (state == "done")
-
-
-def test_a_capture_can_be_ended_early(capture_client):
-    client, _ = capture_client
-    capture = post(client, {"addresses": ["b:2"], "duration_ms": 60_000}).json["id"]
-    told = client.delete(f"/api/capture/{capture}", headers={"X-Stepscope": "1"}).json
-
-    assert told["seconds_left"] is None
-    assert ended(client, capture)["state"] == "cancelled"
 
 
 @pytest.mark.parametrize(

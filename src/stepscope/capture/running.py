@@ -123,7 +123,7 @@ class Capture:
 
     def _start_own(self, framework: str) -> None:
         cost.LENGTHS.start_capture()
-        if framework and self.options.host_tracer_level > 1 and not self.yields:
+        if framework and self.options.host_tracer_level > 1:
             with report.Wall("counting arrays", strict=False):
                 self._arrays = KeptArrays()
         self._probes.start(self._host, self.options, self._clock)

@@ -192,7 +192,7 @@ NAMES: tuple[NameTable, ...] = (
         ),
     ),
     NameTable(rules=((CodeTrait.IS_CODE, r"\$.*\.py:\d+ |.*\.py\(\d+\): "),)),
-    NameTable(rules=((CodeTrait.OF_USER, is_of_user),)),
+    NameTable(rules=((CodeTrait.OF_USER, is_of_user), (InputTrait.OF_KERAS, r".*/keras/.*/py_dataset_adapter"))),
     NameTable(rules=((CodeTrait.MAY_BE_LIBRARY, may_be_library),)),
     NameTable(rules=((CodeTrait.PART_OF_FUNCTION, r".* <(?:genexpr|listcomp|dictcomp|setcomp)>$"),)),
     NameTable(

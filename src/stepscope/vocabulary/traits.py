@@ -107,6 +107,7 @@ class InputTrait(IntFlag):
     STARTS_PROCESS = auto()
     PINS_MEMORY = auto()  # copies a batch to pinned memory
     DECODES = auto()  # unpacks a compressed picture
+    OF_KERAS = auto()  # the code of Keras that takes batches from a PyDataset
     MOVES_PIXELS = auto()  # flips, crops, pads or rotates, and computes nothing
 
 

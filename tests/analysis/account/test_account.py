@@ -203,15 +203,6 @@ def test_steps_that_do_not_follow_each_other_are_accounted_for_without_the_time_
     assert found.why_not == "the steps do not follow each other"
 
 
-def test_steps_that_end_with_an_update_and_have_no_marks_have_an_account():
-    step = "aaaa  bb-U-"
-    trace = draw(f"host main | {step * 6}", {"U": Sort(K.ANNOTATION, "Optimizer.step#SGD.step")})
-
-    # From the end of an update to the end of the next one.
-    assert causes(trace) == {"host_compute": 7, "python": 4}
-    assert account(trace).replay_error_percent == pytest.approx(0, abs=1)
-
-
 def test_the_median_step_stands_for_the_steps():
     trace = draw("host main | M0--M1--------M2---M3---M4----\nhost main | a---a---------a----a----a-----")
 
@@ -332,14 +323,6 @@ def test_without_a_mark_a_thread_works_unless_others_work_nearly_all_the_time():
     assert causes(draw(WAITS_BY_A_MARK, {"Q": Sort(K.OTHER, "note")})) == {"python": 24}
 
 
-def test_the_mean_has_what_only_some_steps_do():
-    found = account(
-        draw("host main | M0--M1--M2----------M3--M4--M5--\nhost main | a---a---aaQ-------- a---a---a---", {"Q": ITEM})
-    )
-    assert {row.cause for row in found.rows} == {"host_compute"}
-    assert found.mean_percent["input"] == pytest.approx(100 * 9 / 32)
-
-
 # -- whose a frame is ----------------------------------------------------------------------------------------------
 
 PYTHON_OF_A_LOOP = """
@@ -386,18 +369,6 @@ def test_a_wait_for_a_thread_of_gloo_is_communication_and_not_python():
         {"C": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_"), "G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce")},
     )
     assert causes(trace) == {"communication": 10, "host_compute": 5}
-
-
-def test_python_beside_a_collective_that_ends_much_earlier_stays_python():
-    trace = draw(
-        """
-        host main  | M0-------------M1-------------
-        host main  | aaC         bbbaaC         bbb
-        host gloo1 |    G----          G----
-        """,
-        {"C": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_"), "G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce")},
-    )
-    assert causes(trace) == {"python": 9, "communication": 1, "host_compute": 5}
 
 
 GLOO = {"C": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_"), "G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce")}

@@ -89,13 +89,6 @@ def test_a_recorded_graph_of_kernels_is_launched_once():
     assert min(after) >= 4  # the device needs as long
 
 
-def test_several_changes_at_once_give_more_than_each():
-    model = made(FETCHES)
-    waits, work = of_kind(model, K.INPUT_WAIT), of_kind(model, K.OP)
-
-    assert steps_ms(model, Scale(waits, 0.5), Scale(work, 0.5)) == [5, 5]
-
-
 def test_work_is_found_by_the_call_that_launched_it():
     model = made(LAUNCHES_LATE)
     first = np.flatnonzero(model.trace.events.kind == K.STEP_MARK)[:1]
@@ -121,14 +114,6 @@ def test_a_forecast_holds_the_ends_of_uncertain_numbers():
     assert (found.now_ps, found.then_ps) == (10 * MS, 7 * MS)
     assert (found.least_ps, found.most_ps) == (5.22 * MS, 9 * MS)  # 22 % of 7 ms and 8 % of 3 ms are the usual error
     assert "a table of devices" in found.reasons
-
-
-def test_more_workers_is_the_fast_end():
-    model = made(FETCHES)
-    input_in_workers = Move(of_kind(model, K.INPUT_WAIT), Estimate(1, 2, 5, "cores"))
-    found = foretold(model, input_in_workers, Scale(of_kind(model, K.OP), 0.1))
-
-    assert (found.least_ps, found.then_ps, found.most_ps) == (1 * MS, 2.5 * MS, 5 * MS)
 
 
 def test_steps_that_gain_differently_widen_the_range():

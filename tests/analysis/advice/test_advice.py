@@ -805,13 +805,6 @@ def test_the_largest_gain_comes_first_and_unknown_gains_last(healthy: Context) -
     assert names(healthy, *rules) == ["c", "a", "b"]
 
 
-def test_advice_that_another_explains_is_left_out(healthy: Context) -> None:
-    small = _rule("small", "small_batch", 6.0, yields_to=("input_python",))
-
-    assert names(healthy, small, _rule("input", "input_python", 3.0)) == ["input"]
-    assert names(healthy, small, _rule("input", "input_python", 2.9)) == ["small", "input"]
-
-
 def test_a_rule_that_raises_is_a_warning_and_the_others_answer(healthy: Context) -> None:
     def fails(context: Context, threshold: float) -> Advice | None:
         raise ZeroDivisionError("no steps")
@@ -820,21 +813,6 @@ def test_a_rule_that_raises_is_a_warning_and_the_others_answer(healthy: Context)
 
     assert [item.id for item in said.items] == ["a"]
     assert said.warnings == ("the rule 'broken' failed and was left out: ZeroDivisionError: no steps",)
-
-
-def test_a_healthy_run_is_told_what_bounds_it(healthy: Context) -> None:
-    (item,) = advise(healthy).items
-
-    assert (item.kind, item.predicted_speedup) == ("none", None)
-    assert item.evidence == (
-        "100.0 % of each step is computation on the host: `a` (1 call of 10.00 ms); "
-        "only one step was recorded, so how much steps differ is unknown; "
-        "the largest op is a (100.0 % of all op time)"
-    )
-
-
-def test_a_profile_without_steps_gets_no_advice() -> None:
-    assert advice_of(draw("host main |")) == []
 
 
 def test_rules_have_names_of_their_own_and_classes_of_the_contract() -> None:

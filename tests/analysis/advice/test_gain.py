@@ -48,13 +48,6 @@ def healthy() -> Context:
 # -- competition, other workers ------------------------------------------------------------------------------------
 
 
-LOADS = {"l": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")}
-NOISY = """
-    host main | M0--------M1--------M2--------M3--------
-    host main | l-a-------l-a-------l-a---    l-a---
-"""
-
-
 def test_a_step_is_not_shorter_than_the_computation_that_a_save_hides() -> None:
     sorts = {
         "F": Sort(K.TRACED_FUNCTION, "PjitFunction(train)"),

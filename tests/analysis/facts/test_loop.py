@@ -16,7 +16,7 @@ from stepscope.analysis.facts.feeding import feed_of
 from stepscope.analysis.facts.loop import loop_of
 from stepscope.analysis.facts.work import work_of
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.trace.spans import Spans, is_outermost
+from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, Trait
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import OpTrait
@@ -37,31 +37,6 @@ def pairs(found: Spans) -> list[tuple[int, int]]:
 # -- sets of instants ----------------------------------------------------------------------------------------------
 
 
-def test_intervals_that_touch_or_overlap_become_one() -> None:
-    assert pairs(spans((5, 7), (0, 2), (2, 3), (6, 9), (4, 4))) == [(0, 3), (5, 9)]
-
-
-def test_both_one_but_not_the_other_and_either() -> None:
-    one, other = spans((0, 10), (20, 30)), spans((5, 22), (25, 26))
-
-    assert pairs(one & other) == [(5, 10), (20, 22), (25, 26)]
-    assert pairs(one - other) == [(0, 5), (22, 25), (26, 30)]
-    assert pairs(one | other) == [(0, 30)]
-
-
-def test_how_much_of_an_interval_is_covered() -> None:
-    found = spans((0, 10), (20, 30)).overlap_ps(np.array([5, 12, 0, 25]), np.array([25, 18, 40, 26]))
-
-    assert found.tolist() == [10, 0, 20, 1]
-
-
-@pytest.mark.parametrize("covered", [[(10, 20)], [(10, 12), (18, 20)]], ids=["one interval", "several"])
-def test_what_only_borders_on_a_set_does_not_touch_it(covered: list[tuple[int, int]]) -> None:
-    start, end = np.array([0, 5, 11, 19, 20]), np.array([10, 11, 11, 30, 30])
-
-    assert spans(*covered).touches(start, end).tolist() == [False, True, False, True, False]
-
-
 _points = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=8)
 
 
@@ -78,10 +53,6 @@ def test_sets_of_instants_are_sets(a: list[tuple[int, int]], b: list[tuple[int, 
         assert {at for low, high in pairs(found) for at in range(low, high)} == wanted
         assert found.total == len(wanted)
     assert spans(*a).overlap_ps(np.array([3]), np.array([20])).tolist() == [len(one & set(range(3, 20)))]
-
-
-def test_what_lies_in_something_before_it_is_not_outermost() -> None:
-    assert is_outermost(np.array([0, 1, 5, 5]), np.array([4, 3, 9, 7])).tolist() == [True, False, True, False]
 
 
 # -- the loop ------------------------------------------------------------------------------------------------------

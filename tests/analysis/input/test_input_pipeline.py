@@ -290,16 +290,6 @@ def test_every_category_has_a_meaning_in_the_breakdown() -> None:
 # -- PyTorch -----------------------------------------------------------------------------------------------------
 
 
-def test_dataloader_of_real_profiles_with_and_without_workers(corpus: Path) -> None:
-    alone = stepscope.load(corpus / "torch-v100-resnet50-workers0").input_pipeline()
-    helped = stepscope.load(corpus / "torch-v100-resnet50-workers4").input_pipeline()
-    assert (alone.figures["level"], helped.figures["level"]) == ("highly", "not")
-    assert alone.figures["input_percent"] == pytest.approx(33.7, abs=0.1)
-    assert alone.host_breakdown_ms["preprocessing"] == pytest.approx(415.8, abs=0.1)
-    assert helped.host_breakdown_ms["other"] == pytest.approx(7.5, abs=0.1)
-    assert "num_workers" in alone.summary[2]
-
-
 # -- XProf -------------------------------------------------------------------------------------------------------
 
 CATEGORY_OF_XPROF = {
@@ -356,11 +346,6 @@ def test_a_fresh_capture_of_tensorflow_equals_xprof(tf_slow_map_capture: Framewo
     exercise(found)
 
 
-def test_a_fresh_healthy_capture_is_not_input_bound(tf_healthy_capture: FrameworkCapture) -> None:  # noqa: F811
-    skip_unless_regular(tf_healthy_capture)
-    assert stepscope.load(tf_healthy_capture.logdir).input_pipeline().figures["level"] == "not"
-
-
 @pytest.mark.parametrize("name", ["jax_marked_capture", "torch_marked_capture"])
 def test_frameworks_without_input_ops_get_an_explained_empty_result(name: str, request: pytest.FixtureRequest) -> None:
     capture: FrameworkCapture = request.getfixturevalue(name)
@@ -384,14 +369,3 @@ def test_where_xprof_counts_waiting_as_preprocessing_we_count_work(bottleneck_ca
     assert float(host.properties["advanced_file_read_us"]) / 1e3 == pytest.approx(
         found.host_breakdown_ms["read_in_advance"]
     )
-
-
-def test_where_xprof_shows_no_copies_of_newer_cuda_we_count_them_as_enqueueing(corpus: Path) -> None:
-    found = stepscope.load(corpus / "tf-gpu-multi-worker").input_pipeline()
-    paths = sorted((corpus / "tf-gpu-multi-worker").rglob("*.xplane.pb"))
-    _, _, host, _, _ = oracle.input_pipeline(paths)
-    ours, theirs = {str(row["op"]): row for row in found.rows}, xprof_rows(host.rows)
-    assert ours.keys() - theirs.keys() == {"MemcpyH2D"}
-    for op, row in theirs.items():
-        assert ours[op]["total_ms"] == pytest.approx(row["total_ms"])
-        assert ours[op]["self_ms"] == pytest.approx(row["self_ms"])

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from draw import Sort, draw
 
-import stepscope
 from stepscope.analysis.ops import op_shapes_tool as op_shapes
 from stepscope.model import EventKind, HostTrace
 
@@ -107,17 +102,3 @@ def test_without_devices_host_time_counts():
 def test_hosts_add_up():
     found = report(draw(PICTURE, SORTS, host="a"), draw(PICTURE, SORTS, host="b"))
     assert table(found.rows, "calls", "device_self_us", "percent")[0] == (4, 22000, round(100 * 11 / 15, 4))
-
-
-def test_calls_and_device_time_of_a_real_trace(corpus: Path) -> None:
-    path = corpus / "torch-h100-qwen/qwen.pt.trace.json.gz"
-    found = stepscope.load(path).report("op-shapes")
-    assert isinstance(found, op_shapes.OpShapesReport)
-
-    plain = json.loads(gzip.decompress(path.read_bytes()), strict=False)["traceEvents"]
-    ops = [event for event in plain if event.get("cat") == "cpu_op"]
-    calls = Counter((event["name"], json.dumps(event["args"]["Input Dims"], separators=(",", ":"))) for event in ops)
-    total: Counter[Any] = Counter()
-    for row in found.rows:
-        total[row["name"], row["input_shapes"]] += int(str(row["calls"]))
-    assert total == calls

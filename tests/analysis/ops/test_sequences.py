@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from draw import Sort, draw
 
-import stepscope
 from stepscope.analysis.ops import sequences_tool as sequences
 from stepscope.model import EventKind, HostTrace
 
@@ -75,11 +73,3 @@ def test_sequences_do_not_overlap_themselves():
 def test_a_sequence_does_not_span_streams():
     found = report(draw("gpu0 s | K a K\ngpu0 t | HbH\ngpu0 u | K c"), draw("host main | a"))
     assert found.rows == ()
-
-
-def test_sequences_of_a_real_model(corpus: Path) -> None:
-    found = stepscope.load(corpus / "torch-h100-owlv2").report("sequences")
-    assert isinstance(found, sequences.SequencesReport)
-    softmax = [row for row in found.rows if row["length"] == 8]
-    assert softmax
-    assert all(int(str(row["count"])) >= 3 for row in found.rows)

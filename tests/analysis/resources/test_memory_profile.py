@@ -131,15 +131,6 @@ def test_the_peak_is_the_moment_of_most_memory_in_use() -> None:
     }  # fmt: skip
 
 
-def test_of_equal_peaks_the_last_counts() -> None:
-    host = Host()
-    memory = Memory(host.line)
-    memory.allocate(1, 30, addr=1)
-    memory.free(2, 30, addr=1)
-    memory.allocate(3, 30, addr=1)
-    assert only(profile(host))["peak"]["time_ms"] == 3.0
-
-
 def test_the_peak_since_the_program_began_may_lie_before_the_capture() -> None:
     host = Host()
     memory = Memory(host.line)
@@ -179,28 +170,6 @@ def test_two_memories_are_told_apart_even_at_equal_addresses() -> None:
     found = profile(host).memories
     assert columns(found, "id", "allocations", "deallocations") == [("GPU_0_bfc", 1, 1), ("gpu_host_bfc", 1, 0)]
     assert [columns(memory["breakdown"], "op", "allocated_bytes") for memory in found] == [[("a", 30)], [("b", 5)]]
-
-
-def test_a_memory_without_a_name_is_known_by_the_number_of_its_device() -> None:
-    host = Host(framework="jax")
-    for number in (0, 1):
-        stats = {"index_on_host": number, "bytes_allocated": 8, "bytes_available": 8, "allocation_bytes": 8, "addr": 1}
-        host.line.event("MemoryAllocation", MS, 0, EventKind.ALLOCATION, stats)
-    assert columns(profile(host).memories, "id", "capacity_bytes") == [("0", 16), ("1", 16)]
-
-
-def test_unsigned_sizes_and_addresses_count() -> None:
-    host = Host()
-    memory = Memory(host.line)
-    high = (1 << 63) + 512  # only an unsigned integer holds it
-    memory.allocate(1, 30, addr=high)
-    memory.free(2, 30, addr=high)
-    memory.allocate(3, 10, addr=high)
-    found = only(profile(host))
-    assert columns(found["timeline"], "event", "heap_bytes") == [
-        ("allocation", 30), ("deallocation", 0), ("allocation", 10),
-    ]  # fmt: skip
-    assert found["breakdown"][0]["occurrences"] == 1
 
 
 def test_lines_of_different_threads_are_put_in_order_of_time() -> None:
@@ -423,16 +392,6 @@ def test_without_addresses_the_latest_allocation_of_a_size_is_freed_first(events
     assert all(moment["heap_bytes"] >= 0 for moment in timeline)
 
 
-def test_allocations_that_say_nothing_about_themselves_are_counted() -> None:
-    host = Host(framework="")
-    host.line.event("MemoryAllocation", MS, 0, EventKind.ALLOCATION)
-    report = profile(host)
-    found = only(report)
-    assert (found["id"], found["allocations"], found["capacity_bytes"], found["breakdown"]) == ("memory", 1, None, [])
-    assert found["peak"]["time_ms"] is None
-    assert report.summary_lines() == ["memory: 1 allocation of unknown size"]
-
-
 # -- whose memory it is ------------------------------------------------------------------------------------------
 
 
@@ -446,13 +405,6 @@ def test_without_a_stated_op_the_innermost_op_around_the_allocation_counts() -> 
     host.torch(7, 4, Addr=2, **cpu, **{"Total Allocated": 12})
     host.torch(20, 1, Addr=3, **cpu, **{"Total Allocated": 13})
     assert columns(only(profile(host))["timeline"], "op") == [("aten::linear",), ("aten::mm",), (None,)]
-
-
-def test_an_op_that_only_allocates_is_named_if_nothing_calls_it() -> None:
-    host = Host(framework="pytorch")
-    host.line.event("aten::empty", 0, 9 * MS, EventKind.OP)
-    host.torch(2, 8, Addr=1, **{"Device Type": 0, "Device Id": -1, "Total Allocated": 8})
-    assert columns(only(profile(host))["breakdown"], "op", "requested_bytes") == [("aten::empty", None)]
 
 
 def test_the_op_may_be_on_the_thread_that_handed_the_work_over() -> None:
@@ -526,17 +478,6 @@ def test_memories_of_equal_names_on_two_hosts_stay_apart() -> None:
     assert columns(report.rows, "op", "allocated_bytes", "host") == [("of b", 20, "b"), ("of a", 10, "a")]
 
 
-def test_timelines_of_very_many_memories_are_thinned_out_together() -> None:
-    host = Host()
-    memory = Memory(host.line)
-    for at in range(MOST_POINTS):
-        memory.allocate(at, 1, addr=at)
-    part = memory_profile.partial(host.builder.build())
-    report = memory_profile.merge([part] * 128)
-    assert {len(memory["timeline"]) for memory in report.memories} == {MOST_POINTS // 2}
-    assert {memory["timeline"][-1]["heap_bytes"] for memory in report.memories} == {MOST_POINTS}
-
-
 @pytest.mark.parametrize(
     ("framework", "remedy"),
     [
@@ -560,14 +501,6 @@ def test_a_profile_without_allocations_says_how_to_record_them(framework: str, r
     assert all(not section.rows for section in report.sections() if isinstance(section, Rows))
 
 
-def test_the_curves_of_two_hosts_name_them() -> None:
-    hosts = [Host("a"), Host("b")]
-    for host in hosts:
-        Memory(host.line).allocate(1, MIB, addr=1)
-    curves = profile(*hosts).summary_lines()[-2:]
-    assert [line.split("  ")[0] for line in curves] == ["GPU_0_bfc of a", "GPU_0_bfc of b"]
-
-
 def test_a_host_without_allocations_is_named_beside_one_with_some() -> None:
     full, empty = Host("full"), Host("empty")
     Memory(full.line).allocate(1, 10, addr=1)
@@ -575,21 +508,6 @@ def test_a_host_without_allocations_is_named_beside_one_with_some() -> None:
     assert columns(report.memories, "host") == [("full",)]
     (warning,) = report.warnings
     assert warning.startswith("no allocations were recorded on empty: record with host_tracer_level=2 or more")
-
-
-def test_breakdowns_are_arranged_within_their_memories_too() -> None:
-    host = Host()
-    memory = Memory(host.line).starts_with(0)
-    memory.allocate(1, 20, addr=1, tf_op="big", bytes_available=80)
-    memory.allocate(2, 10, addr=2, tf_op="small", bytes_available=70)
-    report = profile(host)
-
-    for found, ops in (
-        (report.arranged("allocated_bytes"), [("small",), ("big",)]),
-        (report.arranged(None, ["op=SMALL"]), [("small",)]),
-        (report.arranged(None, ["op=nobody"]), []),
-    ):
-        assert columns(found.rows, "op") == columns(found.memories[0]["breakdown"], "op") == ops
 
 
 def test_what_the_terminal_shows_and_head_cuts() -> None:
@@ -759,32 +677,6 @@ def test_the_breakdown_is_that_of_xprof_where_the_peak_is_in_the_first_step(corp
         assert breakdown_of_ours(found[name]) == breakdown_of_xprof(theirs[name])
 
 
-def test_difference_the_breakdown_holds_what_earlier_steps_left(corpus: Path) -> None:
-    """XProf looks at the step of the peak alone and calls all else preallocated."""
-    path = files(corpus / "tf-gpu-multi-worker")[0]
-    theirs, found = breakdown_of_xprof(xprof(path)["gpu_host_bfc"]), breakdown_of_ours(ours(path)["gpu_host_bfc"])
-    before = ("(allocated before the capture)", None, None, None)
-    assert found[before][0] < theirs[before][0]
-    assert sum(size for size, _ in found.values()) == sum(size for size, _ in theirs.values()) == 605_952
-    for row in theirs.keys() - {before}:
-        assert found[row][0] >= theirs[row][0]
-
-
-def test_difference_the_peak_since_the_start_is_the_largest_seen(corpus: Path) -> None:
-    """XProf takes the last that it meets in the file, which here is below the peak of the capture."""
-    path = files(corpus / "tf-gpu-multi-worker")[0]
-    summary, memory = xprof(path)["GPU_4_bfc"]["profileSummary"], ours(path)["GPU_4_bfc"]
-    assert int(summary["peakBytesUsageLifetime"]) < memory["peak"]["heap_bytes"] == memory["peak_heap_bytes"]
-
-
-def test_difference_an_allocation_without_an_op_is_given_to_what_is_around_it(corpus: Path) -> None:
-    path = files(corpus / "jax-mi300x-attention")[0]
-    assert {op for op, *_ in breakdown_of_xprof(xprof(path)["GPU_0_bfc"])} == {None, "(allocated before the capture)"}
-    assert {op for op, *_ in breakdown_of_ours(ours(path)["GPU_0_bfc"])} == {
-        "PjitFunction(loss_fn)", "(allocated before the capture)",
-    }  # fmt: skip
-
-
 def test_fresh_tensorflow_captures_have_the_figures_of_xprof(tf_healthy_capture: FrameworkCapture) -> None:
     path = tf_healthy_capture.paths[0]
     theirs, found = xprof(path), ours(path)
@@ -794,18 +686,6 @@ def test_fresh_tensorflow_captures_have_the_figures_of_xprof(tf_healthy_capture:
         assert_equal_figures(theirs[name], memory)
         assert_equal_timelines(theirs[name], memory, line_start_ms(path))
         assert sum(row["allocated_bytes"] for row in memory["breakdown"]) == memory["peak"]["in_use_bytes"]
-
-
-def test_jax_on_a_cpu_records_no_allocations_and_is_told_so(jax_marked_capture: FrameworkCapture) -> None:
-    report = loaded(jax_marked_capture.logdir)
-    assert report.memories == ()
-    assert "JAX records none on CPUs" in report.warnings[0]
-
-
-@pytest.mark.parametrize("session", ["torch-h100-qwen", "torch-h100-owlv2", "torch-v100-resnet50-workers0"])
-def test_the_rows_of_a_breakdown_add_up_to_the_memory_in_use(session: str, corpus: Path) -> None:
-    for memory in loaded(corpus / session).memories:
-        assert sum(row["allocated_bytes"] for row in memory["breakdown"]) == memory["peak"]["in_use_bytes"] > 0
 
 
 # -- figures that cannot be --------------------------------------------------------------------------------------

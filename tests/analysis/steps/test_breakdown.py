@@ -8,7 +8,7 @@ from draw import MS, SORTS, Sort, draw
 from stepscope.analysis.ops.top_ops import add_tables, device_ops, host_ops
 from stepscope.analysis.steps.breakdown import CATEGORIES, CATEGORY_OF_RANK, MEANING, Breakdown, Rank, breakdown
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.model import EventKind, HostTrace, Trait
+from stepscope.model import EventKind, HostTrace
 from stepscope.vocabulary.op_names import parse_op
 
 K = EventKind
@@ -353,23 +353,6 @@ def test_self_time_is_without_the_ops_inside() -> None:
     assert host_ops(trace).total_calls == 6
 
 
-def test_what_is_no_op_takes_nothing_from_an_op() -> None:
-    trace = draw("""
-        host main | a--------
-        host main |  Y------
-        host main |   b---
-    """)
-
-    assert ops(trace) == [("a", 5.0, 1), ("b", 4.0, 1)]
-
-
-def test_self_time_is_never_negative() -> None:
-    asynchronous = {"q": Sort(K.OP, "q", traits=Trait.ASYNC)}
-    trace = draw("host main | a---\nhost main |  b--\nhost main |  q-------", asynchronous)
-
-    assert ops(trace) == [("q", 8.0, 1), ("b", 3.0, 1), ("a", 1.0, 1)]
-
-
 def test_kernels_of_one_op_add_up() -> None:
     sorts = {
         "a": Sort(K.KERNEL, "kernel_1", stats={"tf_op": "model/dense/MatMul:MatMul"}),
@@ -414,14 +397,6 @@ def test_the_share_of_eager_ops() -> None:
     assert silent.eager_self_ps is None
     assert add_tables([host_ops(trace), silent]).eager_self_ps is None  # of all of them nobody knows
     assert add_tables([host_ops(trace), host_ops(draw("gpu0 s | k-"))]).eager_self_ps == 7 * MS
-
-
-def test_ops_of_several_hosts_add_up() -> None:
-    first, second = host_ops(draw("host main | a--- b-")), host_ops(draw("host main | b-----"))
-    both = add_tables([first, second])
-
-    assert [(op.name, op.self_ps / MS, op.calls) for op in both.ops] == [("b", 8.0, 2), ("a", 4.0, 1)]
-    assert (both.total_self_ps / MS, both.total_calls, both.eager_self_ps) == (12.0, 3, None)
 
 
 COPY_DONE = "%copy-done = f32[5,1024]{3,2,1,0:T(8,128)} copy-done((f32[5,1024]{1,0}, u32[]{:S(2)}) %copy-start)"

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 import pytest
 from draw import MS, Sort, draw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import stepscope
 from stepscope.analysis.account import steps_tool as steps
 from stepscope.analysis.input import input_pipeline_tool as input_pipeline
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.steps.breakdown import CATEGORIES
-from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, finding_of, steps_of_host
+from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, steps_of_host
 from stepscope.analysis.workers import pod_viewer_tool as pod_viewer
 from stepscope.model import EventKind, HostTrace
 
@@ -123,13 +120,6 @@ def test_numbers_that_repeat_are_no_numbers() -> None:
     assert found.warnings == ()
 
 
-def test_one_host_keeps_all_its_steps() -> None:
-    report = overview_of(hosts("host main | M0--M1--M0--M1--"))
-
-    assert report.step_time_ms["count"] == 4
-    assert report.warnings == ()
-
-
 @given(st.lists(st.tuples(st.integers(0, 60), st.lists(st.integers(1, 9), max_size=6)), min_size=1, max_size=4))
 @settings(max_examples=150, deadline=None)
 def test_every_row_of_an_alignment_is_one_row_of_every_host(drawn: list[tuple[int, list[int]]]) -> None:
@@ -214,20 +204,6 @@ def test_steps_of_several_hosts_are_as_certain_as_those_of_the_least_certain(ord
         assert tool.merge([tool.partial(trace) for trace in traces]).to_dict()["steps_source"] == "inferred"
 
 
-def test_hosts_that_know_their_steps_alike_say_so_once() -> None:
-    report = overview_of(hosts(MARKED, MARKED))
-
-    assert (report.steps_source, report.confidence) == ("markers", None)
-    assert report.steps_how == "3 step marks such as 'train 1' on thread 'main'"
-
-
-def test_of_many_ways_to_know_steps_three_are_told() -> None:
-    found = finding_of([steps_of_host(trace) for trace in hosts(*(f"host t{at} | M1-- M2--" for at in range(5)))])
-
-    assert found.how.count("step marks such as") == 3
-    assert found.how.endswith("; and 2 more")
-
-
 def test_warm_up_that_lies_before_the_steps_of_all_hosts_is_none_of_theirs() -> None:
     early = "host main | M0-------- M1-- M2-- M3-- M4-- M5-- M6-- M7-- M8--\nhost main | X-------"
     late = "host main |            M1-- M2-- M3-- M4-- M5-- M6-- M7-- M8--"
@@ -309,12 +285,3 @@ def test_what_a_host_contributes_survives_its_way_through_a_cache() -> None:
         part = tool.partial(trace)
 
         assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=tool.Partial) == part
-
-
-def test_both_hosts_of_the_corpus_count(corpus: Path) -> None:
-    report = stepscope.load(corpus / "tf-gpu-multi-worker").overview().to_dict()
-
-    assert report["environment"]["host_count"] == 2
-    assert report["environment"]["device_count"] == 16
-    assert len(report["hosts"]) == 2
-    assert report["step_time_ms"] == {"mean": 21.310352, "std": None, "min": 21.310352, "max": 21.310352, "count": 1}

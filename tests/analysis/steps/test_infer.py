@@ -341,12 +341,6 @@ def test_the_overview_states_the_confidence() -> None:
 # -- real profiles -----------------------------------------------------------------------------------------------
 
 
-def test_the_layers_of_a_language_model_are_no_steps(corpus: Path) -> None:
-    report = stepscope.load(corpus / "torch-sglang-qwen3").overview()
-
-    assert report.to_dict()["steps_source"] == "none"  # one prefill of 36 equal layers
-
-
 @pytest.mark.parametrize(
     ("name", "what", "least"),
     [

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 
 import pytest
 from browsing import profiled_trace, store_profile
-from werkzeug.test import Client
 
 import stepscope
 from stepscope import ProfilerOptions
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.cli.main import run
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
-from stepscope.web.app import App
-from stepscope.web.catalogue import Root
-from stepscope.web.site import Site, SiteOptions
 
 # The medians of the steps before a capture and inside it -> what is said of them.
 COSTS = [
@@ -82,14 +76,6 @@ def test_json_and_python_tell_it(profiled, capsys):
     assert stepscope.load(path).overview().to_dict()["profiling_cost_percent"] == percent
 
 
-def test_csv_tells_it(profiled, capsys):
-    path, percent = profiled
-    rows = csv.DictReader(io.StringIO(printed(capsys, "overview", str(path), "--format", "csv")))
-
-    (value,) = (row["value"] for row in rows if row["metric"] == "profiling_cost_percent")
-    assert (float(value) if value else None) == percent
-
-
 SENTENCES = {
     12.5: "cost of profiling: steps inside the capture were 12.5 % longer than the 20 before it (median 100 ms)",
     -5.0: "cost of profiling: steps inside the capture were 5.0 % shorter than the 20 before it (median 100 ms)",
@@ -123,16 +109,6 @@ def test_the_summary_has_it_beside_the_step_time(profiled, capsys):
         None: "",
     }
     assert line.endswith(f"4 steps (markers){said[percent]}")
-
-
-def test_the_page_is_told_it(profiled):
-    path, percent = profiled
-    client = Client(App(Site(SiteOptions([Root(str(path.parents[2]))]))))
-    listed = client.get("/api/sessions").json["sessions"]
-
-    answer = client.get(f"/api/sessions/{listed[0]['id']}/tools/overview").json
-
-    assert answer["report"]["profiling_cost_percent"] == percent
 
 
 def test_what_was_recorded_is_said_beside_the_cost(tmp_path, capsys):

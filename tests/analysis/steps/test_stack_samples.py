@@ -85,7 +85,7 @@ def test_too_little_time_says_nothing_and_neither_does_a_trace_without_samples()
     assert spans_of_others(draw("host main | M0--M1--"), 0).total == 0
 
 
-def sampled_beside_short_input() -> HostTrace:
+def sampled_beside_short_input(adapter: str = "$data.py:33 batches") -> HostTrace:
     """Steps of 60 ms that wait 10 ms for a batch; the samples, 10 ms apart, meet its function in five of six steps, and
     place it 5 ms too early."""
     builder = TraceBuilder("host")
@@ -101,7 +101,7 @@ def sampled_beside_short_input() -> HostTrace:
         main.event("load batch", start * MS, 10 * MS, K.INPUT_WAIT)
         main.event("PjitFunction(train_step)", (start + 10) * MS, 50 * MS, K.OP)
         if step > 0:
-            samples.event("$data.py:33 batches", (start - 5) * MS, 10 * MS, K.PYTHON_CALL)
+            samples.event(adapter, (start - 5) * MS, 10 * MS, K.PYTHON_CALL)
             samples.event("$data.py:24 prepare", (start - 5) * MS, 10 * MS, K.PYTHON_CALL)
     return builder.build()
 
@@ -126,6 +126,26 @@ def test_advice_on_sampled_input_does_not_say_that_nothing_was_recorded():
     assert first.culprit.file == "data.py"
     assert "not recorded is whether in Python or in compiled code" in first.evidence
     assert "how the input is prepared was not recorded" not in first.evidence
+
+
+KERAS = (
+    "/usr/lib/python3.11/site-packages/keras/src/trainers/data_adapters/py_dataset_adapter.py(257): _finite_generator"
+)
+
+
+def test_a_dataset_of_keras_is_told_of_its_own_workers_and_not_of_another_library():
+    actions = []
+    for adapter in (KERAS, "$data.py:33 batches"):
+        report = overview.merge([overview.partial(sampled_beside_short_input(adapter))])
+        assert isinstance(report, overview.OverviewReport)
+        first = waiting.RULE(report.context)
+        assert first is not None
+        actions.append(first.actions)
+
+    keras, other = actions
+    assert keras[0].startswith("keras.utils.PyDataset(workers=N, use_multiprocessing=True")
+    assert not any("thread" in action or "grain" in action for action in keras)
+    assert not any("PyDataset" in action for action in other)
 
 
 LOADER = "/usr/lib/python3.11/site-packages/torch/utils/data/dataloader.py(720): __next__"

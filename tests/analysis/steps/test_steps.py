@@ -82,13 +82,6 @@ def test_marks_are_steps_and_carry_the_programs_own_numbers() -> None:
     assert steps_of(trace).how == "3 step marks such as 'train 100' on thread 'main'"
 
 
-def test_marks_without_numbers_are_counted() -> None:
-    trace = draw("host main | M--- M---")
-
-    assert spans(trace) == [("train 0", 0, 4), ("train 1", 5, 9)]
-    assert not steps_of(trace).numbered
-
-
 def test_a_name_that_holds_its_number_is_not_given_it_again() -> None:
     sorts = {
         "a": Sort(K.STEP_MARK, "ProfilerStep#9", stats={"step_num": 9}),
@@ -163,19 +156,6 @@ def test_of_marks_on_two_threads_those_of_the_fuller_thread_count() -> None:
     """)
 
     assert [name for name, _, _ in spans(trace)] == ["train 1", "train 2", "train 3"]
-
-
-def test_a_mark_without_length_is_no_step() -> None:
-    trace = draw("host main | M1! M2--- M3---")
-
-    assert [name for name, _, _ in spans(trace)] == ["train 2", "train 3"]
-
-
-def test_marks_may_repeat_their_numbers() -> None:
-    trace = draw("host main | M0-- M1-- M0-- M1--")  # two epochs that both count from 0
-
-    assert [name for name, _, _ in spans(trace)] == ["train 0", "train 1", "train 0", "train 1"]
-    assert len(steps_tool.merge([steps_tool.partial(trace)]).rows) == 4
 
 
 # -- what belongs to a step --------------------------------------------------------------------------------------
@@ -852,10 +832,3 @@ def test_a_row_says_what_is_in_the_batch_of_its_step() -> None:
         Batch("EXTEND", 4, 96, 4, 0),
         Batch("MIXED", 5, 70),
     ]
-
-
-def test_steps_that_are_no_batches_show_no_columns_of_batches() -> None:
-    report = steps_tool.merge([steps_tool.partial(draw("host main | M1-- M2--"))])
-
-    assert {(row["requests"], row["tokens"], row["prefill"], row["decode"]) for row in report.rows} == {(None,) * 4}
-    assert not {"requests", "tokens", "prefill", "decode"} & set(str(report).split())

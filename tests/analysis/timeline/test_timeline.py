@@ -72,13 +72,6 @@ def test_no_two_events_of_a_row_overlap(events, lanes):
     assert index_of(spans(events)).lane.tolist() == lanes
 
 
-def test_rows_are_as_many_as_the_deepest_nesting():
-    deep = spans([(at, 10_000 - 2 * at) for at in range(3_000)])
-
-    assert index_of(deep).lane.tolist() == list(range(3_000))
-    assert index_of(deep).row_count(0) == 3_000
-
-
 def test_sums_of_occurrences_and_counters_are_not_drawn():
     builder = TraceBuilder("host")
     line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
@@ -252,13 +245,6 @@ def test_rows_with_little_in_them_keep_their_detail_beside_a_crowded_one():
 def test_a_window_that_makes_no_sense_is_refused(begin, end, width, most):
     with pytest.raises(UsageError):
         everything(spans([(0, 1)]), begin, end, width, most)
-
-
-def test_the_index_grows_in_proportion_to_the_events():
-    sizes = {n: index_of(random_trace(n)).nbytes / n for n in (2_000, 20_000)}
-
-    assert max(sizes.values()) < 40
-    assert sizes[20_000] < 1.5 * sizes[2_000]
 
 
 # -- tracks ------------------------------------------------------------------------------------------------------
@@ -503,18 +489,6 @@ def test_matches_are_walked_in_order_of_time_across_threads_and_round_the_end():
     assert walk(forward=False) == [(4, 1, 4), (4, 0, 3), (1, 1, 2), (0, 0, 1), (4, 1, 4)]
 
 
-def test_no_match_has_no_next():
-    trace = spans([(0, 1)])
-
-    assert search.find_nearest(trace, search.find_events(trace, "zzz"), 0, -1, True) is None
-
-
-def test_matches_are_counted_a_pixel():
-    trace = spans([(0, 1), (1, 1), (50, 1), (99, 1)])
-
-    assert search.match_histogram(trace, search.find_events(trace, "e"), 0, 100, 4).tolist() == [2, 0, 1, 1]
-
-
 # -- selections --------------------------------------------------------------------------------------------------
 
 
@@ -627,3 +601,10 @@ def test_long_names_keep_both_ends():
     assert name.startswith("aaa")
     assert name.endswith("z" * 30)
     assert details.details_of(trace, 0).full_name == "a" * 300 + "z" * 30
+
+
+def test_rows_are_as_many_as_the_deepest_nesting():
+    deep = spans([(at, 10_000 - 2 * at) for at in range(3_000)])
+
+    assert index_of(deep).lane.tolist() == list(range(3_000))
+    assert index_of(deep).row_count(0) == 3_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,7 +9,6 @@ import pytest
 from draw import Sort, draw, traces
 from hypothesis import given, settings
 
-import stepscope
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.waits import critical_path_tool as critical_path
@@ -163,26 +161,6 @@ def test_every_moment_of_a_step_is_given_to_one_part(trace: HostTrace) -> None:
         }
     listed = sum(row.time_ps + row.delay_ps for row in found.rows)
     assert listed <= (found.median.step_ps if found.median else 0)
-
-
-def test_the_path_of_a_job_that_waits_in_python_is_its_device(corpus: Path) -> None:
-    """JAX on ROCm records no wait but `block_until_ready`; the device works for 94 % of a step."""
-    found = stepscope.load(corpus / "jax-mi300x-attention").report("critical-path")
-
-    assert isinstance(found, critical_path.CriticalPathReport)
-    assert found.parts[0]["part"] == "device_compute"
-    assert float(found.parts[0]["percent"] or 0) > 85
-
-
-def test_paths_of_real_jobs(corpus: Path) -> None:
-    """The job with a slow loader waits for it; the one with worker processes does not."""
-    slow, quick = (
-        stepscope.load(corpus / f"torch-v100-resnet50-workers{workers}").report("critical-path") for workers in (0, 4)
-    )
-    assert isinstance(slow, critical_path.CriticalPathReport)
-    assert isinstance(quick, critical_path.CriticalPathReport)
-    assert float(parts(slow)["input"]) > 50
-    assert float(parts(quick).get("input", 0)) < 5
 
 
 def test_a_host_without_steps_has_no_part_in_the_path():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -176,13 +175,6 @@ def test_without_a_device_there_is_nothing_to_wait_for():
 )
 def test_of_a_stack_the_first_line_of_the_program_is_shown(text, shown):
     assert site_text(text) == shown
-
-
-def test_waits_of_a_real_job(corpus: Path) -> None:
-    found = stepscope.load(corpus / "torch-h100-owlv2").report("syncs")
-    assert isinstance(found, syncs.SyncsReport)
-    assert sum(int(str(row["count"])) for row in found.rows) > 0
-    assert any(row["call_site"] for row in found.rows)
 
 
 JAX = {

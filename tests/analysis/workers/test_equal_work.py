@@ -53,7 +53,14 @@ def test_on_a_healthy_job_nothing_is_named(tmp_path: Path) -> None:
     assert all(row["waiting_percent"] <= 100 for row in report.rows)
 
 
-@pytest.mark.parametrize(("fault", "said"), [("machine", "node006_4006"), ("stages", "the last pipeline stage")])
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("machine", "node006_4006"),
+        ("stages", "the last pipeline stage"),
+        ("layers", "pipeline stage 2 (from 0)"),
+    ],
+)
 def test_every_face_names_the_same_and_the_same_gain(tmp_path: Path, fault: str, said: str) -> None:
     report, _ = asked(tmp_path, Job(steps=3, microbatches=4, slowdown=1.6, fault=fault))
     profile = stepscope.load(tmp_path)

@@ -319,11 +319,6 @@ def test_a_cut_step_is_shown_but_in_no_statistics() -> None:
 
 # -- real profiles, beside XProf ---------------------------------------------------------------------------------
 
-XPROF_CATEGORIES = {
-    "1": "device_compute", "2": "device_to_device", "3": "device_collectives", "4": "host_compute",
-    "5": "kernel_launch", "6": "input", "7": "output", "8": "compilation",
-}  # fmt: skip
-
 
 def xprof_steps(paths: list[Path]) -> list[list[dict[str, Any]]]:
     """XProf's record of each step and core, in order."""
@@ -355,20 +350,6 @@ def test_two_gpu_hosts_beside_xprof(corpus: Path) -> None:
         assert max(CATEGORIES, key=lambda category: row[category]) == "device_compute"
         assert row["bottleneck"] == "launch"
     assert [row["device"] for row in dicts(report.rows)] == ["all", "GPU:4", "GPU:6"] * 2
-
-
-def test_the_rank_that_writes_a_report_holds_the_others_up(bottleneck_captures: Path) -> None:
-    """Rank 0 does extra work in every step, and the other rank waits for it in a collective."""
-    report = loaded(bottleneck_captures / "torch_rank_zero_report" / "slow")
-    zero = report.hosts[0]
-    assert {row["host"] for row in dicts(report.slowest)} == {zero}
-    assert {row["extra"] for row in dicts(report.slowest)} == {"host_compute"}
-    assert all(row["behind_percent"] > 40 for row in dicts(report.slowest))
-
-
-@pytest.mark.parametrize("session", ["tpu-inference", "jax-mi300x-conv", "tf-gpu-multi-worker", "torch-multirank"])
-def test_the_parts_of_every_row_add_up_to_it(session: str, corpus: Path) -> None:
-    require_parts_to_add_up(corpus / session)
 
 
 @pytest.mark.parametrize("name", FRESH)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 import pytest
 from draw import Sort, draw
 from test_hlo_stats import PROGRAMS, carried
 from xla_traces import Ran, trace_of
 
-import stepscope
 from stepscope.analysis.xla import inference_tool
 from stepscope.analysis.xla.inference_tool import InferenceReport, Partial, percentile
 from stepscope.model import EventKind, HostTrace
@@ -156,10 +153,3 @@ def test_a_trace_without_any_run_says_so() -> None:
 
 def test_equal_runs_of_several_hosts_are_of_one_kind() -> None:
     assert report(serving([2, 2]), serving([4])).rows[0]["runs"] == 3
-
-
-def test_a_real_server(corpus: Path) -> None:
-    (row,) = stepscope.load(corpus / "torch-sglang-qwen3").report("inference").to_dict()["rows"]
-
-    assert (row["name"], row["max_requests"], row["runs"]) == ("context", 15, 1)
-    assert row["tokens_per_s"] == pytest.approx(15360 / (row["max_ms"] / 1e3))

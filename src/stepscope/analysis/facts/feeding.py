@@ -6,13 +6,14 @@ import numpy as np
 
 from stepscope.analysis.facts.work import is_input_thread_event
 from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.steps.stack_samples import rows_on
 from stepscope.analysis.trace.columns import events_of_kind, is_inside
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, Trait
 from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.grain import is_wait
-from stepscope.vocabulary.lines import holds_worker_processes
+from stepscope.vocabulary.lines import holds_stack_samples, holds_worker_processes
 from stepscope.vocabulary.lookup import has_trait, name_has
 from stepscope.vocabulary.traits import InputTrait, OpTrait
 
@@ -38,6 +39,7 @@ class FeedFacts:
         produced_ps: time in which elements are made on threads other than the waiting ones.
         loader: "single" or "multi" for a DataLoader of PyTorch or Grain that works in the training process or in worker
             processes, where that was recorded; else "".
+        of_keras: samples of stacks show that Keras takes the batches from a PyDataset.
         loader_ops_ps: time of tensor ops inside the loader's calls.
         made_tensors, from_arrays, unpickled: tensors that these calls make from Python numbers, NumPy arrays and
             files.
@@ -57,6 +59,7 @@ class FeedFacts:
     events: int
     produced_ps: int
     loader: str
+    of_keras: bool
     loader_ops_ps: int
     made_tensors: int
     from_arrays: int
@@ -74,20 +77,16 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
     reads = rows[(events.traits[rows] & np.uint8(Trait.FILE_READ)) != 0]
     ops = ops_of_iterators(trace) if len(rows) else rows
     python, reading = (_has_trait(trace, ops, trait) for trait in (OpTrait.CALLS_PYTHON, OpTrait.READS_FILE))
-    generator = _has_trait(trace, rows, InputTrait.FROM_PYTHON)
-    in_parallel = bool(_has_trait(trace, rows, InputTrait.PARALLEL).any())
+    generator, parallel = (_has_trait(trace, rows, trait) for trait in (InputTrait.FROM_PYTHON, InputTrait.PARALLEL))
     waits = events_of_kind(trace, K.INPUT_WAIT)
-    handed = rows[
-        ~np.isin(events.line[rows], events.line[waits])
-    ]  # iterator calls on waiting threads are part of the wait
-    start, called = events.start_ps[handed], events_of_kind(trace, K.INPUT_CALLBACK)
-    loader = _loader_kind(trace, waits)
+    handed = rows[~np.isin(events.line[rows], events.line[waits])]  # calls on waiting threads are part of the wait
+    start, called, loader = events.start_ps[handed], events_of_kind(trace, K.INPUT_CALLBACK), _loader_kind(trace, waits)
     calls, made, arrays, pickled = _loader_facts(trace) if loader else (0, 0, 0, 0)
     return FeedFacts(
         has_iterators=len(rows) > 0,
         has_prefetch=len(events_of_kind(trace, K.INPUT_HANDOVER)) > 0,
         in_the_wait_ps=spans_of(trace, called[is_inside(trace, called, K.INPUT_WAIT)]).total,
-        in_parallel=in_parallel,
+        in_parallel=bool(parallel.any()),
         repeatable=len(ops) > 0 and not _has_trait(trace, ops, OpTrait.IS_RANDOM).any(),
         iterators_ps=int(events.duration_ps[rows].max(initial=0)),
         file_read_ps=int(events.duration_ps[reads].sum()),
@@ -95,9 +94,10 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
         python_ps=int(events.duration_ps[ops if generator.any() else ops[python]].sum()),
         reading_ps=int(events.duration_ps[ops[reading]].sum()),
         threads=len(distinct(events.line[ops])),
-        events=_events_in_a_row(trace, handed, ops, in_parallel),
+        events=_events_in_a_row(trace, handed, ops, bool(parallel.any())),
         produced_ps=Spans.union(start, start + events.duration_ps[handed]).total,
         loader=loader,
+        of_keras=bool(_has_trait(trace, rows_on(trace, holds_stack_samples), InputTrait.OF_KERAS).any()),
         loader_ops_ps=calls,
         made_tensors=made,
         from_arrays=arrays,

@@ -90,7 +90,7 @@ def pool_function(trace: HostTrace, prefix: str, spans: Spans) -> SampledFunctio
     Args:
         prefix: how the names of the threads start.
     """
-    frames = _rows_on(trace, holds_stack_samples, prefix)
+    frames = rows_on(trace, holds_stack_samples, prefix)
     frames = frames[has_trait(trace, trace.events.type[frames], CodeTrait.OF_USER)]
     found = []
     for type_ in distinct(trace.events.type[frames]).tolist() if spans.total >= _LEAST_PS else ():
@@ -104,7 +104,7 @@ def pool_function(trace: HostTrace, prefix: str, spans: Spans) -> SampledFunctio
     return SampledFunction(-frame, running_ps / spans.total)
 
 
-def _rows_on(trace: HostTrace, is_plane: Callable[[str], bool], prefix: str = "") -> I64:
+def rows_on(trace: HostTrace, is_plane: Callable[[str], bool], prefix: str = "") -> I64:
     """The events of the lines on some planes whose names start so: rows."""
     planes = enumerate(map(trace.plane_name, trace.lines.plane.tolist()))
     found = [line for line, name in planes if is_plane(name) and trace.line_label(line).startswith(prefix)]
@@ -198,7 +198,7 @@ def _shown(frames: Mask, low: I64, high: I64, samples: int) -> Mask:
 def _sample_times(trace: HostTrace, line: int) -> I64:
     """When a thread was sampled: int64, ascending; empty where that was not recorded, as for worker processes."""
     is_worker = holds_worker_processes(trace.plane_name(int(trace.lines.plane[line])))
-    return distinct(trace.events.start_ps[_rows_on(trace, holds_sample_times)])[: 0 if is_worker else None]
+    return distinct(trace.events.start_ps[rows_on(trace, holds_sample_times)])[: 0 if is_worker else None]
 
 
 def _find_samples(start: I64, end: I64, known: I64) -> tuple[I64, I64]:

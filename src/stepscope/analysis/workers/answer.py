@@ -143,7 +143,7 @@ def _name_fault(job: Job, culprit: Culprit, names: Sequence[str]) -> str:
     who = list_names([names[rank] for rank in culprit.ranks])
     more = f"{100 * culprit.more:.0f} %"
     if culprit.cause == Straggling.UNEQUAL_STAGES:
-        return f"the {_name_stage(job, culprit.stage)} pipeline stage makes steps {more} longer"
+        return f"{_name_stage(job, culprit.stage)} makes steps {more} longer"
     if culprit.cause == Straggling.SLOW_LINK:
         return f"the link between {who} is slow"
     if not culprit.ranks:
@@ -162,8 +162,8 @@ def _name_fault(job: Job, culprit: Culprit, names: Sequence[str]) -> str:
 
 def _name_stage(job: Job, stage: int) -> str:
     if stage in (0, job.layout.stages - 1):
-        return "last" if stage else "first"
-    return f"{stage + 1}."
+        return f"the {'last' if stage else 'first'} pipeline stage"
+    return f"pipeline stage {stage} (from 0)"
 
 
 def _clear_workers(job: Job, culprit: Culprit) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from stepscope.analysis.workers.equal_work import MOSTLY, Job
 from stepscope.analysis.workers.work_kinds import BATCH, INPUT, OF_MICROBATCHES, SHARED
 from stepscope.model import Kind
-from stepscope.model.arrays import F64, I64, Mask, distinct
+from stepscope.model.arrays import F64, I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.passes import PASSES
 
@@ -121,27 +121,32 @@ def _culprit(
     return Culprit(cause, tuple(ranks), stage, explains, explains * (1.0 - 1.0 / job.slowdown), more)
 
 
-def _extra_ps(job: Job, part: Mask, ranks: Sequence[int]) -> tuple[F64, float]:
-    """How much longer some work of ranks is in each step than with equal work: float64 of shape (steps,), and all of it
-    divided by that work with equal work; 0 where none would be left."""
-    rows = job.rows
-    here = part & job.of_places(ranks) & (rows.step >= 0)
-    steps = job.places.shape[1]
-    now = np.bincount(rows.step[here], weights=rows.work_ps[here], minlength=steps)
-    longer = (rows.own_ps - job.equal_ps)[here]
-    more = np.bincount(rows.step[here], weights=longer, minlength=steps).astype(np.float64)
-    then = float((now - more).sum())
-    return more, float(more.sum()) / then if then > 0 else 0.0
+def _work_of(job: Job, part: Mask) -> tuple[F64, F64]:
+    """The work of a part on each rank in each step, and how much longer that is than with equal work: float64 of shape
+    (ranks, steps), ps."""
+    rows, shape = job.rows, (len(job.graph.ranks), job.places.shape[1])
+    here = np.flatnonzero(part & (rows.step >= 0))
+    slot = rows.rank[here] * shape[1] + rows.step[here]
+    flat = (np.bincount(slot, each[here], shape[0] * shape[1]) for each in (rows.work_ps, rows.own_ps - job.equal_ps))
+    now, more = (each.astype(np.float64).reshape(shape) for each in flat)
+    return now, more
+
+
+def _ratio(work: tuple[F64, F64], ranks: Sequence[int]) -> float:
+    """How many times as long some work of ranks is as with equal work, less 1; 0 where none would be left."""
+    now, more = (float(each[[*ranks]].sum()) for each in work)
+    return more / (now - more) if now > more else 0.0
 
 
 def _of_places(job: Job, part: Mask, cause: Straggling, places: Sequence[tuple[int, ...]]) -> Iterator[Culprit]:
     """The places with most extra work of a part, where these have it in most steps."""
-    extra = [(*_extra_ps(job, part, ranks), ranks) for ranks in places]
-    extra.sort(key=lambda each: -float(each[0].mean()) / len(each[2]))
-    for more, ratio, ranks in extra[:_MOST_CANDIDATES]:
+    work = _work_of(job, part)
+    extra = [(work[1][[*ranks]].sum(axis=0), ranks) for ranks in places]
+    extra.sort(key=lambda each: -float(each[0].mean()) / len(each[1]))
+    for more, ranks in extra[:_MOST_CANDIDATES]:
         mean = float(more.mean())
         if mean > 0 and (more >= MOSTLY * mean).mean() > MOSTLY:
-            yield _culprit(job, cause, part & job.of_places(ranks), ranks, more=ratio)
+            yield _culprit(job, cause, part & job.of_places(ranks), ranks, more=_ratio(work, ranks))
 
 
 def _of_machines(job: Job, device: Mask, machines: Sequence[str]) -> Iterator[Culprit]:
@@ -149,13 +154,13 @@ def _of_machines(job: Job, device: Mask, machines: Sequence[str]) -> Iterator[Cu
     by_machine: dict[str, list[int]] = defaultdict(list)
     for rank, machine in enumerate(machines):
         by_machine[machine].append(rank)
-    stage = job.layout.stage
+    stage, work = job.layout.stage, _work_of(job, device)
     alone: list[tuple[int, ...]] = [(rank,) for rank in range(len(machines))]
     whole = [tuple(ranks) for ranks in by_machine.values() if 1 < len(ranks) < len(machines)]
     found = (_of_places(job, device, Straggling.SLOW_MACHINE, places) for places in (alone, whole))
     for each in chain.from_iterable(found):
         mates = np.setdiff1d(np.flatnonzero(stage == stage[each.ranks[0]]), each.ranks).tolist()
-        usual = float(np.median([_extra_ps(job, device, (mate,))[1] for mate in mates])) if mates else 0.0
+        usual = float(np.median([_ratio(work, (mate,)) for mate in mates])) if mates else 0.0
         if stage[each.ranks[0]] < 0 or (usual <= MOSTLY * each.more if mates else _slows_all_passes(job, each.ranks)):
             yield each
 
@@ -163,21 +168,17 @@ def _of_machines(job: Job, device: Mask, machines: Sequence[str]) -> Iterator[Cu
 def _slows_all_passes(job: Job, ranks: Sequence[int]) -> bool:
     """Whether all passes of some ranks are slower by about as much, which more layers are not."""
     rows = job.rows
-    more = []
-    for kind, name in enumerate(rows.kinds):
-        part = rows.is_work & (rows.kind == kind)
-        if name in PASSES and part.any():
-            more.append(_extra_ps(job, part, ranks)[1])
+    parts = (rows.is_work & (rows.kind == kind) for kind, name in enumerate(rows.kinds) if name in PASSES)
+    more = [_ratio(_work_of(job, part), ranks) for part in parts if part.any()]
     return len(more) >= _USUAL_PASSES and max(more) - min(more) <= _ALIKE
 
 
 def _of_stages(job: Job, device: Mask) -> Iterator[Culprit]:
     """A stage whose work is longer on all of its ranks."""
-    stage = job.layout.stage
+    stage, work = job.layout.stage, _work_of(job, device)
     places = [tuple(np.flatnonzero(stage == each).tolist()) for each in range(job.layout.stages)]
     for found in _of_places(job, device, Straggling.UNEQUAL_STAGES, places):
-        each = [_extra_ps(job, device, (rank,))[1] for rank in found.ranks]
-        if min(each) >= MOSTLY * found.more:
+        if min(_ratio(work, (rank,)) for rank in found.ranks) >= MOSTLY * found.more:
             own = int(stage[found.ranks[0]])
             longer = job.slowdown_of(job.of_ranks(stage == own)) - 1.0
             yield replace(found, stage=own, more=longer)
@@ -225,11 +226,11 @@ def _links(job: Job, transfers: I64) -> dict[tuple[int, ...], I64]:
     to be through."""
     graph, rank = job.graph, job.rows.rank
     row, of, share = graph.arrivals()
-    row, of = row[share == 1.0], of[share == 1.0]
-    first = np.searchsorted(of, np.arange(graph.meetings + 1))
+    comes, of = rank[row[share == 1.0]].tolist(), of[share == 1.0]
+    first = np.searchsorted(of, np.arange(graph.meetings + 1)).tolist()
     found: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for each, meeting in zip(transfers.tolist(), graph.meeting[transfers].tolist(), strict=True):
-        found[tuple(distinct(rank[row[first[meeting] : first[meeting + 1]]]).tolist())].append(each)
+        found[tuple(sorted({*comes[first[meeting] : first[meeting + 1]]}))].append(each)
     return {ranks: np.array(rows) for ranks, rows in found.items() if len(ranks) > 1}
 
 

@@ -16,14 +16,13 @@ from stepscope.analysis.advice.rule import Finding, Rule
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.workers.answer import Answer, answer_of, list_names
 from stepscope.analysis.workers.balance import Balanced, equal_work_of
+from stepscope.analysis.workers.equal_work import MORE_OPS
 from stepscope.analysis.workers.stragglers import Straggling
 from stepscope.errors import counted
 from stepscope.model.arrays import F64
 from stepscope.vocabulary.torch import machine_of
 
-_LEAST_PERCENT = 15.0  # of the step
-_MORE_WORK = 1.05  # times that of the others
-_MORE_OPS = 1.05  # times the ops of the others: the slow worker has extra work
+_LEAST_PERCENT = 9.0  # of the step: a slowdown of 1.1, see STRAGGLES
 _BESIDE_OPS = [Cause.PYTHON, Cause.CHECKPOINT, Cause.INPUT]  # work that is no op
 _CHECK_MACHINE = "check that machine for other programs, slow disks or a slow network"
 _DO: dict[Straggling, tuple[str, tuple[str, ...]]] = {
@@ -153,12 +152,12 @@ def _shares_its_cores(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
     """
     machines = {machine_of(host.host) for host in (slow, *others)}
     usual = _median([host.work.operands for host in others])
-    alike = 0 < slow.work.operands <= _MORE_WORK * usual
+    alike = 0 < slow.work.operands <= (1 + MORE_OPS) * usual
     return slow.device is None and len(machines) == 1 and alike
 
 
 def _runs_more_ops(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
-    return _ops_per_step(slow) > _MORE_OPS * _median([_ops_per_step(host) for host in others])
+    return _ops_per_step(slow) > (1 + MORE_OPS) * _median([_ops_per_step(host) for host in others])
 
 
 def _describe_work(slow: HostFacts, others: Sequence[HostFacts]) -> str:

@@ -100,6 +100,8 @@ _ACTIONS: dict[str, Actions] = {
     },
 }
 
+_OF_KERAS = ("keras.utils.PyDataset(workers=N, use_multiprocessing=True, max_queue_size=2 * N) prepares batches ahead",)
+
 _OWN_THREADS = (
     "keep the input off the step's threads: options = tf.data.Options(); options.threading.private_threadpool_size = 2;"
     " dataset.with_options(options)"
@@ -309,11 +311,7 @@ def _iterator_cause(context: Context, feed: FeedFacts, waits: float) -> tuple[st
         )
     if waits <= _PREFETCH_SUFFICES * (context.period_ms - waits):
         if not feed.has_prefetch:
-            return (
-                "input_no_prefetch",
-                "no stage prefetches on another thread, so input and step take turns",
-                0.9,
-            )
+            return "input_no_prefetch", "no stage prefetches on another thread, so input and step take turns", 0.9
         if 100.0 * context.per_step(feed.in_the_wait_ps) / MS >= _MOST_OF * waits:
             return "input_no_prefetch", "the stages after the last prefetch take turns with the step", 0.85
     return "input_preprocessing", "its stages are slower than the step that consumes their elements", 0.8
@@ -328,11 +326,7 @@ def _python_cause(context: Context) -> tuple[str, str, float]:
         return "input_file_read", f"{reads:.0f} % of the wait is reading files, in {name}", 0.85
     calls = context.per_step(loop.python_calls) if loop else 0.0
     if native >= _MOST_OF and context.cause_ms("input") <= _HIDDEN * context.period_ms:
-        return (
-            "input_no_prefetch",
-            f"{name} and the step take turns, though they fit beside it",
-            0.7,
-        )
+        return "input_no_prefetch", f"{name} and the step take turns, though they fit beside it", 0.7
     if native >= _MOST_OF or calls < _CALLS_PER_MS * context.cause_ms("input"):
         return "input_preprocessing", f"{name} processes whole arrays on the loop's thread", 0.7
     return "input_python", f"{name} runs on the loop's thread", 0.85
@@ -368,6 +362,8 @@ def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
     actions = _ACTIONS[kind]
     if _feed(context).has_iterators:
         return actions_for("tensorflow", actions)
+    if _feed(context).of_keras:  # its workers take the place of a library's threads and processes
+        return _OF_KERAS
     if context.framework == "pytorch" and context.has_device and context.work and not context.work.backward_passes:
         return (*actions_for("python", actions), _LOADER_OF_INFERENCE)
     report, cores = context.read("input-pipeline"), context.pace.op_threads.cores if context.pace else None

@@ -220,13 +220,5 @@ class OptimizerCalls:
             self._listener.end(source)
 
 
-def measure_size(measure: Callable[[], int]) -> int:
-    """A size that is read from a framework's internals; 0 if these have changed."""
-    try:
-        return measure()
-    except Exception:
-        return 0
-
-
 serial = itertools.count(1).__next__
 """A number for each watched function; unlike an address, it is never used again."""

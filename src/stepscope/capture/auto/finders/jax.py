@@ -1,13 +1,14 @@
-"""JAX: the calls of the jitted function with the most arrays, which is the one that gets the parameters."""
+"""JAX: the calls of the jitted function with the most arrays; those it gives back, as an update does, count again."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, Listener, Undo, measure_size, serial
+from stepscope.capture.auto.finders import Calls, Listener, Undo, serial
 
 
 def install(jax: ModuleType, listener: Listener) -> Undo:
@@ -52,11 +53,20 @@ class WatchedFunction:
         """Calls the function and reports the call."""
         if not self._listener.active:
             return self._function(*args, **kwargs)
-        if self._size is None:  # before the call: it may take its arguments' memory
-            self._size = measure_size(lambda: len(self._leaves((args, kwargs))))
+        call = functools.partial(self._function if self._size is not None else self._call_and_measure, *args, **kwargs)
         name = f"one per call of the jitted function {getattr(self._function, '__name__', 'without a name')}"
-        size = self._size
-        return self._calls.watch(functools.partial(self._function, *args, **kwargs), name, self._serial, lambda: size)
+        return self._calls.watch(call, name, self._serial, lambda: self._size or 0)
+
+    def _call_and_measure(self, *args: Any, **kwargs: Any) -> Any:
+        taken = self._find_forms((args, kwargs))  # before the call, which may take their memory; numbers have no shape
+        result = self._function(*args, **kwargs)
+        self._size = len(taken) + sum(bool(form[0]) and form in taken for form in self._find_forms(result))
+        return result
+
+    def _find_forms(self, tree: object) -> list[tuple[object, str]]:
+        with suppress(Exception):
+            return [(getattr(leaf, "shape", ()), str(getattr(leaf, "dtype", ""))) for leaf in self._leaves(tree)]
+        return []
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """As a method, the function gets its instance."""

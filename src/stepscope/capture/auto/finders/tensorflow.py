@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, Listener, Undo, measure_size, serial
+from stepscope.capture.auto.finders import Calls, Listener, Undo, serial
 
 
 def install(tensorflow: ModuleType, listener: Listener) -> Undo:
@@ -35,13 +36,10 @@ def install(tensorflow: ModuleType, listener: Listener) -> Undo:
 
 
 def _count_operations(function: Any) -> int:
-    """How many operations the largest graph of a function has."""
-
-    def measure() -> int:
-        known: int | None = getattr(function, "_stepscope_size", None)
-        if known is None:
+    """How many operations the largest graph of a function has; 0 if TensorFlow's internals have changed."""
+    known: int = getattr(function, "_stepscope_size", 0)
+    with suppress(Exception):
+        if not known:
             graphs = [concrete.graph for concrete in function._list_all_concrete_functions()]
             known = function._stepscope_size = max(len(graph.get_operations()) for graph in graphs)
-        return known
-
-    return measure_size(measure)
+    return known

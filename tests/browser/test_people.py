@@ -224,3 +224,21 @@ def test_the_token_of_a_jobs_port_is_sent_and_not_remembered(page, team):
     assert sent.value.post_data_json["token"] == "the-token-of-a-job"
     kept = page.evaluate("JSON.stringify(localStorage)")
     assert "127.0.0.1:1" in kept and "the-token-of-a-job" not in kept
+
+
+def test_logging_out_leads_to_the_login_page_and_the_cookie_is_worth_nothing(page, team, page_problems):
+    page.goto(team.address)
+    log_in(page, Role.SEE)
+    settle(page)
+    kept = page.context.cookies()
+
+    page.keyboard.press("Control+k")
+    page.keyboard.type("Log out")
+    page.get_by_text("Log out", exact=True).first.click()
+
+    page.wait_for_url("**/login")
+    page.context.add_cookies(kept)
+    page.goto(team.address)
+    page.wait_for_url("**/login*")
+    assert all("401" in problem for problem in page_problems)
+    page_problems.clear()

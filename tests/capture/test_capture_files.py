@@ -203,3 +203,11 @@ def test_a_spool_is_read_to_its_end_though_the_system_gives_it_in_pieces():
     spool.remove()
 
     assert pieces == whole
+
+
+def test_a_run_folder_with_somebody_elses_file_stays(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "file").touch()
+    files.drop_if_empty(tmp_path / "run")
+
+    assert (tmp_path / "run" / "file").exists()

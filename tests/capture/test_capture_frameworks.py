@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -190,3 +192,21 @@ def test_with_hundreds_of_threads_jax_writes_its_profile_once(tmp_path):
     profile = stepscope.load(tmp_path / "logs")
     assert len(profile.steps().rows) == 5
     assert len(profile.trace().lines) > 300
+
+
+def test_every_step_is_in_it_and_as_long_as_the_loop_says(run):
+    found = marks(read(run.path))
+
+    assert list(found) == STEP_NUMBERS
+    within = [least * 0.99 <= ms <= most * 1.01 for ms, (least, most) in zip(found.values(), run.step_ms, strict=True)]
+    assert all(within), (found, run.step_ms)
+
+
+def test_the_profile_lies_where_tensorboard_looks(run):
+    folder, host = run.path.parent, re.sub(r"[^\w.-]", "_", socket.gethostname())
+
+    assert run.path.name == f"{host}.xplane.pb"
+    assert folder.parent == run.logdir / "plugins" / "profile"
+    assert re.fullmatch(r"\d{4}(_\d\d){5}", folder.name)
+    beside = {f"{host}.pt.trace.json.gz"} if run.framework == "torch" else set()
+    assert {path.name for path in folder.iterdir()} == {f"{host}.xplane.pb"} | beside

@@ -618,3 +618,12 @@ def test_brackets_in_an_address_and_in_an_answer_are_no_markup(capsys) -> None:
 def test_a_demo_that_does_not_exist_begins_nothing(tmp_path: Path, capsys) -> None:
     assert run(["demo", "--framework", "caffe", "--logdir", str(tmp_path / "logs")]) == 2
     assert capsys.readouterr().err.startswith("stepscope: [usage] there is no demo for caffe; choose one of: jax")
+
+
+def test_a_changed_file_is_read_anew(logdir: Path, capsys) -> None:
+    path = logdir / "plugins" / "profile" / "2026_01_02_00_00_00" / "a.xplane.pb"
+    assert run(["steps", str(path), "--format", "csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    path.write_bytes(training("a", steps=5))
+    assert run(["steps", str(path), "--format", "csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 6

@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 import stepscope
 from stepscope.cli.gate import find_sources
 from stepscope.cli.main import run
-from stepscope.errors import RegressionError
+from stepscope.errors import RegressionError, UsageError
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 from stepscope.report.findings import Case, Finding
@@ -281,3 +281,18 @@ def test_a_block_can_be_held_against_a_baseline(tmp_path: Path) -> None:
         stepscope.budget(baseline=tmp_path, step_ms="-1 %"),
     ):
         train()
+
+
+def test_a_budget_file_that_is_not_there_is_said(before: str, tmp_path: Path, capsys) -> None:
+    assert run(["gate", before, before, "--budget", str(tmp_path / "none.toml")]) == 2
+    assert "none.toml: the budget file cannot be read: No such file" in capsys.readouterr().err
+
+
+def test_a_wrong_budget_is_refused_before_the_block_runs() -> None:
+    with pytest.raises(UsageError, match="nearest: step_ms"), stepscope.budget(step_mss=3):
+        raise AssertionError("the block ran")
+
+
+def test_an_error_of_the_block_stays_as_it_is() -> None:
+    with pytest.raises(ZeroDivisionError), stepscope.budget(step_ms=0):
+        _ = 1 / 0

@@ -362,3 +362,26 @@ def test_what_cannot_be_written_is_told(profile, tmp_path, capsys):
     assert list(tmp_path.glob("*x")) == []
     with pytest.raises(UsageError, match="no trace as 'pdf'"):
         pieces([], "pdf")
+
+
+@pytest.mark.parametrize("profile", ["jax-mi300x-conv", "tpu-inference"])
+def test_perfetto_sees_every_slice_of_real_profiles(corpus, profile):
+    loaded = stepscope.load(corpus / profile)
+    trace = loaded.trace(loaded.hosts[0])
+    seen = as_perfetto_does(trace)
+
+    drawn = np.flatnonzero(is_drawn(trace))
+    start, length = trace.events.start_ps[drawn], trace.events.duration_ps[drawn]
+    shift = max(0, -int(trace.span_ps()[0]))
+    begin, end = (start + shift) // 1000, (start + length + shift) // 1000
+    assert sorted((one[1], one[2]) for one in seen.slices) == sorted(
+        zip(begin.tolist(), (end - begin).tolist(), strict=True)
+    )
+    assert len(seen.values) == sum(len(counter.time_ps) for counter in counters_of(trace))
+
+
+def test_a_trace_without_events_is_a_valid_file():
+    nothing = TraceBuilder("host").build()
+
+    assert [line["ph"] for line in json.loads(chrome_text(nothing))["traceEvents"]] == ["M"]
+    assert packets(nothing)

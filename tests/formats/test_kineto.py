@@ -1123,3 +1123,38 @@ def test_work_of_mtia_is_work_of_a_device_of_its_kind():
     assert trace.plane_name(device) == "/device:MTIA:0"
     back = read_xspace(write(trace), "a.xplane.pb", "h")
     assert back.planes.kind.tolist() == trace.planes.kind.tolist()
+
+
+def test_repeated_keys() -> None:
+    trace = load('[{"ph":"X","ts":1,"ts":5,"dur":1,"name":"a","name":"b","pid":1,"tid":1,"args":{"k":1,"k":2}}]')
+    assert (names(trace), trace.stats_of_event(0)) == (["b"], {"k": 2})
+
+
+def test_hostile_names() -> None:
+    long = "x" * 1_000_000
+    other = json.dumps(event(long, 2, 1, pid="\u202e", tid={"a": 1})).encode()
+    data = b'[{"ph":"X","ts":1,"dur":1,"pid":1,"tid":1,"name":"\xff\xfe"},' + other + b"]"
+    assert set(names(load(data))) == {"\ufffd\ufffd", long}
+
+
+def test_many_lines() -> None:
+    trace = load(json.dumps([event("a", at, 1, tid=at) for at in range(20_000)]))
+    assert (len(trace.lines), len(trace.events)) == (20_000, 20_000)
+
+
+def test_a_trace_without_events_is_a_trace() -> None:
+    trace = load('{"schemaVersion": 1, "traceEvents": []}')
+    assert (len(trace.events), trace.framework, codes(trace)) == (0, "pytorch", ["no-events"])
+
+
+def test_precision_of_real_kernels(corpus: Path) -> None:
+    """By time on the device: the H100 model runs in bfloat16, the V100 and A100 models in single precision."""
+    share = {}
+    for name in (TORCH_TRACES[0], TORCH_TRACES[2], TORCH_TRACES[5], TORCH_TRACES[7]):
+        trace = load((corpus / name).read_bytes())
+        kernels = trace.events.kind == K.KERNEL
+        narrow = kernels & ((trace.events.traits & np.uint8(Trait.COMPUTES_16BIT)) != 0)
+        share[name.split("/")[0]] = trace.events.duration_ps[narrow].sum() / trace.events.duration_ps[kernels].sum()
+    assert share["torch-v100-resnet50-workers0"] == share["torch-nccl"] == 0
+    assert share["torch-h100-owlv2"] > 0.5
+    assert share["torch-mi300-resnet"] > 0.9

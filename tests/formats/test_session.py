@@ -606,3 +606,23 @@ def test_the_sessions_of_the_corpus(corpus: Path) -> None:
         "torch-v100-resnet50-workers4: worker0",
         "tpu-inference/2025_12_10_00_00_00: tpu_inference_2",
     ]
+
+
+def test_a_cut_or_flipped_prefix_never_fails(corpus: Path) -> None:
+    require_that_sniffing_never_fails(next(corpus.glob("**/*.xplane.pb")).read_bytes()[:64])
+
+
+def test_a_missing_path(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match=r"absent: there is no such file or folder; record a profile with"):
+        find_sessions(tmp_path / "quite" / "alone" / "absent")
+
+
+def test_an_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "quite" / "alone").mkdir(parents=True)
+    with pytest.raises(NotFoundError, match=r"1 folder with 0 files: no profiler was started, .*stepscope run"):
+        find_sessions(tmp_path / "quite" / "alone")
+
+
+def test_a_packed_copy_of_a_file_is_no_second_host(tmp_path: Path) -> None:
+    draw(tmp_path, "rank0.pt.trace.json rank0.pt.trace.json.gz rank1.pt.trace.json.gz")
+    assert files(find_session(tmp_path)) == ["rank0.pt.trace.json", "rank1.pt.trace.json.gz"]

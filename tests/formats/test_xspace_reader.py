@@ -660,3 +660,32 @@ def test_a_file_that_is_handed_over_is_out_of_memory_before_the_last_columns_are
         assert len(trace.stats_of_event(0)["text"]) == 4_000_000  # type: ignore[arg-type]
 
     assert memory[0] - memory[1] > 0.9 * len(file)
+
+
+def test_thousands_of_distinct_texts() -> None:
+    texts = [f"text number {row}" for row in range(9_000)]
+    trace = host_line(*(event(1, at=row, stats=[stat(1, text)]) for row, text in enumerate(texts)))
+
+    assert [trace.strings[row] for row in trace.event_stats.value] == texts
+
+
+def test_relative_times_stay_as_they_are() -> None:
+    trace = of(plane(HOST, line("python", event(1, at=7), start_ns=4), A) + x.environment(START, START + 900))
+
+    assert trace.events.start_ps.tolist() == [4_007]
+    assert (trace.start_unix_ns, trace.stop_unix_ns) == (START, START + 900)
+
+
+def test_ids_belong_to_their_plane() -> None:
+    trace = of(
+        plane(HOST, line("python", event(1)), event_name(1, "on the host"))
+        + plane("/device:GPU:0", line("Stream #1", event(1)), event_name(1, "on the device"))
+    )
+
+    assert [name for name, _, _ in table(trace)] == ["on the host", "on the device"]
+
+
+def test_any_buffer_can_be_read() -> None:
+    data = plane(HOST, line("python", event(1, at=3)), event_name(1, "a"))
+
+    assert table(of(bytearray(data))) == table(of(memoryview(data))) == [("a", 3, 0)]  # type: ignore[arg-type]

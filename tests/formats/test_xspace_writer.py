@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import oracle
 import pytest
 import xspace_build as x
@@ -252,3 +253,33 @@ def test_the_kinds_of_lines_survive_where_the_format_can_tell_them() -> None:
 
     assert again(trace).lines.kind.tolist() == trace.lines.kind.tolist()
     assert again(trace).events.kind.tolist() == trace.events.kind.tolist()
+
+
+def test_metadata_comes_before_the_lines() -> None:
+    data = write(drawn(plane(HOST, line("l", event(1, stats=[stat(1, 5)])), plane_stat(1, 8), A, stat_name(1, "n"))))
+    (message,) = [value for number, _, value in x.fields(data) if number == schema.SPACE_PLANES]
+
+    assert list(dict.fromkeys(number for number, _, _ in x.fields(message))) == [
+        schema.PLANE_NAME,
+        schema.PLANE_STAT_METADATA,
+        schema.PLANE_EVENT_METADATA,
+        schema.PLANE_STATS,
+        schema.PLANE_LINES,
+    ]
+
+
+def test_an_empty_trace() -> None:
+    data = write(TraceBuilder("vm").build())
+
+    assert data == x.text(4, "vm")
+
+
+def test_writing_leaves_the_trace_alone() -> None:
+    trace = drawn(CASES["all sorts of stats"])
+    before = meaning(trace)
+    for column in (trace.events.start_ps, trace.event_stats.value, trace.event_stats.offsets, trace.lines.start_ns):
+        column.flags.writeable = False
+    write(trace)
+
+    assert meaning(trace) == before
+    assert isinstance(trace.events.start_ps, np.ndarray)

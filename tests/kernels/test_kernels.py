@@ -387,3 +387,36 @@ def test_united_intervals_hold_the_same_moments(spans: list[Span], in_order: boo
     moments = {at for first, length in spans for at in range(first, first + length)}
     assert {at for first, last in united for at in range(first, last)} == moments
     assert all(one[1] < other[0] for one, other in pairwise(united))
+
+
+def test_equal_spans_nest_in_their_order() -> None:
+    assert parents([(0, 4), (0, 4), (0, 4)]) == [-1, 0, 1]
+
+
+def test_what_only_overlaps_does_not_enclose() -> None:
+    #        0----
+    #          1------
+    #           2-
+    assert parents([(0, 5), (2, 7), (3, 2)]) == [-1, -1, 1]
+
+
+def test_neighbours_do_not_nest() -> None:
+    assert parents([(0, 5), (5, 5), (10, 5)]) == [-1, -1, -1]
+
+
+def test_an_end_without_a_begin_ends_nothing() -> None:
+    assert parents([(0, 10), (2, 0), (3, 2)], [PLAIN, END, PLAIN]) == [-1, 0, 0]
+
+
+def test_nesting_may_be_deep() -> None:
+    depth = 1000
+
+    assert parents([(at, 2 * (depth - at)) for at in range(depth)]) == list(range(-1, depth - 1))
+
+
+def test_chains_may_be_long() -> None:
+    n = 100_000
+    label = [3] + [-1] * (n - 1)
+
+    assert set(spread(label, list(range(-1, n - 1)), [-1] * n)) == {3}
+    assert set(spread(label[::-1], [-1] * n, [*range(1, n), -1])) == {3}

@@ -445,3 +445,22 @@ def test_looking_up_is_indexing(table: type[np.generic], index: type[np.generic]
         found = arrays.look_up(entries, each)
         assert found.dtype == entries.dtype
         assert found.tolist() == entries[each].tolist()
+
+
+def test_what_is_derived_is_computed_once() -> None:
+    trace, calls = small().build(), []
+
+    def count(of: HostTrace) -> int:
+        calls.append(of)
+        return len(of.events)
+
+    assert [trace.derived("events", count), trace.derived("events", count)] == [4, 4]
+    assert calls == [trace]
+
+
+def test_an_empty_trace_is_a_trace() -> None:
+    trace = TraceBuilder("vm").build()
+
+    trace.check()
+    assert (len(trace.events), len(trace.strings), trace.device_planes()) == (0, 1, [])
+    assert trace.stat_ints(["id"]).tolist() == []

@@ -44,3 +44,12 @@ def test_a_fresh_capture_has_the_steps_of_its_program_and_their_parts_add_up(
     for row in rows:
         assert sum(row[category] for category in CATEGORIES) == pytest.approx(row["duration_ms"], abs=1e-5)
         assert all(row[category] >= 0 for category in CATEGORIES)
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_the_parts_of_a_step_add_up_to_the_step(session: str, corpus: Path) -> None:
+    rows = stepscope.load(corpus / session).steps().rows
+    assert rows
+    for row in rows:
+        assert sum(row[category] for category in CATEGORIES) == pytest.approx(row["duration_ms"], abs=1e-5)
+        assert all(row[category] >= 0 for category in CATEGORIES)

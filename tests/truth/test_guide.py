@@ -756,3 +756,37 @@ def test_every_tool_of_the_guide_is_a_command():
         "pod-viewer",
         "tf-data",
     } <= names
+
+
+def test_tensorflow_stats_count_no_share_of_the_other_side(profile_of):
+    rows = profile_of("guide_callback").op_stats().to_dict()["rows"]
+
+    host = [row for row in rows if row["where"] == "host"]
+    assert host
+    assert all(not row["device_self_percent"] and not row["device_cumulative_self_percent"] for row in host)
+    assert all(row["total_self_us"] <= row["total_us"] + 1e-6 for row in rows)
+
+
+def test_the_memory_profile_tool(profile_of):
+    memory = profile_of("guide_callback").memory_profile().to_dict()
+
+    assert (
+        "memories" in memory
+    )  # this capture's host may record no allocation; the columns: docs/tools/memory-profile.md
+    fields = (ROOT / "docs/tools/memory-profile.md").read_text(encoding="utf-8")
+    for name in (
+        "peak_heap_bytes",
+        "fragmentation_percent",
+        "requested_bytes",
+        "region",
+        "dtype",
+        "shape",
+        "in_use_bytes",
+    ):
+        assert name in fields
+
+
+def test_no_suggestion_is_contradicted_by_the_file(profile_of):
+    suggestion = str((profile_of("guide_long_names").tf_data().to_dict()["bottleneck"] or {}).get("suggestion", ""))
+
+    assert "py_function" not in suggestion

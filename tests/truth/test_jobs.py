@@ -33,6 +33,17 @@ SLOT = plans.ATTENTION_US + plans.MLP_US  # forward of one layer; backward takes
 IDEAL = plans.Job(steps=1, layers=1, noise=0.0)
 
 
+def new_ranks(count, **options):
+    graph = simulate.Graph()
+    return graph, *(simulate.Process(graph, rank, **options) for rank in range(count))
+
+
+def kernel_times(graph, *processes):
+    """Start and end of each process's kernels, in us."""
+    times = graph.times(np.array(graph.span)[:, None])[:, 0]
+    return [times[[one[2:4] for one in process.records if one.what == "kernel"]] for process in processes]
+
+
 @pytest.mark.parametrize("batched", [True, False])
 @pytest.mark.parametrize(
     ("kind", "slots"),
@@ -157,3 +168,89 @@ def call_again(process, trace, transfers):
                 process.synchronize(stream)
             ends.append(process.host_at)
     return ends
+
+
+def test_a_stream_keeps_its_order_and_streams_run_side_by_side():
+    graph, rank = new_ranks(1)
+    for stream in (7, 7, 8):
+        rank.kernel(stream, "gemm", 100.0)
+    (found,) = kernel_times(graph, rank)
+    third = FIRST + 2 * LAUNCH
+    expected = [(FIRST, FIRST + 100), (FIRST + 100 + GAP, FIRST + 200 + GAP), (third, third + 100)]
+    assert found == pytest.approx(np.array(expected))
+
+
+def test_a_stream_waits_for_what_was_recorded_before_not_for_what_came_later():
+    graph, rank = new_ranks(1)
+    rank.kernel(7, "gemm", 100.0)
+    event = rank.record_event(7)
+    rank.kernel(7, "gemm", 100.0)
+    rank.wait_event(8, event)
+    rank.kernel(8, "copy", 10.0)
+    assert kernel_times(graph, rank)[0][2] == pytest.approx([FIRST + 100 + GAP, FIRST + 110 + GAP])
+
+
+def test_an_event_comes_after_what_its_stream_was_told_to_wait_for():
+    graph, rank = new_ranks(1)
+    rank.kernel(7, "gemm", 100.0)
+    rank.wait_event(8, rank.record_event(7))
+    rank.wait_event(9, rank.record_event(8))
+    rank.kernel(9, "copy", 10.0)
+    assert kernel_times(graph, rank)[0][1] == pytest.approx([FIRST + 100 + GAP, FIRST + 110 + GAP])
+
+
+def test_a_collective_ends_a_transfer_after_its_last_member_has_come():
+    graph, early, late = new_ranks(2)
+    late.host("slow", 1000.0)
+    for rank in (early, late):
+        rank.collective(20, "all", "allreduce", 50.0, {})
+    found = np.concatenate(kernel_times(graph, early, late))
+    assert found == pytest.approx(np.array([(FIRST, FIRST + 1050), (FIRST + 1000, FIRST + 1050)]))
+
+
+def test_a_batch_of_a_send_and_a_receive_ends_when_both_have_met_their_partners():
+    graph, *ranks = new_ranks(3)
+    ranks[2].host("slow", 500.0)
+    for rank, peers in zip(ranks, ([(True, 1)], [(False, 0), (True, 2)], [(False, 1)]), strict=True):
+        rank.exchange(30, "p2p", [simulate.Peer(*peer, "pipe") for peer in peers], 10.0, {})
+    found = np.concatenate(kernel_times(graph, *ranks))
+    assert found == pytest.approx(FIRST + np.array([(0, 10), (0, 510), (500, 510)]))
+
+
+def test_the_host_stops_when_the_launch_queue_is_full():
+    graph, rank = new_ranks(1, queue=2)
+    for _ in range(4):
+        rank.kernel(7, "gemm", 100.0)
+    times = graph.times(np.array(graph.span)[:, None])[:, 0]
+    ends = [times[one.end] for one in rank.records if one.what == "call"]
+    assert ends == pytest.approx([LAUNCH, 2 * LAUNCH, FIRST + 100 + LAUNCH, FIRST + 200 + GAP + LAUNCH])
+
+
+def test_ranks_that_receive_before_they_send_never_end():
+    graph, *ranks = new_ranks(2)
+    for rank in ranks:
+        for is_send in (False, True):
+            rank.exchange(30, "p2p", [simulate.Peer(is_send, 1 - rank.rank, "pipe")], 10.0, {})
+    with pytest.raises(simulate.DeadlockError):
+        graph.levels()
+
+
+def test_a_last_stage_that_is_twice_as_long_costs_what_it_must():
+    plan = plans.build_plan(replace(IDEAL, kind="1f1b", microbatches=4))
+    spans = layers_alone(plan)
+    spans[plan.columns["node"][plan.columns["rank"] >= 6]] *= 2
+    equal = spans.copy()
+    equal[plan.columns["node"]] = faults.equal_work(plan, spans)
+    recorded, balanced = plan.steps_us(np.stack([spans, equal], axis=1))[0]
+    assert recorded == pytest.approx(
+        SLOT * ((3 + 3 + 3 + 6) + 3 * 6)
+    )  # through all stages, then at the pace of the last
+    assert balanced == pytest.approx(SLOT * 1.25 * 3 * (4 + 3))
+
+
+@pytest.mark.parametrize("how", damage.DAMAGES)
+def test_the_other_ranks_of_a_damaged_job_are_answered(tmp_path, how):
+    make_job(tmp_path, replace(SMALL, steps=3))
+    damage.damage_job(tmp_path, how)
+    ranks = {row["rank"] for row in stepscope.load(tmp_path).distributed().rows}
+    assert ranks >= set(range(8)) - {2}

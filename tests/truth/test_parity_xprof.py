@@ -268,3 +268,25 @@ def test_jax_steps_without_marks(jax_unmarked_capture: FrameworkCapture) -> None
     assert len(body["steps"]) == 10
     assert 0.6 <= body["steps_confidence"] <= 1.0
     assert_steps_take_as_long_as_the_loop(body, jax_unmarked_capture)
+
+
+def test_gpu_environment(multi_worker: Path, xprof_multi_worker: oracle.XprofOverview) -> None:
+    environment = overview_of(multi_worker)["environment"]
+
+    assert environment["device_count"] == xprof_multi_worker.device_core_count == 16
+    assert environment["devices_used"] == 4
+    assert environment["framework"] == "tensorflow"
+    assert environment["device_type"] == "NVIDIA GPU (Volta, compute capability 7.0)"
+    assert xprof_multi_worker.device_type == "GPU"  # it does not say which
+
+
+def test_ops_are_placed_by_how_often_they_run(corpus: Path) -> None:
+    """As XProf counts them, but for what docs/differences.md says of occurrences."""
+    session = corpus / "jax-mi300x-attention"
+    runs = {"host": 0, "device": 0}
+    for row in stepscope.load(session).op_stats().rows:
+        runs[row["where"]] += row["occurrences"]
+
+    # XProf counts the call of a compiled function twice, as JAX records it in Python and again in C++.
+    assert runs == {"host": 5, "device": 60}
+    assert overview_of(session)["op_placement"]["host_op_percent"] == pytest.approx(100 * 5 / 65, abs=1e-4)

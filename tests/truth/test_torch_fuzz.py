@@ -164,3 +164,7 @@ def test_a_file_without_a_whole_event_yet_is_refused_with_the_reason(tmp_path: P
     path.write_text('{"schemaVersion": 1, "traceEvents": [{"ph": "X", "na')
     with pytest.raises(UnreadableError, match="ends in the middle of an event, before the first whole event"):
         stepscope.load(str(tmp_path)).overview()
+
+
+def test_the_whole_trace_goes_through_every_tool() -> None:
+    every_report(json.dumps(document()).encode())

@@ -758,3 +758,29 @@ def test_an_upload_follows_no_link(team, tmp_path, name):
 
     assert answer.status_code == 409
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_under_tls_the_cookie_is_sent_under_tls_only(team):
+    answer = team.client.post(
+        "/login", data={"token": TEXTS[Role.SEE]}, headers={"Origin": "https://localhost"}, base_url="https://localhost"
+    )
+
+    assert answer.headers["Set-Cookie"].endswith("; Secure")
+
+
+def test_an_identity_header_needs_to_know_its_proxy():
+    with pytest.raises(UsageError, match="anybody could send the header"):
+        parse_proxies([], "X-Forwarded-User")
+    with pytest.raises(UsageError, match="not an address of a proxy"):
+        parse_proxies(["proxy.example"])
+
+
+def test_what_others_uploaded_meanwhile_counts(team):
+    content = writer.write(draw(DRAWN))
+    team.site.uploads = Uploads(str(team.logdir), quota=len(content) + 10)
+    begun = team.ask("/api/uploads", Role.CAPTURE, "POST", json={"name": "a.xplane.pb", "size": 20}).json["id"]
+    assert upload(team, "b.xplane.pb", content).status_code == 201
+
+    late = team.ask(f"/api/uploads/{begun}?offset=0", Role.CAPTURE, "POST", data=b"x" * 20)
+
+    assert (late.status_code, late.json["error"]) == (413, "the upload does not fit any more")

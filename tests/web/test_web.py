@@ -640,3 +640,11 @@ def test_a_table_of_any_section_becomes_arrow():
     assert read.schema.metadata == {b"id": b"t"}
     described = {b"unit": b"ms", b"role": b"duration", b"label": b"A", b"meaning": b"one"}
     assert read.schema.field("a").metadata == described
+
+
+def test_attempts_to_leave_are_logged(client, caplog):
+    caplog.set_level(logging.WARNING)
+    for address in ("/..%2f..%2fetc/passwd", "/assets/../../app.py", "/api/sessions/..%2f../tools/steps"):
+        caplog.clear()
+        client.get(address)
+        assert "outside the site" in caplog.text

@@ -461,3 +461,15 @@ def test_the_host_that_is_busy_longest_without_communication_stands_for_the_sess
     assert account_shown([waiting, late, longer_by_chance]) == late
     assert account_shown([waiting, None, longer_by_chance]) == waiting
     assert account_shown([None]) is None
+
+
+def test_python_beside_a_collective_that_ends_much_earlier_stays_python():
+    trace = draw(
+        """
+        host main  | M0-------------M1-------------
+        host main  | aaC         bbbaaC         bbb
+        host gloo1 |    G----          G----
+        """,
+        {"C": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_"), "G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce")},
+    )
+    assert causes(trace) == {"python": 9, "communication": 1, "host_compute": 5}

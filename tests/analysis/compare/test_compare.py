@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from draw import draw
-from every_form import exercise
+from every_form import SESSIONS, exercise
 
 import stepscope
 from stepscope.analysis.compare.compare import DEFAULT_TOOLS, choose_tools, comparable_tools, compare
@@ -28,6 +28,8 @@ from stepscope.errors import NotFoundError, UsageError
 from stepscope.formats.xspace.writer import write
 from stepscope.model import HostTrace, TraceBuilder
 from stepscope.report import Report
+
+UNCHANGED = ("jax_dense", "tf_convnet", "torch_transformer")
 
 BEFORE = draw("""
     host main | M0--------M1--------M2--------
@@ -598,4 +600,23 @@ def test_a_fix_is_faster_by_about_what_was_measured(
     sides = (stepscope.load(bottleneck_captures / case / variant).overview() for variant in ("slow", "fixed"))
     medians = [each.to_dict()["account_step"]["ms"] for each in sides]
     assert parts == pytest.approx(medians[1] - medians[0], abs=1e-4)
+    exercise(report)
+
+
+@pytest.mark.parametrize("case", UNCHANGED)
+def test_two_runs_of_one_program_are_within_the_noise(case: str, bottleneck_captures: Path) -> None:
+    report = stepscope.compare(bottleneck_captures / case / "slow", bottleneck_captures / case / "fixed")
+
+    assert report.difference.verdict == "within_noise"
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_every_corpus_session_against_itself_is_all_zeros(session: str, corpus: Path) -> None:
+    report = stepscope.compare(corpus / session, corpus / session)
+
+    assert report.difference.verdict in ("within_noise", "unknown")
+    assert not any(
+        row["difference_ms"] for row in (*report.table("breakdown").rows, *report.rows, *report.table("kernels").rows)
+    )
+    assert report.notes[0].startswith("both sides are the session")
     exercise(report)

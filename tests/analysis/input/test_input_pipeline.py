@@ -369,3 +369,24 @@ def test_where_xprof_counts_waiting_as_preprocessing_we_count_work(bottleneck_ca
     assert float(host.properties["advanced_file_read_us"]) / 1e3 == pytest.approx(
         found.host_breakdown_ms["read_in_advance"]
     )
+
+
+def test_where_xprof_shows_no_copies_of_newer_cuda_we_count_them_as_enqueueing(corpus: Path) -> None:
+    found = stepscope.load(corpus / "tf-gpu-multi-worker").input_pipeline()
+    paths = sorted((corpus / "tf-gpu-multi-worker").rglob("*.xplane.pb"))
+    _, _, host, _, _ = oracle.input_pipeline(paths)
+    ours, theirs = {str(row["op"]): row for row in found.rows}, xprof_rows(host.rows)
+    assert ours.keys() - theirs.keys() == {"MemcpyH2D"}
+    for op, row in theirs.items():
+        assert ours[op]["total_ms"] == pytest.approx(row["total_ms"])
+        assert ours[op]["self_ms"] == pytest.approx(row["self_ms"])
+
+
+def test_dataloader_of_real_profiles_with_and_without_workers(corpus: Path) -> None:
+    alone = stepscope.load(corpus / "torch-v100-resnet50-workers0").input_pipeline()
+    helped = stepscope.load(corpus / "torch-v100-resnet50-workers4").input_pipeline()
+    assert (alone.figures["level"], helped.figures["level"]) == ("highly", "not")
+    assert alone.figures["input_percent"] == pytest.approx(33.7, abs=0.1)
+    assert alone.host_breakdown_ms["preprocessing"] == pytest.approx(415.8, abs=0.1)
+    assert helped.host_breakdown_ms["other"] == pytest.approx(7.5, abs=0.1)
+    assert "num_workers" in alone.summary[2]

@@ -487,3 +487,19 @@ def test_ranks_are_those_of_xprof(corpus: Path) -> None:
         (row["rank"], row["kernel_name"], row["op_name"], row["is_kernel_using_tensor_core"]) for row in theirs
     ]
     assert [row["tensor_core_eligible"] for row in ours] == [row["is_op_tensor_core_eligible"] for row in theirs]
+
+
+def test_garbage_is_unknown_where_xprof_shows_it(corpus: Path) -> None:
+    theirs = of_xprof(corpus / "jax-mi300x-conv")[0]
+    ours = stepscope.load(corpus / "jax-mi300x-conv").kernel_stats().rows[0]
+
+    assert (theirs["registers_per_thread"], theirs["shmem_bytes"]) == (2191500840, 32462)
+    assert (ours["registers_per_thread"], ours["shared_memory_bytes"], ours["occupancy_percent"]) == (None, None, None)
+
+
+def test_shared_memory_of_amd_devices_is_read(corpus: Path) -> None:
+    theirs = {row["kernel_name"]: row["shmem_bytes"] for row in of_xprof(corpus / "jax-mi300x-attention")}
+    ours = stepscope.load(corpus / "jax-mi300x-attention").kernel_stats().rows
+
+    assert set(theirs.values()) == {0}
+    assert {row["kernel"]: row["shared_memory_bytes"] for row in ours}["gemm_fusion_dot.kd"] == 32768

@@ -573,3 +573,40 @@ def test_an_allocation_is_no_occurrence_of_the_op_that_makes_it(tf_slow_map_capt
     for row in without_idle.rows:
         mine = ours.get((row["operation"], row["type"]))
         assert mine is None or mine["occurrences"] <= row["occurrences"]
+
+
+def test_the_kernels_of_one_xla_instruction_are_one_occurrence(corpus: Path) -> None:
+    name = "jit(loss_fn)/transpose(jvp())/te_fused_attn_backward_ffi"
+    _, without_idle = oracle.framework_op_stats(xplanes(corpus / "jax-mi300x-attention"))
+    theirs = {row["operation"]: row["occurrences"] for row in without_idle.rows}
+    ours = {row["name"]: row["occurrences"] for row in stepscope.load(corpus / "jax-mi300x-attention").op_stats().rows}
+
+    assert (theirs[name], ours[name]) == (25, 5)  # in five steps
+    assert ours["jit(loss_fn)/jvp(bsd,de->bse)/dot_general"] == theirs["jit(loss_fn)/jvp(bsd,de->bse)/dot_general"] == 5
+
+
+def test_older_profiles_have_device_ops_too(corpus: Path) -> None:
+    _, without_idle = oracle.framework_op_stats(xplanes(corpus / "tf-gpu-multi-worker"))
+    ours = [row for row in stepscope.load(corpus / "tf-gpu-multi-worker").op_stats().rows if row["where"] == "device"]
+
+    assert not [row for row in without_idle.rows if row["host_or_device"] == "Device"]
+    assert len(ours) > 1300
+    assert {row["type"] for row in ours} >= {"RandomUniform", "Cast", "GreaterEqual"}
+
+
+def test_xla_ops_on_a_cpu_are_ops(jax_marked_capture: FrameworkCapture) -> None:  # noqa: F811
+    _, without_idle = oracle.framework_op_stats(jax_marked_capture.paths)
+    ours = stepscope.load(jax_marked_capture.logdir).op_stats().rows
+
+    assert not without_idle.rows
+    assert any(row["type"] == "dot_general" and row["name"].startswith("jit(") for row in ours)
+
+
+def test_ops_of_pytorch(torch_marked_capture: FrameworkCapture) -> None:  # noqa: F811
+    rows = {row["name"]: row for row in stepscope.load(torch_marked_capture.logdir).op_stats().rows}
+
+    assert rows["aten::addmm"]["occurrences"] % 10 == 0
+    assert (
+        rows["aten::linear"]["total_us"] >= rows["aten::addmm"]["total_us"] > rows["aten::addmm"]["total_self_us"] * 0.5
+    )
+    assert rows["aten::linear"]["total_self_us"] < rows["aten::linear"]["total_us"]

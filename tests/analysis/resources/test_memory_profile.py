@@ -799,3 +799,74 @@ def test_rows_after_the_most_are_summed_by_purpose() -> None:
     assert shorten_held([*rows, Held("gradients", "layer 9", None, 1, 2)], 3) == [
         *rows[:3], Held("activations", None, None, 97 + 96, 2), Held("gradients", None, None, 1, 2),
     ]  # fmt: skip
+
+
+def test_unsigned_sizes_and_addresses_count() -> None:
+    host = Host()
+    memory = Memory(host.line)
+    high = (1 << 63) + 512  # only an unsigned integer holds it
+    memory.allocate(1, 30, addr=high)
+    memory.free(2, 30, addr=high)
+    memory.allocate(3, 10, addr=high)
+    found = only(profile(host))
+    assert columns(found["timeline"], "event", "heap_bytes") == [
+        ("allocation", 30), ("deallocation", 0), ("allocation", 10),
+    ]  # fmt: skip
+    assert found["breakdown"][0]["occurrences"] == 1
+
+
+def test_allocations_that_say_nothing_about_themselves_are_counted() -> None:
+    host = Host(framework="")
+    host.line.event("MemoryAllocation", MS, 0, EventKind.ALLOCATION)
+    report = profile(host)
+    found = only(report)
+    assert (found["id"], found["allocations"], found["capacity_bytes"], found["breakdown"]) == ("memory", 1, None, [])
+    assert found["peak"]["time_ms"] is None
+    assert report.summary_lines() == ["memory: 1 allocation of unknown size"]
+
+
+def test_of_equal_peaks_the_last_counts() -> None:
+    host = Host()
+    memory = Memory(host.line)
+    memory.allocate(1, 30, addr=1)
+    memory.free(2, 30, addr=1)
+    memory.allocate(3, 30, addr=1)
+    assert only(profile(host))["peak"]["time_ms"] == 3.0
+
+
+def test_difference_the_breakdown_holds_what_earlier_steps_left(corpus: Path) -> None:
+    """XProf looks at the step of the peak alone and calls all else preallocated."""
+    path = files(corpus / "tf-gpu-multi-worker")[0]
+    theirs, found = breakdown_of_xprof(xprof(path)["gpu_host_bfc"]), breakdown_of_ours(ours(path)["gpu_host_bfc"])
+    before = ("(allocated before the capture)", None, None, None)
+    assert found[before][0] < theirs[before][0]
+    assert sum(size for size, _ in found.values()) == sum(size for size, _ in theirs.values()) == 605_952
+    for row in theirs.keys() - {before}:
+        assert found[row][0] >= theirs[row][0]
+
+
+def test_difference_the_peak_since_the_start_is_the_largest_seen(corpus: Path) -> None:
+    """XProf takes the last that it meets in the file, which here is below the peak of the capture."""
+    path = files(corpus / "tf-gpu-multi-worker")[0]
+    summary, memory = xprof(path)["GPU_4_bfc"]["profileSummary"], ours(path)["GPU_4_bfc"]
+    assert int(summary["peakBytesUsageLifetime"]) < memory["peak"]["heap_bytes"] == memory["peak_heap_bytes"]
+
+
+def test_difference_an_allocation_without_an_op_is_given_to_what_is_around_it(corpus: Path) -> None:
+    path = files(corpus / "jax-mi300x-attention")[0]
+    assert {op for op, *_ in breakdown_of_xprof(xprof(path)["GPU_0_bfc"])} == {None, "(allocated before the capture)"}
+    assert {op for op, *_ in breakdown_of_ours(ours(path)["GPU_0_bfc"])} == {
+        "PjitFunction(loss_fn)", "(allocated before the capture)",
+    }  # fmt: skip
+
+
+def test_jax_on_a_cpu_records_no_allocations_and_is_told_so(jax_marked_capture: FrameworkCapture) -> None:
+    report = loaded(jax_marked_capture.logdir)
+    assert report.memories == ()
+    assert "JAX records none on CPUs" in report.warnings[0]
+
+
+@pytest.mark.parametrize("session", ["torch-h100-qwen", "torch-h100-owlv2", "torch-v100-resnet50-workers0"])
+def test_the_rows_of_a_breakdown_add_up_to_the_memory_in_use(session: str, corpus: Path) -> None:
+    for memory in loaded(corpus / session).memories:
+        assert sum(row["allocated_bytes"] for row in memory["breakdown"]) == memory["peak"]["in_use_bytes"] > 0

@@ -8,7 +8,7 @@ from draw import MS, SORTS, Sort, draw
 from stepscope.analysis.ops.top_ops import add_tables, device_ops, host_ops
 from stepscope.analysis.steps.breakdown import CATEGORIES, CATEGORY_OF_RANK, MEANING, Breakdown, Rank, breakdown
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind, HostTrace, Trait
 from stepscope.vocabulary.op_names import parse_op
 
 K = EventKind
@@ -431,3 +431,20 @@ COPY_DONE = "%copy-done = f32[5,1024]{3,2,1,0:T(8,128)} copy-done((f32[5,1024]{1
 )
 def test_names_and_categories_of_ops(text: str, kind: EventKind, name: str, category: str) -> None:
     assert parse_op(text, kind) == (name, category)
+
+
+def test_what_is_no_op_takes_nothing_from_an_op() -> None:
+    trace = draw("""
+        host main | a--------
+        host main |  Y------
+        host main |   b---
+    """)
+
+    assert ops(trace) == [("a", 5.0, 1), ("b", 4.0, 1)]
+
+
+def test_self_time_is_never_negative() -> None:
+    asynchronous = {"q": Sort(K.OP, "q", traits=Trait.ASYNC)}
+    trace = draw("host main | a---\nhost main |  b--\nhost main |  q-------", asynchronous)
+
+    assert ops(trace) == [("q", 8.0, 1), ("b", 3.0, 1), ("a", 1.0, 1)]

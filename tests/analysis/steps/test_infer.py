@@ -396,3 +396,9 @@ def test_several_updates_after_each_batch_are_one_step() -> None:
 
 def test_updates_with_nothing_in_common_are_no_steps() -> None:
     assert steps_of(draw("host main | abU cdU efU ghU", UPDATES)).source == "none"
+
+
+def test_the_layers_of_a_language_model_are_no_steps(corpus: Path) -> None:
+    report = stepscope.load(corpus / "torch-sglang-qwen3").overview()
+
+    assert report.to_dict()["steps_source"] == "none"  # one prefill of 36 equal layers

@@ -832,3 +832,16 @@ def test_a_row_says_what_is_in_the_batch_of_its_step() -> None:
         Batch("EXTEND", 4, 96, 4, 0),
         Batch("MIXED", 5, 70),
     ]
+
+
+def test_a_mark_without_length_is_no_step() -> None:
+    trace = draw("host main | M1! M2--- M3---")
+
+    assert [name for name, _, _ in spans(trace)] == ["train 2", "train 3"]
+
+
+def test_marks_may_repeat_their_numbers() -> None:
+    trace = draw("host main | M0-- M1-- M0-- M1--")  # two epochs that both count from 0
+
+    assert [name for name, _, _ in spans(trace)] == ["train 0", "train 1", "train 0", "train 1"]
+    assert len(steps_tool.merge([steps_tool.partial(trace)]).rows) == 4

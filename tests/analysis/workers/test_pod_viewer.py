@@ -369,3 +369,8 @@ def test_devices_whose_work_nothing_ties_to_a_step_make_no_cpu_of_their_host() -
     found = viewed(draw("host main | M1---- M2----\ngpu0 s    | k---   k---\ngpu1 s    |  k---   k---"))
 
     assert [row["device"] for row in found.rows] == ["all", "all"]
+
+
+@pytest.mark.parametrize("session", ["tpu-inference", "jax-mi300x-conv", "tf-gpu-multi-worker", "torch-multirank"])
+def test_the_parts_of_every_row_add_up_to_it(session: str, corpus: Path) -> None:
+    require_parts_to_add_up(corpus / session)

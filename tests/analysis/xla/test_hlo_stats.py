@@ -12,6 +12,7 @@ from hlo_build import bf16, computation, contracting, f32, fusion, metadata, op,
 from xla_traces import Ran, trace_of
 
 import stepscope
+from stepscope.analysis.trace.op_work import device_work
 from stepscope.analysis.xla import hlo_stats_tool, op_profile_tool, ops
 from stepscope.analysis.xla.hlo_stats_tool import HloStatsReport
 from stepscope.analysis.xla.op_profile_tool import OpProfileReport
@@ -274,3 +275,28 @@ def test_idle_time_is_a_line_below_the_root_of_each_tree() -> None:
     assert [(row["tree"], row["parent"]) for row in idle] == roots
     assert {(row["name"], row["self_us"], row["self_percent"]) for row in idle} == {("IDLE", 15.0, None)}
     assert [row["self_us"] for row in rows if row["kind"] == "root"] == [15.0] * len(roots)
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_ops_add_up_to_the_busy_time_of_the_devices(corpus: Path, session: str) -> None:
+    profile = stepscope.load(corpus / session)
+    busy_us = device_work(profile.trace()).own_ps.sum() / 1e6
+    report = profile.report("hlo-stats").to_dict()
+    matched = report["totals"]["copies_percent"] + report["totals"]["unmatched_percent"]
+
+    assert report["totals"]["busy_us"] == pytest.approx(busy_us, rel=0.005)
+    assert sum(row["self_percent"] for row in report["rows"]) + matched == pytest.approx(100, abs=0.5)
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_the_tree_by_category_is_xprofs(corpus: Path, session: str) -> None:
+    programs = oracle.op_profile(capture(corpus, session))["byProgram"]["children"]
+    theirs: dict[str, float] = {}
+    for node in (category for each in programs for category in each.get("children", [])):
+        theirs[node["name"]] = theirs.get(node["name"], 0.0) + node["metrics"]["rawTime"] / 1e6
+    report = stepscope.load(corpus / session).report("op-profile").to_dict()
+    ours = {
+        row["name"]: row["self_us"] for row in report["rows"] if row["tree"] == "category" and row["kind"] == "category"
+    }
+
+    assert ours == pytest.approx(theirs, rel=0.005)

@@ -142,7 +142,8 @@ def test_the_line_behind_the_work_is_three_clicks_away(page, page_server, corpus
         settle(page)
         page.get_by_role("link", name="Line", exact=True).click()
         settle(page)
-        expect(page.locator(".verdict-line")).to_contain_text(longest["call_site"].rpartition("/")[2].split(":")[0])
+        file, _, line = longest["call_site"].rpartition("/")[2].split("): ")[0].rpartition("(")
+        expect(page.locator(".verdict-line")).to_contain_text(f"{file}:{line}")
         expect(page.locator(".ranked li").first).to_contain_text(longest["call_site"].rpartition("/")[2])
         expect(page.locator(".ranked li").last).to_contain_text("no line recorded")
 

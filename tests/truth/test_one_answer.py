@@ -42,7 +42,8 @@ def same_limit(profile: LoadedProfile) -> None:
     assert re.findall(r"[\d.]+(?= %)", overview["verdict_text"]) == [f"{share:.1f}"]
     assert advice["verdict_text"] == overview["findings"][0]["title"] == overview["verdict_text"]
     for first, listed in zip(overview["advice"][:1], advice["advice"], strict=False):
-        assert all(listed[key] == first[key] for key in ("id", "evidence", "predicted_speedup", "step_time_ms"))
+        assert all(listed[key] == first[key] for key in ("id", "predicted_speedup", "step_time_ms"))
+        assert listed["evidence"].startswith(first["evidence"])  # the page of advice adds what other tools know
 
 
 def same_input(profile: LoadedProfile) -> None:

@@ -230,7 +230,7 @@ def test_a_tool_without_data_says_what_is_missing(client, logdir):
     told = loaded(client, session_id(client, "bare"))
     states = {tool["name"]: tool for tool in told["tools"]}
 
-    assert states["overview"] == {"name": "overview", "has_data": True, "missing": None}
+    assert states["overview"] == {"name": "overview", "has_data": True, "missing": None, "lacks": []}
     assert states["kernel-stats"]["has_data"] is True
     for tool in ("input-pipeline", "tf-data", "memory-profile"):
         assert states[tool]["has_data"] is False

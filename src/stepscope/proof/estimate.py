@@ -18,31 +18,10 @@ from collections.abc import Sequence
 from itertools import combinations, combinations_with_replacement
 from statistics import NormalDist, median
 
-from stepscope.records import dataclass
+from stepscope.proof.record import Estimate
 
 COVERAGE = 0.95
 _EXACT = 30  # differences, up to which the distribution of the ranks is counted out
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A figure with its interval.
-
-    Attributes:
-        value: the figure.
-        least, most: its interval; infinite where there are too few differences for one.
-        pairs: how many differences it is from.
-    """
-
-    value: float
-    least: float
-    most: float
-    pairs: int
-
-    @property
-    def half_width(self) -> float:
-        """Half of the interval's length."""
-        return (self.most - self.least) / 2
 
 
 def estimate(differences: Sequence[float], coverage: float = COVERAGE) -> Estimate | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stepscope.proof.estimate import Estimate, drift_of, estimate
+from stepscope.proof.estimate import drift_of, estimate
 from stepscope.proof.plan import CLOSE_GAIN
+from stepscope.proof.record import Estimate
 from stepscope.records import dataclass
 
 _CLEARLY_QUICKER = 0.8  # what a change of the machine's load does to a step is rarely more

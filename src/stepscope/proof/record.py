@@ -12,13 +12,33 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.errors import InputError, OutputError
-from stepscope.proof.estimate import Estimate
 from stepscope.records import dataclass
 
 FILE = "proofs.json"
 SCHEMA_VERSION = 1
 
 DELAY, ABLATION, KNOB = "delay", "ablation", "knob"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its interval.
+
+    Attributes:
+        value: the figure.
+        least, most: its interval; infinite where there are too few differences for one.
+        pairs: how many differences it is from.
+    """
+
+    value: float
+    least: float
+    most: float
+    pairs: int
+
+    @property
+    def half_width(self) -> float:
+        """Half of the interval's length."""
+        return (self.most - self.least) / 2
 
 
 @dataclass(frozen=True)

@@ -34,12 +34,13 @@ def test_the_answer_of_a_job_then_its_causes_then_where_it_is_slow(page, job_ser
 
     expect(page.locator(".verdict-line")).to_contain_text("last pipeline stage")
     titles = page.locator(".card-head h2").all_inner_texts()
-    assert titles[:4] == [
-        "Why the job is slower than with equal work", "Steps of each rank", "Kinds of work by stage", "Ranks",
+    assert titles[:5] == [
+        "Why the job is slower than with equal work", "Steps of each rank", "Kinds of work by stage",
+        "Who waits for whom", "Ranks",
     ]  # fmt: skip
     assert "Who did not come" not in titles
 
-    steps, kinds = page.locator(".heat").all()
+    steps, kinds, _ = page.locator(".heat").all()
     assert steps.locator("canvas").get_attribute("data-marks") == str(8 * 3)
     expect(steps.locator(".heat-scale")).to_contain_text("1.00x")
     kinds.locator(".heat-cells").press("ArrowRight")

@@ -131,7 +131,7 @@ def test_logging_is_left_out_in_the_changed_blocks_only(clock, caplog):
         ("no_such_function", "there is no such function"),
         ("other.py:sleep_long", "there is no such function"),
         ("never_called_here", "it was never called in these steps"),
-        ("prove", "holds the loop of the steps"),
+        ("test_proving.py:prove", "holds the loop of the steps"),
         ("yield_batches", "is a generator or a coroutine"),
     ],
 )

@@ -287,6 +287,22 @@ while True: time.sleep(0.1)
     assert sorted(path.name for path in logdir.iterdir()) == ["outer", "plugins", "raised"]
 
 
+def test_after_control_c_a_job_ends_by_it_whatever_saving_imports(logdir):
+    script = """
+import atexit
+profiler.start(logdir)
+atexit.register(exec, "1")  # as `namedtuple` does in a module that is imported at the end
+print("trained", flush=True)
+while True: time.sleep(0.1)
+"""
+    process = job("plain", script, logdir)
+    wait_for(process, "trained")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=TIMEOUT_S)
+
+    assert process.returncode == -signal.SIGINT
+
+
 def test_sigterm_waits_for_a_profile_that_is_being_written(logdir):
     script = """
 fill = files._fill

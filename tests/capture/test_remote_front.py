@@ -83,7 +83,7 @@ def test_the_native_server_is_there_for_as_long_as_somebody_asks():
 
     assert (before, answers, again) == (0, [b"cba", b"ed"], b"f")
     assert native.starts == 2
-    assert not found.is_serving
+    assert native.stopped.is_set()
 
 
 def test_every_byte_arrives_in_both_directions():

@@ -6,6 +6,7 @@ import atexit
 import functools
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -161,6 +162,7 @@ class ProgramEnd:
             self._save_running()
             for capture in list(self._captures.exporting):
                 capture.finished.wait(None if capture.target is not None else _HAND_OVER_S)
+        _keep_interrupted_status()
 
     def _save_running(self) -> None:
         capture = self._captures.recording
@@ -189,6 +191,14 @@ class ProgramEnd:
         deadline = time.monotonic() + seconds
         for capture in list(self._captures.exporting):
             capture.finished.wait(max(0.0, deadline - time.monotonic()))
+
+
+def _keep_interrupted_status() -> None:
+    """After Ctrl-C Python ends by SIGINT, as shells expect, but with 1 where code was run from a text meanwhile, as
+    `namedtuple` does in modules that saving imports: it remembers only how the last such run ended."""
+    if getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1"):
+        with suppress(KeyboardInterrupt):
+            exec("raise KeyboardInterrupt")
 
 
 # -- ends that run no `atexit` handlers: `os._exit`, and `os.exec...`, which starts another program instead -----------

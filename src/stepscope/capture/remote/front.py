@@ -99,11 +99,6 @@ class Front:
         """Starts accepting connections."""
         self._thread.start()
 
-    @property
-    def is_serving(self) -> bool:
-        """True while gRPC's server runs."""
-        return self._native is not None
-
     def close(self) -> None:
         """Ends accepting connections."""
         self._wake.send(b"x")

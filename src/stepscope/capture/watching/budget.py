@@ -145,12 +145,6 @@ class Budget:
             return self._spent_ns() / 1e9
 
     @property
-    def threads_s(self) -> float:
-        """The processor time of the watch's own threads alone."""
-        with self._lock:
-            return (sum(self._running.values()) + self._ended_ns) / 1e9
-
-    @property
     def percent(self) -> float:
         """What the watch has taken until now: in percent of the time that the job had, and windows of all time."""
         elapsed_s = max(self._elapsed_s(), _LEAST_S)

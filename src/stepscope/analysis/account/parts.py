@@ -50,7 +50,7 @@ def part_of_cause(model: StepModel, cause: Cause) -> Part:
     lag = np.where(model.shares.edge_cause == cause, np.maximum(graph.edges.lag_ps, 0), 0)
     gap = (graph.kind == NodeKind.WORK) & (cause == Cause.DEVICE_GAP)
     pause = np.where(gap, graph.pause_ps - graph.unexplained_ps, 0)
-    known = stretches_of(model.trace).of_cause(cause)
+    known = stretches_of(model.trace).spans_of_cause(cause)
     if known.total and cause != Cause.CONTENTION:  # a thread that is not ready waits for no processor
         within = part_of_stretches(model, model.threads.main, known)
         waits, pause = within.waits, pause if within.pause_ps is None else pause + within.pause_ps

@@ -39,7 +39,7 @@ class Stretches:
     end_ps: I64
     cause: U8
 
-    def of_cause(self, cause: Cause) -> Spans:
+    def spans_of_cause(self, cause: Cause) -> Spans:
         """Those with a cause."""
         chosen = self.cause == cause
         return Spans.union(self.start_ps[chosen], self.end_ps[chosen])
@@ -113,7 +113,7 @@ def time_of_loop(trace: HostTrace, cause: Cause) -> Spans:
     chosen = on_loop & (event_causes(trace) == cause)
     if cause == Cause.INPUT:
         chosen |= is_any_kind(events.kind, (K.INPUT_WAIT,))
-    found = _extents(trace, chosen) | stretches_of(trace).of_cause(cause)
+    found = _extents(trace, chosen) | stretches_of(trace).spans_of_cause(cause)
     others = _work_of_others(trace, cause) if cause == Cause.COMMUNICATION else None
     return found if others is None else found | others
 

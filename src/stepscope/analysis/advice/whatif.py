@@ -173,7 +173,7 @@ def what_if(
         causes=_cause_rows(longest),
         reasoning=(
             *_reasoning(model, longest, 1 if joint else len(carrying), why_alone),
-            *_beside(model, [_part_ps(*part) for part in parts], longest),
+            *_explain_small_gain(model, [_part_ps(*part) for part in parts], longest),
         ),
     )
 
@@ -435,7 +435,7 @@ def _reasoning(model: StepModel, foretold: Foretold, hosts: int, why_alone: str)
     return (*said, *foretold.reasons)
 
 
-def _beside(model: StepModel, parts_ps: Sequence[float], foretold: Foretold) -> Iterator[str]:
+def _explain_small_gain(model: StepModel, parts_ps: Sequence[float], foretold: Foretold) -> Iterator[str]:
     """Why a change gives little, where it gives less than half of the time that it is about."""
     removed, whole = foretold.now_ps - foretold.then_ps, sum(parts_ps)
     if 2 * removed < whole:

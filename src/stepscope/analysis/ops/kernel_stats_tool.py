@@ -329,15 +329,15 @@ def _sum_by_kernel(
         (row for _, row in rows), lambda row: row.kernel, ("count", "total_ps", "min_ps", "max_ps")
     )  # the longest come first
     found = [
-        _by_kernel_cells(names[row.kernel], row.count, row.total_ps, total)
+        _kernel_cells(names[row.kernel], row.count, row.total_ps, total)
         | {"op": row.op, "min_us": round_us(row.min_ps), "max_us": round_us(row.max_ps), "uses_tensor_core": row.uses}
         for row in sorted(summed, key=lambda row: (-row.total_ps, names[row.kernel]))
     ]
     rest = sum(part.left_out_count for part in partials), sum(part.left_out_ps for part in partials)
-    return (*found, *([_by_kernel_cells("others", *rest, total)] if rest[0] else []))
+    return (*found, *([_kernel_cells("others", *rest, total)] if rest[0] else []))
 
 
-def _by_kernel_cells(name: str, count: int, ps: int, total: int) -> dict[str, Cell]:
+def _kernel_cells(name: str, count: int, ps: int, total: int) -> dict[str, Cell]:
     known: dict[str, Cell] = {field.name: None for field in BY_KERNEL_FIELDS}
     times = {"total_us": round_us(ps), "avg_us": round_us(ps / count)}
     return known | times | {"kernel": name, "occurrences": count, "percent": percent(ps, total)}

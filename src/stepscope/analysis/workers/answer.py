@@ -170,7 +170,7 @@ def _clear_workers(job: Job, culprit: Culprit) -> str:
     """That no single rank of a stage that is too long is at fault, if so."""
     if culprit.stage < 0 or len(culprit.ranks) < 2:
         return ""
-    alone = max(job.explains(job.of_places((rank,))) for rank in culprit.ranks[:_MOST_NAMED])
+    alone = max(job.explains(job.rows_of_places((rank,))) for rank in culprit.ranks[:_MOST_NAMED])
     return "; no single worker is at fault" if alone < MOSTLY else ""
 
 

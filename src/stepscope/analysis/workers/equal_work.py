@@ -163,11 +163,11 @@ class Job:
         gain = int(self.now_ps.sum() - self.best_ps.sum())
         return float(self.now_ps.sum() - self.steps_with(part).sum()) / gain if gain > 0 else 0.0
 
-    def of_ranks(self, ranks: Mask) -> Mask:
+    def rows_of_ranks(self, ranks: Mask) -> Mask:
         """The rows of some ranks: bool of shape (rows,)."""
         return ranks[self.rows.rank]
 
-    def of_places(self, ranks: Sequence[int]) -> Mask:
+    def rows_of_places(self, ranks: Sequence[int]) -> Mask:
         """The rows of ranks at some places: bool of shape (rows,)."""
         found: Mask = np.isin(self.rows.rank, ranks)
         return found

@@ -97,13 +97,13 @@ def describe_job(answer: Answer | None, names: Sequence[str], numbers: Sequence[
     if answer is None:
         return JobReport()
     job, culprit, layout = answer.job, answer.culprit, answer.job.layout
-    replicas = [job.of_ranks(layout.replica == at) for at in range(min(layout.replicas, _MOST_REPLICAS))]
-    stages = [job.of_ranks(layout.stage == at) for at in range(layout.stages)]
+    replicas = [job.rows_of_ranks(layout.replica == at) for at in range(min(layout.replicas, _MOST_REPLICAS))]
+    stages = [job.rows_of_ranks(layout.stage == at) for at in range(layout.stages)]
     by_replica, by_stage = (np.array([job.ratios_of(part) for part in parts]) for parts in (replicas, stages))
     workers = _workers(job, by_replica, by_stage)
     return JobReport(
         job.slowdown,
-        job.explains(job.of_places((int(workers.mean(axis=1).argmax()),))) if culprit else None,
+        job.explains(job.rows_of_places((int(workers.mean(axis=1).argmax()),))) if culprit else None,
         job.explains(stages[-1]) if stages and culprit else None,
         tuple(_cause_rows(culprit, names)),
         tuple(numbers[rank] for rank in culprit.ranks) if culprit else (),
@@ -180,7 +180,7 @@ def _heat_rows(job: Job, names: Sequence[str], workers: np.ndarray) -> Iterator[
         for at, slowdown in enumerate(steps):
             yield _heat_row("worker_by_step", names[rank], str(numbers[at]), slowdown)
     for stage in range(job.layout.stages):
-        ranks = job.of_ranks(job.layout.stage == stage)
+        ranks = job.rows_of_ranks(job.layout.stage == stage)
         for at, kind in enumerate(job.rows.kinds):
             rows = ranks & (job.rows.kind == at)
             if rows.any():

@@ -109,7 +109,7 @@ def _candidates(job: Job, machines: Sequence[str]) -> Iterator[Culprit]:
     yield from _of_places(job, rows.is_work, Straggling.EXTRA_WORK, more)
     yield from _of_pauses(job, threads)
     yield from _of_links(job, transfers)
-    yield from _of_machines(job, computes & job.of_ranks(~job.does_more), machines)
+    yield from _of_machines(job, computes & job.rows_of_ranks(~job.does_more), machines)
     yield from _of_stages(job, computes)
     yield from _of_sequences(job, name)
 
@@ -146,7 +146,7 @@ def _of_places(job: Job, part: Mask, cause: Straggling, places: Sequence[tuple[i
     for more, ranks in extra[:_MOST_CANDIDATES]:
         mean = float(more.mean())
         if mean > 0 and (more >= MOSTLY * mean).mean() > MOSTLY:
-            yield _culprit(job, cause, part & job.of_places(ranks), ranks, more=_ratio(work, ranks))
+            yield _culprit(job, cause, part & job.rows_of_places(ranks), ranks, more=_ratio(work, ranks))
 
 
 def _of_machines(job: Job, device: Mask, machines: Sequence[str]) -> Iterator[Culprit]:
@@ -180,7 +180,7 @@ def _of_stages(job: Job, device: Mask) -> Iterator[Culprit]:
     for found in _of_places(job, device, Straggling.UNEQUAL_STAGES, places):
         if min(_ratio(work, (rank,)) for rank in found.ranks) >= MOSTLY * found.more:
             own = int(stage[found.ranks[0]])
-            longer = job.slowdown_of(job.of_ranks(stage == own)) - 1.0
+            longer = job.slowdown_of(job.rows_of_ranks(stage == own)) - 1.0
             yield replace(found, stage=own, more=longer)
 
 

@@ -13,11 +13,12 @@ from types import SimpleNamespace
 import pytest
 
 from stepscope.capture.auto.finders.jax import WatchedFunction
-from stepscope.capture.proving import campaign, changes, relays
-from stepscope.capture.proving.campaign import Campaign, StepTime
+from stepscope.capture.proving import changes, relays
+from stepscope.capture.proving.campaign import Campaign
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.patches import swap_attribute, swap_code
 from stepscope.capture.proving.saving import redirect
+from stepscope.proof.pairs import Step
 from stepscope.proof.record import read_proofs
 
 
@@ -53,7 +54,7 @@ def prove(clock, step, steps=2000, **asked):
         for _ in range(steps):
             start = clock.now
             step()
-            running.send(StepTime(clock.now - start))
+            running.send(Step(clock.now - start))
     except StopIteration:
         pass
     running.close()
@@ -199,6 +200,7 @@ def test_plain_blocks_run_the_code_of_the_program_itself(clock):
 
 def test_all_ranks_have_the_same_blocks_whatever_each_finds(clock, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
 
     def fetch_rank():
         clock.now += 0.01
@@ -230,7 +232,7 @@ def test_one_rank_alone_is_changed_and_answers(clock, monkeypatch, tmp_path):
             while True:
                 start = clock.now
                 reduce_gradients()
-                running.send(StepTime(clock.now - start))
+                running.send(Step(clock.now - start))
                 steps += 1
         except StopIteration:
             found.save(tmp_path)
@@ -449,9 +451,3 @@ def test_saves_after_an_ablation_do_not_reach_the_places_of_the_program(tmp_path
         undo()
     assert numpy.load(target).tolist() == [1, 1]
     assert [path.name for path in tmp_path.iterdir()] == ["weights.npy"]
-
-
-def test_ranks_are_known_by_what_launchers_set(monkeypatch):
-    assert not campaign.has_other_ranks()
-    monkeypatch.setenv("SLURM_NTASKS", "8")
-    assert campaign.has_other_ranks()

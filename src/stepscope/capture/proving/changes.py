@@ -78,16 +78,22 @@ class Count(Outermost):
     def __init__(self) -> None:
         super().__init__()
         self.calls = 0
-        self.seconds = 0.0
+        self.seconds = self._computed_s = 0.0
         self.threads: set[int] = set()
+
+    @property
+    def computes(self) -> bool:
+        """Whether its threads compute for more than half of the time of the calls, and do not wait."""
+        return self._computed_s > self.seconds / 2
 
     def around(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls it, and counts."""
-        start = time.perf_counter()
+        start, computed = time.perf_counter(), time.thread_time()
         try:
             return call(*args, **kwargs)
         finally:
             self.calls += 1
+            self._computed_s += time.thread_time() - computed
             self.seconds += time.perf_counter() - start
             self.threads.add(threading.get_ident())
 
@@ -97,12 +103,14 @@ class Delay(Outermost):
 
     The thread of the steps computes meanwhile: on a busy machine the system favours a thread that slept, so that a part
     of a sleep would come back.  It counts the time on its processor, since the steps that a delay lengthens are
-    compared without the time in which their thread waits for one.  Other threads sleep, and take no processor from it.
+    compared without the time in which their thread waits for one.  Other threads do what the place does there: they
+    compute, or sleep and take no processor from it.
     """
 
-    def __init__(self, dose: Dose) -> None:
+    def __init__(self, dose: Dose, computes: bool) -> None:
         super().__init__()
         self._dose = dose
+        self._computes = computes
         self._loop = threading.get_ident()
         self._calls = 0
 
@@ -115,18 +123,16 @@ class Delay(Outermost):
 
     def without_waits(self) -> CallChange:
         """Delays of no length."""
-        return Delay(Dose(0.0, self._dose.every))
+        return Delay(Dose(0.0, self._dose.every), self._computes)
 
     def _wait(self) -> None:
-        if threading.get_ident() != self._loop:
-            start = time.perf_counter()
+        is_loop = threading.get_ident() == self._loop
+        start, computed = time.perf_counter(), time.thread_time()
+        if not is_loop and not self._computes:
             time.sleep(self._dose.seconds)
-            self.spent_s += time.perf_counter() - start
-            return
-        start = time.thread_time()
-        while time.thread_time() - start < self._dose.seconds:
+        while (is_loop or self._computes) and time.thread_time() - computed < self._dose.seconds:
             _compute()
-        self.spent_s += time.thread_time() - start
+        self.spent_s += time.thread_time() - computed if is_loop else time.perf_counter() - start
 
 
 class Omit(CallChange):

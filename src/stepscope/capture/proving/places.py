@@ -171,6 +171,12 @@ def _is_called(code: CodeType, file: str, name: str) -> bool:
     return plain == name or plain.endswith(f".{name}")
 
 
+def has_workers() -> bool:
+    """Whether a loader of PyTorch here has worker processes."""
+    kind = getattr(sys.modules.get("torch.utils.data.dataloader"), "_MultiProcessingDataLoaderIter", None)
+    return kind is not None and any(type(each) is kind for each in gc.get_objects())
+
+
 def is_file(path: str, wanted: str) -> bool:
     """Whether a file is the one that a place names; empty for any."""
     return not wanted or path == wanted or path.endswith(os.sep + wanted.lstrip("./"))

@@ -12,7 +12,6 @@ from types import ModuleType
 from typing import Any
 
 from stepscope.capture.auto.imports import ImportHook
-from stepscope.capture.proving.campaign import StepTime
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.patches import Undo
 from stepscope.proof.knobs import (
@@ -28,6 +27,7 @@ from stepscope.proof.knobs import (
     Setting,
     TimedRun,
 )
+from stepscope.proof.pairs import Step
 from stepscope.proof.plan import FEWEST_STEPS
 from stepscope.proof.record import Proof
 
@@ -130,7 +130,7 @@ class Stopwatch:
         self._lengths: list[float] = []
         self._why_nothing = "the program ended too early"
 
-    def run(self) -> Generator[None, StepTime, None]:
+    def run(self) -> Generator[None, Step, None]:
         """Is sent the length of each step."""
         for _ in range(_SETTLE):
             yield

@@ -451,3 +451,20 @@ def test_saves_after_an_ablation_do_not_reach_the_places_of_the_program(tmp_path
         undo()
     assert numpy.load(target).tolist() == [1, 1]
     assert [path.name for path in tmp_path.iterdir()] == ["weights.npy"]
+
+
+def test_a_function_in_which_a_step_ends_is_a_place(clock):
+    """As one that calls `optimizer.step()`, with which steps of PyTorch end: it runs whenever blocks change."""
+    running_campaign = Campaign(ProveOptions("job.py", at=("train_batch",)), lambda line: None, clock.perf_counter)
+    running, start = running_campaign.run(), [0.0]
+    next(running)
+
+    def train_batch():
+        clock.now += 0.01
+        running.send(Step(clock.now - start[0]))
+        start[0] = clock.now
+
+    with pytest.raises(StopIteration):
+        while True:
+            train_batch()
+    assert running_campaign.proofs[0].value == pytest.approx(1)

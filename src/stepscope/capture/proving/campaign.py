@@ -21,7 +21,7 @@ from typing import TypeVar
 from stepscope.capture.job import this_worker
 from stepscope.capture.proving.changes import CallChange, Count, Defer, Delay, Omit, Replay, measure_cost
 from stepscope.capture.proving.options import ProveOptions
-from stepscope.capture.proving.places import Target, find_targets, has_workers, refuse_running
+from stepscope.capture.proving.places import Target, find_targets, find_why_not_called, has_workers
 from stepscope.errors import CaptureError
 from stepscope.proof.pairs import Finding, Pair, Step, compare_pairs
 from stepscope.proof.parts import PARTS
@@ -43,6 +43,7 @@ from stepscope.proof.plan import (
 from stepscope.proof.record import ABLATION, DELAY, FILE, Proof, write_proofs
 from stepscope.records import dataclass
 
+TOO_EARLY = "the program ended too early"
 _FIRST_STEPS = 16  # plain ones, before anything is changed, from which the blocks are chosen
 _STEP_OF_RANKS_S = 0.03  # the step that blocks of ranks are made for, whatever each measures: all have to choose alike
 
@@ -148,11 +149,13 @@ class Campaign:
 
     def run(self) -> Steps[None]:
         """Measures; is sent each step when it has ended."""
+        why_nothing = TOO_EARLY
         try:
             yield from self._measure()
+            why_nothing = "its blocks took longer than the budget: give it a larger --budget"
         finally:
             self.put_back()
-            self.conclude()
+            self.conclude(why_nothing)
 
     def put_back(self) -> None:
         """Takes everything off the program again; any thread may call it."""
@@ -160,12 +163,11 @@ class Campaign:
         self.changed = None
 
     def _measure(self) -> Steps[None]:
-        self._start_s = self._clock()
-        self._end_s = self._start_s + self._options.budget_s
         lengths = yield from self._collect(_FIRST_STEPS)
         for kind, places in ((DELAY, self._options.at), (ABLATION, self._options.ablate)):
             for place in places:
                 yield from self._prepare(place, kind, lengths)
+        self._end_s = self._clock() + self._options.budget_s
         number = 0
         while unfinished := [arm for arm in self._arms if not self._is_done(arm)]:
             for arm in unfinished:
@@ -182,7 +184,7 @@ class Campaign:
     def _prepare(self, place: str, kind: str, lengths: list[Step]) -> Steps[None]:
         """Finds a place, and counts its calls for a block."""
         usual_s = median(step.seconds - (step.queued_s if kind == DELAY else 0.0) for step in lengths)
-        arm = Arm(Proof(self._options.program, kind, place), usual_s)
+        arm = Arm(Proof(self._options.program, kind, place), usual_s, self._choose_block_s())
         arm.choose_blocks(*2 * (_STEP_OF_RANKS_S if self._together else usual_s,))
         self._arms.append(arm)
         name, rank = split_rank(place)
@@ -191,17 +193,22 @@ class Campaign:
         else:
             with refusing(arm):
                 arm.targets = find_targets(name)
-                refuse_running(arm.targets)
         count, steps = Count(), arm.steps[0]
         with self._changed(arm, count):
             yield from self._collect(steps)
             if count.calls < steps and not self._together:
                 yield from self._collect(MOST_IDLE_STEPS)
                 steps += MOST_IDLE_STEPS
-        if not count.calls:
-            arm.refuse(arm.refused or "it was never called in these steps")
+        with refusing(arm):
+            if not (count.calls or arm.refused):
+                raise find_why_not_called(arm.targets)
         if not arm.refused:
             self._choose_change(arm, name, count, steps, lengths)
+
+    def _choose_block_s(self) -> float:
+        """How long blocks are, so that a small budget has enough of them for an interval."""
+        places = len(self._options.at) + len(self._options.ablate)
+        return min(BLOCK_S, self._options.budget_s / places / (2 * ENOUGH_PAIRS + 1))
 
     def _choose_change(self, arm: Arm, name: str, count: Count, steps: int, lengths: list[Step]) -> None:
         """What is put at the place, and what is known of its calls: `count` of `steps` steps."""
@@ -289,7 +296,7 @@ class Campaign:
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def conclude(self, why_nothing: str = "the program ended too early") -> None:
+    def conclude(self, why_nothing: str) -> None:
         """Makes a proof of all that was asked for, also of what the end of the program cut short; a fork has none."""
         if os.getpid() != self._pid or self.proofs:
             return

@@ -23,7 +23,7 @@ from stepscope.capture import report
 from stepscope.capture.auto.finders import StepSource
 from stepscope.capture.job import this_worker
 from stepscope.capture.proving import relays, saving
-from stepscope.capture.proving.campaign import Campaign, split_rank
+from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, split_rank
 from stepscope.capture.proving.deadlines import STUCK_S, STUCK_STEPS, StuckWatch, end_program, leave
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.stopwatch import Settings, Stopwatch
@@ -239,7 +239,7 @@ class Prover:
         """The program ended before anything could be changed."""
         nothing = "no steps were found; mark them: stepscope.step()"
         self._campaign = self._make_campaign()
-        self._campaign.conclude("the program ended too early" if self._follower.count else nothing)
+        self._campaign.conclude(TOO_EARLY if self._follower.count else nothing)
 
     def _forget_parent(self) -> None:
         """After a fork: the campaign belongs to the parent, and the child runs as it would without it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import queue
 import threading
 import time
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bench.bottlenecks.harness import scratch
-from bench.bottlenecks.planted import Planted, compute_array, jax_training, torch_training
+from bench.bottlenecks.planted import Planted, Step, compute_array, jax_training, torch_training
 
 
 def torch_saves_aside(slow: bool) -> Iterator[None]:
@@ -114,9 +115,9 @@ def jax_metrics_behind(slow: bool) -> Iterator[None]:
         yield
 
 
-def plain_asks_ahead(slow: bool) -> Iterator[None]:
+def plain_asks_ahead(slow: bool) -> Step:
     """A service on another thread answers for the next step while this one computes."""
-    service = ThreadPoolExecutor(1)
+    service, answers = ThreadPoolExecutor(1), collections.deque[Future[int]]()
 
     def answer_ahead() -> int:
         time.sleep(0.003)
@@ -125,12 +126,14 @@ def plain_asks_ahead(slow: bool) -> Iterator[None]:
     def compute_step() -> None:
         compute_array(12)
 
-    answer = service.submit(answer_ahead)
-    while True:
-        answer.result()
-        answer = service.submit(answer_ahead)
+    answers.append(service.submit(answer_ahead))
+
+    def step(number: int) -> None:
+        answers.popleft().result()
+        answers.append(service.submit(answer_ahead))
         compute_step()
-        yield
+
+    return step
 
 
 def torch_logs_aside(slow: bool) -> Iterator[None]:

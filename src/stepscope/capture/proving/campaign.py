@@ -40,7 +40,7 @@ from stepscope.proof.plan import (
     choose_dose,
     choose_steps,
 )
-from stepscope.proof.record import ABLATION, DELAY, FILE, Proof, write_proofs
+from stepscope.proof.record import ABLATION, DELAY, FILE, Estimate, Proof, write_proofs
 from stepscope.records import dataclass
 
 TOO_EARLY = "the program ended too early"
@@ -63,8 +63,8 @@ class Arm:
         targets, make_change: what is changed, and how in a block.
         cost_s: what the change itself takes in a step.
         pairs: what was measured.
-        finding: what they say; None without any.
         refused: why it cannot be measured; empty if it can.
+        is_close: whether the interval is narrow enough.
     """
 
     proof: Proof
@@ -75,8 +75,8 @@ class Arm:
     make_change: Callable[[], CallChange] = CallChange
     cost_s: float = 0.0
     pairs: list[Pair] = field(default_factory=list)
-    finding: Finding | None = None
     refused: str = ""
+    is_close: bool = False
 
     @property
     def is_delay(self) -> bool:
@@ -87,10 +87,9 @@ class Arm:
         """Leaves the program alone from now on; in a job of several ranks the others keep to the same blocks."""
         self.refused, self.targets, self.make_change = why, (), CallChange
 
-    def add(self, pair: Pair) -> None:
-        """Adds a pair, and judges all."""
-        self.pairs.append(pair)
-        self.finding = compare_pairs(self.pairs, self.is_delay, self.cost_s, self.usual_s)
+    def judge(self) -> Finding | None:
+        """What the pairs say; None without any."""
+        return compare_pairs(self.pairs, self.is_delay, self.cost_s, self.usual_s) if self.pairs else None
 
     def choose_blocks(self, plain_s: float, changed_s: float) -> None:
         """Makes blocks as long as they are meant to be, and so long that they hold some calls of the place.
@@ -107,15 +106,12 @@ class Arm:
         """Starts anew with longer blocks."""
         self.block_s *= LONGER
         self.steps = LONGER * self.steps[0], LONGER * self.steps[1]
-        self.pairs, self.finding = [], None
+        self.pairs, self.is_close = [], False
 
-    @property
-    def is_close(self) -> bool:
+    def note_whether_close(self, found: Estimate | None) -> None:
         """Whether the interval is narrow enough."""
-        found = self.finding and self.finding.found
-        if not found or len(self.pairs) < FEWEST_PAIRS:
-            return False
-        return found.half_width <= (CLOSE_SENSITIVITY if self.is_delay else CLOSE_GAIN * found.value)
+        wanted = CLOSE_SENSITIVITY if self.is_delay or found is None else CLOSE_GAIN * found.value
+        self.is_close = found is not None and len(self.pairs) >= FEWEST_PAIRS and found.half_width <= wanted
 
 
 class Campaign:
@@ -208,7 +204,7 @@ class Campaign:
     def _choose_block_s(self) -> float:
         """How long blocks are, so that a small budget has enough of them for an interval."""
         places = len(self._options.at) + len(self._options.ablate)
-        return min(BLOCK_S, self._options.budget_s / places / (2 * ENOUGH_PAIRS + 1))
+        return min(BLOCK_S, self._options.budget_s / places / (2 * FEWEST_PAIRS + 4))
 
     def _choose_change(self, arm: Arm, name: str, count: Count, steps: int, lengths: list[Step]) -> None:
         """What is put at the place, and what is known of its calls: `count` of `steps` steps."""
@@ -241,16 +237,19 @@ class Campaign:
             blocks[is_changed] = yield from self._run_block(arm, is_changed)
         if arm.refused and not self._together:
             return
-        arm.add(Pair(blocks[False], blocks[True]))
-        if self._together:
+        arm.pairs.append(Pair(blocks[False], blocks[True]))
+        if self._together:  # all keep to the same blocks to the end
             return
         if len(arm.pairs) == 1:
             arm.choose_blocks(arm.usual_s, median(step.seconds for step in blocks[True]))
-        self._lengthen_if_needed(arm)
+        self._adapt(arm)
 
-    def _lengthen_if_needed(self, arm: Arm) -> None:
-        """Makes blocks longer that had not settled, if there is time for enough of them."""
-        if len(arm.pairs) % ENOUGH_PAIRS or arm.finding is None or arm.finding.is_settled:
+    def _adapt(self, arm: Arm) -> None:
+        """Ends a measurement that is narrow enough; makes blocks longer that had not settled, if there is time for
+        enough of them."""
+        finding = arm.judge()
+        if finding is None or len(arm.pairs) % ENOUGH_PAIRS or finding.is_settled:
+            arm.note_whether_close(finding and finding.found)
             return
         others = sum(not self._is_done(each) for each in self._arms if each is not arm)
         needed_s = 2 * ENOUGH_PAIRS * LONGER * arm.block_s * (1 + others)
@@ -282,7 +281,8 @@ class Campaign:
         for _ in range(count):
             before_s = change.spent_s
             step = yield
-            steps.append(step._replace(delay_s=change.spent_s - before_s))
+            delay_s = change.spent_s - before_s
+            steps.append(Step(step.seconds, step.queued_s, delay_s) if delay_s else step)
             self.ended_steps += 1
             change.next_step()
         return steps
@@ -312,7 +312,7 @@ class Campaign:
                 self.proofs.append(replace(arm.proof, note=f"rank {rank} measures it, and has not answered"))
 
     def _make_proof(self, arm: Arm, why_nothing: str) -> Proof:
-        said, finding = replace(arm.proof, seconds=self._clock() - self._start_s), arm.finding
+        said, finding = replace(arm.proof, seconds=self._clock() - self._start_s), arm.judge()
         if arm.refused or finding is None:
             return replace(said, note=arm.refused or why_nothing)
         if finding.found is None:

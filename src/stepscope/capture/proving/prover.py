@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -251,7 +252,9 @@ class Prover:
 
 
 def places_of(overview: dict[str, Any]) -> tuple[str, ...]:
-    """The first places of the account that have a line in the program."""
+    """What the advice would have proved, and the first places of the account that have a line in the program."""
+    commands = [shlex.split(item.get("prove") or "") for item in overview.get("advice", ())]
+    advised = [words[at + 1] for words in commands for at, word in enumerate(words) if word in ("--at", "--ablate")]
     culprits = [row.get("culprit") or {} for row in overview.get("account", ())]
     named = [f"{each['file']}:{each['name'].split()[0].removesuffix('()')}" for each in culprits if each.get("file")]
-    return tuple(dict.fromkeys(named))[:_MOST_FROM_ACCOUNT]
+    return tuple(dict.fromkeys([*advised, *named]))[:_MOST_FROM_ACCOUNT]

@@ -35,7 +35,7 @@ from stepscope.proof.pairs import estimate_ratio
 from stepscope.proof.record import Estimate, Proof, from_json
 
 PROGRAMS = PLANTED | LATER | HIDDEN
-WARMUP, REAL_S = 8, 12.0
+WARMUP, REAL_S = 8, 8.0
 BLOCK_S, BLOCK_OF_FIT_S = 1.0, 2.0  # a call of `fit` starts its input anew; half of each block counts
 MOST_STEPS = 100_000
 CLOSE = 0.15

@@ -115,6 +115,6 @@ def _own_seconds(step: Step) -> float:
 def estimate_ratio(pairs: Sequence[tuple[float, float]]) -> Estimate | None:
     """The centre of ratios, first over second, by their logarithms, since noise stretches ratios to one side only."""
     found = estimate([math.log(one / other) for one, other in pairs])
-    if found is None or found.half_width == math.inf:
-        return found and Estimate(math.exp(found.value), -math.inf, math.inf, found.pairs)
+    if found is None:
+        return None
     return Estimate(math.exp(found.value), math.exp(found.least), math.exp(found.most), found.pairs)

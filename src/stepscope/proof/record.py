@@ -17,7 +17,7 @@ from stepscope.records import dataclass
 
 FILE = "proofs.json"
 SCHEMA_VERSION = 1
-_LOCK_S = 5.0  # a rank writes for milliseconds; one that was stopped while it did must not stop the others
+_LOCK_TRIES, _LOCK_TRY_S = 100, 0.05  # a rank writes for milliseconds; one that was stopped then must not stop others
 
 DELAY, ABLATION, KNOB = "delay", "ablation", "knob"
 
@@ -204,15 +204,9 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
             handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
             stack.callback(os.close, handle)
-            deadline = time.monotonic() + _LOCK_S
-            while not _lock(fcntl, handle) and time.monotonic() < deadline:
-                time.sleep(_LOCK_S / 100)
+            for _ in range(_LOCK_TRIES):
+                with suppress(BlockingIOError):
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                time.sleep(_LOCK_TRY_S)
         yield
-
-
-def _lock(fcntl: Any, handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -64,6 +64,7 @@ class Arm:
         cost_s: what the change itself takes in a step.
         pairs: what was measured.
         refused: why it cannot be measured; empty if it can.
+        is_tried: whether the change was on the program before.
         is_close: whether the interval is narrow enough.
     """
 
@@ -76,6 +77,7 @@ class Arm:
     cost_s: float = 0.0
     pairs: list[Pair] = field(default_factory=list)
     refused: str = ""
+    is_tried: bool = False
     is_close: bool = False
 
     @property
@@ -237,12 +239,13 @@ class Campaign:
             blocks[is_changed] = yield from self._run_block(arm, is_changed)
         if arm.refused and not self._together:
             return
-        arm.pairs.append(Pair(blocks[False], blocks[True]))
-        if self._together:  # all keep to the same blocks to the end
-            return
-        if len(arm.pairs) == 1:
+        if arm.is_delay or arm.is_tried or self._together:
+            arm.pairs.append(Pair(blocks[False], blocks[True]))
+        else:  # now it is known how many steps with the change make a block
+            arm.is_tried = True
             arm.choose_blocks(arm.usual_s, median(step.seconds for step in blocks[True]))
-        self._adapt(arm)
+        if not self._together:  # else all keep to the same blocks to the end
+            self._adapt(arm)
 
     def _adapt(self, arm: Arm) -> None:
         """Ends a measurement that is narrow enough; makes blocks longer that had not settled, if there is time for

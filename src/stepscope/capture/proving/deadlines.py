@@ -24,38 +24,30 @@ END_S = 20.0  # for the program to end by itself; launchers wait for 30 s
 _LOOK_S = 0.5
 
 
-class StuckWatch:
-    """Hears from a thread of its own that a step with a change does not end.
+def watch_for_stuck_step(
+    count_steps: Callable[[], int | None], limit_s: Callable[[], float], on_stuck: Callable[[int], object]
+) -> threading.Event:
+    """Notices on a thread of its own that a step with a change does not end, until the event that it returns is set.
 
     Args:
         count_steps: how many steps have ended; None while nothing is changed.
         limit_s: how long one may take.
-        on_stuck: called once when one takes longer, and again when it goes on for as long after that.
+        on_stuck: called with 1 when one takes longer, with 2 when it takes as long again, and so on.
     """
+    ended = threading.Event()
 
-    def __init__(
-        self, count_steps: Callable[[], int | None], limit_s: Callable[[], float], on_stuck: Callable[[int], object]
-    ) -> None:
-        self._count_steps, self._limit_s, self._on_stuck = count_steps, limit_s, on_stuck
-        self._ended = threading.Event()
-
-    def start(self) -> None:
-        """Watches from now on."""
-        threading.Thread(target=self._watch, name=f"{THREAD_PREFIX}stuck", daemon=True).start()
-
-    def stop(self) -> None:
-        """Watches no more."""
-        self._ended.set()
-
-    def _watch(self) -> None:
-        count, since, times = self._count_steps(), time.monotonic(), 0
-        while not self._ended.wait(_LOOK_S):
-            now = self._count_steps()
+    def watch() -> None:
+        count, since, times = count_steps(), time.monotonic(), 0
+        while not ended.wait(_LOOK_S):
+            now = count_steps()
             if now != count and not (times and now is None):  # put back, the step that was stuck still runs
                 count, since, times = now, time.monotonic(), 0
-            elif count is not None and time.monotonic() - since > self._limit_s():
+            elif count is not None and time.monotonic() - since > limit_s():
                 times, since = times + 1, time.monotonic()
-                self._on_stuck(times)
+                on_stuck(times)
+
+    threading.Thread(target=watch, name=f"{THREAD_PREFIX}stuck", daemon=True).start()
+    return ended
 
 
 def end_program() -> NoReturn:

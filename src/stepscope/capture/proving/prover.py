@@ -25,7 +25,7 @@ from stepscope.capture.auto.finders import StepSource
 from stepscope.capture.job import this_worker
 from stepscope.capture.proving import relays, saving
 from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, split_rank
-from stepscope.capture.proving.deadlines import STUCK_S, STUCK_STEPS, StuckWatch, end_program, leave
+from stepscope.capture.proving.deadlines import STUCK_S, STUCK_STEPS, end_program, leave, watch_for_stuck_step
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.stopwatch import Settings, Stopwatch
 from stepscope.capture.recorder import RECORDER
@@ -75,7 +75,7 @@ class Prover:
         self._places: tuple[str, ...] | None = None
         self._asked = self._wants_end = self._is_saved = False
         self._give_up_s = math.inf
-        self._stuck_watch = StuckWatch(self._count_changed, self._stuck_s, self._on_stuck)
+        self._watch_ended = threading.Event()
         self._knobs = Settings(options.setting)
         self._undo = ExitStack()
         if options.timed:
@@ -119,6 +119,7 @@ class Prover:
             elif self._campaign is None:
                 self._report_nothing()
             self._save()
+        self._watch_ended.set()
         self._undo.close()
 
     # -- on the thread of the steps ------------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ class Prover:
         self._campaign = self._make_campaign()
         self._running = self._campaign.run()
         next(self._running)
-        self._stuck_watch.start()
+        self._watch_ended = watch_for_stuck_step(self._count_changed, self._stuck_s, self._on_stuck)
 
     def _make_campaign(self) -> Campaign | Stopwatch:
         if self._options.timed:
@@ -177,7 +178,7 @@ class Prover:
         return "" if captured is None and now > self._give_up_s else captured
 
     def _conclude(self) -> None:
-        self._stuck_watch.stop()
+        self._watch_ended.set()
         self._save()
         if not self._options.ablate:  # else the program ends, and saves nothing until then
             self._undo.close()

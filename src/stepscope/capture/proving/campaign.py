@@ -40,7 +40,7 @@ from stepscope.proof.plan import (
     choose_dose,
     choose_steps,
 )
-from stepscope.proof.record import ABLATION, DELAY, FILE, Estimate, Proof, write_proofs
+from stepscope.proof.record import ABLATION, DELAY, FILE, Proof, write_proofs
 from stepscope.records import dataclass
 
 TOO_EARLY = "the program ended too early"
@@ -108,12 +108,7 @@ class Arm:
         """Starts anew with longer blocks."""
         self.block_s *= LONGER
         self.steps = LONGER * self.steps[0], LONGER * self.steps[1]
-        self.pairs, self.is_close = [], False
-
-    def note_whether_close(self, found: Estimate | None) -> None:
-        """Whether the interval is narrow enough."""
-        wanted = CLOSE_SENSITIVITY if self.is_delay or found is None else CLOSE_GAIN * found.value
-        self.is_close = found is not None and len(self.pairs) >= FEWEST_PAIRS and found.half_width <= wanted
+        self.pairs = []
 
 
 class Campaign:
@@ -126,7 +121,7 @@ class Campaign:
 
     Attributes:
         proofs: what was found, in the order of the answers.
-        changed: whose change is on the program now; None for nobody's.
+        ablated: whose place is left out now; None for nobody's.
         ended_steps: how many steps it was sent.
     """
 
@@ -142,7 +137,7 @@ class Campaign:
         self._rank, self._together = str(worker.rank or 0), worker.rank is not None
         self._arms: list[Arm] = []
         self.proofs: list[Proof] = []
-        self.changed: Arm | None = None
+        self.ablated: Arm | None = None
         self.ended_steps = 0
 
     def run(self) -> Steps[None]:
@@ -158,7 +153,7 @@ class Campaign:
     def put_back(self) -> None:
         """Takes everything off the program again; any thread may call it."""
         self._undo.close()
-        self.changed = None
+        self.ablated = None
 
     def _measure(self) -> Steps[None]:
         lengths = yield from self._collect(_FIRST_STEPS)
@@ -251,18 +246,22 @@ class Campaign:
         """Ends a measurement that is narrow enough; makes blocks longer that had not settled, if there is time for
         enough of them."""
         finding = arm.judge()
-        if finding is None or len(arm.pairs) % ENOUGH_PAIRS or finding.is_settled:
-            arm.note_whether_close(finding and finding.found)
+        if finding is None or finding.found is None:
             return
+        found, count = finding.found, len(arm.pairs)
+        wanted = CLOSE_SENSITIVITY if arm.is_delay else CLOSE_GAIN * found.value
+        arm.is_close = finding.is_settled and count >= FEWEST_PAIRS and found.half_width <= wanted
         others = sum(not self._is_done(each) for each in self._arms if each is not arm)
         needed_s = 2 * ENOUGH_PAIRS * LONGER * arm.block_s * (1 + others)
-        if self._clock() + needed_s < self._end_s:
+        if not (finding.is_settled or count % ENOUGH_PAIRS) and self._clock() + needed_s < self._end_s:
             arm.lengthen()
 
     def _run_block(self, arm: Arm, is_changed: bool) -> Steps[list[Step]]:
         change = arm.make_change() if is_changed else CallChange()
         with self._changed(arm if is_changed else None, change):
+            self.ablated = arm if is_changed and not arm.is_delay else None
             steps = yield from self._collect(arm.steps[is_changed], change)
+            self.ablated = None
         if change.refused:
             arm.refuse(change.refused)
         return steps
@@ -275,9 +274,7 @@ class Campaign:
                 with refusing(arm):
                     for target in arm.targets:
                         self._undo.callback(target.install(functools.partial(change.wrap, name=target.name)))
-            self.changed = arm
             yield
-        self.changed = None
 
     def _collect(self, count: int, change: CallChange | None = None) -> Steps[list[Step]]:
         change, steps = change or CallChange(), []

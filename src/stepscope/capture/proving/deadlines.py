@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
 
-STUCK_S = 10.0  # a step with a change that takes longer, and `STUCK_STEPS` usual ones, does not end
+STUCK_S = 30.0  # a step without a part that takes longer, and `STUCK_STEPS` usual ones, does not end
 STUCK_STEPS = 20
 END_S = 20.0  # for the program to end by itself; launchers wait for 30 s
 _LOOK_S = 0.5
@@ -27,10 +27,10 @@ _LOOK_S = 0.5
 def watch_for_stuck_step(
     count_steps: Callable[[], int | None], limit_s: Callable[[], float], on_stuck: Callable[[int], object]
 ) -> threading.Event:
-    """Notices on a thread of its own that a step with a change does not end, until the event that it returns is set.
+    """Notices on a thread of its own that a step without a part does not end, until the event that it returns is set.
 
     Args:
-        count_steps: how many steps have ended; None while nothing is changed.
+        count_steps: how many steps have ended; None while none runs without a part.
         limit_s: how long one may take.
         on_stuck: called with 1 when one takes longer, with 2 when it takes as long again, and so on.
     """

@@ -145,7 +145,7 @@ class Prover:
         self._campaign = self._make_campaign()
         self._running = self._campaign.run()
         next(self._running)
-        self._watch_ended = watch_for_stuck_step(self._count_changed, self._stuck_s, self._on_stuck)
+        self._watch_ended = watch_for_stuck_step(self._count_ablated, self._stuck_s, self._on_stuck)
 
     def _make_campaign(self) -> Campaign | Stopwatch:
         if self._options.timed:
@@ -194,23 +194,23 @@ class Prover:
 
     # -- a step that does not end --------------------------------------------------------------------------------------
 
-    def _count_changed(self) -> int | None:
-        """How many steps have ended; None while none runs with a change."""
+    def _count_ablated(self) -> int | None:
+        """How many steps have ended; None while none runs without a part."""
         campaign = self._campaign
-        return campaign.ended_steps if isinstance(campaign, Campaign) and campaign.changed is not None else None
+        return campaign.ended_steps if isinstance(campaign, Campaign) and campaign.ablated is not None else None
 
     def _stuck_s(self) -> float:
         return max(STUCK_S, STUCK_STEPS * self._follower.usual.median_ns / 1e9)
 
     def _on_stuck(self, times: int) -> None:
-        """First takes the change off; if that does not help, ends a program whose results are void anyway."""
+        """First puts the part back; if that does not help, ends the program, whose results are void anyway."""
         campaign = self._campaign
         if not isinstance(campaign, Campaign):
             return
-        if times == 1 and campaign.changed is not None:
-            campaign.changed.refuse(_STUCK)
+        if times == 1 and campaign.ablated is not None:
+            campaign.ablated.refuse(_STUCK)
             campaign.put_back()
-        elif times > 1 and self._options.ablate:
+        elif times > 1:
             campaign.conclude(_STUCK)
             self._save()
             leave()

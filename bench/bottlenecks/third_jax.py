@@ -130,7 +130,7 @@ def jax_hard_examples(run: Run) -> Iterator[None]:
     """A classifier that learns the hard examples alone in every fourth batch; their number is never the same."""
     rng = np.random.default_rng(0)
     params, judge = _make_layers(rng, 128, 768, 50), jax.jit(_measure_all)
-    rows, labels = rng.normal(size=(6, 3072, 128)).astype(np.float32), rng.integers(0, 50, (6, 3072))
+    rows, labels = rng.normal(size=(6, 6144, 128)).astype(np.float32), rng.integers(0, 50, (6, 6144))
     for number in itertools.count():
         with run.mark(number):
             batch, truths = rows[number % 6], labels[number % 6]
@@ -243,9 +243,7 @@ def _measure_pose(params: Params, pictures: jax.Array, maps: jax.Array) -> jax.A
 def jax_heatmaps(run: Run) -> Iterator[None]:
     """Pose estimation that draws the heatmap of each joint in a loop, before each step."""
     rng, optimizer = np.random.default_rng(0), optax.sgd(1e-3)
-    params: Params = [
-        jnp.asarray(rng.normal(0, 0.1, (3, 3, *size)), jnp.float32) for size in ((3, 12), (12, 12), (12, 17))
-    ]
+    params: Params = [jnp.asarray(rng.normal(0, 0.1, (3, 3, *size)), jnp.float32) for size in ((3, 8), (8, 8), (8, 17))]
     state, step = optimizer.init(params), _make_step(_measure_pose, optimizer)
     pictures = rng.normal(size=(4, 16, 48, 48, 3)).astype(np.float32)
     draw = _draw_heatmaps if run.slow else _draw_heatmaps_at_once

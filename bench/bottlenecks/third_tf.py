@@ -47,7 +47,7 @@ def tf_leaves(run: Run) -> Iterator[None]:
     data = data if run.slow else data.prefetch(4)
     model = keras.Sequential(
         [
-            *(keras.layers.Conv2D(width, 3, strides=2, activation="relu") for width in (32, 48, 64)),
+            *(keras.layers.Conv2D(width, 3, strides=2, activation="relu") for width in (48, 128, 192)),
             *(keras.layers.Flatten(), keras.layers.Dense(8)),
         ]
     )
@@ -187,8 +187,8 @@ def tf_wide_numbers(run: Run) -> Iterator[None]:
 def _make_painter() -> Any:
     return keras.Sequential(
         [
-            *(keras.layers.Dense(12 * 12 * 24, activation="relu"), keras.layers.Reshape((12, 12, 24))),
-            keras.layers.Conv2DTranspose(24, 5, strides=2, padding="same", activation="relu"),
+            *(keras.layers.Dense(12 * 12 * 16, activation="relu"), keras.layers.Reshape((12, 12, 16))),
+            keras.layers.Conv2DTranspose(16, 5, strides=2, padding="same", activation="relu"),
             keras.layers.Conv2DTranspose(1, 5, strides=2, padding="same"),
         ]
     )

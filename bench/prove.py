@@ -27,14 +27,30 @@ from pathlib import Path
 from statistics import fmean, median
 
 import stepscope
+from bench.bottlenecks.blocks import build
 from bench.bottlenecks.loops import Fit, Loop
 from bench.bottlenecks.planted import PLANTED, Made, Planted
 from bench.bottlenecks.planted_hidden import HIDDEN
 from bench.bottlenecks.planted_later import LATER
+from bench.bottlenecks.unseen import Program, list_unseen
 from stepscope.proof.pairs import estimate_ratio
+from stepscope.proof.parts import PARTS
 from stepscope.proof.record import Estimate, Proof, from_json
 
-PROGRAMS = PLANTED | LATER | HIDDEN
+
+def plant(program: Program) -> Planted:
+    """A program of a series whose declaration names what can be left out."""
+
+    def make(slow: bool) -> Made:
+        return build(program, "slow" if slow else "fixed")
+
+    make.__name__ = program.name
+    is_part = program.ablate in PARTS
+    return Planted(make, program.ablate if is_part else f"{program.module}.py:{program.ablate}")
+
+
+DECLARED = {program.name: plant(program) for program in list_unseen("third") if program.ablate}
+PROGRAMS = PLANTED | LATER | HIDDEN | DECLARED
 WARMUP, REAL_S = 8, 8.0
 BLOCK_S, BLOCK_OF_FIT_S = 1.0, 2.0  # a call of `fit` starts its input anew; half of each block counts
 MOST_STEPS = 100_000
@@ -94,7 +110,7 @@ def set_environment() -> None:
 
 def run_loop(made: Made) -> None:
     """Runs steps until the proof ends the program; only a program that is a single step has them marked."""
-    if isinstance(made, Fit):
+    if isinstance(made, Fit | Loop):
         made.run(0, MOST_STEPS, nullcontext())
     elif isinstance(made, Iterator):
         collections.deque(itertools.islice(made, MOST_STEPS), maxlen=0)
@@ -123,7 +139,7 @@ def measure_variants(variants: Mapping[str, Callable[[], Made]]) -> dict[str, Es
 
 
 def _as_loop(made: Made) -> Loop | Fit:
-    if isinstance(made, Fit):
+    if isinstance(made, Fit | Loop):
         return made
     return Loop(made if isinstance(made, Iterator) else (made(number) for number in itertools.count()))  # type: ignore[func-returns-value]
 

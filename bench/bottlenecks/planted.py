@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from bench.bottlenecks.harness import scratch
-from bench.bottlenecks.loops import Fit
+from bench.bottlenecks.loops import Fit, Loop
 
 Step = Callable[[int], object]
-Made = Step | Iterator[None] | Fit
+Made = Step | Iterator[None] | Fit | Loop
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def plant(program: Program) -> Planted:
 DECLARED = {program.name: plant(program) for program in list_unseen("third") if program.ablate}
 PROGRAMS = PLANTED | LATER | HIDDEN | DECLARED
 WARMUP, REAL_S = 8, 8.0
-BLOCK_S, BLOCK_OF_FIT_S = 1.0, 2.0  # a call of `fit` starts its input anew; half of each block counts
+BLOCK_S, BLOCK_OF_FIT_S = 0.8, 1.6  # a call of `fit` starts its input anew; half of each block counts
 MOST_STEPS = 100_000
 CLOSE = 0.15
 NO_GAIN = Estimate(1.0, 1.0, 1.0, 0)  # of a healthy program

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from stepscope.capture import report
 from stepscope.capture.auto.finders import StepSource
 from stepscope.capture.job import this_worker
 from stepscope.capture.proving import relays, saving
-from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, split_rank
+from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, Steps, split_rank
 from stepscope.capture.proving.deadlines import STUCK_S, STUCK_STEPS, end_program, leave, watch_for_stuck_step
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.stopwatch import Settings, Stopwatch
@@ -70,8 +70,8 @@ class Prover:
         self._logdir = logdir
         self._show_line = show_line
         self._pid = os.getpid()
-        self._campaign: Campaign | Stopwatch | None = None
-        self._running: Generator[None, Step, None] | None = None
+        self._campaign: Campaign | None = None
+        self._running: Steps[None] | None = None
         self._places: tuple[str, ...] | None = None
         self._asked = self._wants_end = self._is_saved = False
         self._give_up_s = math.inf
@@ -147,7 +147,7 @@ class Prover:
         next(self._running)
         self._watch_ended = watch_for_stuck_step(self._count_ablated, self._stuck_s, self._on_stuck)
 
-    def _make_campaign(self) -> Campaign | Stopwatch:
+    def _make_campaign(self) -> Campaign:
         if self._options.timed:
             return Stopwatch(self._options, self._knobs)
         asked = replace(self._options, at=self._places or self._options.at)
@@ -197,21 +197,19 @@ class Prover:
     def _count_ablated(self) -> int | None:
         """How many steps have ended; None while none runs without a part."""
         campaign = self._campaign
-        return campaign.ended_steps if isinstance(campaign, Campaign) and campaign.ablated is not None else None
+        return None if campaign is None or campaign.ablated is None else campaign.ended_steps
 
     def _stuck_s(self) -> float:
         return max(STUCK_S, STUCK_STEPS * self._follower.usual.median_ns / 1e9)
 
     def _on_stuck(self, times: int) -> None:
         """First puts the part back; if that does not help, ends the program, whose results are void anyway."""
-        campaign = self._campaign
-        if not isinstance(campaign, Campaign):
-            return
-        if times == 1 and campaign.ablated is not None:
-            campaign.ablated.refuse(_STUCK)
-            campaign.put_back()
+        assert self._campaign is not None, "it counts steps"
+        if times == 1 and self._campaign.ablated is not None:
+            self._campaign.ablated.refuse(_STUCK)
+            self._campaign.put_back()
         elif times > 1:
-            campaign.conclude(_STUCK)
+            self._campaign.conclude(_STUCK)
             self._save()
             leave()
 

@@ -17,6 +17,7 @@ from stepscope.capture.proving import changes, relays
 from stepscope.capture.proving.campaign import Campaign
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.patches import swap_attribute, swap_code
+from stepscope.capture.proving.prover import places_of
 from stepscope.capture.proving.saving import redirect
 from stepscope.proof.pairs import Step
 from stepscope.proof.record import read_proofs
@@ -468,3 +469,15 @@ def test_a_function_in_which_a_step_ends_is_a_place(clock):
         while True:
             train_batch()
     assert running_campaign.proofs[0].value == pytest.approx(1)
+
+
+def test_without_names_the_places_are_those_of_the_advice_and_of_the_account():
+    overview = {
+        "advice": [{"prove": "stepscope prove --ablate input --ablate data.py:load SCRIPT"}, {"prove": None}],
+        "account": [
+            {"culprit": {"file": "train.py", "name": "report() [2 calls]"}},
+            {"culprit": {"file": None, "name": "aten::mm"}},
+            {"culprit": None},
+        ],
+    }
+    assert places_of(overview) == ("input", "data.py:load", "train.py:report")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from stepscope.report import (
     Role,
     Row,
     Table,
+    add_record,
     as_table,
     fields_named,
     make_rows,
@@ -238,27 +239,8 @@ def _select_longest(nodes: list[Node]) -> tuple[list[Node], int]:
 _Path = tuple[str, ...]
 
 
-class _Sums(NamedTuple):
-    """The sums of one path over all hosts; times in ps."""
-
-    calls: int = 0
-    host_ps: int = 0
-    host_self_ps: int = 0
-    device_ps: int = 0
-    backward_ps: int = 0
-    kernels: int = 0
-
-    def plus(self, other: _Sums | Node) -> _Sums:
-        """The sum of both."""
-        return _Sums(*(getattr(self, name) + getattr(other, name) for name in _Sums._fields))
-
-    def add_inner(self, inner: _Sums) -> _Sums:
-        """Adds the device work of an inner module; its calls and host time are already included."""
-        return self._replace(
-            device_ps=self.device_ps + inner.device_ps,
-            backward_ps=self.backward_ps + inner.backward_ps,
-            kernels=self.kernels + inner.kernels,
-        )
+_OF_DEVICES = ("device_ps", "backward_ps", "kernels")
+_FIGURES = ("calls", "host_ps", "host_self_ps", *_OF_DEVICES)
 
 
 def merge(partials: Sequence[Partial]) -> ModulesReport:
@@ -267,7 +249,7 @@ def merge(partials: Sequence[Partial]) -> ModulesReport:
     whole = dict(own)
     for path in sorted(own, key=len, reverse=True):
         if path[:-1] in whole:
-            whole[path[:-1]] = whole[path[:-1]].add_inner(whole[path])
+            whole[path[:-1]] = add_record(whole[path[:-1]], whole[path], _OF_DEVICES)
     left_out = sum(part.left_out for part in partials)
     framework = framework_of([part.origin for part in partials])
     warnings = [] if own else [_empty(framework)]
@@ -284,17 +266,19 @@ def _empty(framework: str) -> str:
     return f"no modules: {remedy(MODULES, framework)}"
 
 
-def _sum_paths(partials: Sequence[Partial]) -> dict[_Path, _Sums]:
-    sums: dict[_Path, _Sums] = {}
+def _sum_paths(partials: Sequence[Partial]) -> dict[_Path, Node]:
+    """The modules of all hosts by their paths."""
+    sums: dict[_Path, Node] = {}
     for part in partials:
         paths: list[_Path] = []
         for node in part.nodes:
-            paths.append((*(paths[node.parent] if node.parent >= 0 else ()), node.name))
-            sums[paths[-1]] = sums.get(paths[-1], _Sums()).plus(node)
+            path = (*(paths[node.parent] if node.parent >= 0 else ()), node.name)
+            paths.append(path)
+            sums[path] = add_record(sums[path], node, _FIGURES) if path in sums else node
     return sums
 
 
-def _module_rows(own: dict[_Path, _Sums], whole: dict[_Path, _Sums]) -> Table:
+def _module_rows(own: dict[_Path, Node], whole: dict[_Path, Node]) -> Table:
     """Rows in depth-first order; siblings by time, longest first."""
     on_device = any(part.device_ps + part.backward_ps for part in own.values())
 

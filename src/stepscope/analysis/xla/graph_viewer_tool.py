@@ -27,7 +27,7 @@ from stepscope.errors import UsageError
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Report, Role, Table, as_table, percent, round_us
+from stepscope.report import Field, Report, Role, Table, as_table, make_rows, percent, round_us
 
 HOPS = 3
 MOST_PROGRAMS = 10  # of which the report draws graphs; hlo-graph draws any
@@ -295,7 +295,7 @@ def merge(partials: Sequence[Partial]) -> GraphViewerReport:
     warnings += [f"only the nearest {len(graph.nodes)} nodes of {graph.program}" for graph in graphs if graph.cut]
     return GraphViewerReport(
         **header([part.origin for part in partials], warnings[:3]),
-        rows=tuple(_node_cells(graph.program, node) for graph in graphs for node in graph.nodes),
+        rows=tuple(row for graph in graphs for row in make_rows(FIELDS, graph.nodes, program=graph.program)),
         edges=tuple(
             {"program": graph.program, "from_id": one, "to_id": other, "bytes": size}
             for graph in graphs
@@ -309,24 +309,10 @@ def merge(partials: Sequence[Partial]) -> GraphViewerReport:
             for graph in graphs
             for place, (name, category, ps) in enumerate(graph.path, 1)
         ),
-        programs=tuple(_program_cells(graph) for graph in graphs),
+        programs=make_rows(
+            PROGRAM_FIELDS,
+            graphs,
+            edges=lambda graph: graph.edge_count,
+            path_percent=lambda graph: percent(graph.path_ps, graph.self_ps),
+        ),
     )  # fmt: skip
-
-
-def _node_cells(program: str, node: Node) -> dict[str, Cell]:
-    cells: dict[str, Cell] = {key: None if value == "" else value for key, value in node._asdict().items()}
-    cells["self_us"] = round_us(node.self_ps)
-    del cells["self_ps"]
-    return {"program": program, **cells}
-
-
-def _program_cells(graph: Graph) -> dict[str, Cell]:
-    return {
-        "program": graph.program,
-        "instructions": graph.instructions,
-        "computations": graph.computations,
-        "edges": graph.edge_count,
-        "self_us": round_us(graph.self_ps),
-        "path_us": round_us(graph.path_ps),
-        "path_percent": percent(graph.path_ps, graph.self_ps),
-    }

@@ -29,7 +29,7 @@ from stepscope.analysis.xla.op_table import (
     warnings_of,
     why_empty,
 )
-from stepscope.analysis.xla.ops import Inside, Partial, partial
+from stepscope.analysis.xla.ops import Partial, partial
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -198,7 +198,7 @@ class _Writer:
         place = self._put(node.name, node.kind, parent, depth, self._figures(node.ops))
         if node.kind == "op":
             for inside in node.ops[0].op.inside:
-                self._put(inside.name, "instruction", place, depth + 1, _inside_figures(inside))
+                self._put(inside.name, "instruction", place, depth + 1, _UNKNOWN | {"flops": inside.flops})
             return
         for child in _children(node):
             self.write(child, place, depth + 1)
@@ -253,10 +253,6 @@ def _weighted(shares: Sequence[tuple[float | None, int]]) -> float | None:
     known = [(share, time) for share, time in shares if share is not None]
     total = sum(time for _, time in known)
     return sum(share * time for share, time in known) / total if total else None
-
-
-def _inside_figures(inside: Inside) -> dict[str, Cell]:
-    return _UNKNOWN | {"flops": inside.flops}
 
 
 NOT_COMPARABLE = "hlo-stats compares the same instructions one by one"

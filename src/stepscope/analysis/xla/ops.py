@@ -5,6 +5,7 @@ One partial result serves the tools `hlo-stats`, `op-profile` and `roofline`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -67,13 +68,13 @@ class OpRow(NamedTuple):
     in_steps: float
     precision: str
     matrix: bool
-    framework_op: str
-    source: str
-    stack: list[str]
-    text: str
-    rematerialized: bool
-    outside_compilation: bool
-    inside: list[Inside]
+    framework_op: str = ""
+    source: str = ""
+    stack: Sequence[str] = ()
+    text: str = ""
+    rematerialized: bool = False
+    outside_compilation: bool = False
+    inside: Sequence[Inside] = ()
     instructions: int = 1
 
 
@@ -343,7 +344,7 @@ class _OpTable:
             OpRow(
                 program, OTHERS, self.category_names[int(self.category[ops[first[at]]])], int(times[0][at]),
                 int(times[1][at]), int(times[2][at]), number_or_none(sums[0][at]), number_or_none(sums[1][at]),
-                float(inside[at]), "", False, "", "", [], "", False, False, [], int(counts[at]),
+                float(inside[at]), "", False, instructions=int(counts[at]),
             )
             for at in range(len(first))
         ]  # fmt: skip

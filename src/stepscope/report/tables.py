@@ -53,11 +53,11 @@ def as_table(
     return dataclasses.field(metadata={_MAKE: make})
 
 
-def as_figures(title: str, fields: Sequence[Field], on_screen: tuple[str, ...] = (), id: str = "") -> Any:  # noqa: A002
+def as_figures(title: str, fields: Sequence[Field], id: str = "") -> Any:  # noqa: A002 - as the sections call it
     """Declares named figures; the arguments are those of `Figures`."""
 
     def make(name: str, values: Row, _: Any) -> Figures:
-        return Figures(id or name, title, tuple(fields), values, on_screen)
+        return Figures(id or name, title, tuple(fields), values)
 
     return dataclasses.field(metadata={_MAKE: make})
 

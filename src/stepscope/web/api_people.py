@@ -55,16 +55,7 @@ class NewLink(msgspec.Struct, forbid_unknown_fields=True):
 
 def words_json(words: Words) -> dict[str, Any]:
     """What people said of a session, as the page gets it."""
-    return {
-        "title": words.title,
-        "note": words.note,
-        "labels": list(words.labels),
-        "starred": words.starred,
-        "deleted": words.deleted,
-        "version": words.version,
-        "changed_by": words.changed_by,
-        "changed_at": words.changed_at or None,
-    }
+    return vars(words) | {"labels": list(words.labels), "changed_at": words.changed_at or None}
 
 
 def all_words(site: Site, request: Request) -> Answer:

@@ -49,7 +49,10 @@ def test_on_a_healthy_job_nothing_is_named(tmp_path: Path) -> None:
     report, _ = asked(tmp_path, Job(steps=3, microbatches=4))
 
     assert (report.causes, report.job["slowest_rank"]) == ((), None)
-    assert (report.job["explained_by_worst_worker"], report.job["explained_by_last_stage"]) == (None, None)  # shares of noise
+    assert (report.job["explained_by_worst_worker"], report.job["explained_by_last_stage"]) == (
+        None,
+        None,
+    )  # shares of noise
     assert all(row["waiting_percent"] <= 100 for row in report.rows)
 
 
@@ -65,7 +68,7 @@ def test_every_face_names_the_same_and_the_same_gain(tmp_path: Path, fault: str,
     report, _ = asked(tmp_path, Job(steps=3, microbatches=4, slowdown=1.6, fault=fault))
     profile = stepscope.load(tmp_path)
     pods, advised = profile.report("pod-viewer").to_dict(), profile.report("advice").to_dict()["advice"]
-    gain = f"with equal work the job would be {report.job["slowdown"]:.2f}x as fast"
+    gain = f"with equal work the job would be {report.job['slowdown']:.2f}x as fast"
 
     [sentence] = pods["findings"]
     assert sentence.startswith(said)

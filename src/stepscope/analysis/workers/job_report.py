@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from stepscope.analysis.workers.answer import Answer, list_names
 from stepscope.analysis.workers.equal_work import Job
 from stepscope.analysis.workers.stragglers import Culprit, Straggling
-from stepscope.report import Cell, Field, Role, Table, round_ms
+from stepscope.report import Cell, Field, Role, round_ms
 
 JOB_FIELDS: tuple[Field, ...] = (
     Field("slowdown", "ratio", "S: how many times as long the steps are as with equal work"),
@@ -69,7 +70,7 @@ _EVIDENCE = {
 
 def describe_job(
     answer: Answer | None, names: Sequence[str], numbers: Sequence[int]
-) -> tuple[dict[str, Cell], dict[str, Table]]:
+) -> tuple[dict[str, Cell], dict[str, Any]]:
     """Answers the questions of the study: the figures of JOB_FIELDS that it asks for, and the tables by attribute of
     the report of `distributed`.
 

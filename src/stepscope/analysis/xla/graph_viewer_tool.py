@@ -20,7 +20,7 @@ from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import WHY_NONE, programs_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.xla.costs import program_costs
-from stepscope.analysis.xla.graph import edges_among, expensive_path, neighbourhood, search
+from stepscope.analysis.xla.graph import MOST_NODES, edges_among, expensive_path, neighbourhood, search
 from stepscope.analysis.xla.op_time import find_instruction_rows, op_runs, op_time
 from stepscope.analysis.xla.ops import category_of, number_or_none
 from stepscope.errors import UsageError
@@ -137,7 +137,7 @@ def partial(trace: HostTrace) -> Partial:
     """What one host contributes: the surroundings of the slowest instruction of each program that ran."""
     programs, times = programs_of(trace), _program_times(trace)
     slowest = sorted(times, key=lambda place: -int(times[place].self_ps.sum()))[:MOST_PROGRAMS]
-    graphs = [_graph(trace, place, times[place], [], HOPS, _MOST_NODES) for place in slowest if programs.entries]
+    graphs = [draw_graph(trace, place, [], HOPS, _MOST_NODES) for place in slowest if programs.entries]
     return Partial(origin_of(trace), graphs)
 
 
@@ -155,14 +155,13 @@ def graph_around(trace: HostTrace, program: str = "", node: str = "", hops: int 
     """
     place = find_program(trace, program)
     module = programs_of(trace).module(place)
-    times = times_of_program(trace, place)
     if find:
         seeds, hops = search(module, find), 0
         if not seeds:
             raise UsageError(f"no instruction of {programs_of(trace).entries[place].label} holds {find!r}")
     else:
         seeds = seeds_of(module, node)
-    return Partial(origin_of(trace), [_graph(trace, place, times, seeds, hops, None)])
+    return Partial(origin_of(trace), [draw_graph(trace, place, seeds, hops)])
 
 
 def find_program(trace: HostTrace, program: str) -> int:
@@ -240,14 +239,15 @@ def _find_times(trace: HostTrace) -> dict[int, Times]:
     return found
 
 
-def _graph(trace: HostTrace, place: int, times: Times, seeds: list[int], hops: int, most: int | None) -> Graph:
-    programs = programs_of(trace)
+def draw_graph(trace: HostTrace, place: int, seeds: list[int], hops: int, most: int = MOST_NODES) -> Graph:
+    """What is at most `hops` from some instructions of a program; from its slowest if there are none."""
+    programs, times = programs_of(trace), times_of_program(trace, place)
     module = programs.module(place)
     self_ps = times.column(times.self_ps, len(module))
     path = expensive_path(module, self_ps)
     if not seeds and len(module):
         seeds = [int(np.argmax(self_ps)) if self_ps.any() else int(max(module.roots[module.entry], 0))]
-    around = neighbourhood(module, seeds, hops) if most is None else neighbourhood(module, seeds, hops, most)
+    around = neighbourhood(module, seeds, hops, most)
     return Graph(
         programs.entries[place].label,
         len(module),

@@ -9,7 +9,7 @@ from stepscope.analysis.compare.compare import compare
 from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.foretold import foretold_lines
 from stepscope.analysis.gate.budgets import Budget
-from stepscope.analysis.gate.figures import Session
+from stepscope.analysis.gate.figures import JudgedSession
 from stepscope.analysis.gate.judge import (
     BROKEN,
     KEPT,
@@ -82,7 +82,10 @@ class GateReport(Report):
 
 
 def make_gate_report(
-    before: Sequence[Session], after: Sequence[Session], budgets: Sequence[Budget], accept_other: bool = False
+    before: Sequence[JudgedSession],
+    after: Sequence[JudgedSession],
+    budgets: Sequence[Budget],
+    accept_other: bool = False,
 ) -> GateReport:
     """Checks the budgets of one or more runs.
 

@@ -21,7 +21,7 @@ MOST_PIPELINES = 200  # kept of a host, the slowest
 
 
 @dataclass(frozen=True)
-class Node:
+class IteratorNode:
     """The calls of one iterator within one execution; see GRAPH_FIELDS of the tool tf-data."""
 
     long_name: str
@@ -45,7 +45,7 @@ class Execution:
     start_ps: int
     duration_ps: int
     bottleneck: int
-    nodes: list[Node]
+    nodes: list[IteratorNode]
 
 
 @dataclass(frozen=True)
@@ -220,9 +220,9 @@ class _Nodes:
             nodes=[self._node(row) for row in rows],
         )
 
-    def _node(self, row: int) -> Node:
+    def _node(self, row: int) -> IteratorNode:
         dataset = int(self.calls.dataset[self.first_call[row]])
-        return Node(
+        return IteratorNode(
             long_name=self.calls.names[self.name[row]],
             start_ps=int(self.start[row]),
             total_ps=int(self.total[row]),

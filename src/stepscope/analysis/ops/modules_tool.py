@@ -66,7 +66,7 @@ FIELDS: tuple[Field, ...] = (
 
 
 @dataclass(frozen=True)
-class Node:
+class ModuleNode:
     """The calls of a module along one path; `parent` is the index of its caller, -1 for none.
 
     Times in ps; device times without inner modules.
@@ -87,7 +87,7 @@ class Partial:
     """The part of one host; `unassigned_ps` is device time outside all modules."""
 
     origin: Origin
-    nodes: list[Node]
+    nodes: list[ModuleNode]
     left_out: int
     unassigned_ps: int
 
@@ -132,7 +132,7 @@ def partial(trace: HostTrace) -> Partial:
     return Partial(origin_of(trace), nodes, left_out, int(found.time_ps[free].sum()))
 
 
-def _called_modules(trace: HostTrace, found: Attribution) -> tuple[list[Node], Mask]:
+def _called_modules(trace: HostTrace, found: Attribution) -> tuple[list[ModuleNode], Mask]:
     """The modules that were called, and which device work belongs to none of them: bool of shape (n,)."""
     rows = module_calls(trace)
     if not len(rows):
@@ -155,10 +155,10 @@ def _called_modules(trace: HostTrace, found: Attribution) -> tuple[list[Node], M
     )  # fmt: skip
     names = [trace.name_of(row).removeprefix(MODULE_PREFIX) for row in rows[first].tolist()]
     whole = zip(parent.tolist(), names, *(column.tolist() for column in columns), strict=True)
-    return [Node(*each) for each in whole], (forward < 0) & (backward < 0)
+    return [ModuleNode(*each) for each in whole], (forward < 0) & (backward < 0)
 
 
-def _annotated_modules(trace: HostTrace, found: Attribution, free: Mask, first: int) -> tuple[list[Node], Mask]:
+def _annotated_modules(trace: HostTrace, found: Attribution, free: Mask, first: int) -> tuple[list[ModuleNode], Mask]:
     """The modules that graphs annotate free work with, as nodes numbered from `first`, and what is still free."""
     known = annotations_of(trace)
     at = np.searchsorted(found.rows, known.rows)
@@ -170,13 +170,13 @@ def _annotated_modules(trace: HostTrace, found: Attribution, free: Mask, first: 
         for weights in (found.time_ps[at] * ~is_backward, found.time_ps[at] * is_backward, ~is_backward)
     ]
     places: dict[tuple[str, ...], int] = {}
-    nodes: list[Node] = []
+    nodes: list[ModuleNode] = []
     for name, device, backward, kernels in zip(trace.strings.texts(modules), *sums, strict=True):
         path = tuple(name.split("."))
         for depth in range(1, len(path) + 1):
             if path[:depth] not in places:
                 places[path[:depth]] = first + len(nodes)
-                nodes.append(Node(places.get(path[: depth - 1], -1), path[depth - 1], 0, 0, 0, 0, 0, 0))
+                nodes.append(ModuleNode(places.get(path[: depth - 1], -1), path[depth - 1], 0, 0, 0, 0, 0, 0))
         own = places[path] - first
         nodes[own] = replace(nodes[own], device_ps=device, backward_ps=backward, kernels=kernels)
     free = free.copy()
@@ -218,7 +218,7 @@ def _device_sums(path: I32, call: I32, time: I64, size: int) -> I64:
     return _sums(path[call[known]], time[known], size)
 
 
-def _select_longest(nodes: list[Node]) -> tuple[list[Node], int]:
+def _select_longest(nodes: list[ModuleNode]) -> tuple[list[ModuleNode], int]:
     """The nodes with most time and all their ancestors, and the number of nodes left out."""
     if len(nodes) <= MOST_MODULES:
         return nodes, 0
@@ -266,9 +266,9 @@ def _empty(framework: str) -> str:
     return f"no modules: {remedy(MODULES, framework)}"
 
 
-def _sum_paths(partials: Sequence[Partial]) -> dict[_Path, Node]:
+def _sum_paths(partials: Sequence[Partial]) -> dict[_Path, ModuleNode]:
     """The modules of all hosts by their paths."""
-    sums: dict[_Path, Node] = {}
+    sums: dict[_Path, ModuleNode] = {}
     for part in partials:
         paths: list[_Path] = []
         for node in part.nodes:
@@ -278,7 +278,7 @@ def _sum_paths(partials: Sequence[Partial]) -> dict[_Path, Node]:
     return sums
 
 
-def _module_rows(own: dict[_Path, Node], whole: dict[_Path, Node]) -> Table:
+def _module_rows(own: dict[_Path, ModuleNode], whole: dict[_Path, ModuleNode]) -> Table:
     """Rows in depth-first order; siblings by time, longest first."""
     on_device = any(part.device_ps + part.backward_ps for part in own.values())
 

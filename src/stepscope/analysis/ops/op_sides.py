@@ -45,7 +45,7 @@ class OpRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Side:
+class OpsOfSide:
     """The ops of one side of one host.
 
     Attributes:
@@ -67,19 +67,19 @@ class Side:
         return sum(self.types.values())
 
 
-NO_OPS = Side([], 0, 0, {}, 0)
+NO_OPS = OpsOfSide([], 0, 0, {}, 0)
 """Adds nothing to other sides."""
 
 
 @dataclass(frozen=True)
-class Peaks:
+class RecordedPeaks:
     """The peak rates of a device as recorded in the trace: operations and bytes per second."""
 
     flops: float
     bytes: float
 
 
-def side_of(trace: HostTrace, work: OpWork, calls: I64 | None, idle_ps: int) -> Side:
+def side_of(trace: HostTrace, work: OpWork, calls: I64 | None, idle_ps: int) -> OpsOfSide:
     """One side.
 
     Args:
@@ -103,10 +103,10 @@ def side_of(trace: HostTrace, work: OpWork, calls: I64 | None, idle_ps: int) -> 
     rows = [OpRow(*row) for row in zip(*names, *numbers, *others, strict=True)]
     rows.sort(key=lambda row: (-row.self_ps, row.name, row.type))
     types: dict[str, int] = {}
-    for (_, sort), ps in zip(work.ops, own.tolist(), strict=True):
-        types[sort] = types.get(sort, 0) + ps
+    for (_, op_type), ps in zip(work.ops, own.tolist(), strict=True):
+        types[op_type] = types.get(op_type, 0) + ps
     left_out_ps = int(own.sum()) - sum(row.self_ps for row in rows)
-    return Side(rows, size - len(rows), left_out_ps, types, idle_ps)
+    return OpsOfSide(rows, size - len(rows), left_out_ps, types, idle_ps)
 
 
 def host_idle(trace: HostTrace, work: OpWork) -> int:
@@ -148,13 +148,15 @@ def _sums(op: I32, values: I64 | None, size: int) -> list[float | None]:
     return [None if lacking else value for value, lacking in zip(sums, unstated, strict=True)]
 
 
-def peaks_of(trace: HostTrace) -> Peaks | None:
+def peaks_of(trace: HostTrace) -> RecordedPeaks | None:
     """The peaks of the host's devices; None if a device has none or they differ."""
     found = set()
     for device in trace.device_planes():
         stats = trace.stats_of_plane(device)
         tera, giga = stats.get("peak_teraflops_per_second"), stats.get("peak_hbm_bw_gigabytes_per_second")
-        found.add(Peaks(tera * 1e12, giga * 1e9) if isinstance(tera, float) and isinstance(giga, float) else None)
+        found.add(
+            RecordedPeaks(tera * 1e12, giga * 1e9) if isinstance(tera, float) and isinstance(giga, float) else None
+        )
     peaks = found.pop() if len(found) == 1 else None
     return peaks if peaks and peaks.flops > 0 and peaks.bytes > 0 else None
 

@@ -19,7 +19,7 @@ K = EventKind
 
 
 @dataclass(frozen=True)
-class OpTime:
+class TopOp:
     """One op, its self time and number of runs."""
 
     name: str
@@ -41,7 +41,7 @@ class OpTable:
         outside_self_ps: self time of ops that ran before the first step or after the last one.
     """
 
-    ops: list[OpTime]
+    ops: list[TopOp]
     types: dict[str, tuple[int, int]]
     total_self_ps: int
     total_calls: int
@@ -71,7 +71,7 @@ def _table(trace: HostTrace, work: OpWork, calls: I64, eager_ps: int | None) -> 
     count, own, low, high = (np.zeros(len(work.ops), np.int64) for _ in range(4))
     kernels.ops.add_up(work.op, work.own_ps, count, own, low, high)
     longest = np.argsort(-own, kind="stable")[:MOST_OPS].tolist()
-    ops = [OpTime(work.ops[at][0], work.ops[at][1], int(own[at]), int(calls[at])) for at in longest]
+    ops = [TopOp(work.ops[at][0], work.ops[at][1], int(own[at]), int(calls[at])) for at in longest]
     ops.sort(key=lambda op: (-op.self_ps, op.name))
     outside = int(work.own_ps[_outside_steps(trace, work.rows)].sum())
     return OpTable(ops, _types(work, own, calls), int(own.sum()), int(calls.sum()), eager_ps, outside)
@@ -118,7 +118,7 @@ def sum_tables(tables: Sequence[OpTable]) -> OpTable:
     eager = [table.eager_self_ps for table in tables if table.total_self_ps]
     known = [time for time in eager if time is not None]
     return OpTable(
-        ops=[OpTime(*key, *value) for key, value in merged.items()],
+        ops=[TopOp(*key, *value) for key, value in merged.items()],
         types=types,
         total_self_ps=sum(table.total_self_ps for table in tables),
         total_calls=sum(table.total_calls for table in tables),

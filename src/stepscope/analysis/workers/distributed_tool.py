@@ -163,7 +163,7 @@ STEP_FIELDS: tuple[Field, ...] = (
 
 
 @dataclass(frozen=True)
-class Window:
+class WorkParts:
     """The parts of a window; `parts_ps` in the order compute, communication, overlap, exposed, other_work, idle."""
 
     duration_ps: int
@@ -177,8 +177,8 @@ class Partial:
     origin: Origin
     stepping: StepsOfHost
     rank: int
-    whole: Window
-    steps: list[Window]
+    whole: WorkParts
+    steps: list[WorkParts]
     collectives: Collectives
     account: StepAccount | None
     pipeline: PipelineTime | None
@@ -253,7 +253,7 @@ def partial(trace: HostTrace) -> Partial:
     both = compute | communication
     c, m, cm, w = (part.overlap_ps(begin, end) for part in (compute, communication, both, anything))
     parts = np.stack([c, m, c + m - cm, cm - c, w - cm, end - begin - w], axis=1).tolist()
-    windows = [Window(*row) for row in zip((end - begin).tolist(), parts, strict=True)]
+    windows = [WorkParts(*row) for row in zip((end - begin).tolist(), parts, strict=True)]
     return Partial(
         origin_of(trace),
         steps_of_host(trace),
@@ -433,7 +433,7 @@ def _compare_collective(parts: Sequence[Partial], groups: dict[_Key, _Group], ro
 # -- for the report ------------------------------------------------------------------------------------------------
 
 
-def _parts(window: Window) -> dict[str, Cell]:
+def _parts(window: WorkParts) -> dict[str, Cell]:
     return {f"{name}_ms": round_ms(ps) for name, ps in zip(PARTS, window.parts_ps, strict=True)}
 
 

@@ -74,7 +74,7 @@ PROGRAM_FIELDS: tuple[Field, ...] = (
 )
 
 
-class Node(NamedTuple):
+class GraphNode(NamedTuple):
     """One node; see FIELDS."""
 
     id: int
@@ -92,7 +92,7 @@ class Node(NamedTuple):
     bytes: float | None
 
 
-class Graph(NamedTuple):
+class ProgramGraph(NamedTuple):
     """A part of one program's graph; `path` holds name, category and time."""
 
     program: str
@@ -101,7 +101,7 @@ class Graph(NamedTuple):
     edge_count: int
     self_ps: int
     path_ps: int
-    nodes: list[Node]
+    nodes: list[GraphNode]
     edges: list[tuple[int, int, int]]
     path: list[tuple[str, str, int]]
     cut: bool
@@ -112,7 +112,7 @@ class Partial:
     """What one host contributes."""
 
     origin: Origin
-    graphs: list[Graph]
+    graphs: list[ProgramGraph]
 
 
 _EMPTY = f"no instructions of an XLA program that ran: {WHY_NONE}"
@@ -239,7 +239,7 @@ def _find_times(trace: HostTrace) -> dict[int, Times]:
     return found
 
 
-def draw_graph(trace: HostTrace, place: int, seeds: list[int], hops: int, most: int = MOST_NODES) -> Graph:
+def draw_graph(trace: HostTrace, place: int, seeds: list[int], hops: int, most: int = MOST_NODES) -> ProgramGraph:
     """What is at most `hops` from some instructions of a program; from its slowest if there are none."""
     programs, times = programs_of(trace), times_of_program(trace, place)
     module = programs.module(place)
@@ -248,7 +248,7 @@ def draw_graph(trace: HostTrace, place: int, seeds: list[int], hops: int, most: 
     if not seeds and len(module):
         seeds = [int(np.argmax(self_ps)) if self_ps.any() else int(max(module.roots[module.entry], 0))]
     around = neighbourhood(module, seeds, hops, most)
-    return Graph(
+    return ProgramGraph(
         programs.entries[place].label,
         len(module),
         len(module.computation_names),
@@ -262,7 +262,7 @@ def draw_graph(trace: HostTrace, place: int, seeds: list[int], hops: int, most: 
     )
 
 
-def nodes_of(trace: HostTrace, place: int, rows: Sequence[int], hops: Sequence[int], path: Set[int]) -> list[Node]:
+def nodes_of(trace: HostTrace, place: int, rows: Sequence[int], hops: Sequence[int], path: Set[int]) -> list[GraphNode]:
     """Instructions as nodes.
 
     Args:
@@ -275,7 +275,7 @@ def nodes_of(trace: HostTrace, place: int, rows: Sequence[int], hops: Sequence[i
     self_ps, runs = (times.column(values, len(module)) for values in (times.self_ps, times.runs))
     sources = module.sources.read(list(rows)) if rows else []
     return [
-        Node(
+        GraphNode(
             row, module.instruction_name(row), category_of(module, row), module.shapes.text(row, layout=True), hop,
             int(runs[row]), int(self_ps[row]), row in path,
             next((module.computation_names[each] for each in module.callees.linked(row)), ""),
@@ -287,7 +287,7 @@ def nodes_of(trace: HostTrace, place: int, rows: Sequence[int], hops: Sequence[i
 
 def merge(partials: Sequence[Partial]) -> GraphViewerReport:
     """The graphs of all hosts; a program that several have is shown once."""
-    found: dict[str, Graph] = {}
+    found: dict[str, ProgramGraph] = {}
     for graph in (graph for part in partials for graph in part.graphs):
         found.setdefault(graph.program, graph)
     graphs = sorted(found.values(), key=lambda graph: (-graph.self_ps, graph.program))

@@ -18,7 +18,7 @@ import numpy as np
 
 from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import WHY_NONE, programs_of
-from stepscope.analysis.hlo.sources import Source
+from stepscope.analysis.hlo.sources import InstructionSource
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.xla.buffers import MAIN_MEMORY, Memory, memory_of
 from stepscope.model import HostTrace
@@ -303,7 +303,7 @@ class _Makers:
             return BufferRow("(not recorded)", kind, "", size, None, "", "", "", None, None, "")
         index = self.memory.buffers.index_of(at)
         name = module.instruction_name(row) if row >= 0 else f"buffer {int(self.memory.buffers.ids[at])}"
-        source = self.sources[self.place[row]] if row >= 0 else Source()
+        source = self.sources[self.place[row]] if row >= 0 else InstructionSource()
         is_temporary = kind == "temporary"
         waits = is_temporary and row >= 0 and _is_used_by_backward(module, row, source)
         return BufferRow(
@@ -324,7 +324,7 @@ class _Makers:
         return max(size - int(self.shapes.nbytes[self.shapes.leaf(self.place[row], index)]), 0) if row >= 0 else None
 
 
-def _is_used_by_backward(module: Module, row: int, source: Source) -> bool:
+def _is_used_by_backward(module: Module, row: int, source: InstructionSource) -> bool:
     """Whether the forward pass made it and the backward pass uses it."""
     if phase_of(source.op_name, True, True) != "forward":
         return False

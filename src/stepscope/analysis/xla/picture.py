@@ -11,7 +11,7 @@ from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.xla.graph import edges_among, expensive_path, search
 from stepscope.analysis.xla.graph_viewer_tool import (
-    Node,
+    GraphNode,
     draw_graph,
     find_program,
     nodes_of,
@@ -38,10 +38,10 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Part:
+class GraphPart:
     """Nodes and the edges between them; `cut` if there are more than are listed."""
 
-    nodes: list[Node]
+    nodes: list[GraphNode]
     edges: list[Edge]
     cut: bool = False
 
@@ -73,8 +73,8 @@ class Picture:
     self_ps: int
     path_ps: int
     centre: int
-    part: Part
-    inside: dict[int, Part]
+    part: GraphPart
+    inside: dict[int, GraphPart]
 
 
 def list_programs(trace: HostTrace) -> list[ProgramSize]:
@@ -108,7 +108,7 @@ def draw_path(trace: HostTrace, program: str, opened: Collection[int] = ()) -> P
         for one, other in pairwise(at)
     ]
     nodes = nodes_of(trace, place, shown, [0] * len(shown), set(path))
-    part, path_ps = Part(nodes, edges, len(shown) < len(path)), int(self_ps[path].sum())
+    part, path_ps = GraphPart(nodes, edges, len(shown) < len(path)), int(self_ps[path].sum())
     label, inside = programs_of(trace).entries[place].label, _insides(trace, place, opened)
     return Picture(label, len(module), int(self_ps.sum()), path_ps, -1, part, inside)
 
@@ -118,14 +118,14 @@ def draw_around(trace: HostTrace, program: str, node: str, hops: int, opened: Co
     place = find_program(trace, program)
     seeds = seeds_of(programs_of(trace).module(place), node)
     found = draw_graph(trace, place, seeds, hops)
-    part = Part(found.nodes, [Edge(*edge) for edge in found.edges], found.cut)
+    part = GraphPart(found.nodes, [Edge(*edge) for edge in found.edges], found.cut)
     centre = found.nodes[0].id if found.nodes else -1  # the nearest come first
     return Picture(
         found.program, found.instructions, found.self_ps, found.path_ps, centre, part, _insides(trace, place, opened)
     )
 
 
-def find_nodes(trace: HostTrace, program: str, text: str) -> list[Node]:
+def find_nodes(trace: HostTrace, program: str, text: str) -> list[GraphNode]:
     """The instructions that hold a text in name, opcode, target or framework op.  Raises UsageError."""
     place = find_program(trace, program)
     rows = search(programs_of(trace).module(place), text, MOST_FOUND)
@@ -143,13 +143,13 @@ def _edges(module: Module, rows: Sequence[int]) -> list[Edge]:
     return [Edge(one, other, int(module.shapes.nbytes[one])) for one, other in edges_among(module, rows)]
 
 
-def _insides(trace: HostTrace, place: int, opened: Collection[int]) -> dict[int, Part]:
+def _insides(trace: HostTrace, place: int, opened: Collection[int]) -> dict[int, GraphPart]:
     """What is in each of some instructions that call a computation, by id."""
     module = programs_of(trace).module(place)
     return {row: _inside(trace, place, row) for row in opened if 0 <= row < len(module) and module.callees.linked(row)}
 
 
-def _inside(trace: HostTrace, place: int, row: int) -> Part:
+def _inside(trace: HostTrace, place: int, row: int) -> GraphPart:
     """What is in the computations that an instruction calls: of a fusion its body."""
     module = programs_of(trace).module(place)
     rows = [
@@ -158,4 +158,6 @@ def _inside(trace: HostTrace, place: int, row: int) -> Part:
         for each in range(*module.computation_offsets[called : called + 2].tolist())
     ]
     shown = rows[:MOST_INSIDE]
-    return Part(nodes_of(trace, place, shown, [0] * len(shown), set()), _edges(module, shown), len(shown) < len(rows))
+    return GraphPart(
+        nodes_of(trace, place, shown, [0] * len(shown), set()), _edges(module, shown), len(shown) < len(rows)
+    )

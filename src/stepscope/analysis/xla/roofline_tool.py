@@ -58,7 +58,7 @@ from stepscope.analysis.xla.op_table import (
     warnings_of,
 )
 from stepscope.analysis.xla.op_time import op_time
-from stepscope.analysis.xla.ops import OpRow
+from stepscope.analysis.xla.ops import XlaOp
 from stepscope.analysis.xla.peaks import Peaks, peaks_of
 from stepscope.analysis.xla.step_time import share_in_steps
 from stepscope.model import EventKind, HostTrace, stat_names
@@ -91,7 +91,7 @@ _SHAPE = ("shape",)
 class FrameworkOp(NamedTuple):
     """Runs of an op with inputs of equal shapes, and these shapes; it belongs to no program."""
 
-    op: OpRow
+    op: XlaOp
     shapes: str
 
 
@@ -155,7 +155,7 @@ def _sum_ops(
     inside = share_in_steps(trace, found.rows[pieces], group, size)
     return [
         FrameworkOp(
-            OpRow(
+            XlaOp(
                 -1, name, op_type, int(count), int(ps), int(ps), _scale(cost.flops, count), _scale(cost.bytes, count),
                 float(share), cost.precision, cost.matrix,
             ),

@@ -250,10 +250,7 @@ KERNELS = View(
         number("bytes", "bytes", "what it copies, or accesses, as recorded", _bytes_of_work),
         number("registers_per_thread", "count", "registers of a thread", _launch_number(lambda fact: fact.registers)),
         number(
-            "shared_memory_bytes",
-            "bytes",
-            "shared memory of a block",
-            _launch_number(lambda fact: fact.shared_bytes),
+            "shared_memory_bytes", "bytes", "shared memory of a block", _launch_number(lambda fact: fact.shared_bytes)
         ),
         text("block_dim", "threads of a block, such as `128x1x1`", _launch_shape("block"), Role.SHAPE),
         text("grid_dim", "blocks of the grid", _launch_shape("grid"), Role.SHAPE),

@@ -10,14 +10,7 @@ from werkzeug import Request
 
 from stepscope.web.answers import Answer, Refused, json_answer
 from stepscope.web.door.roles import Role, visitor_of
-from stepscope.web.people.sharing import (
-    DEFAULT_DAYS,
-    LONGEST_DAYS,
-    LONGEST_VIEW,
-    check_link,
-    check_view,
-    sign_link,
-)
+from stepscope.web.people.sharing import DEFAULT_DAYS, LONGEST_DAYS, LONGEST_VIEW, check_link, check_view, sign_link
 from stepscope.web.people.words import LONGEST_LABEL, LONGEST_NOTE, LONGEST_TITLE, MOST_LABELS, Words
 from stepscope.web.routes import Route, read_integer
 from stepscope.web.site import Site

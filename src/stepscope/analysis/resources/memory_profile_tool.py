@@ -32,13 +32,7 @@ import numpy as np
 
 from stepscope.analysis.resources.allocations import allocations_of
 from stepscope.analysis.resources.counters import line_counters
-from stepscope.analysis.resources.memory_growth import (
-    KEPT,
-    Growth,
-    Staying,
-    growth_of_values,
-    kept_arrays,
-)
+from stepscope.analysis.resources.memory_growth import KEPT, Growth, Staying, growth_of_values, kept_arrays
 from stepscope.analysis.resources.memory_usage import MOST_POINTS, MemoryOfHost, Points, profile_memory, thin_out
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of

@@ -30,12 +30,14 @@ class Figures:
         title: the heading above them.
         fields: all figures.
         values: one for each field.
+        on_screen: the names of the figures that screens show, if the rest is shown elsewhere; all if empty.
     """
 
     id: str
     title: str
     fields: tuple[Field, ...]
     values: Row
+    on_screen: tuple[str, ...] = ()
 
     @property
     def has_content(self) -> bool:
@@ -44,6 +46,11 @@ class Figures:
         known = [field for field in self.fields if self.values[field.name] is not None]
         zeros = [field for field in known if field.unit in _AMOUNTS and not self.values[field.name]]
         return len(known) == len(self.fields) or len(zeros) < len(known)
+
+    def split_for_screens(self) -> list[Figures]:
+        """The figures that screens show."""
+        shown = tuple(field for field in self.fields if not self.on_screen or field.name in self.on_screen)
+        return [replace(self, fields=shown, on_screen=())]
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ Section = Figures | Rows | Prose
 
 def split_for_screens(section: Section) -> list[Section]:
     """A section as shown on a screen or on paper: wide tables in parts."""
-    return [*section.split_for_screens()] if isinstance(section, Rows) else [section]
+    return [section] if isinstance(section, Prose) else [*section.split_for_screens()]
 
 
 def round_6(value: float) -> float:

@@ -24,7 +24,7 @@ from stepscope.analysis.trace.module_calls import backward_modules, module_calls
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import MODULES, remedy
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, Mask, number_pairs
+from stepscope.model.arrays import I32, I64, Mask, number_pairs, sum_groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Comparable,
@@ -149,7 +149,7 @@ def _called_modules(trace: HostTrace, found: Attribution) -> tuple[list[ModuleNo
     forward = inside[found.rows]
     backward = np.where(forward < 0, backward_modules(trace, inside)[found.rows], -1)
     columns = (
-        np.bincount(path, minlength=size), _sums(path, duration, size), _sums(path, np.maximum(own, 0), size),
+        np.bincount(path, minlength=size), sum_groups(path, duration, size), sum_groups(path, np.maximum(own, 0), size),
         _device_sums(path, forward, found.time_ps, size), _device_sums(path, backward, found.time_ps, size),
         np.bincount(path[forward[forward >= 0]], minlength=size),
     )  # fmt: skip
@@ -207,15 +207,9 @@ def _paths(above: I64, name: I64) -> tuple[I32, I64, I64]:
     return path, np.concatenate(parents), np.concatenate(firsts)
 
 
-def _sums(group: I32, values: I64, size: int) -> I64:
-    out = np.zeros(size, np.int64)
-    np.add.at(out, group, values)
-    return out
-
-
 def _device_sums(path: I32, call: I32, time: I64, size: int) -> I64:
     known = call >= 0
-    return _sums(path[call[known]], time[known], size)
+    return sum_groups(path[call[known]], time[known], size)
 
 
 def _select_longest(nodes: list[ModuleNode]) -> tuple[list[ModuleNode], int]:

@@ -19,7 +19,7 @@ from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I64, number_pairs
+from stepscope.model.arrays import I64, Groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -152,12 +152,9 @@ def _op_sequences(trace: HostTrace, rows: I64, call: I64) -> list[KernelSequence
         return []
     ops = unit[begin]
     hashes = _hashes(event_name_rows(trace, rows), begin, end)
-    group, first = number_pairs(event_name_rows(trace, ops), hashes)
+    groups = Groups.of(event_name_rows(trace, ops), hashes)
     device = np.add.reduceat(np.append(trace.events.duration_ps[rows], 0), np.stack([begin, end], 1).ravel())[::2]
-    sums = [np.zeros(len(first), np.int64) for _ in range(2)]
-    np.add.at(sums[0], group, trace.events.duration_ps[ops])
-    np.add.at(sums[1], group, device)
-    count = np.bincount(group, minlength=len(first))
+    sums = groups.count(), groups.sum(trace.events.duration_ps[ops]), groups.sum(device)
     runs = [
         KernelSequence(
             trace.name_of(int(ops[at])),
@@ -165,7 +162,7 @@ def _op_sequences(trace: HostTrace, rows: I64, call: I64) -> list[KernelSequence
             int(end[at] - begin[at]),
             *figures,
         )
-        for at, *figures in zip(first.tolist(), count.tolist(), *(column.tolist() for column in sums), strict=True)
+        for at, *figures in zip(groups.first.tolist(), *(column.tolist() for column in sums), strict=True)
     ]
     return sorted(runs, key=_rank)
 
@@ -216,9 +213,9 @@ def _find_repeated(names: I64, begin: I64, length: int) -> list[I64]:
     """The starts of the most frequent sequences of one length that occur often enough."""
     if not len(begin):
         return []
-    group, _ = number_pairs(_hashes(names, begin, begin + length), np.zeros(len(begin), np.int64))
-    count = np.bincount(group)
-    order = np.argsort(group, kind="stable")
+    groups = Groups.of(_hashes(names, begin, begin + length))
+    count = groups.count()
+    order = np.argsort(groups.number, kind="stable")
     bounds = np.append(0, np.cumsum(count))
     often = np.argsort(-count, kind="stable")[:MOST_ROWS]
     found = (

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from stepscope import kernels
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.op_work import OpWork, device_calls, device_work, eager_dispatch, host_work
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, measure_groups
 from stepscope.records import dataclass
 
 MOST_OPS = 1000  # kept per host
@@ -68,8 +67,7 @@ def host_ops(trace: HostTrace) -> OpTable:
 
 
 def _table(trace: HostTrace, work: OpWork, calls: I64, eager_ps: int | None) -> OpTable:
-    count, own, low, high = (np.zeros(len(work.ops), np.int64) for _ in range(4))
-    kernels.ops.add_up(work.op, work.own_ps, count, own, low, high)
+    own = measure_groups(work.op, work.own_ps, len(work.ops))[1]
     longest = np.argsort(-own, kind="stable")[:MOST_OPS].tolist()
     ops = [TopOp(work.ops[at][0], work.ops[at][1], int(own[at]), int(calls[at])) for at in longest]
     ops.sort(key=lambda op: (-op.self_ps, op.name))

@@ -25,7 +25,7 @@ from stepscope.analysis.xla.op_time import find_instruction_rows, op_runs, op_ti
 from stepscope.analysis.xla.ops import category_of, number_or_none
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, sum_groups
 from stepscope.records import dataclass
 from stepscope.report import Field, Report, Role, Table, as_table, make_rows, percent, round_us
 
@@ -224,8 +224,7 @@ def _program_times(trace: HostTrace) -> dict[int, Times]:
 
 def _find_times(trace: HostTrace) -> dict[int, Times]:
     done, programs = op_time(trace), programs_of(trace)
-    self_ps = np.zeros(len(done), np.int64)
-    np.add.at(self_ps, done.op, done.self_ps)
+    self_ps = sum_groups(done.op, done.self_ps, len(done))
     runs = op_runs(trace, done)
     places = programs.find_all(done.programs)
     programs.read(places)

@@ -23,7 +23,7 @@ from stepscope.analysis.xla.op_time import OpTime, find_instruction_rows, op_run
 from stepscope.analysis.xla.step_time import StepTime, op_share_in_steps, step_time
 from stepscope.analysis.xla.text import instruction_text
 from stepscope.model import HostTrace, LineKind, stat_names
-from stepscope.model.arrays import F64, I32, I64, Mask, distinct, number_pairs
+from stepscope.model.arrays import F64, I64, Groups, Mask, distinct, number_pairs, sum_groups
 from stepscope.records import dataclass
 from stepscope.vocabulary.scopes import is_host_transfer, is_rematerialized
 from stepscope.vocabulary.xla import strip_number
@@ -160,7 +160,7 @@ class _OpTable:
     def __init__(self, trace: HostTrace, done: OpTime, programs: Programs) -> None:
         self.trace, self.done, self.programs = trace, done, programs
         size = len(done)
-        self.total, self.self_ps = _sums(done.op, done.time_ps, size), _sums(done.op, done.self_ps, size)
+        self.total, self.self_ps = sum_groups(done.op, done.time_ps, size), sum_groups(done.op, done.self_ps, size)
         self.runs = op_runs(trace, done)
         self.in_steps = op_share_in_steps(trace, done)
         self.first = np.zeros(size, np.int64)
@@ -337,11 +337,11 @@ class _OpTable:
 
     def _others(self, program: int, ops: I64) -> list[XlaOp]:
         """One row for the ops of each category."""
-        code, first = number_pairs(self.category[ops], np.zeros(len(ops), np.int64))
+        groups = Groups.of(self.category[ops])
+        code, first, counts = groups.number, groups.first, groups.count()
         sums = [np.bincount(code, weights=column[ops], minlength=len(first)) for column in (self.flops, self.bytes)]
-        counts = np.bincount(code, minlength=len(first))
         inside = np.bincount(code, weights=self.in_steps[ops], minlength=len(first)) / np.maximum(counts, 1)
-        times = [_sums(code, column[ops], len(first)) for column in (self.runs, self.total, self.self_ps)]
+        times = [groups.sum(column[ops]) for column in (self.runs, self.total, self.self_ps)]
         return [
             XlaOp(
                 program, OTHERS, self.category_names[int(self.category[ops[first[at]]])], int(times[0][at]),
@@ -378,12 +378,6 @@ def _category(opcode: str, kind: str) -> str:
 def number_or_none(value: float) -> float | None:
     """A number, None where it is unknown."""
     return None if np.isnan(value) else float(value)
-
-
-def _sums(op: I64 | I32, values: I64, size: int) -> I64:
-    out = np.zeros(size, np.int64)
-    np.add.at(out, op, values)
-    return out
 
 
 def _sum_stated(trace: HostTrace, done: OpTime, names: tuple[str, ...], size: int) -> F64:

@@ -62,7 +62,7 @@ from stepscope.analysis.xla.ops import XlaOp
 from stepscope.analysis.xla.peaks import Peaks, peaks_of
 from stepscope.analysis.xla.step_time import share_in_steps
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, number_pairs
+from stepscope.model.arrays import I64, Groups, number_pairs, sum_groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -112,18 +112,16 @@ def _find_launched_ops(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
     names = (stat_names.INPUT_DIMS, stat_names.INPUT_TYPES, _CONCRETE)
     dims, types, concrete = (trace.stat_strings(each, rows=run) for each in names)
     op = event_name_rows(trace, run)
-    group, first = number_pairs(op, dims)
-    for column in (types, concrete):
-        group, first = number_pairs(group, column)
+    groups = Groups.of(op, dims, types, concrete)
     stated = trace.stat_ints(stat_names.FLOPS, rows=run)
     costs, labels = [], []
-    for at in first.tolist():
+    for at in groups.first.tolist():
         texts = [trace.strings[column[at]] if column[at] > 0 else "" for column in (dims, types, concrete)]
         name = trace.strings[op[at]]
         cost = torch_cost(name, *texts)
         costs.append(cost if stated[at] <= 0 else cost._replace(flops=float(stated[at])))
         labels.append((name, op_name(name, EventKind.OP)[1], texts[0]))
-    return _sum_ops(trace, pieces, group.astype(np.int64), run, labels, costs)
+    return _sum_ops(trace, pieces, groups.number.astype(np.int64), run, labels, costs)
 
 
 def _find_annotated_ops(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
@@ -145,8 +143,7 @@ def _sum_ops(
     trace: HostTrace, pieces: I64, group: I64, run: I64 | None, labels: list[tuple[str, str, str]], costs: list[Cost]
 ) -> list[FrameworkOp]:
     found, size = attribute(trace), len(labels)
-    time = np.zeros(size, np.int64)
-    np.add.at(time, group, found.time_ps[pieces])
+    time = sum_groups(group, found.time_ps[pieces], size)
     runs = (
         _count_distinct(group, run, size)
         if run is not None

@@ -209,14 +209,15 @@ class Campaign:
         known = arm.targets[0] if name not in PARTS else None
         file, line = (known.file, known.line) if known else (None, None)
         arm.proof = replace(arm.proof, calls=calls, place_ms=1e3 * count.seconds / steps, file=file, line=line)
-        make: Callable[[], CallChange] = _ABLATIONS.get(name, Replay)
         if arm.is_delay:
-            delay_s = choose_delay([step.seconds - step.queued_s for step in lengths], arm.steps[0])
-            arm.make_change = make = functools.partial(Delay, choose_dose(delay_s, calls), count.computes)
+            dose = choose_dose(choose_delay([step.seconds - step.queued_s for step in lengths], arm.steps[0]), calls)
+            arm.make_change = functools.partial(Delay, dose, count.computes)
+            bare: CallChange = Delay(replace(dose, seconds=0.0), computes=False)
         else:
-            arm.make_change = functools.cache(make)  # what was kept serves all blocks
+            make = _ABLATIONS.get(name, Replay)
+            arm.make_change, bare = functools.cache(make), make()  # what was kept serves all blocks
         if is_on_loop:
-            arm.cost_s = measure_cost(make()) * calls
+            arm.cost_s = measure_cost(bare) * calls
         notes = [] if is_on_loop else ["only other threads than that of the steps call it"]
         if not arm.is_delay and name not in PARTS:
             notes.append("its side effects were left out, too")

@@ -42,10 +42,6 @@ class CallChange:
     def next_step(self) -> None:
         """A step has ended."""
 
-    def without_waits(self) -> CallChange:
-        """The same, for measuring what it costs."""
-        return self
-
 
 class Outermost(CallChange):
     """Does something around a call; a call inside of it, as of a method that calls that of its base class, is left."""
@@ -120,10 +116,6 @@ class Delay(Outermost):
         if self._calls % self._dose.every == 0:
             self._wait()
         return call(*args, **kwargs)
-
-    def without_waits(self) -> CallChange:
-        """Delays of no length."""
-        return Delay(Dose(0.0, self._dose.every), self._computes)
 
     def _wait(self) -> None:
         is_loop = threading.get_ident() == self._loop
@@ -211,9 +203,9 @@ class Defer(CallChange):
 
 
 def measure_cost(change: CallChange) -> float:
-    """Seconds that a change adds to a call beside what it is there for; the change is of no use afterwards."""
+    """Seconds that a change adds to a call, of a delay one of no length; the change is of no use afterwards."""
     times = []
-    changed = change.without_waits().wrap(do_nothing)
+    changed = change.wrap(do_nothing)
     for call in (do_nothing, changed) * _REPEATS:
         start = time.perf_counter()
         for _ in range(_CALLS):

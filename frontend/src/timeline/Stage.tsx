@@ -260,7 +260,7 @@ function Label({ item, model }: { item: Item; model: Model }) {
 
 /** `Memory in use: GPU_0` as `GPU_0`, and with a number alone as `Memory 0`: what tells rows apart. */
 function lastPart(name: string): string {
-  const part = /: ([^:]+)$/.exec(name)?.[1] ?? name;
+  const part = /: (.+)$/.exec(name)?.[1] ?? name;
   return part.length > 2 ? part : `${name.split(" ")[0]} ${part}`;
 }
 

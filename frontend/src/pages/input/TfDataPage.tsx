@@ -99,16 +99,13 @@ function GraphCard({ report }: { report: TfDataReport }) {
             onChange={(value) => setParams({ size: value === "whole" ? "whole" : null })}
           />
           <Choice
-            label="Host"
-            value={host ?? ""}
-            options={unique(executions.map((each) => each.host))}
-            onChange={(value) => setParams({ tfhost: value, pipeline: null, rank: null })}
-          />
-          <Choice
             label="Pipeline"
-            value={pipeline ?? ""}
-            options={unique(ofHost.map((each) => each.pipeline))}
-            onChange={(value) => setParams({ tfhost: host ?? null, pipeline: value, rank: null })}
+            value={placeOf({ host, pipeline })}
+            options={unique(executions.map(placeOf))}
+            onChange={(value) => {
+              const chosen = executions.find((each) => placeOf(each) === value);
+              setParams({ tfhost: chosen?.host ?? null, pipeline: chosen?.pipeline ?? null, rank: null });
+            }}
           />
           <Choice
             label="Execution"
@@ -148,6 +145,11 @@ function GraphCard({ report }: { report: TfDataReport }) {
 
 function sameGraph(a: readonly GraphNode[], b: readonly GraphNode[]): boolean {
   return a.length === b.length && a[0]?.start_ms === b[0]?.start_ms && a[0]?.total_us === b[0]?.total_us;
+}
+
+/** A pipeline with its host: many hosts have one of the same name. */
+function placeOf({ host = "", pipeline = "" }: { host?: string | undefined; pipeline?: string | undefined }): string {
+  return `${pipeline} on ${host}`;
 }
 
 function unique(values: readonly string[]): string[] {

@@ -246,12 +246,8 @@ function OverTime({ memory, section, manyHosts }: OverTimeProps) {
   const rows = useOwnRows("memory-profile", section, ownOf(memory));
   const events = useMemo(() => toEvents(rows), [rows]);
   const withFree = route.value.params.free === "in";
-  const look = palette.value;
   const peak = memory.peak.time_ms ?? null;
-  const option = useMemo(
-    () => memoryOverTime(events, { palette: look, peak_ms: peak, withFree }),
-    [events, look, peak, withFree],
-  );
+  const plot = useMemo(() => memoryOverTime(events, { peak_ms: peak, withFree }), [events, peak, withFree]);
   const [picked, setPicked] = useState<MemoryEvent | null>(null);
   useEffect(() => setPicked(null), [memory]);
   const first = events[0]?.time_ms;
@@ -288,10 +284,10 @@ function OverTime({ memory, section, manyHosts }: OverTimeProps) {
     >
       <Chart
         label={`Memory in use of ${nameOf(memory)} over time, at most ${bytes(memory.peak.in_use_bytes ?? 0)}`}
-        option={option}
+        plot={plot}
         height={320}
         marks={marks}
-        onPoint={(at) => setPicked(nearest(events, at))}
+        onPick={(_, at) => setPicked(nearest(events, at))}
       />
       <div class="graph-foot">
         <MemoryLegend events={events} withFree={withFree} />

@@ -117,8 +117,8 @@ function CurvesCard({ report }: { report: OverTimeReport }) {
   const curves = useMemo(() => knownCurves(rows), [rows]);
   const shown = curves.find(({ key }) => key === params.curve) ?? curves[0];
   const look = palette.value;
-  const option = useMemo(() => (shown ? curveChart(shown, rows, marks, look) : null), [shown, rows, marks, look]);
-  if (!shown || !option) return null;
+  const plot = useMemo(() => (shown ? curveChart(shown, rows, marks, look) : null), [shown, rows, marks, look]);
+  if (!shown || !plot) return null;
   return (
     <Card
       title={shown.label}
@@ -146,7 +146,7 @@ function CurvesCard({ report }: { report: OverTimeReport }) {
     >
       <Chart
         label={`${shown.label} over ${String(rows.at(-1)?.hour ?? 0)} hours, with ${marks.length} triggers`}
-        option={option}
+        plot={plot}
         height={300}
         marks={rows.length}
       />

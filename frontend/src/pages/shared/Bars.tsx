@@ -32,6 +32,7 @@ export function StackedBars({
   parts,
   write = duration,
   unit = "ms",
+  children,
 }: {
   label: string;
   rows: readonly StackedRow[];
@@ -39,6 +40,8 @@ export function StackedBars({
   /** An amount in words, and its unit. */
   write?: (amount: number) => string;
   unit?: string;
+  /** Between the bars and their legend. */
+  children?: ComponentChildren;
 }) {
   const total = (row: StackedRow) => parts.reduce((sum, part) => sum + (row.parts[part.key] ?? 0), 0);
   const longest = Math.max(...rows.map(total));
@@ -96,6 +99,7 @@ export function StackedBars({
           </li>
         ))}
       </ul>
+      {children}
       <ul class="legend inline">
         {shown.map((part) => {
           const sum = rows.reduce((all, row) => all + (row.parts[part.key] ?? 0), 0);

@@ -38,9 +38,9 @@ export function ColumnGraph({
   const look = palette.value;
   const parts = useMemo(() => given ?? causeParts(look.surface), [given, look]);
   const at = picked !== null && picked < columns.length ? picked : null;
-  const option = useMemo(
-    () => stackedColumns(columns, { palette: look, parts, xName, mean_ms, picked: at, zoom: true }),
-    [columns, look, parts, xName, mean_ms, at],
+  const plot = useMemo(
+    () => stackedColumns(columns, { parts, xName, mean_ms, picked: at }),
+    [columns, parts, xName, mean_ms, at],
   );
   const leads = columns.some((column) => column.href);
   const column = at === null ? null : (columns[at] ?? null);
@@ -54,10 +54,10 @@ export function ColumnGraph({
     >
       <Chart
         label={label}
-        option={option}
+        plot={plot}
         height={height}
         marks={markCount(columns, parts)}
-        onPick={({ dataIndex }) => setPicked(dataIndex === at ? null : dataIndex)}
+        onPick={(index) => setPicked(index === at ? null : index)}
       />
       <div class="graph-foot">
         <PartLegend columns={columns} parts={parts} />

@@ -3,7 +3,6 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type ApiError, asApiError, send, type TableSection, useResource } from "../../api";
 import { Chart } from "../../charts/Chart";
 import { CATEGORY_COLOUR } from "../../design/colours";
-import { palette } from "../../design/theme";
 import { intervalInTimeline } from "../../links";
 import { linkTo, route, setParams } from "../../router";
 import { otherId, sessionId } from "../../session";
@@ -260,7 +259,7 @@ function Found({ answer, query }: { answer: Answer; query: string }) {
   );
   const bars = useMemo(() => barsOf(data), [data]);
   const track = useMemo(() => stretches(data), [data]);
-  const option = useMemo(() => bars && barChart(bars, palette.value, COLOURS), [bars, palette.value]);
+  const plot = useMemo(() => bars && barChart(bars, COLOURS), [bars]);
   const took = `${answer.elapsed_ms < 10 ? answer.elapsed_ms.toFixed(1) : Math.round(answer.elapsed_ms)} ms`;
   const byRow = useMemo(() => new Map((track ?? []).map((each) => [each.row, each])), [track]);
   return (
@@ -285,9 +284,9 @@ function Found({ answer, query }: { answer: Answer; query: string }) {
           <Track stretches={track} />
         </Card>
       )}
-      {option && bars && (
+      {plot && bars && (
         <Card title="Chart">
-          <Chart label="The numbers of the answer" option={option} height={240} marks={bars.labels.length} />
+          <Chart label="The numbers of the answer" plot={plot} height={240} marks={bars.labels.length} />
         </Card>
       )}
     </>

@@ -3,7 +3,6 @@ import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
 import { type MemoryPoint, PROGRAM_MEMORY_COLOUR, programMemory } from "../../charts/programMemory";
-import { palette } from "../../design/theme";
 import { bytes, percent } from "../../format";
 import { linkTo, route, setParams } from "../../router";
 import { docOf, fieldOf, type RowOf, type Sections, tableOf } from "../../sections";
@@ -172,9 +171,8 @@ function Peak({
 
 function OverOrder({ program, rows }: { program: Program; rows: Rows }) {
   const points = useMemo(() => toPoints(rows), [rows]);
-  const look = palette.value;
   const lasting = Number(program.peak_bytes) - Number(program.temporary_bytes);
-  const option = useMemo(() => programMemory(points, { palette: look, lasting }), [points, look, lasting]);
+  const plot = useMemo(() => programMemory(points, lasting), [points, lasting]);
   if (points.length < 2)
     return (
       <Card title="In use over the program's order">
@@ -185,7 +183,7 @@ function OverOrder({ program, rows }: { program: Program; rows: Rows }) {
     <Card title="In use over the program's order" note={`${points.length.toLocaleString("en-US")} points`}>
       <Chart
         label={`Memory in use of ${program.program}, at most ${bytes(Number(program.peak_bytes))}`}
-        option={option}
+        plot={plot}
         height={300}
         marks={points.length}
       />

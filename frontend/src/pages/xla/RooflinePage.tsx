@@ -112,7 +112,7 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline", Roofline
   );
   const picked = points.find((point) => String(point.rank) === params.at) ?? null;
   const look = palette.value;
-  const option = useMemo(
+  const plot = useMemo(
     () => rooflineChart(points, roofs, { palette: look, picked: picked?.rank ?? null }),
     [points, roofs, look, picked],
   );
@@ -161,13 +161,10 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline", Roofline
               `${points.length} ${shown === "op" ? "ops" : "programs"} ` +
               "by operations per second and operations per byte"
             }
-            option={option}
+            plot={plot}
             height={420}
             marks={points.length}
-            onPick={({ dataIndex, seriesIndex }) => {
-              const point = seriesIndex === 0 ? points[dataIndex] : undefined;
-              if (point) setParams({ at: String(point.rank) });
-            }}
+            onPick={(index) => setParams({ at: String(points[index]?.rank) })}
           />
           <div class="graph-foot">
             <span class="muted">

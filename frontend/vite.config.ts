@@ -20,5 +20,5 @@ export default defineConfig({
     fs: { allow: [".."] }, // for pages of the documentation that the page shows
     proxy: { "/api": process.env.STEPSCOPE_SERVER ?? "http://127.0.0.1:8765" },
   },
-  test: { environment: "node", include: ["tests/**/*.test.ts", "src/timeline/**/*.test.ts"] },
+  test: { environment: "node", include: ["tests/**/*.test.ts"] },
 });

@@ -142,7 +142,7 @@ def test_the_start_page_says_what_the_command_line_says(page, page_server, corpu
     if step["count"] > 1:
         assert figures["Mean step"] == f"{step['mean']} ms"
         assert figures["Longest"] == f"{step['max']} ms"
-    assert figures["Steps"] == str(step["count"])
+        assert figures["Steps"] == str(step["count"])
     verdict = page.locator(".verdict").inner_text().lower()
     said_there = re.sub(r"(?<=\d )us\b", "µs", report["verdict_text"].replace("`", "").lower())
     assert all(half.strip() in verdict for half in said_there.split(": ", 1))

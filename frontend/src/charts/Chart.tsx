@@ -4,7 +4,6 @@ import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import { measurer } from "../table/measure";
 import { PopupBox } from "./PopupBox";
 import { type Axis, type Columns, type Curve, type Dot, nearestPlace, outlines, type Plot, type Scale } from "./plot";
-import "./chart.css";
 
 export interface ChartProps {
   /** What the chart shows, for users who cannot see it. */
@@ -295,7 +294,7 @@ interface TextProps {
 function Text({ x, y, anchor, width, isStrong = false, children }: TextProps) {
   return (
     <span
-      class={`chart-text ${anchor} ${isStrong ? "strong" : ""}`}
+      class={`chart-text ${anchor} ${isStrong ? "is-strong" : ""}`}
       style={{ left: `${x}px`, top: `${y}px`, ...(width ? { width: `${width}px` } : {}) }}
     >
       {children}

@@ -25,8 +25,8 @@ function UndoBar() {
   const info = sessions.value?.sessions.find((each) => each.id === id);
   if (!id || !info) return null;
   return (
-    <div class="message-bar" role="status">
-      <span class="message-text">{titleOf(info)} was deleted. Its files stay.</span>
+    <div class="message-bar row gap-m" role="status">
+      <span class="fills shrinks breaks">{titleOf(info)} was deleted. Its files stay.</span>
       <button type="button" class="button" onClick={() => void setDeleted(id, false)}>
         Undo
       </button>
@@ -42,8 +42,8 @@ function UploadBar({ upload }: { upload: Upload }) {
     dismissUpload(upload.number);
   };
   return (
-    <div class={`message-bar ${state}`} role={error ? "alert" : "status"}>
-      <span class="message-text">
+    <div class={`message-bar row gap-m ${state}`} role={error ? "alert" : "status"}>
+      <span class="fills shrinks breaks">
         {error
           ? `${name}: ${[error.message, error.hint].filter(Boolean).map(sentence).join(". ")}`
           : uploadText(upload)}

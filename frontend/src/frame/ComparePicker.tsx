@@ -25,7 +25,7 @@ export function ComparePicker() {
   if (!sessionId.value) return null;
   const chosen = otherId.value;
   return (
-    <div class="compare-picker">
+    <div class="compare-picker row shrinks">
       <Menu
         label={chosen ? `Compared with ${otherName()}` : "Compare with"}
         align="left"
@@ -34,7 +34,7 @@ export function ComparePicker() {
           <>
             <Icon name="compare" size={16} />
             {chosen ? (
-              <span class="picker-main">
+              <span class="picker-main cut strong">
                 <LongName text={`vs ${otherName()}`} />
               </span>
             ) : (
@@ -71,7 +71,7 @@ function Choices({ close }: { close: () => void }) {
   };
   return (
     <div class="compare-choices">
-      <label class="compare-steps">
+      <label class="compare-steps row gap-m">
         <span>Steps to compare with</span>
         <input
           type="text"

@@ -46,7 +46,7 @@ export function SessionPicker() {
       buttonClass="picker session-picker"
       button={
         <>
-          <span class="picker-main">
+          <span class="picker-main cut strong">
             {info ? (
               <LongName text={wordsOf(info.id).title || shortRun(info.run)} whole={info.run} />
             ) : (
@@ -142,14 +142,14 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
               ref={each.id === chosen ? intoView : null}
               onClick={() => onPick(each.id)}
             >
-              <span class="choice-main">{titleOf(each)}</span>
+              <span class="strong breaks">{titleOf(each)}</span>
               <WordsLine words={wordsOf(each.id)} />
               <GlanceLine id={each.id} />
-              <span class="choice-note">
+              <span class="muted minor breaks">
                 {when(each.modified)} · {each.hosts.length === 1 ? "1 host" : `${each.hosts.length} hosts`} ·{" "}
                 {bytes(each.bytes)} · {each.formats.map((format) => FORMATS[format] ?? format).join(", ")}
               </span>
-              <span class="choice-path">{each.path}</span>
+              <span class="muted minor breaks">{each.path}</span>
             </button>
             <RowActions info={each} onEdit={onEdit} />
           </li>
@@ -188,13 +188,13 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
 export function WordsLine({ words }: { words: Words }) {
   if (!words.labels.length && !words.note) return null;
   return (
-    <span class="words-line">
+    <span class="words-line row wrap gap-s minor">
       {words.labels.map((label) => (
-        <span class="badge" key={label}>
+        <span class="badge cut inline-row gap-m muted minor" key={label}>
           {label}
         </span>
       ))}
-      {words.note && <span class="note-line">{words.note.split("\n", 1)[0]}</span>}
+      {words.note && <span class="cut">{words.note.split("\n", 1)[0]}</span>}
     </span>
   );
 }

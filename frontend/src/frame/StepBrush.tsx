@@ -117,7 +117,7 @@ function Brush({ rows }: { rows: readonly StepRow[] }) {
         )}
         <path class="brush-line" d={path} />
       </svg>
-      <span class="brush-text">
+      <span class="brush-text oneline minor">
         {range ? stepsText(rows, range) : `${rows.length} steps`}
         <span class="muted"> ≤ {duration(longest)}</span>
       </span>

@@ -20,7 +20,7 @@ export function TopBar() {
       <HostPicker />
       <StepBrush />
       <ComparePicker />
-      <div class="topbar-end">
+      <div class="topbar-end row to-end rigid">
         <button
           type="button"
           class="palette-button"
@@ -85,7 +85,7 @@ function HostPicker() {
       button={
         <>
           <Icon name="host" size={16} />
-          <span class="picker-main">{chosen ?? all}</span>
+          <span class="picker-main cut strong">{chosen ?? all}</span>
           <Icon name="down" size={14} />
         </>
       }
@@ -105,8 +105,8 @@ function HostPicker() {
                   close();
                 }}
               >
-                <span class="choice-main">{each?.name ?? all}</span>
-                <span class="choice-note">
+                <span class="strong breaks">{each?.name ?? all}</span>
+                <span class="muted minor breaks">
                   {each ? (each.error?.error ?? (each.partial ? "partial" : "")) : "analysed together"}
                 </span>
               </button>

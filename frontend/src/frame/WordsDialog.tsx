@@ -62,7 +62,7 @@ export function WordsDialog({ session, onClose }: { session: string; onClose: ()
   return (
     <Dialog title="About this session" onClose={onClose} class="words">
       <form onSubmit={(event) => void save(event)}>
-        <p class="muted words-run">{run}</p>
+        <p class="muted below-l breaks">{run}</p>
         <Fields form={form} onChange={setForm} />
         {theirs && (
           <Conflict

@@ -112,7 +112,7 @@ export function Table(props: TableProps) {
   return (
     <div class={`table-box table-${height}`} data-table={id}>
       {(!plain || left > 0 || !mayFit) && data.rowCount > 0 && (
-        <div class="table-tools">
+        <div class="table-tools row gap-l below-m">
           <div class={`filter ${view.error ? "wrong" : ""}`}>
             <Icon name="search" size={16} />
             <input
@@ -131,13 +131,13 @@ export function Table(props: TableProps) {
               )}
             />
           </div>
-          <span class="table-count" role="status">
+          <span class="table-count muted minor shrinks" role="status">
             {view.error ??
               (view.rows.length === data.rowCount
                 ? `${data.rowCount.toLocaleString("en-US")} ${noun}`
                 : `${view.rows.length.toLocaleString("en-US")} of ${data.rowCount.toLocaleString("en-US")} ${noun}`)}
           </span>
-          <div class="table-actions">
+          <div class="table-actions flex to-end rigid">
             <ColumnMenu
               data={data}
               shown={fields.slice(0, fields.length - left)}

@@ -42,7 +42,7 @@ function hide(hidden: readonly string[], name: string): void {
 
 function Controls({ model, shown, children }: { model: Model; shown: Shown; children?: preact.ComponentChildren }) {
   return (
-    <div class="wb-controls">
+    <div class="wb-controls row wrap below-m minor">
       <Segmented
         label="Direction"
         value={shown.inverted ? "inverted" : "down"}
@@ -57,7 +57,7 @@ function Controls({ model, shown, children }: { model: Model; shown: Shown; chil
         <button
           key={name}
           type="button"
-          class="badge"
+          class="badge cut inline-row gap-m muted minor"
           title="Show it again"
           onClick={() =>
             setParams({ without: shown.hidden.filter((each) => each !== name).join(SEPARATOR) || null }, "push")
@@ -138,7 +138,7 @@ function Block({ block, total, pick }: { block: FlameBlock; total: number; pick:
   return (
     <button
       type="button"
-      class="flame-block"
+      class="flame-block cut"
       style={{
         left: `${100 * block.left}%`,
         width: `${100 * block.width}%`,
@@ -238,7 +238,7 @@ function CallRow({ model, node, depth, total, isOpen, toggle, hide: hideIt }: Ca
   return (
     <tr>
       <td style={{ paddingLeft: `${6 + Math.min(depth, 40) * 14}px` }}>
-        <span class="wb-name">
+        <span class="row gap-s shrinks">
           {node.children.length > 0 ? (
             <button
               type="button"

@@ -17,7 +17,7 @@ export function SlicesTab({ model }: { model: Model }) {
   const longest = answer?.slices[0]?.duration_ps ?? 1;
   return (
     <div class="wb-tab">
-      <p class="wb-controls muted">
+      <p class="wb-controls row wrap below-m minor muted">
         {answer
           ? `${scopeText(model)}: ${answer.total.toLocaleString("en-US")} events, the longest first`
           : scopeText(model)}
@@ -77,7 +77,7 @@ export function DurationsTab({ model }: { model: Model }) {
   const answer = dataOf(asked);
   return (
     <div class="wb-tab">
-      <p class="wb-controls muted">{`${scopeText(model)}: how many events last how long`}</p>
+      <p class="wb-controls row wrap below-m minor muted">{`${scopeText(model)}: how many events last how long`}</p>
       {asked.state === "failed" && <Failed error={asked.error} />}
       {!answer && asked.state === "loading" && <Loading what="Counting" />}
       {answer && answer.counts.length > 0 && <Histogram answer={answer} />}

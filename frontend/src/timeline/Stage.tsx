@@ -134,7 +134,7 @@ function Nearest({ model }: { model: Model }) {
     model.show({ begin: at - half, end: at + half });
   };
   return (
-    <div class="tl-nearest" role="status">
+    <div class="tl-nearest row wrap gap-m minor" role="status">
       <span>Nothing ran here.</span>
       {near.before !== null && (
         <button type="button" class="button" onClick={() => go(near.before as number)}>
@@ -226,7 +226,7 @@ function Label({ item, model }: { item: Item; model: Model }) {
       >
         {canCollapse && <Icon name={item.collapsed ? "right" : "down"} size={13} />}
       </button>
-      <span class="tl-name">
+      <span class="cut fills">
         {narrow.value ? lastPart(name) : name}
         {detail && <span class="tl-detail"> {detail}</span>}
       </span>

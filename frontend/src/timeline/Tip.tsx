@@ -35,7 +35,7 @@ export function Tip({ model }: { model: Model }) {
           <span class="swatch" style={{ background: colourOfCause(run.cause, palette.value.surface) }} />{" "}
           {termText(run.cause)}
         </div>
-        <div class="tl-tip-value">{said ? <Code text={said} /> : duration(run.end - run.begin)}</div>
+        <div class="">{said ? <Code text={said} /> : duration(run.end - run.begin)}</div>
       </div>
     );
   const lines = linesOf(model, hover, under(model));
@@ -43,7 +43,7 @@ export function Tip({ model }: { model: Model }) {
   return (
     <div class="tl-tip" ref={box} role="status">
       <div class="tl-tip-name">{lines.name}</div>
-      {lines.value && <div class="tl-tip-value">{lines.value}</div>}
+      {lines.value && <div class="">{lines.value}</div>}
       {lines.note && <div class="muted">{lines.note}</div>}
     </div>
   );

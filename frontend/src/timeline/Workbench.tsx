@@ -55,7 +55,7 @@ export function Workbench({ model }: { model: Model }) {
   return (
     <section class="tl-pane" aria-label="Workbench" style={{ height: `${shownHeight(height.value)}px` }}>
       <Splitter />
-      <header class="wb-head">
+      <header class="wb-head row spread gap-m rigid">
         <div role="tablist" aria-label="Workbench" onKeyDown={(event) => moveTab(event, tab)}>
           {TABS.map((each) => (
             <button

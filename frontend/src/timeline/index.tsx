@@ -22,7 +22,6 @@ import { duration } from "./ticks";
 import { around } from "./viewport";
 import { setTab, Workbench } from "./Workbench";
 import { Source } from "./wire";
-import "./timeline.css";
 
 /** What the page hands to the timeline; everything else lives in the address (see `route` in ../router). */
 export interface TimelineProps {
@@ -188,7 +187,7 @@ function Notices({ model }: { model: Model }) {
   if (!partial && !notDrawn && !clocks) return null;
   return (
     <div class="tl-notices">
-      {partial && <span class="badge">partial recording</span>}
+      {partial && <span class="badge cut inline-row gap-m muted minor">partial recording</span>}
       {notDrawn > 0 && (
         <span class="muted">
           {notDrawn.toLocaleString("en-US")} records are sums without a position in time; they are in the tables, not

@@ -26,8 +26,8 @@ export function Card({ title, titleHint = {}, note, actions, children, class: na
       {(title || actions) && (
         <header class="card-head">
           {title && <h2 {...titleHint}>{title}</h2>}
-          {note && <span class="card-note">{note}</span>}
-          {actions && <div class="card-actions">{actions}</div>}
+          {note && <span class="card-note muted minor shrinks">{note}</span>}
+          {actions && <div class="card-actions row to-end gap-l minor">{actions}</div>}
         </header>
       )}
       {children}
@@ -79,7 +79,7 @@ export function Figure({
   const known = isKnown(value);
   return (
     <div class="figure" tabIndex={0} {...hint(label ?? field.label, field.doc, exact(value, field.unit))}>
-      <div class="figure-label">{label ?? field.label}</div>
+      <div class="figure-label muted minor">{label ?? field.label}</div>
       <div class={`figure-value ${known ? "" : "unknown"} ${typeof value === "string" ? "is-text" : ""}`}>
         {typeof value === "string" ? (termsOf(field)?.(value) ?? value) : cellText(number, shownUnit)}
         {known && unit && field.unit !== "percent" && <span class="figure-unit"> {unit}</span>}
@@ -140,7 +140,7 @@ export function Failed({ error, retry, link, name = (choice) => choice }: Failed
     <div class="state failed" role="alert">
       <Icon name="warning" />
       <div>
-        <p class="state-title">{sentence(error.message)}</p>
+        <p class="title-size strong breaks">{sentence(error.message)}</p>
         {error.hint && <p>{sentence(error.hint)}</p>}
         {error.choices.length > 0 && (
           <ul class="choices-inline">
@@ -163,7 +163,7 @@ export function Empty({ title, text, children }: { title: string; text?: string;
   return (
     <div class="state empty">
       <div>
-        <p class="state-title">{title}</p>
+        <p class="title-size strong breaks">{title}</p>
         {text && (
           <p>
             <Code text={sentence(text)} />

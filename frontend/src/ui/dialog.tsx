@@ -71,7 +71,7 @@ export function Drawer({ title, onClose, children }: DialogProps) {
 
 function DialogHead({ title, onClose }: Pick<DialogProps, "title" | "onClose">) {
   return (
-    <header class="dialog-head">
+    <header class="row spread below-l">
       <h2>{title}</h2>
       <button type="button" class="icon-button" aria-label="Close" onClick={onClose}>
         <Icon name="close" />

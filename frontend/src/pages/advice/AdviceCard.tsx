@@ -83,7 +83,7 @@ export function unsaid(text: string, said: string): string {
 function OtherStepTime({ advice, recorded: { mean_ms } }: { advice: Advice; recorded: RecordedStep }) {
   const host = hasSeveralHosts() ? ", each on its slowest host" : "";
   return (
-    <p class="other-step-time">
+    <p class="above-m muted minor">
       {`This advice uses a step time of ${duration(advice.step_time_ms ?? mean_ms)}: the median, without the known ` +
         `cost of recording. As recorded, the mean step takes ${duration(mean_ms)}${host}.`}
     </p>
@@ -121,7 +121,7 @@ function MeasuredGain({ measured }: { measured: Measured }) {
       {...hint("Measured in the running job", sentence(measured.sentence), `${speedup}× faster`)}
     >
       <strong>{times(speedup)}× faster</strong>
-      <span class="gain-range">
+      <span class="muted minor">
         measured {times(least)}× to {times(most)}×
       </span>
     </p>
@@ -147,7 +147,7 @@ function Gain({ advice }: { advice: Advice }) {
       )}
     >
       {now !== null && then !== null && (
-        <span class="gain-times">
+        <span class="inline-row gap-m strong">
           {duration(now)} <Icon name="arrow" size={14} /> {isLeast && "at most "}
           {duration(then)}
         </span>
@@ -155,7 +155,7 @@ function Gain({ advice }: { advice: Advice }) {
       <strong>
         {how} {times(gain)}× faster
       </strong>
-      {hasRange && <span class="gain-range">{rangeText(least, most)}</span>}
+      {hasRange && <span class="muted minor">{rangeText(least, most)}</span>}
     </p>
   );
 }
@@ -163,10 +163,10 @@ function Gain({ advice }: { advice: Advice }) {
 function Badges({ advice }: { advice: Advice }) {
   const sure = advice.confidence;
   return (
-    <div class="advice-badges">
+    <div class="row gap-l above-m">
       {advice.class !== "none" && (
         <span
-          class="badge"
+          class="badge cut inline-row gap-m muted minor"
           tabIndex={0}
           {...hint(
             "Class",

@@ -138,7 +138,7 @@ function BlockButton({ block, whole_us }: { block: Block; whole_us: number }) {
   return (
     <button
       type="button"
-      class="icicle-block"
+      class="icicle-block cut minor"
       style={{
         left: `${block.left * 100}%`,
         width: `${block.width * 100}%`,
@@ -158,7 +158,7 @@ function BlockButton({ block, whole_us }: { block: Block; whole_us: number }) {
 function Trail({ path }: { path: readonly ModuleRow[] }) {
   const last = path.at(-1) as ModuleRow;
   return (
-    <nav class="trail" aria-label="Place in the model">
+    <nav class="trail row wrap gap-s below-m" aria-label="Place in the model">
       <button type="button" class="button quiet" onClick={() => setParams({ module: null }, "push")}>
         All modules
       </button>

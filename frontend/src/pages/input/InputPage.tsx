@@ -168,8 +168,8 @@ function HostSide({ report, sections }: { report: InputReport; sections: Section
                   <span class="hbar-track">
                     <span style={{ width: `${(100 * ms) / largest}%`, background: colour }} />
                   </span>
-                  <span class="hbar-value">{duration(ms)}</span>
-                  <span class="hbar-share">{percent((100 * ms) / total)}</span>
+                  <span class="hbar-value strong to-right oneline">{duration(ms)}</span>
+                  <span class="muted to-right oneline">{percent((100 * ms) / total)}</span>
                 </a>
                 {longest.has(stage.key) && (
                   <a

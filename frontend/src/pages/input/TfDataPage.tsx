@@ -134,7 +134,7 @@ function GraphCard({ report }: { report: TfDataReport }) {
         host={report.hosts.length > 1 ? (shown?.host ?? null) : null}
         whole={params.size === "whole"}
       />
-      <p class="muted graph-key">
+      <p class="muted above-l minor">
         <span class="key-line critical" /> on the critical path: the slow call waited for it{" "}
         <span class="key-line bottleneck" /> the bottleneck: the longest self time on that path{" "}
         <span class="key-line" /> not waited for. Data flows upwards, to the training at the top.

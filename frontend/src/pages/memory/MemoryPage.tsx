@@ -231,7 +231,7 @@ function PeakFigures({ memory, sections }: { memory: Memory; sections: Sections<
             <Figure key={field.name} field={field} value={value} />
           ))}
       </div>
-      {unknown.length > 0 && <p class="muted not-recorded">Not recorded: {unknown.join(" · ")}</p>}
+      {unknown.length > 0 && <p class="muted above-l minor">Not recorded: {unknown.join(" · ")}</p>}
     </>
   );
 }

@@ -106,7 +106,7 @@ export function HeatMap({ label, table, scale, colour, link }: HeatMapProps) {
       </div>
       <div class="graph-foot">
         <Scale scale={scale} colour={colour} surface={surface} />
-        <span class="heat-said" role="status">
+        <span class="heat-said muted minor" role="status">
           {at ? describe(table, scale, at) : link && "click a cell to see that step of that rank in the timeline"}
         </span>
       </div>
@@ -163,7 +163,7 @@ function ColumnNames({ table: { across, columns }, width }: { table: HeatTable; 
 
 function Scale({ scale, colour, surface }: { scale: HeatScale; colour: string; surface: string }) {
   return (
-    <span class="heat-scale" {...hint("Scale", scale.meaning)}>
+    <span class="heat-scale inline-row gap-m minor muted" {...hint("Scale", scale.meaning)}>
       {scale.marks.map((mark, at) => (
         <Fragment key={mark}>
           {at > 0 && <Ramp scale={scale} from={scale.marks[at - 1] as number} to={mark} {...{ colour, surface }} />}

@@ -12,7 +12,6 @@ import { listedSessions, refreshSessions, sessions, titleOf } from "../../sessio
 import { termText } from "../../terms";
 import { Icon } from "../../ui/icons";
 import { NoSessions } from "../shared/Opening";
-import "./sessions.css";
 
 const COLUMNS = ["Session", "Limited by", "Step", "Steps", "First cause", "Hosts", "Framework", "Recorded"] as const;
 
@@ -27,10 +26,10 @@ export default function SessionsPage() {
     setTicked(ticked.includes(id) ? ticked.filter((each) => each !== id) : [...ticked, id].slice(-2));
   return (
     <>
-      <header class="page-head">
+      <header class="page-head baseline-row gap-l below-l wrap">
         <h1>Sessions</h1>
-        <p class="page-summary">{`${found.length.toLocaleString("en-US")} of ${all.length.toLocaleString("en-US")}`}</p>
-        <div class="page-controls">
+        <p class="page-summary cut muted">{`${found.length.toLocaleString("en-US")} of ${all.length.toLocaleString("en-US")}`}</p>
+        <div class="page-controls row to-end gap-m rigid">
           <Compare ticked={ticked} />
           <button type="button" class="button" onClick={() => void refreshSessions()}>
             <Icon name="reload" size={16} /> Look again

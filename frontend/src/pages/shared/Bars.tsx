@@ -69,7 +69,7 @@ export function StackedBars({
                   amount > 0 && (
                     <span
                       key={part.key}
-                      class="stacked-part"
+                      class="stacked-part row minor strong oneline"
                       style={{
                         width: `${(100 * amount) / longest}%`,
                         background: part.colour,
@@ -83,7 +83,10 @@ export function StackedBars({
                 );
               })}
             </span>
-            <span class="stacked-total" {...hint(row.label, "the whole bar", `${total(row)} ${unit}`)}>
+            <span
+              class="stacked-total strong to-right oneline"
+              {...hint(row.label, "the whole bar", `${total(row)} ${unit}`)}
+            >
               {write(total(row))}
             </span>
             {row.href && (
@@ -158,8 +161,8 @@ export function RankedBars({ label, rows, field, rest }: RankedBarsProps) {
             <span class="hbar-track">
               <span style={{ width: `${(100 * row.ms) / longest}%`, background: row.colour }} />
             </span>
-            <span class="hbar-value">{duration(row.ms)}</span>
-            <span class="hbar-share">{row.percent === null ? "" : percent(row.percent)}</span>
+            <span class="hbar-value strong to-right oneline">{duration(row.ms)}</span>
+            <span class="muted to-right oneline">{row.percent === null ? "" : percent(row.percent)}</span>
           </>
         );
         const said = hint(`${row.whole ?? row.label} · ${field.label}`, field.doc, `${row.ms} ms`);

@@ -44,7 +44,12 @@ export function SchemaList({ schema, onPick }: SchemaListProps) {
           <ul>
             {functions.map((each) => (
               <li key={each.call}>
-                <button type="button" class="sql-name" onClick={() => onPick(each.call)} {...hint(each.call, each.doc)}>
+                <button
+                  type="button"
+                  class="sql-name cut"
+                  onClick={() => onPick(each.call)}
+                  {...hint(each.call, each.doc)}
+                >
                   <code>{each.call}</code>
                 </button>
               </li>
@@ -67,7 +72,7 @@ function TableOf({ table, isOpen, onPick }: { table: SqlTable; isOpen: boolean; 
           <li key={column.name}>
             <button
               type="button"
-              class="sql-name"
+              class="sql-name cut"
               onClick={() => onPick(column.name)}
               {...hint(column.name, column.doc, [column.type, column.unit].filter(Boolean).join(", "))}
             >

@@ -18,7 +18,6 @@ import { barChart, barsOf, type Stretch, stretches } from "./result";
 import { SchemaList } from "./SchemaList";
 import { complete, type Schema, type Suggestion, suggest } from "./schema";
 import { Track } from "./Track";
-import "./sql.css";
 
 interface Answer {
   readonly section: TableSection;
@@ -82,7 +81,7 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
     <>
       {!isBare && <PageHead tool="sql" />}
       <div class="sql-page">
-        <div class="sql-main">
+        <div class="list gap-l shrinks">
           <Card class="sql-card" label="Query">
             <Editor
               text={text}
@@ -91,7 +90,7 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
               onChange={setText}
               onRun={() => run(text)}
             />
-            <div class="sql-tools">
+            <div class="sql-tools row wrap gap-l above-l">
               <button type="button" class="button accent" onClick={() => run(text)} disabled={state === "asking"}>
                 Run
               </button>

@@ -186,7 +186,7 @@ function Moments({ step, href }: { step: NonNullable<OverviewReport["account_ste
           />
         ))}
       </span>
-      <span class="stacked-total" />
+      <span class="stacked-total strong to-right oneline" />
     </a>
   );
 }
@@ -214,7 +214,7 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
         </h1>
       </div>
       {rest && (
-        <p class="verdict-rest">
+        <p class="above-s muted title-size">
           <Code text={sentence(rest)} />
         </p>
       )}

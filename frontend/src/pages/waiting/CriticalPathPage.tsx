@@ -76,11 +76,7 @@ function withLimit({ findings, parts = [] }: PathReport): readonly string[] {
     return findings;
   const name = (part: unknown) => termText(String(part)).toLowerCase();
   const [first, ...rest] = findings;
-  return [
-    first ?? "",
-    `${name(largest?.part)} is no limit: ${name(cause)} is, with ${percent(share)}`,
-    ...rest,
-  ];
+  return [first ?? "", `${name(largest?.part)} is no limit: ${name(cause)} is, with ${percent(share)}`, ...rest];
 }
 
 function partsOf(rows: readonly RowOf<"critical-path", "parts">[], surface: string): BarPart[] {

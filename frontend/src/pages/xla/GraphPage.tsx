@@ -17,7 +17,6 @@ import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 import { GraphPicture } from "./GraphPicture";
 import { type Found, type GraphNode, hloAddress, type Picture, type ProgramEntry, search } from "./graphData";
-import "./xla.css";
 
 export default function GraphPage() {
   return <ToolPage<"graph-viewer", Report> tool="graph-viewer">{(answer) => <GraphView {...answer} />}</ToolPage>;
@@ -117,7 +116,7 @@ function GraphCard({ programs, host: from, session, meaning }: GraphCardProps) {
         </>
       }
     >
-      <div class="hlo-tools">
+      <div class="hlo-tools row wrap gap-l below-l">
         <Segmented<View>
           label="What is drawn"
           value={wanted.view}
@@ -159,7 +158,7 @@ function GraphCard({ programs, host: from, session, meaning }: GraphCardProps) {
         </div>
       )}
       {!picture.data && !picture.error && <Loading what="Drawing" />}
-      <p class="muted graph-key">
+      <p class="muted above-l minor">
         <span class="key-line critical" /> on the longest path: no run of the program is shorter{" "}
         <span class="key-line" /> takes no time of its own. Data flows down. Click a node for details, double-click to
         put it in the middle, + to open a fusion.
@@ -246,12 +245,12 @@ function Exports({ session, query, node, hops }: QueryProps & { node: string; ho
         <ul class="choices">
           <li>
             <a class="choice" href={hloAddress(session, "text", query)} onClick={close}>
-              <span class="choice-main">All instructions as text</span>
+              <span class="strong breaks">All instructions as text</span>
             </a>
           </li>
           <li>
             <a class="choice" href={hloAddress(session, "dot", { ...query, node, hops })} onClick={close}>
-              <span class="choice-main">The surroundings for Graphviz</span>
+              <span class="strong breaks">The surroundings for Graphviz</span>
             </a>
           </li>
         </ul>
@@ -361,7 +360,7 @@ function Details({ picture, chosen, onCentre, onToggle, meaning }: DetailsProps)
       <h3>
         <LongName text={node.name} room={30} />
       </h3>
-      <div class="details-links">
+      <div class="details-links flex wrap gap-m below-l">
         <button type="button" class="button" onClick={() => onCentre(node)}>
           What is around it
         </button>

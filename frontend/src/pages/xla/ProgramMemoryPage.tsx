@@ -14,7 +14,6 @@ import { hint } from "../../ui/hint";
 import { useOwnRows } from "../shared/ownRows";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
-import "./xla.css";
 
 type Program = RowOf<"memory-viewer", "programs">;
 

@@ -28,7 +28,6 @@ import { More } from "../shared/More";
 import { shapesText } from "../shared/names";
 import { findLinks, TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
-import "./xla.css";
 
 interface RooflineReport extends Report {
   readonly rows?: readonly RowOf<"roofline", "rows">[];

@@ -1,9 +1,11 @@
 /** The bars at the bottom: the undo of a deletion, and uploads; and the whole window as a place to drop profiles on. */
+
 import { useEffect, useState } from "preact/hooks";
 import { bytes } from "../format";
 import { mayUpload } from "../people";
 import { sessions, titleOf } from "../session";
 import { sentence } from "../ui/basics";
+import { IconButton } from "../ui/controls";
 import { Icon } from "../ui/icons";
 import { openSessionNamed } from "./openSession";
 import { lastDeleted, setDeleted } from "./quickChanges";
@@ -68,11 +70,7 @@ function uploadText({ name, state, session, bytes: size }: Upload): string {
 }
 
 function Dismiss({ onClick }: { onClick: () => void }) {
-  return (
-    <button type="button" class="icon-button small" aria-label="Dismiss" onClick={onClick}>
-      <Icon name="close" size={14} />
-    </button>
-  );
+  return <IconButton icon="close" label="Dismiss" onClick={onClick} />;
 }
 
 /** Shows that files can be dropped, while some are dragged over the window. */

@@ -1,8 +1,10 @@
 /** Chooses what the open session is compared with: another session or other steps. */
+
 import { useState } from "preact/hooks";
 import { setParams } from "../router";
 import { nameOf, other, otherId, otherSteps, sessionId, sessions, shortRun } from "../session";
 import { LongName } from "../ui/basics";
+import { IconButton } from "../ui/controls";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
@@ -47,15 +49,7 @@ export function ComparePicker() {
         {(close) => <Choices close={close} />}
       </Menu>
       {chosen && (
-        <button
-          type="button"
-          class="icon-button small"
-          aria-label="Stop comparing"
-          onClick={stopComparing}
-          {...hint("Stop comparing", "")}
-        >
-          <Icon name="close" size={14} />
-        </button>
+        <IconButton icon="close" label="Stop comparing" onClick={stopComparing} {...hint("Stop comparing", "")} />
       )}
     </div>
   );

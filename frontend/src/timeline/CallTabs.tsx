@@ -1,10 +1,12 @@
 /** Flame graph and call tree of what the workbench is about. */
+
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { CATEGORY_COLOUR, categoryOf, inkOn, mix } from "../design/colours";
 import { palette } from "../design/theme";
 import { percent } from "../format";
 import { route, setParams } from "../router";
 import { Failed, Loading, LongName, Segmented } from "../ui/basics";
+import { IconButton } from "../ui/controls";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import type { Model } from "./model";
@@ -269,9 +271,7 @@ function CallRow({ model, node, depth, total, isOpen, toggle, hide: hideIt }: Ca
       <td>{duration(node.self)}</td>
       <td>{node.events.toLocaleString("en-US")}</td>
       <td>
-        <button type="button" class="icon-button small" aria-label={`Hide ${node.name}`} title="Hide" onClick={hideIt}>
-          <Icon name="close" size={12} />
-        </button>
+        <IconButton icon="close" size={12} label={`Hide ${node.name}`} title="Hide" onClick={hideIt} />
       </td>
     </tr>
   );

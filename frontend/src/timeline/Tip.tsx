@@ -7,8 +7,8 @@ import { termText } from "../terms";
 import { Code } from "../ui/basics";
 import { isProjected, isScoped } from "./layout";
 import type { Hover, Model } from "./model";
+import { runUnder, type Under, under } from "./mouse";
 import type { Run } from "./ribbon";
-import { runUnder, type Under, under } from "./Stage";
 import { duration, moment } from "./ticks";
 
 export function Tip({ model }: { model: Model }) {

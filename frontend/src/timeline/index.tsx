@@ -1,4 +1,5 @@
 /** The timeline of one host: everything between the page's address and the server's routes. */
+
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type ApiError, asApiError } from "../api";
@@ -9,7 +10,7 @@ import { session as openSession, other, otherId, otherSteps, sessionId, sessionI
 import { remembered } from "../storage";
 import { toolEntry } from "../tools";
 import { Failed, Loading } from "../ui/basics";
-import { Icon } from "../ui/icons";
+import { IconButton } from "../ui/controls";
 import { type Binding, useKeys } from "../ui/keys";
 import { type Address, evidenceOf, fromAddress, toAddress } from "./address";
 import { Model, TOOLS } from "./model";
@@ -214,14 +215,7 @@ function EvidenceNote({ model }: { model: Model }) {
         Show it again
       </button>
       {entry && <a href={linkTo(entry.name)}>{`Back to ${entry.heading}`}</a>}
-      <button
-        type="button"
-        class="icon-button small"
-        aria-label="Remove the highlight"
-        onClick={() => (model.evidence.value = null)}
-      >
-        <Icon name="close" size={14} />
-      </button>
+      <IconButton icon="close" label="Remove the highlight" onClick={() => (model.evidence.value = null)} />
     </div>
   );
 }

@@ -1,4 +1,5 @@
 /** One item of advice: what to change, why, the gain, and the evidence. */
+
 import { decimal, duration } from "../../format";
 import { evidenceInTimeline } from "../../links";
 import { linkTo } from "../../router";
@@ -6,6 +7,7 @@ import { session } from "../../session";
 import { copyText } from "../../table/export";
 import { toolEntry } from "../../tools";
 import { Code, LongName, sentence } from "../../ui/basics";
+import { IconButton } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import type { RecordedStep } from "../shared/differences";
@@ -209,15 +211,13 @@ function Prove({ command }: { command: string }) {
 
 function CopyButton({ text }: { text: string }) {
   return (
-    <button
-      type="button"
-      class="icon-button small copy"
-      aria-label={`Copy: ${text}`}
+    <IconButton
+      icon="copy"
+      class="copy"
+      label={`Copy: ${text}`}
       onClick={() => void copyText(text)}
       {...hint("Copy", "")}
-    >
-      <Icon name="copy" size={14} />
-    </button>
+    />
   );
 }
 

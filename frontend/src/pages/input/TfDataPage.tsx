@@ -1,4 +1,5 @@
 /** Which stage of a tf.data pipeline is slow: the graph with its critical path, and what to change. */
+
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import { duration } from "../../format";
@@ -6,6 +7,7 @@ import { intervalInTimeline } from "../../links";
 import { route, setParams } from "../../router";
 import { tableOf } from "../../sections";
 import { Card, Code, Segmented, sentence } from "../../ui/basics";
+import { Choice } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { TableCard } from "../shared/sections";
@@ -79,6 +81,7 @@ function GraphCard({ report }: { report: TfDataReport }) {
     ofPipeline.find((each) => sameGraph(each.graph, report.graph)) ??
     ofPipeline[0];
   const nodes = shown?.graph ?? report.graph;
+  const places = [...new Set(executions.map(placeOf))];
   return (
     <Card
       title="Input pipeline graph"
@@ -98,22 +101,28 @@ function GraphCard({ report }: { report: TfDataReport }) {
             ]}
             onChange={(value) => setParams({ size: value === "whole" ? "whole" : null })}
           />
-          <Choice
-            label="Pipeline"
-            value={placeOf({ host, pipeline })}
-            options={unique(executions.map(placeOf))}
-            onChange={(value) => {
-              const chosen = executions.find((each) => placeOf(each) === value);
-              setParams({ tfhost: chosen?.host ?? null, pipeline: chosen?.pipeline ?? null, rank: null });
-            }}
-          />
-          <Choice
-            label="Execution"
-            value={String(shown?.rank ?? "")}
-            options={ofPipeline.map((each) => String(each.rank))}
-            texts={ofPipeline.map((each) => `${each.rank}: ${duration(each.duration_us / 1e3)}`)}
-            onChange={(value) => setParams({ tfhost: host ?? null, pipeline: pipeline ?? null, rank: value })}
-          />
+          {places.length > 1 && (
+            <Choice
+              label="Pipeline"
+              value={placeOf({ host, pipeline })}
+              options={places}
+              onChange={(value) => {
+                const chosen = executions.find((each) => placeOf(each) === value);
+                setParams({ tfhost: chosen?.host ?? null, pipeline: chosen?.pipeline ?? null, rank: null });
+              }}
+            />
+          )}
+          {ofPipeline.length > 1 && (
+            <Choice
+              label="Execution"
+              value={String(shown?.rank ?? "")}
+              options={ofPipeline.map((each) => [
+                String(each.rank),
+                `${each.rank}: ${duration(each.duration_us / 1e3)}`,
+              ])}
+              onChange={(value) => setParams({ tfhost: host ?? null, pipeline: pipeline ?? null, rank: value })}
+            />
+          )}
           {shown && (
             <a
               class="button quiet"
@@ -150,38 +159,6 @@ function sameGraph(a: readonly GraphNode[], b: readonly GraphNode[]): boolean {
 /** A pipeline with its host: many hosts have one of the same name. */
 function placeOf({ host = "", pipeline = "" }: { host?: string | undefined; pipeline?: string | undefined }): string {
   return `${pipeline} on ${host}`;
-}
-
-function unique(values: readonly string[]): string[] {
-  return [...new Set(values)];
-}
-
-function Choice({
-  label,
-  value,
-  options,
-  texts,
-  onChange,
-}: {
-  label: string;
-  value: string;
-  options: readonly string[];
-  texts?: readonly string[];
-  onChange: (value: string) => void;
-}) {
-  if (options.length < 2) return null;
-  return (
-    <label class="select">
-      <span class="muted">{label}</span>
-      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-        {options.map((option, index) => (
-          <option key={option} value={option}>
-            {texts?.[index] ?? option}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
 }
 
 /** Long pipelines are taller than a screen: scaled down they are seen whole, and in their own size they can be read. */

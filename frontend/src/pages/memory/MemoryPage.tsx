@@ -1,4 +1,5 @@
 /** Memory in use over time, and what fills it at its peak. */
+
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Report, TableSection, ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
@@ -13,6 +14,7 @@ import type { RowLink } from "../../table/RowDetails";
 import type { Rows } from "../../table/rows";
 import { Table } from "../../table/Table";
 import { Card, Failed, Figure, Loading, Segmented } from "../../ui/basics";
+import { Choice, IconButton, Legend } from "../../ui/controls";
 import { Icon } from "../../ui/icons";
 import { StackedBars } from "../shared/Bars";
 import { More } from "../shared/More";
@@ -161,16 +163,12 @@ function fullest(memories: readonly Memory[]): Memory | undefined {
 function MemoryPicker({ memories, chosen }: { memories: readonly Memory[]; chosen: Memory }) {
   const hosts = new Set(memories.map((memory) => memory.host)).size;
   return (
-    <label class="select">
-      <span class="muted">Memory</span>
-      <select value={keyOf(chosen)} onChange={(event) => setParams({ memory: event.currentTarget.value }, "push")}>
-        {memories.map((memory) => (
-          <option key={keyOf(memory)} value={keyOf(memory)}>
-            {hosts > 1 ? `${nameOf(memory)} on ${memory.host}` : nameOf(memory)}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Choice
+      label="Memory"
+      value={keyOf(chosen)}
+      options={memories.map((each) => [keyOf(each), hosts > 1 ? `${nameOf(each)} on ${each.host}` : nameOf(each)])}
+      onChange={(memory) => setParams({ memory }, "push")}
+    />
   );
 }
 
@@ -301,14 +299,7 @@ function OverTime({ memory, section, manyHosts }: OverTimeProps) {
           <a class="button" href={around(picked.time_ms)}>
             Show in the timeline <Icon name="arrow" size={16} />
           </a>
-          <button
-            type="button"
-            class="icon-button small"
-            aria-label="Clear the selection"
-            onClick={() => setPicked(null)}
-          >
-            <Icon name="close" size={14} />
-          </button>
+          <IconButton icon="close" label="Clear the selection" onClick={() => setPicked(null)} />
         </div>
       )}
     </Card>
@@ -329,18 +320,8 @@ function MemoryLegend({ events, withFree }: { events: readonly MemoryEvent[]; wi
     ["Reserved by the allocator", MEMORY_COLOUR.reserved, has("reserved_bytes")],
     ["Fragmentation, %", MEMORY_COLOUR.fragmentation, has("fragmentation_percent")],
   ];
-  return (
-    <ul class="legend inline">
-      {entries
-        .filter(([, , shown]) => shown)
-        .map(([name, colour]) => (
-          <li key={name}>
-            <span class="swatch" style={{ background: colour }} />
-            {name}
-          </li>
-        ))}
-    </ul>
-  );
+  const shown = entries.filter(([, , isShown]) => isShown);
+  return <Legend entries={shown.map(([label, colour]) => ({ key: label, label, colour }))} />;
 }
 
 function momentLink(data: TableData, row: number): RowLink[] {

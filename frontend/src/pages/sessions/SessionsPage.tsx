@@ -1,4 +1,5 @@
 /** All sessions in one table: what each is limited by, how long its steps take; two that are ticked are compared. */
+
 import { useMemo, useState } from "preact/hooks";
 import type { SessionInfo } from "../../api";
 import { colourOfCause } from "../../design/causes";
@@ -10,6 +11,7 @@ import { allWords, wordsOf } from "../../people";
 import { linkTo } from "../../router";
 import { listedSessions, refreshSessions, sessions, titleOf } from "../../session";
 import { termText } from "../../terms";
+import { SearchBox } from "../../ui/controls";
 import { Icon } from "../../ui/icons";
 import { NoSessions } from "../shared/Opening";
 
@@ -36,16 +38,12 @@ export default function SessionsPage() {
           </button>
         </div>
       </header>
-      <div class="filter sessions-filter">
-        <Icon name="search" size={16} />
-        <input
-          type="search"
-          aria-label="Filter sessions"
-          placeholder="Filter by name, host, label or note"
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
-      </div>
+      <SearchBox
+        label="Filter sessions"
+        placeholder="Filter by name, host, label or note"
+        value={text}
+        onChange={setText}
+      />
       <section class="card sessions-card" aria-label="Sessions" tabIndex={0}>
         <table class="sessions">
           <thead>

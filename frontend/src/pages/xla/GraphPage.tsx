@@ -1,4 +1,5 @@
 /** An XLA program as a graph: its expensive path first, then what is around any instruction. */
+
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { type Report, type Resource, type ToolAnswer, useResource } from "../../api";
 import { bytes, duration, operations, percent } from "../../format";
@@ -8,6 +9,7 @@ import { docOf, type RowOf, tableOf } from "../../sections";
 import { host, sessionId } from "../../session";
 import type { TableData } from "../../table/model";
 import { Card, Empty, Failed, Loading, LongName, Segmented } from "../../ui/basics";
+import { Choice, SearchBox } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { Menu } from "../../ui/menu";
@@ -193,36 +195,26 @@ function summary(picture: Picture, view: View): string {
 
 function ProgramPicker({ programs, chosen }: { programs: readonly ProgramEntry[]; chosen: string }) {
   return (
-    <label class="select">
-      <span class="muted">Program</span>
-      <select
-        value={chosen}
-        onChange={(event) =>
-          setParams({ program: event.currentTarget.value, node: null, at: null, open: null, view: null }, "push")
-        }
-      >
-        {programs.map((each) => (
-          <option key={each.program} value={each.program}>
-            {each.self_us ? `${each.program}: ${duration(each.self_us / 1e3)}` : `${each.program}: did not run`}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Choice
+      label="Program"
+      value={chosen}
+      options={programs.map(({ program, self_us }) => [
+        program,
+        `${program}: ${self_us ? duration(self_us / 1e3) : "did not run"}`,
+      ])}
+      onChange={(program) => setParams({ program, node: null, at: null, open: null, view: null }, "push")}
+    />
   );
 }
 
 function Hops({ hops }: { hops: number }) {
   return (
-    <label class="select">
-      <span class="muted">Hops</span>
-      <select value={String(hops)} onChange={(event) => setParams({ hops: event.currentTarget.value })}>
-        {Array.from({ length: MOST_HOPS }, (_, at) => (
-          <option key={at} value={String(at + 1)}>
-            {at + 1}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Choice
+      label="Hops"
+      value={String(hops)}
+      options={Array.from({ length: MOST_HOPS }, (_, at) => String(at + 1))}
+      onChange={(chosen) => setParams({ hops: chosen })}
+    />
   );
 }
 
@@ -285,20 +277,16 @@ function Search({ session, query, onPick }: QueryProps & { onPick: (node: GraphN
   };
   return (
     <div class="hlo-search">
-      <div class="filter">
-        <Icon name="search" size={16} />
-        <input
-          type="search"
-          aria-label="Find an instruction"
-          placeholder="Find an instruction: name, opcode, op"
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-          onKeyDown={(event) => {
-            if (event.key === "Escape") setText("");
-            if (event.key === "Enter" && found?.nodes[0]) pick(found.nodes[0]);
-          }}
-        />
-      </div>
+      <SearchBox
+        label="Find an instruction"
+        placeholder="Find an instruction: name, opcode, op"
+        value={text}
+        onChange={setText}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") setText("");
+          if (event.key === "Enter" && found?.nodes[0]) pick(found.nodes[0]);
+        }}
+      />
       {found && (
         <ul class="hlo-found" aria-label="Instructions found">
           {found.nodes.length === 0 && <li class="muted">No instruction holds “{text}”</li>}

@@ -1,4 +1,5 @@
 /** The memory of an XLA program as its compiler laid it out: live bytes over its order, and what fills the peak. */
+
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
@@ -10,6 +11,7 @@ import type { TableData } from "../../table/model";
 import type { Rows } from "../../table/rows";
 import { Table, type TableProps } from "../../table/Table";
 import { Card, Failed, Figure, Loading, Segmented } from "../../ui/basics";
+import { Choice, Legend, type LegendEntry } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { useOwnRows } from "../shared/ownRows";
 import { TableCard } from "../shared/sections";
@@ -93,16 +95,12 @@ const USUAL = ["rank", "buffer", "bytes", "percent", "kind", "shape", "padding_b
 
 function ProgramPicker({ programs, chosen }: { programs: readonly Program[]; chosen: string }) {
   return (
-    <label class="select">
-      <span class="muted">Program</span>
-      <select value={chosen} onChange={(event) => setParams({ program: event.currentTarget.value }, "push")}>
-        {programs.map((each) => (
-          <option key={each.program} value={String(each.program)}>
-            {`${each.program}: ${bytes(Number(each.peak_bytes))}`}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Choice
+      label="Program"
+      value={chosen}
+      options={programs.map((each) => [String(each.program), `${each.program}: ${bytes(Number(each.peak_bytes))}`])}
+      onChange={(program) => setParams({ program }, "push")}
+    />
   );
 }
 
@@ -186,19 +184,15 @@ function OverOrder({ program, rows }: { program: Program; rows: Rows }) {
         height={300}
         marks={points.length}
       />
-      <ul class="legend inline">
-        <li>
-          <span class="swatch" style={{ background: PROGRAM_MEMORY_COLOUR.lasting }} />
-          Whole run: arguments, results, constants
-        </li>
-        <li>
-          <span class="swatch" style={{ background: PROGRAM_MEMORY_COLOUR.temporary }} />
-          Temporaries
-        </li>
-      </ul>
+      <Legend entries={COLOURS} />
     </Card>
   );
 }
+
+const COLOURS: readonly LegendEntry[] = [
+  { key: "lasting", label: "Whole run: arguments, results, constants", colour: PROGRAM_MEMORY_COLOUR.lasting },
+  { key: "temporary", label: "Temporaries", colour: PROGRAM_MEMORY_COLOUR.temporary },
+];
 
 interface OwnTableProps extends Partial<Pick<TableProps, "columns" | "main">> {
   id: string;

@@ -1,4 +1,5 @@
 /** How near each op comes to what its device can do: the roofline, and the rows behind it. */
+
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
@@ -21,6 +22,7 @@ import type { TableData } from "../../table/model";
 import { useRows } from "../../table/rows";
 import { termText } from "../../terms";
 import { Card, Empty, FigureRow, Segmented } from "../../ui/basics";
+import { Choice, IconButton } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { Findings } from "../shared/Findings";
@@ -103,7 +105,7 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline", Roofline
   const all = useMemo(() => (rows.state === "ready" ? toPoints(rows.data) : []), [rows]);
   const ofKind = useMemo(() => all.filter((point) => point.kind === shown), [all, shown]);
   const points = useMemo(() => drawable(ofKind).slice(0, MOST_POINTS), [ofKind]);
-  const devices = [...new Set((report.roofs ?? []).map((roof) => roof.device))];
+  const devices = [...new Set((report.roofs ?? []).map((roof) => String(roof.device)))];
   const device = devices.find((each) => each === params.device) ?? devices[0];
   const roofs = useMemo(
     () => usedRoofs((report.roofs ?? []).filter((roof) => roof.device === device) as readonly Roof[], points),
@@ -125,14 +127,12 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline", Roofline
       actions={
         <>
           {devices.length > 1 && (
-            <label class="select">
-              <span class="muted">Device</span>
-              <select value={device ?? ""} onChange={(event) => setParams({ device: event.currentTarget.value })}>
-                {devices.map((each) => (
-                  <option key={each}>{each}</option>
-                ))}
-              </select>
-            </label>
+            <Choice
+              label="Device"
+              value={device ?? ""}
+              options={devices}
+              onChange={(chosen) => setParams({ device: chosen })}
+            />
           )}
           {some && (
             <Segmented
@@ -203,14 +203,11 @@ function Picked({ point }: { point: RoofPoint }) {
           In the timeline <Icon name="arrow" size={16} />
         </a>
       )}
-      <button
-        type="button"
-        class="icon-button small"
-        aria-label="Clear the selection"
+      <IconButton
+        icon="close"
+        label="Clear the selection"
         onClick={() => setParams({ at: null, "rows.filter": null })}
-      >
-        <Icon name="close" size={14} />
-      </button>
+      />
     </div>
   );
 }

@@ -74,7 +74,7 @@ export function CaptureDialog({ onClose }: { onClose: () => void }) {
             </p>
           )}
           {error && <Failed error={error} />}
-          <footer class="dialog-foot">
+          <footer class="dialog-foot flex gap-m">
             <button type="button" class="button quiet" onClick={() => setForm({ ...USUAL, addresses: form.addresses })}>
               Default settings
             </button>
@@ -254,7 +254,7 @@ function Running({ id, onAgain, onOpened }: { id: string; onAgain: () => void; o
         </p>
       )}
       {error && <Failed error={error} />}
-      <footer class="dialog-foot">
+      <footer class="dialog-foot flex gap-m">
         {ended || error ? (
           <>
             {state?.session && (

@@ -72,7 +72,7 @@ export function WordsDialog({ session, onClose }: { session: string; onClose: ()
           />
         )}
         {error && <Failed error={error} />}
-        <footer class="dialog-foot">
+        <footer class="dialog-foot flex gap-m">
           <button type="button" class="button danger" onClick={() => void setDeleted(session, true).then(onClose)}>
             Delete
           </button>

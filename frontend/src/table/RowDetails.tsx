@@ -53,7 +53,7 @@ export function RowDetails({ title, data, row, links, onClose }: RowDetailsProps
                     : cellText(value, field.unit)}{" "}
                   {field.unit !== "percent" && typeof value === "number" && unit}
                 </dd>
-                <dd class="details-doc">
+                <dd class="details-doc muted minor">
                   <Code text={field.doc} />
                 </dd>
               </div>

@@ -111,7 +111,7 @@ export function FlameTab({ model }: { model: Model }) {
       {!calls && !shown.failed && <Loading what="Merging calls" />}
       {calls && blocks.length === 0 && <p class="muted tl-wait">No nested events here.</p>}
       {path.length > 1 && (
-        <p class="wb-path">
+        <p class="wb-path flex wrap minor">
           {path.slice(0, -1).map((node) => (
             <button key={node.id} type="button" onClick={() => setFocus(node.id)}>
               {node.name.slice(-48)}
@@ -244,7 +244,7 @@ function CallRow({ model, node, depth, total, isOpen, toggle, hide: hideIt }: Ca
           {node.children.length > 0 ? (
             <button
               type="button"
-              class="tl-fold"
+              class="tl-fold rigid muted"
               aria-expanded={isOpen}
               aria-label={`${isOpen ? "Close" : "Open"} ${node.name}`}
               onClick={toggle}
@@ -252,7 +252,7 @@ function CallRow({ model, node, depth, total, isOpen, toggle, hide: hideIt }: Ca
               <Icon name={isOpen ? "down" : "right"} size={13} />
             </button>
           ) : (
-            <span class="tl-fold" />
+            <span class="tl-fold rigid muted" />
           )}
           <button
             type="button"

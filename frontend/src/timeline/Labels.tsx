@@ -34,13 +34,13 @@ export function Label({ item, model }: { item: Item; model: Model }) {
     .join("\n");
   return (
     <div
-      class={`tl-label ${item.group ? "tl-group" : ""}`}
+      class={`tl-label flex gap-s ${item.group ? "tl-group" : ""}`}
       style={{ top: item.top, height: item.height, "--depth": item.depth } as Record<string, string | number>}
       title={title}
     >
       <button
         type="button"
-        class="tl-fold"
+        class="tl-fold rigid muted"
         disabled={!canCollapse}
         aria-expanded={canCollapse ? !item.collapsed : undefined}
         aria-label={`${item.collapsed ? "Open" : "Collapse"} ${name}`}
@@ -52,7 +52,7 @@ export function Label({ item, model }: { item: Item; model: Model }) {
         {narrow.value ? lastPart(name) : name}
         {detail && <span class="tl-detail"> {detail}</span>}
       </span>
-      {item.track?.main && <span class="tl-badge">main</span>}
+      {item.track?.main && <span class="tl-badge rigid strong">main</span>}
       <span class="tl-acts">
         <button
           type="button"

@@ -89,7 +89,7 @@ function Details({ model, details, links }: { model: Model; details: EventDetail
           </button>
         </div>
       </header>
-      <div class="tl-columns">
+      <div class="tl-columns list fills">
         <dl class="tl-facts">
           {facts
             .filter(([name]) => !(isScope && OF_EVENTS.includes(name)))
@@ -200,7 +200,7 @@ function Flows({ model, details, links }: { model: Model; details: EventDetails;
 
 function SpotLink({ model, spot }: { model: Model; spot: Spot }) {
   return (
-    <button type="button" class="tl-spot" title={spot.name} onClick={() => void model.goTo(spot)}>
+    <button type="button" class="tl-spot flex gap-l" title={spot.name} onClick={() => void model.goTo(spot)}>
       <span class="tl-spot-name cut fills">{spot.name}</span>
       <span class="rigid muted">{duration(spot.duration_ps)}</span>
     </button>

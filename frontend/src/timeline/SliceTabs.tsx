@@ -109,7 +109,7 @@ function Histogram({ answer }: { answer: SlicesAnswer }) {
           </li>
         ))}
       </ul>
-      <ol class="histogram-axis" aria-hidden="true">
+      <ol class="histogram-axis flex spread muted minor" aria-hidden="true">
         {[0, 0.25, 0.5, 0.75, 1].map((share) => (
           <li key={share}>{duration(edges[Math.round(share * counts.length)] as number)}</li>
         ))}

@@ -25,12 +25,12 @@ export function Stage({ model }: { model: Model }) {
     frame.redraw();
   });
   return (
-    <div class={`tl-stage tl-tool-${model.tool.value}`}>
-      <div class="tl-corner tl-corner-overview">
+    <div class={`tl-stage list fills tl-tool-${model.tool.value}`}>
+      <div class="tl-corner tl-corner-overview flex oneline">
         <OverviewCaption model={model} />
       </div>
       <canvas class="tl-overview" ref={overview} style={{ height: OVERVIEW }} />
-      <div class="tl-corner tl-corner-rows" title={aboutSteps(model)}>
+      <div class="tl-corner tl-corner-rows flex spread" title={aboutSteps(model)}>
         <span class="muted">Time</span>
         <span class="muted">Steps</span>
       </div>
@@ -99,7 +99,7 @@ function Legend({ model }: { model: Model }) {
   const shown = shownCauses(model);
   if (!shown.length) return null;
   return (
-    <ul class="tl-legend" aria-label="What the step waits for">
+    <ul class="tl-legend flex minor oneline" aria-label="What the step waits for">
       {shown.map((cause) => (
         <li key={cause}>
           <span class="swatch" style={{ background: colourOfCause(cause, palette.value.surface) }} />

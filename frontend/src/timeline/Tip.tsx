@@ -31,7 +31,7 @@ export function Tip({ model }: { model: Model }) {
   if (run)
     return (
       <div class="tl-tip" ref={box} role="status">
-        <div class="tl-tip-name">
+        <div class="tl-tip-name strong breaks">
           <span class="swatch" style={{ background: colourOfCause(run.cause, palette.value.surface) }} />{" "}
           {termText(run.cause)}
         </div>
@@ -42,7 +42,7 @@ export function Tip({ model }: { model: Model }) {
   if (!lines) return null;
   return (
     <div class="tl-tip" ref={box} role="status">
-      <div class="tl-tip-name">{lines.name}</div>
+      <div class="tl-tip-name strong breaks">{lines.name}</div>
       {lines.value && <div class="">{lines.value}</div>}
       {lines.note && <div class="muted">{lines.note}</div>}
     </div>

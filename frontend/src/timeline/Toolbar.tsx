@@ -188,7 +188,7 @@ function SearchBox({ model, input }: { model: Model; input: { current: HTMLInput
         onInput={(event) => search(event.currentTarget.value, regex)}
         onKeyDown={pressed}
       />
-      <span class="tl-count" role="status" title={model.searchProblem.value ?? ""}>
+      <span class="tl-count minor oneline" role="status" title={model.searchProblem.value ?? ""}>
         {model.searchProblem.value
           ? "invalid pattern"
           : found && found.text === sought?.text

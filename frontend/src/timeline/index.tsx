@@ -170,7 +170,7 @@ function QueryNote({ model, session }: { model: Model; session: string }) {
   if (!query && !problem) return null;
   const text = route.value.params.track ?? "";
   return (
-    <div class="tl-notices" role="note">
+    <div class="tl-notices flex gap-l minor" role="note">
       <span class="muted">
         {problem || `Query: ${query?.stretches.length.toLocaleString("en-US")} rows above the tracks`}
       </span>
@@ -187,7 +187,7 @@ function Notices({ model }: { model: Model }) {
   const clocks = model.steps.value?.clocks ?? "";
   if (!partial && !notDrawn && !clocks) return null;
   return (
-    <div class="tl-notices">
+    <div class="tl-notices flex gap-l minor">
       {partial && <span class="badge cut inline-row gap-m muted minor">partial recording</span>}
       {notDrawn > 0 && (
         <span class="muted">
@@ -207,7 +207,7 @@ function EvidenceNote({ model }: { model: Model }) {
   const entry = evidence.from && evidence.from !== "timeline" ? toolEntry(evidence.from) : null;
   const { begin, end } = evidence;
   return (
-    <div class="tl-notices tl-evidence" role="note">
+    <div class="tl-notices flex gap-l minor tl-evidence" role="note">
       <span class="tl-evidence-key" />
       <strong>{evidence.why || "What the page points to"}</strong>
       <span class="muted">{duration(end - begin)}</span>
@@ -226,7 +226,7 @@ function Alone() {
   if (!id) return null;
   const back = { session: id, steps: otherSteps.value, with: sessionId.value, withSteps: steps.value, host: null };
   return (
-    <div class="tl-notices" role="note">
+    <div class="tl-notices flex gap-l minor" role="note">
       <span class="muted">Two recordings have no common time; this is the open session alone.</span>
       <a href={linkTo("timeline", { stack: null })}>Show a step of each</a>
       <a href={linkTo("timeline", { ...back, stack: "off" })}>Show {otherName()} instead</a>

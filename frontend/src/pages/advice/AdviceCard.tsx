@@ -44,7 +44,7 @@ export function AdviceCard({
     <article class={`card advice-card ${first ? "first" : ""}`} data-advice={advice.id}>
       <header>
         <div>
-          {first && advice.class !== "none" && <p class="eyebrow">Do this first</p>}
+          {first && advice.class !== "none" && <p class="eyebrow minor strong">Do this first</p>}
           <h2>{rank !== undefined && advice.class !== "none" ? `${rank}. ${advice.title}` : advice.title}</h2>
         </div>
         <Gain advice={advice} />
@@ -248,7 +248,7 @@ function MainEvidence({ advice }: { advice: Advice }) {
   const place = advice.intervals[0];
   const row = advice.rows.find((each) => each.tool === advice.tool);
   return (
-    <p class="more-links">
+    <p class="more-links flex wrap">
       {tool && !tool.missing && advice.tool !== "overview" && (
         <a class="more" href={row ? evidenceLink(row) : linkTo(advice.tool)}>
           Evidence in {tool.heading} <Icon name="arrow" size={14} />
@@ -301,7 +301,7 @@ function Evidence({ advice }: { advice: Advice }) {
         <ul>
           {tool && !tool.missing && (
             <li>
-              <a class="evidence-row" href={linkTo(advice.tool)}>
+              <a class="evidence-row list gap-m" href={linkTo(advice.tool)}>
                 <Icon name={advice.tool} size={16} /> <span>{tool.heading}</span>
               </a>
             </li>
@@ -309,7 +309,7 @@ function Evidence({ advice }: { advice: Advice }) {
           {advice.docs && (
             <li>
               <a
-                class="evidence-row"
+                class="evidence-row list gap-m"
                 href={linkTo("advice", { about: advice.class })}
                 {...hint(
                   "From the documentation",
@@ -334,7 +334,7 @@ function RowLink({ row }: { row: EvidenceRow }) {
   const tool = toolEntry(row.tool);
   return (
     <a
-      class="evidence-row"
+      class="evidence-row list gap-m"
       href={evidenceLink(row)}
       {...hint(
         `${tool?.heading ?? row.tool}: ${evidenceName(row)}`,
@@ -357,7 +357,7 @@ function placeLink(place: EvidenceInterval, advice: Advice): string {
 function PlaceLink({ place, advice }: { place: EvidenceInterval; advice: Advice }) {
   return (
     <a
-      class="evidence-row"
+      class="evidence-row list gap-m"
       href={placeLink(place, advice)}
       {...hint(place.name || "A place in the trace", `on ${place.host}`, `${place.start_ms} to ${place.end_ms} ms`)}
     >

@@ -49,7 +49,7 @@ export default function WhatIf({ onClose }: { onClose: () => void }) {
         Choose how much of a part’s time stays. The recorded steps are replayed with that change, so what overlaps is
         counted once.
       </p>
-      <ul class="whatif-parts">
+      <ul class="whatif-parts list gap-m">
         {parts.map((part) => (
           <PartRow
             key={part.name}

@@ -113,7 +113,7 @@ function IcicleCard({ rows, unassigned_us }: { rows: readonly ModuleRow[]; unass
           <BlockButton key={block.row.id} block={block} whole_us={blocks[0]?.level === 0 ? sumOfTop(blocks) : 0} />
         ))}
       </div>
-      <p class="graph-foot muted">
+      <p class="graph-foot flex wrap spread above-m minor muted">
         A stronger blue means that more of a module's time is its own and not its children's.
       </p>
     </Card>

@@ -160,7 +160,7 @@ function HostSide({ report, sections }: { report: InputReport; sections: Section
             return (
               <li key={stage.key}>
                 <a
-                  class="hbar-row"
+                  class="hbar-row list gap-l"
                   href={formatHash(withParams(route.value, { "ops.filter": `category=${stage.key}` }))}
                   {...hint(stage.label, meaning.get(stage.key) ?? "", `${ms} ms`)}
                 >

@@ -287,7 +287,7 @@ function OverTime({ memory, section, manyHosts }: OverTimeProps) {
         marks={marks}
         onPick={(_, at) => setPicked(nearest(events, at))}
       />
-      <div class="graph-foot">
+      <div class="graph-foot flex wrap spread above-m minor">
         <MemoryLegend events={events} withFree={withFree} />
         <span class="muted">{picked ? "" : "click a moment to see it in the timeline"}</span>
       </div>

@@ -104,7 +104,7 @@ export function HeatMap({ label, table, scale, colour, link }: HeatMapProps) {
         <span />
         <ColumnNames table={table} width={width} />
       </div>
-      <div class="graph-foot">
+      <div class="graph-foot flex wrap spread above-m minor">
         <Scale scale={scale} colour={colour} surface={surface} />
         <span class="heat-said muted minor" role="status">
           {at ? describe(table, scale, at) : link && "click a cell to see that step of that rank in the timeline"}
@@ -148,7 +148,7 @@ const COLUMN_MEANING: Readonly<Record<string, string>> = {
 function ColumnNames({ table: { across, columns }, width }: { table: HeatTable; width: number }) {
   const every = Math.max(1, Math.ceil((COLUMN_WIDTH * columns.length) / Math.max(1, width)));
   return (
-    <ul class="heat-steps" aria-hidden="true" {...hint(words(across), COLUMN_MEANING[across] ?? "")}>
+    <ul class="heat-steps minor muted" aria-hidden="true" {...hint(words(across), COLUMN_MEANING[across] ?? "")}>
       {columns.map(
         (column, at) =>
           at % every === 0 && (

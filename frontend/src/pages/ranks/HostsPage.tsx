@@ -180,7 +180,7 @@ function SlowestCard({
   const behind = row?.behind_ms;
   return (
     <div class="pod-card">
-      <p class="eyebrow">{rows.length > 1 ? "Longest in this step" : "Worker"}</p>
+      <p class="eyebrow minor strong">{rows.length > 1 ? "Longest in this step" : "Worker"}</p>
       <p class="strong breaks">{workerName(own)}</p>
       <p class="pod-time" tabIndex={0} {...hint("Duration", docOf(table, "duration_ms"), `${total} ms`)}>
         {duration(total)}

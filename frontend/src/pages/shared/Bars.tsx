@@ -57,7 +57,7 @@ export function StackedBars({
       <ul>
         {rows.map((row) => (
           <li key={row.key}>
-            <span class="stacked-name">
+            <span class="stacked-name list shrinks">
               <LongName text={row.label} />
               {row.note && <span class="muted">{row.note}</span>}
             </span>
@@ -154,7 +154,7 @@ export function RankedBars({ label, rows, field, rest }: RankedBarsProps) {
       {rows.map((row) => {
         const content = (
           <>
-            <span class="ranked-name">
+            <span class="ranked-name list shrinks">
               <LongName text={row.label} {...(row.whole ? { whole: row.whole } : {})} />
               {row.note && <span class="muted">{row.note}</span>}
             </span>
@@ -169,11 +169,11 @@ export function RankedBars({ label, rows, field, rest }: RankedBarsProps) {
         return (
           <li key={row.key}>
             {row.href ? (
-              <a class="ranked-row" href={row.href} {...said}>
+              <a class="ranked-row list gap-l" href={row.href} {...said}>
                 {content}
               </a>
             ) : (
-              <span class="ranked-row" tabIndex={0} {...said}>
+              <span class="ranked-row list gap-l" tabIndex={0} {...said}>
                 {content}
               </span>
             )}

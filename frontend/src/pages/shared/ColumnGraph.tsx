@@ -61,7 +61,7 @@ export function ColumnGraph({
         marks={markCount(columns, parts)}
         onPick={(index) => setPicked(index === at ? null : index)}
       />
-      <div class="graph-foot">
+      <div class="graph-foot flex wrap spread above-m minor">
         <Legend entries={shownParts(columns, parts)} />
         <span class="muted">
           {note}

@@ -80,7 +80,7 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
   return (
     <>
       {!isBare && <PageHead tool="sql" />}
-      <div class="sql-page">
+      <div class="sql-page list gap-l">
         <div class="list gap-l shrinks">
           <Card class="sql-card" label="Query">
             <Editor
@@ -132,7 +132,7 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
 function Examples({ onPick }: { onPick: (query: string) => void }) {
   return (
     <Card title="Questions to start with" note="each is a query that you can change">
-      <ul class="sql-examples">
+      <ul class="sql-examples list gap-s">
         {EXAMPLES.map(({ question, query }) => (
           <li key={question}>
             <button type="button" onClick={() => onPick(query)} {...hint(question, query)}>

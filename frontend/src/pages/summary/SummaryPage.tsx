@@ -70,7 +70,7 @@ export function Summary({ report, sections, pictures, children }: SummaryProps) 
           <StepHistogram steps={steps} />
         </Card>
       )}
-      <div class="summary-side">
+      <div class="summary-side list gap-l">
         <EnvironmentCard sections={sections} />
         <MissingCard report={report} />
       </div>
@@ -274,7 +274,7 @@ function AdviceCards({ report, pictures }: Pick<SummaryProps, "report" | "pictur
     <div class={`advice ${others.length ? "" : "alone"}`} role="region" aria-label="What to do first">
       <AdviceCard advice={first} first said={report.verdict_text} pictures={pictures} />
       {others.length > 0 && (
-        <div class="advice-others">
+        <div class="advice-others list gap-l">
           {others.slice(0, shown).map((advice) => (
             <AdviceCard key={advice.id} advice={advice} pictures={pictures} />
           ))}

@@ -165,7 +165,7 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline", Roofline
             marks={points.length}
             onPick={(index) => setParams({ at: String(points[index]?.rank) })}
           />
-          <div class="graph-foot">
+          <div class="graph-foot flex wrap spread above-m minor">
             <span class="muted">
               Larger marks take more time.{" "}
               {above > 0 &&

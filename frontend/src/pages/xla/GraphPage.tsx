@@ -17,6 +17,7 @@ import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
+import { ofAllDevices } from "../summary/topOps";
 import { GraphPicture } from "./GraphPicture";
 import { type Found, type GraphNode, hloAddress, type Picture, type ProgramEntry, search } from "./graphData";
 
@@ -75,7 +76,8 @@ function pathSentence(programs: readonly ProgramEntry[]): string {
   const [longest] = [...programs].sort((one, other) => (other.self_us ?? 0) - (one.self_us ?? 0));
   if (!longest?.self_us) return "";
   const count = programs.length === 1 ? "the only program" : `the longest of ${programs.length} programs`;
-  return `\`${longest.program}\`, ${count}, takes ${duration(longest.self_us / 1e3)}; its expensive path comes first`;
+  const times = [duration(longest.self_us / 1e3), ofAllDevices()].filter(Boolean).join(" on ");
+  return `\`${longest.program}\`, ${count}, takes ${times}; its expensive path comes first`;
 }
 
 interface GraphCardProps {

@@ -191,6 +191,7 @@ MOST_LINES: dict[str, int] = {
     "waits": 1072,
     "gate": 931,
     "agents": 850,
+    "proof": 770,
     "overtime": 661,
     "notebook": 377,
     "sheets": 278,

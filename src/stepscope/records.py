@@ -82,7 +82,7 @@ class _LateInit:
 
     def _compile(self) -> Callable[..., None]:
         init = _compiled_init(self._class, self._frozen)
-        self._class.__init__ = init  # type: ignore[misc]
+        self._class.__init__ = init
         return init
 
     def _fill(self, record: Any, /, *values: Any, **named: Any) -> None:
@@ -98,7 +98,7 @@ class _LateInit:
             if field.name in given:
                 put(record, field.name, given[field.name])
             elif _has_factory(field):
-                put(record, field.name, field.default_factory())  # type: ignore[misc]
+                put(record, field.name, field.default_factory())  # type: ignore[operator]
             elif field.init and field.default is not dataclasses.MISSING:
                 put(record, field.name, field.default)
             elif field.init:

@@ -126,7 +126,7 @@ def _profiling_cost(trace: HostTrace) -> ProfilingCost | None:
 
 
 def _queued_ms(trace: HostTrace, steps: int) -> float:
-    """How long a step waited for a processor, on average: of the threads of which that is known, that which ran most."""
+    """How long a step waited for a processor, on average: of the threads with known waits, the one that ran most."""
     lines = distinct(trace.events.line[rows_on(trace, holds_thread_usage)]).tolist()
     usages = [usage for line in lines if (usage := usage_of_thread(trace, line)) is not None]
     longest = max(usages, key=lambda usage: int(usage.ran_ps.sum()), default=None)

@@ -32,7 +32,7 @@ from stepscope.capture.tracers.switching import SwitchInterval
 from stepscope.capture.tracers.thread_usage import ThreadUsage
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, THREAD_PREFIX, Ticker
 from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE, Chunk
-from stepscope.kernels.stacks import read_stacks
+from stepscope.kernels.stacks import file_of, read_stacks
 from stepscope.records import dataclass
 
 PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
@@ -233,7 +233,7 @@ class FrameNames:
 def frame_name(code: CodeType, line: int) -> str:
     """The name of a frame: `$models/net.py:12 forward` for the program's, and for a library's the form that PyTorch
     uses, `/usr/lib/python3.12/queue.py(154): get`, since its file name alone does not show whose it is."""
-    file = code.co_filename
+    file = file_of(code)
     if file.startswith(_LIBRARIES):
         return f"{file}({line}): {code.co_name}"
     roots = [str(Path.cwd()), *(os.path.realpath(root) for root in sys.path[:1])]

@@ -164,7 +164,11 @@ NAMED_ONLY |= {"stepscope.autostart"}
 # The most lines of Python that a room, or a wing of `analysis/`, may have.  A number only falls: whoever makes a room
 # smaller lowers it, and whoever needs more takes away elsewhere in the room.
 MOST_LINES: dict[str, int] = {
+<<<<<<< HEAD
     "capture": 18036,
+=======
+    "capture": 18065,
+>>>>>>> next
     "formats": 10520,
     "account": 6340,
     "web": 5007,
@@ -191,6 +195,7 @@ MOST_LINES: dict[str, int] = {
     "waits": 1074,
     "gate": 931,
     "agents": 850,
+    "proof": 770,
     "overtime": 661,
     "notebook": 377,
     "sheets": 278,

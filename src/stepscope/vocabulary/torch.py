@@ -168,7 +168,7 @@ NAMES: tuple[NameTable, ...] = (
         )
     ),
     NameTable(
-        applies=lambda name: name.endswith(("pin_memory", "__init__")),
+        applies=lambda name: name.endswith(("pin_memory", "__init__", "_shutdown_workers")),
         rules=(
             (
                 InputTrait.PINS_MEMORY,
@@ -176,6 +176,7 @@ NAMES: tuple[NameTable, ...] = (
             ),
             # The constructor of a loader's iterator, if Python calls were recorded.
             (InputTrait.STARTS_LOADER, r".*torch/utils/data/dataloader\.py\(\d+\): __init__$"),
+            (InputTrait.ENDS_LOADER, r".*torch/utils/data/dataloader\.py\(\d+\): _shutdown_workers$"),
         ),
     ),
 )

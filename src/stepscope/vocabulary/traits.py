@@ -104,6 +104,7 @@ class InputTrait(IntFlag):
     SINGLE_PROCESS = auto()  # a loader that makes items within the calls
     MULTI_PROCESS = auto()  # a loader with worker processes
     STARTS_LOADER = auto()
+    ENDS_LOADER = auto()  # waits for the worker processes of a loader to end
     STARTS_PROCESS = auto()
     PINS_MEMORY = auto()  # copies a batch to pinned memory
     DECODES = auto()  # unpacks a compressed picture

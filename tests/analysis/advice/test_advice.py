@@ -309,6 +309,35 @@ def test_a_loader_that_sleeps_needs_workers() -> None:
     assert "for 80 % of the wait the loop's thread sleeps" in first.evidence
 
 
+def test_worker_processes_that_start_again_and_again_are_to_live_on() -> None:
+    code = "site-packages/torch/utils/data/dataloader.py"
+    sorts = {
+        "l": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"),
+        "e": Sort(K.PYTHON_CALL, f"{code}(1606): _shutdown_workers"),
+        "s": Sort(K.PYTHON_CALL, f"{code}(1101): __init__"),
+    }
+    picture = """
+        host main | M0-----------M1-----------
+        host main | s--l------a--s--l------a--
+        host main |    e---         e---
+    """
+
+    first = advise(context_of(draw(picture, sorts))).items[0]
+
+    assert (first.kind, first.predicted_speedup) == ("input_no_prefetch", 4.33)
+    assert "the loader's worker processes start 2 times in the captured steps" in first.evidence
+    assert "persistent_workers=True" in first.actions[0]
+
+
+def test_products_in_64_bits_gain_half_of_their_time_in_32() -> None:
+    product = {"m": Sort(K.OP, "aten::mm", stats={"Input type": "['double', 'double']"})}
+    first = advise(
+        context_of(draw("host main | M0--------M1--------\nhost main | m-------a-m-------a-", product))
+    ).items[0]
+
+    assert (first.kind, first.step_time_ms, first.predicted_step_time_ms) == ("low_precision", 10.0, 6.0)
+
+
 @pytest.mark.parametrize(("ran", "queued", "waits_ms"), [(8, 0, 6.0), (8, 6, 3.0), (17, 0, 1.5), (20, 0, None)])
 def test_only_what_the_thread_sleeps_is_waiting_for_workers(ran: int, queued: int, waits_ms: float | None) -> None:
     sorts = {"l": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__")}
@@ -922,7 +951,7 @@ def test_an_item_in_json() -> None:
         "change": "checkpoint",
         "measured": None,
         "prove": "stepscope prove --ablate checkpoint SCRIPT",
-        "rows": [{"tool": "steps", "key": "other", "value_ms": 6.0}],
+        "rows": [{"tool": "overview", "key": "checkpoint", "value_ms": 6.0}],
         "intervals": [
             {"host": "host", "name": "$utils.py:3 save_weights", "start_ms": 4.0, "end_ms": 10.0},
             {"host": "host", "name": "$utils.py:3 save_weights", "start_ms": 14.0, "end_ms": 20.0},

@@ -106,7 +106,7 @@ def test_samples_one_after_the_other_are_small_batches() -> None:
         slow = replace(context, framework="pytorch", hosts=[replace(host, work=work) for host in context.hosts])
         return advise(slow).items[0].kind
 
-    assert advice(per_call_ms=4) == "none"  # of 16 ms of convolutions most is work
+    assert advice(per_call_ms=2) == "none"  # of 16 ms of convolutions most is work
     assert advice(per_call_ms=10) == "small_batch"
 
 

@@ -7,7 +7,6 @@ work of each kind, and which stretches of its Python are long, read from the pie
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.account.causes import LONG_GAP_PS, Cause
 from stepscope.analysis.account.contention import asleep_ps
@@ -29,7 +28,6 @@ K = EventKind
 
 _LEAST_FREED = 0.005  # bytes freed per ps of a gap from which freeing explains the gap: 5 GB per second
 _NEAR_FETCH_PS = 1_000_000_000  # largest distance between two fetched values of a burst
-_SEVERAL_STEPS = 5  # from this number on, a gap without a counterpart in other steps is chance
 PYTHON, FETCHES, BEFORE_WORK, FREEING = "python", "fetches", "before_work", "freeing"
 _MOST_NAMES = 12
 _MOST_SPANS = 3
@@ -62,7 +60,7 @@ class LoopFacts:
         observed_ps: the observed time (`find_steps.observed_time`).
         places: the longest stretches of each cause of the account, of fetched values and of long Python.
         calls: number of outermost events that start work of a kind, see `Starts`.
-        python_ps: time of the long stretches of Python while nothing computes, in places where several steps have one.
+        python_ps: time of the long stretches of Python while nothing computes.
         input_ps: time in which the loop's thread makes input, or waits for it, whether the step waits for that or not.
         input_from_python_ps: the part of it in Python functions that count as input because of their names.
         input_reads_files_percent, input_is_native_percent: percent of that part in functions that read files, and in
@@ -135,7 +133,7 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
     seen = observed_time(trace)
     loop = loop_events(trace, line, seen)
     idle = (every.spans_of(Cause.PYTHON, line) & seen) - computing_beside(trace)
-    python = _keep_recurring(loop, steps, idle.drop_shorter(LONG_GAP_PS))
+    python = idle.drop_shorter(LONG_GAP_PS)
     before = _gaps_before_work(loop, steps, python, spans_of_others(trace, line))
     spans = {PYTHON: python, FETCHES: _fetch_spans(loop) & seen, BEFORE_WORK: before}
     spans[FREEING] = _gaps_freeing(loop, python)
@@ -231,37 +229,6 @@ def _asleep_percent(loop: Loop, line: int, spans: Spans, from_python: Spans) -> 
 
 
 # -- long stretches of Python --------------------------------------------------------------------------------------
-
-
-def _keep_recurring(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
-    """Drops gaps in places where no other step has a gap: there, other programs used the core.
-
-    A place is the event before the gap: the n-th of its name, counted from the start or from the end of the step.
-    """
-    if len(steps.number) < _SEVERAL_STEPS or not len(gaps.start):
-        return gaps
-    before = np.maximum(np.searchsorted(loop.start, gaps.start, side="right") - 1, 0)
-    kept = np.zeros(len(before), np.bool_)
-    for place in _counts_within_steps(loop, steps, loop.type[before]):
-        pairs = np.stack([loop.type[before].astype(np.int64), place[before]])
-        _, inverse, times = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
-        kept |= times[inverse.reshape(-1)] > 1
-    return Spans(gaps.start[kept], gaps.end[kept])
-
-
-def _counts_within_steps(loop: Loop, steps: HostSteps, types: NDArray[np.integer]) -> tuple[I64, I64]:
-    """For each event of `types`, how many of its type precede it in its step, and how many follow, itself included;
-    entries of other events have no meaning."""
-    rows = np.flatnonzero(np.isin(loop.type, types))
-    step = np.searchsorted(steps.start_ps, loop.start[rows], side="right")
-    group = loop.type[rows].astype(np.int64) * (len(steps.number) + 1) + step
-    order = np.argsort(group, kind="stable")
-    begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
-    count = np.diff(np.append(begins, len(order)))
-    since, until = np.zeros(len(loop.type), np.int64), np.zeros(len(loop.type), np.int64)
-    since[rows[order]] = np.arange(len(order)) - np.repeat(begins, count)
-    until[rows[order]] = np.repeat(count, count) - since[rows[order]]
-    return since, until
 
 
 def _gaps_before_work(loop: Loop, steps: HostSteps, gaps: Spans, others: Spans) -> Spans:

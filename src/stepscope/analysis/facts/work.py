@@ -18,7 +18,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.account.causes import takes_in
 from stepscope.analysis.facts.data_flow import find_needed
-from stepscope.analysis.hlo.framework_ops import framework_ops
+from stepscope.analysis.hlo.framework_ops import framework_ops, places_of_events
 from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside, is_inside_another, is_thread_event
@@ -61,6 +61,8 @@ _MOST_MODULES = 40
 _PROGRAM = " (program "
 _LEAST_TO_COMPARE = 4  # steps
 _LONG_OP_PS = 300_000_000  # longer than starting an op: its operands are large
+
+_DOUBLE, _DOUBLE_ARRAY = "double", re.compile(r"f64\[\d")  # as PyTorch and XLA name it; single numbers do not count
 
 _TRAIT_OF_WORK = {"moves": OpTrait.MOVES_DATA, "casts": OpTrait.CONVERTS, "heavy": OpTrait.MULTIPLIES}
 _FORWARD_IS_HEAVY = 0.3  # least share of products and convolutions in the time of a forward pass
@@ -107,6 +109,7 @@ class WorkFacts:
         alike: median count of calls with equal operand shapes.
         operands: total number of elements in the first operands of these products.
         recomputed_ps: time of forward ops that run again within the backward pass.
+        doubles_ps: time of products and convolutions in 64 bits, where the trace shows types.
         callbacks_ps, callback: time in which compiled programs or graphs call Python, and the largest such op.
         modules: compiled programs with their ops, if ops name their program, longest first.
         training, multiplying: names of the programs with a backward pass, and of those with products; empty if the
@@ -138,6 +141,7 @@ class WorkFacts:
     alike: int = 0
     operands: int = 0
     recomputed_ps: int = 0
+    doubles_ps: int = 0
     callbacks_ps: int = 0
     callback: str = ""
     modules: list[OpShare] = field(default_factory=list)
@@ -173,7 +177,8 @@ def work_events_of(trace: HostTrace) -> dict[str, tuple[I64, I64]]:
     """Ops of a host without devices that could be less, by kind: rows of events, and the self time of each in ps.
 
     The kinds: `moves` and `casts` as in WorkFacts, `extra` is forward work without a backward pass, `recomputed` what
-    runs again within one, `programs` are all ops of compiled programs, and `callbacks` what calls Python.
+    runs again within one, `programs` are all ops of compiled programs, `callbacks` what calls Python, and `doubles`
+    products and convolutions in 64 bits.
     """
     return trace.derived("work", _find_work_facts)[1]
 
@@ -249,7 +254,7 @@ def _facts_without_device(
     in_program = trace.stat_strings(stat_names.HLO_MODULE, rows=ops) > 0
     calls = has_trait(trace, trace.events.type[ops], OpTrait.CALLS_BACK | OpTrait.CALLS_PYTHON)
     chosen = {"moves": moves, "casts": casts, "extra": extra, "programs": in_program}
-    chosen["callbacks"] = calls
+    chosen |= {"callbacks": calls, "doubles": heavy & _computes_in_64_bits(trace, ops)}
     events |= {name: (ops[mask], own[mask]) for name, mask in chosen.items()}
     moved, own_ps = events["moves"]
     events["moves"] = np.append(moved, eager), np.append(own_ps, trace.events.duration_ps[eager])
@@ -267,6 +272,7 @@ def _facts_without_device(
         **_program_facts(trace, steps, ops, own),
         **_batch_facts(trace, steps, ops, kinds),
         "recomputed_ps": int(trace.events.duration_ps[again].sum()),
+        "doubles_ps": int(own[chosen["doubles"]].sum()),
         **_start_costs(trace, outer),
         **_callback_facts(trace, ops, own),
     }
@@ -308,6 +314,20 @@ def _kinds_of_work(trace: HostTrace, ops: I64) -> dict[str, Mask]:
     found = {kind: has_trait(trace, types, trait) for kind, trait in _TRAIT_OF_WORK.items()}
     found["gradient"] = found["heavy"].copy()
     found["gradient"][found["heavy"]] = has_trait(trace, types[found["heavy"]], OpTrait.OF_GRADIENT)
+    return found
+
+
+def _computes_in_64_bits(trace: HostTrace, ops: I64) -> Mask:
+    """Whether each op computes with floats of 64 bits: by the types of its operands, in PyTorch, or as its compiled
+    program takes an array of that type."""
+    texts, inverse = np.unique(trace.stat_strings(stat_names.INPUT_TYPES, rows=ops), return_inverse=True)
+    found = np.array([_DOUBLE in trace.strings[max(text, 0)] for text in texts.tolist()], np.bool_)[inverse]
+    if not trace.has_stat(stat_names.HLO_MODULE) or not len(ops):
+        return found
+    programs, place = programs_of(trace), places_of_events(trace, ops)
+    for each in distinct(place[place >= 0]).tolist():
+        if any(_DOUBLE_ARRAY.match(shape) for _, shape in programs.module(each).parameters):
+            found[place == each] = True
     return found
 
 
@@ -419,15 +439,16 @@ class _ForwardOnly:
 def _find_forward_only(trace: HostTrace, ops: I64, own: I64, heavy: Mask, in_backward: Mask) -> _ForwardOnly | None:
     """Finds forward work without a backward pass; None if the trace holds no sequence numbers.
 
-    These are ops without a number from autograd, as under `torch.no_grad`, and ops whose number no backward pass has.
+    These are ops without a number from autograd, as under `torch.no_grad`, ops whose number no backward pass has, and
+    ops that autograd passes over, as of frozen layers on data: a later op has the same number.
     Only products and convolutions make them a forward pass.  Others update averages, count hits and the like.
     """
     if not trace.has_stat(stat_names.SEQUENCE_NUMBER):
         return None
     number = _sequence_numbers(trace, ops)
     learned = distinct(trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=events_of_kind(trace, K.BACKWARD)))
-    learns = (number >= 0) & np.isin(number, learned)
     idle = ~in_backward
+    learns = (number >= 0) & np.isin(number, learned) & ~_is_passed_over(trace, ops, number, idle)
     free = (number < 0) & idle & ~is_inside(trace, ops, K.ANNOTATION)
     unlearned = (number >= 0) & idle & ~learns
     computes = _is_forward(own, free, heavy)
@@ -440,6 +461,21 @@ def _find_forward_only(trace: HostTrace, ops: I64, own: I64, heavy: Mask, in_bac
         extra=no_grad | unlearned,
         remade=free & makes & (not computes),
     )
+
+
+def _is_passed_over(trace: HostTrace, ops: I64, number: I64, forward: Mask) -> Mask:
+    """Whether autograd gave each op the number that it gave a later forward op again: it records nothing of the first.
+
+    Args:
+        number: of each op, -1 for none; forward: bool of shape (ops,), it runs outside of any backward pass.
+    """
+    start, known = trace.events.start_ps[ops], forward & (number >= 0)
+    line = trace.events.line[ops].astype(np.int64) << 32
+    keys, place = np.unique(line | np.maximum(number, 0), return_inverse=True)
+    last = np.full(len(keys), -1, np.int64)
+    np.maximum.at(last, place[known], start[known])
+    found: Mask = known & (last[place] >= start + trace.events.duration_ps[ops])
+    return found
 
 
 def _is_forward(own: I64, chosen: Mask, heavy: Mask) -> bool:

@@ -25,7 +25,7 @@ from stepscope.analysis.account.account import StepAccount, account_without_culp
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.every_step import accounted_steps, every_step
 from stepscope.analysis.account.shown import CAUSE_FIELDS, account_shown, cause_cells
-from stepscope.analysis.account.verdict import input_percent
+from stepscope.analysis.account.verdict import input_percent, input_sentences
 from stepscope.analysis.input import tf_data_tool
 from stepscope.analysis.input.input_ops import MEANING, InputOp, add_ops, input_ops, work_by_category
 from stepscope.analysis.input.loaders import Loader, add_loaders, loaders_of, wait_per_step
@@ -367,7 +367,7 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     workers = [part.workers for part in partials]
     queue = queue_figures(workers)
     queued = queue_sentence(queue, slow_function(workers), least_cores(workers))
-    summary = _summary(figures, breakdown, framework, tf_data_tool.merge([part.stages for part in partials]))
+    summary = _summary(figures, account, breakdown, framework, tf_data_tool.merge([part.stages for part in partials]))
     return InputPipelineReport(
         hosts=tuple(part.host for part in hosts),
         warnings=(*step_warnings(hosts, aligned), *_missing_input_warnings(partials, ops)),
@@ -492,10 +492,14 @@ def _gigabytes_per_s(copy: HostCopy) -> float | None:
 
 
 def _summary(
-    figures: dict[str, Cell], breakdown: dict[str, float], framework: str, stages: tf_data_tool.TfDataReport
+    figures: dict[str, Cell],
+    account: StepAccount | None,
+    breakdown: dict[str, float],
+    framework: str,
+    stages: tf_data_tool.TfDataReport,
 ) -> Iterator[str]:
     level, largest = figures["level"], figures["largest"]
-    yield _verdict_line(figures)
+    yield _verdict_line(figures, account)
     if isinstance(largest, str):
         share = percent(breakdown[largest], sum(breakdown.values())) or 0.0
         yield (
@@ -511,12 +515,12 @@ def _summary(
         yield "the input keeps up with the steps: the overview shows what limits them"
 
 
-def _verdict_line(figures: dict[str, Cell]) -> str:
+def _verdict_line(figures: dict[str, Cell], account: StepAccount | None) -> str:
+    """The level, with the shares of the causes that count as input: each as the overview has it."""
     level = figures["level"]
-    if level is None:
+    if level is None or account is None:
         return "unknown: the capture contains no steps that take time"
-    share = _number_value(figures["input_percent"])
-    line = f"{level} input-bound: {share:.1f} % of each step is spent waiting for input"
+    line = f"{level} input-bound: {' and '.join(input_sentences(account))}"
     threshold = {"highly": HIGHLY_INPUT_BOUND, "moderately": MODERATELY_INPUT_BOUND}.get(str(level))
     return line if threshold is None else f"{line} (threshold {threshold:g} %)"
 

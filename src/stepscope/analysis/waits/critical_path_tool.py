@@ -258,10 +258,12 @@ def _step_row(host: str, step: CausesOfStep, chosen: Partial | None) -> dict[str
 
 
 def _findings(chosen: Partial, parts: Sequence[dict[str, Cell]]) -> Iterator[str]:
-    """The longest causes with their culprits."""
+    """The longest causes with their culprits; the limit is the one that a change shortens, which may be another."""
     account = chosen.account
     if account is not None:
-        yield from (cause_sentence(account, row) for row in account.rows[:_MOST_SAID])
+        first, *others = account.rows[:_MOST_SAID]
+        yield f"longest part: {cause_sentence(account, first)}"
+        yield from (cause_sentence(account, row) for row in others)
         return
     for part in [part for part in parts if part["percent"]][:_MOST_SAID]:
         yield f"{part['percent']:.1f} % of the capture is {cause_words(str(part['part']))}"

@@ -101,7 +101,7 @@ def _find(context: Context) -> Finding | None:
         actions=(actions[0], *_record_all_ranks(compared), *actions[1:]),
         tool="distributed" if collectives else "",
         confidence=0.9 if many else 0.7,
-        rows=(Row("steps", "device_collectives", round(exposed, 3)),),
+        rows=(Row("overview", "communication", round(exposed, 3)),),
         intervals=_collective_intervals(context),
     )
 

@@ -95,7 +95,7 @@ def _find_launches(context: Context) -> Finding | None:
         parts=("launch",),
         actions=(_PRIVATE_THREADS, *actions) if threads and not _has_thread_mode(context) else actions,
         confidence=0.8 if device.short_kernels > 0.5 * device.kernels else 0.6,
-        rows=(Row("steps", "kernel_launch", round(launching, 3)), *rows_of("op-stats", device.calls[:2], device.steps)),
+        rows=(Row("overview", "launch", round(launching, 3)), *rows_of("op-stats", device.calls[:2], device.steps)),
         intervals=context.idle_places(),
     )
 

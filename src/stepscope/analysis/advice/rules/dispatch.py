@@ -11,16 +11,18 @@ from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.loop import Named
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.work import WorkFacts, module_of
+from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.vocabulary.jax import function_of_call, function_of_program
 
-_LEAST_PERCENT = 35.0  # of the step
+# Of the step.  Of programs that start many ops or programs, the fixed ones of the given set spend up to 14 % on that
+# (four ranks that reduce whole buffers), and the slow ones 35 % or more.
+_LEAST_PERCENT = 25.0
 _FEWEST_STARTS = 8.0  # per step: fewer are normal for a compiled step
 _FEWEST_TORCH_OPS = 100.0  # per step: PyTorch dispatches every op, even in a minimal step
-_FEW_STARTS_PERCENT = 60.0  # threshold for a step with fewer starts
+_FEW_STARTS_PERCENT = 60.0  # for fewer starts, of which fixed programs of the given set spend up to 31 %
 _LONGEST_START_MS = 1.0  # of a program, with the framework's work around it; longer waits have another cause
 _FETCHES = 10.0  # values per step
 _FETCHES_OF_STARTS = 0.1  # optimizers fetch their step counts; a program that reads values fetches more
-_MUCH_FETCHED_PERCENT = 15.0  # of a step
 _REPEATS = 4.0  # of the same program, or of forward and backward, in a step
 _TINY_BATCH = 8  # rows of a matrix product
 _TINY_OPS = 0.6  # of the op time is spent starting the ops
@@ -78,6 +80,7 @@ def _find(context: Context) -> Finding | None:
         overhead += work.start_in_programs_ps / work.steps / MS * work.critical_path_share
     unfused = _runs_single_op_programs(context, work)
     enough = _LEAST_PERCENT if max(starts, repeats) >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
+    enough = LARGE_SHARE if repeats >= _REPEATS else enough
     fetches = context.calls(Starts.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts)
     if context.percent(overhead) < enough and not unfused:
         return _fetching(context, work) if fetches and _fetches_much(context) else None
@@ -102,7 +105,7 @@ def _fetches_much(context: Context) -> bool:
     loop = context.loop
     if loop is None or context.framework != "pytorch":
         return False
-    return context.percent(context.per_step(loop.fetches_ps) / MS) >= _MUCH_FETCHED_PERCENT
+    return context.percent(context.per_step(loop.fetches_ps) / MS) >= LARGE_SHARE
 
 
 def _torch_ops_per_step(context: Context, work: WorkFacts) -> float:

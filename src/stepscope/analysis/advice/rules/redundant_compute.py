@@ -62,7 +62,7 @@ def _find_extra_work(work: WorkFacts) -> tuple[int, str, float, str | None]:
         what = (
             "is spent computing without gradients (torch.no_grad) during training"
             if work.no_grad_ps >= work.unlearned_ps
-            else "is spent in forward passes that record a graph for a backward pass that never runs"
+            else "is spent in forward passes that no backward pass follows"
         )
         return work.no_grad_ps + work.unlearned_ps, what, 0.75, None
     if work.backward_ps and work.forward_ps > _SUSPICIOUS_FORWARD * work.backward_ps:

@@ -1,0 +1,114 @@
+"""`python -m bench.constants FOLDER...`: how far a number of the rules may move before an answer changes.
+
+Each number of `analysis/advice` is set to other values, and the advice on every recording in the folders is given anew.
+Printed is the range of values with which the first advice has the class that it has now, on every recording. A number
+whose range ends near its value decides between programs; one with a wide range only tells much from little.
+
+The recordings are read once: numbers that the facts and the account use are not moved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+from types import ModuleType
+
+import stepscope
+from bench.freeze import list_recordings
+from stepscope.analysis.advice import ranking
+from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.ranking import Advised
+from stepscope.analysis.advice.registry import RULES
+from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.overview.overview_tool import OverviewReport
+
+FACTORS = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of the rules.
+
+    Attributes:
+        name: of the rule whose threshold it is, or of the constant, with its module.
+        advise: gives the advice on a run with another value of it.
+    """
+
+    name: str
+    value: float
+    advise: Callable[[Context, float], Advised]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints a line for each number: its value, and the least and the most with which all answers stay."""
+    parser = argparse.ArgumentParser(prog="python -m bench.constants", description=__doc__)
+    parser.add_argument("folders", type=Path, nargs="+")
+    places = [place for folder in parser.parse_args(arguments).folders for place in list_recordings(folder)]
+    contexts = [report.context for place in places if isinstance(report := _overview(place), OverviewReport)]
+    print(f"| number | value | no answer on {len(contexts)} recordings changes from | to |\n| --- | --- | --- | --- |")
+    for number in (*find_thresholds(), *find_constants()):
+        least, most = stable_range(number, contexts)
+        print(f"| `{number.name}` | {number.value:g} | {least:.3g} | {most:.3g} |")
+    return 0
+
+
+def _overview(place: Path) -> object:
+    return stepscope.load(place).report("overview")
+
+
+def find_thresholds() -> Iterator[Number]:
+    """The share from which each rule applies."""
+
+    def advise_with(rule: Rule, context: Context, value: float) -> Advised:
+        changed = replace(rule, threshold_percent=value)
+        return ranking.advise(context, [changed if each is rule else each for each in RULES])
+
+    for rule in RULES:
+        yield Number(f"rule {rule.id}", rule.threshold_percent, partial(advise_with, rule))
+
+
+def find_constants() -> Iterator[Number]:
+    """The numbers of the modules of the rules and of their ranking."""
+    modules = {sys.modules[each.__module__] for rule in RULES if (each := rule.find or rule.evaluate) is not None}
+    for module in sorted({*modules, ranking}, key=lambda module: module.__name__):
+        for node in ast.parse(Path(str(module.__file__)).read_text("utf-8")).body:
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            value = getattr(module, target.id) if isinstance(target, ast.Name) else None
+            if isinstance(target, ast.Name) and isinstance(value, int | float):
+                short = module.__name__.removeprefix("stepscope.analysis.")
+                yield Number(f"{short}.{target.id}", float(value), partial(_advise_with_constant, module, target.id))
+
+
+def _advise_with_constant(module: ModuleType, name: str, context: Context, value: float) -> Advised:
+    before = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        return ranking.advise(context, RULES)
+    finally:
+        setattr(module, name, before)
+
+
+def stable_range(number: Number, contexts: Sequence[Context]) -> tuple[float, float]:
+    """The least and the most of the tried values with which the first advice keeps its class on every recording."""
+    before = _first_classes(number, number.value, contexts)
+    least = most = number.value
+    for factor in takewhile(lambda each: _first_classes(number, number.value / each, contexts) == before, FACTORS):
+        least = number.value / factor
+    for factor in takewhile(lambda each: _first_classes(number, number.value * each, contexts) == before, FACTORS):
+        most = number.value * factor
+    return least, most
+
+
+def _first_classes(number: Number, value: float, contexts: Sequence[Context]) -> list[str]:
+    found = (number.advise(context, value).items for context in contexts)
+    return [items[0].kind if items else "" for items in found]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

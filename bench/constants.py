@@ -1,8 +1,8 @@
 """`python -m bench.constants FOLDER...`: how far a number of the rules may move before an answer changes.
 
 Each number of `analysis/advice` is set to other values, and the advice on every recording in the folders is given anew.
-Printed is the range of values with which the first advice has the class that it has now, on every recording. A number
-whose range ends near its value decides between programs; one with a wide range only tells much from little.
+The page says the range of values with which the first advice has the class that it has now, on every recording. A
+number whose range ends near its value decides between programs; one with a wide range only tells much from little.
 
 The recordings are read once: numbers that the facts and the account use are not moved.
 """
@@ -28,6 +28,19 @@ from stepscope.analysis.advice.registry import RULES
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.overview.overview_tool import OverviewReport
 
+PAGE = Path(__file__).resolve().parent / "CONSTANTS.md"
+_HEAD = """\
+# How far the numbers of the rules may move
+
+Made by `python -m bench.constants FOLDER...` of {recordings} recordings: the given captures with a known fault, their
+fixed variants, and profiles of GPUs and a TPU. Each number was set to other values, down to a fifth and up to five
+times, and the advice given anew. Between the two ends the first advice has the class that it has now on every
+recording. A number whose range is wide only tells much from little; one that cannot be halved or doubled decides
+between programs.
+
+| number | value | from | to | |
+| --- | --- | --- | --- | --- |
+"""
 FACTORS = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0)
 
 
@@ -46,16 +59,20 @@ class Number:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints a line for each number: its value, and the least and the most with which all answers stay."""
+    """Writes the page: a row for each number, with the least and the most with which all answers stay."""
     parser = argparse.ArgumentParser(prog="python -m bench.constants", description=__doc__)
     parser.add_argument("folders", type=Path, nargs="+")
     places = [place for folder in parser.parse_args(arguments).folders for place in list_recordings(folder)]
     contexts = [report.context for place in places if isinstance(report := _overview(place), OverviewReport)]
-    print(f"| number | value | no answer on {len(contexts)} recordings changes from | to |\n| --- | --- | --- | --- |")
-    for number in (*find_thresholds(), *find_constants()):
-        least, most = stable_range(number, contexts)
-        print(f"| `{number.name}` | {number.value:g} | {least:.3g} | {most:.3g} |")
+    rows = [_describe(number, contexts) for number in (*find_thresholds(), *find_constants())]
+    PAGE.write_text("".join([_HEAD.format(recordings=len(contexts)), *rows]), encoding="utf-8")
     return 0
+
+
+def _describe(number: Number, contexts: Sequence[Context]) -> str:
+    least, most = stable_range(number, contexts)
+    decides = number.value > 0 and (least > number.value / 2 or most < number.value * 2)
+    return f"| `{number.name}` | {number.value:g} | {least:.3g} | {most:.3g} | {'decides' if decides else ''} |\n"
 
 
 def _overview(place: Path) -> object:

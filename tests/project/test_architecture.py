@@ -162,22 +162,22 @@ NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.exports", "
 NAMED_ONLY |= {"stepscope.autostart"}
 
 # The most lines of Python that a room, or a wing of `analysis/`, may have.  A number only falls: whoever makes a room
-# smaller lowers it, and whoever needs more takes away elsewhere in the room.
+# smaller lowers it, and whoever needs more takes away elsewhere in the room, or in the room that the work comes from.
 MOST_LINES: dict[str, int] = {
     "capture": 17950,
     "formats": 10520,
-    "account": 6340,
+    "account": 6380,
     "web": 5050,
     "xla": 4850,
     "workers": 4600,
-    "advice": 4045,
+    "advice": 4092,
     "cli": 3175,
-    "facts": 2637,
+    "facts": 2540,
     "steps": 2850,
     "trace": 2863,
     "ops": 2637,
     "sql": 2550,
-    "vocabulary": 2500,
+    "vocabulary": 2491,
     "report": 2350,
     "input": 2200,
     "resources": 2000,

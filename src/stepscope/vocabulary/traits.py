@@ -32,11 +32,6 @@ class OpTrait(IntFlag):
     COPIES_AND_WAITS = auto()  # waits for a device if it copies from one
     ONLY_ALLOCATES = auto()
     WRITES_VARIABLE = auto()  # works on a whole variable, whatever the batch size
-    # Ops in which a library prepares something in each call, whatever the batch size.
-    PREPARES_PRODUCT_GRADIENT = auto()
-    PREPARES_CONVOLUTION = auto()
-    PREPARES_CONVOLUTION_GRADIENT = auto()
-    PREPARES_FILTER_GRADIENT = auto()
 
 
 class LayerTrait(IntFlag):

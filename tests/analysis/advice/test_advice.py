@@ -664,14 +664,14 @@ def test_functions_of_one_name_that_run_in_most_steps_are_told_apart(
     work = context_of(builder.build()).work
 
     assert work is not None
-    assert [(module.name, module.self_ps // MS) for module in work.modules] == modules
+    assert [(module.name, module.total_ps // MS) for module in work.modules] == modules
 
 
 @pytest.mark.parametrize(("starts_ms", "kind"), [(9, "small_batch"), (2, "none")])
 def test_a_loop_within_a_graph_whose_ops_hardly_do_more_than_start(starts_ms: int, kind: str) -> None:
     context = context_of(draw("host main | M0--------M1--------\nhost main | Fa--------Fa--------"))
     assert context.work is not None
-    work = replace(context.work, start_in_programs_ps=2 * starts_ms * MS, per_call_ps=2 * starts_ms * MS,
+    work = replace(context.work, start_in_programs_ps=2 * starts_ms * MS, brief_ps=2 * starts_ms * MS,
                    ops_in_programs=2000, op_types_in_programs=10)  # fmt: skip
     looping = replace(context, framework="tensorflow", hosts=[replace(host, work=work) for host in context.hosts])
 
@@ -947,7 +947,7 @@ def test_an_item_in_json() -> None:
         "reasoning": "10.00 ms in the median step, replayed without saving: 4.00 ms; the replayed step differs from the"
         " recorded one by 0.0 %; 2 steps were replayed; the range holds how differently they gain; the cost of"
         " recording"
-        " each event was subtracted before and after",
+        " each event was subtracted before and after; `stepscope prove` narrows the range: it measures the gain",
         "change": "checkpoint",
         "measured": None,
         "prove": "stepscope prove --ablate checkpoint SCRIPT",

@@ -137,28 +137,19 @@ def _remove_waits(model: StepModel) -> list[Intervention]:
     return [*waits, Scale(part_of_events(model, rows))] if len(rows) else waits
 
 
-def _change_events(model: StepModel) -> list[tuple[str, Intervention]]:
-    """Changes of some device work, or of some calls."""
-    found: list[tuple[str, Intervention]] = []
-    for name, rows in work_by_kind(model.trace).items():
+def _change_events(model: StepModel) -> Iterator[tuple[str, Scale]]:
+    """Changes of some device work, or of some calls: what is left of them is estimated, or nothing is."""
+    trace = model.trace
+    calls = {"driver_calls": _driver_calls(trace), "optimizer": update_calls(trace)}
+    for name, rows in {**work_by_kind(trace), **calls}.items():
         if len(rows):
-            found.append((name, Scale(part_of_events(model, rows), _factor(model.trace, name, rows))))
-    for name, rows in (("driver_calls", _driver_calls(model.trace)), ("optimizer", update_calls(model.trace))):
-        if len(rows):
-            found.append((name, Scale(part_of_events(model, rows), _factor(model.trace, name, rows))))
-    return found
-
-
-def _factor(trace: HostTrace, name: str, rows: I64) -> Estimate | float:
-    """What is left of the time of some events after a change; nothing where the change removes them."""
-    if name == "wide_products":
-        return IN_16_BITS
-    estimate = _ESTIMATES.get(name)
-    return estimate(trace, rows) if estimate is not None else 0.0
+            estimate = _ESTIMATES.get(name)
+            yield name, Scale(part_of_events(model, rows), 0.0 if estimate is None else estimate(trace, rows))
 
 
 _ESTIMATES: Mapping[str, Callable[[HostTrace, I64], Estimate]] = {
     "elementwise": estimate_fused, "attention": estimate_attention, "optimizer": estimate_update,
+    "wide_products": lambda trace, rows: IN_16_BITS,
 }  # fmt: skip
 
 

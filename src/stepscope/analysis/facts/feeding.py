@@ -46,6 +46,7 @@ class FeedFacts:
             files.
         starts, starting_ps: how often a loader's iterator starts in the steps, worker processes included, and how long
             that and ending them takes, by recorded Python calls or samples of the stack.
+        between_marks: the loop fetches most of its batches outside of the marks of its steps.
     """
 
     has_iterators: bool
@@ -69,6 +70,7 @@ class FeedFacts:
     unpickled: int
     starts: int
     starting_ps: int
+    between_marks: bool
 
 
 def feed_of(trace: HostTrace) -> FeedFacts:
@@ -108,7 +110,14 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
         from_arrays=arrays,
         unpickled=pickled,
         **_find_restarts(trace),
+        between_marks=_is_between_marks(trace, np.append(rows, waits)),
     )
+
+
+def _is_between_marks(trace: HostTrace, rows: I64) -> bool:
+    marks = events_of_kind(trace, K.STEP_MARK)
+    fetches = spans_of(trace, rows[trace.events.line[rows] == steps_of(trace).line])
+    return len(marks) > 1 and 2 * (fetches - spans_of(trace, marks)).total > fetches.total
 
 
 def _find_restarts(trace: HostTrace) -> dict[str, int]:

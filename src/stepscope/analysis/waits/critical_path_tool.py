@@ -262,7 +262,7 @@ def _findings(chosen: Partial, parts: Sequence[dict[str, Cell]]) -> Iterator[str
     account = chosen.account
     if account is not None:
         first, *others = account.rows[:_MOST_SAID]
-        yield f"longest part: {cause_sentence(account, first)}"
+        yield f"{'longest part: ' if others else ''}{cause_sentence(account, first)}"
         yield from (cause_sentence(account, row) for row in others)
         return
     for part in [part for part in parts if part["percent"]][:_MOST_SAID]:

@@ -94,10 +94,11 @@ def input_percent(account: StepAccount) -> float:
     return sum(_percent(row, account) for row in _input_rows(account))
 
 
-def input_sentences(account: StepAccount) -> list[str]:
-    """The same by cause, a sentence each: `32.6 % of each step is input`."""
+def input_sentence(account: StepAccount) -> str:
+    """The same by cause: `32.6 % of each step is input and 1.1 % is copying data in`."""
     said = [share_sentence(account, row) for row in _input_rows(account) if _percent(row, account) >= _LEAST_SHOWN]
-    return said or [f"0.0 % of {account.each_step} is {cause_words('input')}"]
+    first, *others = said or [f"0.0 % of {account.each_step} is {cause_words('input')}"]
+    return " and ".join([first, *(each.replace(f" of {account.each_step}", "") for each in others)])
 
 
 def _input_rows(account: StepAccount) -> list[AccountRow]:

@@ -20,6 +20,8 @@ from stepscope.vocabulary.traits import InputTrait, OpTrait
 
 K = EventKind
 
+_WORTH_SAYING = 0.01  # of the steps: less changes no figure that is shown
+
 
 @dataclass(frozen=True)
 class FeedFacts:
@@ -117,7 +119,8 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
 def _is_between_marks(trace: HostTrace, rows: I64) -> bool:
     marks = events_of_kind(trace, K.STEP_MARK)
     fetches = spans_of(trace, rows[trace.events.line[rows] == steps_of(trace).line])
-    return len(marks) > 1 and 2 * (fetches - spans_of(trace, marks)).total > fetches.total
+    between = (fetches - spans_of(trace, marks)).total
+    return len(marks) > 1 and between > max(fetches.total / 2, _WORTH_SAYING * observed_time(trace).total)
 
 
 def _find_restarts(trace: HostTrace) -> dict[str, int]:

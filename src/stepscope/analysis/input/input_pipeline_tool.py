@@ -25,7 +25,7 @@ from stepscope.analysis.account.account import StepAccount, account_without_culp
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.every_step import accounted_steps, every_step
 from stepscope.analysis.account.shown import CAUSE_FIELDS, account_shown, cause_cells
-from stepscope.analysis.account.verdict import input_percent, input_sentences
+from stepscope.analysis.account.verdict import input_percent, input_sentence
 from stepscope.analysis.input import tf_data_tool
 from stepscope.analysis.input.input_ops import MEANING, InputOp, add_ops, input_ops, work_by_category
 from stepscope.analysis.input.loaders import Loader, add_loaders, loaders_of, wait_per_step
@@ -520,7 +520,7 @@ def _verdict_line(figures: dict[str, Cell], account: StepAccount | None) -> str:
     level = figures["level"]
     if level is None or account is None:
         return "unknown: the capture contains no steps that take time"
-    line = f"{level} input-bound: {' and '.join(input_sentences(account))}"
+    line = f"{level} input-bound: {input_sentence(account)}"
     threshold = {"highly": HIGHLY_INPUT_BOUND, "moderately": MODERATELY_INPUT_BOUND}.get(str(level))
     return line if threshold is None else f"{line} (threshold {threshold:g} %)"
 

@@ -48,7 +48,7 @@ _PROGRAM = " (program "
 _LEAST_TO_COMPARE = 4  # steps: fewer have no best quarter
 _LONG_OP_PS = 300_000_000  # longer than starting an op: its operands are large
 
-_DOUBLE, _DOUBLE_ARRAY = "double", re.compile(r"f64\[\d")  # as PyTorch and XLA name it; single numbers do not count
+_DOUBLE, _DOUBLE_ARRAY, _ONE_DOUBLE = "double", "f64[", "f64[]"  # as PyTorch and XLA write it
 
 _TRAIT_OF_WORK = {"moves": OpTrait.MOVES_DATA, "casts": OpTrait.CONVERTS, "heavy": OpTrait.MULTIPLIES}
 _FORWARD_IS_HEAVY = 0.3  # least share of products and convolutions in the time of a forward pass
@@ -293,7 +293,9 @@ def _computes_in_64_bits(trace: HostTrace, ops: I64) -> Mask:
         return found
     programs, place = programs_of(trace), places_of_events(trace, ops)
     for each in distinct(place[place >= 0]).tolist():
-        if any(_DOUBLE_ARRAY.match(shape) for _, shape in programs.module(each).parameters):
+        if any(
+            shape.startswith(_DOUBLE_ARRAY) and shape != _ONE_DOUBLE for _, shape in programs.module(each).parameters
+        ):
             found[place == each] = True
     return found
 

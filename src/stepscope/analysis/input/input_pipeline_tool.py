@@ -367,13 +367,13 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     workers = [part.workers for part in partials]
     queue = queue_figures(workers)
     queued = queue_sentence(queue, slow_function(workers), least_cores(workers))
-    summary = _summary(figures, account, breakdown, framework, tf_data_tool.merge([part.stages for part in partials]))
+    summary = _summary(figures, breakdown, framework, tf_data_tool.merge([part.stages for part in partials]))
     return InputPipelineReport(
         hosts=tuple(part.host for part in hosts),
         warnings=(*step_warnings(hosts, aligned), *_missing_input_warnings(partials, ops)),
         partial=any(part.partial for part in hosts),
         figures=figures,
-        summary=(*summary, *([queued] if queued else [])),
+        summary=(_verdict_line(figures, account), *summary, *([queued] if queued else [])),
         steps_source=finding_of(taking or hosts).source,
         step_time_ms=step_time_statistics([aligned.slowest[at].duration_ps for at in counted]),
         waiting_ms=_waiting_statistics(whole, partials, aligned),
@@ -492,14 +492,9 @@ def _gigabytes_per_s(copy: HostCopy) -> float | None:
 
 
 def _summary(
-    figures: dict[str, Cell],
-    account: StepAccount | None,
-    breakdown: dict[str, float],
-    framework: str,
-    stages: tf_data_tool.TfDataReport,
+    figures: dict[str, Cell], breakdown: dict[str, float], framework: str, stages: tf_data_tool.TfDataReport
 ) -> Iterator[str]:
     level, largest = figures["level"], figures["largest"]
-    yield _verdict_line(figures, account)
     if isinstance(largest, str):
         share = percent(breakdown[largest], sum(breakdown.values())) or 0.0
         yield (

@@ -41,7 +41,7 @@ between programs.
 | number | value | from | to | |
 | --- | --- | --- | --- | --- |
 """
-FACTORS = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0)
+FACTORS = (1.25, 2.0, 5.0)
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folders", type=Path, nargs="+")
     places = [place for folder in parser.parse_args(arguments).folders for place in list_recordings(folder)]
     contexts = [report.context for place in places if isinstance(report := _overview(place), OverviewReport)]
-    rows = [_describe(number, contexts) for number in (*find_thresholds(), *find_constants())]
+    now = [_first_class(ranking.advise(context, RULES)) for context in contexts]
+    rows = [_describe(number, contexts, now) for number in (*find_thresholds(), *find_constants())]
     PAGE.write_text("".join([_HEAD.format(recordings=len(contexts)), *rows]), encoding="utf-8")
     return 0
 
 
-def _describe(number: Number, contexts: Sequence[Context]) -> str:
-    least, most = stable_range(number, contexts)
+def _describe(number: Number, contexts: Sequence[Context], now: Sequence[str]) -> str:
+    least, most = stable_range(number, contexts, now)
     decides = number.value > 0 and (least > number.value / 2 or most < number.value * 2)
     return f"| `{number.name}` | {number.value:g} | {least:.3g} | {most:.3g} | {'decides' if decides else ''} |\n"
 
@@ -111,20 +112,24 @@ def _advise_with_constant(module: ModuleType, name: str, context: Context, value
         setattr(module, name, before)
 
 
-def stable_range(number: Number, contexts: Sequence[Context]) -> tuple[float, float]:
-    """The least and the most of the tried values with which the first advice keeps its class on every recording."""
-    before = _first_classes(number, number.value, contexts)
-    least = most = number.value
-    for factor in takewhile(lambda each: _first_classes(number, number.value / each, contexts) == before, FACTORS):
-        least = number.value / factor
-    for factor in takewhile(lambda each: _first_classes(number, number.value * each, contexts) == before, FACTORS):
-        most = number.value * factor
-    return least, most
+def stable_range(number: Number, contexts: Sequence[Context], now: Sequence[str]) -> tuple[float, float]:
+    """The least and the most of the tried values with which the first advice keeps its class on every recording.
+
+    Args:
+        now: the class of the first advice on each.
+    """
+
+    def is_stable(value: float) -> bool:
+        found = (_first_class(number.advise(context, value)) for context in contexts)
+        return all(kind == before for kind, before in zip(found, now, strict=True))
+
+    least = [number.value / factor for factor in takewhile(lambda each: is_stable(number.value / each), FACTORS)]
+    most = [number.value * factor for factor in takewhile(lambda each: is_stable(number.value * each), FACTORS)]
+    return [number.value, *least][-1], [number.value, *most][-1]
 
 
-def _first_classes(number: Number, value: float, contexts: Sequence[Context]) -> list[str]:
-    found = (number.advise(context, value).items for context in contexts)
-    return [items[0].kind if items else "" for items in found]
+def _first_class(advised: Advised) -> str:
+    return advised.items[0].kind if advised.items else ""
 
 
 if __name__ == "__main__":

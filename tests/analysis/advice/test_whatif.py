@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from draw import Sort, draw
+from draw import MS, Sort, draw
 from every_form import SESSIONS
 from framework_captures import FrameworkCapture
 
 import stepscope
 from stepscope.analysis.account.model import StepModel, model_of
+from stepscope.analysis.account.selection import part_with_work
 from stepscope.analysis.advice.whatif import (
     MOVE,
     OVERLAP,
@@ -307,6 +309,28 @@ def test_workers_of_a_real_job_are_predicted(corpus: Path) -> None:
 
     assert found["step_time_ms"] == 175.153
     assert found["predicted_step_time_ms"] == pytest.approx(126.2, rel=0.1)
+
+
+def test_an_op_goes_with_what_it_starts_on_the_threads_of_a_pool_and_what_that_starts() -> None:
+    model = model_of(
+        draw(
+            """
+            host main  | M0----------M1----------
+            host main  | a---------  a---------
+            host main  |  P1          P3
+            host pool1 |   S1----T     S3----T
+            host pool1 |    P2          P4
+            host pool2 |      S2--T       S4--T
+            """
+        )
+    )
+    assert model is not None
+
+    ops = np.flatnonzero([model.trace.name_of(row) == "a" for row in range(len(model.trace.events))])
+    part = part_with_work(model, ops)
+
+    by_line = [part.own_ps.sum_by_node()[model.graph.line == line].sum() / MS for line in (0, 1, 2)]
+    assert by_line == [2 * 10, 2 * 6, 2 * 4]
 
 
 def same_as_advised(profile: LoadedProfile) -> None:

@@ -149,13 +149,15 @@ def part_with_work(model: StepModel, rows: I64) -> Part:
 
 
 def _started_by(trace: HostTrace, rows: I64) -> I64:
-    """What calls inside some events of threads start elsewhere: rows of events."""
-    chosen = np.zeros(len(trace.events), np.bool_)
-    chosen[rows] = True
-    inside = enclosing_events(trace, chosen) >= 0
-    started = np.flatnonzero(forest(trace).cause >= 0)
-    found: I64 = started[inside[forest(trace).cause[started]] & ~inside[started]]
-    return found
+    """What calls inside some events of threads start elsewhere, and what that starts: rows of events."""
+    chosen, cause = np.zeros(len(trace.events), np.bool_), forest(trace).cause
+    begun, rows_of_others = np.flatnonzero(cause >= 0), [rows[:0]]
+    while len(rows):
+        chosen[rows] = True
+        inside = enclosing_events(trace, chosen) >= 0
+        rows = begun[inside[cause[begun]] & ~inside[begun]]
+        rows_of_others.append(rows)
+    return np.concatenate(rows_of_others)
 
 
 def _op_events(trace: HostTrace, name: str) -> I64:

@@ -293,18 +293,6 @@ class OverviewReport(Report):
     def _cost_lines(self) -> list[str]:
         return [] if self.profiling is None else [f"cost of profiling: {self.profiling.sentence()}"]
 
-    def _cost_in_short(self) -> str:
-        if self.profiling is None:
-            return ""
-        by = f" ({self.profiling.recorded})" if self.profiling.recorded else ""
-        if not self.profiling.is_clear:
-            if self.profiling.percent < 0:
-                return ", cost of profiling within the noise"
-            return f", {self.profiling.percent:+.1f} % from profiling{by}, within the noise"
-        if self.profiling.percent < 0:  # profiling does not speed a job up: it was slower before for another reason
-            return f", {duration_text(self.profiling.ms_before)} before the capture"
-        return f", {self.profiling.percent:+.1f} % from profiling{by}"
-
     def _steps_lines(self) -> list[str]:
         return [
             f"verdict    {self.verdict.sentence}",
@@ -341,7 +329,8 @@ class OverviewReport(Report):
         spread = f" ± {std}" if time["std"] is not None else ""
         limits = f", {least} to {most} ms" if time["count"] != 1 else ""
         source = _SOURCES.get(self.steps_source, self.steps_source)
-        steps = f"{_count_text(time['count'], 'step')} ({source}){self._cost_in_short()}"
+        cost = f", {self.profiling.in_short()}" if self.profiling else ""
+        steps = f"{_count_text(time['count'], 'step')} ({source}){cost}"
         outliers = self._outlier_sentence()
         apart = f"; {outliers}" if outliers else ""
         return f"{middle}{mean}{spread} ms{limits}, {steps}{apart}"
@@ -369,7 +358,9 @@ class OverviewReport(Report):
             return ["do first   record again, with the missing data", *how]
         first = self.advice[0]
         gain = f": makes steps {_gain_text(first)}" if first.predicted_speedup or first.measured else ""
-        where = f", such as in `{shown.culprit_name(first.culprit)}`" if first.culprit and first.kind != "none" else ""
+        culprit = first.culprit if first.kind != "none" else None
+        is_named = culprit is None or (culprit.file or culprit.name) in first.title
+        where = "" if is_named or culprit is None else f", such as in `{shown.culprit_name(culprit)}`"
         return [f"do first   {first.title}{where}{gain}", *(f"           - {action}" for action in first.actions[:2])]
 
     def _limit_figures(self) -> dict[str, Cell]:

@@ -27,7 +27,6 @@ from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind
 
-DISTURBED = 1.5  # times the step before the capture: from here on shares are those of the disturbed steps
 _WORTH_SAYING = 1.0  # percent: fewer events than these change no figure by as much as one that is shown
 _LOST_TIME = 5.0  # percent of the device's time without an op from which on tables of ops mislead
 _PS_PER_MS = 10**9
@@ -320,7 +319,7 @@ def check_step_edges(trace: HostTrace) -> Doubt | None:
 def check_cost(trace: HostTrace) -> Doubt | None:
     """Steps that recording made much longer."""
     cost = profiling_cost(trace)
-    if cost is None or not cost.steps_before or not cost.is_clear or cost.ms_inside < DISTURBED * cost.ms_before:
+    if cost is None or not cost.disturbs:
         return None
     times = cost.ms_inside / cost.ms_before
     return Doubt(

@@ -176,7 +176,9 @@ def _places(every: EveryStep, seen: Spans, spans: dict[str, Spans]) -> dict[str,
 
 
 def _longest_spans(loop: Loop, spans: Spans) -> list[Span]:
-    order = np.argsort(spans.start - spans.end, kind="stable")[:_MOST_SPANS]
+    length = spans.end - spans.start
+    some = np.flatnonzero(length >= np.sort(length)[-_MOST_SPANS:][:1])
+    order = some[np.argsort(-length[some], kind="stable")][:_MOST_SPANS]
     bounds = zip(spans.start[order].tolist(), spans.end[order].tolist(), strict=True)
     return [Span(_span_name(loop, start, end), start, end) for start, end in bounds]
 

@@ -480,3 +480,31 @@ def test_without_names_the_places_are_those_of_the_advice_and_of_the_account():
         ],
     }
     assert places_of(overview) == ("input", "data.py:load", "train.py:report")
+
+
+def test_work_that_a_block_leaves_to_devices_counts_in_it(clock):
+    """A step starts 8 ms of work on a device and reads its result; without reading it the host runs ahead."""
+    free_at = [0.0]
+
+    def read_result():
+        clock.now = max(clock.now, free_at[0]) + 0.004
+
+    def step():
+        clock.now += 0.001
+        free_at[0] = max(free_at[0], clock.now) + 0.008
+        read_result()
+
+    def wait():
+        clock.now = max(clock.now, free_at[0])
+
+    campaign = Campaign(
+        ProveOptions("job.py", ablate=("read_result",)), lambda line: None, clock.perf_counter, wait=wait
+    )
+    running = campaign.run()
+    next(running)
+    with pytest.raises(StopIteration):
+        while True:
+            start = clock.now
+            step()
+            running.send(clock.now - start)
+    assert campaign.proofs[0].value == pytest.approx(13 / 8, rel=0.02)

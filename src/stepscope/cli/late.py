@@ -18,7 +18,7 @@ from stepscope.engines.budget import VARIABLE as MEMORY_VARIABLE
 from stepscope.engines.budget import parse_size
 from stepscope.engines.choice import VARIABLE as ENGINE_VARIABLE
 from stepscope.engines.choice import parse_engine
-from stepscope.engines.spilling import forget_library, restart_with_spilling
+from stepscope.engines.spilling import allow
 from stepscope.errors import UsageError
 
 # ---- `--engine` and `--memory`, which every command takes that reads profiles ----------------------------------------
@@ -52,8 +52,7 @@ def use_memory(text: str | None) -> None:
         parse_size(text)
         os.environ[MEMORY_VARIABLE] = text
         if process.words is not None:
-            restart_with_spilling(process.words)
-            forget_library()
+            allow()
 
 
 def _declare(

@@ -6,10 +6,10 @@ end of a table that grows.  Threads take a range each, with a table of its own.
 
 cimport cython
 from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from stepscope.kernels.growing cimport Growing, as_table, grown, push
+from stepscope.kernels.memory cimport free
 from stepscope.kernels.varint cimport read_varint, read_varint_inside
 from stepscope.kernels.wire.fields cimport DELIMITED, OK, OVERRUN, Field, read_field, varint_error
 from stepscope.kernels.wire.texts cimport Interner, Text, hash_text

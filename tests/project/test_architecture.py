@@ -138,7 +138,6 @@ CONFINED: dict[str, set[str]] = {
     "fsspec": {"formats"},
     "google": {"capture"},
     "grpc": {"capture"},
-    "typer": {"cli"},
     "rich": {"cli", "report"},
     "werkzeug": {"web"},
     "waitress": {"web"},
@@ -199,7 +198,7 @@ MOST_LINES: dict[str, int] = {
 MOST_LINES_ELSEWHERE = 700
 
 # Whoever imports `stepscope` pays for none of these.
-HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}
+HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "rich"}
 HEAVY |= {"ray", "dask", "distributed", "tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
 
 
@@ -361,7 +360,7 @@ BAD_IMPORTS = [
 GOOD_IMPORTS = [
     ("analysis/overview/a.py", "from stepscope.model import HostTrace\nfrom ..steps import x\nimport numpy as np"),
     ("analysis/steps.py", '"""Like stepscope.formats, in a sentence."""'),
-    ("cli/main.py", "from stepscope import load, __version__\nimport typer"),
+    ("cli/main.py", "from stepscope import load, __version__\nimport rich"),
     ("cache.py", "from stepscope import __version__"),
     ("formats/store/remote.py", "import_module('fsspec.core')\nimport_module(name)"),
 ]

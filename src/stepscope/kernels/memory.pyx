@@ -93,7 +93,7 @@ cdef extern from *:
     } numpy_handler;
 
     #if defined(__linux__)
-    enum { BLOCK_ALIGNED = 4096, BLOCK_LEAST = 1 << 20, BLOCK_LOOK_US = 500 };
+    enum { BLOCK_ALIGNED = 4096, BLOCK_LEAST = 1 << 20, BLOCK_LOOK_US = 5000 };
 
     typedef struct block {
         struct block *next, *previous;
@@ -262,7 +262,7 @@ cdef extern from *:
        here and there brings back 64 KB with each page that it touches, so it grows quickly until the next look. */
     static void block_trim(void) {
         block* at;
-        if (!blocks_used || block_resident() < block_limit / 4 * 3)
+        if (!blocks_used || block_resident() < block_limit / 8 * 7)
             return;
         pthread_mutex_lock(&block_lock);
         block_trims += 1;
@@ -301,7 +301,7 @@ cdef extern from *:
     #endif
         strcpy(block_folder, folder);
         block_limit = limit;
-        block_room = limit / 2 > used ? limit / 2 - used : 0;
+        block_room = limit / 8 * 5 > used ? limit / 8 * 5 - used : 0;
         blocks_may_be_files = 1;
         return 1;
     }

@@ -39,7 +39,7 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Ran(NamedTuple):
-    """What a script printed: the hash of each tool's report; the bytes in files at the end, and how often pages left."""
+    """What a script printed: the hash of each report, the bytes in files at the end, and how often pages left."""
 
     reports: list[str]
     spilled: int

@@ -22,6 +22,7 @@ cdef extern from *:
     #include <stdlib.h>
     #include <string.h>
     #if defined(__linux__)
+    #include <errno.h>
     #include <fcntl.h>
     #include <limits.h>
     #include <malloc.h>
@@ -93,7 +94,7 @@ cdef extern from *:
     } numpy_handler;
 
     #if defined(__linux__)
-    enum { BLOCK_ALIGNED = 4096, BLOCK_LEAST = 1 << 20, BLOCK_LOOK_US = 5000 };
+    enum { BLOCK_ALIGNED = 4096, BLOCK_LEAST = 1 << 20, BLOCK_LOOK_US = 5000, BLOCK_NO_FILE = -1, BLOCK_VIEW = -2 };
 
     typedef struct block {
         struct block *next, *previous;
@@ -104,12 +105,18 @@ cdef extern from *:
 
     static pthread_mutex_t block_lock = PTHREAD_MUTEX_INITIALIZER;
     static block blocks = {&blocks, &blocks};  /* the newest first */
-    static volatile int blocks_used = 0;
     static volatile int blocks_may_be_files = 0;
     static char block_folder[4096];
-    static size_t block_limit = 0, block_room = 0;  /* for the process, and of it for large blocks in memory */
-    static volatile size_t block_held = 0;  /* bytes of large blocks in memory */
+    static size_t block_limit = 0, block_room = 0;  /* for the process, and of it for blocks in memory */
+    static volatile size_t block_held = 0;  /* bytes of blocks in memory */
     static volatile int64_t block_bytes = 0, block_trims = 0;
+
+    static void block_enter(block* at, int sign) {
+        if (at->file == BLOCK_NO_FILE)
+            block_held += sign < 0 ? (size_t)0 - at->size : at->size;
+        else if (at->file >= 0)
+            block_bytes += sign * (int64_t)at->size;
+    }
 
     static void block_link(block* at) {
         pthread_mutex_lock(&block_lock);
@@ -117,26 +124,33 @@ cdef extern from *:
         at->previous = &blocks;
         blocks.next->previous = at;
         blocks.next = at;
-        block_bytes += (int64_t)at->size;
+        block_enter(at, 1);
         pthread_mutex_unlock(&block_lock);
     }
 
-    /* The block of an address, taken out of the list; NULL for memory of the C library. */
+    /* The block that an address lies in; NULL for memory of the C library.  With the lock. */
+    static block* block_find(const void* memory) {
+        block* at;
+        for (at = blocks.next; at != &blocks; at = at->next)
+            if ((char*)memory >= at->start && (char*)memory < at->start + at->size)
+                return at;
+        return NULL;
+    }
+
+    /* The block that starts at an address, taken out of the list. */
     static block* block_take(void* memory) {
-        block *at, *found = NULL;
-        if (!blocks_used || !memory || ((uintptr_t)memory & (BLOCK_ALIGNED - 1)))
+        block* at = NULL;
+        if (!blocks_may_be_files || !memory || ((uintptr_t)memory & (BLOCK_ALIGNED - 1)))
             return NULL;
         pthread_mutex_lock(&block_lock);
-        for (at = blocks.next; at != &blocks && !found; at = at->next)
-            if (at->start == (char*)memory)
-                found = at;
-        if (found) {
-            found->previous->next = found->next;
-            found->next->previous = found->previous;
-            block_bytes -= (int64_t)found->size;
+        at = block_find(memory);
+        if (at) {
+            at->previous->next = at->next;
+            at->next->previous = at->previous;
+            block_enter(at, -1);
         }
         pthread_mutex_unlock(&block_lock);
-        return found;
+        return at;
     }
 
     static void block_drop(block* at) {
@@ -146,57 +160,53 @@ cdef extern from *:
         free(at);
     }
 
-    /* A file as memory; NULL if the system refuses. */
-    static void* block_map(int file, size_t size, int rights) {
+    static void* block_map(int file, size_t size, int rights, int flags) {
         block* at = (block*)malloc(sizeof(block));
         if (at)
-            at->start = (char*)mmap(NULL, size, rights, MAP_SHARED, file, 0);
+            at->start = (char*)mmap(NULL, size, rights, flags, file, 0);
         if (!at || at->start == MAP_FAILED) {
             free(at);
             return NULL;
         }
         at->size = size;
-        at->file = rights & PROT_WRITE ? file : -1;
-        blocks_used = 1;
+        at->file = rights & PROT_WRITE ? file : BLOCK_VIEW;
         block_link(at);
         return at->start;
     }
 
-    /* Zeros.  Space is reserved: where the disk is full later, touching a page would end the process.  NULL if the disk
-       is full now. */
-    static void* block_new(size_t size) {
+    /* Space is reserved: where the disk is full later, touching a page would end the process.  BLOCK_NO_FILE if the disk is
+       full now. */
+    static int block_open(size_t size) {
         int file = open(block_folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
-        void* start = NULL;
-        if (file >= 0 && !posix_fallocate(file, 0, (off_t)size))
-            start = block_map(file, size, PROT_READ | PROT_WRITE);
-        if (!start && file >= 0)
+        if (file >= 0 && posix_fallocate(file, 0, (off_t)size)) {
             close(file);
+            file = BLOCK_NO_FILE;
+        }
+        return file;
+    }
+
+    /* Zeros. */
+    static void* block_new(size_t size) {
+        int file = block_held + size > block_room ? block_open(size) : BLOCK_NO_FILE;
+        char* start;
+        size = (size + BLOCK_ALIGNED - 1) & ~(size_t)(BLOCK_ALIGNED - 1);
+        if (file >= 0)
+            return block_map(file, size, PROT_READ | PROT_WRITE, MAP_SHARED);
+        start = (char*)block_map(BLOCK_NO_FILE, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+        if (start && size >= (4u << 20))
+            madvise(start, size, MADV_HUGEPAGE);
         return start;
     }
 
-    /* What lasts is a column: it leaves the memory to what an analysis makes on its way, which costs less there. */
-    static int block_is_file(size_t size, int lasts) {
-        return blocks_may_be_files && size >= BLOCK_LEAST && (lasts || block_held + size > block_room);
-    }
-
-    /* Counts a block of the C library; gives it back. */
-    static void* block_count(void* memory, int sign) {
-        size_t size = memory ? malloc_usable_size(memory) : 0;
-        if (size >= BLOCK_LEAST)
-            __atomic_fetch_add(&block_held, sign < 0 ? (size_t)0 - size : size, __ATOMIC_RELAXED);
-        return memory;
-    }
-
-    static void* block_get(size_t size, int lasts) {
-        void* memory = block_is_file(size, lasts) ? block_new(size) : NULL;
-        return memory ? memory : block_count(stepscope_large_pages(size ? size : 1), 1);
+    static void* block_get(size_t size) {
+        return blocks_may_be_files && size >= BLOCK_LEAST ? block_new(size) : stepscope_large_pages(size ? size : 1);
     }
 
     static void* block_zeros(size_t count, size_t width) {
-        void* memory = NULL;
-        if (width && count <= (size_t)PTRDIFF_MAX / width && block_is_file(count * width, 0))
-            memory = block_new(count * width);
-        return memory ? memory : block_count(calloc(count ? count : 1, width ? width : 1), 1);
+        int is_large = width && count >= BLOCK_LEAST / width && count <= (size_t)PTRDIFF_MAX / width;
+        if (blocks_may_be_files && is_large)
+            return block_new(count * width);
+        return calloc(count ? count : 1, width ? width : 1);
     }
 
     static void block_put(void* memory) {
@@ -204,15 +214,60 @@ cdef extern from *:
         if (at)
             block_drop(at);
         else
-            free(block_count(memory, -1));
+            free(memory);
     }
 
-    /* Makes a block longer where it lies; 0 if the system refuses. */
+    static int block_write(int file, const char* at, size_t size, size_t place) {
+        while (size) {
+            ssize_t done = pwrite(file, at, size, (off_t)place);
+            if (done <= 0 && errno != EINTR)
+                return 0;
+            done = done < 0 ? 0 : done;
+            at += done;
+            place += (size_t)done;
+            size -= (size_t)done;
+        }
+        return 1;
+    }
+
+    /* Writes to a part of a block.  Many pages of a file are written much faster so than by touching each. */
+    static void block_fill(void* memory, size_t place, const void* from, size_t size) {
+        int done = 0;
+        if (blocks_may_be_files && size >= BLOCK_ALIGNED) {
+            pthread_mutex_lock(&block_lock);
+            block* at = block_find(memory);
+            done = at && at->file >= 0 && block_write(at->file, (const char*)from, size, place);
+            pthread_mutex_unlock(&block_lock);
+        }
+        if (!done)
+            memcpy((char*)memory + place, from, size);
+    }
+
+    /* Puts the block that an address lies in into a file, at the same address.  Nobody may write to it meanwhile.  What
+       lasts leaves the memory to what an analysis makes on its way, which costs less there. */
+    static void block_settle(const void* memory) {
+        block* at;
+        int file;
+        pthread_mutex_lock(&block_lock);
+        at = block_held > block_room / 2 ? block_find(memory) : NULL;  /* else there is room for all that comes */
+        file = at && at->file == BLOCK_NO_FILE ? block_open(at->size) : BLOCK_NO_FILE;
+        if (file >= 0 && block_write(file, at->start, at->size, 0)
+                && mmap(at->start, at->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED) {
+            block_enter(at, -1);
+            at->file = file;
+            block_enter(at, 1);
+        } else if (file >= 0)
+            close(file);
+        pthread_mutex_unlock(&block_lock);
+    }
+
+    /* Makes a block longer; 0 if the system refuses. */
     static int block_grow(block* at, size_t size) {
         void* moved;
+        size = (size + BLOCK_ALIGNED - 1) & ~(size_t)(BLOCK_ALIGNED - 1);
         if (size <= at->size)
             return 1;
-        if (posix_fallocate(at->file, 0, (off_t)size))
+        if (at->file >= 0 ? posix_fallocate(at->file, 0, (off_t)size) : block_held + size > block_room)
             return 0;
         moved = mremap(at->start, at->size, size, MREMAP_MAYMOVE);
         if (moved == MAP_FAILED)
@@ -222,8 +277,8 @@ cdef extern from *:
         return 1;
     }
 
-    /* Memory that grows beyond what may be held moves into a file. */
-    static void* block_resize(void* memory, size_t size, int lasts) {
+    /* Memory that grows beyond its room moves into a file. */
+    static void* block_resize(void* memory, size_t size) {
         block* at = block_take(memory);
         size_t old = at ? at->size : memory ? malloc_usable_size(memory) : 0;
         int grown = at && block_grow(at, size);
@@ -232,15 +287,11 @@ cdef extern from *:
             block_link(at);
         if (grown)
             return at->start;
-        if (!at && !block_is_file(size, lasts)) {
-            block_count(memory, -1);
-            copied = realloc(memory, size ? size : 1);
-            block_count(copied ? copied : memory, 1);
-            return copied;
-        }
-        copied = block_get(size, lasts);
+        if (!at && !(blocks_may_be_files && size >= BLOCK_LEAST))
+            return realloc(memory, size ? size : 1);
+        copied = block_get(size);
         if (copied && memory) {
-            memcpy(copied, memory, old < size ? old : size);
+            block_fill(copied, 0, memory, old < size ? old : size);
             block_put(memory);
         }
         return copied;
@@ -262,12 +313,13 @@ cdef extern from *:
        here and there brings back 64 KB with each page that it touches, so it grows quickly until the next look. */
     static void block_trim(void) {
         block* at;
-        if (!blocks_used || block_resident() < block_limit / 8 * 7)
+        if (block_resident() < block_limit / 8 * 7)
             return;
         pthread_mutex_lock(&block_lock);
         block_trims += 1;
         for (at = blocks.previous; at != &blocks && block_resident() > block_limit / 8 * 5; at = at->previous)
-            madvise(at->start, at->size, MADV_DONTNEED);
+            if (at->file != BLOCK_NO_FILE)
+                madvise(at->start, at->size, MADV_DONTNEED);
         pthread_mutex_unlock(&block_lock);
     }
 
@@ -283,7 +335,7 @@ cdef extern from *:
 
     /* A file that is there already, to be read: nothing of it is copied. */
     static void* block_view(int file, size_t size) {
-        return blocks_may_be_files ? block_map(file, size, PROT_READ) : NULL;
+        return blocks_may_be_files ? block_map(file, size, PROT_READ, MAP_SHARED) : NULL;
     }
 
     static int block_keep_within(const char* folder, size_t limit) {
@@ -306,18 +358,21 @@ cdef extern from *:
         return 1;
     }
     #else
+    static int blocks_may_be_files = 0;
     static int64_t block_bytes = 0, block_trims = 0;
-    static void* block_get(size_t size, int lasts) { (void)lasts; return malloc(size ? size : 1); }
+    static void* block_get(size_t size) { return malloc(size ? size : 1); }
     static void* block_zeros(size_t count, size_t width) { return calloc(count ? count : 1, width ? width : 1); }
-    static void* block_resize(void* memory, size_t size, int lasts) { (void)lasts; return realloc(memory, size ? size : 1); }
+    static void* block_resize(void* memory, size_t size) { return realloc(memory, size ? size : 1); }
+    static void block_fill(void* memory, size_t place, const void* from, size_t size) { memcpy((char*)memory + place, from, size); }
+    static void block_settle(const void* memory) { (void)memory; }
     static void block_put(void* memory) { free(memory); }
     static int block_keep_within(const char* folder, size_t limit) { (void)folder; (void)limit; return 0; }
     static void* block_view(int file, size_t size) { (void)file; (void)size; return NULL; }
     #endif
 
-    static void* numpy_malloc(void* context, size_t size) { (void)context; return block_get(size, 0); }
+    static void* numpy_malloc(void* context, size_t size) { (void)context; return block_get(size); }
     static void* numpy_calloc(void* context, size_t count, size_t width) { (void)context; return block_zeros(count, width); }
-    static void* numpy_realloc(void* context, void* memory, size_t size) { (void)context; return block_resize(memory, size, 0); }
+    static void* numpy_realloc(void* context, void* memory, size_t size) { (void)context; return block_resize(memory, size); }
     static void numpy_free(void* context, void* memory, size_t size) { (void)context; (void)size; block_put(memory); }
     enum { NUMPY_GET_HANDLER = 305 };  /* PyDataMem_GetHandler in numpy's table, since 1.22 */
 
@@ -339,11 +394,14 @@ cdef extern from *:
     """
     void give_back "stepscope_give_back"(char* first, char* stop) noexcept nogil
     bint keep_heap "stepscope_keep_heap"(size_t room) noexcept nogil
+    const int blocks_may_be_files
     const int64_t block_bytes
     const int64_t block_trims
-    void* block_get(size_t size, bint lasts) noexcept nogil
+    void* block_get(size_t size) noexcept nogil
     void* block_zeros(size_t count, size_t width) noexcept nogil
-    void* block_resize(void* memory, size_t size, bint lasts) noexcept nogil
+    void* block_resize(void* memory, size_t size) noexcept nogil
+    void block_fill(void* memory, size_t place, const void* source, size_t size) noexcept nogil
+    void block_settle(const void* memory) noexcept nogil
     void block_put(void* memory) noexcept nogil
     void* block_view(int file, size_t size) noexcept nogil
     bint block_keep_within(const char* folder, size_t limit) noexcept
@@ -352,12 +410,17 @@ cdef extern from *:
 
 cdef void* resize(void* memory, size_t size) noexcept nogil:
     """A block with room for so many bytes, and what was in it before; NULL if there is no memory, and it is as it was."""
-    return block_resize(memory, size, True)
+    return block_resize(memory, size)
 
 
 cdef void* zeros(size_t count, size_t width) noexcept nogil:
     """A block of so many items that are zero; NULL if there is no memory."""
     return block_zeros(count, width)
+
+
+cdef void fill(void* memory, size_t place, const void* source, size_t size) noexcept nogil:
+    """Copies bytes into a block that `resize` gave."""
+    block_fill(memory, place, source, size)
 
 
 cdef void free(void* memory) noexcept nogil:
@@ -383,6 +446,20 @@ def keep_within(folder, int64_t limit):
     return block_keep_within(folder.encode("utf-8", "surrogateescape"), <size_t>limit) and block_serve_numpy(
         core._multiarray_umath._ARRAY_API
     )
+
+
+def is_limited():
+    """Whether `keep_within` was called."""
+    return bool(blocks_may_be_files)
+
+
+def settle(size_t address):
+    """Puts a block that nobody writes to any more into a file, where blocks may be files; it stays where it is.
+
+    Args:
+        address: of a byte in it; nothing happens where that is no block.
+    """
+    block_settle(<const void*>address)
 
 
 def figures():
@@ -427,7 +504,7 @@ cdef class Memory:
         self.start = block_view(file, <size_t>size) if file >= 0 and size >= 1 << 20 else NULL
         self.is_file = self.start != NULL
         if not self.is_file:
-            self.start = block_get(<size_t>max(size, 1), True)
+            self.start = block_get(<size_t>max(size, 1))
         if self.start == NULL:
             raise MemoryError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar, cast
 
@@ -16,8 +17,26 @@ U8 = NDArray[np.uint8]
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 T = TypeVar("T", bound=np.generic)
+R = TypeVar("R")
+
+_HOLDERS = (tuple, list, dict)
 
 _BLOCK = 1 << 16  # rows at a time where a column of all would cost memory; what is made of a block stays in caches
+
+
+def settle_arrays(found: R) -> R:
+    """Puts the large arrays of a result that is finished into files, in a process that keeps within a set memory."""
+    if kernels.memory.is_limited():
+        left: list[Any] = [found]
+        seen = set()
+        while left:
+            each = left.pop()
+            if isinstance(each, np.ndarray):
+                kernels.memory.settle(each.__array_interface__["data"][0])
+            elif id(each) not in seen and (type(each) in _HOLDERS or type(each).__module__.startswith("stepscope.")):
+                seen.add(id(each))
+                left += [] if isinstance(each, type) else gc.get_referents(each)
+    return found
 
 
 def offsets_of(counts: NDArray[np.integer] | Mask | Sequence[int]) -> I64:

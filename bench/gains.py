@@ -8,7 +8,7 @@ gain has an interval. The result is a section of `docs/advice-truth.md`, with th
     python -m bench.gains --folder DIR                judge the open half
     python -m bench.gains --folder DIR --held-out     judge the half that nobody has looked at: at the very end
 
-`--series second` records or judges the programs that were written later, which are all judged at the very end.
+`--series second` or `third` records or judges the programs that were written later, all judged at the very end.
 """
 
 from __future__ import annotations

@@ -79,6 +79,13 @@ def train_jax(
     _train(marked, jax.profiler.trace(args.logdir))
 
 
+def train_on(loss: Any, optimizer: Any) -> None:
+    """An ordinary step of PyTorch: gradients of the loss, then the update."""
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+
+
 def train_torch(args: argparse.Namespace, step: Callable[[int], None]) -> None:
     """Runs steps under torch.profiler, whose `step()` marks them."""
     import torch

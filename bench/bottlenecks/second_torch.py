@@ -14,15 +14,10 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
+from bench.bottlenecks.harness import train_on
 from bench.bottlenecks.unseen import Run, program
 
 torch.set_num_threads(1)
-
-
-def _train_on(loss: torch.Tensor, optimizer: torch.optim.Optimizer) -> None:
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    optimizer.step()
 
 
 class TwoViews(Dataset[tuple[torch.Tensor, torch.Tensor]]):
@@ -73,7 +68,7 @@ def torch_two_views(run: Run) -> Iterator[None]:
             codes = F.normalize(encoder(torch.cat([left, right])), dim=1)
             likeness = (codes @ codes.T / 0.2).fill_diagonal_(-1e9)
             partners = torch.arange(len(codes)).roll(len(left))
-            _train_on(F.cross_entropy(likeness, partners), optimizer)
+            train_on(F.cross_entropy(likeness, partners), optimizer)
             yield
 
 
@@ -142,7 +137,7 @@ def torch_looped_heads(run: Run) -> Iterator[None]:
     for number in range(10**6):
         text = texts[number % 8]
         logits = model(text[:, :-1])
-        _train_on(F.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten()), optimizer)
+        train_on(F.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten()), optimizer)
         yield
 
 
@@ -206,7 +201,7 @@ def torch_advantages(run: Run) -> Iterator[None]:
         now = F.log_softmax(actor(hidden), dim=1).gather(1, did[part, None])[:, 0]
         ratio = (now - before[part]).exp()
         gain = torch.minimum(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages).mean()
-        _train_on(0.5 * F.mse_loss(critic(hidden)[:, 0], returns[part]) - gain, optimizer)
+        train_on(0.5 * F.mse_loss(critic(hidden)[:, 0], returns[part]) - gain, optimizer)
         yield
 
 
@@ -245,7 +240,7 @@ def torch_short_and_long(run: Run) -> Iterator[None]:
     for number in range(10**6):
         text = batches[number % 8]
         logits = model(text)
-        _train_on(F.cross_entropy(logits.flatten(0, 1), text.flatten() % 12), optimizer)
+        train_on(F.cross_entropy(logits.flatten(0, 1), text.flatten() % 12), optimizer)
         yield
 
 
@@ -265,7 +260,7 @@ def torch_tiny_buckets(run: Run) -> Iterator[None]:
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     rows, labels = torch.randn(6, 96, 192), torch.randint(0, 10, (6, 96))
     for number in range(10**6):
-        _train_on(F.cross_entropy(model(rows[number % 6]), labels[number % 6]), optimizer)
+        train_on(F.cross_entropy(model(rows[number % 6]), labels[number % 6]), optimizer)
         yield
 
 
@@ -290,9 +285,9 @@ def torch_healthy_gan(run: Run) -> Iterator[None]:
         fakes = artist(torch.randn(32, 64))
         scores = critic(torch.cat([pictures[number % 8], fakes.detach()]))
         loss = F.softplus(-scores[:32]).mean() + F.softplus(scores[32:]).mean()
-        _train_on(loss, judging)
+        train_on(loss, judging)
         critic.requires_grad_(False)
-        _train_on(F.softplus(-critic(fakes)).mean(), painting)
+        train_on(F.softplus(-critic(fakes)).mean(), painting)
         critic.requires_grad_(True)
         if number % 40 == 39:
             losses.append(loss.item())

@@ -1,8 +1,8 @@
 """What the unseen programs declare, and which of them are held out.
 
-Whoever wrote `unseen_*.py`, and later `second_*.py`, did not know the rules of the advice. Each of these programs has
-one planted bottleneck. Its decorator declares the expected class, further acceptable classes, the culprit and the fix;
-the declarations are read from the source, without importing a framework.
+Whoever wrote `unseen_*.py`, and later `second_*.py` and `third_*.py`, did not know the rules of the advice. Each of
+these programs has one planted bottleneck. Its decorator declares the expected class, further acceptable classes, the
+culprit and the fix; the declarations are read from the source, without importing a framework.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Series:
 
 # Of the first series, five of each framework's ten programs and two of the four controls are held out. Python calls are
 # recorded in half of the open and half of the held-out ones. random.Random(20261122).sample drew both. The results of
-# the second series are seen by nobody before the rules are final; Python calls are recorded in the half of it that
-# random.Random(20261123).sample drew.
+# the second and of the third series are seen by nobody before the rules are final; Python calls are recorded in the
+# halves of them that random.Random(20261123).sample and random.Random(20261124).sample drew.
 SERIES = {
     series.name: series
     for series in (
@@ -104,6 +104,24 @@ SERIES = {
                 }
             ),
         ),
+        Series(
+            "third",
+            "Programs of a third author, never looked at before the rules were final",
+            with_python=frozenset(
+                {
+                    "tf_leaves",
+                    "tf_weight_log",
+                    "tf_masked_words",
+                    "tf_idle_painter",
+                    "tf_healthy_speech",
+                    "jax_replay_frames",
+                    "jax_hard_examples",
+                    "jax_healthy_films",
+                    "torch_remote_clips",
+                    "torch_small_card",
+                }
+            ),
+        ),
     )
 }
 
@@ -120,6 +138,7 @@ class Run:
 class Program:
     """A declaration. `culprits` are functions of the program's file or names of ops, any of which is right.
 
+    `ablate` is what `stepscope prove` can leave out to measure the gain: a function of the program's file, or `input`.
     `lines` are the first and last lines of those functions; `lead` is the number of untimed steps that start a block,
     which use up what was prefetched while the other variant ran.
     """
@@ -131,6 +150,7 @@ class Program:
     also: tuple[str, ...]
     culprits: tuple[str, ...]
     fix: str
+    ablate: str | None
     ranks: int
     lead: int
     lines: tuple[tuple[int, int], ...]
@@ -159,7 +179,14 @@ class Program:
 
 
 def program(
-    expected: str, *, culprits: tuple[str, ...], fix: str, also: tuple[str, ...] = (), ranks: int = 1, lead: int = 4
+    expected: str,
+    *,
+    culprits: tuple[str, ...],
+    fix: str,
+    also: tuple[str, ...] = (),
+    ablate: str | None = None,
+    ranks: int = 1,
+    lead: int = 4,
 ) -> Callable[[_Function], _Function]:
     """Declares a program; `read_declarations` reads the arguments from the source."""
     return lambda function: function
@@ -194,6 +221,7 @@ def _read_declaration(place: tuple[str, str, str], call: ast.Call, spans: dict[s
         also=tuple(given.get("also", ())),
         culprits=culprits,
         fix=given["fix"],
+        ablate=given.get("ablate"),
         ranks=given.get("ranks", 1),
         lead=given.get("lead", 4),
         lines=tuple(spans[culprit] for culprit in culprits if culprit in spans),

@@ -14,7 +14,7 @@ from stepscope.errors import CaptureError, RegressionError, UsageError
 
 if TYPE_CHECKING:
     from stepscope.analysis.gate.budgets import Budget
-    from stepscope.analysis.gate.figures import Session
+    from stepscope.analysis.gate.figures import JudgedSession
     from stepscope.analysis.gate.gate_report import GateReport
     from stepscope.api import LoadedProfile
     from stepscope.capture import Profile
@@ -87,7 +87,7 @@ def _listed(sides: LoadedProfile | _Path | Sequence[LoadedProfile | _Path]) -> l
 
 def _sessions(
     path: LoadedProfile | _Path, host: str | None, last: int, progress: Callable[[str], None] | None
-) -> list[Session]:
+) -> list[JudgedSession]:
     from stepscope.api import LoadedProfile, load
     from stepscope.formats.session import find_sessions
     from stepscope.shelf import TraceShelf
@@ -100,10 +100,10 @@ def _sessions(
     return [open_session(profile, host) for profile in profiles]
 
 
-def open_session(profile: LoadedProfile, host: str | None) -> Session:
+def open_session(profile: LoadedProfile, host: str | None) -> JudgedSession:
     """A session whose reports are made when a budget asks for them, each once."""
     from stepscope.analysis.compare.sides import side_of
-    from stepscope.analysis.gate.figures import Session
+    from stepscope.analysis.gate.figures import JudgedSession
 
     known: dict[tuple[str, str | None], Report] = {}
 
@@ -115,7 +115,7 @@ def open_session(profile: LoadedProfile, host: str | None) -> Session:
     def ask_all(names: Sequence[str], within_steps: bool) -> dict[str, Report]:
         return {name: ask(name, "all" if within_steps else None) for name in names}
 
-    return Session(side_of(profile.run, profile.path, ask_all, _TOOLS), ask)
+    return JudgedSession(side_of(profile.run, profile.path, ask_all, _TOOLS), ask)
 
 
 class budget:  # noqa: N801 - it reads as a statement: `with stepscope.budget(step_ms=20):`

@@ -14,7 +14,7 @@ from nsight_build import PID, PROCESS, THREAD, NsightExport, training
 
 import stepscope
 from stepscope.analysis.registry import all_tools
-from stepscope.analysis.trace.attribution import Source, attribute
+from stepscope.analysis.trace.attribution import HowKnown, attribute
 from stepscope.errors import UnreadableError
 from stepscope.formats.base import format_of
 from stepscope.formats.nsight.tables import SqliteTables
@@ -170,7 +170,7 @@ def test_a_replayed_kernel_belongs_to_the_op_that_recorded_its_node(tmp_path: Pa
     trace = read(export.write_sqlite(tmp_path / "t.sqlite"))
 
     found = attribute(trace)
-    assert [(found.ops[op], Source(how).name) for op, how in zip(found.op, found.source, strict=True)] == [
+    assert [(found.ops[op], HowKnown(how).name) for op, how in zip(found.op, found.source, strict=True)] == [
         (("aten::mm", "mm"), "GRAPH")
     ]
     assert trace.stats_of_event(int(found.rows[0]))["graph id"] == 4

@@ -51,3 +51,9 @@ def test_a_proof_stands_beside_the_prediction_and_says_where_they_are_apart(valu
     verdict = gains.Verdict(program, gain, cpu=gain, **said, **times, expected=(1.5, 3.0), fixed="none", proof=proof)
     heading, row = (gains.make_section("second", [verdict], known=[]).splitlines()[at] for at in (-3, -1))
     assert dict(zip(heading.split("|"), row.split("|"), strict=True))[" proved "].strip() == cell
+
+
+def test_what_can_be_left_out_is_a_culprit_in_the_file_or_the_input():
+    programs = [program for program in gains.list_unseen("third") if program.ablate not in (None, "input")]
+    assert len(programs) >= 9
+    assert [program.name for program in programs if program.ablate not in program.culprits or not program.lines] == []

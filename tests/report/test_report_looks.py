@@ -29,7 +29,7 @@ from stepscope.report import (
     size_text,
 )
 from stepscope.report.export import to_csv
-from stepscope.report.html import render_fragment, render_page
+from stepscope.report.html import render_page
 from stepscope.report.looks import UNKNOWN, column_texts, name_words, value_text, visible_fields
 from stepscope.report.markdown import render_document
 from stepscope.report.terminal import render_report
@@ -135,7 +135,7 @@ def test_names_cannot_steer_the_screen():
     shown = report(table, Prose("p", "P", ("x\x1b[2Jy",)), warnings=("w\x1b[2J",))
     assert "\x1b" not in "".join(screen(shown, 80))
     assert any("[bold]c[/bold]" in line for line in screen(shown, 80))
-    assert "\x1b" not in render_fragment(shown, 20)
+    assert "\x1b" not in render_page(shown, 20)
 
 
 # -- tables ------------------------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def test_a_further_table_of_which_no_amount_is_known_is_left_out():
 
 def test_a_long_table_is_short_in_a_notebook():
     many = Rows("ops", "Ops", (NAME,), tuple({"name": f"op{i}"} for i in range(1000)))
-    html = render_fragment(report(many), 20)
+    html = render_page(report(many), 20)
     assert html.count("<tr>") == 21
     assert "980 more" in html
 
@@ -300,7 +300,7 @@ def test_notebooks_show_what_terminals_show():
     table = Rows(
         "t", "T", (NAME, Field("busy_percent", "percent", "share")), ({"name": "<b>", "busy_percent": 12.3456},)
     )
-    html = render_fragment(report(table), 20)
+    html = render_page(report(table), 20)
     assert "&lt;b&gt;" in html
     assert ">12.3<" in html
     assert ">busy %<" in html
@@ -363,7 +363,7 @@ def test_a_page_says_what_was_found_before_the_figures_and_draws_shares_as_bars(
 
 def test_on_a_page_words_stay_whole_and_long_names_break_after_their_parts():
     rows = ({"name": "removed"}, {"name": "StatefulPartitionedCall/adam::update/Mul"})
-    html = render_fragment(report(Rows("ops", "Ops", (NAME,), rows)), 20)
+    html = render_page(report(Rows("ops", "Ops", (NAME,), rows)), 20)
     assert '<td style="text-align:left;white-space:nowrap">removed</td>' in html
     assert ">StatefulPartitionedCall/<wbr>adam::<wbr>update/<wbr>Mul</td>" in html
 

@@ -25,7 +25,7 @@ _MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
-class Listed:
+class NamedSession:
     """A session that was found; `id` is its run's name, or its path where several runs have that name."""
 
     id: str
@@ -82,7 +82,7 @@ class Sessions:
         self._shelf = TraceShelf(_MEMORY)
         self._open: OrderedDict[str, Opened] = OrderedDict()
 
-    def list_all(self) -> list[Listed]:
+    def list_all(self) -> list[NamedSession]:
         """All sessions, the newest first.  Raises InputError if there is none anywhere."""
         found: list[Session] = []
         errors: list[InputError] = []
@@ -130,12 +130,12 @@ class Sessions:
             raise _no_session(wanted, listed) from error
 
 
-def _name_sessions(found: Sequence[Session]) -> list[Listed]:
+def _name_sessions(found: Sequence[Session]) -> list[NamedSession]:
     runs = [session.run for session in found]
-    return [Listed(one.run if runs.count(one.run) == 1 else f"{one.path}#{one.run}", one) for one in found]
+    return [NamedSession(one.run if runs.count(one.run) == 1 else f"{one.path}#{one.run}", one) for one in found]
 
 
-def _no_session(wanted: str, listed: Sequence[Listed]) -> UsageError:
+def _no_session(wanted: str, listed: Sequence[NamedSession]) -> UsageError:
     names = [each.id for each in listed]
     near = get_close_matches(wanted, names, n=_MOST_NAMED, cutoff=0.3) or names[:_MOST_NAMED]
     return UsageError(f"there is no session {wanted!r}", hint=f"nearest: {', '.join(near)}; list_sessions has all")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypeVar, cast
 
 from typing_extensions import TypedDict  # that of `typing` cannot be nested in a schema before Python 3.12
 
-from stepscope.agents.sessions import Listed, Opened, Sessions
+from stepscope.agents.sessions import NamedSession, Opened, Sessions
 from stepscope.analysis.registry import all_tools, tool_named
 from stepscope.errors import UsageError
 from stepscope.report import Field, Figures, Prose, Report, Row, Rows, Section, shorten_name
@@ -367,13 +367,13 @@ class Answers:
     def gate(self, before: str, after: str, budgets: Mapping[str, Any], accept_other: bool = False) -> GateResult:
         """Checks budgets, such as `{"step_ms": "+5 %", "input_percent": 10}`; only what is beyond the noise fails."""
         from stepscope.analysis.gate.budgets import make_budgets
-        from stepscope.analysis.gate.figures import Session
+        from stepscope.analysis.gate.figures import JudgedSession
         from stepscope.analysis.gate.gate_report import make_gate_report
 
         sides = []
         for each in (before, after):
             opened = self._sessions.opened(each)
-            sides.append([Session(opened.side(("op-stats",)), _asker(opened))])
+            sides.append([JudgedSession(opened.side(("op-stats",)), _asker(opened))])
         whole = make_finite(make_gate_report(sides[0], sides[1], make_budgets(budgets), accept_other).to_dict())
         following = [_call("compare", "where the time went", before=before, after=after)]
         copied = ("verdict", "verdict_text", "rows", "notes")
@@ -428,7 +428,7 @@ def _make_page(
     }
 
 
-def _session_item(listed: Listed) -> dict[str, Any]:
+def _session_item(listed: NamedSession) -> dict[str, Any]:
     session = listed.session
     size = sum(file.size or 0 for file in session.files)
     return {"session": listed.id, "path": session.path, "hosts": list(session.hosts), "size_bytes": size}

@@ -35,10 +35,6 @@ class Check:
     found: str
     remedy: str = ""
 
-    def row(self) -> dict[str, Cell]:
-        """The finding as a table row."""
-        return {"check": self.check, "state": self.state, "found": self.found, "remedy": self.remedy}
-
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorReport(Report):
@@ -51,11 +47,11 @@ class DoctorReport(Report):
 
     def body(self) -> dict[str, Any]:
         """The report's own part of the JSON object."""
-        return {"checks": [check.row() for check in self.checks], "sessions": list(self.sessions)}
+        return {"checks": [dict(vars(check)) for check in self.checks], "sessions": list(self.sessions)}
 
     def sections(self) -> Sequence[Section]:
         """The sessions, the problems in full, the other findings, and what to do."""
-        rows = tuple(check.row() for check in self.checks if check.state != "problem")
+        rows = tuple(dict(vars(check)) for check in self.checks if check.state != "problem")
         problems = tuple(f"{check.check}: {check.found}" for check in self.checks if check.state == "problem")
         remedies = tuple(f"{check.check}: {check.remedy}" for check in self.checks if check.remedy)
         found = tuple(field for field in CHECK_FIELDS if field.name != "remedy")
@@ -66,7 +62,7 @@ class DoctorReport(Report):
 
     def main_table(self) -> Rows:
         """The findings with their remedies."""
-        return Rows("checks", "Findings", CHECK_FIELDS, tuple(check.row() for check in self.checks))
+        return Rows("checks", "Findings", CHECK_FIELDS, tuple(dict(vars(check)) for check in self.checks))
 
 
 def merge_equal(checks: Sequence[Check]) -> list[Check]:

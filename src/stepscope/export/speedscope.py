@@ -47,7 +47,7 @@ def _profiles(content: Content, first_frame: int, comma: bytes) -> Iterator[byte
     track = content.track[content.order >> 1]
     by_track = np.argsort(track, kind="stable")
     bounds = np.searchsorted(track[by_track], np.arange(len(content.tracks) + 1)).tolist()
-    end_us = _end_us(content)
+    end_us = float(content.time_ps(np.array([content.trace.span_ps()[1]]))[0]) / 1e6
     for at, one in enumerate(content.tracks):
         head = {"type": "evented", "name": f"{one.process.name} {one.name}".strip(), "unit": "microseconds"}
         yield comma + b"\n" + msgspec.json.encode(head | {"startValue": 0, "endValue": end_us})[:-1] + b',"events":['
@@ -76,7 +76,3 @@ def _event_lines(content: Content, order: I64, table: Table) -> bytes:
     time = events.start_ps[row] + is_end * events.duration_ps[row]
     glue = np.array([0, len(table.sizes) - 1], np.int32)
     return table.lines(parts, content.time_ps(time), np.full(len(order), -1), glue, no_stats(len(order)))
-
-
-def _end_us(content: Content) -> float:
-    return float(content.time_ps(np.array([content.trace.span_ps()[1]]))[0]) / 1e6

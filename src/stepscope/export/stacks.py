@@ -10,7 +10,7 @@ from stepscope import kernels
 from stepscope.analysis.timeline.index import is_drawn
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import HostTrace, LineKind
-from stepscope.model.arrays import I32, I64, Mask, number_pairs
+from stepscope.model.arrays import I32, I64, Mask, number_pairs, sum_groups
 from stepscope.records import dataclass
 from stepscope.vocabulary.python import place_of
 
@@ -76,8 +76,8 @@ def find_stacks(trace: HostTrace, below_launches: bool) -> Stacks:
         frame=np.concatenate([np.arange(len(tracks)), numbered.reshape(-1) + len(tracks)]).astype(np.int32),
         frames=named,
         calls=np.bincount(node, minlength=len(parent)),
-        host_ps=_add_up(node, np.where(is_device, 0, time), len(parent)),
-        device_ps=_add_up(node, np.where(is_device, time, 0), len(parent)),
+        host_ps=sum_groups(node, np.where(is_device, 0, time), len(parent)),
+        device_ps=sum_groups(node, np.where(is_device, time, 0), len(parent)),
     )
 
 
@@ -131,12 +131,6 @@ def _own_times(trace: HostTrace, counts: Mask) -> I64:
     own = np.empty(len(trace.events), np.int64)
     kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
     return np.maximum(own, 0, out=own)
-
-
-def _add_up(node: I64, time: I64, nodes: int) -> I64:
-    total = np.zeros(nodes, np.int64)
-    np.add.at(total, node, time)
-    return total
 
 
 def _track_name(trace: HostTrace, line: int) -> str:

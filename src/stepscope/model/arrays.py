@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
+from stepscope.records import dataclass
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -134,3 +135,53 @@ def number_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> tuple[I32, I
     widths = one.itemsize, other.itemsize
     found = kernels.ops.number_pairs(one.view(np.uint8), other.view(np.uint8), *widths, numbers)
     return numbers, np.asarray(found, np.int64).reshape(-1)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Rows with equal keys, and sums over them: what every table that groups work by something is made of.
+
+    Attributes:
+        number: int32 of shape (n,), the group of each row, from 0 in order of appearance.
+        first: int64 of shape (groups,), the first row of each group.
+    """
+
+    number: I32
+    first: I64
+
+    @staticmethod
+    def of(key: NDArray[np.integer], *more: NDArray[np.integer]) -> Groups:
+        """The groups of rows whose keys are equal in all columns, each of shape (n,)."""
+        found = Groups(*number_pairs(key, more[0] if more else np.zeros(len(key), np.int32)))
+        for column in more[1:]:
+            found = Groups(*number_pairs(found.number, column))
+        return found
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def count(self, among: I64 | Mask | slice = slice(None)) -> I64:
+        """How many rows each has, or how many of some rows: int64 of shape (groups,)."""
+        return np.bincount(self.number[among], minlength=len(self))
+
+    def sum(self, values: I64) -> I64:
+        """The sum of each group's values: int64 of shape (groups,)."""
+        return sum_groups(self.number, values, len(self))
+
+
+def sum_groups(group: NDArray[np.integer], values: I64, groups: int) -> I64:
+    """The sum of the values of each group: int64 of shape (groups,).
+
+    Args:
+        group: of each value its group, shape (n,), none below 0.
+    """
+    sums = np.zeros(groups, np.int64)
+    np.add.at(sums, group, values)
+    return sums
+
+
+def measure_groups(group: I32, values: I64, groups: int) -> tuple[I64, I64, I64, I64]:
+    """Number, sum, least and largest of each group's values: int64 of shape (groups,) each."""
+    count, total, low, high = (np.zeros(groups, np.int64) for _ in range(4))
+    kernels.ops.add_up(group, values, count, total, low, high)
+    return count, total, low, high

@@ -34,7 +34,7 @@ _Z95 = 1.96
 
 
 @dataclass(frozen=True)
-class Growth:
+class Trend:
     """How a quantity grows.
 
     Attributes:
@@ -53,7 +53,7 @@ class Growth:
     is_clear: bool
 
 
-def measure_growth(unix_s: F64, values: F64) -> Growth | None:
+def measure_growth(unix_s: F64, values: F64) -> Trend | None:
     """The growth of values after the warm-up; None if there are too few points.
 
     The slope is that of Theil and Sen, which outliers do not move, and its interval is Sen's, from the number of
@@ -71,7 +71,7 @@ def measure_growth(unix_s: F64, values: F64) -> Growth | None:
     least, most = _interval(slopes, _effective_count(hours, levels, slope), len(hours))
     tenth = max(len(levels) // 10, 1)
     first, last = float(np.median(levels[:tenth])), float(np.median(levels[-tenth:]))
-    return Growth(slope, least, most, first, last, least > 0 and _rises(levels) and last - first > _LEAST_SHARE * last)
+    return Trend(slope, least, most, first, last, least > 0 and _rises(levels) and last - first > _LEAST_SHARE * last)
 
 
 def _thin(hours: F64, levels: F64) -> tuple[F64, F64]:
@@ -247,9 +247,9 @@ def _step_change(lengths: F64) -> float | None:
 # -- memory --------------------------------------------------------------------------------------------------------
 
 
-def _measure_memory(tables: Mapping[str, pa.Table]) -> dict[str, Growth]:
+def _measure_memory(tables: Mapping[str, pa.Table]) -> dict[str, Trend]:
     """The growth of each kind of memory, on the host whose process grows most."""
-    found: dict[str, Growth] = {}
+    found: dict[str, Trend] = {}
     for table in tables.values():
         at = _column(table, "unix_s")
         growths = {name: growth for name in _KINDS if (growth := measure_growth(at, _column(table, name)))}
@@ -258,11 +258,11 @@ def _measure_memory(tables: Mapping[str, pa.Table]) -> dict[str, Growth]:
     return found
 
 
-def _process_growth(growths: Mapping[str, Growth]) -> float:
+def _process_growth(growths: Mapping[str, Trend]) -> float:
     return growths["resident_bytes"].per_hour if "resident_bytes" in growths else -np.inf
 
 
-def _growth_rows(growths: Mapping[str, Growth]) -> list[Row]:
+def _growth_rows(growths: Mapping[str, Trend]) -> list[Row]:
     whole = growths.get("resident_bytes")
     rows: list[Row] = []
     for name, growth in growths.items():
@@ -274,7 +274,7 @@ def _growth_rows(growths: Mapping[str, Growth]) -> list[Row]:
     return rows
 
 
-def _find(figures: Row, growths: Mapping[str, Growth], marks: Sequence[Mapping[str, Any]]) -> list[str]:
+def _find(figures: Row, growths: Mapping[str, Trend], marks: Sequence[Mapping[str, Any]]) -> list[str]:
     """What stands out, in sentences."""
     found = [
         *_describe_leaks(growths),
@@ -285,7 +285,7 @@ def _find(figures: Row, growths: Mapping[str, Growth], marks: Sequence[Mapping[s
     return found or ["nothing stands out: no trigger, no growing memory, no change of the step time"]
 
 
-def _describe_leaks(growths: Mapping[str, Growth]) -> list[str]:
+def _describe_leaks(growths: Mapping[str, Trend]) -> list[str]:
     found = []
     for name in ("resident_bytes", "device_allocated_bytes"):
         growth = growths.get(name)
@@ -298,7 +298,7 @@ def _describe_leaks(growths: Mapping[str, Growth]) -> list[str]:
     return found
 
 
-def _name_growing(growths: Mapping[str, Growth], whole: Growth) -> str:
+def _name_growing(growths: Mapping[str, Trend], whole: Trend) -> str:
     parts = [(growths[name].per_hour, name) for name in _PARTS if name in growths]
     if not parts or max(parts)[0] <= 0:
         return ""

@@ -9,6 +9,7 @@ from stepscope.report.sections import Figures, Part, Prose, Row, Rows, Section, 
 from stepscope.report.tables import (
     Lines,
     Table,
+    add_record,
     add_records,
     as_figures,
     as_prose,
@@ -20,9 +21,9 @@ from stepscope.report.tables import (
 
 __all__ = [
     "Cell", "Comparable", "Field", "Figures", "Lines", "Part", "Prose", "Report", "Role", "Row", "Rows", "Section",
-    "Table", "add_records", "amount", "as_figures", "as_prose", "as_table", "clean", "duration_text", "fields_named",
-    "make_row", "make_rows", "not_in_json", "number_text", "percent", "round_6", "round_ms", "round_us", "shorten_name",
-    "size_text", "value_with_unit",
+    "Table", "add_record", "add_records", "amount", "as_figures", "as_prose", "as_table", "clean", "duration_text",
+    "fields_named", "make_row", "make_rows", "not_in_json", "number_text", "percent", "round_6", "round_ms",
+    "round_us", "shorten_name", "size_text", "value_with_unit",
 ]  # fmt: skip
 
 forms.register_form("text", "stepscope.report.terminal", "render_text")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -47,23 +46,22 @@ _WORD = 24  # characters; a cell of at most this length stays on one line, longe
 def render_page(report: Report, most_rows: int) -> str:
     """A page that needs no network and no other file; tables are cut after `most_rows` rows with a note."""
     title = _escape_text(f"{report.TOOL}: {', '.join(report.hosts)}")
+    sections = [render_section(each, most_rows, len(report.hosts) == 1) for each in _prose_first(report)]
     head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-    body = _render_body(report, most_rows, "", title, _put_prose_first(report.visible_sections()))
+    body = "\n".join([f"<h3>{title}</h3>", *_warnings(report), *sections])
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
 
 
 def render_notebook(report: Report) -> str:
     """A whole report for a notebook: the answer, charts, and tables that sort by a click on a heading."""
-    one_host = len(report.hosts) == 1
-    sections = [_render_live(section, one_host) for section in _put_prose_first(report.visible_sections())]
-    warnings = [f"<p><b>{_escape_text(warning)}</b></p>" for warning in report.warnings]
-    return "\n".join([f"<h3>{_escape_text(report.TOOL)}</h3>", *warnings, *sections])
+    sections = [_render_live(section, len(report.hosts) == 1) for section in _prose_first(report)]
+    return "\n".join([f"<h3>{_escape_text(report.TOOL)}</h3>", *_warnings(report), *sections])
 
 
 def _render_live(section: Section, one_host: bool) -> str:
     """One section of a notebook: the chart that suits a table, and the table, which scrolls in its box."""
     if not isinstance(section, Rows) or not section.rows:
-        return render_section(section, TABLE_ROWS, "", one_host)
+        return render_section(section, TABLE_ROWS, one_host)
     drawing = chart_of_table(section)
     chart = f"<div>{to_svg(drawing)}</div>" if drawing is not None else ""
     left = len(section.rows) - _LIVE_ROWS
@@ -73,31 +71,21 @@ def _render_live(section: Section, one_host: bool) -> str:
     return f"<h4>{_escape_text(section.title)}</h4>{chart}{box}{more}"
 
 
-def render_fragment(report: Report, most_rows: int, rest: str = "; to_dict() has all", title: str | None = None) -> str:
-    """A whole report; meanings appear on hover, and long tables end with the number of rows left, and `rest`.
-
-    `title` is HTML; by default it is the tool's name.
-    """
-    return _render_body(report, most_rows, rest, title or _escape_text(report.TOOL), report.visible_sections())
+def _prose_first(report: Report) -> list[Section]:
+    """The sections to show, findings and advice before the figures and tables."""
+    return sorted(report.visible_sections(), key=lambda section: not isinstance(section, Prose))
 
 
-def _put_prose_first(sections: Sequence[Section]) -> list[Section]:
-    """Puts findings and advice before the figures and tables."""
-    return sorted(sections, key=lambda section: not isinstance(section, Prose))
-
-
-def _render_body(report: Report, most_rows: int, rest: str, title: str, shown: Sequence[Section]) -> str:
-    warnings = [f"<p><b>{_escape_text(warning)}</b></p>" for warning in report.warnings]
-    sections = [render_section(section, most_rows, rest, len(report.hosts) == 1) for section in shown]
-    return "\n".join([f"<h3>{title}</h3>", *warnings, *sections])
+def _warnings(report: Report) -> list[str]:
+    return [f"<p><b>{_escape_text(warning)}</b></p>" for warning in report.warnings]
 
 
 def _escape_text(text: str) -> str:
     return escape(clean(text))
 
 
-def render_section(section: Section, most_rows: int, rest: str, one_host: bool) -> str:
-    """One section; `rest` stands behind the number of rows that are left out."""
+def render_section(section: Section, most_rows: int, one_host: bool) -> str:
+    """One section; a long table ends with the number of rows that are left out."""
     title = f"<h4>{_escape_text(section.title)}</h4>"
     if isinstance(section, Prose):
         return title + "<ul>" + "".join(map(_render_line, section.lines)) + "</ul>"
@@ -106,7 +94,7 @@ def render_section(section: Section, most_rows: int, rest: str, one_host: bool) 
     if not section.rows:
         return f"{title}<p>{_escape_text(section.empty)}</p>"
     left = len(section.rows) - most_rows
-    more = f"<p>and {left:,} more row{'s' * (left != 1)}{rest}</p>" if left > 0 else ""
+    more = f"<p>and {left:,} more row{'s' * (left != 1)}</p>" if left > 0 else ""
     return title + _render_table(section, most_rows, one_host) + more
 
 

@@ -53,18 +53,28 @@ def as_table(
     return dataclasses.field(metadata={_MAKE: make})
 
 
-def as_figures(title: str, fields: Sequence[Field], on_screen: tuple[str, ...] = (), id: str = "") -> Any:  # noqa: A002
+def as_figures(title: str, fields: Sequence[Field], id: str = "") -> Any:  # noqa: A002 - as the sections call it
     """Declares named figures; the arguments are those of `Figures`."""
 
     def make(name: str, values: Row, _: Any) -> Figures:
-        return Figures(id or name, title, tuple(fields), values, on_screen)
+        return Figures(id or name, title, tuple(fields), values)
 
     return dataclasses.field(metadata={_MAKE: make})
 
 
-def as_prose(title: str) -> Any:
-    """Declares sentences."""
-    return dataclasses.field(metadata={_MAKE: lambda name, lines, _: Prose(name, title, lines)})
+def as_prose(title: str, id: str = "", lines: Callable[[Any], Iterable[str]] | None = None) -> Any:  # noqa: A002
+    """Declares sentences.
+
+    Args:
+        title: the heading above them.
+        id: of the section, if it is not the attribute's name.
+        lines: makes the sentences from the report, if they are not what the attribute holds.
+    """
+
+    def make(name: str, value: Any, report: Any) -> Prose:
+        return Prose(id or name, title, tuple(value if lines is None else lines(report)))
+
+    return dataclasses.field(metadata={_MAKE: make})
 
 
 def not_in_json(default: Any = dataclasses.MISSING) -> Any:
@@ -132,11 +142,12 @@ def add_records(records: Iterable[R], key: Callable[[R], object], added: Sequenc
     sums: dict[object, R] = {}
     for record in records:
         at = key(record)
-        sums[at] = _add(sums[at], record, added) if at in sums else record
+        sums[at] = add_record(sums[at], record, added) if at in sums else record
     return [*sums.values()]
 
 
-def _add(one: R, other: R, added: Sequence[str]) -> R:
+def add_record(one: R, other: R, added: Sequence[str]) -> R:
+    """The first record with the second added to some attributes, as `add_records` adds them."""
     how: Iterable[tuple[str, Callable[..., Any]]] = ((name, _JOINED.get(name[:4], operator.add)) for name in added)
     sums = {name: join(getattr(one, name), getattr(other, name)) for name, join in how}
     return dataclasses.replace(one, **sums)  # type: ignore[type-var]

@@ -6,16 +6,4 @@ from stepscope.sql.event_views import EVENTS, KERNELS, LAUNCHES, OPS
 from stepscope.sql.other_views import CAUSES, COUNTERS, HOSTS, MEMORY, STEPS, STRINGS, TRACKS
 from stepscope.sql.views import View
 
-VIEWS: tuple[View, ...] = (
-    EVENTS,
-    KERNELS,
-    LAUNCHES,
-    OPS,
-    STEPS,
-    CAUSES,
-    MEMORY,
-    COUNTERS,
-    TRACKS,
-    STRINGS,
-    HOSTS,
-)
+VIEWS: tuple[View, ...] = (EVENTS, KERNELS, LAUNCHES, OPS, STEPS, CAUSES, MEMORY, COUNTERS, TRACKS, STRINGS, HOSTS)

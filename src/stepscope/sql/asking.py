@@ -21,7 +21,7 @@ from stepscope.sql.answer import SqlReport, make_report
 from stepscope.sql.frames import Frame, Kind, pack_batches, pack_frame, unpack_frame
 from stepscope.sql.limits import AT_ONCE, EACH, Limits
 from stepscope.sql.mistakes import ASK_LESS
-from stepscope.sql.source import LocalSource, Notes, Session
+from stepscope.sql.source import AskedSession, LocalSource, Notes
 
 IDLE_SECONDS = 300.0
 """After this time without a question a process ends, and its memory is free."""
@@ -43,7 +43,7 @@ class Asked:
 
     name: str
     id: str
-    session: Session
+    session: AskedSession
     working: Callable[[], AbstractContextManager[object]] = nullcontext
 
 

@@ -22,7 +22,7 @@ from stepscope.sql.answer import SqlReport, make_report, plain_table
 from stepscope.sql.dataset import LateDataset
 from stepscope.sql.macros import MACROS
 from stepscope.sql.mistakes import explain_mistake, missing_table
-from stepscope.sql.source import Notes, Source
+from stepscope.sql.source import ColumnSource, Notes
 from stepscope.sql.statement import require_reading
 from stepscope.sql.stats_view import NAME as STATS
 from stepscope.sql.tool_tables import tool_of_table
@@ -55,7 +55,7 @@ class Database:
         UsageError: the name of a session cannot be that of a schema.
     """
 
-    def __init__(self, sources: Mapping[str, Source], memory_bytes: int) -> None:
+    def __init__(self, sources: Mapping[str, ColumnSource], memory_bytes: int) -> None:
         self._sources = dict(_name_schemas(sources))
         self._memory_bytes = memory_bytes
         self._registered: dict[str, list[str]] = {}
@@ -135,7 +135,7 @@ class Database:
 
     # -- tables --------------------------------------------------------------------------------------------------------
 
-    def _add_source(self, schema: str, source: Source) -> None:
+    def _add_source(self, schema: str, source: ColumnSource) -> None:
         if schema != FIRST:
             self._engine.execute(f"CREATE SCHEMA {schema}")
         for view in VIEWS:
@@ -176,7 +176,7 @@ class Database:
         return FIRST
 
 
-def _dataset(source: Source, view: str) -> LateDataset:
+def _dataset(source: ColumnSource, view: str) -> LateDataset:
     """A view of a source.  The engine holds it, and no cycle through the engine would ever be collected, so it knows
     the source by a weak reference."""
     asked = weakref.ref(source)
@@ -189,7 +189,7 @@ def _dataset(source: Source, view: str) -> LateDataset:
     return LateDataset.make(source.schema(view), read)
 
 
-def _make_tables(source: Source, name: str) -> Mapping[str, Any]:
+def _make_tables(source: ColumnSource, name: str) -> Mapping[str, Any]:
     """The tables that come with one that is made only when it is asked for; none if there is no such table."""
     if name == STATS:
         return {STATS: _dataset(source, STATS)}
@@ -197,7 +197,7 @@ def _make_tables(source: Source, name: str) -> Mapping[str, Any]:
     return {} if tool is None else source.tool_tables(tool.name)
 
 
-def _name_schemas(sources: Mapping[str, Source]) -> Iterator[tuple[str, Source]]:
+def _name_schemas(sources: Mapping[str, ColumnSource]) -> Iterator[tuple[str, ColumnSource]]:
     """The sessions by their schemas: the first has the engine's usual one, and its own if it has a name."""
     for at, (name, source) in enumerate(sources.items()):
         if at == 0:

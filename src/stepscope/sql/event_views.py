@@ -55,10 +55,6 @@ def _display_names(trace: HostTrace, rows: I64 | slice) -> pa.Array:
     return texts(trace.events.type[rows], texts_of_types(trace, shown))
 
 
-def _kinds(trace: HostTrace, rows: I64 | slice) -> pa.Array:
-    return texts(trace.events.kind[rows], _KIND_WORDS)
-
-
 def _tracks(trace: HostTrace, rows: I64 | slice) -> pa.Array:
     labels = [thread_label(trace, line) for line in range(len(trace.lines))]
     return texts(trace.events.line[rows], labels)
@@ -106,7 +102,7 @@ def _event_columns(rows: Rows, what: str) -> tuple[ViewColumn, ...]:
         text(
             "kind",
             "what it is, such as `op`, `python_call`, `runtime_call`, `kernel`, `copy_host_to_device`",
-            lambda trace, found: _kinds(trace, rows(found)),
+            lambda trace, found: texts(trace.events.kind[rows(found)], _KIND_WORDS),
             Role.TERM,
             SMALL_TEXT,
         ),
@@ -254,10 +250,7 @@ KERNELS = View(
         number("bytes", "bytes", "what it copies, or accesses, as recorded", _bytes_of_work),
         number("registers_per_thread", "count", "registers of a thread", _launch_number(lambda fact: fact.registers)),
         number(
-            "shared_memory_bytes",
-            "bytes",
-            "shared memory of a block",
-            _launch_number(lambda fact: fact.shared_bytes),
+            "shared_memory_bytes", "bytes", "shared memory of a block", _launch_number(lambda fact: fact.shared_bytes)
         ),
         text("block_dim", "threads of a block, such as `128x1x1`", _launch_shape("block"), Role.SHAPE),
         text("grid_dim", "blocks of the grid", _launch_shape("grid"), Role.SHAPE),

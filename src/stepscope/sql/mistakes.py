@@ -37,9 +37,7 @@ def explain_mistake(error: Exception, query: str, tables: Iterable[str], memory_
     kind, text = type(error).__name__, str(error)
     if kind == "OutOfMemoryException":
         return UsageError(
-            f"the query needs more than its limit of {size_text(memory_bytes)} of memory",
-            code="memory",
-            hint=ASK_LESS,
+            f"the query needs more than its limit of {size_text(memory_bytes)} of memory", code="memory", hint=ASK_LESS
         )
     if kind == "PermissionException" or "launched in read-only mode" in text:
         return UsageError("a query cannot reach files, the network or settings", code="read-only", hint=READS_ONLY)

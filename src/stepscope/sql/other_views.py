@@ -272,11 +272,7 @@ STRINGS = View(
             lambda trace, _: numbers(np.arange(len(trace.strings))),
         ),
         host_column(lambda trace, _: len(trace.strings)),
-        text(
-            "text",
-            "the text",
-            lambda trace, _: string_rows(trace, np.arange(len(trace.strings))),
-        ),
+        text("text", "the text", lambda trace, _: string_rows(trace, np.arange(len(trace.strings)))),
     ),
     prepare=lambda _: None,
     length=lambda trace, _: len(trace.strings),

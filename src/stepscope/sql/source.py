@@ -19,7 +19,7 @@ from stepscope.sql.tool_tables import tables_of_report
 from stepscope.sql.views import View
 
 
-class Session(Protocol):
+class AskedSession(Protocol):
     """What questions are about; a loaded profile is one."""
 
     @property
@@ -61,7 +61,7 @@ class Notes:
         self.warnings |= dict.fromkeys(report.warnings)
 
 
-def _readable_traces(session: Session, notes: Notes) -> Iterator[tuple[int, HostTrace]]:
+def _readable_traces(session: AskedSession, notes: Notes) -> Iterator[tuple[int, HostTrace]]:
     """The place and the trace of each host; one that cannot be read is left out and noted, unless it is the only one.
 
     Raises InputError.
@@ -79,7 +79,7 @@ def _readable_traces(session: Session, notes: Notes) -> Iterator[tuple[int, Host
             yield place, trace
 
 
-class Source(Protocol):
+class ColumnSource(Protocol):
     """The columns of one session.
 
     Attributes:
@@ -109,7 +109,7 @@ class Source(Protocol):
 class LocalSource:
     """The columns of a session that this process reads."""
 
-    def __init__(self, session: Session, notes: Notes | None = None) -> None:
+    def __init__(self, session: AskedSession, notes: Notes | None = None) -> None:
         self.notes = notes or Notes()
         self._session = session
         self._views = {view.name: view for view in VIEWS}

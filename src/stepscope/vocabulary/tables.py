@@ -52,7 +52,7 @@ class NameTable:
         @cache
         def tests() -> list[tuple[int, Callable[[str], object]]]:
             """The tests, compiled for the first name that gets here: a table without such a name compiles nothing."""
-            return [(bit, _compile_test(test)) for bit, test in rules]
+            return [(bit, re.compile(test).match if isinstance(test, str) else test) for bit, test in rules]
 
         def judge(text: str) -> int:
             bits = exact.get(text, 0)
@@ -73,7 +73,3 @@ class NameTable:
         if applies is not None:
             return lambda name: judge(name) if applies(name) else 0
         return judge
-
-
-def _compile_test(test: Test) -> Callable[[str], object]:
-    return re.compile(test).match if isinstance(test, str) else test

@@ -92,10 +92,7 @@ NAMES: tuple[NameTable, ...] = (
     ),
     NameTable(
         rules=(
-            (
-                CallTrait.COMPILES_PROGRAM,
-                r"(?:Cpu|Gpu|Tpu)Compiler::(?:RunBackend|CompileToBackendResult)$|XlaCompile",
-            ),
+            (CallTrait.COMPILES_PROGRAM, r"(?:Cpu|Gpu|Tpu)Compiler::(?:RunBackend|CompileToBackendResult)$|XlaCompile"),
         )
     ),
 )

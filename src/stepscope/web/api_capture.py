@@ -10,7 +10,7 @@ from werkzeug import Request
 
 from stepscope.formats import store
 from stepscope.web.answers import Answer, Refused, json_answer
-from stepscope.web.capturing import Capture, Wish
+from stepscope.web.capturing import PageCapture, Wish
 from stepscope.web.door.roles import Role
 from stepscope.web.routes import Route
 from stepscope.web.site import Site
@@ -50,7 +50,7 @@ def cancel(site: Site, request: Request, capture: str) -> Answer:
 _OPTIONAL = tuple(name for name in Wish.__dataclass_fields__ if name != "addresses")
 
 
-def _capture_json(site: Site, capture: Capture) -> dict[str, Any]:
+def _capture_json(site: Site, capture: PageCapture) -> dict[str, Any]:
     return {
         "id": capture.id,
         "state": capture.state,

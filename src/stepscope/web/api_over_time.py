@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,11 +15,9 @@ from stepscope.report.export import table_to_arrow
 from stepscope.web.answers import ARROW, Answer, Refused, binary_answer, json_answer
 from stepscope.web.api_sessions import shown_path
 from stepscope.web.api_tools import find_table, report_answer
-from stepscope.web.catalogue import Root
+from stepscope.web.catalogue import Root, make_id
 from stepscope.web.routes import read_integer
 from stepscope.web.site import Site
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,7 @@ def watched_arrow(site: Site, request: Request, run: str, section: str) -> Answe
 def _find_watched(roots: Sequence[Root]) -> Iterator[WatchedRun]:
     for root in roots:
         for run, hosts in series.find_runs(root.path).items():
-            yield WatchedRun(_make_id(root, run), root, run, tuple(hosts))
+            yield WatchedRun(make_id(run, root.path), root, run, tuple(hosts))
 
 
 def _find_run(site: Site, wanted: str) -> WatchedRun:
@@ -96,9 +92,3 @@ def _session_ids(site: Site, root: Root, runs: set[str]) -> Mapping[str, str]:
     places = {store.plain(listed.session.path): listed.id for listed in site.catalogue.sessions()}
     found = {run: places.get(store.join(profiles, run)) for run in sorted(runs)}
     return {run: session for run, session in found.items() if session}
-
-
-def _make_id(root: Root, run: str) -> str:
-    slug = _UNSAFE.sub("_", run)[-48:].strip("_.-") or "run"
-    source = f"{root.path}\n{run}".encode("utf-8", "surrogateescape")
-    return f"{slug}-{hashlib.blake2b(source, digest_size=4).hexdigest()}"

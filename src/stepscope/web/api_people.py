@@ -10,14 +10,7 @@ from werkzeug import Request
 
 from stepscope.web.answers import Answer, Refused, json_answer
 from stepscope.web.door.roles import Role, visitor_of
-from stepscope.web.people.sharing import (
-    DEFAULT_DAYS,
-    LONGEST_DAYS,
-    LONGEST_VIEW,
-    check_link,
-    check_view,
-    sign_link,
-)
+from stepscope.web.people.sharing import DEFAULT_DAYS, LONGEST_DAYS, LONGEST_VIEW, check_link, check_view, sign_link
 from stepscope.web.people.words import LONGEST_LABEL, LONGEST_NOTE, LONGEST_TITLE, MOST_LABELS, Words
 from stepscope.web.routes import Route, read_integer
 from stepscope.web.site import Site
@@ -55,16 +48,7 @@ class NewLink(msgspec.Struct, forbid_unknown_fields=True):
 
 def words_json(words: Words) -> dict[str, Any]:
     """What people said of a session, as the page gets it."""
-    return {
-        "title": words.title,
-        "note": words.note,
-        "labels": list(words.labels),
-        "starred": words.starred,
-        "deleted": words.deleted,
-        "version": words.version,
-        "changed_by": words.changed_by,
-        "changed_at": words.changed_at or None,
-    }
+    return vars(words) | {"labels": list(words.labels), "changed_at": words.changed_at or None}
 
 
 def all_words(site: Site, request: Request) -> Answer:

@@ -77,7 +77,7 @@ def session(site: Site, request: Request, session: str) -> Answer:
                 {"name": name, "has_data": state.has_data, "missing": state.missing, "lacks": state.lacks}
                 for name, state in opened.tools.items()
             ],
-            "warnings": _warnings(opened),
+            "warnings": list(opened.report(FIRST_TOOL).warnings) if opened.state == "ready" else [],
         }
     )
 
@@ -147,17 +147,13 @@ def _facts(opened: OpenSession) -> dict[str, Any] | None:
     if opened.state != "ready":
         return None
     report = cast("OverviewReport", opened.report(FIRST_TOOL))
-    facts = dict(report.environment)
+    facts = dict(report.environment) | {"cause": report.verdict.cause, "cause_percent": report.verdict.share_percent}
     return facts | {"duration_ms": facts.pop("capture_ms"), "steps_source": report.steps_source, **_steps(report)}
 
 
 def _steps(report: OverviewReport) -> dict[str, Any]:
     times = {"step_count": report.step_time_ms["count"], "step_time_ms": report.step_time_ms["mean"]}
     return times | {"collectives_ms": report.breakdown_ms["device_collectives"]}
-
-
-def _warnings(opened: OpenSession) -> list[str]:
-    return list(opened.report(FIRST_TOOL).warnings) if opened.state == "ready" else []
 
 
 ROUTES = (

@@ -137,14 +137,7 @@ def _table_json(table: Rows, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _field_json(field: Field) -> dict[str, str]:
-    return {
-        "name": field.name,
-        "label": field.label,
-        "unit": field.unit,
-        "doc": field.doc,
-        "kind": field.kind,
-        "role": field.role,
-    }
+    return {name: getattr(field, name) for name in ("name", "label", "unit", "doc", "kind", "role")}
 
 
 _TOOL = "/api/sessions/<session>/tools/<tool>"

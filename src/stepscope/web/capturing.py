@@ -58,7 +58,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Worker:
+class WorkerProgress:
     """The progress of one worker, as the page shows it."""
 
     address: str
@@ -68,7 +68,7 @@ class Worker:
 
 
 @dataclass
-class Capture:
+class PageCapture:
     """One capture.  Its thread writes, requests read; each attribute is replaced as a whole.
 
     Attributes:
@@ -82,7 +82,7 @@ class Capture:
     id: str
     wish: Wish
     state: State = "running"
-    workers: dict[str, Worker] = field(default_factory=dict)
+    workers: dict[str, WorkerProgress] = field(default_factory=dict)
     folder: str | None = None
     error: str | None = None
     started: float = field(default_factory=time.monotonic)
@@ -102,7 +102,7 @@ class Captures:
     def __init__(self, logdir: str | None, is_shared: bool = False) -> None:
         self._logdir = logdir
         self._is_shared = is_shared
-        self._captures: dict[str, Capture] = {}
+        self._captures: dict[str, PageCapture] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
 
@@ -111,13 +111,13 @@ class Captures:
         """Whether there is a folder for captures."""
         return self._logdir is not None
 
-    def start(self, wish: Wish) -> Capture:
+    def start(self, wish: Wish) -> PageCapture:
         """Starts a capture in the background.  Raises Refused (409), or UsageError for wrong values."""
         if self._logdir is None:
             raise Refused(409, "there is no local folder to write profiles to", "open a folder of this machine")
         request = _request(wish, self._logdir)
-        capture = Capture(str(next(self._numbers)), wish)
-        capture.workers = {address: Worker(address) for address in request.workers}
+        capture = PageCapture(str(next(self._numbers)), wish)
+        capture.workers = {address: WorkerProgress(address) for address in request.workers}
         with self._lock:
             self._captures[capture.id] = capture
             for ended in [one.id for one in self._captures.values() if one.state != "running"][:-MOST_KEPT]:
@@ -127,7 +127,7 @@ class Captures:
         ).start()
         return capture
 
-    def find(self, capture: str) -> Capture:
+    def find(self, capture: str) -> PageCapture:
         """A capture by its id.  Raises Refused (404)."""
         with self._lock:
             found = self._captures.get(capture)
@@ -191,7 +191,7 @@ def _expand(address: str) -> list[str]:
     return tpu_names.resolve(address)
 
 
-def _run(capture: Capture, request: CaptureRequest, is_shared: bool) -> None:
+def _run(capture: PageCapture, request: CaptureRequest, is_shared: bool) -> None:
     """Runs a capture and stores its outcome, whatever happens: the page polls until it sees the end."""
     from stepscope.capture import client
 
@@ -222,13 +222,13 @@ def _make_vague(status: WorkerStatus) -> WorkerStatus:
     return status
 
 
-def _update_worker(capture: Capture, status: WorkerStatus) -> None:
+def _update_worker(capture: PageCapture, status: WorkerStatus) -> None:
     message = status.detail + (f" (attempt {status.attempt})" if status.attempt > 1 else "")
-    worker = Worker(status.address, str(status.phase), message.strip(), status.size_bytes)
+    worker = WorkerProgress(status.address, str(status.phase), message.strip(), status.size_bytes)
     capture.workers = {**capture.workers, status.address: worker}
 
 
-def _store_outcome(capture: Capture, outcome: CaptureOutcome) -> None:
+def _store_outcome(capture: PageCapture, outcome: CaptureOutcome) -> None:
     if outcome.failed:
         failed = [capture.workers[status.address] for status in outcome.failed]
         capture.error = "; ".join(f"{worker.address}: {worker.message}" for worker in failed)

@@ -139,7 +139,7 @@ def _look(roots: Sequence[Root], within: Sequence[str] | None) -> Listing:
 
 def _listed(root: Root, session: Session) -> Listed:
     named = replace(session, run=f"{root.name}/{session.run}") if root.name else session
-    return _refresh_identities(Listed(_make_id(named), named, ()))
+    return _refresh_identities(Listed(make_id(named.run, named.path), named, ()))
 
 
 def _refresh_identities(listed: Listed) -> Listed:
@@ -164,8 +164,8 @@ def _identity(path: str) -> store.Identity | None:
         return None
 
 
-def _make_id(session: Session) -> str:
-    """The run's name made safe for an address, and a short hash that makes equal names distinct."""
-    slug = _UNSAFE.sub("_", session.run)[-_SLUG_LENGTH:].strip("_.-") or "run"
-    source = f"{session.path}\n{session.run}".encode("utf-8", "surrogateescape")
+def make_id(run: str, place: str) -> str:
+    """The id of a run in addresses: its name made safe, and a short hash of its place, as names may be equal."""
+    slug = _UNSAFE.sub("_", run)[-_SLUG_LENGTH:].strip("_.-") or "run"
+    source = f"{place}\n{run}".encode("utf-8", "surrogateescape")
     return f"{slug}-{hashlib.blake2b(source, digest_size=4).hexdigest()}"

@@ -11,7 +11,7 @@ from werkzeug import Request
 from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.xla import picture
 from stepscope.analysis.xla.graph_export import dot, program_text
-from stepscope.analysis.xla.graph_viewer_tool import HOPS, Node, find_program, graph_around
+from stepscope.analysis.xla.graph_viewer_tool import HOPS, GraphNode, find_program, graph_around
 from stepscope.model import HostTrace
 from stepscope.web.answers import Answer, Refused, binary_answer, json_answer
 from stepscope.web.routes import read_integer
@@ -95,7 +95,7 @@ def _opened(request: Request) -> list[int]:
     return [int(text) for text in ids]
 
 
-def _part_json(part: picture.Part) -> dict[str, Any]:
+def _part_json(part: picture.GraphPart) -> dict[str, Any]:
     return {
         "nodes": [_node_json(node) for node in part.nodes],
         "edges": [[edge.start, edge.end, edge.bytes, edge.skipped] for edge in part.edges],
@@ -103,7 +103,7 @@ def _part_json(part: picture.Part) -> dict[str, Any]:
     }
 
 
-def _node_json(node: Node) -> dict[str, Any]:
+def _node_json(node: GraphNode) -> dict[str, Any]:
     found = node._asdict()
     found["self_us"] = found.pop("self_ps") / 1e6
     return found

@@ -65,7 +65,4 @@ def _is_file(path: str) -> bool:
         return False
 
 
-ROUTES = (
-    Route("/", index),
-    Route("/<path:name>", file),
-)
+ROUTES = (Route("/", index), Route("/<path:name>", file))

@@ -130,9 +130,7 @@ def roots_of(logdir: str | None, spec: str | None) -> list[tuple[str, str]]:
     return found
 
 
-def has_other_profile_plugin(
-    entry_points: Callable[..., Sequence[Any]] = importlib.metadata.entry_points,
-) -> bool:
+def has_other_profile_plugin(entry_points: Callable[..., Sequence[Any]] = importlib.metadata.entry_points) -> bool:
     """Whether another installed plugin has a tab named Profile."""
     return any(point.name == "profile" for point in entry_points(group="tensorboard_plugins"))
 

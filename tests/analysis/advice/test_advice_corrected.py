@@ -174,7 +174,7 @@ def test_collectives_of_different_sizes_are_not_compared() -> None:
     report = distributed.merge([distributed.partial(host) for host in (one, other)])
 
     assert [row["compared"] for row in report.collectives if "compared" in row] in ([], [0, 0])
-    assert report.slowest_rank is None
+    assert report.job["slowest_rank"] is None
 
 
 def test_large_conversions_are_transfers_and_tiny_ones_are_not() -> None:

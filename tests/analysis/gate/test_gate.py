@@ -10,7 +10,7 @@ from draw import draw
 
 from stepscope.analysis.compare.sides import side_of
 from stepscope.analysis.gate.budgets import Amount, Budget, make_budgets, parse_budgets
-from stepscope.analysis.gate.figures import Session, figure_names, parse_figure, read_figure, step_samples
+from stepscope.analysis.gate.figures import JudgedSession, figure_names, parse_figure, read_figure, step_samples
 from stepscope.analysis.gate.gate_report import GateReport, make_gate_report
 from stepscope.analysis.gate.judge import noise_of_difference
 from stepscope.analysis.registry import tool_named
@@ -40,7 +40,7 @@ ON_GPU = draw("""
 """)
 
 
-def session(trace: HostTrace, run: str = "run") -> Session:
+def session(trace: HostTrace, run: str = "run") -> JudgedSession:
     """What tools say of a session of one host."""
 
     def ask(tool: str, steps: str | None) -> Report:
@@ -55,7 +55,7 @@ def session(trace: HostTrace, run: str = "run") -> Session:
     def ask_all(names: Sequence[str], within_steps: bool) -> dict[str, Report]:
         return {name: ask(name, "all" if within_steps else None) for name in names}
 
-    return Session(side_of(run, "logs", ask_all, ("op-stats",)), ask)
+    return JudgedSession(side_of(run, "logs", ask_all, ("op-stats",)), ask)
 
 
 def judged(after: HostTrace, limits: dict[str, object], *before: HostTrace) -> GateReport:

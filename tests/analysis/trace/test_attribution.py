@@ -11,7 +11,7 @@ import pytest
 from draw import MS, Sort, draw
 
 import stepscope
-from stepscope.analysis.trace.attribution import Source, attribute, figures, shares
+from stepscope.analysis.trace.attribution import HowKnown, attribute, figures, shares
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, Stats, StatTag, TraceBuilder
 from stepscope.model.trace import StatValue
 from stepscope.vocabulary.op_names import op_name
@@ -34,7 +34,7 @@ def ops(trace: HostTrace) -> list[tuple[str, str | None, str | None, str]]:
     table = []
     for at in np.argsort(trace.events.start_ps[found.rows], kind="stable").tolist():
         name, sort = found.ops[found.op[at]] if found.op[at] >= 0 else (None, None)
-        table.append((trace.name_of(int(found.rows[at])), name, sort, Source(found.source[at]).name))
+        table.append((trace.name_of(int(found.rows[at])), name, sort, HowKnown(found.source[at]).name))
     return table
 
 
@@ -247,7 +247,7 @@ def test_work_whose_call_is_missing_in_the_middle_was_not_launched_early() -> No
     trace = draw("host main | x------ x--\nhost main |   L5    L9\ngpu0 s    | K1--K5--K7----------K9--")
 
     found = shares(trace)
-    assert (found.early_ps, found.time_ps[Source.NONE]) == (4 * MS, 16 * MS)
+    assert (found.early_ps, found.time_ps[HowKnown.NONE]) == (4 * MS, 16 * MS)
 
 
 @pytest.mark.parametrize(
@@ -286,4 +286,4 @@ def test_real_device_work_is_attributed(session: str, corpus: Path) -> None:
     assert found["unattributed_percent"] == pytest.approx(UNATTRIBUTED[session], abs=0.06)
     assert sum(value or 0 for key, value in found.items() if key != "device_time_us") == pytest.approx(100, abs=1e-3)
     if UNATTRIBUTED[session] > 1:
-        assert sum(part.early_ps for part in parts) == sum(part.time_ps[Source.NONE] for part in parts)
+        assert sum(part.early_ps for part in parts) == sum(part.time_ps[HowKnown.NONE] for part in parts)

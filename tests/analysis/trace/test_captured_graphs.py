@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import stepscope
-from stepscope.analysis.trace.attribution import Source, attribute
+from stepscope.analysis.trace.attribution import HowKnown, attribute
 from stepscope.analysis.trace.captured_graphs import merge_captures
 from stepscope.formats.kineto.reader import read
 from stepscope.model import HostTrace
@@ -58,7 +58,8 @@ def ops(found: HostTrace) -> list[str]:
     known = attribute(found)
     order = found.events.start_ps[known.rows].argsort()
     return [
-        known.ops[known.op[at]][0] + ("" if known.source[at] == Source.GRAPH else f" ({Source(known.source[at]).name})")
+        known.ops[known.op[at]][0]
+        + ("" if known.source[at] == HowKnown.GRAPH else f" ({HowKnown(known.source[at]).name})")
         for at in order.tolist()
     ]
 

@@ -11,7 +11,7 @@ import pytest
 
 from stepscope.analysis.ops import kernel_stats_tool as kernel_stats
 from stepscope.analysis.ops import modules_tool as modules
-from stepscope.analysis.trace.attribution import Source, attribute, shares
+from stepscope.analysis.trace.attribution import HowKnown, attribute, shares
 from stepscope.analysis.waits import idle_tool as idle
 from stepscope.formats.kineto.reader import read
 from stepscope.model import EventKind, HostTrace
@@ -46,7 +46,7 @@ def ops(trace: HostTrace) -> list[tuple[str, str | None, str]]:
         (
             trace.name_of(int(found.rows[at])),
             found.ops[found.op[at]][0] if found.op[at] >= 0 else None,
-            Source(found.source[at]).name,
+            HowKnown(found.source[at]).name,
         )
         for at in np.argsort(trace.events.start_ps[found.rows], kind="stable").tolist()
     ]
@@ -113,7 +113,7 @@ def test_with_nothing_around_a_kernel_goes_by_its_graph() -> None:
         ("stray", None, "NONE"),
     ]
     found = shares(trace)
-    assert (found.time_ps[Source.WHOLE_GRAPH], found.time_ps[Source.NONE]) == (24_000_000, 6_000_000)
+    assert (found.time_ps[HowKnown.WHOLE_GRAPH], found.time_ps[HowKnown.NONE]) == (24_000_000, 6_000_000)
 
 
 def test_a_replay_that_was_launched_before_the_recording_still_has_its_graph() -> None:
@@ -188,7 +188,7 @@ def test_a_replayed_kernel_has_the_module_the_phase_and_the_collective_of_its_no
         ("layers.0/rope", "forward"),
         ("CompiledFunction", "CompiledFunction"),
     ]
-    assert [Source(source).name for source in found.source.tolist()] == ["GRAPH"] * 5 + ["OWN"]
+    assert [HowKnown(source).name for source in found.source.tolist()] == ["GRAPH"] * 5 + ["OWN"]
 
 
 def test_numbers_of_a_replayed_collective_are_numbers() -> None:

@@ -60,7 +60,7 @@ def test_the_parts_of_one_rank():
     assert [(row["step"], row["compute_ms"], row["exposed_ms"], row["idle_ms"]) for row in report.steps] == [
         (0, 10, 4, 6)
     ]
-    assert report.slowest_rank is None
+    assert report.job["slowest_rank"] is None
     assert report.warnings == ("only 1 of 2 ranks is present: waiting between ranks is unknown",)
 
 
@@ -106,7 +106,7 @@ def test_who_waits_for_whom():
         (1, 0, 8, 2),
     ]
     assert [tuple(row.values()) for row in report.waits] == [("rank0", "rank1", 8)]
-    assert report.slowest_rank == "rank 1"
+    assert report.job["slowest_rank"] == "rank 1"
     assert report.findings[0] == (
         "rank 1 is the straggler, though why is unknown: it comes last to 2 collectives, in which each of the others "
         "waits 8.00 ms in total (34.8 % of the time, 100 % of all waiting)"
@@ -127,7 +127,7 @@ def test_who_waits_for_whom():
 def test_ranks_that_wait_for_each_other_equally_are_not_blamed():
     report = compared(rank(0, FAST), rank(1, FAST))
 
-    assert report.slowest_rank is None
+    assert report.job["slowest_rank"] is None
     assert report.findings[0].startswith("no rank and no stage is a straggler")
 
 
@@ -289,7 +289,7 @@ def test_two_processes_of_which_one_is_slow(torch_ddp_capture: FrameworkCapture)
     report = stepscope.load(torch_ddp_capture.logdir).report("distributed")
     assert isinstance(report, distributed.DistributedReport)
 
-    assert report.slowest_rank == "rank 1"
+    assert report.job["slowest_rank"] == "rank 1"
     fast, slow = report.rows
     # Rank 1 sleeps in each step.
     assert float(str(fast["waiting_ms"])) > 2 / 3 * torch_programs.ACTIVE * torch_programs.SLOW_SECONDS * 1e3

@@ -38,18 +38,21 @@ def test_a_planted_fault_is_named_and_the_slowdown_is_the_true_one(tmp_path: Pat
     report, truth = asked(tmp_path, Job(steps=3, microbatches=4, fault=fault))
 
     assert [row["cause"] for row in report.causes] == [cause]
-    assert report.slowdown == pytest.approx(truth["slowdown"], rel=0.03)
-    assert report.replay_error_percent is not None
-    assert report.replay_error_percent < 3
+    assert report.job["slowdown"] == pytest.approx(truth["slowdown"], rel=0.03)
+    assert report.job["replay_error_percent"] is not None
+    assert report.job["replay_error_percent"] < 3
     if fault == "stages":
-        assert (report.causes[0]["stage"], report.slowest_rank) == (3, None)
+        assert (report.causes[0]["stage"], report.job["slowest_rank"]) == (3, None)
 
 
 def test_on_a_healthy_job_nothing_is_named(tmp_path: Path) -> None:
     report, _ = asked(tmp_path, Job(steps=3, microbatches=4))
 
-    assert (report.causes, report.slowest_rank) == ((), None)
-    assert (report.explained_by_worst_worker, report.explained_by_last_stage) == (None, None)  # shares of noise
+    assert (report.causes, report.job["slowest_rank"]) == ((), None)
+    assert (report.job["explained_by_worst_worker"], report.job["explained_by_last_stage"]) == (
+        None,
+        None,
+    )  # shares of noise
     assert all(row["waiting_percent"] <= 100 for row in report.rows)
 
 
@@ -65,20 +68,20 @@ def test_every_face_names_the_same_and_the_same_gain(tmp_path: Path, fault: str,
     report, _ = asked(tmp_path, Job(steps=3, microbatches=4, slowdown=1.6, fault=fault))
     profile = stepscope.load(tmp_path)
     pods, advised = profile.report("pod-viewer").to_dict(), profile.report("advice").to_dict()["advice"]
-    gain = f"with equal work the job would be {report.slowdown:.2f}x as fast"
+    gain = f"with equal work the job would be {report.job['slowdown']:.2f}x as fast"
 
     [sentence] = pods["findings"]
     assert sentence.startswith(said)
     assert gain in sentence
     assert gain in report.findings[0]
     straggler = next(item for item in advised if item["class"] == "straggler")
-    assert straggler["predicted_speedup"] == pytest.approx(report.slowdown, abs=0.006)
+    assert straggler["predicted_speedup"] == pytest.approx(report.job["slowdown"], abs=0.006)
     balanced = profile.whatif(balance="ranks").to_dict()
-    assert balanced["predicted_speedup"] == pytest.approx(report.slowdown, abs=0.006)
+    assert balanced["predicted_speedup"] == pytest.approx(report.job["slowdown"], abs=0.006)
     assert sentence in balanced["reasoning"]
     figures = profile.sql("select slowdown, explained_by_last_stage, replay_error_percent from distributed_job")
     assert list(figures.table.to_pylist()[0].values()) == [
-        report.slowdown, report.explained_by_last_stage, report.replay_error_percent,
+        report.job["slowdown"], report.job["explained_by_last_stage"], report.job["replay_error_percent"],
     ]  # fmt: skip
     server = Answers(Sessions([str(tmp_path)]))
     [session] = [each["session"] for each in server.list_sessions()["sessions"]]
@@ -105,5 +108,5 @@ def test_the_slowdown_is_the_true_one_for_other_jobs(tmp_path: Path, job: Job, c
     report, truth = asked(tmp_path, replace(job, steps=3, microbatches=4))
 
     assert [row["cause"] for row in report.causes] == cause
-    assert report.slowdown == pytest.approx(truth["slowdown"], rel=0.01)
-    assert (report.explained_by_last_stage is None) == (job.kind == "context" or not cause)
+    assert report.job["slowdown"] == pytest.approx(truth["slowdown"], rel=0.01)
+    assert (report.job["explained_by_last_stage"] is None) == (job.kind == "context" or not cause)

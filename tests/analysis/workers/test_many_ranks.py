@@ -62,7 +62,7 @@ def test_ranks_without_a_clock_or_enough_collectives_are_unknown() -> None:
 
 def test_a_straggler_is_named_and_holds_up_the_others(tmp_path: Path) -> None:
     report, _ = made(tmp_path, hosts=9, straggler=6)
-    assert report.slowest_rank == "rank 6"
+    assert report.job["slowest_rank"] == "rank 6"
     held_up = {row["step"]: row["held_up_ms"] for row in report.steps if row["rank"] == 6}
     assert len(held_up) == 9
     assert all(ms == pytest.approx(20, abs=1) for ms in held_up.values())
@@ -71,7 +71,7 @@ def test_a_straggler_is_named_and_holds_up_the_others(tmp_path: Path) -> None:
 def test_a_slow_link_makes_the_transfer_longer_and_no_rank_a_straggler(tmp_path: Path) -> None:
     usual, _ = made(tmp_path / "usual", hosts=4)
     slow, _ = made(tmp_path / "slow", hosts=4, slow_link=3.0)
-    assert slow.slowest_rank is None
+    assert slow.job["slowest_rank"] is None
     for one, other in zip(usual.bandwidth, slow.bandwidth, strict=True):
         assert other["bus_gb_per_s"] == pytest.approx(one["bus_gb_per_s"] / 3, rel=0.05)
 

@@ -61,7 +61,7 @@ class FigureId:
 
 
 @dataclass(frozen=True)
-class Session:
+class JudgedSession:
     """A session whose figures are read: what `compare` knows of it, and any other report."""
 
     side: Side
@@ -89,7 +89,7 @@ class Reading:
     known_as: tuple[str, ...] = ()
 
 
-def read_figure(session: Session, figure: str, take: str = "", per_step: bool | None = None) -> Reading:
+def read_figure(session: JudgedSession, figure: str, take: str = "", per_step: bool | None = None) -> Reading:
     """The value of a figure in a session.
 
     Args:
@@ -123,7 +123,9 @@ def parse_figure(figure: str) -> FigureId:
     return FigureId(tool_named(found["tool"]).name, found["section"], where, found["column"])
 
 
-def step_samples(session: Session, figure: str, take: str = "", per_step: bool | None = None) -> tuple[float, ...]:
+def step_samples(
+    session: JudgedSession, figure: str, take: str = "", per_step: bool | None = None
+) -> tuple[float, ...]:
     """Values of the figure over the steps, from which its noise is known; empty where there are none.
 
     They are those of single steps where a report has them; otherwise the figure is read again in groups of steps.
@@ -225,7 +227,7 @@ def _divide(reading: Reading, steps: float) -> Reading:
 # -- noise ---------------------------------------------------------------------------------------------------------
 
 
-def _samples_in_reports(session: Session, found: FigureId) -> Sequence[float]:
+def _samples_in_reports(session: JudgedSession, found: FigureId) -> Sequence[float]:
     """The figure in each step, where a report has it."""
     if (found.tool, found.section, found.column) == ("overview", "step_time", "mean"):
         return [float(row["duration_ms"]) for row in session.side.usual_steps]  # type: ignore[arg-type]
@@ -240,7 +242,7 @@ def _samples_in_reports(session: Session, found: FigureId) -> Sequence[float]:
     return []
 
 
-def _samples_of_blocks(session: Session, figure: str, take: str, per_step: bool | None) -> Iterator[float]:
+def _samples_of_blocks(session: JudgedSession, figure: str, take: str, per_step: bool | None) -> Iterator[float]:
     """The figure in each of a few groups of successive steps; nothing if there are too few steps."""
     numbers = [int(row["step"]) for row in session.side.usual_steps]  # type: ignore[arg-type]
     if len(numbers) < 2 or len(set(numbers)) < len(numbers):

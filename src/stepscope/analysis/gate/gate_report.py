@@ -9,7 +9,7 @@ from stepscope.analysis.compare.compare import compare
 from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.foretold import foretold_lines
 from stepscope.analysis.gate.budgets import Budget
-from stepscope.analysis.gate.figures import Session
+from stepscope.analysis.gate.figures import JudgedSession
 from stepscope.analysis.gate.judge import (
     BROKEN,
     KEPT,
@@ -24,7 +24,7 @@ from stepscope.analysis.gate.judge import (
 from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.errors import counted
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Part, Prose, Report, Role, Rows, Section
+from stepscope.report import Cell, Field, Lines, Part, Report, Role, Table, as_prose, as_table, make_rows
 from stepscope.report.findings import Case, Finding, Level
 
 FIELDS: tuple[Field, ...] = (
@@ -50,7 +50,7 @@ class GateReport(Report):
         verdict: `passed`, `warned` or `failed`.
         verdict_text: the same in a sentence.
         rows: the checks; see FIELDS.
-        sessions: the names of the sessions before and after.
+        before, after: the names of the sessions.
         foretold: what the advice on the session before predicted, and what came, as of `compare`.
         notes: what the step time did, what came of the advice, and what makes the two sides hard to compare.
         findings: broken budgets and the advice of the session after, each with its line where one is known.
@@ -59,35 +59,22 @@ class GateReport(Report):
     TOOL: ClassVar[str] = "gate"
 
     verdict: str
-    verdict_text: str
-    rows: tuple[dict[str, Cell], ...]
-    sessions: tuple[tuple[str, ...], tuple[str, ...]]
-    foretold: tuple[dict[str, Cell], ...]
-    notes: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    verdict_text: str = as_prose("Verdict", "verdict", lambda report: report.verdict_text.split("; "))
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    rows: Table = as_table("Budgets", FIELDS, "no budget", (Part("Budgets", _ON_SCREEN),))
+    foretold: Table
+    notes: Lines = as_prose("To keep in mind")
+    findings: tuple[Finding, ...] = as_prose(
+        "What to change first",
+        "advice",
+        lambda report: (_finding_line(each) for each in report.findings if each.rule.startswith("advice/")),
+    )
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
-        return {
-            "verdict": self.verdict,
-            "verdict_text": self.verdict_text,
-            "before": list(self.sessions[0]),
-            "after": list(self.sessions[1]),
-            "rows": list(self.rows),
-            "foretold": list(self.foretold),
-            "notes": list(self.notes),
-            "findings": [_finding_json(finding) for finding in self.findings],
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """The verdict, the checks, and what to know about them."""
-        advice = (_finding_line(finding) for finding in self.findings if finding.rule.startswith("advice/"))
-        return [
-            Prose("verdict", "Verdict", tuple(self.verdict_text.split("; "))),
-            Rows("rows", "Budgets", FIELDS, self.rows, empty="no budget", parts=(Part("Budgets", _ON_SCREEN),)),
-            Prose("notes", "To keep in mind", self.notes),
-            Prose("advice", "What to change first", tuple(advice)),
-        ]
+        findings = [{key: value for key, value in vars(each).items() if key != "docs"} for each in self.findings]
+        return super().body() | {"findings": findings}
 
     def cases(self) -> list[Case]:
         """The checks as test cases."""
@@ -95,7 +82,10 @@ class GateReport(Report):
 
 
 def make_gate_report(
-    before: Sequence[Session], after: Sequence[Session], budgets: Sequence[Budget], accept_other: bool = False
+    before: Sequence[JudgedSession],
+    after: Sequence[JudgedSession],
+    budgets: Sequence[Budget],
+    accept_other: bool = False,
 ) -> GateReport:
     """Checks the budgets of one or more runs.
 
@@ -119,8 +109,9 @@ def make_gate_report(
         partial=last.partial,
         verdict=_verdict(checks),
         verdict_text=_verdict_text(checks),
-        rows=tuple(map(_row, checks)),
-        sessions=(tuple(one.side.run for one in before), tuple(one.side.run for one in after)),
+        rows=make_rows(FIELDS, checks, unit=lambda check: check.field.unit),
+        before=tuple(one.side.run for one in before),
+        after=tuple(one.side.run for one in after),
         foretold=() if compared is None else compared.foretold,
         notes=(*_notes(compared), *find_all_doubts(before, after)),
         findings=(*_budget_findings(checks, last.overview, compared), *_advice_findings(last.overview)),
@@ -145,20 +136,6 @@ def _verdict_text(checks: Sequence[Check]) -> str:
     parts += [f"{check.figure} cannot be checked: {check.reason}" for check in count[UNKNOWN]]
     parts += [f"{check.figure} is within the noise: {check.reason}" for check in count[WITHIN_NOISE]]
     return "; ".join(parts)
-
-
-def _row(check: Check) -> dict[str, Cell]:
-    return {
-        "figure": check.figure,
-        "state": check.state,
-        "before": check.before,
-        "after": check.after,
-        "limit": check.limit,
-        "noise": check.noise,
-        "unit": check.field.unit,
-        "is_least": check.is_least,
-        "reason": check.reason,
-    }
 
 
 # -- findings ------------------------------------------------------------------------------------------------------
@@ -205,17 +182,6 @@ def _advice_findings(overview: OverviewReport) -> Iterator[Finding]:
                 line=item.culprit.line if item.culprit else None,
                 docs=item.docs,
             )
-
-
-def _finding_json(finding: Finding) -> dict[str, Cell]:
-    return {
-        "rule": finding.rule,
-        "level": finding.level,
-        "title": finding.title,
-        "message": finding.message,
-        "file": finding.file,
-        "line": finding.line,
-    }
 
 
 def _finding_line(finding: Finding) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from stepscope.analysis.compare.notes import find_doubts, find_mismatches
 from stepscope.analysis.compare.welch import Sample, half_width, quantile, sample_of
 from stepscope.analysis.gate.budgets import Budget
-from stepscope.analysis.gate.figures import Reading, Session, no_row, read_figure, step_samples
+from stepscope.analysis.gate.figures import JudgedSession, Reading, no_row, read_figure, step_samples
 from stepscope.errors import UsageError
 from stepscope.records import dataclass
 from stepscope.report import Field, value_with_unit
@@ -86,7 +86,9 @@ class Check:
     reason: str
 
 
-def check_budgets(before: Sequence[Session], after: Sequence[Session], budgets: Sequence[Budget]) -> tuple[Check, ...]:
+def check_budgets(
+    before: Sequence[JudgedSession], after: Sequence[JudgedSession], budgets: Sequence[Budget]
+) -> tuple[Check, ...]:
     """Checks every limit of every budget.
 
     Args:
@@ -100,7 +102,7 @@ def check_budgets(before: Sequence[Session], after: Sequence[Session], budgets: 
     return tuple(check for budget in budgets for check in _check(before, after, budget))
 
 
-def refuse_other_jobs(before: Sequence[Session], after: Sequence[Session]) -> None:
+def refuse_other_jobs(before: Sequence[JudgedSession], after: Sequence[JudgedSession]) -> None:
     """Raises UsageError if a session before is of another model, framework or device than the first one after."""
     for session in before:
         reasons = find_mismatches(session.side, after[0].side)
@@ -112,7 +114,7 @@ def refuse_other_jobs(before: Sequence[Session], after: Sequence[Session]) -> No
             )
 
 
-def find_all_doubts(before: Sequence[Session], after: Sequence[Session]) -> tuple[str, ...]:
+def find_all_doubts(before: Sequence[JudgedSession], after: Sequence[JudgedSession]) -> tuple[str, ...]:
     """Why the sessions before may be of another model, each reason once."""
     return tuple(dict.fromkeys(doubt for one in before for doubt in find_doubts(one.side, after[0].side)))
 
@@ -124,7 +126,7 @@ def find_all_doubts(before: Sequence[Session], after: Sequence[Session]) -> tupl
 class _Side:
     """The sessions of a side, and the figure in each."""
 
-    sessions: Sequence[Session]
+    sessions: Sequence[JudgedSession]
     readings: tuple[Reading, ...]
 
     @property
@@ -141,7 +143,7 @@ class _Side:
         return [value for session in self.sessions for value in step_samples(session, *asked)]
 
 
-def _check(before: Sequence[Session], after: Sequence[Session], budget: Budget) -> Iterator[Check]:
+def _check(before: Sequence[JudgedSession], after: Sequence[JudgedSession], budget: Budget) -> Iterator[Check]:
     asked = budget.figure, budget.take, budget.per_step
     one, other = (_Side(side, tuple(read_figure(session, *asked) for session in side)) for side in (before, after))
     readings = (*one.readings, *other.readings)

@@ -18,7 +18,7 @@ _DEEPEST = 256  # frames of a stack; more is a circle
 
 
 @dataclass(frozen=True)
-class Source:
+class InstructionSource:
     """Where an instruction comes from; texts are empty where the program does not say.
 
     Attributes:
@@ -52,7 +52,7 @@ class Sources:
     frames_start: int
     frames_stop: int
 
-    def read(self, rows: list[int]) -> list[Source]:
+    def read(self, rows: list[int]) -> list[InstructionSource]:
         """The sources of some instructions."""
         found = fields_of(self.buf, self.starts[rows], self.stops[rows])
         numbers = (_OP_NAME, _OP_TYPE, _FILE, _DEDUPLICATED)
@@ -62,7 +62,7 @@ class Sources:
         for at in range(len(rows)):
             stack = self.stack(frames[at])
             line = f"{files[at]}:{lines[at]}" if files[at] else stack[0].split(" ")[0] if stack else ""
-            sources.append(Source(names[at], types[at], line, stack, shared[at]))
+            sources.append(InstructionSource(names[at], types[at], line, stack, shared[at]))
         return sources
 
     def stack(self, frame: int) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from stepscope.analysis.input.iterators import iterator_calls
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
-from stepscope.model.arrays import I64, distinct
+from stepscope.model.arrays import I64, distinct, sum_groups
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import names_have
 from stepscope.vocabulary.traits import InputTrait
@@ -96,11 +96,8 @@ def _sum_calls(trace: HostTrace, calls: _Calls, own: I64) -> list[InputOp]:
     key, at = np.unique(calls.name * len(CATEGORIES) + calls.category, return_inverse=True)
     at = at.reshape(-1)
     self_ps = np.maximum(own[calls.row], 0)
-    sums = []
-    for values in (trace.events.duration_ps[calls.row], self_ps, self_ps if calls.work_ps is None else calls.work_ps):
-        total = np.zeros(len(key), np.int64)
-        np.add.at(total, at, values)
-        sums.append(total.tolist())
+    columns = (trace.events.duration_ps[calls.row], self_ps, self_ps if calls.work_ps is None else calls.work_ps)
+    sums = [sum_groups(at, values, len(key)).tolist() for values in columns]
     count = np.bincount(at, minlength=len(key)).tolist()
     return [
         InputOp(calls.names[which // len(CATEGORIES)], CATEGORIES[which % len(CATEGORIES)], *numbers)

@@ -29,10 +29,7 @@ _RULES: tuple[tuple[str, str], ...] = (
         "the source {op} itself is slow: make fewer, larger elements, e.g. slice whole batches instead of single "
         "examples",
     ),
-    (
-        r"DataService",
-        "{op} waits for the tf.data service: profile its workers, or start more workers",
-    ),
+    (r"DataService", "{op} waits for the tf.data service: profile its workers, or start more workers"),
     (
         r"MapAndBatch of a ParallelMap",
         "the .map() before .batch() in {op} is slow though it runs in parallel: map whole batches, {avoid}"

@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope.analysis.input.iterators import IteratorCalls
 from stepscope.model import HostTrace
-from stepscope.model.arrays import F64, I64, Mask, distinct
+from stepscope.model.arrays import F64, I64, Mask, distinct, sum_groups
 from stepscope.records import dataclass
 from stepscope.vocabulary import tf_data
 from stepscope.vocabulary.lookup import names_have
@@ -21,7 +21,7 @@ MOST_PIPELINES = 200  # kept of a host, the slowest
 
 
 @dataclass(frozen=True)
-class Node:
+class IteratorNode:
     """The calls of one iterator within one execution; see GRAPH_FIELDS of the tool tf-data."""
 
     long_name: str
@@ -45,7 +45,7 @@ class Execution:
     start_ps: int
     duration_ps: int
     bottleneck: int
-    nodes: list[Node]
+    nodes: list[IteratorNode]
 
 
 @dataclass(frozen=True)
@@ -135,9 +135,8 @@ class _Nodes:
         of_call = of_call.reshape(-1)
         self.root, self.name = key // len(calls.names), key % len(calls.names)
         self.calls_made = np.bincount(of_call, minlength=len(key))
-        self.total, self.self_ps = np.zeros(len(key), np.int64), np.zeros(len(key), np.int64)
-        np.add.at(self.total, of_call, calls.duration_ps[served])
-        np.add.at(self.self_ps, of_call, np.maximum(calls.self_ps[served], 0))
+        self.total = sum_groups(of_call, calls.duration_ps[served], len(key))
+        self.self_ps = sum_groups(of_call, np.maximum(calls.self_ps[served], 0), len(key))
         self.start = np.full(len(key), np.iinfo(np.int64).max)
         np.minimum.at(self.start, of_call, calls.start_ps[served])
         self.critical = np.bincount(of_call, calls.blocks[served], minlength=len(key)) > 0
@@ -160,13 +159,11 @@ class _Nodes:
         slow = np.flatnonzero(self._counts(n_pipelines) & self.critical)
         n_names = len(self.calls.names)
         key, at = np.unique(self.pipeline_at[slow] * n_names + self.name[slow], return_inverse=True)
-        total = np.zeros(len(key), np.int64)
-        np.add.at(total, at.reshape(-1), self.self_ps[slow])
+        total = sum_groups(at.reshape(-1), self.self_ps[slow], len(key))
         self.of_pipeline = np.full(n_pipelines, -1, np.int64)
         order = np.lexsort((total, key // n_names))
         self.of_pipeline[key[order] // n_names] = key[order] % n_names  # the last assignment wins: the largest
-        whole = np.zeros(n_pipelines, np.int64)
-        np.add.at(whole, key // n_names, total)
+        whole = sum_groups(key // n_names, total, n_pipelines)
         largest = np.zeros(n_pipelines, np.int64)
         np.maximum.at(largest, key // n_names, total)
         self.percent = 100.0 * largest / np.maximum(whole, 1)
@@ -220,9 +217,9 @@ class _Nodes:
             nodes=[self._node(row) for row in rows],
         )
 
-    def _node(self, row: int) -> Node:
+    def _node(self, row: int) -> IteratorNode:
         dataset = int(self.calls.dataset[self.first_call[row]])
-        return Node(
+        return IteratorNode(
             long_name=self.calls.names[self.name[row]],
             start_ps=int(self.start[row]),
             total_ps=int(self.total[row]),

@@ -12,7 +12,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from stepscope import kernels
 from stepscope.analysis.ops import device_use, launches
 from stepscope.analysis.ops.device_use import DeviceUse
 from stepscope.analysis.ops.launches import STREAM_FIELDS, StreamLaunches, launches_of_streams
@@ -21,7 +20,7 @@ from stepscope.analysis.trace.attribution import Shares, attribute, event_name_r
 from stepscope.analysis.trace.kernel_facts import Launch, launches_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
-from stepscope.model.arrays import I64, distinct, number_pairs
+from stepscope.model.arrays import I64, Groups, distinct, measure_groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -222,14 +221,10 @@ def _kernel_rows(trace: HostTrace, pieces: I64) -> tuple[dict[int, str], list[Ke
     launch, different = launches_of(trace, events)
     name = event_name_rows(trace, events)
     may_use = _may_use_tensor_cores(trace, events)
-    group, _ = number_pairs(name, found.op[pieces])
-    group, _ = number_pairs(group, launch)
-    group, first = number_pairs(group, may_use)
-    count, total, low, high = (np.zeros(len(first), np.int64) for _ in range(4))
-    kernels.ops.add_up(group, trace.events.duration_ps[events], count, total, low, high)
-    names = {row: trace.strings[row] for row in distinct(name[first]).tolist()}
+    groups = Groups.of(name, found.op[pieces], launch, may_use)
+    names = {row: trace.strings[row] for row in distinct(name[groups.first]).tolist()}
     eligible = [op_is_eligible(*op) for op in found.ops]
-    columns = (first, count, total, low, high)
+    columns = (groups.first, *measure_groups(groups.number, trace.events.duration_ps[events], len(groups)))
     rows = []
     for at, *figures in zip(*(column.tolist() for column in columns), strict=True):
         op, kernel = int(found.op[pieces[at]]), int(name[at])

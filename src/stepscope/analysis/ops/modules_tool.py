@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from stepscope.analysis.trace.module_calls import backward_modules, module_calls
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import MODULES, remedy
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, Mask, number_pairs
+from stepscope.model.arrays import I32, I64, Mask, number_pairs, sum_groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Comparable,
@@ -34,6 +34,7 @@ from stepscope.report import (
     Role,
     Row,
     Table,
+    add_record,
     as_table,
     fields_named,
     make_rows,
@@ -65,7 +66,7 @@ FIELDS: tuple[Field, ...] = (
 
 
 @dataclass(frozen=True)
-class Node:
+class ModuleNode:
     """The calls of a module along one path; `parent` is the index of its caller, -1 for none.
 
     Times in ps; device times without inner modules.
@@ -86,7 +87,7 @@ class Partial:
     """The part of one host; `unassigned_ps` is device time outside all modules."""
 
     origin: Origin
-    nodes: list[Node]
+    nodes: list[ModuleNode]
     left_out: int
     unassigned_ps: int
 
@@ -131,7 +132,7 @@ def partial(trace: HostTrace) -> Partial:
     return Partial(origin_of(trace), nodes, left_out, int(found.time_ps[free].sum()))
 
 
-def _called_modules(trace: HostTrace, found: Attribution) -> tuple[list[Node], Mask]:
+def _called_modules(trace: HostTrace, found: Attribution) -> tuple[list[ModuleNode], Mask]:
     """The modules that were called, and which device work belongs to none of them: bool of shape (n,)."""
     rows = module_calls(trace)
     if not len(rows):
@@ -148,16 +149,16 @@ def _called_modules(trace: HostTrace, found: Attribution) -> tuple[list[Node], M
     forward = inside[found.rows]
     backward = np.where(forward < 0, backward_modules(trace, inside)[found.rows], -1)
     columns = (
-        np.bincount(path, minlength=size), _sums(path, duration, size), _sums(path, np.maximum(own, 0), size),
+        np.bincount(path, minlength=size), sum_groups(path, duration, size), sum_groups(path, np.maximum(own, 0), size),
         _device_sums(path, forward, found.time_ps, size), _device_sums(path, backward, found.time_ps, size),
         np.bincount(path[forward[forward >= 0]], minlength=size),
     )  # fmt: skip
     names = [trace.name_of(row).removeprefix(MODULE_PREFIX) for row in rows[first].tolist()]
     whole = zip(parent.tolist(), names, *(column.tolist() for column in columns), strict=True)
-    return [Node(*each) for each in whole], (forward < 0) & (backward < 0)
+    return [ModuleNode(*each) for each in whole], (forward < 0) & (backward < 0)
 
 
-def _annotated_modules(trace: HostTrace, found: Attribution, free: Mask, first: int) -> tuple[list[Node], Mask]:
+def _annotated_modules(trace: HostTrace, found: Attribution, free: Mask, first: int) -> tuple[list[ModuleNode], Mask]:
     """The modules that graphs annotate free work with, as nodes numbered from `first`, and what is still free."""
     known = annotations_of(trace)
     at = np.searchsorted(found.rows, known.rows)
@@ -169,13 +170,13 @@ def _annotated_modules(trace: HostTrace, found: Attribution, free: Mask, first: 
         for weights in (found.time_ps[at] * ~is_backward, found.time_ps[at] * is_backward, ~is_backward)
     ]
     places: dict[tuple[str, ...], int] = {}
-    nodes: list[Node] = []
+    nodes: list[ModuleNode] = []
     for name, device, backward, kernels in zip(trace.strings.texts(modules), *sums, strict=True):
         path = tuple(name.split("."))
         for depth in range(1, len(path) + 1):
             if path[:depth] not in places:
                 places[path[:depth]] = first + len(nodes)
-                nodes.append(Node(places.get(path[: depth - 1], -1), path[depth - 1], 0, 0, 0, 0, 0, 0))
+                nodes.append(ModuleNode(places.get(path[: depth - 1], -1), path[depth - 1], 0, 0, 0, 0, 0, 0))
         own = places[path] - first
         nodes[own] = replace(nodes[own], device_ps=device, backward_ps=backward, kernels=kernels)
     free = free.copy()
@@ -206,18 +207,12 @@ def _paths(above: I64, name: I64) -> tuple[I32, I64, I64]:
     return path, np.concatenate(parents), np.concatenate(firsts)
 
 
-def _sums(group: I32, values: I64, size: int) -> I64:
-    out = np.zeros(size, np.int64)
-    np.add.at(out, group, values)
-    return out
-
-
 def _device_sums(path: I32, call: I32, time: I64, size: int) -> I64:
     known = call >= 0
-    return _sums(path[call[known]], time[known], size)
+    return sum_groups(path[call[known]], time[known], size)
 
 
-def _select_longest(nodes: list[Node]) -> tuple[list[Node], int]:
+def _select_longest(nodes: list[ModuleNode]) -> tuple[list[ModuleNode], int]:
     """The nodes with most time and all their ancestors, and the number of nodes left out."""
     if len(nodes) <= MOST_MODULES:
         return nodes, 0
@@ -238,27 +233,8 @@ def _select_longest(nodes: list[Node]) -> tuple[list[Node], int]:
 _Path = tuple[str, ...]
 
 
-class _Sums(NamedTuple):
-    """The sums of one path over all hosts; times in ps."""
-
-    calls: int = 0
-    host_ps: int = 0
-    host_self_ps: int = 0
-    device_ps: int = 0
-    backward_ps: int = 0
-    kernels: int = 0
-
-    def plus(self, other: _Sums | Node) -> _Sums:
-        """The sum of both."""
-        return _Sums(*(getattr(self, name) + getattr(other, name) for name in _Sums._fields))
-
-    def add_inner(self, inner: _Sums) -> _Sums:
-        """Adds the device work of an inner module; its calls and host time are already included."""
-        return self._replace(
-            device_ps=self.device_ps + inner.device_ps,
-            backward_ps=self.backward_ps + inner.backward_ps,
-            kernels=self.kernels + inner.kernels,
-        )
+_OF_DEVICES = ("device_ps", "backward_ps", "kernels")
+_FIGURES = ("calls", "host_ps", "host_self_ps", *_OF_DEVICES)
 
 
 def merge(partials: Sequence[Partial]) -> ModulesReport:
@@ -267,7 +243,7 @@ def merge(partials: Sequence[Partial]) -> ModulesReport:
     whole = dict(own)
     for path in sorted(own, key=len, reverse=True):
         if path[:-1] in whole:
-            whole[path[:-1]] = whole[path[:-1]].add_inner(whole[path])
+            whole[path[:-1]] = add_record(whole[path[:-1]], whole[path], _OF_DEVICES)
     left_out = sum(part.left_out for part in partials)
     framework = framework_of([part.origin for part in partials])
     warnings = [] if own else [_empty(framework)]
@@ -284,17 +260,19 @@ def _empty(framework: str) -> str:
     return f"no modules: {remedy(MODULES, framework)}"
 
 
-def _sum_paths(partials: Sequence[Partial]) -> dict[_Path, _Sums]:
-    sums: dict[_Path, _Sums] = {}
+def _sum_paths(partials: Sequence[Partial]) -> dict[_Path, ModuleNode]:
+    """The modules of all hosts by their paths."""
+    sums: dict[_Path, ModuleNode] = {}
     for part in partials:
         paths: list[_Path] = []
         for node in part.nodes:
-            paths.append((*(paths[node.parent] if node.parent >= 0 else ()), node.name))
-            sums[paths[-1]] = sums.get(paths[-1], _Sums()).plus(node)
+            path = (*(paths[node.parent] if node.parent >= 0 else ()), node.name)
+            paths.append(path)
+            sums[path] = add_record(sums[path], node, _FIGURES) if path in sums else node
     return sums
 
 
-def _module_rows(own: dict[_Path, _Sums], whole: dict[_Path, _Sums]) -> Table:
+def _module_rows(own: dict[_Path, ModuleNode], whole: dict[_Path, ModuleNode]) -> Table:
     """Rows in depth-first order; siblings by time, longest first."""
     on_device = any(part.device_ps + part.backward_ps for part in own.values())
 

@@ -25,7 +25,7 @@ from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import CALL_SITES, SHAPES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask, number_pairs
+from stepscope.model.arrays import I64, Groups, Mask, sum_groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -180,9 +180,9 @@ def _texts(trace: HostTrace, rows: I64, names: tuple[str, ...]) -> I64:
 
 def _device_times(trace: HostTrace) -> I64:
     """Time of the device work launched inside every event: int64 of shape (events,)."""
-    found, time = attribute(trace), np.zeros(len(trace.events), np.int64)
+    found = attribute(trace)
     known = found.call >= 0
-    np.add.at(time, found.call[known], found.time_ps[known])
+    time = sum_groups(found.call[known], found.time_ps[known], len(trace.events))
     kernels.nesting.add_to_ancestors(time, forest(trace).parent)
     return time
 
@@ -198,19 +198,12 @@ def _groups(
     trace: HostTrace, rows: I64, times: Sequence[I64], first: I64, second: I64, shown: Callable[[str], str] = str
 ) -> list[OpGroup]:
     """Merges ops of equal name and texts; most self time first."""
-    group, _ = number_pairs(event_name_rows(trace, rows), first)
-    group, at = number_pairs(group, second)
-    size, text = len(at), trace.strings
-    sums = []
-    for time in times:
-        total = np.zeros(size, np.int64)
-        np.add.at(total, group, time)
-        sums.append(total.tolist())
-    calls = np.bincount(group, minlength=size).tolist()
+    groups, text = Groups.of(event_name_rows(trace, rows), first, second), trace.strings
+    at, sums = groups.first, [column.tolist() for column in (groups.count(), *map(groups.sum, times))]
     keys = (event_name_rows(trace, rows[at]).tolist(), first[at].tolist(), second[at].tolist())
     found = [
         OpGroup(text[name], shown(text[one]), text[two], *figures)
-        for name, one, two, *figures in zip(*keys, calls, *sums, strict=True)
+        for name, one, two, *figures in zip(*keys, *sums, strict=True)
     ]
     return sorted(found, key=_rank)
 

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stepscope import kernels
 from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.op_work import OpWork, eager_dispatch
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I32, I64, Mask, distinct, number_pairs
+from stepscope.model.arrays import I32, I64, Groups, Mask, distinct, measure_groups
 from stepscope.records import dataclass
 from stepscope.vocabulary.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.vocabulary.xla import is_half
@@ -45,7 +44,7 @@ class OpRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Side:
+class OpsOfSide:
     """The ops of one side of one host.
 
     Attributes:
@@ -67,19 +66,19 @@ class Side:
         return sum(self.types.values())
 
 
-NO_OPS = Side([], 0, 0, {}, 0)
+NO_OPS = OpsOfSide([], 0, 0, {}, 0)
 """Adds nothing to other sides."""
 
 
 @dataclass(frozen=True)
-class Peaks:
+class RecordedPeaks:
     """The peak rates of a device as recorded in the trace: operations and bytes per second."""
 
     flops: float
     bytes: float
 
 
-def side_of(trace: HostTrace, work: OpWork, calls: I64 | None, idle_ps: int) -> Side:
+def side_of(trace: HostTrace, work: OpWork, calls: I64 | None, idle_ps: int) -> OpsOfSide:
     """One side.
 
     Args:
@@ -89,9 +88,8 @@ def side_of(trace: HostTrace, work: OpWork, calls: I64 | None, idle_ps: int) -> 
     """
     on_device = calls is not None
     size = len(work.ops)
-    count, total, own, own_count, low, high = (np.zeros(size, np.int64) for _ in range(6))
-    kernels.ops.add_up(work.op, work.time_ps, count, total, low, high)
-    kernels.ops.add_up(work.op, work.own_ps, own_count, own, low, high)
+    count, total, _, _ = measure_groups(work.op, work.time_ps, size)
+    own = measure_groups(work.op, work.own_ps, size)[1]
     flops, moved = _costs(trace, work, size, with_copies=on_device)
     tensor, kernel_ps = _tensor_time(trace, work, size)
     eager = [None] * size if on_device else _eager_time(trace, work, size)
@@ -103,10 +101,10 @@ def side_of(trace: HostTrace, work: OpWork, calls: I64 | None, idle_ps: int) -> 
     rows = [OpRow(*row) for row in zip(*names, *numbers, *others, strict=True)]
     rows.sort(key=lambda row: (-row.self_ps, row.name, row.type))
     types: dict[str, int] = {}
-    for (_, sort), ps in zip(work.ops, own.tolist(), strict=True):
-        types[sort] = types.get(sort, 0) + ps
+    for (_, op_type), ps in zip(work.ops, own.tolist(), strict=True):
+        types[op_type] = types.get(op_type, 0) + ps
     left_out_ps = int(own.sum()) - sum(row.self_ps for row in rows)
-    return Side(rows, size - len(rows), left_out_ps, types, idle_ps)
+    return OpsOfSide(rows, size - len(rows), left_out_ps, types, idle_ps)
 
 
 def host_idle(trace: HostTrace, work: OpWork) -> int:
@@ -148,13 +146,15 @@ def _sums(op: I32, values: I64 | None, size: int) -> list[float | None]:
     return [None if lacking else value for value, lacking in zip(sums, unstated, strict=True)]
 
 
-def peaks_of(trace: HostTrace) -> Peaks | None:
+def peaks_of(trace: HostTrace) -> RecordedPeaks | None:
     """The peaks of the host's devices; None if a device has none or they differ."""
     found = set()
     for device in trace.device_planes():
         stats = trace.stats_of_plane(device)
         tera, giga = stats.get("peak_teraflops_per_second"), stats.get("peak_hbm_bw_gigabytes_per_second")
-        found.add(Peaks(tera * 1e12, giga * 1e9) if isinstance(tera, float) and isinstance(giga, float) else None)
+        found.add(
+            RecordedPeaks(tera * 1e12, giga * 1e9) if isinstance(tera, float) and isinstance(giga, float) else None
+        )
     peaks = found.pop() if len(found) == 1 else None
     return peaks if peaks and peaks.flops > 0 and peaks.bytes > 0 else None
 
@@ -164,9 +164,7 @@ def _eager_time(trace: HostTrace, work: OpWork, size: int) -> Sequence[int | Non
     eager = eager_dispatch(trace)
     if eager is None:
         return [None] * size
-    sums, count, low, high = (np.zeros(size, np.int64) for _ in range(4))
-    kernels.ops.add_up(work.op, np.where(eager[work.rows], work.own_ps, 0), count, sums, low, high)
-    known: list[int] = sums.tolist()
+    known: list[int] = measure_groups(work.op, np.where(eager[work.rows], work.own_ps, 0), size)[1].tolist()
     return known
 
 
@@ -177,12 +175,11 @@ def _tensor_time(trace: HostTrace, work: OpWork, size: int) -> tuple[list[int | 
     kernel = (trace.events.kind[work.rows] == K.KERNEL).nonzero()[0]
     name = event_name_rows(trace, work.rows[kernel])
     op = work.op[kernel]
-    number, first = number_pairs(op, name)
-    count, total, low, high = (np.zeros(len(first), np.int64) for _ in range(4))
-    kernels.ops.add_up(number, trace.events.duration_ps[work.rows[kernel]], count, total, low, high)
-    names = {row: trace.strings[row] for row in distinct(name[first]).tolist()}
+    groups = Groups.of(op, name)
+    total = measure_groups(groups.number, trace.events.duration_ps[work.rows[kernel]], len(groups))[1]
+    names = {row: trace.strings[row] for row in distinct(name[groups.first]).tolist()}
     eligible = [op_is_eligible(*pair) for pair in work.ops] if len(kernel) else []
-    for at, ps in zip(first.tolist(), total.tolist(), strict=True):
+    for at, ps in zip(groups.first.tolist(), total.tolist(), strict=True):
         here = int(op[at])
         verdict = kernel_uses(names[int(name[at])], eligible[here])
         whole[here] += ps

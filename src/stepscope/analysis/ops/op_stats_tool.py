@@ -18,7 +18,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from stepscope.analysis.ops.op_sides import NO_OPS, OpRow, Peaks, Side, host_idle, peaks_of, side_of
+from stepscope.analysis.ops.op_sides import NO_OPS, OpRow, OpsOfSide, RecordedPeaks, host_idle, peaks_of, side_of
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, shares
 from stepscope.analysis.trace.op_work import device_calls, device_idle, device_work, host_work
@@ -57,23 +57,23 @@ IDLE = "IDLE"  # the name and type of idle time, which is not an op
 _TOTAL_PS, _SELF_PS = OpRow._fields.index("total_ps"), OpRow._fields.index("self_ps")
 
 
-def merge_sides(sides: Sequence[Side]) -> Side:
+def merge_sides(sides: Sequence[OpsOfSide]) -> OpsOfSide:
     """One side of all hosts, the longest ops first."""
     summed = sum_sides(sides)
     return replace(summed, ops=sorted(summed.ops, key=lambda row: (-row.self_ps, row.name, row.type)))
 
 
-def sum_sides(sides: Sequence[Side]) -> Side:
+def sum_sides(sides: Sequence[OpsOfSide]) -> OpsOfSide:
     """One side of all hosts, ops in the order in which they first appear: sums may be summed again."""
     types: dict[str, int] = {}
     for side in sides:
         for name, ps in side.types.items():
             types[name] = types.get(name, 0) + ps
     left_out, left_out_ps = sum(side.left_out for side in sides), sum(side.left_out_ps for side in sides)
-    return Side(_sum_ops(sides), left_out, left_out_ps, types, sum(side.idle_ps for side in sides))
+    return OpsOfSide(_sum_ops(sides), left_out, left_out_ps, types, sum(side.idle_ps for side in sides))
 
 
-def _sum_ops(sides: Sequence[Side]) -> list[OpRow]:
+def _sum_ops(sides: Sequence[OpsOfSide]) -> list[OpRow]:
     merged: dict[tuple[str, str], OpRow] = {}
     for side in sides:
         for row in side.ops:
@@ -95,7 +95,7 @@ def _sum(one: OpRow, other: OpRow) -> OpRow:
     )  # fmt: skip
 
 
-def side_rows(where: str, side: Side, before: int, peaks: Peaks | None) -> list[dict[str, Cell]]:
+def side_rows(where: str, side: OpsOfSide, before: int, peaks: RecordedPeaks | None) -> list[dict[str, Cell]]:
     """The rows of one side, made column by column: there are thousands."""
     columns: dict[str, Sequence[Cell]] = {
         "rank": range(before + 1, before + 1 + len(side.ops)),
@@ -112,14 +112,14 @@ def side_rows(where: str, side: Side, before: int, peaks: Peaks | None) -> list[
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _times(side: Side) -> dict[str, list[float]]:
+def _times(side: OpsOfSide) -> dict[str, list[float]]:
     calls = np.array([row.calls for row in side.ops], np.int64)
     total, own = (np.array([row[at] for row in side.ops], np.int64) for at in (_TOTAL_PS, _SELF_PS))
     us = {"total_us": total, "avg_us": total / calls, "total_self_us": own, "avg_self_us": own / calls}
     return {name: (np.floor(ps + 0.5) / 1e6).tolist() for name, ps in us.items()}
 
 
-def _shares(where: str, side: Side) -> dict[str, list[float | None]]:
+def _shares(where: str, side: OpsOfSide) -> dict[str, list[float | None]]:
     own, idle = side.self_ps, side.idle_ps
     nothing: list[float | None] = [0.0] * len(side.ops)
     self_ps = np.array([row.self_ps for row in side.ops], np.int64)
@@ -138,7 +138,7 @@ def _shares(where: str, side: Side) -> dict[str, list[float | None]]:
     }
 
 
-def idle_row(where: str, side: Side) -> list[dict[str, Cell]]:
+def idle_row(where: str, side: OpsOfSide) -> list[dict[str, Cell]]:
     """The idle time of one side, ranked among its ops; none if the side has no idle time."""
     own, idle = side.self_ps, side.idle_ps
     if not side.ops or idle <= 0:
@@ -161,7 +161,7 @@ def _percents(parts: I64, merge_sides: int) -> list[float | None]:
     return found
 
 
-def _rates(side: Side) -> dict[str, list[float | None]]:
+def _rates(side: OpsOfSide) -> dict[str, list[float | None]]:
     def rate(amount: float | None, total: float, scale: float) -> float | None:
         return round_6(amount / total * scale) if amount is not None and total else None
 
@@ -176,25 +176,25 @@ def _rates(side: Side) -> dict[str, list[float | None]]:
     }
 
 
-def _bound_by(row: OpRow, peaks: Peaks) -> str | None:
+def _bound_by(row: OpRow, peaks: RecordedPeaks) -> str | None:
     compute, memory = (row.flops or 0.0) / peaks.flops, (row.bytes or 0.0) / peaks.bytes
     return None if not compute and not memory else "compute" if compute >= memory else "memory"
 
 
-def totals(where: str, side: Side, hosts: int) -> dict[str, Cell]:
+def totals(where: str, side: OpsOfSide, hosts: int) -> dict[str, Cell]:
     """The figures of one side over `hosts` hosts."""
     # An op left out on one host may also be on another, listed or left out.
     ops = None if side.left_out and hosts > 1 else len(side.ops) + side.left_out
     return {f"{where}_ops": ops, f"{where}_self_us": round_us(side.self_ps), f"{where}_idle_us": round_us(side.idle_ps)}
 
 
-def distributions(where: str, side: Side) -> list[dict[str, Cell]]:
+def distributions(where: str, side: OpsOfSide) -> list[dict[str, Cell]]:
     """The distribution of one side's self time over types and over ops."""
     types, ops = list(side.types.items()), [(row.name, row.self_ps) for row in side.ops]
     return [*_distribution(where, "type", types, side), *_distribution(where, "op", ops, side)]
 
 
-def _distribution(where: str, by: str, found: list[tuple[str, int]], side: Side) -> list[dict[str, Cell]]:
+def _distribution(where: str, by: str, found: list[tuple[str, int]], side: OpsOfSide) -> list[dict[str, Cell]]:
     own, idle = side.self_ps, side.idle_ps
     ranked = sorted(found, key=lambda item: (-item[1], item[0]))
     shown = ranked[:TOP]
@@ -388,11 +388,11 @@ class Partial:
     """The part of one host."""
 
     origin: Origin
-    device: Side
-    on_host: Side
+    device: OpsOfSide
+    on_host: OpsOfSide
     stand_in: str | None
     attributed: Shares
-    peaks: Peaks | None
+    peaks: RecordedPeaks | None
     graphs: tuple[TracedGraph, ...] = ()
 
 
@@ -453,7 +453,7 @@ def condense(partials: Sequence[Partial]) -> list[Partial]:
     """The partials with the ops of all hosts in few of them: those of devices in the first with the same peaks."""
     condensed = [replace(part, device=NO_OPS, on_host=NO_OPS) for part in partials]
     condensed[0] = replace(condensed[0], on_host=sum_sides([part.on_host for part in partials]))
-    alike: dict[tuple[bool, Peaks | None], list[int]] = {}
+    alike: dict[tuple[bool, RecordedPeaks | None], list[int]] = {}
     for at, part in enumerate(partials):
         alike.setdefault((bool(part.device.ops), part.peaks), []).append(at)
     for places in alike.values():
@@ -484,7 +484,7 @@ def merge(partials: Sequence[Partial]) -> OpStatsReport:
     )
 
 
-def _warnings(partials: Sequence[Partial], sides: dict[str, Side]) -> list[str]:
+def _warnings(partials: Sequence[Partial], sides: dict[str, OpsOfSide]) -> list[str]:
     if not any(side.ops for side in sides.values()):
         return [_EMPTY]
     stand_ins = dict.fromkeys(part.stand_in for part in partials if part.stand_in)

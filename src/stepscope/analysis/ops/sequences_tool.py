@@ -19,7 +19,7 @@ from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I64, number_pairs
+from stepscope.model.arrays import I64, Groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -69,7 +69,7 @@ _NONE = (
 
 
 @dataclass(frozen=True)
-class Run:
+class KernelSequence:
     """One sequence; `op` is empty for sequences on streams; times in ps."""
 
     op: str
@@ -85,8 +85,8 @@ class Partial:
     """The part of one host."""
 
     origin: Origin
-    ops: list[Run]
-    streams: list[Run]
+    ops: list[KernelSequence]
+    streams: list[KernelSequence]
     kernels_ps: int
 
 
@@ -135,7 +135,7 @@ def partial(trace: HostTrace) -> Partial:
     )
 
 
-def _op_sequences(trace: HostTrace, rows: I64, call: I64) -> list[Run]:
+def _op_sequences(trace: HostTrace, rows: I64, call: I64) -> list[KernelSequence]:
     """The sequences that ops launch, by op and kernels."""
     rows, call = rows[call >= 0], call[call >= 0]
     if not len(rows):
@@ -152,25 +152,22 @@ def _op_sequences(trace: HostTrace, rows: I64, call: I64) -> list[Run]:
         return []
     ops = unit[begin]
     hashes = _hashes(event_name_rows(trace, rows), begin, end)
-    group, first = number_pairs(event_name_rows(trace, ops), hashes)
+    groups = Groups.of(event_name_rows(trace, ops), hashes)
     device = np.add.reduceat(np.append(trace.events.duration_ps[rows], 0), np.stack([begin, end], 1).ravel())[::2]
-    sums = [np.zeros(len(first), np.int64) for _ in range(2)]
-    np.add.at(sums[0], group, trace.events.duration_ps[ops])
-    np.add.at(sums[1], group, device)
-    count = np.bincount(group, minlength=len(first))
+    sums = groups.count(), groups.sum(trace.events.duration_ps[ops]), groups.sum(device)
     runs = [
-        Run(
+        KernelSequence(
             trace.name_of(int(ops[at])),
             _kernel_names(trace, rows[begin[at] : end[at]]),
             int(end[at] - begin[at]),
             *figures,
         )
-        for at, *figures in zip(first.tolist(), count.tolist(), *(column.tolist() for column in sums), strict=True)
+        for at, *figures in zip(groups.first.tolist(), *(column.tolist() for column in sums), strict=True)
     ]
     return sorted(runs, key=_rank)
 
 
-def _rank(run: Run) -> tuple[object, ...]:
+def _rank(run: KernelSequence) -> tuple[object, ...]:
     return -run.device_ps, run.op, run.kernels
 
 
@@ -184,7 +181,7 @@ def _kernel_names(trace: HostTrace, rows: I64) -> list[str]:
     return [trace.name_of(row) for row in rows[:_MOST_NAMED].tolist()]
 
 
-def _stream_sequences(trace: HostTrace, rows: I64) -> list[Run]:
+def _stream_sequences(trace: HostTrace, rows: I64) -> list[KernelSequence]:
     """Repeated sequences on streams; `rows` are in the order of streams and time.
 
     The sequence that saves most launches takes its kernels first; what is left is for the others.  Otherwise a loop
@@ -204,11 +201,11 @@ def _stream_sequences(trace: HostTrace, rows: I64) -> list[Run]:
         if len(members) >= LEAST_COUNT:
             taken[members] = True
             time = int(trace.events.duration_ps[rows[members]].sum())
-            runs.append(Run("", _kernel_names(trace, rows[members[0]]), length, len(members), 0, time))
+            runs.append(KernelSequence("", _kernel_names(trace, rows[members[0]]), length, len(members), 0, time))
     return sorted(runs, key=_saving)
 
 
-def _saving(run: Run) -> tuple[object, ...]:
+def _saving(run: KernelSequence) -> tuple[object, ...]:
     return -run.count * (run.length - 1), *_rank(run)
 
 
@@ -216,9 +213,9 @@ def _find_repeated(names: I64, begin: I64, length: int) -> list[I64]:
     """The starts of the most frequent sequences of one length that occur often enough."""
     if not len(begin):
         return []
-    group, _ = number_pairs(_hashes(names, begin, begin + length), np.zeros(len(begin), np.int64))
-    count = np.bincount(group)
-    order = np.argsort(group, kind="stable")
+    groups = Groups.of(_hashes(names, begin, begin + length))
+    count = groups.count()
+    order = np.argsort(groups.number, kind="stable")
     bounds = np.append(0, np.cumsum(count))
     often = np.argsort(-count, kind="stable")[:MOST_ROWS]
     found = (
@@ -246,7 +243,7 @@ def merge(partials: Sequence[Partial]) -> SequencesReport:
     ops = _merge_runs(run for part in partials for run in part.ops)
     streams = _merge_runs(run for part in partials for run in part.streams)
     streams.sort(key=_saving)
-    cells: dict[str, Callable[[Run], Cell]] = {
+    cells: dict[str, Callable[[KernelSequence], Cell]] = {
         "avg_device_us": lambda run: round_us(run.device_ps / run.count),
         "percent": lambda run: percent(run.device_ps, total),
         "launches_saved": lambda run: run.count * (run.length - 1),
@@ -259,11 +256,11 @@ def merge(partials: Sequence[Partial]) -> SequencesReport:
     )
 
 
-def _merge_runs(runs: Iterable[Run]) -> list[Run]:
+def _merge_runs(runs: Iterable[KernelSequence]) -> list[KernelSequence]:
     summed = add_records(runs, lambda run: (run.op, run.length, *run.kernels), ("count", "host_ps", "device_ps"))
     return sorted(summed, key=_rank)
 
 
-def _list_kernels(run: Run) -> str:
+def _list_kernels(run: KernelSequence) -> str:
     more = run.length - len(run.kernels)
     return _ARROW.join([*run.kernels, *([f"{more} more"] if more else [])])

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from stepscope import kernels
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.op_work import OpWork, device_calls, device_work, eager_dispatch, host_work
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, measure_groups
 from stepscope.records import dataclass
 
 MOST_OPS = 1000  # kept per host
@@ -19,7 +18,7 @@ K = EventKind
 
 
 @dataclass(frozen=True)
-class OpTime:
+class TopOp:
     """One op, its self time and number of runs."""
 
     name: str
@@ -41,7 +40,7 @@ class OpTable:
         outside_self_ps: self time of ops that ran before the first step or after the last one.
     """
 
-    ops: list[OpTime]
+    ops: list[TopOp]
     types: dict[str, tuple[int, int]]
     total_self_ps: int
     total_calls: int
@@ -68,10 +67,9 @@ def host_ops(trace: HostTrace) -> OpTable:
 
 
 def _table(trace: HostTrace, work: OpWork, calls: I64, eager_ps: int | None) -> OpTable:
-    count, own, low, high = (np.zeros(len(work.ops), np.int64) for _ in range(4))
-    kernels.ops.add_up(work.op, work.own_ps, count, own, low, high)
+    own = measure_groups(work.op, work.own_ps, len(work.ops))[1]
     longest = np.argsort(-own, kind="stable")[:MOST_OPS].tolist()
-    ops = [OpTime(work.ops[at][0], work.ops[at][1], int(own[at]), int(calls[at])) for at in longest]
+    ops = [TopOp(work.ops[at][0], work.ops[at][1], int(own[at]), int(calls[at])) for at in longest]
     ops.sort(key=lambda op: (-op.self_ps, op.name))
     outside = int(work.own_ps[_outside_steps(trace, work.rows)].sum())
     return OpTable(ops, _types(work, own, calls), int(own.sum()), int(calls.sum()), eager_ps, outside)
@@ -118,7 +116,7 @@ def sum_tables(tables: Sequence[OpTable]) -> OpTable:
     eager = [table.eager_self_ps for table in tables if table.total_self_ps]
     known = [time for time in eager if time is not None]
     return OpTable(
-        ops=[OpTime(*key, *value) for key, value in merged.items()],
+        ops=[TopOp(*key, *value) for key, value in merged.items()],
         types=types,
         total_self_ps=sum(table.total_self_ps for table in tables),
         total_calls=sum(table.total_calls for table in tables),

@@ -32,13 +32,7 @@ import numpy as np
 
 from stepscope.analysis.resources.allocations import allocations_of
 from stepscope.analysis.resources.counters import line_counters
-from stepscope.analysis.resources.memory_growth import (
-    KEPT,
-    Growth,
-    Staying,
-    growth_of_values,
-    kept_arrays,
-)
+from stepscope.analysis.resources.memory_growth import KEPT, Growth, Staying, growth_of_values, kept_arrays
 from stepscope.analysis.resources.memory_usage import MOST_POINTS, MemoryOfHost, Points, profile_memory, thin_out
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
@@ -333,7 +327,7 @@ class MemoryProfileReport(Report):
 
 def _make_table(key: str, title: str, fields: tuple[Field, ...], rows: Iterable[dict[str, Any]]) -> Rows:
     """A table.  Screens show only the heap of memories without a stack."""
-    listed = tuple(_pick_fields(row, fields) for row in rows)
+    listed = tuple({field.name: row[field.name] for field in fields} for row in rows)
     is_heap_alone = bool(listed) and not any(row.get("stack_bytes") for row in listed)
     silent = {"stack_bytes", "in_use_bytes"} if is_heap_alone else set()
     shown = tuple(field.name for field in fields if field.name not in silent)
@@ -353,10 +347,6 @@ def _draw_curve(timeline: Sequence[dict[str, Any]]) -> str:
         last = inside[-1] if inside else last
     full = max(levels) or 1
     return "".join(_BLOCKS[-(-level * (len(_BLOCKS) - 1) // full)] for level in levels)
-
-
-def _pick_fields(row: dict[str, Any], fields: Sequence[Field]) -> dict[str, Cell]:
-    return {field.name: row[field.name] for field in fields}
 
 
 def _fullness_order(memory: dict[str, Any]) -> tuple[int, str, str]:

@@ -102,10 +102,7 @@ _RANK_OF_HOST_KIND: dict[EventKind, Rank] = {
     K.EXECUTOR: Rank.LAUNCH,
 }
 # Without a device a graph executor computes, and computation overlaps collectives as it does on a device.
-_RANK_WITHOUT_DEVICE: dict[EventKind, Rank] = {
-    K.EXECUTOR: Rank.HOST_COMPUTE,
-    K.COLLECTIVE_CALL: Rank.HOST_COLLECTIVE,
-}
+_RANK_WITHOUT_DEVICE: dict[EventKind, Rank] = {K.EXECUTOR: Rank.HOST_COMPUTE, K.COLLECTIVE_CALL: Rank.HOST_COLLECTIVE}
 _RANK_OF_DEVICE_KIND: dict[EventKind, Rank] = {
     K.KERNEL: Rank.COMPUTE,
     K.DEVICE_OP: Rank.COMPUTE,

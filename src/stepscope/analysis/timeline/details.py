@@ -17,6 +17,7 @@ from stepscope.records import dataclass
 
 DEEPEST_STACK = 200
 MOST_PARTNERS = 50
+_LONGEST_NAME = 180
 LONGEST_TEXT = 4000
 """The characters shown of a stat; a program in a stat may have megabytes."""
 
@@ -119,11 +120,11 @@ def _spot_of_scope(trace: HostTrace, place: int) -> Spot:
     )
 
 
-def short_name(trace: HostTrace, event_type: int, longest: int = 180) -> str:
+def short_name(trace: HostTrace, event_type: int) -> str:
     """The name that slices of a type show; of a long name the start and the end."""
     types = trace.event_types
     name = trace.strings[types.display_name[event_type] or types.name[event_type]] or "(no name)"
-    return name if len(name) <= longest else f"{name[: longest - 41]}…{name[-40:]}"
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 41]}…{name[-40:]}"
 
 
 def details_of(trace: HostTrace, event: int, own_code: bool = False) -> Details:

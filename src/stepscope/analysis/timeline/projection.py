@@ -17,7 +17,7 @@ import numpy as np
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.timeline.index import Index, Window, cut_window, lay_out
 from stepscope.analysis.timeline.tracks import Group, Track
-from stepscope.analysis.trace.attribution import Attribution, Source, attribute
+from stepscope.analysis.trace.attribution import Attribution, HowKnown, attribute
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work, spread_labels
 from stepscope.analysis.trace.module_calls import module_calls
@@ -130,7 +130,7 @@ def _is_scoped_work(trace: HostTrace, found: Attribution) -> Mask:
     lines = trace.lines
     derived = np.flatnonzero((lines.kind == LineKind.DERIVED) & (lines.event_end > lines.event_begin)).tolist()
     has_rows = np.isin(lines.plane, [lines.plane[line] for line in derived if holds_scopes(trace.line_label(line))])
-    own = np.isin(found.source, (Source.OWN, Source.GRAPH)) & (found.op >= 0)
+    own = np.isin(found.source, (HowKnown.OWN, HowKnown.GRAPH)) & (found.op >= 0)
     copies = np.isin(trace.events.kind[found.rows], _COPIES)
     has_path = np.array([*("/" in name for name, _ in found.ops), False])[found.op]
     nameless = (found.instruction > 0) & ~has_path

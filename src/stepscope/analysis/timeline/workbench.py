@@ -117,11 +117,7 @@ def duration_histogram(trace: HostTrace, rows: I64) -> Histogram:
 
 
 def build_call_tree(
-    trace: HostTrace,
-    selected: Selected,
-    inverted: bool = False,
-    own_code: bool = False,
-    hidden: Sequence[str] = (),
+    trace: HostTrace, selected: Selected, inverted: bool = False, own_code: bool = False, hidden: Sequence[str] = ()
 ) -> CallTree:
     """Merges events into a tree of names; marks of steps are left out, and scopes, which no thread calls.
 

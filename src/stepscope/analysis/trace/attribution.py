@@ -41,7 +41,7 @@ WORTH_SAYING_PERCENT = 1.0
 _TOO_LONG_PS = 1 << 56  # twenty hours: a longer measured duration of one piece of work is garbage
 
 
-class Source(Kind):
+class HowKnown(Kind):
     """How the op of a piece of device work is known."""
 
     NONE = 0
@@ -78,7 +78,7 @@ class Attribution:
             durations on a TPU are converted to the host's clock and are less exact.
         op: int32 of shape (n,), index into `ops`, -1 if unattributed.
         ops: name and type of each op.
-        source: uint8 of shape (n,), see Source.
+        source: uint8 of shape (n,), see HowKnown.
         call: int64 of shape (n,), row of the host call that launched the work, or -1.
         run: int64 of shape (n,), row of the host op around that call, or -1.
         instruction: int64 of shape (n,), string row of the XLA instruction, or -1.
@@ -102,7 +102,7 @@ class Shares:
     """Device time by how its op is known.
 
     Attributes:
-        time_ps, pieces: time and number of pieces of work, both in the order of Source.
+        time_ps, pieces: time and number of pieces of work, both in the order of HowKnown.
         early_ps: time of unattributed work launched before the recording started, according to correlation ids.
     """
 
@@ -121,9 +121,9 @@ def shares(trace: HostTrace, among: Mask | None = None) -> Shares:
     found = attribute(trace)
     kept = slice(None) if among is None else among
     source, duration = found.source[kept], found.time_ps[kept]
-    time = [int(duration[source == how].sum()) for how in Source]
+    time = [int(duration[source == how].sum()) for how in HowKnown]
     early = duration[found.early[kept]]
-    return Shares(time, np.bincount(source, minlength=len(Source)).tolist(), int(early.sum()))
+    return Shares(time, np.bincount(source, minlength=len(HowKnown)).tolist(), int(early.sum()))
 
 
 def event_name_rows(trace: HostTrace, rows: I64) -> I64:
@@ -159,7 +159,7 @@ def _attribute(trace: HostTrace) -> Attribution:
     own = (instruction <= 0) & ~_is_collective_call(trace, run)
     _attribute_by_framework_op(trace, rows, own, table, op)
     _attribute_by_instruction(trace, rows, instruction, table, op)
-    source[op >= 0] = Source.OWN
+    source[op >= 0] = HowKnown.OWN
     _attribute_by_capture(trace, rows, table, op, source)
     _attribute_by_annotation(trace, rows, table, op, source)
     _attribute_by_graph_node(trace, rows, table, op, source)
@@ -171,7 +171,7 @@ def _attribute(trace: HostTrace) -> Attribution:
     lost = np.flatnonzero((op < 0) & (around >= 0))
     names = event_name_rows(trace, np.maximum(around, 0))
     table.put(op, lost, names, trace.events.kind[np.maximum(around, 0)].astype(np.int64), name_around)
-    source[lost] = np.where(is_op[lost], Source.CALL, Source.AROUND)
+    source[lost] = np.where(is_op[lost], HowKnown.CALL, HowKnown.AROUND)
     _attribute_by_graph(trace, rows, call, table, op, source)
     time = _work_times(trace, rows)
     early = _is_early(trace, rows, time, source)
@@ -187,7 +187,7 @@ def _work_times(trace: HostTrace, rows: I64) -> I64:
 
 
 def _is_early(trace: HostTrace, rows: I64, time: I64, source: U8) -> Mask:
-    lost: Mask = source == Source.NONE
+    lost: Mask = source == HowKnown.NONE
     if int(time[lost].sum()) * 100 < int(time.sum()) * WORTH_SAYING_PERCENT:
         return np.zeros_like(lost)
     early: Mask = lost & is_launched_before(trace, trace.span_ps()[0])[rows]
@@ -282,7 +282,7 @@ def _attribute_by_capture(trace: HostTrace, rows: I64, table: _OpTable, op: I32,
     text = trace.stat_strings(stat_names.CAPTURED_OP, rows=rows)
     at = np.flatnonzero(text > 0)
     table.put(op, at, text, np.zeros_like(text), lambda piece: op_name(trace.strings[text[piece]], K.OP))
-    source[at] = Source.GRAPH
+    source[at] = HowKnown.GRAPH
 
 
 def _attribute_by_annotation(trace: HostTrace, rows: I64, table: _OpTable, op: I32, source: U8) -> None:
@@ -302,7 +302,7 @@ def _attribute_by_annotation(trace: HostTrace, rows: I64, table: _OpTable, op: I
         return annotated_op(collective, module, region, bool(known.is_backward[row]), trained)
 
     names = [table.places.setdefault(name_of(row), len(table.places)) for row in first.tolist()]
-    op[at], source[at] = np.array(names, np.int32)[place], Source.GRAPH
+    op[at], source[at] = np.array(names, np.int32)[place], HowKnown.GRAPH
 
 
 def _attribute_by_graph_node(trace: HostTrace, rows: I64, table: _OpTable, op: I32, source: U8) -> None:
@@ -316,11 +316,11 @@ def _attribute_by_graph_node(trace: HostTrace, rows: I64, table: _OpTable, op: I
         ids = np.array(sorted(known), np.int64)
         ops = np.array([known[key] for key in ids.tolist()], np.int32)
         for column in (original, node):  # its own id wins
-            lost = np.flatnonzero((source == Source.NONE) & (column[rows] != 0))
+            lost = np.flatnonzero((source == HowKnown.NONE) & (column[rows] != 0))
             place = np.minimum(np.searchsorted(ids, column[rows[lost]]), len(ids) - 1)
             hit = ids[place] == column[rows[lost]]
             op[lost[hit]] = ops[place[hit]]
-        source[(source == Source.NONE) & (op >= 0)] = Source.GRAPH
+        source[(source == HowKnown.NONE) & (op >= 0)] = HowKnown.GRAPH
 
 
 def _attribute_by_graph(trace: HostTrace, rows: I64, call: I64, table: _OpTable, op: I32, source: U8) -> None:
@@ -329,13 +329,13 @@ def _attribute_by_graph(trace: HostTrace, rows: I64, call: I64, table: _OpTable,
     names = event_name_rows(trace, np.maximum(call, 0))
     different = distinct(names)
     launches = different[names_have(trace.strings.texts(different), CallTrait.LAUNCHES_GRAPH)]
-    lost = np.flatnonzero((source == Source.NONE) & ((graph > 0) | ((call >= 0) & np.isin(names, launches))))
+    lost = np.flatnonzero((source == HowKnown.NONE) & ((graph > 0) | ((call >= 0) & np.isin(names, launches))))
 
     def name_of(piece: int) -> OpName:
         return f"graph {graph[piece]}" if graph[piece] > 0 else "graph", "graph launch"
 
     table.put(op, lost, graph, np.zeros(len(rows), np.int64), name_of)
-    source[lost] = Source.WHOLE_GRAPH
+    source[lost] = HowKnown.WHOLE_GRAPH
 
 
 def _ops_by_device_node(node: I64, original: I64, rows: I64, op: I32) -> dict[int, int]:
@@ -405,7 +405,7 @@ _NAME_OF_SOURCE = ("unattributed", "own", "graph", "call", "around", "whole_grap
 
 def figures(parts: list[Shares]) -> dict[str, float | None]:
     """The shares over all hosts, keyed as in FIELDS."""
-    time = [sum(part.time_ps[how] for part in parts) for how in Source]
+    time = [sum(part.time_ps[how] for part in parts) for how in HowKnown]
     total = sum(time)
     found: dict[str, float | None] = {"device_time_us": round_us(total)}
     return found | {f"{name}_percent": percent(time[how], total) for how, name in enumerate(_NAME_OF_SOURCE)}

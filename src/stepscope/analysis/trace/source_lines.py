@@ -7,7 +7,7 @@ import numpy as np
 from stepscope.analysis.hlo.framework_ops import places_of_events
 from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import programs_of
-from stepscope.analysis.hlo.sources import Source
+from stepscope.analysis.hlo.sources import InstructionSource
 from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct, number_pairs
 from stepscope.records import dataclass
@@ -59,7 +59,7 @@ def _lines_of_module(trace: HostTrace, module: Module, instructions: I64) -> lis
     return [_line_of(next(sources)) if row >= 0 else None for row in rows.tolist()]
 
 
-def _line_of(source: Source) -> SourceLine | None:
+def _line_of(source: InstructionSource) -> SourceLine | None:
     frames = [frame.partition(" ") for frame in source.stack]
     users = (frame for frame in frames if is_of_user(f"${frame[0]} {frame[2]}"))
     place, _, function = next(users, frames[0] if frames else (source.line, "", ""))

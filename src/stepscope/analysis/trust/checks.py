@@ -13,7 +13,7 @@ import numpy as np
 from stepscope.analysis.account.stream_waits import awaited_work
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
-from stepscope.analysis.trace.attribution import Source, shares
+from stepscope.analysis.trace.attribution import HowKnown, shares
 from stepscope.analysis.trace.captured_graphs import captures_of_calls
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
@@ -250,12 +250,12 @@ _FIX_BY_FRAMEWORK = {
 def check_attribution(trace: HostTrace) -> Doubt | None:
     """Time of devices that nothing links to an op."""
     found = shares(trace)
-    graphs, lost = found.time_ps[Source.WHOLE_GRAPH], found.time_ps[Source.NONE] - found.early_ps
+    graphs, lost = found.time_ps[HowKnown.WHOLE_GRAPH], found.time_ps[HowKnown.NONE] - found.early_ps
     total = sum(found.time_ps)
     percent = round(100.0 * (graphs + lost) / total, 4) if total else 0.0
     if percent < _WORTH_SAYING:
         return None
-    count = found.pieces[Source.WHOLE_GRAPH] + found.pieces[Source.NONE]
+    count = found.pieces[HowKnown.WHOLE_GRAPH] + found.pieces[HowKnown.NONE]
     fix = "record the host too, from before the work is launched"
     return Doubt(
         "device_time_without_op", count, sum(found.pieces), percent,

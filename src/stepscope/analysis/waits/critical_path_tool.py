@@ -28,7 +28,7 @@ from stepscope.analysis.steps.session_steps import StepsOfHost, hosts_with_steps
 from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, number_pairs
+from stepscope.model.arrays import I64, Groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -166,12 +166,10 @@ def _path_rows(trace: HostTrace, found: EveryStep) -> list[PathRow]:
     delay = _delays_before(pieces, own)
     own, delay = own[pieces.event[own] >= 0], delay[pieces.event[own] >= 0]
     event = pieces.event[own]
-    group, first = number_pairs(event_name_rows(trace, event), cause[own].astype(np.int64))
-    total, before = (np.zeros(len(first), np.int64) for _ in range(2))
-    np.add.at(total, group, (pieces.end_ps - pieces.start_ps)[own])
-    np.add.at(before, group, delay)
-    names = [trace.name_of(row) for row in event[first].tolist()]
-    columns = (cause[own[first]], _count_events(group, event, len(first)), total, before)
+    groups = Groups.of(event_name_rows(trace, event), cause[own].astype(np.int64))
+    names = [trace.name_of(row) for row in event[groups.first].tolist()]
+    total, before = groups.sum((pieces.end_ps - pieces.start_ps)[own]), groups.sum(delay)
+    columns = (cause[own[groups.first]], _count_events(groups, event), total, before)
     rows = [PathRow(*row) for row in zip(names, *(column.tolist() for column in columns), strict=True)]
     return sorted(rows, key=lambda row: (-row.time_ps - row.delay_ps, row.name))
 
@@ -192,12 +190,9 @@ def _delays_before(pieces: Pieces, own: I64) -> I64:
     return delay[own]
 
 
-def _count_events(group: I32, event: I64, groups: int) -> I64:
+def _count_events(groups: Groups, event: I64) -> I64:
     """How many different events each group has."""
-    order = np.lexsort((event, group))
-    fresh = np.append(True, np.diff(event[order]) != 0)[: len(order)]
-    fresh |= np.append(True, np.diff(group[order]) != 0)[: len(order)]
-    return np.bincount(group[order[fresh]], minlength=groups)
+    return groups.count(Groups.of(groups.number, event).first)
 
 
 def merge(partials: Sequence[Partial]) -> CriticalPathReport:

@@ -20,7 +20,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from stepscope import kernels
 from stepscope.analysis.account.account import account_without_culprits
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.attribution import event_name_rows
@@ -31,7 +30,7 @@ from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import CALL_SITES, remedy
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I32, I64, distinct, number_pairs
+from stepscope.model.arrays import I32, I64, Groups, distinct, measure_groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Comparable,
@@ -209,11 +208,9 @@ def _time_in_steps(trace: HostTrace, rows: I64, group: I32) -> I64:
 def _sync_rows(trace: HostTrace, rows: I64) -> list[SyncRow]:
     name, op, site = event_name_rows(trace, rows), _outer_ops(trace, rows), call_sites(trace, rows)
     op = np.where(op >= 0, event_name_rows(trace, np.maximum(op, 0)) if len(trace.events) else -1, -1)
-    group, _ = number_pairs(name, op)
-    group, first = number_pairs(group, site)
-    in_steps_ps = np.zeros(len(first), np.int64)
-    np.add.at(in_steps_ps, group, _time_in_steps(trace, rows, group))
-    sums = zip(first.tolist(), *_sums(trace, rows, group, len(first)), in_steps_ps.tolist(), strict=True)
+    groups = Groups.of(name, op, site)
+    in_steps_ps = groups.sum(_time_in_steps(trace, rows, groups.number)).tolist()
+    sums = zip(groups.first.tolist(), *_measure_calls(trace, rows, groups), in_steps_ps, strict=True)
     text = trace.strings
     found = [SyncRow(text[name[at]], text[op[at]], site_text(text[site[at]]), *figures) for at, *figures in sums]
     return sorted(found, key=lambda row: (-row.total_ps, row.call, row.op, row.site))
@@ -225,22 +222,20 @@ def _read_rows(trace: HostTrace, waits: I64) -> list[ReadRow]:
     outer = enclosing_events(trace, is_read)
     rows = np.flatnonzero(is_read & (outer == np.arange(len(outer))))
     name, site = event_name_rows(trace, rows), call_sites(trace, rows)
-    group, first = number_pairs(name, site)
+    groups = Groups.of(name, site)
     of_wait = distinct(outer[waits][outer[waits] >= 0])
-    waiting = np.bincount(group[np.searchsorted(rows, of_wait)], minlength=len(first))
-    count, in_steps, total, high = _sums(trace, rows, group, len(first))
+    waiting = groups.count(np.searchsorted(rows, of_wait)).tolist()
+    count, in_steps, total, high = _measure_calls(trace, rows, groups)
     text = trace.strings
-    sums = zip(first.tolist(), count, in_steps, waiting.tolist(), total, high, strict=True)
+    sums = zip(groups.first.tolist(), count, in_steps, waiting, total, high, strict=True)
     found = [ReadRow(text[name[at]], site_text(text[site[at]]), *figures) for at, *figures in sums]
     return sorted(found, key=lambda row: (-row.count, row.op, row.site))
 
 
-def _sums(trace: HostTrace, rows: I64, group: I32, groups: int) -> tuple[list[int], list[int], list[int], list[int]]:
+def _measure_calls(trace: HostTrace, rows: I64, groups: Groups) -> list[list[int]]:
     """Per group: events, events inside a step, their time in ps, and the longest."""
-    count, total, low, high = (np.zeros(groups, np.int64) for _ in range(4))
-    kernels.ops.add_up(group, trace.events.duration_ps[rows], count, total, low, high)
-    in_steps = np.bincount(group[steps_of(trace).label[rows] >= 0], minlength=groups)
-    return count.tolist(), in_steps.tolist(), total.tolist(), high.tolist()
+    count, total, _, high = measure_groups(groups.number, trace.events.duration_ps[rows], len(groups))
+    return [column.tolist() for column in (count, groups.count(steps_of(trace).label[rows] >= 0), total, high)]
 
 
 def _outer_ops(trace: HostTrace, rows: I64) -> I64:
@@ -298,7 +293,9 @@ def _describe_account(partials: Sequence[Partial]) -> Iterator[str]:
     part = max(partials, key=lambda part: part.median_ps, default=None)
     if part is not None and part.rows and part.median_ps:
         share = 100.0 * part.sync_ps / part.median_ps
-        yield f"for {share:.1f} % of {'the median step' if part.steps else 'the capture'} it waits for an idle device"
+        whole = "the median step" if part.steps else "the capture"
+        if share >= 0.05:  # else it would read 0.0 %
+            yield f"for {share:.1f} % of {whole} it waits for an idle device"
 
 
 def _findings(rows: Sequence[SyncRow], steps: int, share: float | None) -> list[str]:

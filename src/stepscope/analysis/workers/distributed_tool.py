@@ -23,7 +23,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import field, replace
 from operator import attrgetter, ne
 from typing import Any, ClassVar
 
@@ -78,14 +78,17 @@ from stepscope.report import (
     Cell,
     Comparable,
     Field,
-    Figures,
-    Prose,
+    Lines,
     Report,
     Role,
-    Rows,
-    Section,
+    Row,
+    Table,
+    as_figures,
+    as_prose,
+    as_table,
     duration_text,
     fields_named,
+    not_in_json,
     number_text,
     percent,
     round_ms,
@@ -160,7 +163,7 @@ STEP_FIELDS: tuple[Field, ...] = (
 
 
 @dataclass(frozen=True)
-class Window:
+class WorkParts:
     """The parts of a window; `parts_ps` in the order compute, communication, overlap, exposed, other_work, idle."""
 
     duration_ps: int
@@ -174,14 +177,24 @@ class Partial:
     origin: Origin
     stepping: StepsOfHost
     rank: int
-    whole: Window
-    steps: list[Window]
+    whole: WorkParts
+    steps: list[WorkParts]
     collectives: Collectives
     account: StepAccount | None
     pipeline: PipelineTime | None
     graph: PackedGraph | None
     world: int
     recorded: list[RecordedGroup] = field(default_factory=list)
+
+
+_EQUAL = "nothing considerable would be gained by equal work, or the ranks cannot be replayed together"
+_NO_JOB = "no two ranks meet in a step that both recorded"
+_ALL_CAME = "no collective hangs in dumps of PyTorch's flight recorder"
+_NO_SIZES = "no collective whose size and number of ranks were recorded"
+_NO_GROUPS = "no process groups were recorded: newer PyTorch versions record them with collectives"
+_NO_PIPELINE = "no rank sends to another or receives from one, as stages of a pipeline do"
+_NO_CLOCKS = "clocks are compared by collectives that end on several ranks together, and there are not enough of them"
+_NO_COLLECTIVES = "no collectives: this process trains alone, or its communication was not recorded"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,66 +204,27 @@ class DistributedReport(Report):
     TOOL: ClassVar[str] = "distributed"
     SCHEMA_VERSION: ClassVar[int] = 2
 
-    findings: tuple[str, ...]
-    slowest_rank: str | None
-    slowdown: float | None
-    explained_by_worst_worker: float | None
-    explained_by_last_stage: float | None
-    replay_error_percent: float | None
-    causes: tuple[dict[str, Cell], ...]
-    concerned: tuple[int, ...]
-    parts: tuple[dict[str, Cell], ...]
-    job_steps: tuple[dict[str, Cell], ...]
-    heat: tuple[dict[str, Cell], ...]
-    rows: tuple[dict[str, Cell], ...]
-    collectives: tuple[dict[str, Cell], ...]
-    bandwidth: tuple[dict[str, Cell], ...]
-    groups: tuple[dict[str, Cell], ...]
-    pipeline: tuple[dict[str, Cell], ...]
-    clocks: tuple[dict[str, Cell], ...]
-    steps: tuple[dict[str, Cell], ...]
-    waits: tuple[dict[str, Cell], ...] = ()
-    missing: tuple[dict[str, Cell], ...] = ()
-    has_dumps: bool = False
+    findings: Lines = as_prose("Ranks compared")
+    job: Row = as_figures("The job against equal work", JOB_FIELDS)
+    causes: Table = as_table("Why the job is slower than with equal work", CAUSE_FIELDS, _EQUAL)
+    missing: Table = as_table("Who did not come", missing_calls.FIELDS, lambda report: _ALL_CAME * report.has_dumps)
+    parts: Table = as_table("Slowdown by part", SLOWDOWN_FIELDS, _NO_JOB, id="job_parts")
+    job_steps: Table = as_table("Slowdown by step", JOB_STEP_FIELDS, _NO_JOB)
+    heat: Table = as_table("Workers by step, stages by kind", HEAT_FIELDS, _NO_JOB)
+    rows: Table = as_table("Ranks", RANK_FIELDS, "no rank did any work")
+    waits: Table = as_table("Who waits for whom", WAIT_FIELDS, _NO_JOB)
+    collectives: Table = as_table("Collectives", COLLECTIVE_FIELDS, _NO_COLLECTIVES)
+    bandwidth: Table = as_table("Bandwidth by size", bandwidth.FIELDS, _NO_SIZES)
+    groups: Table = as_table("Process groups", GROUP_FIELDS, _NO_GROUPS)
+    pipeline: Table = as_table("Pipeline bubbles", PIPELINE_FIELDS, _NO_PIPELINE)
+    clocks: Table = as_table("Clocks of the ranks", CLOCK_FIELDS, _NO_CLOCKS)
+    steps: Table = as_table("Steps by rank", STEP_FIELDS, "no steps")
+    has_dumps: bool = not_in_json()
 
     def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        own = (each for each in vars(self).items() if each[0] not in _NOT_OF_BODY)
-        found = {name: list(value) if isinstance(value, tuple) else value for name, value in own}
-        return {**found, "causes": [{**row, "ranks": list(self.concerned)} for row in self.causes]}
-
-    def sections(self) -> Sequence[Section]:
-        """Findings, the ranks, alone and in groups, the collectives, the clocks, and every step on every rank."""
-        return [
-            Prose("findings", "Ranks compared", self.findings),
-            Figures(
-                "job", "The job against equal work", JOB_FIELDS, {f.name: getattr(self, f.name) for f in JOB_FIELDS}
-            ),
-            Rows("causes", "Why the job is slower than with equal work", CAUSE_FIELDS, self.causes, _EQUAL),
-            Rows("missing", "Who did not come", missing_calls.FIELDS, self.missing, _ALL_CAME * self.has_dumps),
-            Rows("job_parts", "Slowdown by part", SLOWDOWN_FIELDS, self.parts, _NO_JOB),
-            Rows("job_steps", "Slowdown by step", JOB_STEP_FIELDS, self.job_steps, _NO_JOB),
-            Rows("heat", "Workers by step, stages by kind", HEAT_FIELDS, self.heat, _NO_JOB),
-            Rows("rows", "Ranks", RANK_FIELDS, self.rows, "no rank did any work"),
-            Rows("waits", "Who waits for whom", WAIT_FIELDS, self.waits, _NO_JOB),
-            Rows("collectives", "Collectives", COLLECTIVE_FIELDS, self.collectives, _NO_COLLECTIVES),
-            Rows("bandwidth", "Bandwidth by size", bandwidth.FIELDS, self.bandwidth, _NO_SIZES),
-            Rows("groups", "Process groups", GROUP_FIELDS, self.groups, _NO_GROUPS),
-            Rows("pipeline", "Pipeline bubbles", PIPELINE_FIELDS, self.pipeline, _NO_PIPELINE),
-            Rows("clocks", "Clocks of the ranks", CLOCK_FIELDS, self.clocks, _NO_CLOCKS),
-            Rows("steps", "Steps by rank", STEP_FIELDS, self.steps, "no steps"),
-        ]
-
-
-_NOT_OF_BODY = {"concerned", "has_dumps", *(each.name for each in fields(Report))}
-_EQUAL = "nothing considerable would be gained by equal work, or the ranks cannot be replayed together"
-_NO_JOB = "no two ranks meet in a step that both recorded"
-_ALL_CAME = "no collective hangs in dumps of PyTorch's flight recorder"
-_NO_SIZES = "no collective whose size and number of ranks were recorded"
-_NO_GROUPS = "no process groups were recorded: newer PyTorch versions record them with collectives"
-_NO_PIPELINE = "no rank sends to another or receives from one, as stages of a pipeline do"
-_NO_CLOCKS = "clocks are compared by collectives that end on several ranks together, and there are not enough of them"
-_NO_COLLECTIVES = "no collectives: this process trains alone, or its communication was not recorded"
+        """The tool's own part of the JSON object, with the figures of the job beside the tables."""
+        values = super().body()
+        return {**values.pop("job"), **values}
 
 
 COMPARABLES = (
@@ -279,7 +253,7 @@ def partial(trace: HostTrace) -> Partial:
     both = compute | communication
     c, m, cm, w = (part.overlap_ps(begin, end) for part in (compute, communication, both, anything))
     parts = np.stack([c, m, c + m - cm, cm - c, w - cm, end - begin - w], axis=1).tolist()
-    windows = [Window(*row) for row in zip((end - begin).tolist(), parts, strict=True)]
+    windows = [WorkParts(*row) for row in zip((end - begin).tolist(), parts, strict=True)]
     return Partial(
         origin_of(trace),
         steps_of_host(trace),
@@ -360,6 +334,7 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
     ])  # fmt: skip
     missing = missing_calls.find_missing([(part.rank, part.recorded) for part in ordered])
     places = {at: (job.layout, place) for place, at in enumerate(taking)} if job is not None else {}
+    figures, tables = describe_job(answer, names, [ordered[at].rank for at in taking])
     return DistributedReport(
         **header(
             [part.origin for part in partials],
@@ -373,9 +348,12 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
             *describe_pipelines(pipeline),
             *_clock_finding(ordered, clocks),
         ),
-        slowest_rank=_name(ordered[worst]) if worst is not None else None,
-        **vars(describe_job(answer, names, [ordered[at].rank for at in taking])),
-        replay_error_percent=error_of(job) if job is not None else None,
+        **tables,
+        job={
+            **figures,
+            "replay_error_percent": error_of(job) if job is not None else None,
+            "slowest_rank": _name(ordered[worst]) if worst is not None else None,
+        },
         rows=tuple(_rank_row(part, waits[at], places.get(at)) for at, part in enumerate(ordered)),
         collectives=tuple(_collective_rows(groups)),
         bandwidth=tuple(bandwidth.bandwidth_rows(_transfers(ordered, [rows for _, rows in matched]))),
@@ -455,7 +433,7 @@ def _compare_collective(parts: Sequence[Partial], groups: dict[_Key, _Group], ro
 # -- for the report ------------------------------------------------------------------------------------------------
 
 
-def _parts(window: Window) -> dict[str, Cell]:
+def _parts(window: WorkParts) -> dict[str, Cell]:
     return {f"{name}_ms": round_ms(ps) for name, ps in zip(PARTS, window.parts_ps, strict=True)}
 
 

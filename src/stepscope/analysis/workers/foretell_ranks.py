@@ -26,7 +26,6 @@ from stepscope.analysis.account.foretell import (
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.interventions import Changed, End, Intervention, Lengths, change_lengths
 from stepscope.analysis.account.model import MOST_ERROR_PERCENT, StepModel
-from stepscope.analysis.account.parts import Part
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.account.shares import Shares
 from stepscope.analysis.workers.joint_replay import (
@@ -111,7 +110,7 @@ def foretell_ranks(joint: JointModel, changes: Sequence[Sequence[Intervention]])
         changes: those of each rank, made of parts of its model as recorded.
     """
     changes = [
-        [replace(each, part=_shorten_part(each.part, share)) for each in mine]
+        [replace(each, part=replace(each.part, own_ps=each.part.own_ps.scale(share))) for each in mine]
         for mine, share in zip(changes, joint.shares, strict=True)
     ]
     factors = [share_undisturbed(model) for model in joint.models]
@@ -120,7 +119,7 @@ def foretell_ranks(joint: JointModel, changes: Sequence[Sequence[Intervention]])
     uncertain = any(is_uncertain(mine) for mine in changes)
     ends = [_play(joint, changes, end, factors) if uncertain else usual for end in ENDS]
     sources = [*dict.fromkeys(source for mine in changes for source in sources_of(mine))]
-    at = min(range(len(changes)), key=lambda rank: _wait_ps(joint, usual, rank))
+    at = min(range(len(changes)), key=lambda rank: int(_waits(joint, usual, rank).sum()))
     model, now_ps = joint.models[at], recorded_ps(joint.models[at])
     first, then, fast, slow = (each.step_ps[at][steady_steps(model)] for each in (before, usual, *ends))
     return at, Foretold(
@@ -129,10 +128,6 @@ def foretell_ranks(joint: JointModel, changes: Sequence[Sequence[Intervention]])
         causes_then(model, _expand(joint, usual, at)),
         (*_reasons(joint, at, factors[at]), *sources),
     )
-
-
-def _shorten_part(part: Part, share: F64) -> Part:
-    return replace(part, own_ps=part.own_ps.scale(share))
 
 
 @dataclass(frozen=True)
@@ -184,10 +179,6 @@ def _waits(joint: JointModel, played: _Played, at: int) -> I64:
     rows = slice(first, first + len(joint.meetings[at]))
     waits: I64 = played.replayed.done_ps[rows] - played.replayed.arrival_ps[rows] - played.contractions[at].length_ps
     return waits
-
-
-def _wait_ps(joint: JointModel, played: _Played, at: int) -> int:
-    return int(_waits(joint, played, at).sum())
 
 
 def _expand(joint: JointModel, played: _Played, at: int) -> Changed:

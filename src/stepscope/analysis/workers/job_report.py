@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from stepscope.analysis.workers.answer import Answer, list_names
 from stepscope.analysis.workers.equal_work import Job
 from stepscope.analysis.workers.stragglers import Culprit, Straggling
-from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, round_ms
 
 JOB_FIELDS: tuple[Field, ...] = (
@@ -68,49 +68,34 @@ _EVIDENCE = {
 }
 
 
-@dataclass(frozen=True)
-class JobReport:
-    """What is said of a job, as tables; the attributes are those of the report of `distributed`.
-
-    Attributes:
-        explained_by_worst_worker, explained_by_last_stage: what equal work of these alone explains; None without a
-            culprit, or without stages.
-        concerned: the numbers of the ranks that are at fault.
-    """
-
-    slowdown: float | None = None
-    explained_by_worst_worker: float | None = None
-    explained_by_last_stage: float | None = None
-    causes: tuple[dict[str, Cell], ...] = ()
-    concerned: tuple[int, ...] = ()
-    parts: tuple[dict[str, Cell], ...] = ()
-    job_steps: tuple[dict[str, Cell], ...] = ()
-    heat: tuple[dict[str, Cell], ...] = ()
-
-
-def describe_job(answer: Answer | None, names: Sequence[str], numbers: Sequence[int]) -> JobReport:
-    """Answers the questions of the study.
+def describe_job(
+    answer: Answer | None, names: Sequence[str], numbers: Sequence[int]
+) -> tuple[dict[str, Cell], dict[str, Any]]:
+    """Answers the questions of the study: the figures of JOB_FIELDS that it asks for, and the tables by attribute of
+    the report of `distributed`.
 
     Args:
         names, numbers: of each rank.
     """
+    figures: dict[str, Cell] = dict.fromkeys(("slowdown", "explained_by_worst_worker", "explained_by_last_stage"))
     if answer is None:
-        return JobReport()
+        return figures, dict.fromkeys(("causes", "parts", "job_steps", "heat"), ())
     job, culprit, layout = answer.job, answer.culprit, answer.job.layout
     replicas = [job.rows_of_ranks(layout.replica == at) for at in range(min(layout.replicas, _MOST_REPLICAS))]
     stages = [job.rows_of_ranks(layout.stage == at) for at in range(layout.stages)]
     by_replica, by_stage = (np.array([job.ratios_of(part) for part in parts]) for parts in (replicas, stages))
     workers = _workers(job, by_replica, by_stage)
-    return JobReport(
-        job.slowdown,
-        job.explains(job.rows_of_places((int(workers.mean(axis=1).argmax()),))) if culprit else None,
-        job.explains(stages[-1]) if stages and culprit else None,
-        tuple(_cause_rows(culprit, names)),
-        tuple(numbers[rank] for rank in culprit.ranks) if culprit else (),
-        tuple(_part_rows(answer, names, workers, stages, replicas)),
-        tuple(_step_rows(job, names, workers, by_stage)),
-        tuple(_heat_rows(job, names, workers)),
-    )
+    figures["slowdown"] = job.slowdown
+    if culprit:  # shares of noise are noise
+        worst = job.rows_of_places((int(workers.mean(axis=1).argmax()),))
+        figures["explained_by_worst_worker"] = job.explains(worst)
+        figures["explained_by_last_stage"] = job.explains(stages[-1]) if stages else None
+    return figures, {
+        "causes": (_cause_row(culprit, names, numbers),) if culprit else (),
+        "parts": tuple(_part_rows(answer, names, workers, stages, replicas)),
+        "job_steps": tuple(_step_rows(job, names, workers, by_stage)),
+        "heat": tuple(_heat_rows(job, names, workers)),
+    }
 
 
 def _workers(job: Job, by_replica: np.ndarray, by_stage: np.ndarray) -> np.ndarray:
@@ -124,16 +109,16 @@ def _workers(job: Job, by_replica: np.ndarray, by_stage: np.ndarray) -> np.ndarr
     return found
 
 
-def _cause_rows(culprit: Culprit | None, names: Sequence[str]) -> Iterator[dict[str, Cell]]:
-    if culprit is not None:
-        yield {
-            "cause": culprit.cause.name.lower(),
-            "stage": culprit.stage if culprit.stage >= 0 else None,
-            "members": list_names([names[rank] for rank in culprit.ranks]) or None,
-            "explains_percent": round(100 * culprit.explains, 1),
-            "gain_percent": round(100 * culprit.gain, 1),
-            "evidence": _EVIDENCE[culprit.cause].format(more=100 * culprit.more),
-        }
+def _cause_row(culprit: Culprit, names: Sequence[str], numbers: Sequence[int]) -> dict[str, Cell]:
+    return {
+        "cause": culprit.cause.name.lower(),
+        "stage": culprit.stage if culprit.stage >= 0 else None,
+        "members": list_names([names[rank] for rank in culprit.ranks]) or None,
+        "explains_percent": round(100 * culprit.explains, 1),
+        "gain_percent": round(100 * culprit.gain, 1),
+        "evidence": _EVIDENCE[culprit.cause].format(more=100 * culprit.more),
+        "ranks": [numbers[rank] for rank in culprit.ranks],
+    }
 
 
 def _part_rows(

@@ -15,7 +15,7 @@ The rules are those of XLA's own cost analysis, so that figures can be compared:
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +26,6 @@ from stepscope.model.arrays import F64, I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary import custom_calls
 from stepscope.vocabulary.custom_calls import attention_sizes, kind_of_call, product_dimensions
-
-if TYPE_CHECKING:
-    from stepscope.analysis.hlo.module import Module
-
 
 # ---- Operations of custom calls that are known: ----------------------------------------------------------------------
 # matrix products and convolutions of libraries, and fused attention.
@@ -48,8 +44,6 @@ def custom_flops(module: Module, row: int) -> float | None:
 
 
 def _convolution(module: Module, row: int) -> float | None:
-    from stepscope.analysis.xla.costs import convolution_flops
-
     if not len(module.part_of(row, CONVOLUTION).number):
         return None
     found = convolution_flops(module, row)

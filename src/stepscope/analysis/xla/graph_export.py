@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stepscope.analysis.hlo.module import Module
-from stepscope.analysis.xla.graph_viewer_tool import Graph, Node
+from stepscope.analysis.xla.graph_viewer_tool import GraphNode, ProgramGraph
 from stepscope.analysis.xla.text import instruction_text
 
 _LONGEST_LABEL = 60
 
 
-def dot(graph: Graph) -> str:
+def dot(graph: ProgramGraph) -> str:
     """The graph in Graphviz's language: times on the nodes, the longest path in bold."""
     on_path = {node.id for node in graph.nodes if node.on_path}
     lines = [f"digraph {_quoted(graph.program)} {{", '  node [shape=box, fontname="sans-serif", fontsize=10];']
@@ -22,14 +22,14 @@ def dot(graph: Graph) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _label(node: Node) -> str:
+def _label(node: GraphNode) -> str:
     parts = [node.name, node.category, node.shape[:_LONGEST_LABEL]]
     if node.self_ps:
         parts.append(f"{node.self_ps / 1e6:,.1f} us")
     return _quoted("\n".join(parts))
 
 
-def _look(node: Node, whole_ps: int) -> str:
+def _look(node: GraphNode, whole_ps: int) -> str:
     """Nodes that take a tenth of the program's time or more are filled."""
     filled = ', style=filled, fillcolor="#f4c7b5"' if node.self_ps * 10 >= whole_ps > 0 else ""
     return filled + (", penwidth=2" if node.on_path else "")

@@ -20,14 +20,14 @@ from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import WHY_NONE, programs_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.xla.costs import program_costs
-from stepscope.analysis.xla.graph import edges_among, expensive_path, neighbourhood, search
+from stepscope.analysis.xla.graph import MOST_NODES, edges_among, expensive_path, neighbourhood, search
 from stepscope.analysis.xla.op_time import find_instruction_rows, op_runs, op_time
 from stepscope.analysis.xla.ops import category_of, number_or_none
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, sum_groups
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Report, Role, Table, as_table, percent, round_us
+from stepscope.report import Field, Report, Role, Table, as_table, make_rows, percent, round_us
 
 HOPS = 3
 MOST_PROGRAMS = 10  # of which the report draws graphs; hlo-graph draws any
@@ -74,7 +74,7 @@ PROGRAM_FIELDS: tuple[Field, ...] = (
 )
 
 
-class Node(NamedTuple):
+class GraphNode(NamedTuple):
     """One node; see FIELDS."""
 
     id: int
@@ -92,7 +92,7 @@ class Node(NamedTuple):
     bytes: float | None
 
 
-class Graph(NamedTuple):
+class ProgramGraph(NamedTuple):
     """A part of one program's graph; `path` holds name, category and time."""
 
     program: str
@@ -101,7 +101,7 @@ class Graph(NamedTuple):
     edge_count: int
     self_ps: int
     path_ps: int
-    nodes: list[Node]
+    nodes: list[GraphNode]
     edges: list[tuple[int, int, int]]
     path: list[tuple[str, str, int]]
     cut: bool
@@ -112,7 +112,7 @@ class Partial:
     """What one host contributes."""
 
     origin: Origin
-    graphs: list[Graph]
+    graphs: list[ProgramGraph]
 
 
 _EMPTY = f"no instructions of an XLA program that ran: {WHY_NONE}"
@@ -137,7 +137,7 @@ def partial(trace: HostTrace) -> Partial:
     """What one host contributes: the surroundings of the slowest instruction of each program that ran."""
     programs, times = programs_of(trace), _program_times(trace)
     slowest = sorted(times, key=lambda place: -int(times[place].self_ps.sum()))[:MOST_PROGRAMS]
-    graphs = [_graph(trace, place, times[place], [], HOPS, _MOST_NODES) for place in slowest if programs.entries]
+    graphs = [draw_graph(trace, place, [], HOPS, _MOST_NODES) for place in slowest if programs.entries]
     return Partial(origin_of(trace), graphs)
 
 
@@ -155,14 +155,13 @@ def graph_around(trace: HostTrace, program: str = "", node: str = "", hops: int 
     """
     place = find_program(trace, program)
     module = programs_of(trace).module(place)
-    times = times_of_program(trace, place)
     if find:
         seeds, hops = search(module, find), 0
         if not seeds:
             raise UsageError(f"no instruction of {programs_of(trace).entries[place].label} holds {find!r}")
     else:
         seeds = seeds_of(module, node)
-    return Partial(origin_of(trace), [_graph(trace, place, times, seeds, hops, None)])
+    return Partial(origin_of(trace), [draw_graph(trace, place, seeds, hops)])
 
 
 def find_program(trace: HostTrace, program: str) -> int:
@@ -225,8 +224,7 @@ def _program_times(trace: HostTrace) -> dict[int, Times]:
 
 def _find_times(trace: HostTrace) -> dict[int, Times]:
     done, programs = op_time(trace), programs_of(trace)
-    self_ps = np.zeros(len(done), np.int64)
-    np.add.at(self_ps, done.op, done.self_ps)
+    self_ps = sum_groups(done.op, done.self_ps, len(done))
     runs = op_runs(trace, done)
     places = programs.find_all(done.programs)
     programs.read(places)
@@ -240,15 +238,16 @@ def _find_times(trace: HostTrace) -> dict[int, Times]:
     return found
 
 
-def _graph(trace: HostTrace, place: int, times: Times, seeds: list[int], hops: int, most: int | None) -> Graph:
-    programs = programs_of(trace)
+def draw_graph(trace: HostTrace, place: int, seeds: list[int], hops: int, most: int = MOST_NODES) -> ProgramGraph:
+    """What is at most `hops` from some instructions of a program; from its slowest if there are none."""
+    programs, times = programs_of(trace), times_of_program(trace, place)
     module = programs.module(place)
     self_ps = times.column(times.self_ps, len(module))
     path = expensive_path(module, self_ps)
     if not seeds and len(module):
         seeds = [int(np.argmax(self_ps)) if self_ps.any() else int(max(module.roots[module.entry], 0))]
-    around = neighbourhood(module, seeds, hops) if most is None else neighbourhood(module, seeds, hops, most)
-    return Graph(
+    around = neighbourhood(module, seeds, hops, most)
+    return ProgramGraph(
         programs.entries[place].label,
         len(module),
         len(module.computation_names),
@@ -262,7 +261,7 @@ def _graph(trace: HostTrace, place: int, times: Times, seeds: list[int], hops: i
     )
 
 
-def nodes_of(trace: HostTrace, place: int, rows: Sequence[int], hops: Sequence[int], path: Set[int]) -> list[Node]:
+def nodes_of(trace: HostTrace, place: int, rows: Sequence[int], hops: Sequence[int], path: Set[int]) -> list[GraphNode]:
     """Instructions as nodes.
 
     Args:
@@ -275,7 +274,7 @@ def nodes_of(trace: HostTrace, place: int, rows: Sequence[int], hops: Sequence[i
     self_ps, runs = (times.column(values, len(module)) for values in (times.self_ps, times.runs))
     sources = module.sources.read(list(rows)) if rows else []
     return [
-        Node(
+        GraphNode(
             row, module.instruction_name(row), category_of(module, row), module.shapes.text(row, layout=True), hop,
             int(runs[row]), int(self_ps[row]), row in path,
             next((module.computation_names[each] for each in module.callees.linked(row)), ""),
@@ -287,7 +286,7 @@ def nodes_of(trace: HostTrace, place: int, rows: Sequence[int], hops: Sequence[i
 
 def merge(partials: Sequence[Partial]) -> GraphViewerReport:
     """The graphs of all hosts; a program that several have is shown once."""
-    found: dict[str, Graph] = {}
+    found: dict[str, ProgramGraph] = {}
     for graph in (graph for part in partials for graph in part.graphs):
         found.setdefault(graph.program, graph)
     graphs = sorted(found.values(), key=lambda graph: (-graph.self_ps, graph.program))
@@ -295,7 +294,7 @@ def merge(partials: Sequence[Partial]) -> GraphViewerReport:
     warnings += [f"only the nearest {len(graph.nodes)} nodes of {graph.program}" for graph in graphs if graph.cut]
     return GraphViewerReport(
         **header([part.origin for part in partials], warnings[:3]),
-        rows=tuple(_node_cells(graph.program, node) for graph in graphs for node in graph.nodes),
+        rows=tuple(row for graph in graphs for row in make_rows(FIELDS, graph.nodes, program=graph.program)),
         edges=tuple(
             {"program": graph.program, "from_id": one, "to_id": other, "bytes": size}
             for graph in graphs
@@ -309,24 +308,10 @@ def merge(partials: Sequence[Partial]) -> GraphViewerReport:
             for graph in graphs
             for place, (name, category, ps) in enumerate(graph.path, 1)
         ),
-        programs=tuple(_program_cells(graph) for graph in graphs),
+        programs=make_rows(
+            PROGRAM_FIELDS,
+            graphs,
+            edges=lambda graph: graph.edge_count,
+            path_percent=lambda graph: percent(graph.path_ps, graph.self_ps),
+        ),
     )  # fmt: skip
-
-
-def _node_cells(program: str, node: Node) -> dict[str, Cell]:
-    cells: dict[str, Cell] = {key: None if value == "" else value for key, value in node._asdict().items()}
-    cells["self_us"] = round_us(node.self_ps)
-    del cells["self_ps"]
-    return {"program": program, **cells}
-
-
-def _program_cells(graph: Graph) -> dict[str, Cell]:
-    return {
-        "program": graph.program,
-        "instructions": graph.instructions,
-        "computations": graph.computations,
-        "edges": graph.edge_count,
-        "self_us": round_us(graph.self_ps),
-        "path_us": round_us(graph.path_ps),
-        "path_percent": percent(graph.path_ps, graph.self_ps),
-    }

@@ -21,7 +21,7 @@ from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.xla.op_time import OpTime, op_time
 from stepscope.model import HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I64, distinct, look_up, number_pairs
+from stepscope.model.arrays import I64, distinct, look_up, number_pairs, sum_groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -163,12 +163,10 @@ def _runs_by_number(trace: HostTrace, done: OpTime) -> list[Runs]:
     program = done.program[done.op]
     run, first = number_pairs(program, number)
     start, end = np.full(len(first), np.iinfo(np.int64).max), np.zeros(len(first), np.int64)
-    busy = np.zeros(len(first), np.int64)
     begin = trace.events.start_ps[done.rows]
     np.minimum.at(start, run, begin)
     np.maximum.at(end, run, begin + trace.events.duration_ps[done.rows])
-    np.add.at(busy, run, done.self_ps)
-    return _split_by_program(trace, done, program[first], start, end, busy)
+    return _split_by_program(trace, done, program[first], start, end, sum_groups(run, done.self_ps, len(first)))
 
 
 def _runs_by_kernels(trace: HostTrace, done: OpTime) -> list[Runs]:
@@ -187,10 +185,9 @@ def _runs_by_kernels(trace: HostTrace, done: OpTime) -> list[Runs]:
     run, first_piece = number_pairs(owner[group[chosen]], place[regular[group[order]]])
     begin = trace.events.start_ps[done.rows[chosen]]
     start, end = np.full(len(first_piece), np.iinfo(np.int64).max), np.zeros(len(first_piece), np.int64)
-    busy = np.zeros(len(first_piece), np.int64)
     np.minimum.at(start, run, begin)
     np.maximum.at(end, run, begin + trace.events.duration_ps[done.rows[chosen]])
-    np.add.at(busy, run, done.self_ps[chosen])
+    busy = sum_groups(run, done.self_ps[chosen], len(first_piece))
     return _split_by_program(trace, done, program[done.op[chosen[first_piece]]], start, end, busy)
 
 

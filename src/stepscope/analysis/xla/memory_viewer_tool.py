@@ -18,13 +18,25 @@ import numpy as np
 
 from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import WHY_NONE, programs_of
-from stepscope.analysis.hlo.sources import Source
+from stepscope.analysis.hlo.sources import InstructionSource
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.xla.buffers import MAIN_MEMORY, Memory, memory_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import distinct
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Part, Report, Role, Table, as_table, fields_named, percent
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Part,
+    Report,
+    Role,
+    Table,
+    as_table,
+    fields_named,
+    make_rows,
+    percent,
+)
 from stepscope.vocabulary.scopes import phase_of
 
 MOST_BUFFERS = 500  # of a program that are listed one by one
@@ -291,7 +303,7 @@ class _Makers:
             return BufferRow("(not recorded)", kind, "", size, None, "", "", "", None, None, "")
         index = self.memory.buffers.index_of(at)
         name = module.instruction_name(row) if row >= 0 else f"buffer {int(self.memory.buffers.ids[at])}"
-        source = self.sources[self.place[row]] if row >= 0 else Source()
+        source = self.sources[self.place[row]] if row >= 0 else InstructionSource()
         is_temporary = kind == "temporary"
         waits = is_temporary and row >= 0 and _is_used_by_backward(module, row, source)
         return BufferRow(
@@ -312,7 +324,7 @@ class _Makers:
         return max(size - int(self.shapes.nbytes[self.shapes.leaf(self.place[row], index)]), 0) if row >= 0 else None
 
 
-def _is_used_by_backward(module: Module, row: int, source: Source) -> bool:
+def _is_used_by_backward(module: Module, row: int, source: InstructionSource) -> bool:
     """Whether the forward pass made it and the backward pass uses it."""
     if phase_of(source.op_name, True, True) != "forward":
         return False
@@ -339,7 +351,7 @@ def merge(partials: Sequence[Partial]) -> MemoryViewerReport:
     programs = sorted(found.values(), key=lambda program: (-program.figures["peak_bytes"], program.program))
     return MemoryViewerReport(
         **header([part.origin for part in partials], _warnings(partials, bool(programs))),
-        rows=tuple(row for program in programs for row in _buffer_cells(program)),
+        rows=tuple(row for program in programs for row in _buffer_rows(program)),
         programs=tuple(_program_cells(program) for program in programs),
         groups=tuple(row for program in programs for row in _groups(program)),
         timeline=tuple(
@@ -350,14 +362,10 @@ def merge(partials: Sequence[Partial]) -> MemoryViewerReport:
     )
 
 
-def _buffer_cells(program: ProgramMemory) -> list[dict[str, Cell]]:
-    return [_buffer_cell(rank, program, buffer) for rank, buffer in enumerate(program.buffers, 1)]
-
-
-def _buffer_cell(rank: int, program: ProgramMemory, buffer: BufferRow) -> dict[str, Cell]:
-    cells: dict[str, Cell] = {key: None if value == "" else value for key, value in buffer._asdict().items()}
-    share = percent(buffer.bytes, program.figures["peak_bytes"])
-    return {"rank": rank, "program": program.program, **cells, "percent": share}
+def _buffer_rows(program: ProgramMemory) -> Table:
+    ranks, peak = [*range(1, len(program.buffers) + 1)], program.figures["peak_bytes"]
+    shares = [percent(buffer.bytes, peak) for buffer in program.buffers]
+    return make_rows(FIELDS, program.buffers, rank=ranks, program=program.program, percent=shares)
 
 
 def _program_cells(program: ProgramMemory) -> dict[str, Cell]:

@@ -29,7 +29,7 @@ from stepscope.analysis.xla.op_table import (
     warnings_of,
     why_empty,
 )
-from stepscope.analysis.xla.ops import Inside, Partial, partial
+from stepscope.analysis.xla.ops import Partial, partial
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -51,7 +51,7 @@ TREES = ("program", "category", "scope", "source")
 
 
 @dataclass
-class Node:
+class TreeNode:
     """A node of a tree under construction.
 
     Attributes:
@@ -62,11 +62,11 @@ class Node:
     name: str
     kind: str
     ops: list[UsedOp] = field(default_factory=list)
-    children: dict[tuple[str, str], Node] = field(default_factory=dict)
+    children: dict[tuple[str, str], TreeNode] = field(default_factory=dict)
 
-    def child(self, name: str, kind: str) -> Node:
+    def child(self, name: str, kind: str) -> TreeNode:
         """The child of that name, made on first use."""
-        return self.children.setdefault((kind, name), Node(name, kind))
+        return self.children.setdefault((kind, name), TreeNode(name, kind))
 
     @property
     def self_ps(self) -> int:
@@ -74,9 +74,9 @@ class Node:
         return sum(each.op.self_ps for each in self.ops)
 
 
-def tree_of(tree: str, ops: Sequence[UsedOp]) -> Node:
+def tree_of(tree: str, ops: Sequence[UsedOp]) -> TreeNode:
     """One of TREES; its root is called by the tree's name."""
-    root = Node(tree, "root")
+    root = TreeNode(tree, "root")
     trained = frozenset(each.program for each in ops if is_gradient(each.op.framework_op))
     for each in ops:
         node = root
@@ -193,12 +193,12 @@ class _Writer:
     def __init__(self, tree: str, busy: int, idle_ps: int, rows: list[dict[str, Cell]]) -> None:
         self.tree, self.busy, self.idle_ps, self.rows = tree, busy, idle_ps, rows
 
-    def write(self, node: Node, parent: int | None, depth: int) -> None:
+    def write(self, node: TreeNode, parent: int | None, depth: int) -> None:
         """One node and what is below."""
         place = self._put(node.name, node.kind, parent, depth, self._figures(node.ops))
         if node.kind == "op":
             for inside in node.ops[0].op.inside:
-                self._put(inside.name, "instruction", place, depth + 1, _inside_figures(inside))
+                self._put(inside.name, "instruction", place, depth + 1, _UNKNOWN | {"flops": inside.flops})
             return
         for child in _children(node):
             self.write(child, place, depth + 1)
@@ -234,13 +234,13 @@ class _Writer:
         }
 
 
-def _children(node: Node) -> Iterator[Node]:
+def _children(node: TreeNode) -> Iterator[TreeNode]:
     """The nodes below, longest first; those that are too many are one."""
     children = sorted(node.children.values(), key=lambda child: (-child.self_ps, child.name))
     yield from children[:MOST_CHILDREN]
     rest = children[MOST_CHILDREN:]
     if rest:
-        yield Node(f"{len(rest)} more", "scope", [op for child in rest for op in child.ops])
+        yield TreeNode(f"{len(rest)} more", "scope", [op for child in rest for op in child.ops])
 
 
 def _rate(amount: float, ops: Sequence[Any], unit: float) -> float | None:
@@ -253,10 +253,6 @@ def _weighted(shares: Sequence[tuple[float | None, int]]) -> float | None:
     known = [(share, time) for share, time in shares if share is not None]
     total = sum(time for _, time in known)
     return sum(share * time for share, time in known) / total if total else None
-
-
-def _inside_figures(inside: Inside) -> dict[str, Cell]:
-    return _UNKNOWN | {"flops": inside.flops}
 
 
 NOT_COMPARABLE = "hlo-stats compares the same instructions one by one"

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from stepscope.analysis.hlo.programs import WHY_NONE
 from stepscope.analysis.xla.device_facts import DeviceFacts
-from stepscope.analysis.xla.ops import OpRow, Partial
+from stepscope.analysis.xla.ops import Partial, XlaOp
 from stepscope.analysis.xla.peaks import HOW_TO_ADD, Peaks, peaks_of
 from stepscope.analysis.xla.step_time import StepTime
 from stepscope.records import dataclass
@@ -126,7 +126,7 @@ def _share(rate: float | None, peak: float | None) -> float | None:
     return None if rate is None or not peak else 100 * rate / peak
 
 
-def rates_of_op(op: OpRow, peaks: Peaks | None) -> Rates:
+def rates_of_op(op: XlaOp, peaks: Peaks | None) -> Rates:
     """What an op achieves, over its self time; unknown for one that only starts work or waits for it, since that goes
     on beside other ops."""
     if op.category.endswith(_ASYNCHRONOUS):
@@ -147,7 +147,7 @@ def above_peaks(ops: Sequence[UsedOp]) -> list[str]:
     return [f"{many} above a peak of the device, `{above[0][1]}` at {above[0][0]:.0f} %: {why}"]
 
 
-def op_cells(op: OpRow, rates: Rates, busy_ps: int) -> dict[str, Cell]:
+def op_cells(op: XlaOp, rates: Rates, busy_ps: int) -> dict[str, Cell]:
     """A row's values for OP_FIELDS.
 
     Args:
@@ -182,7 +182,7 @@ class UsedOp:
         least_s: of a sum, the time its operations take at the peaks of their precisions; None for a single op.
     """
 
-    op: OpRow
+    op: XlaOp
     program: str
     peaks: Peaks | None
     shapes: str = ""
@@ -208,7 +208,7 @@ def add_ops(ops: Iterable[UsedOp]) -> list[UsedOp]:
     return [*found.values()]
 
 
-def _add_runs(one: OpRow, other: OpRow) -> OpRow:
+def _add_runs(one: XlaOp, other: XlaOp) -> XlaOp:
     return one._replace(
         runs=one.runs + other.runs,
         total_ps=one.total_ps + other.total_ps,

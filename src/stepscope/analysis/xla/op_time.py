@@ -24,7 +24,7 @@ from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.op_work import device_work
 from stepscope.analysis.xla.device_facts import is_copy
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I64, U8, Mask, distinct, number_pairs, offsets_of, run_rows
+from stepscope.model.arrays import I64, U8, Groups, Mask, distinct, number_pairs, offsets_of, run_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.xla import KERNEL_BYTES, innermost_instruction, kernel_stem
 
@@ -154,10 +154,10 @@ def _match_work(trace: HostTrace, work: _Work, on_host: bool) -> OpTime:
 
 def _name_instructions(trace: HostTrace, instruction: I64, names: _Names) -> I64:
     """The place of each piece's instruction among the names: int64 of shape (n,), -1 if it is not known."""
-    code, first = number_pairs(instruction, np.zeros(len(instruction), np.int64))
-    rows = instruction[first].tolist()
+    groups = Groups.of(instruction)
+    rows = instruction[groups.first].tolist()
     found = [names.instruction(innermost_instruction(trace.strings[row])) if row > 0 else -1 for row in rows]
-    return np.array(found, np.int64)[code]
+    return np.array(found, np.int64)[groups.number]
 
 
 def _name_programs(trace: HostTrace, work: _Work, names: _Names) -> I64:

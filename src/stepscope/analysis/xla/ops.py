@@ -5,13 +5,14 @@ One partial result serves the tools `hlo-stats`, `op-profile` and `roofline`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from stepscope.analysis.hlo.module import FUSION_KINDS, Module
 from stepscope.analysis.hlo.programs import Programs, programs_of
-from stepscope.analysis.hlo.sources import Source
+from stepscope.analysis.hlo.sources import InstructionSource
 from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.op_work import device_idle
 from stepscope.analysis.trace.origin import Origin, origin_of
@@ -22,7 +23,7 @@ from stepscope.analysis.xla.op_time import OpTime, find_instruction_rows, op_run
 from stepscope.analysis.xla.step_time import StepTime, op_share_in_steps, step_time
 from stepscope.analysis.xla.text import instruction_text
 from stepscope.model import HostTrace, LineKind, stat_names
-from stepscope.model.arrays import F64, I32, I64, Mask, distinct, number_pairs
+from stepscope.model.arrays import F64, I64, Groups, Mask, distinct, number_pairs, sum_groups
 from stepscope.records import dataclass
 from stepscope.vocabulary.scopes import is_host_transfer, is_rematerialized
 from stepscope.vocabulary.xla import strip_number
@@ -43,7 +44,7 @@ class Inside(NamedTuple):
     flops: float | None
 
 
-class OpRow(NamedTuple):
+class XlaOp(NamedTuple):
     """One op; times in ps, costs of all runs, unknown is None.
 
     Attributes:
@@ -67,13 +68,13 @@ class OpRow(NamedTuple):
     in_steps: float
     precision: str
     matrix: bool
-    framework_op: str
-    source: str
-    stack: list[str]
-    text: str
-    rematerialized: bool
-    outside_compilation: bool
-    inside: list[Inside]
+    framework_op: str = ""
+    source: str = ""
+    stack: Sequence[str] = ()
+    text: str = ""
+    rematerialized: bool = False
+    outside_compilation: bool = False
+    inside: Sequence[Inside] = ()
     instructions: int = 1
 
 
@@ -103,7 +104,7 @@ class Partial:
 
     origin: Origin
     programs: list[ProgramRow]
-    ops: list[OpRow]
+    ops: list[XlaOp]
     on_host: bool
     matched_ps: dict[str, int]
     unmatched_ps: int
@@ -159,7 +160,7 @@ class _OpTable:
     def __init__(self, trace: HostTrace, done: OpTime, programs: Programs) -> None:
         self.trace, self.done, self.programs = trace, done, programs
         size = len(done)
-        self.total, self.self_ps = _sums(done.op, done.time_ps, size), _sums(done.op, done.self_ps, size)
+        self.total, self.self_ps = sum_groups(done.op, done.time_ps, size), sum_groups(done.op, done.self_ps, size)
         self.runs = op_runs(trace, done)
         self.in_steps = op_share_in_steps(trace, done)
         self.first = np.zeros(size, np.int64)
@@ -219,12 +220,12 @@ class _OpTable:
     def _category(self, name: str) -> int:
         return self.categories.setdefault(name, len(self.categories))
 
-    def rows(self) -> list[OpRow]:
+    def rows(self) -> list[XlaOp]:
         """The rows, those that are not listed added up by program and category."""
         order = np.argsort(-self.self_ps, kind="stable")
         is_listed, is_opened = np.zeros(len(order), np.bool_), np.zeros(len(order), np.bool_)
         is_listed[order[:MOST_OPS]], is_opened[order[:_MOST_OPENED]] = True, True
-        rows: list[OpRow] = []
+        rows: list[XlaOp] = []
         for program, ops in enumerate(self.of_program):
             rows += self._listed(program, ops[is_listed[ops]].tolist(), is_opened)
             rows += self._others(program, ops[~is_listed[ops]])
@@ -265,7 +266,7 @@ class _OpTable:
         found = iter(zip(names, (matrix >= 0).tolist(), strict=True))
         return [next(found) if row >= 0 else ("", False) for row in rows]
 
-    def _listed(self, program: int, ops: list[int], is_opened: Mask) -> list[OpRow]:
+    def _listed(self, program: int, ops: list[int], is_opened: Mask) -> list[XlaOp]:
         place = int(self.place[program])
         module = self.programs.module(place) if place >= 0 else None
         sources = self._sources(module, ops)
@@ -277,7 +278,7 @@ class _OpTable:
             text = instruction_text(module, row) if module and row >= 0 else self.trace.name_of(event)
             inside = self._inside(module, place, op) if module and row >= 0 and is_opened[op] else []
             rows.append(
-                OpRow(
+                XlaOp(
                     program, name, self.category_names[int(self.category[op])], int(self.runs[op]),
                     int(self.total[op]), int(self.self_ps[op]), number_or_none(self.flops[op]),
                     number_or_none(self.bytes[op]), float(self.in_steps[op]), *precision, source.op_name, source.line,
@@ -289,7 +290,7 @@ class _OpTable:
             )  # fmt: skip
         return rows
 
-    def _sources(self, module: Module | None, ops: list[int]) -> list[Source]:
+    def _sources(self, module: Module | None, ops: list[int]) -> list[InstructionSource]:
         """Where ops come from: as their program says, else as their events do."""
         rows = [int(self.row[op]) for op in ops]
         there = [row for row in rows if row >= 0]
@@ -299,11 +300,13 @@ class _OpTable:
         core = (self.trace.lines.kind == LineKind.DEVICE_OPS)[self.trace.events.line[events]]
         found = []
         for at, row in enumerate(rows):
-            source = by_row.get(row, Source())
+            source = by_row.get(row, InstructionSource())
             op_name, line, stack = (self.trace.strings[column[at]] if column[at] > 0 else "" for column in texts)
             if core[at]:
                 frames = tuple(frame for frame in stack.split("\n") if frame)
-                source = Source(source.op_name or op_name.rstrip(":"), "", source.line or line, source.stack or frames)
+                source = InstructionSource(
+                    source.op_name or op_name.rstrip(":"), "", source.line or line, source.stack or frames
+                )
             found.append(source)
         return found
 
@@ -332,18 +335,18 @@ class _OpTable:
             for each, source in zip(body, sources, strict=True)
         ]
 
-    def _others(self, program: int, ops: I64) -> list[OpRow]:
+    def _others(self, program: int, ops: I64) -> list[XlaOp]:
         """One row for the ops of each category."""
-        code, first = number_pairs(self.category[ops], np.zeros(len(ops), np.int64))
+        groups = Groups.of(self.category[ops])
+        code, first, counts = groups.number, groups.first, groups.count()
         sums = [np.bincount(code, weights=column[ops], minlength=len(first)) for column in (self.flops, self.bytes)]
-        counts = np.bincount(code, minlength=len(first))
         inside = np.bincount(code, weights=self.in_steps[ops], minlength=len(first)) / np.maximum(counts, 1)
-        times = [_sums(code, column[ops], len(first)) for column in (self.runs, self.total, self.self_ps)]
+        times = [groups.sum(column[ops]) for column in (self.runs, self.total, self.self_ps)]
         return [
-            OpRow(
+            XlaOp(
                 program, OTHERS, self.category_names[int(self.category[ops[first[at]]])], int(times[0][at]),
                 int(times[1][at]), int(times[2][at]), number_or_none(sums[0][at]), number_or_none(sums[1][at]),
-                float(inside[at]), "", False, "", "", [], "", False, False, [], int(counts[at]),
+                float(inside[at]), "", False, instructions=int(counts[at]),
             )
             for at in range(len(first))
         ]  # fmt: skip
@@ -375,12 +378,6 @@ def _category(opcode: str, kind: str) -> str:
 def number_or_none(value: float) -> float | None:
     """A number, None where it is unknown."""
     return None if np.isnan(value) else float(value)
-
-
-def _sums(op: I64 | I32, values: I64, size: int) -> I64:
-    out = np.zeros(size, np.int64)
-    np.add.at(out, op, values)
-    return out
 
 
 def _sum_stated(trace: HostTrace, done: OpTime, names: tuple[str, ...], size: int) -> F64:

@@ -9,10 +9,10 @@ import numpy as np
 
 from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import programs_of
-from stepscope.analysis.xla.graph import edges_among, expensive_path, neighbourhood, search
+from stepscope.analysis.xla.graph import edges_among, expensive_path, search
 from stepscope.analysis.xla.graph_viewer_tool import (
-    Node,
-    Times,
+    GraphNode,
+    draw_graph,
     find_program,
     nodes_of,
     seeds_of,
@@ -38,10 +38,10 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Part:
+class GraphPart:
     """Nodes and the edges between them; `cut` if there are more than are listed."""
 
-    nodes: list[Node]
+    nodes: list[GraphNode]
     edges: list[Edge]
     cut: bool = False
 
@@ -73,8 +73,8 @@ class Picture:
     self_ps: int
     path_ps: int
     centre: int
-    part: Part
-    inside: dict[int, Part]
+    part: GraphPart
+    inside: dict[int, GraphPart]
 
 
 def list_programs(trace: HostTrace) -> list[ProgramSize]:
@@ -98,7 +98,8 @@ def draw_path(trace: HostTrace, program: str, opened: Collection[int] = ()) -> P
     """
     place = find_program(trace, program)
     module = programs_of(trace).module(place)
-    self_ps = _self_times(trace, place)
+    times = times_of_program(trace, place)
+    self_ps = times.column(times.self_ps, len(module))
     path = expensive_path(module, self_ps)
     shown = _take_longest(path, self_ps)
     at = [path.index(row) for row in shown]
@@ -107,32 +108,28 @@ def draw_path(trace: HostTrace, program: str, opened: Collection[int] = ()) -> P
         for one, other in pairwise(at)
     ]
     nodes = nodes_of(trace, place, shown, [0] * len(shown), set(path))
-    return _picture(trace, place, path, -1, Part(nodes, edges, len(shown) < len(path)), opened)
+    part, path_ps = GraphPart(nodes, edges, len(shown) < len(path)), int(self_ps[path].sum())
+    label, inside = programs_of(trace).entries[place].label, _insides(trace, place, opened)
+    return Picture(label, len(module), int(self_ps.sum()), path_ps, -1, part, inside)
 
 
 def draw_around(trace: HostTrace, program: str, node: str, hops: int, opened: Collection[int] = ()) -> Picture:
     """What is at most `hops` from an instruction; the slowest if `node` is empty.  Raises UsageError."""
     place = find_program(trace, program)
-    module = programs_of(trace).module(place)
-    self_ps = _self_times(trace, place)
-    path = expensive_path(module, self_ps)
-    seeds = seeds_of(module, node) or _find_slowest(module, self_ps)
-    around = neighbourhood(module, seeds, hops)
-    nodes = nodes_of(trace, place, around.rows, around.hops, set(path))
-    part = Part(nodes, _edges(module, around.rows), around.cut)
-    return _picture(trace, place, path, seeds[0] if seeds else -1, part, opened)
+    seeds = seeds_of(programs_of(trace).module(place), node)
+    found = draw_graph(trace, place, seeds, hops)
+    part = GraphPart(found.nodes, [Edge(*edge) for edge in found.edges], found.cut)
+    centre = found.nodes[0].id if found.nodes else -1  # the nearest come first
+    return Picture(
+        found.program, found.instructions, found.self_ps, found.path_ps, centre, part, _insides(trace, place, opened)
+    )
 
 
-def find_nodes(trace: HostTrace, program: str, text: str) -> list[Node]:
+def find_nodes(trace: HostTrace, program: str, text: str) -> list[GraphNode]:
     """The instructions that hold a text in name, opcode, target or framework op.  Raises UsageError."""
     place = find_program(trace, program)
     rows = search(programs_of(trace).module(place), text, MOST_FOUND)
     return nodes_of(trace, place, rows, [0] * len(rows), set())
-
-
-def _self_times(trace: HostTrace, place: int) -> I64:
-    times: Times = times_of_program(trace, place)
-    return times.column(times.self_ps, len(programs_of(trace).module(place)))
 
 
 def _take_longest(path: Sequence[int], self_ps: I64) -> list[int]:
@@ -142,29 +139,17 @@ def _take_longest(path: Sequence[int], self_ps: I64) -> list[int]:
     return [path[at] for at in kept.tolist() if times[at] > 0]
 
 
-def _find_slowest(module: Module, self_ps: I64) -> list[int]:
-    if not len(module):
-        return []
-    return [int(np.argmax(self_ps)) if self_ps.any() else int(max(module.roots[module.entry], 0))]
-
-
 def _edges(module: Module, rows: Sequence[int]) -> list[Edge]:
     return [Edge(one, other, int(module.shapes.nbytes[one])) for one, other in edges_among(module, rows)]
 
 
-def _picture(
-    trace: HostTrace, place: int, path: Sequence[int], centre: int, part: Part, opened: Collection[int]
-) -> Picture:
-    entry, module = programs_of(trace).entries[place], programs_of(trace).module(place)
-    self_ps = _self_times(trace, place)
-    inside = {
-        row: _inside(trace, place, row) for row in opened if 0 <= row < len(module) and module.callees.linked(row)
-    }
-    path_ps = int(self_ps[list(path)].sum())
-    return Picture(entry.label, len(module), int(self_ps.sum()), path_ps, centre, part, inside)
+def _insides(trace: HostTrace, place: int, opened: Collection[int]) -> dict[int, GraphPart]:
+    """What is in each of some instructions that call a computation, by id."""
+    module = programs_of(trace).module(place)
+    return {row: _inside(trace, place, row) for row in opened if 0 <= row < len(module) and module.callees.linked(row)}
 
 
-def _inside(trace: HostTrace, place: int, row: int) -> Part:
+def _inside(trace: HostTrace, place: int, row: int) -> GraphPart:
     """What is in the computations that an instruction calls: of a fusion its body."""
     module = programs_of(trace).module(place)
     rows = [
@@ -173,4 +158,6 @@ def _inside(trace: HostTrace, place: int, row: int) -> Part:
         for each in range(*module.computation_offsets[called : called + 2].tolist())
     ]
     shown = rows[:MOST_INSIDE]
-    return Part(nodes_of(trace, place, shown, [0] * len(shown), set()), _edges(module, shown), len(shown) < len(rows))
+    return GraphPart(
+        nodes_of(trace, place, shown, [0] * len(shown), set()), _edges(module, shown), len(shown) < len(rows)
+    )

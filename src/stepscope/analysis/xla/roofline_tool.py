@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -57,11 +58,11 @@ from stepscope.analysis.xla.op_table import (
     warnings_of,
 )
 from stepscope.analysis.xla.op_time import op_time
-from stepscope.analysis.xla.ops import OpRow
+from stepscope.analysis.xla.ops import XlaOp
 from stepscope.analysis.xla.peaks import Peaks, peaks_of
 from stepscope.analysis.xla.step_time import share_in_steps
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, number_pairs
+from stepscope.model.arrays import I64, Groups, number_pairs, sum_groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -88,18 +89,10 @@ _SHAPE = ("shape",)
 
 
 class FrameworkOp(NamedTuple):
-    """Runs of an op with inputs of equal shapes; times in ps, costs of all runs, unknown is None."""
+    """Runs of an op with inputs of equal shapes, and these shapes; it belongs to no program."""
 
-    name: str
-    type: str
+    op: XlaOp
     shapes: str
-    runs: int
-    time_ps: int
-    flops: float | None
-    bytes: float | None
-    in_steps: float
-    precision: str
-    matrix: bool
 
 
 def framework_ops(trace: HostTrace) -> list[FrameworkOp]:
@@ -109,7 +102,7 @@ def framework_ops(trace: HostTrace) -> list[FrameworkOp]:
     annotated = (trace.stat_strings(_SHAPE, rows=found.rows) > 0) | (found.run < 0)
     launched = _find_launched_ops(trace, np.flatnonzero(free & ~annotated))
     named = _find_annotated_ops(trace, np.flatnonzero(free & annotated))
-    return sorted([*launched, *named], key=lambda op: (-op.time_ps, op.name, op.shapes))[:MOST_OPS]
+    return sorted([*launched, *named], key=lambda each: (-each.op.self_ps, each.op.name, each.shapes))[:MOST_OPS]
 
 
 def _find_launched_ops(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
@@ -119,18 +112,16 @@ def _find_launched_ops(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
     names = (stat_names.INPUT_DIMS, stat_names.INPUT_TYPES, _CONCRETE)
     dims, types, concrete = (trace.stat_strings(each, rows=run) for each in names)
     op = event_name_rows(trace, run)
-    group, first = number_pairs(op, dims)
-    for column in (types, concrete):
-        group, first = number_pairs(group, column)
+    groups = Groups.of(op, dims, types, concrete)
     stated = trace.stat_ints(stat_names.FLOPS, rows=run)
     costs, labels = [], []
-    for at in first.tolist():
+    for at in groups.first.tolist():
         texts = [trace.strings[column[at]] if column[at] > 0 else "" for column in (dims, types, concrete)]
         name = trace.strings[op[at]]
         cost = torch_cost(name, *texts)
         costs.append(cost if stated[at] <= 0 else cost._replace(flops=float(stated[at])))
         labels.append((name, op_name(name, EventKind.OP)[1], texts[0]))
-    return _sum_ops(trace, pieces, group.astype(np.int64), run, labels, costs)
+    return _sum_ops(trace, pieces, groups.number.astype(np.int64), run, labels, costs)
 
 
 def _find_annotated_ops(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
@@ -152,8 +143,7 @@ def _sum_ops(
     trace: HostTrace, pieces: I64, group: I64, run: I64 | None, labels: list[tuple[str, str, str]], costs: list[Cost]
 ) -> list[FrameworkOp]:
     found, size = attribute(trace), len(labels)
-    time = np.zeros(size, np.int64)
-    np.add.at(time, group, found.time_ps[pieces])
+    time = sum_groups(group, found.time_ps[pieces], size)
     runs = (
         _count_distinct(group, run, size)
         if run is not None
@@ -162,10 +152,13 @@ def _sum_ops(
     inside = share_in_steps(trace, found.rows[pieces], group, size)
     return [
         FrameworkOp(
-            *label, int(count), int(ps), _scale(cost.flops, count), _scale(cost.bytes, count), float(share),
-            cost.precision, cost.matrix,
+            XlaOp(
+                -1, name, op_type, int(count), int(ps), int(ps), _scale(cost.flops, count), _scale(cost.bytes, count),
+                float(share), cost.precision, cost.matrix,
+            ),
+            shapes,
         )
-        for label, count, ps, share, cost in zip(labels, runs, time, inside, costs, strict=True)
+        for (name, op_type, shapes), count, ps, share, cost in zip(labels, runs, time, inside, costs, strict=True)
     ]  # fmt: skip
 
 
@@ -292,7 +285,7 @@ def _warnings(partials: Sequence[Partial], known: bool) -> list[str]:
 
 def _framework_ops(part: Partial) -> list[UsedOp]:
     peaks = peaks_of_host(part.devices)
-    return [UsedOp(_make_row(op), "", peaks, op.shapes) for op in part.framework]
+    return [UsedOp(each.op, "", peaks, each.shapes) for each in part.framework]
 
 
 def _all_ops(part: Partial) -> list[UsedOp]:
@@ -301,13 +294,6 @@ def _all_ops(part: Partial) -> list[UsedOp]:
         *(replace(used, peaks=peaks_of_host(part.devices)) for used in ops_of_host(part.xla)),
         *_framework_ops(part),
     ]
-
-
-def _make_row(op: FrameworkOp) -> OpRow:
-    return OpRow(
-        -1, op.name, op.type, op.runs, op.time_ps, op.time_ps, op.flops, op.bytes, op.in_steps, op.precision, op.matrix,
-        "", "", [], "", False, False, [],
-    )  # fmt: skip
 
 
 def _row(rank: int, used: UsedOp, busy: int) -> dict[str, Cell]:
@@ -345,22 +331,14 @@ def _roofs(devices: Sequence[DeviceFacts]) -> list[dict[str, Cell]]:
             continue
         seen.add(peaks.name)
         for units, rates in (("matrix", peaks.matrix), ("plain", peaks.plain)):
-            rows += [_compute_roof(peaks, f"{name} {units}", rate) for name, rate in rates.items()]
+            for name, rate in rates.items():
+                ridge = rate / peaks.memory if peaks.memory else None
+                rows.append(_roof_row(peaks, "compute", f"{name} {units}", rate / 1e12, None, ridge))
         memories = {"memory": peaks.memory, **peaks.caches}
-        rows += [_memory_roof(peaks, name, rate) for name, rate in memories.items() if rate]
+        rows += [_roof_row(peaks, "memory", name, None, rate / 1e9) for name, rate in memories.items() if rate]
     return rows
 
 
-def _compute_roof(peaks: Peaks, name: str, rate: float) -> dict[str, Cell]:
-    ridge = rate / peaks.memory if peaks.memory else None
-    return {
-        "device": peaks.name, "kind": "compute", "name": name, "tflop_per_s": rate / 1e12, "gb_per_s": None,
-        "ridge_flop_per_byte": ridge,
-    }  # fmt: skip
-
-
-def _memory_roof(peaks: Peaks, name: str, rate: float) -> dict[str, Cell]:
-    return {
-        "device": peaks.name, "kind": "memory", "name": name, "tflop_per_s": None, "gb_per_s": rate / 1e9,
-        "ridge_flop_per_byte": None,
-    }  # fmt: skip
+def _roof_row(peaks: Peaks, *cells: Cell) -> dict[str, Cell]:
+    """The row of a roof: what follows the device in ROOF_FIELDS, unknown where it is left out."""
+    return dict(zip_longest((field.name for field in ROOF_FIELDS), (peaks.name, *cells)))

@@ -16,15 +16,11 @@ def instruction_text(module: Module, row: int) -> str:
         f"{module.shapes.text(each, layout=True)} %{module.instruction_name(each)}"
         for each in operands[:_MOST_OPERANDS]
     ]
-    inside = ", ".join(shown) if operands else _constant_of(module, row, opcode)
+    inside = ", ".join(shown) if operands else (str(int(module.parameter_number[row])) if opcode == "parameter" else "")
     more = ", ..." if len(operands) > _MOST_OPERANDS else ""
     text = f"%{module.instruction_name(row)} = {module.shapes.text(row, layout=True)} {opcode}({inside}{more})"
     text += _attributes(module, row, opcode)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
-
-
-def _constant_of(module: Module, row: int, opcode: str) -> str:
-    return str(int(module.parameter_number[row])) if opcode == "parameter" else ""
 
 
 def _attributes(module: Module, row: int, opcode: str) -> str:

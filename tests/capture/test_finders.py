@@ -24,10 +24,10 @@ class Listener:
         self.ends: list[str] = []
         self.inside: list[bool] = []
 
-    def begin(self, source: StepSource) -> None:
+    def start_step(self, source: StepSource) -> None:
         """Nothing begins by itself here."""
 
-    def end(self, source: StepSource, another_follows: bool = True) -> None:
+    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
         self.ends.append(source.name)
         self.inside.append(any(Path(frame.filename).name == "optimizer.py" for frame in traceback.extract_stack()))
 

@@ -257,8 +257,8 @@ def test_a_capture_into_an_object_store_is_reported_with_its_address():
     told: list[object] = []
     conductor = Conductor("memory://logs", None, schedule(active=2, repeat=1), on_saved=told.append)
     for _ in range(3):
-        conductor.begin()
-        conductor.end()
+        conductor.start_step()
+        conductor.end_step()
     conductor.finish()
     conductor.wait()
 

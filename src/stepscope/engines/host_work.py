@@ -185,7 +185,7 @@ def _identities(file: HostFile) -> list[store.Identity]:
 
 
 def _merge_captures(trace: HostTrace, file: HostFile) -> HostTrace:
-    """The trace with the ops of the graphs that it replays; captures that cannot be read are told."""
+    """The trace with the ops of the graphs that it replays; captures that cannot be read are named."""
     if not file.captures:
         return trace
     from stepscope.analysis.trace.captured_graphs import merge_captures

@@ -84,13 +84,13 @@ class Prover:
 
     # -- what finders report -------------------------------------------------------------------------------------------
 
-    def begin(self, source: StepSource) -> None:
+    def start_step(self, source: StepSource) -> None:
         """A step starts."""
-        self._follower.begin(source)
+        self._follower.start_step(source)
 
-    def end(self, source: StepSource, another_follows: bool = True) -> None:
+    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
         """A step has ended."""
-        self._follower.end(source, another_follows)
+        self._follower.end_step(source, another_follows)
         self._end_program_if_wanted()
 
     def mark_step(self, number: object) -> None:

@@ -94,7 +94,7 @@ class LineReader:
     """
 
     def __init__(
-        self, buf: Bytes, pages: Pages, planes: Sequence[Plane], lines: Ranges, told_start: int | None
+        self, buf: Bytes, pages: Pages, planes: Sequence[Plane], lines: Ranges, declared_start: int | None
     ) -> None:
         self.buf = buf
         self._pages = pages
@@ -107,7 +107,7 @@ class LineReader:
         self._ranges = _build_ranges(lines, self.header, self.event_base, cuts)
         self._outcome = np.zeros((len(self._ranges), wire.OUTCOME_WIDTH), np.int64)
         starts, used = self.header[:, wire.START_NS], self.header[:, wire.EVENTS_SEEN] > 0
-        self.session_start_ns = session_start_ns(starts[used], told_start)
+        self.session_start_ns = session_start_ns(starts[used], declared_start)
         self._zero_ps, wild = line_zeros_ps(starts, self.session_start_ns)
         self._wild_lines = int((wild & used).sum())
 

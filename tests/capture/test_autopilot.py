@@ -42,7 +42,7 @@ def watch(fake_recorder):
 
 def steps(autopilot: Autopilot, *sources: StepSource) -> None:
     for source in sources:
-        autopilot.end(source)
+        autopilot.end_step(source)
 
 
 def test_a_framework_may_be_imported_where_no_more_threads_can_be_had(watch, monkeypatch):
@@ -126,7 +126,7 @@ def test_steps_that_the_program_marks_count_before_all_and_are_not_marked_again(
 
     for number in range(5):
         autopilot.mark_step(number)
-        autopilot.end(OPTIMIZER)
+        autopilot.end_step(OPTIMIZER)
 
     assert fake_recorder.said() == "start save"
     assert autopilot.outcome == "captured steps 1-2 (as the program marks them)"

@@ -16,7 +16,7 @@ def session_start_ns(line_starts: I64, declared: int | None) -> int | None:
 
     Args:
         line_starts: int64 of shape (lines,), ns, as stored, of the lines that hold events.
-        declared: the start that the file declares.  Lines that count from 1970 overrule it if it is impossibly far away.
+        declared: the start that the file declares.  Lines that count from 1970 overrule it if it is impossibly far off.
     """
     absolute = line_starts[line_starts > _ABSOLUTE_NS]
     if not len(absolute):

@@ -139,7 +139,7 @@ def _joined_problem(begin: int, size: int, source: str) -> Problem:
 
 
 def _find_repeated_planes(planes: PlaneReader, lines: Lines, strings: Strings, source: str) -> list[Problem]:
-    """A warning if planes with events have one name: perhaps profiles without the start of their session were joined."""
+    """A warning if planes with events have one name: perhaps profiles that do not say when they started were joined."""
     used = distinct(lines.plane[lines.event_end > lines.event_begin])
     names, counts = np.unique(planes.plane_name[used], return_counts=True)
     repeated = [strings[name] for name in names[(counts > 1) & (names > 0)].tolist()]

@@ -29,8 +29,9 @@ class HostChild(Child):
 
     def do(self, content: bytes) -> bytes:
         """The answer to a packed task, within the limits of the task.  Raises ChildLostError."""
-        from stepscope.engines.budget import default_budget, memory_of, usable_cores
+        from stepscope.engines.budget import default_budget, memory_of
         from stepscope.engines.task import unpack_task
+        from stepscope.formats.threads import usable_cores
 
         task = unpack_task(content)
         memory = task.memory_bytes or default_budget() // usable_cores()

@@ -177,7 +177,7 @@ class SessionWork:
             return self._choice
         if sum(file.size or 0 for file in files) < WORTH_PROCESSES_BYTES:
             return None
-        from stepscope.engines.budget import usable_cores
+        from stepscope.formats.threads import usable_cores
 
         return EngineChoice(LOCAL) if usable_cores() > 1 else None
 

@@ -23,7 +23,7 @@ from stepscope.formats.kineto.events import EventClasses, Kept, Oddities, classi
 from stepscope.formats.kineto.graph_annotations import normalize_annotations
 from stepscope.formats.kineto.lines import Labels, Layout, lay_out, read_labels, time_order
 from stepscope.formats.kineto.links import Extra, canonical_names, link, unescape
-from stepscope.formats.kineto.threads import run_in_parts
+from stepscope.formats.threads import run_in_parts
 from stepscope.formats.xspace import classify as xspace
 from stepscope.kernels import trace_events
 from stepscope.model import (

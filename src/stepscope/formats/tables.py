@@ -15,7 +15,7 @@ AddText = Callable[[str], int]
 """Gives a text its row of the strings."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Plane:
     """One plane of the trace to build."""
 

@@ -6,13 +6,15 @@ to come from the account of that capture, once another process has analysed it.
 
 from __future__ import annotations
 
-import gc
 import json
+import math
 import os
+import shlex
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Generator
+import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -20,19 +22,23 @@ from typing import Any
 
 from stepscope.capture import report
 from stepscope.capture.auto.finders import StepSource
+from stepscope.capture.job import this_worker
 from stepscope.capture.proving import relays, saving
-from stepscope.capture.proving.campaign import Campaign, StepTime, has_other_ranks, rank_of_process, split_rank
+from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, Steps, split_rank
+from stepscope.capture.proving.deadlines import STUCK_S, STUCK_STEPS, end_program, leave, watch_for_stuck_step
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.stopwatch import Settings, Stopwatch
 from stepscope.capture.recorder import RECORDER
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.capture.watching.steps import StepFollower, StepRecord
 from stepscope.capture.watching.usual import UsualLength
+from stepscope.proof.pairs import Step
 from stepscope.proof.record import Proof
 
 _MOST_FROM_ACCOUNT = 3
 _STEPS_AFTER_CAPTURE = 20  # of a job with ranks, which all have to start at the same step
-_ANALYSIS_S = 120.0
+_ANALYSIS_S = 120.0  # for the capture to be written, and again for its account
+_STUCK = "a step without it does not end: something in the step waits for what it does"
 
 
 class Prover:
@@ -64,10 +70,12 @@ class Prover:
         self._logdir = logdir
         self._show_line = show_line
         self._pid = os.getpid()
-        self._campaign: Campaign | Stopwatch | None = None
-        self._running: Generator[None, StepTime, None] | None = None
+        self._campaign: Campaign | None = None
+        self._running: Steps[None] | None = None
         self._places: tuple[str, ...] | None = None
         self._asked = self._wants_end = self._is_saved = False
+        self._give_up_s = math.inf
+        self._watch_ended = threading.Event()
         self._knobs = Settings(options.setting)
         self._undo = ExitStack()
         if options.timed:
@@ -111,6 +119,7 @@ class Prover:
             elif self._campaign is None:
                 self._report_nothing()
             self._save()
+        self._watch_ended.set()
         self._undo.close()
 
     # -- on the thread of the steps ------------------------------------------------------------------------------------
@@ -121,7 +130,7 @@ class Prover:
             return
         try:
             queued_ns = step.end.queued_ns - step.start.queued_ns
-            self._running.send(StepTime(step.length_ns / 1e9, queued_ns / 1e9))
+            self._running.send(Step(step.length_ns / 1e9, queued_ns / 1e9))
         except Exception as error:
             if not isinstance(error, StopIteration):
                 report.report(error, "proving")
@@ -136,20 +145,21 @@ class Prover:
         self._campaign = self._make_campaign()
         self._running = self._campaign.run()
         next(self._running)
+        self._watch_ended = watch_for_stuck_step(self._count_ablated, self._stuck_s, self._on_stuck)
 
-    def _make_campaign(self) -> Campaign | Stopwatch:
+    def _make_campaign(self) -> Campaign:
         if self._options.timed:
             return Stopwatch(self._options, self._knobs)
         asked = replace(self._options, at=self._places or self._options.at)
-        return Campaign(asked, self._show_line, buffered=count_buffered)
+        return Campaign(asked, self._show_line)
 
     def _is_ready(self) -> bool:
-        if has_other_ranks():
+        if this_worker().rank is not None:
             self._places = self._options.at
             return self._follower.count >= self._first + _STEPS_AFTER_CAPTURE
         if self._follower.count < self._first or RECORDER.is_running():
             return False
-        captured = self._captured()
+        captured = self._find_captured()
         if captured is None:
             return False
         if self._options.at or self._options.ablate or self._options.timed or not captured:
@@ -161,17 +171,47 @@ class Prover:
             ).start()
         return self._places is not None
 
+    def _find_captured(self) -> str | None:
+        """The profile; "" if none has come for long."""
+        captured, now = self._captured(), time.monotonic()
+        self._give_up_s = min(self._give_up_s, now + _ANALYSIS_S)
+        return "" if captured is None and now > self._give_up_s else captured
+
     def _conclude(self) -> None:
+        self._watch_ended.set()
         self._save()
         if not self._options.ablate:  # else the program ends, and saves nothing until then
             self._undo.close()
         self.active = False
         self._wants_end = self._options.stop_after or bool(self._options.ablate)
+        if self._wants_end and threading.current_thread() is not threading.main_thread():
+            self._show_line("the program goes on, because its steps do not run on the main thread")
 
     def _end_program_if_wanted(self) -> None:
         if self._wants_end and threading.current_thread() is threading.main_thread():
             self._wants_end = False
-            raise SystemExit(0)
+            end_program()
+
+    # -- a step that does not end --------------------------------------------------------------------------------------
+
+    def _count_ablated(self) -> int | None:
+        """How many steps have ended; None while none runs without a part."""
+        campaign = self._campaign
+        return None if campaign is None or campaign.ablated is None else campaign.ended_steps
+
+    def _stuck_s(self) -> float:
+        return max(STUCK_S, STUCK_STEPS * self._follower.usual.median_ns / 1e9)
+
+    def _on_stuck(self, times: int) -> None:
+        """First puts the part back; if that does not help, ends the program, whose results are void anyway."""
+        assert self._campaign is not None, "it counts steps"
+        if times == 1 and self._campaign.ablated is not None:
+            self._campaign.ablated.refuse(_STUCK)
+            self._campaign.put_back()
+        elif times > 1:
+            self._campaign.conclude(_STUCK)
+            self._save()
+            leave()
 
     # -- beside the steps ----------------------------------------------------------------------------------------------
 
@@ -189,18 +229,17 @@ class Prover:
         if self._campaign is None or self._is_saved:
             return
         self._is_saved, self.proofs = True, list(self._campaign.proofs)
+        if not self.proofs and not self._options.timed and not this_worker().rank:
+            self._show_line("nothing was proved: the program ended too early, or its account names no place; use --at")
         with report.Wall("saving proofs", strict=False):
             captured = self._captured()
             self._campaign.save(Path(captured).parent if captured and "://" not in captured else Path(self._logdir))
 
     def _report_nothing(self) -> None:
         """The program ended before anything could be changed."""
-        asked = self._options.at or self._options.ablate or self._options.timed
-        if rank_of_process() == "0" and not asked:
-            self._show_line("nothing was proved: the program ended too early, or its account names no place; use --at")
         nothing = "no steps were found; mark them: stepscope.step()"
         self._campaign = self._make_campaign()
-        self._campaign.conclude("the program ended too early" if self._follower.count else nothing)
+        self._campaign.conclude(TOO_EARLY if self._follower.count else nothing)
 
     def _forget_parent(self) -> None:
         """After a fork: the campaign belongs to the parent, and the child runs as it would without it."""
@@ -212,14 +251,9 @@ class Prover:
 
 
 def places_of(overview: dict[str, Any]) -> tuple[str, ...]:
-    """The first places of the account that have a line in the program."""
+    """What the advice would have proved, and the first places of the account that have a line in the program."""
+    commands = [shlex.split(item.get("prove") or "") for item in overview.get("advice", ())]
+    advised = [words[at + 1] for words in commands for at, word in enumerate(words) if word in ("--at", "--ablate")]
     culprits = [row.get("culprit") or {} for row in overview.get("account", ())]
     named = [f"{each['file']}:{each['name'].split()[0].removesuffix('()')}" for each in culprits if each.get("file")]
-    return tuple(dict.fromkeys(named))[:_MOST_FROM_ACCOUNT]
-
-
-def count_buffered() -> int:
-    """How many batches the loaders of PyTorch here may hold ready: a change of the input shows after them."""
-    kind = getattr(sys.modules.get("torch.utils.data.dataloader"), "_MultiProcessingDataLoaderIter", None)
-    loaders = [each for each in gc.get_objects() if type(each) is kind]
-    return max((each._prefetch_factor * each._num_workers for each in loaders), default=0)
+    return tuple(dict.fromkeys([*advised, *named]))[:_MOST_FROM_ACCOUNT]

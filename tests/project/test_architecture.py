@@ -163,14 +163,14 @@ NAMED_ONLY |= {"stepscope.autostart"}
 # The most lines of Python that a room, or a wing of `analysis/`, may have.  A number only falls: whoever makes a room
 # smaller lowers it, and whoever needs more takes away elsewhere in the room, or in the room that the work comes from.
 MOST_LINES: dict[str, int] = {
-    "capture": 18150,
-    "formats": 10520,
+    "capture": 18125,
+    "formats": 10386,
     "account": 6382,
     "web": 5007,
     "xla": 4786,
     "workers": 4554,
     "advice": 4089,
-    "cli": 3400,
+    "cli": 3358,
     "facts": 2546,
     "steps": 2891,
     "trace": 2863,
@@ -180,7 +180,7 @@ MOST_LINES: dict[str, int] = {
     "report": 2306,
     "input": 2166,
     "resources": 1990,
-    "engines": 1909,
+    "engines": 1907,
     "timeline": 1810,
     "overview": 1230,
     "model": 1267,

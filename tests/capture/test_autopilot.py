@@ -77,7 +77,7 @@ def test_short_steps_are_captured_for_a_while(watch, monkeypatch, step_s, captur
     autopilot = watch(steps=4, skip=2, least_seconds=0.25)
 
     for _ in range(40):
-        autopilot.end(OPTIMIZER)
+        autopilot.end_step(OPTIMIZER)
         now[0] += step_s
 
     assert autopilot.outcome == f"captured steps {captured} (optimizer.step())"

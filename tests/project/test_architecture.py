@@ -162,22 +162,22 @@ NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.exports", "
 NAMED_ONLY |= {"stepscope.autostart"}
 
 # The most lines of Python that a room, or a wing of `analysis/`, may have.  A number only falls: whoever makes a room
-# smaller lowers it, and whoever needs more takes away elsewhere in the room.
+# smaller lowers it, and whoever needs more takes away elsewhere in the room, or in the room that the work comes from.
 MOST_LINES: dict[str, int] = {
     "capture": 18150,
     "formats": 10520,
-    "account": 6340,
+    "account": 6382,
     "web": 5007,
     "xla": 4786,
     "workers": 4554,
-    "advice": 4045,
+    "advice": 4089,
     "cli": 3196,
-    "facts": 2637,
+    "facts": 2546,
     "steps": 2891,
     "trace": 2863,
     "ops": 2572,
     "sql": 2520,
-    "vocabulary": 2493,
+    "vocabulary": 2484,
     "report": 2306,
     "input": 2166,
     "resources": 1990,

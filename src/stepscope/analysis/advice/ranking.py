@@ -290,7 +290,7 @@ def _inside_program(context: Context) -> dict[str, float]:
     work = context.work
     if work is None or not work.modules or not work.compute_ps:
         return {}
-    share = 100.0 * context.cause_share("host_compute") * work.modules[0].self_ps / work.compute_ps
+    share = 100.0 * context.cause_share("host_compute") * work.modules[0].total_ps / work.compute_ps
     text = f"{share:.0f} % of each step is the program {work.modules[0].name}: work that it repeats is not seen"
     return {text: _DOUBTED * share} if share >= _WHOLE_STEP else {}
 

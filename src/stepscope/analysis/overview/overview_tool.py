@@ -16,7 +16,6 @@ from stepscope.analysis.advice.items import describe_speedup
 from stepscope.analysis.advice.ranking import find_record_first
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.facts.host_facts import facts_of
-from stepscope.analysis.facts.outside_fetches import describe_outside_fetches
 from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
 from stepscope.analysis.overview.findings import RECORD_AGAIN, list_findings
 from stepscope.analysis.overview.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown
@@ -140,6 +139,10 @@ _METRIC_FIELDS: tuple[Field, ...] = (
     Field("value", "by unit", "the figure; empty if unknown"),
     Field("unit", "text", "the figure's unit", "str", role=Role.TYPE),
     Field("text", "text", "the figure if it is text", "str", role=Role.TEXT),
+)
+_MOVE_FETCH = (
+    "the loop fetches its batch outside of the step marks: here that counts for the step before, elsewhere for none;"
+    " move the fetch into the mark: `for i in range(n): with stepscope.step(i): batch = next(iterator); ...`"
 )
 
 
@@ -485,8 +488,8 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         hosts=tuple(part.host for part in hosts),
         warnings=(
             *step_warnings(hosts, aligned),
+            *([_MOVE_FETCH] if any(part.facts.feed.between_marks for part in partials) else []),
             *_warm_up_warning(session),
-            *_outside_fetch_warning(partials),
             *dict.fromkeys(part.missed for part in partials if part.missed),
             *dict.fromkeys(part.kept for part in partials if part.kept),
             *advised.warnings,
@@ -557,12 +560,6 @@ def _warm_up_warning(session: SessionFigures) -> Iterator[str]:
             f" {duration_text(_number_value(usual['mean']))} on average, because {compiles}: step times, verdict and"
             " advice leave out this warm-up; capture later (skip=..., or wait= and warmup= of a schedule)"
         )
-
-
-def _outside_fetch_warning(partials: Sequence[Partial]) -> tuple[str, ...]:
-    """The warning that batches are fetched outside of the step marks, from the host that loses most time to it."""
-    found = [part.facts.outside_fetches for part in partials if part.facts.outside_fetches is not None]
-    return (describe_outside_fetches(max(found, key=lambda each: each.ps)),) if found else ()
 
 
 def _missing(partials: Sequence[Partial]) -> tuple[Missing, ...]:

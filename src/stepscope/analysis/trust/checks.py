@@ -263,8 +263,16 @@ def check_attribution(trace: HostTrace) -> Doubt | None:
         "tables of ops, modules and layers",
         _FIX_BY_FRAMEWORK.get(trace.framework, _FIX_BY_FRAMEWORK[""]) if graphs > lost else fix,
         percent >= _LOST_TIME and graphs <= lost,
-        percent,
+        _percent_without_call(trace),
     )  # fmt: skip
+
+
+def _percent_without_call(trace: HostTrace) -> float:
+    """The share of the devices' time of which no call is known that launched it: what it waited for is not known, while
+    work that a call outside of any op launched is placed as well as any other."""
+    work = np.flatnonzero(is_device_work(trace))
+    unknown, length = forest(trace).cause[work] < 0, trace.events.duration_ps[work]
+    return _share(int(length[unknown].sum()), int(length.sum()))
 
 
 # -- the recording itself ----------------------------------------------------------------------------------------------

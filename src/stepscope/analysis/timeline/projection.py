@@ -18,10 +18,9 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.timeline.index import Index, Window, cut_window, lay_out
 from stepscope.analysis.timeline.tracks import Group, Track
 from stepscope.analysis.trace.attribution import Attribution, HowKnown, attribute
-from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work, spread_labels
 from stepscope.analysis.trace.module_calls import module_calls
-from stepscope.analysis.trace.user_ranges import user_ranges
+from stepscope.analysis.trace.user_ranges import ranges_and_steps
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, U8, Mask, look_up
@@ -301,9 +300,7 @@ def _project(trace: HostTrace) -> Projection:
 
 
 def _lay_annotations(trace: HostTrace) -> _Ranges:
-    marks = events_of_kind(trace, EventKind.STEP_MARK)
-    ranges = np.union1d(user_ranges(trace), marks[is_thread_event(trace)[marks]])
-    return _lay_onto_streams(trace, ranges, ~_has_annotations(trace))
+    return _lay_onto_streams(trace, ranges_and_steps(trace), ~_has_annotations(trace))
 
 
 def _has_annotations(trace: HostTrace) -> Mask:

@@ -98,6 +98,29 @@ def enclosing_events(trace: HostTrace, counts: Mask) -> I32:
     return out
 
 
+def nearest_above(trace: HostTrace, rows: I64 | I32, counts: Mask) -> I64:
+    """The nearest event of `counts` that encloses each of some, itself left out: int64 of shape (rows,).
+
+    -1 without one, and for a row of -1.
+    """
+    parent = forest(trace).parent
+    above = np.where(rows >= 0, parent[rows], -1).astype(np.int64)
+    while (going := np.flatnonzero((above >= 0) & ~counts[above])).size:
+        above[going] = parent[above[going]]
+    return above
+
+
+def self_times(trace: HostTrace, counts: Mask, time_ps: I64 | None = None) -> I64:
+    """The time of each event without that of the counted ones inside it: int64 of shape (events,), at least 0.
+
+    `time_ps` of shape (events,) is the duration unless given.
+    """
+    own = np.empty(len(trace.events), np.int64)
+    time_ps = trace.events.duration_ps if time_ps is None else time_ps
+    kernels.nesting.self_times(time_ps, forest(trace).parent, counts, own)
+    return np.maximum(own, 0, out=own)
+
+
 def _is_device_work(trace: HostTrace) -> Mask:
     found = look_up(kind_table(_MEASURED_DEVICE), trace.events.kind)
     found &= look_up(np.isin(trace.lines.kind, (LineKind.STREAM, LineKind.DEVICE_OPS)), trace.events.line)

@@ -21,7 +21,7 @@ from stepscope import kernels
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
-from stepscope.analysis.trace.grouping import forest, self_times
+from stepscope.analysis.trace.grouping import OPS, forest, self_times
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import CALL_SITES, SHAPES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
@@ -45,7 +45,6 @@ from stepscope.report import (
 K = EventKind
 
 MOST_ROWS = 4000  # kept per host and table, those with most time
-_OPS = (K.OP, K.BACKWARD, K.COLLECTIVE_CALL)
 
 _NAME = Field("name", "text", "the op", role=Role.NAME)
 _TIME_FIELDS: tuple[Field, ...] = (
@@ -152,7 +151,7 @@ COMPARABLES = (
 
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
-    counts = is_any_kind(trace.events.kind, _OPS) & is_thread_event(trace)
+    counts = is_any_kind(trace.events.kind, OPS) & is_thread_event(trace)
     rows = np.flatnonzero(counts)
     device = _device_times(trace)
     whole = (trace.events.duration_ps, self_times(trace, counts), device, self_times(trace, counts, device))

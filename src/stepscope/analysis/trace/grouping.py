@@ -18,10 +18,15 @@ from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I32, I64, Mask, blocks_of, last_below, look_up
 from stepscope.records import dataclass
 
+OPS = (EventKind.OP, EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)  # of a framework, on the host
+KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
+COPIES = (  # of a device; one from host to host is none of its work
+    EventKind.COPY_HOST_TO_DEVICE, EventKind.COPY_DEVICE_TO_HOST, EventKind.COPY_DEVICE_TO_DEVICE, EventKind.COPY_PEER,
+    EventKind.COPY_OTHER,
+)  # fmt: skip
 _MEASURED_DEVICE = frozenset({
-    EventKind.KERNEL, EventKind.COPY_HOST_TO_DEVICE, EventKind.COPY_DEVICE_TO_HOST, EventKind.COPY_DEVICE_TO_DEVICE,
-    EventKind.COPY_PEER, EventKind.COPY_OTHER, EventKind.MEMSET, EventKind.COLLECTIVE, EventKind.DEVICE_OP,
-    EventKind.GRAPH_LAUNCH, EventKind.INFEED, EventKind.OUTFEED,
+    *KERNELS, *COPIES, EventKind.MEMSET, EventKind.DEVICE_OP, EventKind.GRAPH_LAUNCH, EventKind.INFEED,
+    EventKind.OUTFEED,
 })  # fmt: skip
 # Device work that shows a device in use; copies alone do not.
 COMPUTING = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE, EventKind.GRAPH_LAUNCH)

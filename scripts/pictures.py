@@ -135,7 +135,7 @@ def page_names(page: Any, address: str, session: str, chosen: str | None) -> lis
         return chosen.split(",")
     page.goto(f"{address}#/summary?session={session}")
     settle(page)
-    page.wait_for_function("document.querySelectorAll('.rail a').length > 4")
+    page.locator(".rail a").first.wait_for(state="attached")
     page.wait_for_timeout(1500)  # for the tools whose data is still computed
     found: dict[str, None] = {}
     for question in links_of(page, ".rail a"):

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type MemoryEvent, memoryOverTime, momentsUpTo } from "../src/charts/memory";
+import { names, nearestPlace, outlines, roundTicks, seenPoints } from "../src/charts/plot";
 import { bins, type Column, markCount, outliers, stackedColumns } from "../src/charts/steps";
 import { causeParts } from "../src/design/causes";
 import { PALETTES } from "../src/design/colours";
@@ -19,15 +20,24 @@ describe("moments on an axis", () => {
 describe("stacked columns", () => {
   const columns = [column("0", { input: 4, device_compute: 6, copy: 0 }), column("1", { input: 0, device_compute: 9 })];
   const parts = causeParts(palette.surface);
-  const series = stackedColumns(columns, { palette, parts, xName: "step" }).series as {
-    name: string;
-    data: { value: number }[];
-  }[];
+  const { columns: stacks = [] } = stackedColumns(columns, { parts, xName: "step" });
 
   it("hold exactly what they were given, and leave out what nothing happened in", () => {
-    expect(series.map((each) => [each.name, each.data.map((item) => item.value)])).toEqual([
-      ["Input", [4, 0]],
-      ["Device compute", [6, 9]],
+    expect(stacks.map(({ name, boxes }) => [name, boxes.map(({ low, high }) => [low, high])])).toEqual([
+      [
+        "Input",
+        [
+          [0, 4],
+          [0, 0],
+        ],
+      ],
+      [
+        "Device compute",
+        [
+          [4, 10],
+          [0, 9],
+        ],
+      ],
     ]);
     expect(markCount(columns, parts)).toBe(3);
   });
@@ -84,17 +94,44 @@ describe("memory over time", () => {
   });
 
   it("draws the heap, or what is in use where the heap is not known apart", () => {
-    const series = memoryOverTime([event(1, 7), event(2, null)], { palette, peak_ms: null, withFree: false })
-      .series as { name: string; data: unknown }[];
-    expect(series.map((each) => [each.name, each.data])).toEqual([
-      [
-        "Heap",
-        [
-          [1, 7],
-          [2, 5],
-        ],
-      ],
-    ]);
+    const { curves = [] } = memoryOverTime([event(1, 7), event(2, null)], { peak_ms: null, withFree: false });
+    expect(curves.map(({ name, x, y }) => [name, x, y])).toEqual([["Heap", [1, 2], [7, 5]]]);
+  });
+});
+
+describe("an axis", () => {
+  it("has round values, and for bytes powers of two", () => {
+    expect(roundTicks(0, 87, 5)).toEqual([0, 20, 40, 60, 80]);
+    expect(roundTicks(-0.3, 0.3, 4)).toEqual([-0.2, 0, 0.2]);
+    expect(roundTicks(0, 3000, 4, 2)).toEqual([0, 1024, 2048]);
+    expect(names(["a", "b", "c"]).ticks(-0.5, 2.5, 9)).toEqual([0, 1, 2]);
+    expect(names(Array(100).fill("")).ticks(-0.5, 99.5, 6)).toEqual([0, 20, 40, 60, 80]);
+  });
+});
+
+describe("a curve", () => {
+  const same = (value: number) => value;
+
+  it("breaks where nothing is known, and holds each value until the next if it is stepped", () => {
+    const curve = { name: "", colour: "", x: [0, 1, 2, 3], y: [1, 2, null, 4] };
+    expect(outlines(curve, same, same, 9).line).toBe("M0.0 1.0L1.0 2.0M3.0 4.0");
+    const stepped = { ...curve, y: [1, 2, 3, 4], isStepped: true, fill: 1 };
+    expect(outlines(stepped, same, same, 9).area).toContain("M0.0 1.0L1.0 1.0L1.0 2.0L2.0 2.0");
+  });
+
+  it("keeps the least and the largest of what one pixel holds", () => {
+    const x = Array.from({ length: 1000 }, (_, at) => at);
+    const y = x.map((at) => (at === 501 ? 9 : at === 502 ? -9 : 0));
+    const seen = seenPoints({ x, y }, 0, 1000, 10);
+    expect(seen.length).toBeLessThan(40);
+    expect(seen).toEqual(expect.arrayContaining([0, 501, 502, 999]));
+  });
+});
+
+describe("what is under the mouse", () => {
+  it("is the nearest place", () => {
+    expect([-5, 0.4, 0.6, 9].map((at) => nearestPlace([0, 1, 2], at))).toEqual([0, 0, 1, 2]);
+    expect(nearestPlace([], 1)).toBe(-1);
   });
 });
 

@@ -156,7 +156,7 @@ describe("ops take their category's hue", () => {
 });
 
 describe("text that is made fainter", () => {
-  const css = readFileSync(new URL("../src/design/table.css", import.meta.url), "utf8");
+  const css = readFileSync(new URL("../src/table/table.css", import.meta.url), "utf8");
   const opacityOf = (rule: string) =>
     Number(/opacity: ([\d.]+)/.exec(css.slice(css.indexOf(`${rule} {`)).split("}")[0] as string)?.[1]);
 

@@ -10,7 +10,6 @@ import {
   roofLines,
   usedRoofs,
 } from "../src/charts/roofline";
-import { PALETTES } from "../src/design/colours";
 import { operations } from "../src/format";
 import { ownRows } from "../src/pages/shared/ownRows";
 import { type GraphNode, type GraphPart, hloAddress, type Picture } from "../src/pages/xla/graphData";
@@ -197,12 +196,13 @@ describe("the memory of a program", () => {
   });
 
   it("stacks temporaries on what lasts", () => {
-    const { series } = programMemory(POINTS, { palette: PALETTES.light, lasting: 100 }) as unknown as {
-      series: { data: number[][] }[];
-    };
-    expect(series.map((each) => each.data.map(([, size]) => size))).toEqual([
-      [100, 100, 100, 100],
-      [0, 200, 200, 50],
+    const { curves = [] } = programMemory(POINTS, 100);
+    expect(curves.map(({ y, base }) => [y, base])).toEqual([
+      [[100, 100, 100, 100], undefined],
+      [
+        [100, 300, 300, 150],
+        [100, 100, 100, 100],
+      ],
     ]);
   });
 });

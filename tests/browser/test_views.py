@@ -26,7 +26,8 @@ UNEXPLAINED = """() => {
     const found = [];
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
         const at = node.parentElement;
-        if (!number.test(node.textContent.trim()) || at.closest('option, .long-name, .picked, .slider')) continue;
+        if (!number.test(node.textContent.trim())) continue;
+        if (at.closest('option, .long-name, .picked, .slider, [role=img]')) continue;
         const explained = at.closest('[data-hint], [data-hint-value]');
         if (!explained?.dataset.hint && !explained?.dataset.hintTitle) found.push(at.outerHTML.slice(0, 160));
     }

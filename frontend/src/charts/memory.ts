@@ -1,8 +1,7 @@
 /** Memory in use over time: stack and heap stacked, what is free above them, fragmentation as a line. */
-import type { EChartsCoreOption } from "echarts/core";
-import { CATEGORY_COLOUR, type Palette } from "../design/colours";
+import { CATEGORY_COLOUR } from "../design/colours";
 import { bytes, duration, percent, UNKNOWN } from "../format";
-import { axis, base, type Line, popup, slider, tooltip } from "./look";
+import { type Curve, fromZero, type Line, numbers, type Plot, type Popup, spanOf } from "./plot";
 
 export interface MemoryEvent {
   readonly time_ms: number;
@@ -31,123 +30,52 @@ export const MEMORY_COLOUR = {
 } as const;
 
 export interface MemoryLook {
-  readonly palette: Palette;
   readonly peak_ms: number | null;
   readonly withFree: boolean;
 }
 
-export function memoryOverTime(events: readonly MemoryEvent[], look: MemoryLook): EChartsCoreOption {
-  const { palette } = look;
-  const has = (key: "stack_bytes" | "heap_bytes" | "free_bytes" | "reserved_bytes" | "fragmentation_percent") =>
-    events.some((event) => (event[key] ?? 0) > 0);
-  const area = (name: string, key: "stack_bytes" | "heap_bytes" | "free_bytes", colour: string, opacity: number) => ({
-    type: "line",
-    name,
-    step: "end",
-    stack: "memory",
-    symbol: "none",
-    sampling: "max",
-    lineStyle: { width: key === "free_bytes" ? 0 : 1.2, color: colour },
-    areaStyle: { color: colour, opacity },
-    itemStyle: { color: colour },
-    emphasis: { disabled: true },
-    data: events.map((event) => [event.time_ms, event[key] ?? (key === "heap_bytes" ? event.in_use_bytes : null)]),
-  });
-  const line = (name: string, key: "reserved_bytes" | "fragmentation_percent", colour: string, yAxisIndex: number) => ({
-    type: "line",
-    name,
-    step: "end",
-    symbol: "none",
-    yAxisIndex,
-    lineStyle: { width: 1.5, color: colour, type: "dashed" },
-    itemStyle: { color: colour },
-    emphasis: { disabled: true },
-    data: events.map((event) => [event.time_ms, event[key] ?? null]),
-  });
-  const fragmented = has("fragmentation_percent");
+export function memoryOverTime(events: readonly MemoryEvent[], { peak_ms, withFree }: MemoryLook): Plot {
+  const x = events.map((event) => event.time_ms);
+  const sizes = (key: keyof MemoryEvent) => events.map((event) => event[key] as number | null);
+  const has = (key: keyof MemoryEvent) => events.some((event) => Number(event[key] ?? 0) > 0);
+  let base: readonly number[] = x.map(() => 0);
+  const area = (name: string, own: readonly (number | null)[], colour: string, fill: number): Curve => {
+    const y = own.map((size, at) => (base[at] as number) + (size ?? 0));
+    const curve = { name, colour, fill, x, y, base, width: name === "Free" ? 0 : 1.2, isStepped: true };
+    base = y;
+    return curve;
+  };
+  const heap = events.map((event) => event.heap_bytes ?? event.in_use_bytes);
+  const dashed = { x, isStepped: true, isDashed: true };
+  const curves = [
+    ...(has("stack_bytes") ? [area("Stack", sizes("stack_bytes"), MEMORY_COLOUR.stack, 0.55)] : []),
+    area("Heap", heap, MEMORY_COLOUR.heap, 0.45),
+    ...(withFree && has("free_bytes") ? [area("Free", sizes("free_bytes"), MEMORY_COLOUR.free, 0.22)] : []),
+  ];
+  const reserved = has("reserved_bytes") ? sizes("reserved_bytes") : null;
+  const fragmented = has("fragmentation_percent") ? sizes("fragmentation_percent") : null;
+  const { reserved: reservedColour, fragmentation } = MEMORY_COLOUR;
   return {
-    ...base(palette),
-    grid: { left: 8, right: fragmented ? 8 : 16, top: 26, bottom: 46, containLabel: true },
-    tooltip: {
-      ...tooltip(palette),
-      trigger: "axis",
-      axisPointer: { type: "line", lineStyle: { color: palette.text, opacity: 0.5 } },
-      formatter: (items: readonly { dataIndex: number }[]) => memoryPopup(events[items[0]?.dataIndex ?? 0]),
-    },
-    xAxis: {
-      type: "value",
-      min: "dataMin",
-      max: "dataMax",
-      ...axis(palette),
-      axisLabel: {
-        color: palette.muted,
-        fontSize: 11,
-        hideOverlap: true,
-        showMinLabel: false,
-        showMaxLabel: false,
-        formatter: momentsUpTo(events.at(-1)?.time_ms ?? 0),
-      },
-      splitLine: { show: false },
-      axisLine: { show: true, lineStyle: { color: palette.strong } },
-    },
-    yAxis: [
-      {
-        type: "value",
-        ...axis(palette),
-        ...scale(events, look.withFree),
-        axisLabel: { color: palette.muted, fontSize: 11, formatter: (value: number) => bytes(value) },
-      },
-      {
-        type: "value",
-        ...axis(palette),
-        axisLabel: { color: palette.muted, fontSize: 11, formatter: "{value} %" },
-        show: fragmented,
-        min: 0,
-        max: 100,
-        splitLine: { show: false },
-      },
+    x: numbers(spanOf(x), momentsUpTo(x.at(-1) ?? 0)),
+    y: fromZero(largest([...base, ...(reserved ?? [])]), bytes, "", 2),
+    ...(fragmented ? { right: numbers([0, 100], (share) => `${share} %`) } : {}),
+    curves: [
+      ...curves,
+      ...(reserved ? [{ ...dashed, name: "Reserved", colour: reservedColour, y: reserved }] : []),
+      ...(fragmented
+        ? [{ ...dashed, name: "Fragmentation", colour: fragmentation, y: fragmented, isOnRight: true }]
+        : []),
     ],
-    dataZoom: [
-      { ...slider(palette), filterMode: "none" },
-      { type: "inside", zoomOnMouseWheel: "ctrl", filterMode: "none" },
-    ],
-    series: [
-      ...(has("stack_bytes") ? [area("Stack", "stack_bytes", MEMORY_COLOUR.stack, 0.55)] : []),
-      { ...area("Heap", "heap_bytes", MEMORY_COLOUR.heap, 0.45), ...peakLine(look, events) },
-      ...(look.withFree && has("free_bytes") ? [area("Free", "free_bytes", MEMORY_COLOUR.free, 0.22)] : []),
-      ...(has("reserved_bytes") ? [line("Reserved", "reserved_bytes", MEMORY_COLOUR.reserved, 0)] : []),
-      ...(fragmented ? [line("Fragmentation", "fragmentation_percent", MEMORY_COLOUR.fragmentation, 1)] : []),
-    ],
+    guides: peak_ms === null ? [] : [{ x: peak_ms, name: "peak" }],
+    places: x,
+    popup: (index) => memoryPopup(events[index] as MemoryEvent),
+    canZoom: true,
   };
 }
 
-/** Round numbers of bytes on the axis: halves and powers of two. */
-function scale(events: readonly MemoryEvent[], withFree: boolean): { max: number; interval: number } {
-  let largest = 1;
-  for (const event of events) {
-    const used = (event.stack_bytes ?? 0) + (event.heap_bytes ?? event.in_use_bytes ?? 0);
-    largest = Math.max(largest, used + (withFree ? (event.free_bytes ?? 0) : 0), event.reserved_bytes ?? 0);
-  }
-  const interval = 2 ** Math.ceil(Math.log2(largest / 5));
-  return { interval, max: interval * Math.ceil((largest * 1.02) / interval) };
-}
-
-/** Nearer to the end than this share of the time, the peak’s name stands before it: behind it is the other axis. */
-const AT_THE_END = 0.06;
-
-function peakLine({ palette, peak_ms }: MemoryLook, events: readonly MemoryEvent[]): Record<string, unknown> {
-  if (peak_ms === null) return {};
-  const [first, last] = [events[0]?.time_ms ?? 0, events.at(-1)?.time_ms ?? 0];
-  const align = peak_ms > last - AT_THE_END * (last - first) ? { align: "right", padding: [0, 6, 0, 0] } : {};
-  return {
-    markLine: {
-      silent: true,
-      symbol: "none",
-      lineStyle: { color: palette.text, type: "dashed", opacity: 0.6 },
-      label: { formatter: "peak", position: "end", distance: 4, color: palette.text, fontSize: 11, ...align },
-      data: [{ xAxis: peak_ms }],
-    },
-  };
+/** The largest of many values: too many for the arguments of a call. */
+function largest(values: readonly (number | null)[]): number {
+  return values.reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
 }
 
 /** Moments of a capture in one unit, with all their digits: neighbours differ by little. */
@@ -156,8 +84,7 @@ export function momentsUpTo(last: number): (ms: number) => string {
   return (ms) => `${(ms / size).toLocaleString("en-US", { maximumFractionDigits: 6 })} ${unit}`;
 }
 
-function memoryPopup(event: MemoryEvent | undefined): HTMLElement {
-  if (!event) return popup("", []);
+function memoryPopup(event: MemoryEvent): Popup {
   const size = (value: number | null | undefined) => (value == null ? UNKNOWN : bytes(value));
   const text = (value: string | number | null | undefined) => (value == null || value === "" ? UNKNOWN : String(value));
   const lines: Line[] = [
@@ -179,8 +106,8 @@ function memoryPopup(event: MemoryEvent | undefined): HTMLElement {
       colour: MEMORY_COLOUR.fragmentation,
     },
   ];
-  return popup(
-    `at ${duration(event.time_ms)}`,
-    lines.map((line) => ({ ...line, faint: line.value === UNKNOWN })),
-  );
+  return {
+    title: `at ${duration(event.time_ms)}`,
+    lines: lines.map((line) => ({ ...line, faint: line.value === UNKNOWN })),
+  };
 }

@@ -1,8 +1,7 @@
 /** Ops against the roofs of their device: operations a second over operations a byte, both logarithmic. */
-import type { EChartsCoreOption } from "echarts/core";
 import { CATEGORY_COLOUR, categoryOf, type Palette } from "../design/colours";
 import { duration, percent, UNKNOWN } from "../format";
-import { axis, base, popup, tooltip } from "./look";
+import { type Axis, type Dot, type Plot, type Popup, wholes } from "./plot";
 
 export interface RoofPoint {
   readonly rank: number;
@@ -124,104 +123,51 @@ export interface RooflineLook {
   readonly picked: number | null;
 }
 
-export function rooflineChart(
-  points: readonly RoofPoint[],
-  roofs: readonly Roof[],
-  { palette, picked }: RooflineLook,
-): EChartsCoreOption {
+export function rooflineChart(points: readonly RoofPoint[], roofs: readonly Roof[], look: RooflineLook): Plot {
   const bounds = boundsOf(points, roofs);
-  const lines = roofLines(roofs, bounds);
+  const lines = roofLines(roofs, bounds).map((line) => ({ ...line, ends: [line.from, line.to].map(logs) }));
   return {
-    ...base(palette),
-    grid: { left: 8, right: 20, top: 26, bottom: 26, containLabel: true },
-    tooltip: {
-      ...tooltip(palette),
-      trigger: "item",
-      formatter: (item: { seriesType: string; dataIndex: number; seriesName: string }) =>
-        item.seriesType === "scatter" ? pointPopup(points[item.dataIndex]) : popup(item.seriesName, []),
-    },
-    xAxis: {
-      ...decadeAxis(bounds.x, palette),
-      name: "FLOP/byte",
-      nameLocation: "middle",
-      nameGap: 24,
-      nameTextStyle: { color: palette.muted, fontSize: 11 },
-    },
-    yAxis: { ...decadeAxis(bounds.y, palette), name: "GFLOP/s" },
-    series: [
-      scatter(points, palette, picked),
-      ...lines.map((line) => ({
-        type: "line",
-        name: line.name,
-        data: [logs(line.from), logs(line.to)],
-        symbol: "none",
-        silent: true,
-        z: 1,
-        lineStyle: { color: line.kind === "memory" ? palette.muted : palette.text, width: 1.5 },
-        endLabel: {
-          show: line.kind === "compute",
-          formatter: line.name,
-          align: "right",
-          offset: [-4, -10],
-          color: palette.text,
-          fontSize: 11,
-        },
-        ...(line.kind === "memory" ? { markPoint: memoryLabel(line, palette) } : {}),
-      })),
-    ],
+    x: decadeAxis(bounds.x, "FLOP/byte"),
+    y: decadeAxis(bounds.y, "GFLOP/s"),
+    curves: lines.map(({ name, kind, ends }) => ({
+      name,
+      colour: kind === "memory" ? look.palette.muted : look.palette.text,
+      x: ends.map(([x]) => x),
+      y: ends.map(([, y]) => y),
+    })),
+    notes: lines.map(({ name, kind, ends: [from, to] }) =>
+      kind === "compute"
+        ? { text: name, anchor: "end" as const, x: to?.[0] ?? 0, y: to?.[1] ?? 0 }
+        : { text: name, anchor: "end" as const, x: middle(from?.[0], to?.[0]), y: middle(from?.[1], to?.[1]) },
+    ),
+    dots: points.map((point) => dotOf(point, look)),
+    popup: (index) => pointPopup(points[index] as RoofPoint),
   };
 }
 
-const logs = ([x, y]: readonly [number, number]): [number, number] => [Math.log10(x), Math.log10(y)];
+const logs = ([x, y]: readonly [number, number]): readonly [number, number] => [Math.log10(x), Math.log10(y)];
+const middle = (a = 0, b = 0) => (a + b) / 2;
 
-const MOST_LABELS = 8;
-
-/** An axis of powers of ten.  The chart's own logarithmic axis leaves out decades; this one draws their logarithms. */
-function decadeAxis([least, most]: readonly [number, number], palette: Palette): Record<string, unknown> {
-  const [min, max] = [Math.log10(least), Math.log10(most)];
-  return {
-    type: "value",
-    ...axis(palette),
-    axisLine: { show: false, onZero: false },
-    min,
-    max,
-    interval: Math.ceil((max - min) / MOST_LABELS),
-    axisLabel: { color: palette.muted, fontSize: 11, formatter: (value: number) => power(10 ** value) },
-  };
-}
-
-function memoryLabel(line: RoofLine, palette: Palette): Record<string, unknown> {
-  const [[x1, y1], [x2, y2]] = [logs(line.from), logs(line.to)];
-  const at = [(x1 + x2) / 2, (y1 + y2) / 2];
-  return {
-    silent: true,
-    symbol: "circle",
-    symbolSize: 0,
-    label: { formatter: line.name, color: palette.muted, fontSize: 11, position: "left", distance: 8 },
-    data: [{ coord: at }],
-  };
+/** An axis of powers of ten, whose values are their logarithms. */
+function decadeAxis([least, most]: readonly [number, number], name: string): Axis {
+  return wholes([Math.log10(least), Math.log10(most)], (value) => power(10 ** value), name);
 }
 
 const SMALLEST = 6;
 const LARGEST = 26;
 
-function scatter(points: readonly RoofPoint[], palette: Palette, picked: number | null): Record<string, unknown> {
+function dotOf(point: RoofPoint, { palette, picked }: RooflineLook): Dot {
+  const isPicked = picked === point.rank;
+  const isAbove = isAboveRoof(point);
+  const [x, y] = logs([point.flop_per_byte as number, point.gflop_per_s as number]);
   return {
-    type: "scatter",
-    name: "ops",
-    z: 3,
-    cursor: "pointer",
-    data: points.map((point) => ({
-      value: logs([point.flop_per_byte as number, point.gflop_per_s as number]),
-      symbol: isAboveRoof(point) ? "triangle" : point.kind === "program" ? "diamond" : "circle",
-      symbolSize: SMALLEST + (LARGEST - SMALLEST) * Math.sqrt(Math.min(1, (point.self_percent ?? 0) / 100)),
-      itemStyle: {
-        color: point.kind === "program" ? palette.text : CATEGORY_COLOUR[categoryOf(point.category)],
-        opacity: picked !== null && picked !== point.rank ? 0.35 : 0.8,
-        borderColor: picked === point.rank ? palette.accent : isAboveRoof(point) ? palette.trouble : palette.surface,
-        borderWidth: picked === point.rank ? 3 : isAboveRoof(point) ? 2 : 1,
-      },
-    })),
+    ...{ x, y },
+    size: SMALLEST + (LARGEST - SMALLEST) * Math.sqrt(Math.min(1, (point.self_percent ?? 0) / 100)),
+    shape: isAbove ? "triangle" : point.kind === "program" ? "diamond" : "circle",
+    colour: point.kind === "program" ? palette.text : CATEGORY_COLOUR[categoryOf(point.category)],
+    edge: isPicked ? palette.accent : isAbove ? palette.trouble : palette.surface,
+    edgeWidth: isPicked ? 3 : isAbove ? 2 : 1,
+    isFaint: picked !== null && !isPicked,
   };
 }
 
@@ -240,10 +186,9 @@ export function rate(gflops: number | null): string {
   return gflops >= 1e3 ? `${(gflops / 1e3).toPrecision(4)} TFLOP/s` : `${gflops.toPrecision(4)} GFLOP/s`;
 }
 
-function pointPopup(point: RoofPoint | undefined): HTMLElement {
-  if (!point) return popup("", []);
+function pointPopup(point: RoofPoint): Popup {
   const share = (value: number | null) => (value === null ? UNKNOWN : percent(value));
-  return popup(point.name, [
+  const lines = [
     { name: "Kind", value: point.kind === "program" ? "program" : point.category },
     { name: "Self time", value: duration(point.self_us / 1e3), note: share(point.self_percent) },
     { name: "Achieved", value: rate(point.gflop_per_s) },
@@ -255,5 +200,6 @@ function pointPopup(point: RoofPoint | undefined): HTMLElement {
       value: share(point.efficiency_percent),
       note: isAboveRoof(point) ? "above its roof" : point.bound_by ? `${point.bound_by}-bound` : "",
     },
-  ]);
+  ];
+  return { title: point.name, lines };
 }

@@ -1,8 +1,6 @@
 /** Stacked columns, one per step or per worker. */
-import type { EChartsCoreOption } from "echarts/core";
-import type { Palette } from "../design/colours";
 import { duration, percent } from "../format";
-import { axis, base, popup, slider, tooltip } from "./look";
+import { fromZero, type Note, names, type Plot, type Popup, plain } from "./plot";
 
 export interface Column {
   /** Under the column. */
@@ -30,123 +28,53 @@ export interface Part {
 }
 
 export interface ColumnsLook {
-  readonly palette: Palette;
   /** What the columns are made of, from the bottom. */
   readonly parts: readonly Part[];
   readonly xName: string;
   readonly mean_ms?: number | null;
   readonly picked?: number | null;
-  /** With a slider below, which zooms into many columns. */
-  readonly zoom?: boolean;
 }
 
-export function stackedColumns(columns: readonly Column[], look: ColumnsLook): EChartsCoreOption {
-  const { palette } = look;
-  const shown = shownParts(columns, look.parts);
-  const many = columns.length > 60;
+/** So many columns are drawn without gaps, and can be narrowed to some of them. */
+const MANY = 60;
+
+export function stackedColumns(columns: readonly Column[], { parts, xName, mean_ms, picked }: ColumnsLook): Plot {
+  const shown = shownParts(columns, parts);
+  const many = columns.length > MANY;
+  const tops = columns.map(() => 0);
+  const stacked = shown.map((part) => ({
+    name: part.label,
+    colour: part.colour,
+    boxes: columns.map((column, x) => {
+      const low = tops[x] as number;
+      const high = low + (column.parts[part.key] ?? 0);
+      tops[x] = high;
+      return { x, width: many ? 1 : 0.8, low, high, isFaint: column.faint || (picked ?? x) !== x };
+    }),
+  }));
+  const withMean = mean_ms != null && columns.length > 1;
   return {
-    ...base(palette),
-    grid: {
-      left: 8,
-      right: look.mean_ms != null && columns.length > 1 ? 92 : 16,
-      top: 26,
-      bottom: look.zoom && many ? 46 : look.xName ? 22 : 4,
-      containLabel: true,
-    },
-    tooltip: {
-      ...tooltip(palette),
-      trigger: "axis",
-      axisPointer: { type: "shadow", shadowStyle: { color: palette.text, opacity: 0.06 } },
-      formatter: (items: readonly { dataIndex: number }[]) => columnPopup(columns[items[0]?.dataIndex ?? 0], shown),
-    },
-    xAxis: {
-      type: "category",
-      data: columns.map((column) => column.label),
-      ...axis(palette),
-      name: look.xName,
-      nameLocation: "middle",
-      nameGap: columns.some((column) => column.label.includes("\n")) ? 40 : 24,
-      axisLabel: {
-        color: palette.muted,
-        fontSize: 11,
-        lineHeight: 15,
-        hideOverlap: true,
-        ...labelled(columns),
-        ...(columns.length <= 10 && columns.some((column) => column.label.length > 8)
-          ? { interval: 0, width: 110, overflow: "break" }
-          : {}),
-      },
-      nameTextStyle: { color: palette.muted, fontSize: 11 },
-      axisLine: { show: true, lineStyle: { color: palette.strong } },
-      splitLine: { show: false },
-    },
-    yAxis: { type: "value", ...axis(palette, "ms") },
-    ...(look.zoom && many
-      ? { dataZoom: [slider(palette), { type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseMove: false }] }
-      : {}),
-    series: shown.map((part, index) => ({
-      type: "bar",
-      stack: "step",
-      name: part.label,
-      barMaxWidth: 46,
-      barCategoryGap: many ? "0%" : "22%",
-      cursor: "pointer",
-      itemStyle: { color: part.colour, borderColor: palette.surface, borderWidth: many ? 0 : 0.5 },
-      emphasis: { disabled: true },
-      data: columns.map((column, at) => ({
-        value: column.parts[part.key] ?? 0,
-        itemStyle: { opacity: column.faint || (look.picked != null && look.picked !== at) ? 0.35 : 1 },
-      })),
-      ...(index === shown.length - 1 ? marks(columns, look) : {}),
-    })),
+    x: names(
+      columns.map((column) => column.label),
+      xName,
+    ),
+    y: fromZero(
+      tops.reduce((a, b) => Math.max(a, b), 0),
+      plain,
+      "ms",
+    ),
+    columns: stacked,
+    guides: withMean ? [{ y: mean_ms, name: `mean ${duration(mean_ms)}` }] : [],
+    notes: columns.flatMap((column, x): Note[] =>
+      column.outlier ? [{ x, y: tops[x] as number, text: "▲", anchor: "middle" }] : [],
+    ),
+    places: columns.map((_, x) => x),
+    popup: (index) => columnPopup(columns[index] as Column, shown),
+    canZoom: many,
   };
 }
 
-/** Of many columns every second, fifth, tenth ... is labelled, so that the labels stand evenly. */
-function labelled(columns: readonly Column[]): { interval?: number } {
-  if (columns.length <= MOST_LABELS) return {};
-  const each =
-    [2, 5, 10, 20, 50, 100, 200, 500].find((stride) => columns.length / stride <= MOST_LABELS) ??
-    Math.ceil(columns.length / MOST_LABELS);
-  return { interval: each - 1 };
-}
-
-const MOST_LABELS = 24;
-
-/** The mean as a dashed line, and a mark above steps that are far from it. */
-function marks(columns: readonly Column[], { palette, mean_ms }: ColumnsLook): Record<string, unknown> {
-  const line =
-    mean_ms == null || columns.length < 2
-      ? {}
-      : {
-          markLine: {
-            silent: true,
-            symbol: "none",
-            lineStyle: { color: palette.text, type: "dashed", opacity: 0.55 },
-            label: {
-              formatter: `mean ${duration(mean_ms)}`,
-              position: "end",
-              distance: 6,
-              color: palette.text,
-              fontSize: 11,
-            },
-            data: [{ yAxis: mean_ms }],
-          },
-        };
-  const label = {
-    label: {
-      show: columns.some((column) => column.outlier),
-      position: "top",
-      color: palette.text,
-      fontSize: 12,
-      formatter: (item: { dataIndex: number }) => (columns[item.dataIndex]?.outlier ? "▲" : ""),
-    },
-  };
-  return { ...line, ...label };
-}
-
-function columnPopup(column: Column | undefined, parts: readonly Part[]): HTMLElement {
-  if (!column) return popup("", []);
+function columnPopup(column: Column, parts: readonly Part[]): Popup {
   const lines = parts
     .filter((part) => (column.parts[part.key] ?? 0) > 0)
     .map((part) => {
@@ -158,7 +86,7 @@ function columnPopup(column: Column | undefined, parts: readonly Part[]): HTMLEl
         note: percent(column.total_ms > 0 ? (100 * ms) / column.total_ms : 0),
       };
     });
-  return popup(`${column.title} · ${duration(column.total_ms)}`, lines.reverse(), column.foot);
+  return { title: `${column.title} · ${duration(column.total_ms)}`, lines: lines.reverse(), foot: column.foot ?? "" };
 }
 
 /** The parts that any column has something of. */

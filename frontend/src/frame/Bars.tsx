@@ -1,9 +1,11 @@
 /** The bars at the bottom: the undo of a deletion, and uploads; and the whole window as a place to drop profiles on. */
+
 import { useEffect, useState } from "preact/hooks";
 import { bytes } from "../format";
 import { mayUpload } from "../people";
 import { sessions, titleOf } from "../session";
 import { sentence } from "../ui/basics";
+import { IconButton } from "../ui/controls";
 import { Icon } from "../ui/icons";
 import { openSessionNamed } from "./openSession";
 import { lastDeleted, setDeleted } from "./quickChanges";
@@ -25,8 +27,8 @@ function UndoBar() {
   const info = sessions.value?.sessions.find((each) => each.id === id);
   if (!id || !info) return null;
   return (
-    <div class="message-bar" role="status">
-      <span class="message-text">{titleOf(info)} was deleted. Its files stay.</span>
+    <div class="message-bar row gap-m" role="status">
+      <span class="fills shrinks breaks">{titleOf(info)} was deleted. Its files stay.</span>
       <button type="button" class="button" onClick={() => void setDeleted(id, false)}>
         Undo
       </button>
@@ -42,8 +44,8 @@ function UploadBar({ upload }: { upload: Upload }) {
     dismissUpload(upload.number);
   };
   return (
-    <div class={`message-bar ${state}`} role={error ? "alert" : "status"}>
-      <span class="message-text">
+    <div class={`message-bar row gap-m ${state}`} role={error ? "alert" : "status"}>
+      <span class="fills shrinks breaks">
         {error
           ? `${name}: ${[error.message, error.hint].filter(Boolean).map(sentence).join(". ")}`
           : uploadText(upload)}
@@ -68,11 +70,7 @@ function uploadText({ name, state, session, bytes: size }: Upload): string {
 }
 
 function Dismiss({ onClick }: { onClick: () => void }) {
-  return (
-    <button type="button" class="icon-button small" aria-label="Dismiss" onClick={onClick}>
-      <Icon name="close" size={14} />
-    </button>
-  );
+  return <IconButton icon="close" label="Dismiss" onClick={onClick} />;
 }
 
 /** Shows that files can be dropped, while some are dragged over the window. */

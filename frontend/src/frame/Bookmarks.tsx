@@ -1,6 +1,8 @@
 /** The reader's bookmarks: go to one, rename it, delete it. */
+
 import { useState } from "preact/hooks";
 import { addBookmark, bookmarks, deleteBookmark, renameBookmark } from "../palette/bookmarks";
+import { IconButton } from "../ui/controls";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
@@ -44,24 +46,13 @@ function BookmarkRow({ name, hash, close }: { name: string; hash: string; close:
           {name}
         </a>
       )}
-      <button
-        type="button"
-        class="icon-button small"
-        aria-label={`Rename ${name}`}
+      <IconButton
+        icon="edit"
+        label={`Rename ${name}`}
         onClick={() => setIsRenaming(!isRenaming)}
         {...hint("Rename", "")}
-      >
-        <Icon name="edit" size={14} />
-      </button>
-      <button
-        type="button"
-        class="icon-button small"
-        aria-label={`Delete ${name}`}
-        onClick={() => deleteBookmark(hash)}
-        {...hint("Delete", "")}
-      >
-        <Icon name="close" size={14} />
-      </button>
+      />
+      <IconButton icon="close" label={`Delete ${name}`} onClick={() => deleteBookmark(hash)} {...hint("Delete", "")} />
     </li>
   );
 }

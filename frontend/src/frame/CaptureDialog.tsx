@@ -74,7 +74,7 @@ export function CaptureDialog({ onClose }: { onClose: () => void }) {
             </p>
           )}
           {error && <Failed error={error} />}
-          <footer class="dialog-foot">
+          <footer class="dialog-foot flex gap-m">
             <button type="button" class="button quiet" onClick={() => setForm({ ...USUAL, addresses: form.addresses })}>
               Default settings
             </button>
@@ -230,17 +230,17 @@ function Running({ id, onAgain, onOpened }: { id: string; onAgain: () => void; o
   const failure = state && failureOf(state);
   return (
     <div class="running">
-      <div class="running-head" role="status">
+      <div class="row gap-l title-size" role="status">
         {!ended && !error && <span class="spinner" aria-hidden="true" />}
         <strong>{ended ? (ENDINGS[state.state] ?? `The capture ended: ${state.state}`) : "Capturing"}</strong>
         {!ended && typeof state?.seconds_left === "number" && (
-          <span class="countdown">{Math.ceil(state.seconds_left)} s left</span>
+          <span class="to-end">{Math.ceil(state.seconds_left)} s left</span>
         )}
       </div>
       <ul class="workers">
         {(state?.workers ?? []).map((worker) => (
           <li key={worker.address} class={worker.state} {...(worker.state === "failed" ? { role: "alert" } : {})}>
-            <span class="worker-name">{worker.address}</span>
+            <span class="strong breaks">{worker.address}</span>
             <span class="worker-state">{worker.state}</span>
             <span class="muted">
               {[worker.message, worker.bytes ? bytes(worker.bytes) : ""].filter(Boolean).join(" · ")}
@@ -254,7 +254,7 @@ function Running({ id, onAgain, onOpened }: { id: string; onAgain: () => void; o
         </p>
       )}
       {error && <Failed error={error} />}
-      <footer class="dialog-foot">
+      <footer class="dialog-foot flex gap-m">
         {ended || error ? (
           <>
             {state?.session && (

@@ -1,8 +1,10 @@
 /** Chooses what the open session is compared with: another session or other steps. */
+
 import { useState } from "preact/hooks";
 import { setParams } from "../router";
 import { nameOf, other, otherId, otherSteps, sessionId, sessions, shortRun } from "../session";
 import { LongName } from "../ui/basics";
+import { IconButton } from "../ui/controls";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
@@ -25,7 +27,7 @@ export function ComparePicker() {
   if (!sessionId.value) return null;
   const chosen = otherId.value;
   return (
-    <div class="compare-picker">
+    <div class="compare-picker row shrinks">
       <Menu
         label={chosen ? `Compared with ${otherName()}` : "Compare with"}
         align="left"
@@ -34,7 +36,7 @@ export function ComparePicker() {
           <>
             <Icon name="compare" size={16} />
             {chosen ? (
-              <span class="picker-main">
+              <span class="picker-main cut strong">
                 <LongName text={`vs ${otherName()}`} />
               </span>
             ) : (
@@ -47,15 +49,7 @@ export function ComparePicker() {
         {(close) => <Choices close={close} />}
       </Menu>
       {chosen && (
-        <button
-          type="button"
-          class="icon-button small"
-          aria-label="Stop comparing"
-          onClick={stopComparing}
-          {...hint("Stop comparing", "")}
-        >
-          <Icon name="close" size={14} />
-        </button>
+        <IconButton icon="close" label="Stop comparing" onClick={stopComparing} {...hint("Stop comparing", "")} />
       )}
     </div>
   );
@@ -71,7 +65,7 @@ function Choices({ close }: { close: () => void }) {
   };
   return (
     <div class="compare-choices">
-      <label class="compare-steps">
+      <label class="compare-steps row gap-m">
         <span>Steps to compare with</span>
         <input
           type="text"

@@ -20,7 +20,7 @@ export function Rail() {
     <nav class={`rail ${open ? "open" : ""}`} aria-label="Questions">
       <button
         type="button"
-        class="rail-toggle"
+        class="rail-toggle row gap-l muted"
         aria-expanded={open}
         aria-label={open ? "Collapse the list of pages" : "Expand the list of pages"}
         onClick={toggleRail}

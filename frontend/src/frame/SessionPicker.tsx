@@ -1,4 +1,5 @@
 /** Chooses the session: a searchable list, the starred first, then the newest. */
+
 import { useMemo, useState } from "preact/hooks";
 import type { SessionInfo } from "../api";
 import { bytes, cellText, duration, when } from "../format";
@@ -18,6 +19,7 @@ import {
 } from "../session";
 import { termText } from "../terms";
 import { LongName } from "../ui/basics";
+import { IconButton, SearchBox } from "../ui/controls";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
@@ -46,7 +48,7 @@ export function SessionPicker() {
       buttonClass="picker session-picker"
       button={
         <>
-          <span class="picker-main">
+          <span class="picker-main cut strong">
             {info ? (
               <LongName text={wordsOf(info.id).title || shortRun(info.run)} whole={info.run} />
             ) : (
@@ -113,25 +115,15 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
   const skipped = sessions.value?.skipped ?? [];
   return (
     <div class="session-list">
-      <div class="filter">
-        <Icon name="search" size={16} />
-        <input
-          type="search"
-          aria-label="Search sessions"
-          placeholder="Search sessions"
-          value={text}
-          ref={takeFocus}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
-        <button
-          type="button"
-          class="icon-button"
-          aria-label="Look for new sessions"
+      <SearchBox label="Search sessions" value={text} box={takeFocus} onChange={setText}>
+        <IconButton
+          icon="reload"
+          size={16}
+          isLarge
+          label="Look for new sessions"
           onClick={() => void refreshSessions()}
-        >
-          <Icon name="reload" size={16} />
-        </button>
-      </div>
+        />
+      </SearchBox>
       <ul class="choices">
         {found.slice(0, MOST_LISTED).map((each) => (
           <li key={each.id} class="session-row">
@@ -142,14 +134,14 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
               ref={each.id === chosen ? intoView : null}
               onClick={() => onPick(each.id)}
             >
-              <span class="choice-main">{titleOf(each)}</span>
+              <span class="strong breaks">{titleOf(each)}</span>
               <WordsLine words={wordsOf(each.id)} />
               <GlanceLine id={each.id} />
-              <span class="choice-note">
+              <span class="muted minor breaks">
                 {when(each.modified)} · {each.hosts.length === 1 ? "1 host" : `${each.hosts.length} hosts`} ·{" "}
                 {bytes(each.bytes)} · {each.formats.map((format) => FORMATS[format] ?? format).join(", ")}
               </span>
-              <span class="choice-path">{each.path}</span>
+              <span class="muted minor breaks">{each.path}</span>
             </button>
             <RowActions info={each} onEdit={onEdit} />
           </li>
@@ -188,13 +180,13 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
 export function WordsLine({ words }: { words: Words }) {
   if (!words.labels.length && !words.note) return null;
   return (
-    <span class="words-line">
+    <span class="words-line row wrap gap-s minor">
       {words.labels.map((label) => (
-        <span class="badge" key={label}>
+        <span class="badge cut inline-row gap-m muted minor" key={label}>
           {label}
         </span>
       ))}
-      {words.note && <span class="note-line">{words.note.split("\n", 1)[0]}</span>}
+      {words.note && <span class="cut">{words.note.split("\n", 1)[0]}</span>}
     </span>
   );
 }
@@ -207,15 +199,13 @@ function RowActions({ info, onEdit }: { info: SessionInfo; onEdit: ((id: string)
     <span class="row-actions">
       {mayChange ? <Changes info={info} onEdit={onEdit} /> : <Star id={info.id} />}
       {onEdit && mayShare() && (
-        <button
-          type="button"
-          class="icon-button small"
-          aria-label={`Share ${titleOf(info)}`}
+        <IconButton
+          icon="link"
+          size={16}
+          label={`Share ${titleOf(info)}`}
           onClick={() => void shareSession(info.id)}
           {...hint("Share", "copies a link that ends; whoever opens it needs a login")}
-        >
-          <Icon name="link" size={16} />
-        </button>
+        />
       )}
     </span>
   );
@@ -234,23 +224,15 @@ function Changes({ info, onEdit }: { info: SessionInfo; onEdit: (id: string) => 
   const { starred } = wordsOf(info.id);
   return (
     <>
-      <button
-        type="button"
-        class={`icon-button small star ${starred ? "on" : ""}`}
-        aria-label={`Star ${titleOf(info)}`}
+      <IconButton
+        icon="star"
+        size={16}
+        class={`star ${starred ? "on" : ""}`}
+        label={`Star ${titleOf(info)}`}
         aria-pressed={starred}
         onClick={() => void toggleStar(info.id)}
-      >
-        <Icon name="star" size={16} />
-      </button>
-      <button
-        type="button"
-        class="icon-button small"
-        aria-label={`About ${titleOf(info)}`}
-        onClick={() => onEdit(info.id)}
-      >
-        <Icon name="edit" size={16} />
-      </button>
+      />
+      <IconButton icon="edit" size={16} label={`About ${titleOf(info)}`} onClick={() => onEdit(info.id)} />
     </>
   );
 }

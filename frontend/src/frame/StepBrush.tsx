@@ -1,11 +1,12 @@
 /** The range of steps that every page shows, chosen on a small chart of the step times. */
+
 import { useMemo, useRef, useState } from "preact/hooks";
 import { address, type Report, type ToolAnswer, toolAddress, useResource } from "../api";
 import { duration } from "../format";
 import { setParams } from "../router";
 import { host, isReady, sessionId, steps } from "../session";
+import { IconButton } from "../ui/controls";
 import { hint } from "../ui/hint";
-import { Icon } from "../ui/icons";
 
 interface StepRow {
   readonly step: number;
@@ -117,20 +118,11 @@ function Brush({ rows }: { rows: readonly StepRow[] }) {
         )}
         <path class="brush-line" d={path} />
       </svg>
-      <span class="brush-text">
+      <span class="brush-text oneline minor">
         {range ? stepsText(rows, range) : `${rows.length} steps`}
         <span class="muted"> ≤ {duration(longest)}</span>
       </span>
-      {chosen && (
-        <button
-          type="button"
-          class="icon-button small"
-          aria-label="Show all steps"
-          onClick={() => setParams({ steps: null }, "push")}
-        >
-          <Icon name="close" size={14} />
-        </button>
-      )}
+      {chosen && <IconButton icon="close" label="Show all steps" onClick={() => setParams({ steps: null }, "push")} />}
     </div>
   );
 }

@@ -1,9 +1,11 @@
 /** Session, host and steps, and the controls of the whole page. */
+
 import { theme, toggleTheme } from "../design/theme";
 import { copyLink } from "../palette/link";
 import { mayCapture } from "../people";
 import { route, setParams } from "../router";
 import { config, host, session } from "../session";
+import { IconButton } from "../ui/controls";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
@@ -20,7 +22,7 @@ export function TopBar() {
       <HostPicker />
       <StepBrush />
       <ComparePicker />
-      <div class="topbar-end">
+      <div class="topbar-end row to-end rigid">
         <button
           type="button"
           class="palette-button"
@@ -35,34 +37,31 @@ export function TopBar() {
             <Icon name="capture" size={16} /> <span class="wide-only">Capture</span>
           </button>
         )}
-        <button
-          type="button"
-          class="icon-button"
-          aria-label="Copy the link to this view"
+        <IconButton
+          icon="link"
+          size={20}
+          isLarge
+          label="Copy the link to this view"
           onClick={copyLink}
           {...hint("Copy the link to this view", "the address holds all that you chose, including the selection")}
-        >
-          <Icon name="link" />
-        </button>
+        />
         <Bookmarks />
-        <button
-          type="button"
-          class="icon-button"
-          aria-label={theme.value === "dark" ? "Use light colours" : "Use dark colours"}
+        <IconButton
+          icon={theme.value === "dark" ? "sun" : "moon"}
+          size={20}
+          isLarge
+          label={theme.value === "dark" ? "Use light colours" : "Use dark colours"}
           onClick={toggleTheme}
           {...hint("Switch between light and dark", "", "t")}
-        >
-          <Icon name={theme.value === "dark" ? "sun" : "moon"} />
-        </button>
-        <button
-          type="button"
-          class="icon-button"
-          aria-label="Help and keys"
+        />
+        <IconButton
+          icon="help"
+          size={20}
+          isLarge
+          label="Help and keys"
           onClick={() => (helpOpen.value = true)}
           {...hint("Help and keys", "", "?")}
-        >
-          <Icon name="help" />
-        </button>
+        />
       </div>
     </header>
   );
@@ -85,7 +84,7 @@ function HostPicker() {
       button={
         <>
           <Icon name="host" size={16} />
-          <span class="picker-main">{chosen ?? all}</span>
+          <span class="picker-main cut strong">{chosen ?? all}</span>
           <Icon name="down" size={14} />
         </>
       }
@@ -105,8 +104,8 @@ function HostPicker() {
                   close();
                 }}
               >
-                <span class="choice-main">{each?.name ?? all}</span>
-                <span class="choice-note">
+                <span class="strong breaks">{each?.name ?? all}</span>
+                <span class="muted minor breaks">
                   {each ? (each.error?.error ?? (each.partial ? "partial" : "")) : "analysed together"}
                 </span>
               </button>

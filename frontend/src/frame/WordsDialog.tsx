@@ -62,7 +62,7 @@ export function WordsDialog({ session, onClose }: { session: string; onClose: ()
   return (
     <Dialog title="About this session" onClose={onClose} class="words">
       <form onSubmit={(event) => void save(event)}>
-        <p class="muted words-run">{run}</p>
+        <p class="muted below-l breaks">{run}</p>
         <Fields form={form} onChange={setForm} />
         {theirs && (
           <Conflict
@@ -72,7 +72,7 @@ export function WordsDialog({ session, onClose }: { session: string; onClose: ()
           />
         )}
         {error && <Failed error={error} />}
-        <footer class="dialog-foot">
+        <footer class="dialog-foot flex gap-m">
           <button type="button" class="button danger" onClick={() => void setDeleted(session, true).then(onClose)}>
             Delete
           </button>

@@ -42,7 +42,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
       }}
       onMouseDown={(event) => event.target === dialog.current && onClose()}
     >
-      <div class="palette-search">
+      <div class="palette-search row gap-m muted">
         <Icon name="search" size={18} />
         <input
           type="text"
@@ -75,9 +75,9 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
             onClick={() => run(command)}
             onKeyDown={pressed}
           >
-            <span class="command-kind">{command.kind}</span>
+            <span class="muted minor">{command.kind}</span>
             <LongName text={command.text} />
-            <span class="command-note">
+            <span class="command-note muted minor">
               {command.note}
               {command.keys?.split(" ").map((key) => (
                 <kbd key={key}>{key}</kbd>

@@ -57,10 +57,10 @@ export function Tour() {
   const isLast = at === STEPS.length - 1;
   return (
     <aside class="tour" aria-label="Tour">
-      <p class="eyebrow">{`${at + 1} of ${STEPS.length}`}</p>
+      <p class="eyebrow minor strong">{`${at + 1} of ${STEPS.length}`}</p>
       <h2>{shown.title}</h2>
       <p>{shown.text}</p>
-      <footer class="dialog-foot">
+      <footer class="dialog-foot flex gap-m">
         {!isLast && (
           <button type="button" class="button quiet" onClick={end}>
             Skip

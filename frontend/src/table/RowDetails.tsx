@@ -25,9 +25,9 @@ export function RowDetails({ title, data, row, links, onClose }: RowDetailsProps
   const name = named ? String(data.columns[named.name]?.[row] ?? "") : "";
   return (
     <Drawer title={title} onClose={onClose}>
-      {name && <p class="details-name">{visible(name)}</p>}
+      {name && <p class="details-name strong breaks below-l">{visible(name)}</p>}
       {name && (
-        <div class="details-links">
+        <div class="details-links flex wrap gap-m below-l">
           {links.map((link) => (
             <a key={link.href} class="button" href={link.href}>
               {link.label} <Icon name="arrow" size={16} />
@@ -53,7 +53,7 @@ export function RowDetails({ title, data, row, links, onClose }: RowDetailsProps
                     : cellText(value, field.unit)}{" "}
                   {field.unit !== "percent" && typeof value === "number" && unit}
                 </dd>
-                <dd class="details-doc">
+                <dd class="details-doc muted minor">
                   <Code text={field.doc} />
                 </dd>
               </div>

@@ -1,4 +1,5 @@
 /** The one table of the page: any number of rows, sorted, filtered, copied, exported, opened. */
+
 import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Cell, Field } from "../api";
 import { columnFormat, exact, isKnown, unitLabel } from "../format";
@@ -6,6 +7,7 @@ import { route, setParams } from "../router";
 import { chosenPart } from "../session";
 import { termsOf } from "../terms";
 import { LongName } from "../ui/basics";
+import { SearchBox } from "../ui/controls";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { useKeys } from "../ui/keys";
@@ -112,32 +114,28 @@ export function Table(props: TableProps) {
   return (
     <div class={`table-box table-${height}`} data-table={id}>
       {(!plain || left > 0 || !mayFit) && data.rowCount > 0 && (
-        <div class="table-tools">
-          <div class={`filter ${view.error ? "wrong" : ""}`}>
-            <Icon name="search" size={16} />
-            <input
-              ref={input}
-              type="search"
-              aria-label={`Filter ${title}`}
-              aria-invalid={view.error !== null}
-              placeholder={placeholder(fields)}
-              value={filter}
-              onInput={(event) => setParams({ [`${key}filter`]: event.currentTarget.value })}
-              onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
-              {...hint(
-                "Filter",
-                "Words that a row must contain (-word: must not), and conditions such as: self > 5, where=device, " +
-                  "type != copy, name ~ conv. The start of a column's name is enough.",
-              )}
-            />
-          </div>
-          <span class="table-count" role="status">
+        <div class="table-tools row gap-l below-m">
+          <SearchBox
+            label={`Filter ${title}`}
+            placeholder={placeholder(fields)}
+            value={filter}
+            box={input}
+            isWrong={view.error !== null}
+            onChange={(text) => setParams({ [`${key}filter`]: text })}
+            onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
+            explained={hint(
+              "Filter",
+              "Words that a row must contain (-word: must not), and conditions such as: self > 5, where=device, " +
+                "type != copy, name ~ conv. The start of a column's name is enough.",
+            )}
+          />
+          <span class="table-count muted minor shrinks" role="status">
             {view.error ??
               (view.rows.length === data.rowCount
                 ? `${data.rowCount.toLocaleString("en-US")} ${noun}`
                 : `${view.rows.length.toLocaleString("en-US")} of ${data.rowCount.toLocaleString("en-US")} ${noun}`)}
           </span>
-          <div class="table-actions">
+          <div class="table-actions flex to-end rigid">
             <ColumnMenu
               data={data}
               shown={fields.slice(0, fields.length - left)}

@@ -1,6 +1,5 @@
 /** How wide texts are in a table, in pixels. */
 import { signal } from "@preact/signals";
-import { FONT } from "../charts/look";
 
 /** Texts are as wide as they stay once the page's own face is there. */
 export const fontsReady = signal(false);
@@ -9,6 +8,7 @@ if (typeof document !== "undefined") void document.fonts.ready.then(() => (fonts
 /** The width of a text, as it stands in a row or, bolder, in the head. */
 export type Measure = (text: string, bold?: boolean) => number;
 
+const FONT = '"Inter Variable", system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 const SIZE_REM = 0.857; // `--small`
 const MOST_KNOWN = 5000;
 

@@ -1,10 +1,12 @@
 /** Flame graph and call tree of what the workbench is about. */
+
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { CATEGORY_COLOUR, categoryOf, inkOn, mix } from "../design/colours";
 import { palette } from "../design/theme";
 import { percent } from "../format";
 import { route, setParams } from "../router";
 import { Failed, Loading, LongName, Segmented } from "../ui/basics";
+import { IconButton } from "../ui/controls";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import type { Model } from "./model";
@@ -42,7 +44,7 @@ function hide(hidden: readonly string[], name: string): void {
 
 function Controls({ model, shown, children }: { model: Model; shown: Shown; children?: preact.ComponentChildren }) {
   return (
-    <div class="wb-controls">
+    <div class="wb-controls row wrap below-m minor">
       <Segmented
         label="Direction"
         value={shown.inverted ? "inverted" : "down"}
@@ -57,7 +59,7 @@ function Controls({ model, shown, children }: { model: Model; shown: Shown; chil
         <button
           key={name}
           type="button"
-          class="badge"
+          class="badge cut inline-row gap-m muted minor"
           title="Show it again"
           onClick={() =>
             setParams({ without: shown.hidden.filter((each) => each !== name).join(SEPARATOR) || null }, "push")
@@ -109,7 +111,7 @@ export function FlameTab({ model }: { model: Model }) {
       {!calls && !shown.failed && <Loading what="Merging calls" />}
       {calls && blocks.length === 0 && <p class="muted tl-wait">No nested events here.</p>}
       {path.length > 1 && (
-        <p class="wb-path">
+        <p class="wb-path flex wrap minor">
           {path.slice(0, -1).map((node) => (
             <button key={node.id} type="button" onClick={() => setFocus(node.id)}>
               {node.name.slice(-48)}
@@ -138,7 +140,7 @@ function Block({ block, total, pick }: { block: FlameBlock; total: number; pick:
   return (
     <button
       type="button"
-      class="flame-block"
+      class="flame-block cut"
       style={{
         left: `${100 * block.left}%`,
         width: `${100 * block.width}%`,
@@ -238,11 +240,11 @@ function CallRow({ model, node, depth, total, isOpen, toggle, hide: hideIt }: Ca
   return (
     <tr>
       <td style={{ paddingLeft: `${6 + Math.min(depth, 40) * 14}px` }}>
-        <span class="wb-name">
+        <span class="row gap-s shrinks">
           {node.children.length > 0 ? (
             <button
               type="button"
-              class="tl-fold"
+              class="tl-fold rigid muted"
               aria-expanded={isOpen}
               aria-label={`${isOpen ? "Close" : "Open"} ${node.name}`}
               onClick={toggle}
@@ -250,7 +252,7 @@ function CallRow({ model, node, depth, total, isOpen, toggle, hide: hideIt }: Ca
               <Icon name={isOpen ? "down" : "right"} size={13} />
             </button>
           ) : (
-            <span class="tl-fold" />
+            <span class="tl-fold rigid muted" />
           )}
           <button
             type="button"
@@ -269,9 +271,7 @@ function CallRow({ model, node, depth, total, isOpen, toggle, hide: hideIt }: Ca
       <td>{duration(node.self)}</td>
       <td>{node.events.toLocaleString("en-US")}</td>
       <td>
-        <button type="button" class="icon-button small" aria-label={`Hide ${node.name}`} title="Hide" onClick={hideIt}>
-          <Icon name="close" size={12} />
-        </button>
+        <IconButton icon="close" size={12} label={`Hide ${node.name}`} title="Hide" onClick={hideIt} />
       </td>
     </tr>
   );

@@ -1,5 +1,5 @@
 /** The reader's marks of stretches of time, with names; only the reader deletes them. */
-import { Icon } from "../ui/icons";
+import { IconButton } from "../ui/controls";
 import type { Mark } from "./address";
 import type { Model } from "./model";
 import { duration, moment } from "./ticks";
@@ -35,14 +35,12 @@ function MarkRow({ model, mark, at }: { model: Model; mark: Mark; at: number }) 
       <button type="button" class="button quiet" onClick={() => model.show(around(mark, model.whole))}>
         Show
       </button>
-      <button
-        type="button"
-        class="icon-button small"
-        aria-label={`Delete ${mark.name || "the mark"}`}
+      <IconButton
+        icon="close"
+        size={13}
+        label={`Delete ${mark.name || "the mark"}`}
         onClick={() => model.deleteMark(at)}
-      >
-        <Icon name="close" size={13} />
-      </button>
+      />
     </li>
   );
 }

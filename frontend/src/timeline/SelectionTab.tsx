@@ -56,7 +56,7 @@ function Details({ model, details, links }: { model: Model; details: EventDetail
     <div class="tl-details">
       <header>
         <h2 title={details.full_name}>{details.full_name || "(no name)"}</h2>
-        <div class="tl-actions">
+        <div class="flex gap-m rigid">
           <button type="button" class="button" onClick={() => model.fit()} title="Zoom to it (F)">
             {isScope ? "Zoom to scope" : "Zoom to event"}
           </button>
@@ -89,7 +89,7 @@ function Details({ model, details, links }: { model: Model; details: EventDetail
           </button>
         </div>
       </header>
-      <div class="tl-columns">
+      <div class="tl-columns list fills">
         <dl class="tl-facts">
           {facts
             .filter(([name]) => !(isScope && OF_EVENTS.includes(name)))
@@ -200,9 +200,9 @@ function Flows({ model, details, links }: { model: Model; details: EventDetails;
 
 function SpotLink({ model, spot }: { model: Model; spot: Spot }) {
   return (
-    <button type="button" class="tl-spot" title={spot.name} onClick={() => void model.goTo(spot)}>
-      <span class="tl-spot-name">{spot.name}</span>
-      <span class="tl-spot-time">{duration(spot.duration_ps)}</span>
+    <button type="button" class="tl-spot flex gap-l" title={spot.name} onClick={() => void model.goTo(spot)}>
+      <span class="tl-spot-name cut fills">{spot.name}</span>
+      <span class="rigid muted">{duration(spot.duration_ps)}</span>
     </button>
   );
 }
@@ -252,7 +252,7 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
             from {moment(region.begin)} on {region.tracks ? tracksText(region.tracks.length) : "all tracks"}
           </span>
         </h2>
-        <div class="tl-actions">
+        <div class="flex gap-m rigid">
           <button type="button" class="button" title="Zoom to the selection (F)" onClick={() => model.fit()}>
             Zoom to selection
           </button>

@@ -17,7 +17,7 @@ export function SlicesTab({ model }: { model: Model }) {
   const longest = answer?.slices[0]?.duration_ps ?? 1;
   return (
     <div class="wb-tab">
-      <p class="wb-controls muted">
+      <p class="wb-controls row wrap below-m minor muted">
         {answer
           ? `${scopeText(model)}: ${answer.total.toLocaleString("en-US")} events, the longest first`
           : scopeText(model)}
@@ -77,7 +77,7 @@ export function DurationsTab({ model }: { model: Model }) {
   const answer = dataOf(asked);
   return (
     <div class="wb-tab">
-      <p class="wb-controls muted">{`${scopeText(model)}: how many events last how long`}</p>
+      <p class="wb-controls row wrap below-m minor muted">{`${scopeText(model)}: how many events last how long`}</p>
       {asked.state === "failed" && <Failed error={asked.error} />}
       {!answer && asked.state === "loading" && <Loading what="Counting" />}
       {answer && answer.counts.length > 0 && <Histogram answer={answer} />}
@@ -109,7 +109,7 @@ function Histogram({ answer }: { answer: SlicesAnswer }) {
           </li>
         ))}
       </ul>
-      <ol class="histogram-axis" aria-hidden="true">
+      <ol class="histogram-axis flex spread muted minor" aria-hidden="true">
         {[0, 0.25, 0.5, 0.75, 1].map((share) => (
           <li key={share}>{duration(edges[Math.round(share * counts.length)] as number)}</li>
         ))}

@@ -38,11 +38,11 @@ export function Stacked({ lanes, own, title }: { lanes: readonly Lane[]; own: bo
   return (
     <div class="timeline stacked-lanes">
       <h1 class="offscreen">Timeline</h1>
-      <div class="tl-toolbar">
+      <div class="tl-toolbar row gap-l rigid">
         <strong>{title}</strong>
         <StepChoice step={step} />
         <span class="muted">aligned at the start of the step; scroll to zoom, drag to move</span>
-        <span class="tl-space" />
+        <span class="tl-space fills" />
         <button type="button" class="button" onClick={() => setSpan(null)}>
           Fit
         </button>
@@ -223,7 +223,7 @@ function LaneCanvas({
 function LaneName({ item }: { item: Item }) {
   const name = [item.track?.name, item.track?.detail].filter(Boolean).join(" ");
   return (
-    <span class="lane-name" style={{ top: item.top }}>
+    <span class="lane-name cut muted minor" style={{ top: item.top }}>
       {name}
     </span>
   );

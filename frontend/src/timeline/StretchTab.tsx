@@ -29,7 +29,7 @@ export function StretchDetails({ model }: { model: Model }) {
           {group?.kind === "device" ? `${group.name} ` : ""}
           <Code text={found.sentence} />
         </h2>
-        <div class="tl-actions">
+        <div class="flex gap-m rigid">
           <button type="button" class="button" title="Zoom to it (F)" onClick={() => model.fit()}>
             Zoom to it
           </button>

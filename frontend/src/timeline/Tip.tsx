@@ -7,8 +7,8 @@ import { termText } from "../terms";
 import { Code } from "../ui/basics";
 import { isProjected, isScoped } from "./layout";
 import type { Hover, Model } from "./model";
+import { runUnder, type Under, under } from "./mouse";
 import type { Run } from "./ribbon";
-import { runUnder, type Under, under } from "./Stage";
 import { duration, moment } from "./ticks";
 
 export function Tip({ model }: { model: Model }) {
@@ -31,19 +31,19 @@ export function Tip({ model }: { model: Model }) {
   if (run)
     return (
       <div class="tl-tip" ref={box} role="status">
-        <div class="tl-tip-name">
+        <div class="tl-tip-name strong breaks">
           <span class="swatch" style={{ background: colourOfCause(run.cause, palette.value.surface) }} />{" "}
           {termText(run.cause)}
         </div>
-        <div class="tl-tip-value">{said ? <Code text={said} /> : duration(run.end - run.begin)}</div>
+        <div class="">{said ? <Code text={said} /> : duration(run.end - run.begin)}</div>
       </div>
     );
   const lines = linesOf(model, hover, under(model));
   if (!lines) return null;
   return (
     <div class="tl-tip" ref={box} role="status">
-      <div class="tl-tip-name">{lines.name}</div>
-      {lines.value && <div class="tl-tip-value">{lines.value}</div>}
+      <div class="tl-tip-name strong breaks">{lines.name}</div>
+      {lines.value && <div class="">{lines.value}</div>}
       {lines.note && <div class="muted">{lines.note}</div>}
     </div>
   );

@@ -33,7 +33,7 @@ export function Toolbar({ model, search }: { model: Model; search: { current: HT
   const hidden = model.choices.value.hidden.size;
   const { begin, end } = model.span.value;
   return (
-    <div class="tl-toolbar">
+    <div class="tl-toolbar row gap-l rigid">
       <div class="segmented tl-tools" role="group" aria-label="What dragging does">
         {TOOLS.map((tool) => (
           <button
@@ -53,13 +53,13 @@ export function Toolbar({ model, search }: { model: Model; search: { current: HT
       </div>
       <SearchBox model={model} input={search} />
       {model.tracks.has_library_calls && <OwnCode isOwn={model.source.ownCode} />}
-      <span class="tl-space" />
+      <span class="tl-space fills" />
       {hidden > 0 && (
         <button type="button" class="button" onClick={() => model.showAll()}>
           Show {hidden} hidden
         </button>
       )}
-      <span class="tl-window" title="Length of the visible window">
+      <span class="tl-window strong oneline" title="Length of the visible window">
         {duration(end - begin)}
       </span>
       <div class="tl-zoom" role="group" aria-label="Zoom">
@@ -106,7 +106,7 @@ export function Toolbar({ model, search }: { model: Model; search: { current: HT
             {FILES.map(([form, label]) => (
               <li key={form}>
                 <a class="choice" download href={model.source.file(form)} onClick={close}>
-                  <span class="choice-main">{label}</span>
+                  <span class="strong breaks">{label}</span>
                 </a>
               </li>
             ))}
@@ -124,7 +124,10 @@ function OwnCode({ isOwn }: { isOwn: boolean }) {
     setParams({ code: isOwn ? "all" : null }, "push");
   };
   return (
-    <label class="tl-own" title="Folds Python calls of libraries and wrappers; what they call stays">
+    <label
+      class="inline-row gap-m oneline minor"
+      title="Folds Python calls of libraries and wrappers; what they call stays"
+    >
       <input type="checkbox" checked={isOwn} onChange={toggle} /> Just my code
     </label>
   );
@@ -171,7 +174,7 @@ function SearchBox({ model, input }: { model: Model; input: { current: HTMLInput
     }
   };
   return (
-    <div class={`tl-search ${model.searchProblem.value ? "has-problem" : ""}`} role="search">
+    <div class={`tl-search inline-row gap-s muted ${model.searchProblem.value ? "has-problem" : ""}`} role="search">
       <Icon name="search" size={15} />
       <input
         ref={(element) => {
@@ -185,7 +188,7 @@ function SearchBox({ model, input }: { model: Model; input: { current: HTMLInput
         onInput={(event) => search(event.currentTarget.value, regex)}
         onKeyDown={pressed}
       />
-      <span class="tl-count" role="status" title={model.searchProblem.value ?? ""}>
+      <span class="tl-count minor oneline" role="status" title={model.searchProblem.value ?? ""}>
         {model.searchProblem.value
           ? "invalid pattern"
           : found && found.text === sought?.text

@@ -6,7 +6,7 @@ import { useRef } from "preact/hooks";
 import { CounterLines } from "../pages/system/CounterLines";
 import { route, setParams } from "../router";
 import { remember, remembered } from "../storage";
-import { Icon } from "../ui/icons";
+import { IconButton } from "../ui/controls";
 import { CallTreeTab, FlameTab } from "./CallTabs";
 import { MarksTab } from "./MarksTab";
 import type { Model } from "./model";
@@ -55,7 +55,7 @@ export function Workbench({ model }: { model: Model }) {
   return (
     <section class="tl-pane" aria-label="Workbench" style={{ height: `${shownHeight(height.value)}px` }}>
       <Splitter />
-      <header class="wb-head">
+      <header class="wb-head row spread gap-m rigid">
         <div role="tablist" aria-label="Workbench" onKeyDown={(event) => moveTab(event, tab)}>
           {TABS.map((each) => (
             <button
@@ -73,9 +73,7 @@ export function Workbench({ model }: { model: Model }) {
             </button>
           ))}
         </div>
-        <button type="button" class="icon-button small" aria-label="Close" title="Close (Esc)" onClick={close}>
-          <Icon name="close" size={15} />
-        </button>
+        <IconButton icon="close" size={15} label="Close" title="Close (Esc)" onClick={close} />
       </header>
       {problem && <p class="tl-problem">{problem}</p>}
       <div class="wb-panel" id="workbench-panel" role="tabpanel" aria-labelledby={`tab-${tab.id}`} tabIndex={0}>

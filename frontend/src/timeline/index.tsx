@@ -1,4 +1,5 @@
 /** The timeline of one host: everything between the page's address and the server's routes. */
+
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type ApiError, asApiError } from "../api";
@@ -9,7 +10,7 @@ import { session as openSession, other, otherId, otherSteps, sessionId, sessionI
 import { remembered } from "../storage";
 import { toolEntry } from "../tools";
 import { Failed, Loading } from "../ui/basics";
-import { Icon } from "../ui/icons";
+import { IconButton } from "../ui/controls";
 import { type Binding, useKeys } from "../ui/keys";
 import { type Address, evidenceOf, fromAddress, toAddress } from "./address";
 import { Model, TOOLS } from "./model";
@@ -22,7 +23,6 @@ import { duration } from "./ticks";
 import { around } from "./viewport";
 import { setTab, Workbench } from "./Workbench";
 import { Source } from "./wire";
-import "./timeline.css";
 
 /** What the page hands to the timeline; everything else lives in the address (see `route` in ../router). */
 export interface TimelineProps {
@@ -170,7 +170,7 @@ function QueryNote({ model, session }: { model: Model; session: string }) {
   if (!query && !problem) return null;
   const text = route.value.params.track ?? "";
   return (
-    <div class="tl-notices" role="note">
+    <div class="tl-notices flex gap-l minor" role="note">
       <span class="muted">
         {problem || `Query: ${query?.stretches.length.toLocaleString("en-US")} rows above the tracks`}
       </span>
@@ -187,8 +187,8 @@ function Notices({ model }: { model: Model }) {
   const clocks = model.steps.value?.clocks ?? "";
   if (!partial && !notDrawn && !clocks) return null;
   return (
-    <div class="tl-notices">
-      {partial && <span class="badge">partial recording</span>}
+    <div class="tl-notices flex gap-l minor">
+      {partial && <span class="badge cut inline-row gap-m muted minor">partial recording</span>}
       {notDrawn > 0 && (
         <span class="muted">
           {notDrawn.toLocaleString("en-US")} records are sums without a position in time; they are in the tables, not
@@ -207,7 +207,7 @@ function EvidenceNote({ model }: { model: Model }) {
   const entry = evidence.from && evidence.from !== "timeline" ? toolEntry(evidence.from) : null;
   const { begin, end } = evidence;
   return (
-    <div class="tl-notices tl-evidence" role="note">
+    <div class="tl-notices flex gap-l minor tl-evidence" role="note">
       <span class="tl-evidence-key" />
       <strong>{evidence.why || "What the page points to"}</strong>
       <span class="muted">{duration(end - begin)}</span>
@@ -215,14 +215,7 @@ function EvidenceNote({ model }: { model: Model }) {
         Show it again
       </button>
       {entry && <a href={linkTo(entry.name)}>{`Back to ${entry.heading}`}</a>}
-      <button
-        type="button"
-        class="icon-button small"
-        aria-label="Remove the highlight"
-        onClick={() => (model.evidence.value = null)}
-      >
-        <Icon name="close" size={14} />
-      </button>
+      <IconButton icon="close" label="Remove the highlight" onClick={() => (model.evidence.value = null)} />
     </div>
   );
 }
@@ -233,7 +226,7 @@ function Alone() {
   if (!id) return null;
   const back = { session: id, steps: otherSteps.value, with: sessionId.value, withSteps: steps.value, host: null };
   return (
-    <div class="tl-notices" role="note">
+    <div class="tl-notices flex gap-l minor" role="note">
       <span class="muted">Two recordings have no common time; this is the open session alone.</span>
       <a href={linkTo("timeline", { stack: null })}>Show a step of each</a>
       <a href={linkTo("timeline", { ...back, stack: "off" })}>Show {otherName()} instead</a>

@@ -24,10 +24,10 @@ export function Card({ title, titleHint = {}, note, actions, children, class: na
   return (
     <section class={`card ${name}`} {...(label ? { "aria-label": label } : {})}>
       {(title || actions) && (
-        <header class="card-head">
+        <header class="card-head baseline-row below-l wrap">
           {title && <h2 {...titleHint}>{title}</h2>}
-          {note && <span class="card-note">{note}</span>}
-          {actions && <div class="card-actions">{actions}</div>}
+          {note && <span class="card-note muted minor shrinks">{note}</span>}
+          {actions && <div class="card-actions row to-end gap-l minor">{actions}</div>}
         </header>
       )}
       {children}
@@ -47,7 +47,10 @@ export function LongName({ text, whole = text, room }: LongNameProps) {
   const shown = visible(text);
   const tail = tailOf(shown, room);
   return (
-    <span class="long-name" data-hint-value={tail || text.length > 24 || whole !== text ? whole : undefined}>
+    <span
+      class="long-name flex shrinks"
+      data-hint-value={tail || text.length > 24 || whole !== text ? whole : undefined}
+    >
       <span class="long-head">{tail ? shown.slice(0, -tail) : shown}</span>
       {tail > 0 && <span class="long-tail">{shown.slice(-tail)}</span>}
     </span>
@@ -79,10 +82,12 @@ export function Figure({
   const known = isKnown(value);
   return (
     <div class="figure" tabIndex={0} {...hint(label ?? field.label, field.doc, exact(value, field.unit))}>
-      <div class="figure-label">{label ?? field.label}</div>
-      <div class={`figure-value ${known ? "" : "unknown"} ${typeof value === "string" ? "is-text" : ""}`}>
+      <div class="figure-label muted minor">{label ?? field.label}</div>
+      <div
+        class={`figure-value title-size strong breaks ${known ? "" : "unknown"} ${typeof value === "string" ? "is-text" : ""}`}
+      >
         {typeof value === "string" ? (termsOf(field)?.(value) ?? value) : cellText(number, shownUnit)}
-        {known && unit && field.unit !== "percent" && <span class="figure-unit"> {unit}</span>}
+        {known && unit && field.unit !== "percent" && <span class="figure-unit muted minor"> {unit}</span>}
       </div>
       {note && <div class="figure-note">{note}</div>}
     </div>
@@ -140,10 +145,10 @@ export function Failed({ error, retry, link, name = (choice) => choice }: Failed
     <div class="state failed" role="alert">
       <Icon name="warning" />
       <div>
-        <p class="state-title">{sentence(error.message)}</p>
+        <p class="title-size strong breaks">{sentence(error.message)}</p>
         {error.hint && <p>{sentence(error.hint)}</p>}
         {error.choices.length > 0 && (
-          <ul class="choices-inline">
+          <ul class="choices-inline flex wrap above-m muted">
             {error.choices.slice(0, MOST_CHOICES).map((choice) => (
               <li key={choice}>{link ? <a href={link(choice)}>{name(choice)}</a> : name(choice)}</li>
             ))}
@@ -163,7 +168,7 @@ export function Empty({ title, text, children }: { title: string; text?: string;
   return (
     <div class="state empty">
       <div>
-        <p class="state-title">{title}</p>
+        <p class="title-size strong breaks">{title}</p>
         {text && (
           <p>
             <Code text={sentence(text)} />

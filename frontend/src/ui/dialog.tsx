@@ -4,9 +4,10 @@
  * They do so in layout effects: other effects are cleaned up only after the next picture, when the element that had the
  * focus is long gone and keys would go to the document.
  */
+
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { Icon } from "./icons";
+import { IconButton } from "./controls";
 
 interface DialogProps {
   title: string;
@@ -71,11 +72,9 @@ export function Drawer({ title, onClose, children }: DialogProps) {
 
 function DialogHead({ title, onClose }: Pick<DialogProps, "title" | "onClose">) {
   return (
-    <header class="dialog-head">
+    <header class="row spread below-l">
       <h2>{title}</h2>
-      <button type="button" class="icon-button" aria-label="Close" onClick={onClose}>
-        <Icon name="close" />
-      </button>
+      <IconButton icon="close" size={20} isLarge label="Close" onClick={onClose} />
     </header>
   );
 }

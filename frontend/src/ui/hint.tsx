@@ -36,9 +36,9 @@ export function HintLayer() {
   if (!now) return null;
   return (
     <div class="hint" role="tooltip" ref={box}>
-      {now.title && <div class="hint-title">{visible(now.title)}</div>}
+      {now.title && <div class="strong">{visible(now.title)}</div>}
       {now.value && <div class="hint-value">{visible(now.value)}</div>}
-      {now.text && <div class="hint-text">{visible(now.text)}</div>}
+      {now.text && <div class="muted">{visible(now.text)}</div>}
     </div>
   );
 }

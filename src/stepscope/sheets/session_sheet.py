@@ -122,7 +122,7 @@ def packed_page() -> str:
     while wanted:
         name = wanted.pop()
         text = known[name].read_text("utf-8")
-        found = set(re.findall(r"(?:from|import)\s*[\"'`]\./([\w.-]+\.js)", text)) | _charts(text)
+        found = set(re.findall(r"(?:from|import)\s*[\"'`]\./([\w.-]+\.js)", text))
         for each in found:
             text = text.replace(f"./{each}", each)
         parts[name] = text
@@ -133,11 +133,6 @@ def packed_page() -> str:
     licenses = (FOLDER / "licenses.txt").read_text("utf-8")
     whole = json.dumps({"entry": entry.name, "parts": parts, "style": style, "licenses": licenses})
     return base64.b64encode(gzip.compress(whole.encode(), 9, mtime=0)).decode()
-
-
-def _charts(text: str) -> set[str]:
-    """The one part that is fetched on first use and that a report uses."""
-    return set(re.findall(r"import\([\"'`]\./(echarts-[\w.-]+\.js)", text))
 
 
 def _data(profile: LoadedProfile, overview: OverviewReport, made: list[str]) -> dict[str, Any]:

@@ -147,7 +147,7 @@ def _facts(opened: OpenSession) -> dict[str, Any] | None:
     if opened.state != "ready":
         return None
     report = cast("OverviewReport", opened.report(FIRST_TOOL))
-    facts = dict(report.environment)
+    facts = dict(report.environment) | {"cause": report.verdict.cause, "cause_percent": report.verdict.share_percent}
     return facts | {"duration_ms": facts.pop("capture_ms"), "steps_source": report.steps_source, **_steps(report)}
 
 

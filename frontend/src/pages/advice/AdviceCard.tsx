@@ -1,4 +1,5 @@
 /** One item of advice: what to change, why, the gain, and the evidence. */
+
 import { decimal, duration } from "../../format";
 import { evidenceInTimeline } from "../../links";
 import { linkTo } from "../../router";
@@ -6,6 +7,7 @@ import { session } from "../../session";
 import { copyText } from "../../table/export";
 import { toolEntry } from "../../tools";
 import { Code, LongName, sentence } from "../../ui/basics";
+import { IconButton } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import type { RecordedStep } from "../shared/differences";
@@ -42,7 +44,7 @@ export function AdviceCard({
     <article class={`card advice-card ${first ? "first" : ""}`} data-advice={advice.id}>
       <header>
         <div>
-          {first && advice.class !== "none" && <p class="eyebrow">Do this first</p>}
+          {first && advice.class !== "none" && <p class="eyebrow minor strong">Do this first</p>}
           <h2>{rank !== undefined && advice.class !== "none" ? `${rank}. ${advice.title}` : advice.title}</h2>
         </div>
         <Gain advice={advice} />
@@ -83,7 +85,7 @@ export function unsaid(text: string, said: string): string {
 function OtherStepTime({ advice, recorded: { mean_ms } }: { advice: Advice; recorded: RecordedStep }) {
   const host = hasSeveralHosts() ? ", each on its slowest host" : "";
   return (
-    <p class="other-step-time">
+    <p class="above-m muted minor">
       {`This advice uses a step time of ${duration(advice.step_time_ms ?? mean_ms)}: the median, without the known ` +
         `cost of recording. As recorded, the mean step takes ${duration(mean_ms)}${host}.`}
     </p>
@@ -121,7 +123,7 @@ function MeasuredGain({ measured }: { measured: Measured }) {
       {...hint("Measured in the running job", sentence(measured.sentence), `${speedup}× faster`)}
     >
       <strong>{times(speedup)}× faster</strong>
-      <span class="gain-range">
+      <span class="muted minor">
         measured {times(least)}× to {times(most)}×
       </span>
     </p>
@@ -147,7 +149,7 @@ function Gain({ advice }: { advice: Advice }) {
       )}
     >
       {now !== null && then !== null && (
-        <span class="gain-times">
+        <span class="inline-row gap-m strong">
           {duration(now)} <Icon name="arrow" size={14} /> {isLeast && "at most "}
           {duration(then)}
         </span>
@@ -155,7 +157,7 @@ function Gain({ advice }: { advice: Advice }) {
       <strong>
         {how} {times(gain)}× faster
       </strong>
-      {hasRange && <span class="gain-range">{rangeText(least, most)}</span>}
+      {hasRange && <span class="muted minor">{rangeText(least, most)}</span>}
     </p>
   );
 }
@@ -163,10 +165,10 @@ function Gain({ advice }: { advice: Advice }) {
 function Badges({ advice }: { advice: Advice }) {
   const sure = advice.confidence;
   return (
-    <div class="advice-badges">
+    <div class="row gap-l above-m">
       {advice.class !== "none" && (
         <span
-          class="badge"
+          class="badge cut inline-row gap-m muted minor"
           tabIndex={0}
           {...hint(
             "Class",
@@ -209,15 +211,13 @@ function Prove({ command }: { command: string }) {
 
 function CopyButton({ text }: { text: string }) {
   return (
-    <button
-      type="button"
-      class="icon-button small copy"
-      aria-label={`Copy: ${text}`}
+    <IconButton
+      icon="copy"
+      class="copy"
+      label={`Copy: ${text}`}
       onClick={() => void copyText(text)}
       {...hint("Copy", "")}
-    >
-      <Icon name="copy" size={14} />
-    </button>
+    />
   );
 }
 
@@ -248,7 +248,7 @@ function MainEvidence({ advice }: { advice: Advice }) {
   const place = advice.intervals[0];
   const row = advice.rows.find((each) => each.tool === advice.tool);
   return (
-    <p class="more-links">
+    <p class="more-links flex wrap">
       {tool && !tool.missing && advice.tool !== "overview" && (
         <a class="more" href={row ? evidenceLink(row) : linkTo(advice.tool)}>
           Evidence in {tool.heading} <Icon name="arrow" size={14} />
@@ -301,7 +301,7 @@ function Evidence({ advice }: { advice: Advice }) {
         <ul>
           {tool && !tool.missing && (
             <li>
-              <a class="evidence-row" href={linkTo(advice.tool)}>
+              <a class="evidence-row list gap-m" href={linkTo(advice.tool)}>
                 <Icon name={advice.tool} size={16} /> <span>{tool.heading}</span>
               </a>
             </li>
@@ -309,7 +309,7 @@ function Evidence({ advice }: { advice: Advice }) {
           {advice.docs && (
             <li>
               <a
-                class="evidence-row"
+                class="evidence-row list gap-m"
                 href={linkTo("advice", { about: advice.class })}
                 {...hint(
                   "From the documentation",
@@ -334,7 +334,7 @@ function RowLink({ row }: { row: EvidenceRow }) {
   const tool = toolEntry(row.tool);
   return (
     <a
-      class="evidence-row"
+      class="evidence-row list gap-m"
       href={evidenceLink(row)}
       {...hint(
         `${tool?.heading ?? row.tool}: ${evidenceName(row)}`,
@@ -357,7 +357,7 @@ function placeLink(place: EvidenceInterval, advice: Advice): string {
 function PlaceLink({ place, advice }: { place: EvidenceInterval; advice: Advice }) {
   return (
     <a
-      class="evidence-row"
+      class="evidence-row list gap-m"
       href={placeLink(place, advice)}
       {...hint(place.name || "A place in the trace", `on ${place.host}`, `${place.start_ms} to ${place.end_ms} ms`)}
     >

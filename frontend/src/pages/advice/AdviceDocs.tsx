@@ -19,7 +19,7 @@ export default function AdviceDocs({ kind, onClose }: { kind: string; onClose: (
         {rules.length > 0 && (
           <>
             <h3>When it is reported</h3>
-            <ul class="docs-rules">
+            <ul class="docs-rules list gap-m">
               {rules.map((row) => (
                 <li key={row.rule}>
                   <code>{row.rule}</code> from {row.from.includes(" of ") ? row.from : `${row.from} of the step`}:{" "}

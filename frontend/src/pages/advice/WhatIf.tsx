@@ -49,7 +49,7 @@ export default function WhatIf({ onClose }: { onClose: () => void }) {
         Choose how much of a part’s time stays. The recorded steps are replayed with that change, so what overlaps is
         counted once.
       </p>
-      <ul class="whatif-parts">
+      <ul class="whatif-parts list gap-m">
         {parts.map((part) => (
           <PartRow
             key={part.name}
@@ -69,7 +69,7 @@ function PartRow({ part, share, setShare }: { part: Part; share: number; setShar
   return (
     <li>
       <label>
-        <span class="whatif-name">
+        <span class="whatif-name list breaks">
           <strong>{part.label}</strong>
           <span class="muted">{part.note}</span>
         </span>
@@ -91,7 +91,7 @@ function PartRow({ part, share, setShare }: { part: Part; share: number; setShar
 function AddPart({ add }: { add: (name: string) => void }) {
   return (
     <form
-      class="whatif-add"
+      class="whatif-add flex gap-m"
       onSubmit={(event) => {
         event.preventDefault();
         const name = String(new FormData(event.currentTarget).get("part") ?? "").trim();
@@ -147,7 +147,7 @@ function Predicted(found: Prediction) {
   const isMost = least === 0 && then > 0 && then === most;
   return (
     <div class="whatif-answer" role="status">
-      <p class="whatif-times">
+      <p class="whatif-times row wrap gap-m title-size">
         {duration(now)} <Icon name="arrow" size={16} /> {isMost && "at most "}
         <strong>{duration(then)}</strong>
         {found.predicted_speedup !== null && (

@@ -124,7 +124,7 @@ function Verdict({ report, predictions }: { report: CompareReport; predictions: 
   const keep = [...report.notes, ...report.warnings.filter((text) => text.startsWith("before: "))];
   return (
     <>
-      <p class="compare-line">
+      <p class="compare-line below-l title-size">
         <strong
           class={TONES[report.verdict]}
           tabIndex={0}
@@ -192,12 +192,12 @@ function Difference({ tool, id, about, section, isAlone }: DifferenceProps) {
     <>
       {!isAlone && <h3 class="compare-title">{about.title}</h3>}
       {about.sentences.map((line) => (
-        <p class="compare-said" key={line}>
+        <p class="compare-said below-m" key={line}>
           {sentence(line)}.
         </p>
       ))}
       {before !== null && after !== null && (
-        <p class="muted compare-note">
+        <p class="muted below-m minor">
           {`Per step: totals over ${howMany(before)} steps before and ${howMany(after)} after`}
         </p>
       )}

@@ -12,6 +12,7 @@ import { More } from "../shared/More";
 import { sharesSentence, shortKernel, tellApart } from "../shared/names";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
+import { ofAllDevices } from "../summary/topOps";
 
 type KernelShare = RowOf<"kernel-stats", "by_kernel">;
 
@@ -67,7 +68,12 @@ function Kernels({ report, sections }: ToolAnswer<"kernel-stats", KernelReport>)
         meaning={hint("Share of the time of all kernels", fieldOf(tableOf(sections, "by_kernel"), "percent").doc)}
       />
       {largest.length > 0 && (
-        <Card title="Time by kernel" note="of the time of all kernels; each leads to its longest run">
+        <Card
+          title="Time by kernel"
+          note={["of the time of all kernels", ofAllDevices(), "each leads to its longest run"]
+            .filter(Boolean)
+            .join("; ")}
+        >
           <RankedBars
             label="Time by kernel"
             field={fieldOf(tableOf(sections, "by_kernel"), "total_us")}

@@ -113,7 +113,7 @@ function IcicleCard({ rows, unassigned_us }: { rows: readonly ModuleRow[]; unass
           <BlockButton key={block.row.id} block={block} whole_us={blocks[0]?.level === 0 ? sumOfTop(blocks) : 0} />
         ))}
       </div>
-      <p class="graph-foot muted">
+      <p class="graph-foot flex wrap spread above-m minor muted">
         A stronger blue means that more of a module's time is its own and not its children's.
       </p>
     </Card>
@@ -138,7 +138,7 @@ function BlockButton({ block, whole_us }: { block: Block; whole_us: number }) {
   return (
     <button
       type="button"
-      class="icicle-block"
+      class="icicle-block cut minor"
       style={{
         left: `${block.left * 100}%`,
         width: `${block.width * 100}%`,
@@ -158,7 +158,7 @@ function BlockButton({ block, whole_us }: { block: Block; whole_us: number }) {
 function Trail({ path }: { path: readonly ModuleRow[] }) {
   const last = path.at(-1) as ModuleRow;
   return (
-    <nav class="trail" aria-label="Place in the model">
+    <nav class="trail row wrap gap-s below-m" aria-label="Place in the model">
       <button type="button" class="button quiet" onClick={() => setParams({ module: null }, "push")}>
         All modules
       </button>

@@ -19,7 +19,7 @@ import { Ring, type Slice } from "../shared/Ring";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
-import { TELLING_PERCENT } from "../summary/topOps";
+import { ofAllDevices, TELLING_PERCENT } from "../summary/topOps";
 
 type Share = RowOf<"op-stats", "distributions">;
 
@@ -101,7 +101,7 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats", OpsReport> & { i
       />
       <Card
         title={by === "type" ? "Self time by op type" : "Self time by op"}
-        note={of}
+        note={[of, where === "device" && ofAllDevices()].filter(Boolean).join(", ")}
         actions={
           <>
             <Segmented

@@ -87,7 +87,7 @@ function Chains({ table }: { table: TableOf<"sequences", "rows"> }) {
     <ol class="chains" data-marks={rows.length}>
       {rows.map((row) => (
         <li key={row}>
-          <div class="chain-facts">
+          <div class="chain-facts list muted minor">
             <strong
               tabIndex={0}
               {...hint("Launches saved", docOf(table, "launches_saved"), String(value("launches_saved", row)))}
@@ -141,7 +141,7 @@ function runs(names: readonly string[]): { name: string; times: number }[] {
 
 function Chain({ names }: { names: readonly string[] }) {
   return (
-    <ul class="chain">
+    <ul class="chain flex wrap gap-s">
       {runs(names).map(({ name, times }, index) => {
         const colour = CATEGORY_COLOUR[categoryOf(name)];
         return (

@@ -73,8 +73,7 @@ function largestSentence(rows: readonly Row[], by: "shape" | "line"): string {
     return `\`${shortPath(String(largest.call_site))}\` takes ${percent(largest.percent)} of the device time${unknown}`;
   }
   const place = shapesText(String(largest.input_shapes ?? ""));
-  const where = place && ` on ${place.includes("×") ? place : `shape ${place}`}`;
-  return `\`${largest.name}\`${where} takes ${percent(largest.percent)} of the device time`;
+  return `\`${largest.name}\` takes ${percent(largest.percent)} of the device time${place && `: on ${place}`}`;
 }
 
 const TEXTS = { input_shapes: shapesText, call_site: shortPath };

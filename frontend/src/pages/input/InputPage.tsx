@@ -45,7 +45,7 @@ function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) 
   const [loaders, copies] = [tableOf(sections, "loaders"), tableOf(sections, "copies")];
   return (
     <>
-      <Summary report={report} sections={sections} />
+      <Findings lines={report.summary} />
       {(report.steps ?? []).length > 1 ? (
         <div class="two uneven">
           <DeviceSide report={report} />
@@ -91,16 +91,6 @@ const WAITING_COLUMNS: readonly (keyof RowOf<"input-pipeline", "steps">)[] = [
   ...(["step", "name", "duration_ms", "fetch_ms"] as const),
   ...(["waiting_mean_ms", "waiting_min_ms", "waiting_max_ms", "waiting_most"] as const),
 ];
-
-/** Verdict, level, share of a step and the largest part stand in the sentences above them. */
-function Summary({ report, sections }: { report: InputReport; sections: Sections<"input-pipeline"> }) {
-  const input = figuresOf(sections, "input");
-  return (
-    <Findings lines={report.summary}>
-      <FigureRow section={input} names={["input_time_ms"]} labels={{ input_time_ms: "Work of all input ops" }} />
-    </Findings>
-  );
-}
 
 function DeviceSide({ report }: { report: InputReport }) {
   const link = useStepLinks();
@@ -170,7 +160,7 @@ function HostSide({ report, sections }: { report: InputReport; sections: Section
             return (
               <li key={stage.key}>
                 <a
-                  class="hbar-row"
+                  class="hbar-row list gap-l"
                   href={formatHash(withParams(route.value, { "ops.filter": `category=${stage.key}` }))}
                   {...hint(stage.label, meaning.get(stage.key) ?? "", `${ms} ms`)}
                 >
@@ -178,8 +168,8 @@ function HostSide({ report, sections }: { report: InputReport; sections: Section
                   <span class="hbar-track">
                     <span style={{ width: `${(100 * ms) / largest}%`, background: colour }} />
                   </span>
-                  <span class="hbar-value">{duration(ms)}</span>
-                  <span class="hbar-share">{percent((100 * ms) / total)}</span>
+                  <span class="hbar-value strong to-right oneline">{duration(ms)}</span>
+                  <span class="muted to-right oneline">{percent((100 * ms) / total)}</span>
                 </a>
                 {longest.has(stage.key) && (
                   <a

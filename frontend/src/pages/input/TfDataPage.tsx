@@ -1,4 +1,5 @@
 /** Which stage of a tf.data pipeline is slow: the graph with its critical path, and what to change. */
+
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import { duration } from "../../format";
@@ -6,6 +7,7 @@ import { intervalInTimeline } from "../../links";
 import { route, setParams } from "../../router";
 import { tableOf } from "../../sections";
 import { Card, Code, Segmented, sentence } from "../../ui/basics";
+import { Choice } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { TableCard } from "../shared/sections";
@@ -79,6 +81,7 @@ function GraphCard({ report }: { report: TfDataReport }) {
     ofPipeline.find((each) => sameGraph(each.graph, report.graph)) ??
     ofPipeline[0];
   const nodes = shown?.graph ?? report.graph;
+  const places = [...new Set(executions.map(placeOf))];
   return (
     <Card
       title="Input pipeline graph"
@@ -98,25 +101,28 @@ function GraphCard({ report }: { report: TfDataReport }) {
             ]}
             onChange={(value) => setParams({ size: value === "whole" ? "whole" : null })}
           />
-          <Choice
-            label="Host"
-            value={host ?? ""}
-            options={unique(executions.map((each) => each.host))}
-            onChange={(value) => setParams({ tfhost: value, pipeline: null, rank: null })}
-          />
-          <Choice
-            label="Pipeline"
-            value={pipeline ?? ""}
-            options={unique(ofHost.map((each) => each.pipeline))}
-            onChange={(value) => setParams({ tfhost: host ?? null, pipeline: value, rank: null })}
-          />
-          <Choice
-            label="Execution"
-            value={String(shown?.rank ?? "")}
-            options={ofPipeline.map((each) => String(each.rank))}
-            texts={ofPipeline.map((each) => `${each.rank}: ${duration(each.duration_us / 1e3)}`)}
-            onChange={(value) => setParams({ tfhost: host ?? null, pipeline: pipeline ?? null, rank: value })}
-          />
+          {places.length > 1 && (
+            <Choice
+              label="Pipeline"
+              value={placeOf({ host, pipeline })}
+              options={places}
+              onChange={(value) => {
+                const chosen = executions.find((each) => placeOf(each) === value);
+                setParams({ tfhost: chosen?.host ?? null, pipeline: chosen?.pipeline ?? null, rank: null });
+              }}
+            />
+          )}
+          {ofPipeline.length > 1 && (
+            <Choice
+              label="Execution"
+              value={String(shown?.rank ?? "")}
+              options={ofPipeline.map((each) => [
+                String(each.rank),
+                `${each.rank}: ${duration(each.duration_us / 1e3)}`,
+              ])}
+              onChange={(value) => setParams({ tfhost: host ?? null, pipeline: pipeline ?? null, rank: value })}
+            />
+          )}
           {shown && (
             <a
               class="button quiet"
@@ -137,7 +143,7 @@ function GraphCard({ report }: { report: TfDataReport }) {
         host={report.hosts.length > 1 ? (shown?.host ?? null) : null}
         whole={params.size === "whole"}
       />
-      <p class="muted graph-key">
+      <p class="muted above-l minor">
         <span class="key-line critical" /> on the critical path: the slow call waited for it{" "}
         <span class="key-line bottleneck" /> the bottleneck: the longest self time on that path{" "}
         <span class="key-line" /> not waited for. Data flows upwards, to the training at the top.
@@ -150,36 +156,9 @@ function sameGraph(a: readonly GraphNode[], b: readonly GraphNode[]): boolean {
   return a.length === b.length && a[0]?.start_ms === b[0]?.start_ms && a[0]?.total_us === b[0]?.total_us;
 }
 
-function unique(values: readonly string[]): string[] {
-  return [...new Set(values)];
-}
-
-function Choice({
-  label,
-  value,
-  options,
-  texts,
-  onChange,
-}: {
-  label: string;
-  value: string;
-  options: readonly string[];
-  texts?: readonly string[];
-  onChange: (value: string) => void;
-}) {
-  if (options.length < 2) return null;
-  return (
-    <label class="select">
-      <span class="muted">{label}</span>
-      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-        {options.map((option, index) => (
-          <option key={option} value={option}>
-            {texts?.[index] ?? option}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
+/** A pipeline with its host: many hosts have one of the same name. */
+function placeOf({ host = "", pipeline = "" }: { host?: string | undefined; pipeline?: string | undefined }): string {
+  return `${pipeline} on ${host}`;
 }
 
 /** Long pipelines are taller than a screen: scaled down they are seen whole, and in their own size they can be read. */

@@ -1,4 +1,5 @@
 /** Memory in use over time, and what fills it at its peak. */
+
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Report, TableSection, ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
@@ -13,6 +14,7 @@ import type { RowLink } from "../../table/RowDetails";
 import type { Rows } from "../../table/rows";
 import { Table } from "../../table/Table";
 import { Card, Failed, Figure, Loading, Segmented } from "../../ui/basics";
+import { Choice, IconButton, Legend } from "../../ui/controls";
 import { Icon } from "../../ui/icons";
 import { StackedBars } from "../shared/Bars";
 import { More } from "../shared/More";
@@ -161,16 +163,12 @@ function fullest(memories: readonly Memory[]): Memory | undefined {
 function MemoryPicker({ memories, chosen }: { memories: readonly Memory[]; chosen: Memory }) {
   const hosts = new Set(memories.map((memory) => memory.host)).size;
   return (
-    <label class="select">
-      <span class="muted">Memory</span>
-      <select value={keyOf(chosen)} onChange={(event) => setParams({ memory: event.currentTarget.value }, "push")}>
-        {memories.map((memory) => (
-          <option key={keyOf(memory)} value={keyOf(memory)}>
-            {hosts > 1 ? `${nameOf(memory)} on ${memory.host}` : nameOf(memory)}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Choice
+      label="Memory"
+      value={keyOf(chosen)}
+      options={memories.map((each) => [keyOf(each), hosts > 1 ? `${nameOf(each)} on ${each.host}` : nameOf(each)])}
+      onChange={(memory) => setParams({ memory }, "push")}
+    />
   );
 }
 
@@ -231,7 +229,7 @@ function PeakFigures({ memory, sections }: { memory: Memory; sections: Sections<
             <Figure key={field.name} field={field} value={value} />
           ))}
       </div>
-      {unknown.length > 0 && <p class="muted not-recorded">Not recorded: {unknown.join(" · ")}</p>}
+      {unknown.length > 0 && <p class="muted above-l minor">Not recorded: {unknown.join(" · ")}</p>}
     </>
   );
 }
@@ -246,12 +244,8 @@ function OverTime({ memory, section, manyHosts }: OverTimeProps) {
   const rows = useOwnRows("memory-profile", section, ownOf(memory));
   const events = useMemo(() => toEvents(rows), [rows]);
   const withFree = route.value.params.free === "in";
-  const look = palette.value;
   const peak = memory.peak.time_ms ?? null;
-  const option = useMemo(
-    () => memoryOverTime(events, { palette: look, peak_ms: peak, withFree }),
-    [events, look, peak, withFree],
-  );
+  const plot = useMemo(() => memoryOverTime(events, { peak_ms: peak, withFree }), [events, peak, withFree]);
   const [picked, setPicked] = useState<MemoryEvent | null>(null);
   useEffect(() => setPicked(null), [memory]);
   const first = events[0]?.time_ms;
@@ -288,12 +282,12 @@ function OverTime({ memory, section, manyHosts }: OverTimeProps) {
     >
       <Chart
         label={`Memory in use of ${nameOf(memory)} over time, at most ${bytes(memory.peak.in_use_bytes ?? 0)}`}
-        option={option}
+        plot={plot}
         height={320}
         marks={marks}
-        onPoint={(at) => setPicked(nearest(events, at))}
+        onPick={(_, at) => setPicked(nearest(events, at))}
       />
-      <div class="graph-foot">
+      <div class="graph-foot flex wrap spread above-m minor">
         <MemoryLegend events={events} withFree={withFree} />
         <span class="muted">{picked ? "" : "click a moment to see it in the timeline"}</span>
       </div>
@@ -305,14 +299,7 @@ function OverTime({ memory, section, manyHosts }: OverTimeProps) {
           <a class="button" href={around(picked.time_ms)}>
             Show in the timeline <Icon name="arrow" size={16} />
           </a>
-          <button
-            type="button"
-            class="icon-button small"
-            aria-label="Clear the selection"
-            onClick={() => setPicked(null)}
-          >
-            <Icon name="close" size={14} />
-          </button>
+          <IconButton icon="close" label="Clear the selection" onClick={() => setPicked(null)} />
         </div>
       )}
     </Card>
@@ -333,18 +320,8 @@ function MemoryLegend({ events, withFree }: { events: readonly MemoryEvent[]; wi
     ["Reserved by the allocator", MEMORY_COLOUR.reserved, has("reserved_bytes")],
     ["Fragmentation, %", MEMORY_COLOUR.fragmentation, has("fragmentation_percent")],
   ];
-  return (
-    <ul class="legend inline">
-      {entries
-        .filter(([, , shown]) => shown)
-        .map(([name, colour]) => (
-          <li key={name}>
-            <span class="swatch" style={{ background: colour }} />
-            {name}
-          </li>
-        ))}
-    </ul>
-  );
+  const shown = entries.filter(([, , isShown]) => isShown);
+  return <Legend entries={shown.map(([label, colour]) => ({ key: label, label, colour }))} />;
 }
 
 function momentLink(data: TableData, row: number): RowLink[] {

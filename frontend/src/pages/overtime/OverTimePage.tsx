@@ -1,4 +1,5 @@
 /** A watched run over hours and days, with marks where its captures lie. */
+
 import { useMemo } from "preact/hooks";
 import { address, type Report, type TableSection, type ToolAnswer, useResource, type Values } from "../../api";
 import { Chart } from "../../charts/Chart";
@@ -8,6 +9,7 @@ import { linkTo, route, setParams } from "../../router";
 import { watchedRuns } from "../../session";
 import type { TableData } from "../../table/model";
 import { Card, Empty, Failed, FigureRow, Loading, Segmented, Warnings } from "../../ui/basics";
+import { Choice, Legend } from "../../ui/controls";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { PageHead } from "../shared/PageHead";
@@ -64,16 +66,12 @@ function NoRun() {
 function RunPicker({ chosen }: { chosen: string }) {
   if (watchedRuns.value.length < 2) return null;
   return (
-    <label class="select">
-      <span class="muted">Run</span>
-      <select value={chosen} onChange={(event) => setParams({ run: event.currentTarget.value }, "push")}>
-        {watchedRuns.value.map(({ id, run }) => (
-          <option key={id} value={id}>
-            {run}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Choice
+      label="Run"
+      value={chosen}
+      options={watchedRuns.value.map(({ id, run }) => [id, run])}
+      onChange={(run) => setParams({ run }, "push")}
+    />
   );
 }
 
@@ -117,8 +115,8 @@ function CurvesCard({ report }: { report: OverTimeReport }) {
   const curves = useMemo(() => knownCurves(rows), [rows]);
   const shown = curves.find(({ key }) => key === params.curve) ?? curves[0];
   const look = palette.value;
-  const option = useMemo(() => (shown ? curveChart(shown, rows, marks, look) : null), [shown, rows, marks, look]);
-  if (!shown || !option) return null;
+  const plot = useMemo(() => (shown ? curveChart(shown, rows, marks, look) : null), [shown, rows, marks, look]);
+  if (!shown || !plot) return null;
   return (
     <Card
       title={shown.label}
@@ -126,14 +124,7 @@ function CurvesCard({ report }: { report: OverTimeReport }) {
       actions={
         <>
           {report.hosts.length > 1 && (
-            <label class="select">
-              <span class="muted">Host</span>
-              <select value={host} onChange={(event) => setParams({ of: event.currentTarget.value })}>
-                {report.hosts.map((each) => (
-                  <option key={each}>{each}</option>
-                ))}
-              </select>
-            </label>
+            <Choice label="Host" value={host} options={report.hosts} onChange={(of) => setParams({ of })} />
           )}
           <Segmented
             label="What is drawn"
@@ -146,18 +137,11 @@ function CurvesCard({ report }: { report: OverTimeReport }) {
     >
       <Chart
         label={`${shown.label} over ${String(rows.at(-1)?.hour ?? 0)} hours, with ${marks.length} triggers`}
-        option={option}
+        plot={plot}
         height={300}
         marks={rows.length}
       />
-      <ul class="legend inline">
-        {shownCurves(shown, rows).map(({ name, label, colour }) => (
-          <li key={name}>
-            <span class="swatch" style={{ background: colour }} />
-            {label}
-          </li>
-        ))}
-      </ul>
+      <Legend entries={shownCurves(shown, rows).map((each) => ({ ...each, key: each.name }))} />
     </Card>
   );
 }

@@ -1,7 +1,6 @@
 /** The curves of a watched run: what is drawn over its hours, and where its triggers and captures lie. */
-import type { EChartsCoreOption } from "echarts/core";
 import type { Values } from "../../api";
-import { axis, base, popup, tooltip } from "../../charts/look";
+import { fromZero, numbers, type Plot, spanOf } from "../../charts/plot";
 import { CATEGORY_COLOUR, type Palette } from "../../design/colours";
 import { bytes, duration, percent, short } from "../../format";
 
@@ -70,62 +69,35 @@ export function curveChart(
   curves: Curves,
   rows: readonly Values[],
   marks: readonly Values[],
-  palette: Palette,
-): EChartsCoreOption {
+  { accent }: Palette,
+): Plot {
   const known = shownCurves(curves, rows);
-  const hour = (row: Values | undefined) => Number(row?.hour ?? 0);
+  const x = rows.map((row) => Number(row.hour ?? 0));
+  const lines = known.map((each) => ({
+    ...each,
+    x,
+    y: rows.map((row) => (typeof row[each.name] === "number" ? (row[each.name] as number) : null)),
+  }));
+  const largest = lines.reduce((most, { y }) => y.reduce<number>((a, b) => Math.max(a, b ?? 0), most), 0);
   return {
-    ...base(palette),
-    grid: { left: 8, right: 16, top: 26, bottom: 26, containLabel: true },
-    tooltip: {
-      ...tooltip(palette),
-      trigger: "axis",
-      formatter: (items: readonly { dataIndex: number }[]) => {
-        const row = rows[items[0]?.dataIndex ?? 0];
-        return popup(
-          `${short(hour(row))} h, ${String(row?.time ?? "")}`,
-          known.map(({ name, label, colour }) => ({
-            name: label,
-            value: typeof row?.[name] === "number" ? curves.write(row[name] as number) : "unknown",
-            colour,
-          })),
-        );
-      },
-    },
-    xAxis: {
-      type: "value",
-      min: "dataMin",
-      max: "dataMax",
-      ...axis(palette),
-      axisLabel: { color: palette.muted, fontSize: 11, formatter: hours },
-      splitLine: { show: false },
-    },
-    yAxis: {
-      type: "value",
-      ...axis(palette),
-      axisLabel: { color: palette.muted, fontSize: 11, formatter: curves.write },
-    },
-    series: known.map(({ name, label, colour }, at) => ({
-      type: "line",
-      name: label,
-      symbol: "none",
-      sampling: "lttb",
-      lineStyle: { width: 1.5, color: colour },
-      itemStyle: { color: colour },
-      data: rows.map((row) => [hour(row), row[name] ?? null]),
-      ...(at === 0 ? { markLine: markLines(marks, palette) } : {}),
+    x: numbers(spanOf(x), hours),
+    y: fromZero(largest, curves.write, "", curves.key === "memory" ? 2 : 10),
+    curves: lines,
+    guides: marks.map((mark) => ({
+      x: Number(mark.hour ?? 0),
+      name: "",
+      colour: accent,
+      isSolid: Boolean(mark.run || mark.window),
     })),
-  };
-}
-
-function markLines(marks: readonly Values[], palette: Palette): Record<string, unknown> {
-  return {
-    symbol: "none",
-    label: { show: false },
-    data: marks.map((mark) => ({
-      xAxis: Number(mark.hour ?? 0),
-      name: String(mark.sentence ?? ""),
-      lineStyle: { color: palette.accent, width: 1.5, type: mark.run || mark.window ? "solid" : "dashed" },
-    })),
+    places: x,
+    popup: (index) => ({
+      title: `${short(x[index] as number)} h, ${String(rows[index]?.time ?? "")}`,
+      lines: lines.map(({ label, colour, y }) => ({
+        name: label,
+        value: y[index] == null ? "unknown" : curves.write(y[index] as number),
+        colour,
+      })),
+    }),
+    canZoom: true,
   };
 }

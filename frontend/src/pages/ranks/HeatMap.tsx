@@ -104,9 +104,9 @@ export function HeatMap({ label, table, scale, colour, link }: HeatMapProps) {
         <span />
         <ColumnNames table={table} width={width} />
       </div>
-      <div class="graph-foot">
+      <div class="graph-foot flex wrap spread above-m minor">
         <Scale scale={scale} colour={colour} surface={surface} />
-        <span class="heat-said" role="status">
+        <span class="heat-said muted minor" role="status">
           {at ? describe(table, scale, at) : link && "click a cell to see that step of that rank in the timeline"}
         </span>
       </div>
@@ -148,7 +148,7 @@ const COLUMN_MEANING: Readonly<Record<string, string>> = {
 function ColumnNames({ table: { across, columns }, width }: { table: HeatTable; width: number }) {
   const every = Math.max(1, Math.ceil((COLUMN_WIDTH * columns.length) / Math.max(1, width)));
   return (
-    <ul class="heat-steps" aria-hidden="true" {...hint(words(across), COLUMN_MEANING[across] ?? "")}>
+    <ul class="heat-steps minor muted" aria-hidden="true" {...hint(words(across), COLUMN_MEANING[across] ?? "")}>
       {columns.map(
         (column, at) =>
           at % every === 0 && (
@@ -163,7 +163,7 @@ function ColumnNames({ table: { across, columns }, width }: { table: HeatTable; 
 
 function Scale({ scale, colour, surface }: { scale: HeatScale; colour: string; surface: string }) {
   return (
-    <span class="heat-scale" {...hint("Scale", scale.meaning)}>
+    <span class="heat-scale inline-row gap-m minor muted" {...hint("Scale", scale.meaning)}>
       {scale.marks.map((mark, at) => (
         <Fragment key={mark}>
           {at > 0 && <Ramp scale={scale} from={scale.marks[at - 1] as number} to={mark} {...{ colour, surface }} />}

@@ -180,8 +180,8 @@ function SlowestCard({
   const behind = row?.behind_ms;
   return (
     <div class="pod-card">
-      <p class="eyebrow">{rows.length > 1 ? "Slowest worker" : "Worker"}</p>
-      <p class="pod-name">{workerName(own)}</p>
+      <p class="eyebrow minor strong">{rows.length > 1 ? "Longest in this step" : "Worker"}</p>
+      <p class="strong breaks">{workerName(own)}</p>
       <p class="pod-time" tabIndex={0} {...hint("Duration", docOf(table, "duration_ms"), `${total} ms`)}>
         {duration(total)}
       </p>
@@ -196,8 +196,8 @@ function SlowestCard({
           <li key={key} tabIndex={0} {...hint(label, docOfCause(table, key), `${parts[key] ?? 0} ms`)}>
             <span class="swatch" style={{ background: colour }} />
             <span class="legend-name">{label}</span>
-            <span class="legend-value">{duration(parts[key] ?? 0)}</span>
-            <span class="legend-share">{percent(total > 0 ? (100 * (parts[key] ?? 0)) / total : 0)}</span>
+            <span class="strong">{duration(parts[key] ?? 0)}</span>
+            <span class="legend-share muted">{percent(total > 0 ? (100 * (parts[key] ?? 0)) / total : 0)}</span>
           </li>
         ))}
       </ul>

@@ -1,4 +1,5 @@
 /** All sessions in one table: what each is limited by, how long its steps take; two that are ticked are compared. */
+
 import { useMemo, useState } from "preact/hooks";
 import type { SessionInfo } from "../../api";
 import { colourOfCause } from "../../design/causes";
@@ -10,9 +11,9 @@ import { allWords, wordsOf } from "../../people";
 import { linkTo } from "../../router";
 import { listedSessions, refreshSessions, sessions, titleOf } from "../../session";
 import { termText } from "../../terms";
+import { SearchBox } from "../../ui/controls";
 import { Icon } from "../../ui/icons";
 import { NoSessions } from "../shared/Opening";
-import "./sessions.css";
 
 const COLUMNS = ["Session", "Limited by", "Step", "Steps", "First cause", "Hosts", "Framework", "Recorded"] as const;
 
@@ -27,26 +28,22 @@ export default function SessionsPage() {
     setTicked(ticked.includes(id) ? ticked.filter((each) => each !== id) : [...ticked, id].slice(-2));
   return (
     <>
-      <header class="page-head">
+      <header class="page-head baseline-row gap-l below-l wrap">
         <h1>Sessions</h1>
-        <p class="page-summary">{`${found.length.toLocaleString("en-US")} of ${all.length.toLocaleString("en-US")}`}</p>
-        <div class="page-controls">
+        <p class="page-summary cut muted">{`${found.length.toLocaleString("en-US")} of ${all.length.toLocaleString("en-US")}`}</p>
+        <div class="page-controls row to-end gap-m rigid">
           <Compare ticked={ticked} />
           <button type="button" class="button" onClick={() => void refreshSessions()}>
             <Icon name="reload" size={16} /> Look again
           </button>
         </div>
       </header>
-      <div class="filter sessions-filter">
-        <Icon name="search" size={16} />
-        <input
-          type="search"
-          aria-label="Filter sessions"
-          placeholder="Filter by name, host, label or note"
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
-      </div>
+      <SearchBox
+        label="Filter sessions"
+        placeholder="Filter by name, host, label or note"
+        value={text}
+        onChange={setText}
+      />
       <section class="card sessions-card" aria-label="Sessions" tabIndex={0}>
         <table class="sessions">
           <thead>

@@ -32,6 +32,7 @@ export function StackedBars({
   parts,
   write = duration,
   unit = "ms",
+  children,
 }: {
   label: string;
   rows: readonly StackedRow[];
@@ -39,6 +40,8 @@ export function StackedBars({
   /** An amount in words, and its unit. */
   write?: (amount: number) => string;
   unit?: string;
+  /** Between the bars and their legend. */
+  children?: ComponentChildren;
 }) {
   const total = (row: StackedRow) => parts.reduce((sum, part) => sum + (row.parts[part.key] ?? 0), 0);
   const longest = Math.max(...rows.map(total));
@@ -54,7 +57,7 @@ export function StackedBars({
       <ul>
         {rows.map((row) => (
           <li key={row.key}>
-            <span class="stacked-name">
+            <span class="stacked-name list shrinks">
               <LongName text={row.label} />
               {row.note && <span class="muted">{row.note}</span>}
             </span>
@@ -66,7 +69,7 @@ export function StackedBars({
                   amount > 0 && (
                     <span
                       key={part.key}
-                      class="stacked-part"
+                      class="stacked-part row minor strong oneline"
                       style={{
                         width: `${(100 * amount) / longest}%`,
                         background: part.colour,
@@ -80,7 +83,10 @@ export function StackedBars({
                 );
               })}
             </span>
-            <span class="stacked-total" {...hint(row.label, "the whole bar", `${total(row)} ${unit}`)}>
+            <span
+              class="stacked-total strong to-right oneline"
+              {...hint(row.label, "the whole bar", `${total(row)} ${unit}`)}
+            >
               {write(total(row))}
             </span>
             {row.href && (
@@ -96,6 +102,7 @@ export function StackedBars({
           </li>
         ))}
       </ul>
+      {children}
       <ul class="legend inline">
         {shown.map((part) => {
           const sum = rows.reduce((all, row) => all + (row.parts[part.key] ?? 0), 0);
@@ -147,26 +154,26 @@ export function RankedBars({ label, rows, field, rest }: RankedBarsProps) {
       {rows.map((row) => {
         const content = (
           <>
-            <span class="ranked-name">
+            <span class="ranked-name list shrinks">
               <LongName text={row.label} {...(row.whole ? { whole: row.whole } : {})} />
               {row.note && <span class="muted">{row.note}</span>}
             </span>
             <span class="hbar-track">
               <span style={{ width: `${(100 * row.ms) / longest}%`, background: row.colour }} />
             </span>
-            <span class="hbar-value">{duration(row.ms)}</span>
-            <span class="hbar-share">{row.percent === null ? "" : percent(row.percent)}</span>
+            <span class="hbar-value strong to-right oneline">{duration(row.ms)}</span>
+            <span class="muted to-right oneline">{row.percent === null ? "" : percent(row.percent)}</span>
           </>
         );
         const said = hint(`${row.whole ?? row.label} · ${field.label}`, field.doc, `${row.ms} ms`);
         return (
           <li key={row.key}>
             {row.href ? (
-              <a class="ranked-row" href={row.href} {...said}>
+              <a class="ranked-row list gap-l" href={row.href} {...said}>
                 {content}
               </a>
             ) : (
-              <span class="ranked-row" tabIndex={0} {...said}>
+              <span class="ranked-row list gap-l" tabIndex={0} {...said}>
                 {content}
               </span>
             )}

@@ -1,4 +1,5 @@
 /** Stacked columns; one can be picked with the mouse or the arrow keys, and leads to its interval in the timeline. */
+
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { Chart } from "../../charts/Chart";
@@ -8,6 +9,7 @@ import { palette } from "../../design/theme";
 import { duration, percent } from "../../format";
 import { setParams } from "../../router";
 import { steps as chosenSteps } from "../../session";
+import { IconButton, Legend } from "../../ui/controls";
 import { Icon } from "../../ui/icons";
 
 interface ColumnGraphProps {
@@ -38,9 +40,9 @@ export function ColumnGraph({
   const look = palette.value;
   const parts = useMemo(() => given ?? causeParts(look.surface), [given, look]);
   const at = picked !== null && picked < columns.length ? picked : null;
-  const option = useMemo(
-    () => stackedColumns(columns, { palette: look, parts, xName, mean_ms, picked: at, zoom: true }),
-    [columns, look, parts, xName, mean_ms, at],
+  const plot = useMemo(
+    () => stackedColumns(columns, { parts, xName, mean_ms, picked: at }),
+    [columns, parts, xName, mean_ms, at],
   );
   const leads = columns.some((column) => column.href);
   const column = at === null ? null : (columns[at] ?? null);
@@ -54,13 +56,13 @@ export function ColumnGraph({
     >
       <Chart
         label={label}
-        option={option}
+        plot={plot}
         height={height}
         marks={markCount(columns, parts)}
-        onPick={({ dataIndex }) => setPicked(dataIndex === at ? null : dataIndex)}
+        onPick={(index) => setPicked(index === at ? null : index)}
       />
-      <div class="graph-foot">
-        <PartLegend columns={columns} parts={parts} />
+      <div class="graph-foot flex wrap spread above-m minor">
+        <Legend entries={shownParts(columns, parts)} />
         <span class="muted">
           {note}
           {column || !leads ? "" : `click a ${noun} to see it in the timeline`}
@@ -120,9 +122,7 @@ function Picked({
           Only this step
         </button>
       )}
-      <button type="button" class="icon-button small" aria-label="Clear the selection" onClick={onClose}>
-        <Icon name="close" size={14} />
-      </button>
+      <IconButton icon="close" label="Clear the selection" onClick={onClose} />
     </div>
   );
 }
@@ -136,18 +136,5 @@ function Largest({ column, parts }: { column: Column; parts: readonly Part[] }) 
       <span class="swatch" style={{ background: top.colour }} /> {top.label} {duration(size(top))},{" "}
       {percent((100 * size(top)) / column.total_ms)}
     </span>
-  );
-}
-
-function PartLegend({ columns, parts }: { columns: readonly Column[]; parts: readonly Part[] }) {
-  return (
-    <ul class="legend inline">
-      {shownParts(columns, parts).map((part) => (
-        <li key={part.key}>
-          <span class="swatch" style={{ background: part.colour }} />
-          {part.label}
-        </li>
-      ))}
-    </ul>
   );
 }

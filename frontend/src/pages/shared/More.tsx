@@ -16,8 +16,8 @@ export function More({ title, note = "", tables = [], children }: MoreProps) {
   return (
     <details class="more-card" open={isOpen} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
       <summary>
-        <span class="more-title">{title}</span>
-        {note && <span class="card-note">{note}</span>}
+        <span class="strong">{title}</span>
+        {note && <span class="card-note muted minor shrinks">{note}</span>}
       </summary>
       {isOpen && <div class="stack">{children}</div>}
     </details>

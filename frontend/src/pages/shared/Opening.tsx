@@ -36,7 +36,7 @@ export function Opening({ state }: { state: SessionState }) {
   const share = total > 0 ? Math.min(100, (100 * done) / total) : null;
   return (
     <div class="opening" role="status">
-      <p class="opening-title">Opening {state.run}</p>
+      <p class="title-size strong breaks">Opening {state.run}</p>
       <progress max={100} {...(share === null || share === 0 ? {} : { value: share })} aria-label="Read so far" />
       <p class="muted">
         {[

@@ -18,15 +18,15 @@ export function PageHead({ tool, controls, isUntitled = false }: PageHeadProps) 
   const entry = toolEntry(tool);
   const question = currentQuestion.value;
   return (
-    <header class="page-head">
+    <header class="page-head baseline-row gap-l below-l wrap">
       {!isUntitled && <h1>{question?.label ?? entry?.heading ?? tool}</h1>}
       <Views />
       {!isUntitled && (
-        <p class="page-summary" {...hint(entry?.heading ?? tool, sentence(entry?.summary ?? ""))}>
+        <p class="page-summary cut muted" {...hint(entry?.heading ?? tool, sentence(entry?.summary ?? ""))}>
           {sentence(entry?.summary ?? "")}
         </p>
       )}
-      {controls && <div class="page-controls">{controls}</div>}
+      {controls && <div class="page-controls row to-end gap-m rigid">{controls}</div>}
     </header>
   );
 }
@@ -45,7 +45,7 @@ function Views() {
   const groups = [views.filter((view) => !view.isApart), views.filter((view) => view.isApart)];
   return (
     <nav class="views" ref={nav} aria-label={question?.switchLabel ?? "Show"}>
-      {question?.switchLabel === "Group by" && <span class="views-label">Group by</span>}
+      {question?.switchLabel === "Group by" && <span class="rigid muted minor">Group by</span>}
       {groups
         .filter((group) => group.length > 0)
         .map((group) => (

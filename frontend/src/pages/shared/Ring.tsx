@@ -48,7 +48,7 @@ export function Ring({ title, slices, onPick, short, size = 168, most = 12 }: Ri
               >
                 <span class="swatch" style={{ background: slice.colour }} />
                 <LongName text={short?.(slice.name) ?? slice.name} whole={slice.name} />
-                <span class="ring-share">{slice.percent === null ? "" : percent(slice.percent)}</span>
+                <span class="strong">{slice.percent === null ? "" : percent(slice.percent)}</span>
               </button>
             </li>
           ))}

@@ -3,7 +3,6 @@ import { bins, outliers } from "../../charts/steps";
 import { duration } from "../../format";
 import { hint } from "../../ui/hint";
 import type { GraphStep } from "./StepGraph";
-import "./histogram.css";
 
 /** Of fewer steps each can be seen in the graph. */
 const LEAST_STEPS = 20;

@@ -76,7 +76,7 @@ function SessionWarnings({ items }: { items: readonly string[] }) {
   if (!items.length) return null;
   return (
     <a
-      class="badge warn"
+      class="badge cut inline-row gap-m muted minor warn"
       href={linkTo("overview")}
       {...hint("About the whole recording", items.map(sentence).join("\n"))}
     >
@@ -95,7 +95,7 @@ export function Origin({ report }: { report: Report }) {
     <>
       {report.partial && (
         <span
-          class="badge warn"
+          class="badge cut inline-row gap-m muted minor warn"
           tabIndex={0}
           {...hint(
             "Partial",
@@ -107,7 +107,7 @@ export function Origin({ report }: { report: Report }) {
         </span>
       )}
       <span
-        class="badge"
+        class="badge cut inline-row gap-m muted minor"
         tabIndex={0}
         {...hint(
           "Where the numbers come from",
@@ -150,7 +150,7 @@ function Exports({ tool }: { tool: string }) {
                 href={address(toolAddress(id, tool, `.${suffix}`), { host: host.value, steps: steps.value })}
                 onClick={close}
               >
-                <span class="choice-main">{label}</span>
+                <span class="strong breaks">{label}</span>
               </a>
             </li>
           ))}

@@ -1,5 +1,7 @@
 /** The tables, columns and functions that a query may name; a click puts a name into the query. */
+
 import { useState } from "preact/hooks";
+import { SearchBox } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import type { Schema, SqlTable } from "./schema";
 
@@ -21,13 +23,7 @@ export function SchemaList({ schema, onPick }: SchemaListProps) {
   const functions = schema.functions.filter((each) => !wanted || fits(each.call));
   return (
     <>
-      <input
-        type="search"
-        aria-label="Find a table or a column"
-        placeholder="Find a table or a column"
-        value={wanted}
-        onInput={(event) => setWanted(event.currentTarget.value)}
-      />
+      <SearchBox label="Find a table or a column" value={wanted} onChange={setWanted} />
       {groups.map(({ title, tables }) =>
         tables.length ? (
           <section key={title}>
@@ -44,7 +40,12 @@ export function SchemaList({ schema, onPick }: SchemaListProps) {
           <ul>
             {functions.map((each) => (
               <li key={each.call}>
-                <button type="button" class="sql-name" onClick={() => onPick(each.call)} {...hint(each.call, each.doc)}>
+                <button
+                  type="button"
+                  class="sql-name cut"
+                  onClick={() => onPick(each.call)}
+                  {...hint(each.call, each.doc)}
+                >
                   <code>{each.call}</code>
                 </button>
               </li>
@@ -67,7 +68,7 @@ function TableOf({ table, isOpen, onPick }: { table: SqlTable; isOpen: boolean; 
           <li key={column.name}>
             <button
               type="button"
-              class="sql-name"
+              class="sql-name cut"
               onClick={() => onPick(column.name)}
               {...hint(column.name, column.doc, [column.type, column.unit].filter(Boolean).join(", "))}
             >

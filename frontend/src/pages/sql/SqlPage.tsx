@@ -3,7 +3,6 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type ApiError, asApiError, send, type TableSection, useResource } from "../../api";
 import { Chart } from "../../charts/Chart";
 import { CATEGORY_COLOUR } from "../../design/colours";
-import { palette } from "../../design/theme";
 import { intervalInTimeline } from "../../links";
 import { linkTo, route, setParams } from "../../router";
 import { otherId, sessionId } from "../../session";
@@ -19,7 +18,6 @@ import { barChart, barsOf, type Stretch, stretches } from "./result";
 import { SchemaList } from "./SchemaList";
 import { complete, type Schema, type Suggestion, suggest } from "./schema";
 import { Track } from "./Track";
-import "./sql.css";
 
 interface Answer {
   readonly section: TableSection;
@@ -82,8 +80,8 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
   return (
     <>
       {!isBare && <PageHead tool="sql" />}
-      <div class="sql-page">
-        <div class="sql-main">
+      <div class="sql-page list gap-l">
+        <div class="list gap-l shrinks">
           <Card class="sql-card" label="Query">
             <Editor
               text={text}
@@ -92,7 +90,7 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
               onChange={setText}
               onRun={() => run(text)}
             />
-            <div class="sql-tools">
+            <div class="sql-tools row wrap gap-l above-l">
               <button type="button" class="button accent" onClick={() => run(text)} disabled={state === "asking"}>
                 Run
               </button>
@@ -134,7 +132,7 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
 function Examples({ onPick }: { onPick: (query: string) => void }) {
   return (
     <Card title="Questions to start with" note="each is a query that you can change">
-      <ul class="sql-examples">
+      <ul class="sql-examples list gap-s">
         {EXAMPLES.map(({ question, query }) => (
           <li key={question}>
             <button type="button" onClick={() => onPick(query)} {...hint(question, query)}>
@@ -260,7 +258,7 @@ function Found({ answer, query }: { answer: Answer; query: string }) {
   );
   const bars = useMemo(() => barsOf(data), [data]);
   const track = useMemo(() => stretches(data), [data]);
-  const option = useMemo(() => bars && barChart(bars, palette.value, COLOURS), [bars, palette.value]);
+  const plot = useMemo(() => bars && barChart(bars, COLOURS), [bars]);
   const took = `${answer.elapsed_ms < 10 ? answer.elapsed_ms.toFixed(1) : Math.round(answer.elapsed_ms)} ms`;
   const byRow = useMemo(() => new Map((track ?? []).map((each) => [each.row, each])), [track]);
   return (
@@ -285,9 +283,9 @@ function Found({ answer, query }: { answer: Answer; query: string }) {
           <Track stretches={track} />
         </Card>
       )}
-      {option && bars && (
+      {plot && bars && (
         <Card title="Chart">
-          <Chart label="The numbers of the answer" option={option} height={240} marks={bars.labels.length} />
+          <Chart label="The numbers of the answer" plot={plot} height={240} marks={bars.labels.length} />
         </Card>
       )}
     </>

@@ -17,7 +17,7 @@ export function Track({ stretches }: { stretches: readonly Stretch[] }) {
     <div class="sql-track" data-marks={stretches.length}>
       {lanes.map(({ label, parts }) => (
         <div key={label} class="sql-lane">
-          {lanes.length > 1 && <span class="sql-lane-label">{label}</span>}
+          {lanes.length > 1 && <span class="muted minor">{label}</span>}
           <svg
             viewBox="0 0 100 1"
             preserveAspectRatio="none"
@@ -39,7 +39,7 @@ export function Track({ stretches }: { stretches: readonly Stretch[] }) {
           </svg>
         </div>
       ))}
-      <div class="sql-axis muted">
+      <div class="flex spread minor muted">
         <span>{duration(begin / PS_PER_MS)}</span>
         <span>{duration(end / PS_PER_MS)}</span>
       </div>

@@ -1,8 +1,7 @@
 /** What an answer can be drawn as: a chart of its numbers by its first text, and a track of stretches of time. */
-import type { EChartsCoreOption } from "echarts/core";
 import type { Cell, Field } from "../../api";
-import { axis, base, tooltip } from "../../charts/look";
-import type { Palette } from "../../design/colours";
+import { fromZero, names, numbers, type Plot, plain } from "../../charts/plot";
+import { short } from "../../format";
 import type { TableData } from "../../table/model";
 
 const MOST_BARS = 60;
@@ -86,19 +85,35 @@ export function barsOf(data: TableData): Bars | null {
   };
 }
 
-export function barChart(bars: Bars, palette: Palette, colours: readonly string[]): EChartsCoreOption {
+export function barChart(bars: Bars, colours: readonly string[]): Plot {
+  const { labels, series, unit } = bars;
+  const all = series.flatMap(({ values }) => values.map((value) => value ?? 0));
+  const upward = fromZero(Math.max(0, ...all), plain, unit);
+  const least = Math.min(0, ...all);
+  const width = 0.8 / series.length;
+  const colourOf = (at: number) => colours[at % colours.length] as string;
   return {
-    ...base(palette),
-    grid: { left: 8, right: 16, top: 16, bottom: 8, containLabel: true },
-    tooltip: { ...tooltip(palette), trigger: "axis" },
-    xAxis: { type: "category", data: bars.labels, ...axis(palette), axisLabel: { hideOverlap: true, width: 120 } },
-    yAxis: { type: "value", ...axis(palette), name: bars.unit },
-    series: bars.series.map(({ field, values }, at) => ({
-      type: "bar",
+    x: names(labels),
+    y: least < 0 ? numbers([least, Math.max(0, ...all)], plain, unit) : upward,
+    columns: series.map(({ field, values }, at) => ({
       name: field.label,
-      data: values,
-      color: colours[at % colours.length],
+      colour: colourOf(at),
+      boxes: values.map((value, row) => ({
+        x: row + (at + 0.5) * width - 0.4,
+        width,
+        low: Math.min(0, value ?? 0),
+        high: Math.max(0, value ?? 0),
+      })),
     })),
+    places: labels.map((_, row) => row),
+    popup: (index) => ({
+      title: labels[index] ?? "",
+      lines: series.map(({ field, values }, at) => ({
+        name: field.label,
+        value: values[index] == null ? "unknown" : `${short(values[index] as number)} ${unit}`,
+        colour: colourOf(at),
+      })),
+    }),
   };
 }
 

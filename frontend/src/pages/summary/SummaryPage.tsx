@@ -15,7 +15,6 @@ import { hint } from "../../ui/hint";
 import { AdviceCard } from "../advice/AdviceCard";
 import { WhatIfButton } from "../advice/WhatIfButton";
 import { StackedBars } from "../shared/Bars";
-import { type RecordedStep, toExplain } from "../shared/differences";
 import { useStepLinks } from "../shared/intervals";
 import type { Pictures } from "../shared/pictures";
 import type { OverviewReport } from "../shared/reports";
@@ -23,7 +22,7 @@ import { type GraphStep, StepGraph } from "../shared/StepGraph";
 import { StepHistogram } from "../shared/StepHistogram";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
-import { TELLING_PERCENT, tellingTypes } from "./topOps";
+import { ofAllDevices, TELLING_PERCENT, tellingTypes } from "./topOps";
 
 export default function SummaryPage() {
   return (
@@ -71,7 +70,7 @@ export function Summary({ report, sections, pictures, children }: SummaryProps) 
           <StepHistogram steps={steps} />
         </Card>
       )}
-      <div class="summary-side">
+      <div class="summary-side list gap-l">
         <EnvironmentCard sections={sections} />
         <MissingCard report={report} />
       </div>
@@ -81,7 +80,7 @@ export function Summary({ report, sections, pictures, children }: SummaryProps) 
           tool="overview"
           id="types"
           heading="Top op types by self time"
-          note={`no single op takes ${TELLING_PERCENT} % of it`}
+          note={[`no single op takes ${TELLING_PERCENT} % of it`, ofAllDevices()].filter(Boolean).join("; ")}
           plain
           height="all"
           actions={!pictures && <a href={linkTo("op-stats")}>All ops</a>}
@@ -96,20 +95,23 @@ export function Summary({ report, sections, pictures, children }: SummaryProps) 
           mark={(row) => CATEGORY_COLOUR[categoryOfOp(String(types.columns?.category?.[row] ?? ""), "", where)]}
         />
       )}
-      <TableCard
-        section={topOps}
-        tool="overview"
-        id="top"
-        heading="Top ops by self time"
-        plain
-        height="all"
-        actions={!pictures && <a href={linkTo("op-stats")}>All ops</a>}
-        mark={(row) =>
-          CATEGORY_COLOUR[
-            categoryOfOp(String(report.top_ops[row]?.category ?? ""), String(report.top_ops[row]?.name ?? ""), where)
-          ]
-        }
-      />
+      {!types && (
+        <TableCard
+          section={topOps}
+          tool="overview"
+          id="top"
+          heading="Top ops by self time"
+          note={ofAllDevices()}
+          plain
+          height="all"
+          actions={!pictures && <a href={linkTo("op-stats")}>All ops</a>}
+          mark={(row) =>
+            CATEGORY_COLOUR[
+              categoryOfOp(String(report.top_ops[row]?.category ?? ""), String(report.top_ops[row]?.name ?? ""), where)
+            ]
+          }
+        />
+      )}
       {children}
     </div>
   );
@@ -151,14 +153,13 @@ function AccountBar({ report, sections }: { report: OverviewReport; sections: Se
   const step = report.account_step;
   const href = step && link(step.step, step.host);
   return (
-    <>
-      <StackedBars
-        label="Account of the median step"
-        parts={parts}
-        rows={[{ key: "median", ...accountName(report), parts: times, href }]}
-      />
+    <StackedBars
+      label="Account of the median step"
+      parts={parts}
+      rows={[{ key: "median", ...accountName(report), parts: times, href }]}
+    >
       {step && <Moments step={step} href={href} />}
-    </>
+    </StackedBars>
   );
 }
 
@@ -185,7 +186,7 @@ function Moments({ step, href }: { step: NonNullable<OverviewReport["account_ste
           />
         ))}
       </span>
-      <span class="stacked-total" />
+      <span class="stacked-total strong to-right oneline" />
     </a>
   );
 }
@@ -213,7 +214,7 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
         </h1>
       </div>
       {rest && (
-        <p class="verdict-rest">
+        <p class="above-s muted title-size">
           <Code text={sentence(rest)} />
         </p>
       )}
@@ -242,7 +243,7 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
 }
 
 const STEP_FIGURES = ["mean", "std", "min", "max", "count", "between_steps_percent", "profiling_cost_percent"] as const;
-const OF_SEVERAL: readonly string[] = ["mean", "std", "min", "max"];
+const OF_SEVERAL: readonly string[] = ["mean", "std", "min", "max", "count"];
 
 /** The figures that are known and that differ from each other: one step has no mean and no longest. */
 function stepFigures(report: OverviewReport): readonly (keyof RowOf<"overview", "step_time">)[] {
@@ -268,15 +269,14 @@ const MOST_SENT = 3;
 function AdviceCards({ report, pictures }: Pick<SummaryProps, "report" | "pictures">) {
   const [first, ...others] = report.advice;
   if (!first) return null;
-  const [recorded = null, ...ofOthers] = toExplain(report.advice, recordedStep(report));
   const shown = pictures ? MOST_SENT : SHOWN_BESIDE;
   return (
     <div class={`advice ${others.length ? "" : "alone"}`} role="region" aria-label="What to do first">
-      <AdviceCard advice={first} first recorded={recorded} said={report.verdict_text} pictures={pictures} />
+      <AdviceCard advice={first} first said={report.verdict_text} pictures={pictures} />
       {others.length > 0 && (
-        <div class="advice-others">
-          {others.slice(0, shown).map((advice, index) => (
-            <AdviceCard key={advice.id} advice={advice} recorded={ofOthers[index] ?? null} pictures={pictures} />
+        <div class="advice-others list gap-l">
+          {others.slice(0, shown).map((advice) => (
+            <AdviceCard key={advice.id} advice={advice} pictures={pictures} />
           ))}
           {others.length > shown && (
             <a class="more" href={linkTo("advice")}>
@@ -287,11 +287,6 @@ function AdviceCards({ report, pictures }: Pick<SummaryProps, "report" | "pictur
       )}
     </div>
   );
-}
-
-function recordedStep(report: OverviewReport): RecordedStep | null {
-  const mean_ms = report.steps_source === "none" ? null : report.step_time_ms.mean;
-  return mean_ms === null ? null : { mean_ms };
 }
 
 /** The framework with its own spelling: `pytorch` as PyTorch. */

@@ -1,6 +1,12 @@
 /** Chooses the table of top ops or of top op types. */
 import type { TableSection } from "../../api";
+import { fact } from "../../session";
 import type { OverviewReport } from "../shared/reports";
+
+/** Times of several devices at once are longer than the capture; empty where there is one device. */
+export function ofAllDevices(): string {
+  return Number(fact("device_count") ?? 0) > 1 ? "all devices together" : "";
+}
 
 /** Of all op time: where no op takes as much, the types tell more than the ops. */
 export const TELLING_PERCENT = 5;

@@ -107,7 +107,11 @@ function CounterLine({ line, host }: { line: Line; host: string | null }) {
   const momentOf = (share: number) => line.begin + share * line.cells * line.cell;
   return (
     <li>
-      <span class="counter-name" {...hint(track.name, track.detail, `${range[0]} to ${range[1]}`)} tabIndex={0}>
+      <span
+        class="counter-name flex spread gap-l minor"
+        {...hint(track.name, track.detail, `${range[0]} to ${range[1]}`)}
+        tabIndex={0}
+      >
         <span>{track.name}</span>
         <span class="muted">
           {at === null

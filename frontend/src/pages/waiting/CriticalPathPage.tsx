@@ -4,8 +4,10 @@ import type { Report, ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
 import { partsOfCauses } from "../../design/causes";
 import { palette } from "../../design/theme";
+import { percent } from "../../format";
 import { type RowOf, tableOf } from "../../sections";
-import { fact } from "../../session";
+import { fact, host, steps } from "../../session";
+import { termText } from "../../terms";
 import { Card } from "../../ui/basics";
 import { type BarPart, StackedBars } from "../shared/Bars";
 import { ColumnGraph } from "../shared/ColumnGraph";
@@ -37,7 +39,7 @@ function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
   const median = Object.fromEntries((report.parts ?? []).map((row) => [String(row.part), Number(row.ms ?? 0)]));
   return (
     <>
-      <Findings lines={report.findings}>
+      <Findings lines={withLimit(report)}>
         <StackedBars
           label="Parts of the critical path"
           parts={parts}
@@ -64,6 +66,17 @@ function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
       </More>
     </>
   );
+}
+
+/** The findings, the largest part first, with a word on what limits the step where that is another one. */
+function withLimit({ findings, parts = [] }: PathReport): readonly string[] {
+  const [cause, share] = [fact("cause"), fact("cause_percent")];
+  const largest = parts.reduce<Row | null>((most, row) => (Number(row.ms) > Number(most?.ms ?? 0) ? row : most), null);
+  if (!cause || typeof share !== "number" || host.value || steps.value || String(largest?.part) === cause)
+    return findings;
+  const name = (part: unknown) => termText(String(part)).toLowerCase();
+  const [first, ...rest] = findings;
+  return [first ?? "", `${name(largest?.part)} is no limit: ${name(cause)} is, with ${percent(share)}`, ...rest];
 }
 
 function partsOf(rows: readonly RowOf<"critical-path", "parts">[], surface: string): BarPart[] {

@@ -1,4 +1,5 @@
 /** An XLA program as a graph: its expensive path first, then what is around any instruction. */
+
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { type Report, type Resource, type ToolAnswer, useResource } from "../../api";
 import { bytes, duration, operations, percent } from "../../format";
@@ -8,6 +9,7 @@ import { docOf, type RowOf, tableOf } from "../../sections";
 import { host, sessionId } from "../../session";
 import type { TableData } from "../../table/model";
 import { Card, Empty, Failed, Loading, LongName, Segmented } from "../../ui/basics";
+import { Choice, SearchBox } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { Menu } from "../../ui/menu";
@@ -15,9 +17,9 @@ import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
+import { ofAllDevices } from "../summary/topOps";
 import { GraphPicture } from "./GraphPicture";
 import { type Found, type GraphNode, hloAddress, type Picture, type ProgramEntry, search } from "./graphData";
-import "./xla.css";
 
 export default function GraphPage() {
   return <ToolPage<"graph-viewer", Report> tool="graph-viewer">{(answer) => <GraphView {...answer} />}</ToolPage>;
@@ -74,7 +76,8 @@ function pathSentence(programs: readonly ProgramEntry[]): string {
   const [longest] = [...programs].sort((one, other) => (other.self_us ?? 0) - (one.self_us ?? 0));
   if (!longest?.self_us) return "";
   const count = programs.length === 1 ? "the only program" : `the longest of ${programs.length} programs`;
-  return `\`${longest.program}\`, ${count}, takes ${duration(longest.self_us / 1e3)}; its expensive path comes first`;
+  const times = [duration(longest.self_us / 1e3), ofAllDevices()].filter(Boolean).join(" on ");
+  return `\`${longest.program}\`, ${count}, takes ${times}; its expensive path comes first`;
 }
 
 interface GraphCardProps {
@@ -117,7 +120,7 @@ function GraphCard({ programs, host: from, session, meaning }: GraphCardProps) {
         </>
       }
     >
-      <div class="hlo-tools">
+      <div class="hlo-tools row wrap gap-l below-l">
         <Segmented<View>
           label="What is drawn"
           value={wanted.view}
@@ -159,7 +162,7 @@ function GraphCard({ programs, host: from, session, meaning }: GraphCardProps) {
         </div>
       )}
       {!picture.data && !picture.error && <Loading what="Drawing" />}
-      <p class="muted graph-key">
+      <p class="muted above-l minor">
         <span class="key-line critical" /> on the longest path: no run of the program is shorter{" "}
         <span class="key-line" /> takes no time of its own. Data flows down. Click a node for details, double-click to
         put it in the middle, + to open a fusion.
@@ -194,36 +197,26 @@ function summary(picture: Picture, view: View): string {
 
 function ProgramPicker({ programs, chosen }: { programs: readonly ProgramEntry[]; chosen: string }) {
   return (
-    <label class="select">
-      <span class="muted">Program</span>
-      <select
-        value={chosen}
-        onChange={(event) =>
-          setParams({ program: event.currentTarget.value, node: null, at: null, open: null, view: null }, "push")
-        }
-      >
-        {programs.map((each) => (
-          <option key={each.program} value={each.program}>
-            {each.self_us ? `${each.program}: ${duration(each.self_us / 1e3)}` : `${each.program}: did not run`}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Choice
+      label="Program"
+      value={chosen}
+      options={programs.map(({ program, self_us }) => [
+        program,
+        `${program}: ${self_us ? duration(self_us / 1e3) : "did not run"}`,
+      ])}
+      onChange={(program) => setParams({ program, node: null, at: null, open: null, view: null }, "push")}
+    />
   );
 }
 
 function Hops({ hops }: { hops: number }) {
   return (
-    <label class="select">
-      <span class="muted">Hops</span>
-      <select value={String(hops)} onChange={(event) => setParams({ hops: event.currentTarget.value })}>
-        {Array.from({ length: MOST_HOPS }, (_, at) => (
-          <option key={at} value={String(at + 1)}>
-            {at + 1}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Choice
+      label="Hops"
+      value={String(hops)}
+      options={Array.from({ length: MOST_HOPS }, (_, at) => String(at + 1))}
+      onChange={(chosen) => setParams({ hops: chosen })}
+    />
   );
 }
 
@@ -246,12 +239,12 @@ function Exports({ session, query, node, hops }: QueryProps & { node: string; ho
         <ul class="choices">
           <li>
             <a class="choice" href={hloAddress(session, "text", query)} onClick={close}>
-              <span class="choice-main">All instructions as text</span>
+              <span class="strong breaks">All instructions as text</span>
             </a>
           </li>
           <li>
             <a class="choice" href={hloAddress(session, "dot", { ...query, node, hops })} onClick={close}>
-              <span class="choice-main">The surroundings for Graphviz</span>
+              <span class="strong breaks">The surroundings for Graphviz</span>
             </a>
           </li>
         </ul>
@@ -286,20 +279,16 @@ function Search({ session, query, onPick }: QueryProps & { onPick: (node: GraphN
   };
   return (
     <div class="hlo-search">
-      <div class="filter">
-        <Icon name="search" size={16} />
-        <input
-          type="search"
-          aria-label="Find an instruction"
-          placeholder="Find an instruction: name, opcode, op"
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-          onKeyDown={(event) => {
-            if (event.key === "Escape") setText("");
-            if (event.key === "Enter" && found?.nodes[0]) pick(found.nodes[0]);
-          }}
-        />
-      </div>
+      <SearchBox
+        label="Find an instruction"
+        placeholder="Find an instruction: name, opcode, op"
+        value={text}
+        onChange={setText}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") setText("");
+          if (event.key === "Enter" && found?.nodes[0]) pick(found.nodes[0]);
+        }}
+      />
       {found && (
         <ul class="hlo-found" aria-label="Instructions found">
           {found.nodes.length === 0 && <li class="muted">No instruction holds “{text}”</li>}
@@ -361,7 +350,7 @@ function Details({ picture, chosen, onCentre, onToggle, meaning }: DetailsProps)
       <h3>
         <LongName text={node.name} room={30} />
       </h3>
-      <div class="details-links">
+      <div class="details-links flex wrap gap-m below-l">
         <button type="button" class="button" onClick={() => onCentre(node)}>
           What is around it
         </button>

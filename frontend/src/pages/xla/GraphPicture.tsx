@@ -1,10 +1,11 @@
 /** A part of a program's graph: drag to move, wheel or buttons to zoom, click a node to choose it. */
+
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { CATEGORY_COLOUR, categoryOf } from "../../design/colours";
 import { bytes, duration } from "../../format";
+import { IconButton } from "../../ui/controls";
 import { hint } from "../../ui/hint";
-import { Icon } from "../../ui/icons";
 import type { GraphNode, Picture } from "./graphData";
 import { BOX, curve, type PlacedNode, type PlacedPart, placePicture } from "./graphLayout";
 
@@ -93,9 +94,7 @@ export function GraphPicture({ picture, chosen, onChoose, onCentre, onToggle, ch
         <button type="button" class="icon-button small" aria-label="Zoom out" onClick={() => zoom(1 / 1.3)}>
           −
         </button>
-        <button type="button" class="icon-button small" aria-label="Show all" onClick={fit}>
-          <Icon name="columns" size={14} />
-        </button>
+        <IconButton icon="columns" label="Show all" onClick={fit} />
       </div>
       {children}
     </div>

@@ -1,15 +1,16 @@
 /** Device time as trees: by program, by category, by scope, by line. */
 import type { Report, ToolAnswer } from "../../api";
+import { CATEGORY_COLOUR } from "../../design/colours";
 import { linkTo } from "../../router";
 import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
-import { RankedBars } from "../shared/Bars";
+import { RankedBars, type RankedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
-import { barsOf, longestOf, workSentence } from "./hloBars";
+import { barsOf, longestOf, type Work, workSentence } from "./hloBars";
 import { MatchCard } from "./MatchCard";
 
 interface ProfileReport extends Report {
@@ -24,6 +25,16 @@ export default function HloProfilePage() {
 const DRAWN = "category";
 /** As the report names the time without work, which has no share of the device time. */
 const IDLE = "IDLE";
+
+/** What of the device time belongs to no program, such as copies: shares add up to the whole. */
+function outside(work: readonly Work[]): RankedRow[] {
+  const share = 100 - work.reduce((sum, each) => sum + (each.percent ?? 0), 0);
+  const [first] = work;
+  if (!first?.percent || share < 0.05) return [];
+  const ms = (first.self_us / 1e3) * (share / first.percent);
+  const label = "no XLA program: copies, other kernels";
+  return [{ key: "outside", label, ms, percent: share, colour: CATEGORY_COLOUR.other, href: null }];
+}
 
 function HloProfile({ report, sections }: ToolAnswer<"op-profile", ProfileReport>) {
   const section = tableOf(sections, "rows");
@@ -48,7 +59,11 @@ function HloProfile({ report, sections }: ToolAnswer<"op-profile", ProfileReport
       />
       {longest.length > 0 && (
         <Card title="Device time by category" actions={<a href={linkTo("hlo-stats")}>All instructions</a>}>
-          <RankedBars label="Device time by category" field={fieldOf(section, "self_us")} rows={barsOf(longest)} />
+          <RankedBars
+            label="Device time by category"
+            field={fieldOf(section, "self_us")}
+            rows={[...barsOf(longest), ...outside(longest)]}
+          />
         </Card>
       )}
       <TableCard

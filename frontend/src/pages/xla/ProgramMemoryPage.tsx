@@ -1,9 +1,9 @@
 /** The memory of an XLA program as its compiler laid it out: live bytes over its order, and what fills the peak. */
+
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
 import { type MemoryPoint, PROGRAM_MEMORY_COLOUR, programMemory } from "../../charts/programMemory";
-import { palette } from "../../design/theme";
 import { bytes, percent } from "../../format";
 import { linkTo, route, setParams } from "../../router";
 import { docOf, fieldOf, type RowOf, type Sections, tableOf } from "../../sections";
@@ -11,11 +11,11 @@ import type { TableData } from "../../table/model";
 import type { Rows } from "../../table/rows";
 import { Table, type TableProps } from "../../table/Table";
 import { Card, Failed, Figure, Loading, Segmented } from "../../ui/basics";
+import { Choice, Legend, type LegendEntry } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { useOwnRows } from "../shared/ownRows";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
-import "./xla.css";
 
 type Program = RowOf<"memory-viewer", "programs">;
 
@@ -95,16 +95,12 @@ const USUAL = ["rank", "buffer", "bytes", "percent", "kind", "shape", "padding_b
 
 function ProgramPicker({ programs, chosen }: { programs: readonly Program[]; chosen: string }) {
   return (
-    <label class="select">
-      <span class="muted">Program</span>
-      <select value={chosen} onChange={(event) => setParams({ program: event.currentTarget.value }, "push")}>
-        {programs.map((each) => (
-          <option key={each.program} value={String(each.program)}>
-            {`${each.program}: ${bytes(Number(each.peak_bytes))}`}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Choice
+      label="Program"
+      value={chosen}
+      options={programs.map((each) => [String(each.program), `${each.program}: ${bytes(Number(each.peak_bytes))}`])}
+      onChange={(program) => setParams({ program }, "push")}
+    />
   );
 }
 
@@ -172,9 +168,8 @@ function Peak({
 
 function OverOrder({ program, rows }: { program: Program; rows: Rows }) {
   const points = useMemo(() => toPoints(rows), [rows]);
-  const look = palette.value;
   const lasting = Number(program.peak_bytes) - Number(program.temporary_bytes);
-  const option = useMemo(() => programMemory(points, { palette: look, lasting }), [points, look, lasting]);
+  const plot = useMemo(() => programMemory(points, lasting), [points, lasting]);
   if (points.length < 2)
     return (
       <Card title="In use over the program's order">
@@ -185,23 +180,19 @@ function OverOrder({ program, rows }: { program: Program; rows: Rows }) {
     <Card title="In use over the program's order" note={`${points.length.toLocaleString("en-US")} points`}>
       <Chart
         label={`Memory in use of ${program.program}, at most ${bytes(Number(program.peak_bytes))}`}
-        option={option}
+        plot={plot}
         height={300}
         marks={points.length}
       />
-      <ul class="legend inline">
-        <li>
-          <span class="swatch" style={{ background: PROGRAM_MEMORY_COLOUR.lasting }} />
-          Whole run: arguments, results, constants
-        </li>
-        <li>
-          <span class="swatch" style={{ background: PROGRAM_MEMORY_COLOUR.temporary }} />
-          Temporaries
-        </li>
-      </ul>
+      <Legend entries={COLOURS} />
     </Card>
   );
 }
+
+const COLOURS: readonly LegendEntry[] = [
+  { key: "lasting", label: "Whole run: arguments, results, constants", colour: PROGRAM_MEMORY_COLOUR.lasting },
+  { key: "temporary", label: "Temporaries", colour: PROGRAM_MEMORY_COLOUR.temporary },
+];
 
 interface OwnTableProps extends Partial<Pick<TableProps, "columns" | "main">> {
   id: string;

@@ -1,4 +1,5 @@
 /** How near each op comes to what its device can do: the roofline, and the rows behind it. */
+
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
@@ -21,6 +22,7 @@ import type { TableData } from "../../table/model";
 import { useRows } from "../../table/rows";
 import { termText } from "../../terms";
 import { Card, Empty, FigureRow, Segmented } from "../../ui/basics";
+import { Choice, IconButton } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { Findings } from "../shared/Findings";
@@ -28,7 +30,6 @@ import { More } from "../shared/More";
 import { shapesText } from "../shared/names";
 import { findLinks, TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
-import "./xla.css";
 
 interface RooflineReport extends Report {
   readonly rows?: readonly RowOf<"roofline", "rows">[];
@@ -104,7 +105,7 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline", Roofline
   const all = useMemo(() => (rows.state === "ready" ? toPoints(rows.data) : []), [rows]);
   const ofKind = useMemo(() => all.filter((point) => point.kind === shown), [all, shown]);
   const points = useMemo(() => drawable(ofKind).slice(0, MOST_POINTS), [ofKind]);
-  const devices = [...new Set((report.roofs ?? []).map((roof) => roof.device))];
+  const devices = [...new Set((report.roofs ?? []).map((roof) => String(roof.device)))];
   const device = devices.find((each) => each === params.device) ?? devices[0];
   const roofs = useMemo(
     () => usedRoofs((report.roofs ?? []).filter((roof) => roof.device === device) as readonly Roof[], points),
@@ -112,7 +113,7 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline", Roofline
   );
   const picked = points.find((point) => String(point.rank) === params.at) ?? null;
   const look = palette.value;
-  const option = useMemo(
+  const plot = useMemo(
     () => rooflineChart(points, roofs, { palette: look, picked: picked?.rank ?? null }),
     [points, roofs, look, picked],
   );
@@ -126,14 +127,12 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline", Roofline
       actions={
         <>
           {devices.length > 1 && (
-            <label class="select">
-              <span class="muted">Device</span>
-              <select value={device ?? ""} onChange={(event) => setParams({ device: event.currentTarget.value })}>
-                {devices.map((each) => (
-                  <option key={each}>{each}</option>
-                ))}
-              </select>
-            </label>
+            <Choice
+              label="Device"
+              value={device ?? ""}
+              options={devices}
+              onChange={(chosen) => setParams({ device: chosen })}
+            />
           )}
           {some && (
             <Segmented
@@ -161,15 +160,12 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline", Roofline
               `${points.length} ${shown === "op" ? "ops" : "programs"} ` +
               "by operations per second and operations per byte"
             }
-            option={option}
+            plot={plot}
             height={420}
             marks={points.length}
-            onPick={({ dataIndex, seriesIndex }) => {
-              const point = seriesIndex === 0 ? points[dataIndex] : undefined;
-              if (point) setParams({ at: String(point.rank) });
-            }}
+            onPick={(index) => setParams({ at: String(points[index]?.rank) })}
           />
-          <div class="graph-foot">
+          <div class="graph-foot flex wrap spread above-m minor">
             <span class="muted">
               Larger marks take more time.{" "}
               {above > 0 &&
@@ -207,14 +203,11 @@ function Picked({ point }: { point: RoofPoint }) {
           In the timeline <Icon name="arrow" size={16} />
         </a>
       )}
-      <button
-        type="button"
-        class="icon-button small"
-        aria-label="Clear the selection"
+      <IconButton
+        icon="close"
+        label="Clear the selection"
         onClick={() => setParams({ at: null, "rows.filter": null })}
-      >
-        <Icon name="close" size={14} />
-      </button>
+      />
     </div>
   );
 }

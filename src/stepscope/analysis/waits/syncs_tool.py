@@ -292,7 +292,9 @@ def _describe_account(partials: Sequence[Partial]) -> Iterator[str]:
     part = max(partials, key=lambda part: part.median_ps, default=None)
     if part is not None and part.rows and part.median_ps:
         share = 100.0 * part.sync_ps / part.median_ps
-        yield f"for {share:.1f} % of {'the median step' if part.steps else 'the capture'} it waits for an idle device"
+        whole = "the median step" if part.steps else "the capture"
+        if share >= 0.05:  # else it would read 0.0 %
+            yield f"for {share:.1f} % of {whole} it waits for an idle device"
 
 
 def _findings(rows: Sequence[SyncRow], steps: int, share: float | None) -> list[str]:

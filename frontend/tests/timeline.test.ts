@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { evidenceOf, fromAddress, toAddress } from "./address";
-import { collapsedAtFirst, itemAt, layoutOf, ROW } from "./layout";
-import { brief, cut } from "./names";
-import { nearestOf } from "./nearest";
-import { sliceAt } from "./slices";
-import { pixelOf } from "./strip";
-import { rowsAsText } from "./sums";
-import { duration, moment, ticksOf } from "./ticks";
-import { grouped, requestsFor } from "./tiles";
-import { callsOf, flameOf, hotPath, pathOf } from "./tree";
-import { around, clamp, levelFor, pan, toTime, toX, zoomAt } from "./viewport";
-import { decodeWindow, type GroupInfo, type LaneSlices, type TrackInfo } from "./wire";
+import { evidenceOf, fromAddress, toAddress } from "../src/timeline/address";
+import { collapsedAtFirst, itemAt, layoutOf, ROW } from "../src/timeline/layout";
+import { brief, cut } from "../src/timeline/names";
+import { nearestOf } from "../src/timeline/nearest";
+import { sliceAt } from "../src/timeline/slices";
+import { pixelOf } from "../src/timeline/strip";
+import { rowsAsText } from "../src/timeline/sums";
+import { duration, moment, ticksOf } from "../src/timeline/ticks";
+import { grouped, requestsFor } from "../src/timeline/tiles";
+import { callsOf, flameOf, hotPath, pathOf } from "../src/timeline/tree";
+import { around, clamp, levelFor, pan, toTime, toX, zoomAt } from "../src/timeline/viewport";
+import { decodeWindow, type GroupInfo, type LaneSlices, type TrackInfo } from "../src/timeline/wire";
 
 const WHOLE = { begin: 0, end: 1e12 };
 

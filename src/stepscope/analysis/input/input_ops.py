@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from stepscope.analysis.trace.grouping import forest, is_device_work, self_times
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 from stepscope.model.arrays import I64, distinct, sum_groups
 from stepscope.records import dataclass
+from stepscope.report import add_records
 from stepscope.vocabulary.lookup import names_have
 from stepscope.vocabulary.traits import InputTrait
 
@@ -76,12 +78,7 @@ def input_ops(trace: HostTrace) -> list[InputOp]:
 
 def add_ops(ops: Iterable[InputOp]) -> list[InputOp]:
     """Merges ops of equal name and category; longest self time first."""
-    merged: dict[tuple[str, str], list[int]] = {}
-    for op in ops:
-        entry = merged.setdefault((op.op, op.category), [0, 0, 0, 0])
-        for at, value in enumerate((op.count, op.total_ps, op.self_ps, op.work_ps)):
-            entry[at] += value
-    added = [InputOp(*key, *entry) for key, entry in merged.items()]
+    added = add_records(ops, attrgetter("op", "category"), ("count", "total_ps", "self_ps", "work_ps"))
     return sorted(added, key=lambda op: (-op.self_ps, op.op))
 
 

@@ -34,7 +34,7 @@ from stepscope.report import (
     Role,
     Row,
     Table,
-    add_record,
+    add_up,
     as_table,
     fields_named,
     make_rows,
@@ -226,7 +226,7 @@ def merge(partials: Sequence[Partial]) -> ModulesReport:
     whole = dict(own)
     for path in sorted(own, key=len, reverse=True):
         if path[:-1] in whole:
-            whole[path[:-1]] = add_record(whole[path[:-1]], whole[path], _OF_DEVICES)
+            whole[path[:-1]] = add_up((whole[path[:-1]], whole[path]), _OF_DEVICES)
     left_out = sum(part.left_out for part in partials)
     framework = framework_of([part.origin for part in partials])
     warnings = [] if own else [_empty(framework)]
@@ -251,7 +251,7 @@ def _sum_paths(partials: Sequence[Partial]) -> dict[_Path, ModuleNode]:
         for node in part.nodes:
             path = (*(paths[node.parent] if node.parent >= 0 else ()), node.name)
             paths.append(path)
-            sums[path] = add_record(sums[path], node, _FIGURES) if path in sums else node
+            sums[path] = add_up((sums[path], node), _FIGURES) if path in sums else node
     return sums
 
 

@@ -155,5 +155,5 @@ def add_up(records: Sequence[R], added: Sequence[str]) -> R:
         for name, column in columns
     }
     first: Any = records[0]
-    summed: R = first._replace(**sums) if isinstance(first, tuple) else dataclasses.replace(first, **sums)
+    summed: R = first._replace(**sums) if hasattr(first, "_replace") else dataclasses.replace(first, **sums)
     return summed

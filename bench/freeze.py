@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def freeze(folders: Sequence[Path], manifest: Path | None = None, brief: bool = False) -> dict[str, Frozen]:
     """What is said about each recording in some folders, by its name."""
     known = _read_manifest(manifest)
-    found = {_name(folder, place): place for folder in folders for place in _recordings(folder)}
+    found = {_name(folder, place): place for folder in folders for place in list_recordings(folder)}
     return {name: {**_freeze_one(place, brief), **(_known_of(place, known) or {})} for name, place in found.items()}
 
 
@@ -66,7 +66,7 @@ def _name(folder: Path, place: Path) -> str:
     return str(place.relative_to(folder.parent))
 
 
-def _recordings(folder: Path) -> Iterator[Path]:
+def list_recordings(folder: Path) -> Iterator[Path]:
     """The outermost folders below one that are one recording each: no session of them lies in a folder of its own."""
     is_recording = any(folder.glob("*.json*")) or (folder / "plugins").is_dir()
     if is_recording and not (folder / SLOW).is_dir():
@@ -74,7 +74,7 @@ def _recordings(folder: Path) -> Iterator[Path]:
         return
     for child in sorted(folder.iterdir()):
         if child.is_dir():
-            yield from _recordings(child)
+            yield from list_recordings(child)
 
 
 def _freeze_one(place: Path, brief: bool) -> Frozen:

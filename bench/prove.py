@@ -1,9 +1,11 @@
 """`python -m bench.prove`: how true proofs are, on programs that know where they wait.
 
     python -m bench.prove [--only NAME] [--budget SECONDS]
+    python -m bench.prove --cost [--only NAME]    what plain blocks cost
 
-Each program runs three times, each in a process of its own: its slow and its fixed variant in pairs of blocks, which
-is the real gain; with an ablation; and with delays in its planted places.
+Each program runs three times, each in a process of its own: its variants in turns of blocks, which is the real gain;
+with an ablation; and with delays in its planted places.  A fix may do a part of the work more cheaply than the slow
+variant, where an ablation does none of it: such a program has a bare variant, too, which an ablation should find.
 """
 
 from __future__ import annotations
@@ -18,32 +20,54 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 
 import stepscope
+from bench.bottlenecks.blocks import build
 from bench.bottlenecks.loops import Fit, Loop
 from bench.bottlenecks.planted import PLANTED, Made, Planted
+from bench.bottlenecks.planted_hidden import HIDDEN
 from bench.bottlenecks.planted_later import LATER
-from stepscope.proof.estimate import Estimate, estimate
-from stepscope.proof.record import Proof, from_json
+from bench.bottlenecks.unseen import Program, list_unseen
+from stepscope.proof.pairs import estimate_ratio
+from stepscope.proof.parts import PARTS
+from stepscope.proof.record import Estimate, Proof, from_json
 
-PROGRAMS = PLANTED | LATER
-WARMUP, LEAD, BLOCK_S, REAL_S = 8, 5, 0.25, 15.0  # a block starts with what was prefetched meanwhile
+
+def plant(program: Program) -> Planted:
+    """A program of a series whose declaration names what can be left out."""
+
+    def make(slow: bool) -> Made:
+        return build(program, "slow" if slow else "fixed")
+
+    make.__name__ = program.name
+    is_part = program.ablate in PARTS
+    return Planted(make, program.ablate if is_part else f"{program.module}.py:{program.ablate}")
+
+
+DECLARED = {program.name: plant(program) for program in list_unseen("third") if program.ablate}
+PROGRAMS = PLANTED | LATER | HIDDEN | DECLARED
+WARMUP, REAL_S = 8, 8.0
+BLOCK_S, BLOCK_OF_FIT_S = 0.8, 1.6  # a call of `fit` starts its input anew; half of each block counts
 MOST_STEPS = 100_000
 CLOSE = 0.15
-CRITICAL, HIDDEN = 0.8, 0.2
+NO_GAIN = Estimate(1.0, 1.0, 1.0, 0)  # of a healthy program
+FEWEST_ROUNDS = 6
+QUICK = ("jax_walks", "torch_metric")  # steps of 2.5 and 10 ms: the shorter, the more a hook costs
+CLOCKED_S, COST_ROUNDS = 3.0, 8
+CRITICAL, HIDDEN_MOST = 0.8, 0.2
 
 
 @dataclass(frozen=True)
 class Score:
-    """What was found of a program, beside what is true."""
+    """What was found of a program, beside what is true: the gain of the fix, and of the bare variant."""
 
     program: Planted
-    real: Estimate | None
+    real: Mapping[str, Estimate]
     gain: Proof | None
     delays: list[Proof]
 
@@ -55,17 +79,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--budget", type=float, default=30.0, help="seconds for each run")
     parser.add_argument("--variants", choices=PROGRAMS, help="measure the variants of one in this process")
     parser.add_argument("--loop", choices=PROGRAMS, help="run the slow variant of one in this process")
+    parser.add_argument("--cost", action="store_true", help="compare plain blocks with the program as it is")
+    parser.add_argument("--clock", choices=PROGRAMS, help="time steps of the slow variant of one in this process")
     options = parser.parse_args(arguments)
     set_environment()
     if options.variants:
-        print(json.dumps(asdict(measure_variants(PROGRAMS[options.variants]))))
+        found = measure_variants(PROGRAMS[options.variants].variants)
+        print(json.dumps({name: asdict(gain) for name, gain in found.items()}))
         return 0
     if options.loop:
         run_loop(PROGRAMS[options.loop].make(True))
         return 0
+    if options.clock:
+        print(json.dumps(time_steps(_as_loop(PROGRAMS[options.clock].make(True)))))
+        return 0
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
-    scores = [score(PROGRAMS[name], options.budget) for name in options.only or PROGRAMS]
-    print(summarize(scores))
+    if options.cost:
+        for name in options.only or QUICK:
+            print(f"{name:24} {compare_with_plain(name)}", flush=True)
+        return 0
+    print(summarize([score(PROGRAMS[name], options.budget) for name in options.only or PROGRAMS]))
     return 0
 
 
@@ -77,7 +110,7 @@ def set_environment() -> None:
 
 def run_loop(made: Made) -> None:
     """Runs steps until the proof ends the program; only a program that is a single step has them marked."""
-    if isinstance(made, Fit):
+    if isinstance(made, Fit | Loop):
         made.run(0, MOST_STEPS, nullcontext())
     elif isinstance(made, Iterator):
         collections.deque(itertools.islice(made, MOST_STEPS), maxlen=0)
@@ -87,44 +120,81 @@ def run_loop(made: Made) -> None:
                 made(number)
 
 
-def measure_variants(program: Planted) -> Estimate:
-    """How many times as fast the fixed variant is: pairs of blocks in random order."""
-    loops = {slow: _as_loop(program.make(slow)) for slow in (True, False)}
-    counts = {slow: max(4, round(BLOCK_S / _time(loop, WARMUP))) for slow, loop in loops.items()}
-    ratios, drawn, start = [], random.Random(7), time.perf_counter()
-    while time.perf_counter() - start < REAL_S or len(ratios) < 8:
-        order = [True, False] if drawn.random() < 0.5 else [False, True]
-        times = {slow: _time(loops[slow], counts[slow]) for slow in order}
-        ratios.append(times[True] / times[False])
-    found = estimate(ratios)
-    assert found is not None, "there are eight at least"
+def measure_variants(variants: Mapping[str, Callable[[], Made]]) -> dict[str, Estimate]:
+    """How many times as fast the other variants are as the slow one: blocks in random order, each with a pause of half
+    its length, in which what was prefetched meanwhile is used up."""
+    loops = {name: _as_loop(make()) for name, make in variants.items()}
+    counts = {name: _count_steps(loop) for name, loop in loops.items()}
+    rounds: list[dict[str, float]] = []
+    drawn, start = random.Random(7), time.perf_counter()
+    while time.perf_counter() - start < REAL_S or len(rounds) < FEWEST_ROUNDS:
+        order = drawn.sample(list(loops), len(loops))
+        rounds.append({name: fmean(loops[name].run(counts[name], counts[name], nullcontext())) for name in order})
+    found = {}
+    for name in loops.keys() - {"slow"}:
+        gain = estimate_ratio([(each["slow"], each[name]) for each in rounds])
+        assert gain is not None, "there are enough rounds"
+        found[name] = gain
     return found
 
 
 def _as_loop(made: Made) -> Loop | Fit:
-    if isinstance(made, Fit):
+    if isinstance(made, Fit | Loop):
         return made
     return Loop(made if isinstance(made, Iterator) else (made(number) for number in itertools.count()))  # type: ignore[func-returns-value]
 
 
-def _time(loop: Loop | Fit, count: int) -> float:
-    return fmean(loop.run(LEAD, count, nullcontext()))
+def _count_steps(loop: Loop | Fit) -> int:
+    """How many steps make half of a block."""
+    block_s = BLOCK_OF_FIT_S if isinstance(loop, Fit) else BLOCK_S
+    step_ms = fmean(loop.run(WARMUP, WARMUP, nullcontext()))
+    return max(4, round(1e3 * block_s / 2 / step_ms))
 
 
 def score(program: Planted, budget: float) -> Score:
     """Runs a program in its three ways."""
     has_variants = program.ablate and not program.is_healthy
-    real = Estimate(**json.loads(_run(["--variants", program.name]))) if has_variants else None
+    real = json.loads(_run(["--variants", program.name])) if has_variants else {}
     gains = prove(program, ["--ablate", program.ablate], budget) if program.ablate else []
     places = [word for place in (*program.critical, *program.hidden) for word in ("--at", place)]
-    found = Score(program, real, gains[0] if gains else None, prove(program, places, budget))
+    delays = prove(program, places, budget) if places else []
+    found = Score(program, {name: Estimate(**each) for name, each in real.items()}, gains[0] if gains else None, delays)
     print(describe(found), flush=True)
     return found
 
 
-def _run(words: list[str]) -> str:
-    command = [sys.executable, "-m", "bench.prove", *words]
+def _run(words: list[str], python: Sequence[str] = ()) -> str:
+    command = [sys.executable, *python, "-m", "bench.prove", *words]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=300).stdout
+
+
+def time_steps(loop: Loop | Fit) -> tuple[float, float]:
+    """The median step by the program's own clock, and the processor time of its thread for a step, in ms."""
+    count = round(1e3 * CLOCKED_S / fmean(loop.run(WARMUP, WARMUP, nullcontext())))
+    loop.run(0, count // 4, nullcontext())
+    computed = time.thread_time()
+    times = loop.run(0, count, nullcontext())
+    return median(times), 1e3 * (time.thread_time() - computed) / count
+
+
+def compare_with_plain(name: str) -> str:
+    """What a step in plain blocks takes over one of the program alone: processes of both kinds in turns.
+
+    A rank whose place is changed on another one has blocks like all, and all of them are plain.
+    """
+    text = (
+        "import sys, os; os.environ.update(RANK='0', WORLD_SIZE='2');"
+        "from stepscope.capture.proving import campaign; campaign.PAIRS_OF_RANKS = 10**9;"
+        "from stepscope.cli.main import main; sys.argv[0] = 'stepscope'; main()"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        proving = ["-c", text, "prove", "--steps", "0", "--logdir", folder, "--at", "sync@1"]
+        runs = [[json.loads(_run(["--clock", name], python)) for python in ((), proving)] for _ in range(COST_ROUNDS)]
+    return ", ".join(
+        f"{title} {_interval(estimate_ratio([(plain[at], alone[at]) for alone, plain in runs]) or NO_GAIN)}"
+        f" of {median(alone[at] for alone, _ in runs):.3f} ms"
+        for at, title in enumerate(("step", "processor"))
+    )
 
 
 def prove(program: Planted, words: list[str], budget: float) -> list[Proof]:
@@ -151,7 +221,7 @@ def describe(found: Score) -> str:
     """A row for a program."""
     parts = [f"{found.program.name:24}"]
     if found.gain is not None:
-        real = f"real {_interval(found.real)}" if found.real else "real 1"
+        real = ", ".join(f"{name} {_interval(each)}" for name, each in sorted(found.real.items())) or "fixed 1"
         parts.append(f"{real}, proved {_interval(found.gain)} {found.gain.note}")
     for proof in found.delays:
         kind = "critical" if proof.place in found.program.critical else "hidden"
@@ -167,27 +237,32 @@ def _interval(found: Estimate | Proof) -> str:
 
 def summarize(scores: Sequence[Score]) -> str:
     """How many are right."""
-    truths = [(each, each.real.value if each.real else 1.0) for each in scores if each.gain is not None]
-    close = sum(
-        bool(each.gain and each.gain.value and abs(each.gain.value / real - 1) <= CLOSE) for each, real in truths
-    )
-    held = sum(_holds(each.gain, each.real) for each, _ in truths if each.gain)
+    proved = [(each.gain, each.real) for each in scores if each.gain is not None]
+    lines = []
+    for variant, title in (("fixed", "the fix"), ("bare", "the part removed")):
+        truths = [(gain, real.get(variant) or real.get("fixed") or NO_GAIN) for gain, real in proved]
+        close = sum(is_close(gain, real) for gain, real in truths)
+        held = sum(holds(gain, real) for gain, real in truths)
+        lines.append(f"beside {title}: within {CLOSE:.0%} {close} of {len(truths)}, interval holds {held}")
     critical = [proof for each in scores for proof in each.delays if proof.place in each.program.critical]
     hidden = [proof for each in scores for proof in each.delays if proof.place in each.program.hidden]
     seen = sum(proof.value is not None and proof.value >= CRITICAL for proof in critical)
-    unseen = sum(proof.value is not None and proof.value <= HIDDEN for proof in hidden)
-    return (
-        f"gains within {CLOSE:.0%}: {close} of {len(truths)}; interval holds: {held} of {len(truths)}; "
-        f"critical at least {CRITICAL}: {seen} of {len(critical)}; hidden at most {HIDDEN}: {unseen} of {len(hidden)}"
-    )
+    unseen = sum(proof.value is not None and proof.value <= HIDDEN_MOST for proof in hidden)
+    lines.append(f"critical at least {CRITICAL}: {seen} of {len(critical)}")
+    lines.append(f"hidden at most {HIDDEN_MOST}: {unseen} of {len(hidden)}")
+    return "; ".join(lines)
 
 
-def _holds(proof: Proof, real: Estimate | None) -> bool:
+def is_close(proof: Proof, real: Estimate) -> bool:
+    """Whether a proof is as close to the real gain as is asked for."""
+    return proof.value is not None and abs(proof.value / real.value - 1) <= CLOSE
+
+
+def holds(proof: Proof, real: Estimate) -> bool:
     """Whether the interval of a proof holds the real gain, which is itself known to its interval only."""
     if proof.least is None or proof.most is None:
         return False
-    least, most = (real.least, real.most) if real else (1.0, 1.0)
-    return proof.least <= most and least <= proof.most
+    return proof.least <= real.most and real.least <= proof.most
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def main() -> None:
     declared = next(found for found in list_unseen() if found.name == options.program)
     _set_environment()
     if options.folder is None:  # the slow variant alone, for a proof that ends it
-        _build(declared)["slow"].run(0, MOST_STEPS, nullcontext())
+        build(declared, "slow").run(0, MOST_STEPS, nullcontext())
         return
     place = options.folder / declared.name
     if declared.ranks == 1:
@@ -115,7 +115,12 @@ def _set_environment() -> None:
 
 
 def _measure_alone(declared: Program, place: Path) -> None:
-    result = measure(declared, _build(declared), _choose_recorder(declared, place), lambda count: count)
+    result = measure(
+        declared,
+        {name: build(declared, name) for name in VARIANTS},
+        _choose_recorder(declared, place),
+        lambda count: count,
+    )
     _write(declared, place, result)
 
 
@@ -131,17 +136,24 @@ def _measure_rank(rank: int, declared: Program, place: Path, meeting: str) -> No
         dist.broadcast_object_list(counts, src=0)
         return counts[0]
 
-    result = measure(declared, _build(declared), _choose_recorder(declared, place), agree)
+    result = measure(
+        declared, {name: build(declared, name) for name in VARIANTS}, _choose_recorder(declared, place), agree
+    )
     if rank == 0:
         _write(declared, place, result)
     dist.barrier()
     dist.destroy_process_group()
 
 
-def _build(declared: Program) -> dict[str, Loop | Fit]:
+def build(declared: Program, variant: str) -> Loop | Fit:
+    """One variant of a program, in the environment of this process."""
     function = getattr(importlib.import_module(f"bench.bottlenecks.{declared.module}"), declared.name)
-    built = {name: function(Run(name == "slow", _choose_mark(declared.framework))) for name in VARIANTS}
-    return {name: found if isinstance(found, Fit) else Loop(found) for name, found in built.items()}
+    found = function(Run(variant == "slow", _choose_mark(declared.framework)))
+    return found if isinstance(found, Fit) else Loop(found)
+
+
+def _build_all(declared: Program) -> dict[str, Loop | Fit]:
+    return {name: build(declared, name) for name in VARIANTS}
 
 
 def _write(declared: Program, place: Path, result: dict[str, Any]) -> None:

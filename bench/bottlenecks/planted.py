@@ -7,6 +7,7 @@ critical path, and places that other work hides.
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import os
 import queue
@@ -21,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from bench.bottlenecks.harness import scratch
-from bench.bottlenecks.loops import Fit
+from bench.bottlenecks.loops import Fit, Loop
 
 Step = Callable[[int], object]
-Made = Step | Iterator[None] | Fit
+Made = Step | Iterator[None] | Fit | Loop
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,14 @@ class Planted:
     """A program, and what is true of it.
 
     Attributes:
-        make: makes the slow or the fixed variant.
+        make: makes the slow or the fixed variant; with `bare`, where it knows the word, the one without the slow part,
+            if a fix does a part of its work more cheaply.
         ablate: what `--ablate` gets; empty for none.
         critical, hidden: places that a step waits for, and does not.
         is_healthy: without what is ablated it is as fast as with it.
     """
 
-    make: Callable[[bool], Made]
+    make: Callable[..., Made]
     ablate: str = ""
     critical: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
@@ -48,6 +50,13 @@ class Planted:
     def name(self) -> str:
         """As on the command line."""
         return self.make.__name__
+
+    @property
+    def variants(self) -> dict[str, Callable[[], Made]]:
+        """What makes the slow, the fixed and perhaps the bare variant."""
+        made = {"slow": functools.partial(self.make, True), "fixed": functools.partial(self.make, False)}
+        has_bare = "bare" in inspect.signature(self.make).parameters
+        return made | ({"bare": functools.partial(self.make, True, bare=True)} if has_bare else {})
 
 
 def compute_python(count: int) -> int:
@@ -66,7 +75,8 @@ def compute_array(count: int) -> Any:
 # -- PyTorch -----------------------------------------------------------------------------------------------------------
 
 
-def _torch_training() -> tuple[Any, Callable[[Any], Any]]:
+def torch_training() -> tuple[Any, Callable[[Any], Any]]:
+    """A model, and a function that trains it on a batch."""
     import torch
     from torch import nn
 
@@ -100,7 +110,7 @@ def torch_loader(slow: bool) -> Step:
     def augment_sample(at: int) -> int:
         return compute_python(2500)
 
-    _, train_batch = _torch_training()
+    _, train_batch = torch_training()
     batches, ready = iter(DataLoader(Samples(), batch_size=32)), torch.ones(32, 256)
     return lambda number: train_batch(next(batches) if slow else ready)
 
@@ -109,7 +119,7 @@ def torch_saves(slow: bool) -> Step:
     """Each step saves the model."""
     import torch
 
-    model, train_batch = _torch_training()
+    model, train_batch = torch_training()
     batch, path = torch.ones(64, 256), Path(scratch()) / "last.pt"
 
     def step(number: int) -> None:
@@ -124,7 +134,7 @@ def torch_logs(slow: bool) -> Step:
     """Each step logs every layer many times to a file."""
     import torch
 
-    _, train_batch = _torch_training()
+    _, train_batch = torch_training()
     batch, log = torch.ones(64, 256), logging.getLogger("planted")
     log.addHandler(logging.FileHandler(Path(scratch()) / "log.txt"))
     log.setLevel(logging.INFO)
@@ -142,7 +152,7 @@ def torch_metric(slow: bool) -> Step:
     """Each step computes a metric in Python."""
     import torch
 
-    _, train_batch = _torch_training()
+    _, train_batch = torch_training()
     batch = torch.ones(64, 256)
 
     def count_errors(loss: Any) -> int:
@@ -160,7 +170,7 @@ def torch_fed_by_thread(slow: bool) -> Step:
     """A thread makes batches ahead of time, faster than they are used."""
     import torch
 
-    _, train_batch = _torch_training()
+    _, train_batch = torch_training()
     batches: queue.Queue[Any] = queue.Queue(4)
 
     def make_batch() -> Any:
@@ -183,7 +193,7 @@ def torch_starved_by_thread(slow: bool) -> Step:
     """A thread makes batches, and waits for longer than a step computes."""
     import torch
 
-    _, train_batch = _torch_training()
+    _, train_batch = torch_training()
     batches: queue.Queue[Any] = queue.Queue(2)
     ready = torch.ones(64, 256)
 
@@ -207,7 +217,7 @@ def torch_augments(slow: bool) -> Step:
     """Each step augments its samples one by one in Python."""
     import torch
 
-    _, train_batch = _torch_training()
+    _, train_batch = torch_training()
     ready = torch.ones(64, 256)
 
     def augment_row(row: Any) -> Any:
@@ -224,7 +234,7 @@ def torch_healthy(slow: bool) -> Step:
     """Trains on tensors that are there, and saves and logs next to nothing."""
     import torch
 
-    _, train_batch = _torch_training()
+    _, train_batch = torch_training()
     batch, log = torch.ones(256, 256), logging.getLogger("planted")
 
     def step(number: int) -> None:
@@ -238,7 +248,8 @@ def torch_healthy(slow: bool) -> Step:
 # -- JAX ---------------------------------------------------------------------------------------------------------------
 
 
-def _jax_training(size: int = 256) -> Callable[[Any, Any], Any]:
+def jax_training() -> Callable[[Any, Any], Any]:
+    """A compiled step: weights and a batch to new weights and a loss."""
     import jax
     import jax.numpy as jnp
 
@@ -254,7 +265,7 @@ def jax_reads(slow: bool) -> Step:
     """Each step waits for a store before it computes."""
     import jax.numpy as jnp
 
-    train_step, state = _jax_training(), [jnp.ones((512, 512))]
+    train_step, state = jax_training(), [jnp.ones((512, 512))]
     ready = np.ones((256, 512), np.float32)
 
     def read_store() -> Any:
@@ -272,7 +283,7 @@ def jax_overlapped(slow: bool) -> Step:
     """The host prepares the next batch while the device computes."""
     import jax.numpy as jnp
 
-    train_step, state = _jax_training(), [jnp.ones((1024, 1024))]
+    train_step, state = jax_training(), [jnp.ones((1024, 1024))]
     ready = np.ones((512, 1024), np.float32)
 
     def prepare_next() -> None:
@@ -293,7 +304,7 @@ def jax_saves(slow: bool) -> Step:
     """Each step writes its weights by NumPy."""
     import jax.numpy as jnp
 
-    train_step, state = _jax_training(), [jnp.ones((1024, 1024))]
+    train_step, state = jax_training(), [jnp.ones((1024, 1024))]
     ready, path = np.ones((16, 1024), np.float32), Path(scratch()) / "weights.npy"
 
     def step(number: int) -> None:
@@ -409,9 +420,3 @@ PLANTED = {
         Planted(plain_files, "write_trace", critical=("write_trace",)),
     )
 }
-
-
-@functools.cache
-def planted(name: str) -> Planted:
-    """A program by its name."""
-    return PLANTED[name]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import gzip
+import itertools
 import json
 import queue
 import re
@@ -42,7 +43,12 @@ def _update(loss: Any, optimizer: Any) -> None:
     optimizer.step()
 
 
-def torch_compressed_pictures(slow: bool) -> Iterator[None]:
+def _again(batches: Iterable[Any], bare: bool) -> Iterable[Any]:
+    """The batches, or in a bare variant the first one for ever."""
+    return itertools.repeat(next(iter(batches))) if bare else batches
+
+
+def torch_compressed_pictures(slow: bool, bare: bool = False) -> Iterator[None]:
     """Two workers unpack and normalize pictures; the fixed variant keeps them in memory."""
     import torch
     from torch.utils.data import DataLoader, Dataset, TensorDataset
@@ -65,12 +71,12 @@ def torch_compressed_pictures(slow: bool) -> Iterator[None]:
     model, optimizer = _torch_model(96 * 96, 10, 128)
     while True:
         loader = DataLoader(data, batch_size=32, num_workers=2 if slow else 0)
-        for batch in loader:
+        for batch in _again(loader, bare):
             _update(model(batch if slow else batch[0]).square().mean(), optimizer)
             yield
 
 
-def torch_tokenizes(slow: bool) -> Iterator[None]:
+def torch_tokenizes(slow: bool, bare: bool = False) -> Iterator[None]:
     """The loader's collate function splits texts into words and counts them in every epoch again."""
     import torch
     from torch.utils.data import DataLoader
@@ -90,7 +96,8 @@ def torch_tokenizes(slow: bool) -> Iterator[None]:
     data = texts if slow else [tokenize(text) for text in texts]
     model, optimizer = _torch_model(1024, 2, 768)
     while True:
-        for batch in DataLoader(data, batch_size=16, shuffle=True, collate_fn=collate):  # type: ignore[arg-type]
+        loader: Any = DataLoader(data, batch_size=16, shuffle=True, collate_fn=collate)  # type: ignore[arg-type]
+        for batch in _again(loader, bare):
             _update(model(batch).logsumexp(1).mean(), optimizer)
             yield
 
@@ -160,7 +167,7 @@ def torch_averages(slow: bool) -> Iterator[None]:
         yield
 
 
-def torch_json_lines(slow: bool) -> Iterator[None]:
+def torch_json_lines(slow: bool, bare: bool = False) -> Iterator[None]:
     """An iterable dataset unpacks and parses lines of JSON in the training process."""
     import torch
     from torch.utils.data import DataLoader, IterableDataset
@@ -180,12 +187,12 @@ def torch_json_lines(slow: bool) -> Iterator[None]:
 
     model, optimizer = _torch_model(128, 3, 640)
     data: Any = Rows() if slow else [ready] * 100_000
-    for batch in DataLoader(data, batch_size=64):
+    for batch in _again(DataLoader(data, batch_size=64), bare):
         _update(model(batch).square().mean(), optimizer)
         yield
 
 
-def torch_prints(slow: bool) -> Iterator[None]:
+def torch_prints(slow: bool, bare: bool = False) -> Iterator[None]:
     """Each step prints a table of the classes to a log that is flushed."""
     import torch
 
@@ -195,18 +202,20 @@ def torch_prints(slow: bool) -> Iterator[None]:
             scores = model(torch.rand(64, 256))
             _update(scores.square().mean(), optimizer)
             for at in range(2000 if slow else 0):
-                print(f"class {at % 50:3} {at / 7:8.3f} {'#' * (at % 20)}", file=log, flush=True)
+                line = f"class {at % 50:3} {at / 7:8.3f} {'#' * (at % 20)}"
+                if not bare:
+                    print(line, file=log, flush=True)
             yield
 
 
-def torch_healthy_loader(slow: bool) -> Iterator[None]:
+def torch_healthy_loader(slow: bool, bare: bool = False) -> Iterator[None]:
     """A loader slices tensors that are in memory, for a model that computes."""
     import torch
     from torch.utils.data import DataLoader, TensorDataset
 
     model, optimizer = _torch_model(256, 16, 1024)
     while True:
-        for (batch,) in DataLoader(TensorDataset(torch.rand(2048, 256)), batch_size=64):
+        for (batch,) in _again(DataLoader(TensorDataset(torch.rand(2048, 256)), batch_size=64), bare):
             _update(model(batch).square().mean(), optimizer)
             yield
 
@@ -224,7 +233,7 @@ def _keras_model(width: int, outputs: int, hidden: int = 256) -> Any:
     return model
 
 
-def keras_generator(slow: bool) -> Fit:
+def keras_generator(slow: bool, bare: bool = False) -> Fit:
     """`Model.fit` gets its batches from a generator of Python that warps signals."""
     rng = np.random.default_rng(0)
     signals = rng.random((64, 512), np.float32)
@@ -238,6 +247,10 @@ def keras_generator(slow: bool) -> Fit:
             rows = np.stack([warp_signal(each) for each in signals]) if slow else signals
             yield rows.astype(np.float32), np.zeros((64, 8), np.float32)
 
+    if bare:
+        import tensorflow as tf
+
+        return Fit(_keras_model(512, 8), tf.data.Dataset.from_tensors(next(make_signals())).repeat())
     return Fit(_keras_model(512, 8), make_signals())
 
 
@@ -269,7 +282,7 @@ def keras_checkpoints(slow: bool) -> Fit:
     return Fit(_keras_model(256, 8, 768), data, saves)
 
 
-def tf_numpy_function(slow: bool) -> Iterator[None]:
+def tf_numpy_function(slow: bool, bare: bool = False) -> Iterator[None]:
     """A pipeline of tf.data calls NumPy for every sample, without prefetching."""
     import tensorflow as tf
 
@@ -290,7 +303,7 @@ def tf_numpy_function(slow: bool) -> Iterator[None]:
             weight.assign_sub(0.01 * slope)
         return loss
 
-    for batch in samples.batch(64):
+    for batch in _again(samples.batch(64), bare):
         train_batch(batch)
         yield
 
@@ -420,7 +433,7 @@ def plain_ranks(slow: bool) -> Iterator[None]:
 LATER = {
     each.name: each
     for each in (
-        Planted(torch_compressed_pictures, "input", critical=("input",)),
+        Planted(torch_compressed_pictures, "input", hidden=("input",)),  # its workers prepare during a delay
         Planted(torch_tokenizes, "input", critical=("tokenize",)),
         Planted(torch_gradient_report, "report_gradients", critical=("report_gradients",)),
         Planted(torch_distills, "ask_teacher", critical=("ask_teacher",)),

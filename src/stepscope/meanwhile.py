@@ -1,7 +1,8 @@
-"""Imports a module on another thread while work that leaves the interpreter free is done."""
+"""What goes on while a file is read: a module is imported on another thread, and no garbage is collected."""
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 import threading
@@ -22,6 +23,19 @@ def importing(module: str) -> Iterator[None]:
         yield
     finally:
         thread.join()
+
+
+@contextmanager
+def collecting_later() -> Iterator[None]:
+    """A context in which Python looks for no garbage: imports make many objects and none of that, and it would look at
+    all of them again and again.  Of several threads inside, the first that leaves may turn it on again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _import_quietly(module: str) -> None:

@@ -3,7 +3,7 @@
 The standard library writes the text of up to seven methods for each class and compiles them when the class is made:
 two thirds of a millisecond.  A command imports a hundred classes and makes objects of a quarter of them, so this was a
 third of what importing Stepscope took.  Here the standard library only collects the fields.  Comparing, hashing and
-showing need no text of their own; `__init__` gets its text when the first object is made.
+showing need no text of their own; `__init__` gets its text when some objects were made.
 
 The classes are dataclasses to everyone who asks: `fields`, `replace`, `asdict`, `is_dataclass`, msgspec, pickle.  Only
 one that inherits from them has to be made here too: the standard library takes them for classes that are not frozen.
@@ -12,9 +12,13 @@ one that inherits from them has to be made here too: the standard library takes 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass"]
+
+# From this many objects on the text of an `__init__` pays: it takes 0.15 ms to compile and saves a few us an object.
+_WORTH_COMPILING = 8
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,15 +69,43 @@ def _add(cls: type[Any], methods: dict[str, Any]) -> None:
 
 
 class _LateInit:
-    """Stands in the place of an `__init__` until somebody asks for it."""
+    """Stands in the place of an `__init__` whose text is not compiled yet."""
 
     def __init__(self, cls: type[Any], frozen: bool) -> None:
-        self._class, self._frozen = cls, frozen
+        self._class, self._frozen, self._left = cls, frozen, _WORTH_COMPILING
 
     def __get__(self, instance: Any, owner: type[Any]) -> Any:
+        self._left -= 1
+        if instance is None or self._left < 0:
+            return self._compile().__get__(instance, owner)
+        return functools.partial(self._fill, instance)
+
+    def _compile(self) -> Callable[..., None]:
         init = _compiled_init(self._class, self._frozen)
         self._class.__init__ = init
-        return init.__get__(instance, owner)
+        return init
+
+    def _fill(self, record: Any, /, *values: Any, **named: Any) -> None:
+        """Does what the text would do; a call that it would refuse, it refuses itself."""
+        wanted = [field for field in dataclasses.fields(self._class) if field.init]
+        ordered = [field.name for field in wanted if not field.kw_only]
+        given = {**dict(zip(ordered, values, strict=False)), **named}
+        known = {field.name for field in wanted}
+        if len(given) < len(values) + len(named) or not known >= given.keys():
+            return self._compile()(record, *values, **named)
+        put = object.__setattr__ if self._frozen else setattr
+        for field in dataclasses.fields(self._class):
+            if field.name in given:
+                put(record, field.name, given[field.name])
+            elif _has_factory(field):
+                put(record, field.name, field.default_factory())  # type: ignore[operator]
+            elif field.init and field.default is not dataclasses.MISSING:
+                put(record, field.name, field.default)
+            elif field.init:
+                return self._compile()(record, *values, **named)
+        if hasattr(record, "__post_init__"):
+            record.__post_init__()
+        return None
 
 
 class _Factory:

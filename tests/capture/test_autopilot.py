@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
+import time
 
 import pytest
 
@@ -67,6 +68,19 @@ def test_steps_pass_then_steps_are_captured_then_the_program_goes_on(watch, fake
     assert fake_recorder.said() == "start mark-2 end-2 mark-3 end-3 save"
     assert autopilot.outcome == "captured steps 2-3 (optimizer.step())"
     assert not autopilot.active
+
+
+@pytest.mark.parametrize(("step_s", "captured"), [(0.03, "2-12"), (0.1, "2-6"), (1.0, "2-5")])
+def test_short_steps_are_captured_for_a_while(watch, monkeypatch, step_s, captured):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    autopilot = watch(steps=4, skip=2, least_seconds=0.25)
+
+    for _ in range(40):
+        autopilot.end(OPTIMIZER)
+        now[0] += step_s
+
+    assert autopilot.outcome == f"captured steps {captured} (optimizer.step())"
 
 
 def test_without_a_step_to_skip_the_first_whole_step_is_captured(watch, fake_recorder):
@@ -245,6 +259,16 @@ def test_a_second_request_ends_the_capture_with_the_step(watch, fake_recorder):
     steps(autopilot, *[OPTIMIZER] * 3)
 
     assert fake_recorder.said() == "start mark-1 end-1 mark-2 end-2 save"
+
+
+def test_a_request_ends_a_capture_that_goes_on_since_steps_are_short(watch, fake_recorder):
+    autopilot = watch(steps=2, skip=1, least_seconds=60.0)
+    steps(autopilot, *[OPTIMIZER] * 5)
+
+    autopilot.request()
+    steps(autopilot, *[OPTIMIZER] * 3)
+
+    assert autopilot.outcome == "captured steps 1-5 (optimizer.step())"
 
 
 def test_requests_in_a_program_without_steps_begin_and_end_a_window(watch, fake_recorder):

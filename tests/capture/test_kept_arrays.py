@@ -44,6 +44,17 @@ def test_arrays_of_a_local_variable_have_its_name():
     assert kept.endswith("\tarrays")
 
 
+@pytest.mark.parametrize("record", [lambda loss: (loss, 1), lambda loss: {"loss": loss}], ids=["tuple", "dict"])
+def test_arrays_in_what_a_list_holds_have_the_name_of_the_list(record):
+    history, before = [], KeptArrays()
+    for _ in range(7):
+        history.append(record(torch.zeros(4)))
+
+    (kept,) = before.find().values()
+
+    assert kept.startswith("7\t112\tfloat32\t[4]\thistory\ttest_kept_arrays.py:")
+
+
 def test_arrays_that_are_made_anew_in_each_step_are_not_kept():
     state = [torch.zeros(5) for _ in range(9)]
     before = KeptArrays()

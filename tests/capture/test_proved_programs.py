@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from program_runs import run_command
 
+from stepscope.proof.record import read_proofs
+
 LOOP = """
 import os, sys, time
 from importlib.machinery import SourceFileLoader as Loader
@@ -69,3 +71,98 @@ def test_nothing_is_left_patched_when_the_last_block_is_over(tmp_path):
     done = run_command([*words, "job.py"], tmp_path)
     assert done.stdout == "True True False\n"
     assert "fetch_batch: each ms there costs the step" in done.stderr
+
+
+HURRIED = """
+import sys
+from stepscope.capture.proving import deadlines, prover
+prover.STUCK_S, prover.STUCK_STEPS, deadlines.END_S = 0.5, 1, 3.0
+from stepscope.cli.main import main
+sys.argv[0] = "stepscope"
+main()
+"""
+ASKS_A_SERVICE = """
+import atexit, queue, threading, time
+import stepscope
+asked, answers = queue.Queue(), queue.Queue()
+
+def serve():
+    while True:
+        asked.get()
+        answers.put(1)
+
+def send_request():
+    asked.put(1)
+
+def draw_number(numbers=iter(range(10**9))):
+    time.sleep(0.001)
+    return next(numbers) % 2
+
+def wait_for_service():
+    time.sleep(0.001)
+
+threading.Thread(target=serve, daemon=True).start()
+for number in range(100_000):
+    with stepscope.step(number):
+        ASKS
+"""
+END_HANGS = """
+import atexit, threading, time
+import stepscope
+
+def fetch_batch():
+    time.sleep(0.001)
+
+atexit.register(print, "cleaned up")
+threading.Thread(target=threading.Event().wait).start()  # only the end of the loop would stop it
+for number in range(100_000):
+    with stepscope.step(number):
+        fetch_batch()
+"""
+END_IS_CAUGHT = """
+import time
+import stepscope
+
+def fetch_batch():
+    time.sleep(0.001)
+
+for number in range(10**9):
+    try:
+        with stepscope.step(number):
+            fetch_batch()
+    except BaseException:
+        pass
+"""
+
+
+def prove_hurried(folder, program, place):
+    (folder / "job.py").write_text(program)
+    words = ["prove", "--steps", "0", "--budget", "2", "--ablate", place, "job.py"]
+    return run_command(["-c", HURRIED, *words], folder, timeout=100)
+
+
+@pytest.mark.parametrize(
+    ("asks", "place"),
+    [
+        ("send_request(); answers.get()", "send_request"),  # nothing answers what was not sent
+        ("while draw_number() != number % 2: pass", "draw_number"),  # the same number again and again
+    ],
+)
+def test_a_step_that_does_not_end_without_a_part_is_given_up(tmp_path, asks, place):
+    done = prove_hurried(tmp_path, ASKS_A_SERVICE.replace("ASKS", asks), place)
+    assert done.returncode == 0, done.stderr
+    assert f"{place}: nothing measured: a step without it does not end" in done.stderr
+    assert [proof.place for proof in read_proofs(tmp_path / "stepscope-logs")] == [place]
+
+
+@pytest.mark.parametrize(("program", "printed"), [(END_HANGS, ""), (END_IS_CAUGHT, "")], ids=["thread", "caught"])
+def test_a_program_whose_end_waits_for_ever_is_ended(tmp_path, program, printed):
+    done = prove_hurried(tmp_path, program, "fetch_batch")
+    assert (done.returncode, done.stdout) == (0, printed)
+    assert "without fetch_batch a step takes" in done.stderr
+
+
+def test_the_handlers_of_the_end_run_when_a_proof_ends_the_program(tmp_path):
+    program = END_HANGS.replace("threading.Thread(", "# threading.Thread(")
+    done = prove_hurried(tmp_path, program, "fetch_batch")
+    assert (done.returncode, done.stdout) == (0, "cleaned up\n")

@@ -13,10 +13,11 @@ from types import SimpleNamespace
 import pytest
 
 from stepscope.capture.auto.finders.jax import WatchedFunction
-from stepscope.capture.proving import campaign, changes, relays
-from stepscope.capture.proving.campaign import Campaign, StepTime
+from stepscope.capture.proving import changes, relays
+from stepscope.capture.proving.campaign import Campaign
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.patches import swap_attribute, swap_code
+from stepscope.capture.proving.prover import places_of
 from stepscope.capture.proving.saving import redirect
 from stepscope.proof.record import read_proofs
 
@@ -53,7 +54,7 @@ def prove(clock, step, steps=2000, **asked):
         for _ in range(steps):
             start = clock.now
             step()
-            running.send(StepTime(clock.now - start))
+            running.send(clock.now - start)
     except StopIteration:
         pass
     running.close()
@@ -199,6 +200,7 @@ def test_plain_blocks_run_the_code_of_the_program_itself(clock):
 
 def test_all_ranks_have_the_same_blocks_whatever_each_finds(clock, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
 
     def fetch_rank():
         clock.now += 0.01
@@ -230,7 +232,7 @@ def test_one_rank_alone_is_changed_and_answers(clock, monkeypatch, tmp_path):
             while True:
                 start = clock.now
                 reduce_gradients()
-                running.send(StepTime(clock.now - start))
+                running.send(clock.now - start)
                 steps += 1
         except StopIteration:
             found.save(tmp_path)
@@ -451,7 +453,30 @@ def test_saves_after_an_ablation_do_not_reach_the_places_of_the_program(tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["weights.npy"]
 
 
-def test_ranks_are_known_by_what_launchers_set(monkeypatch):
-    assert not campaign.has_other_ranks()
-    monkeypatch.setenv("SLURM_NTASKS", "8")
-    assert campaign.has_other_ranks()
+def test_a_function_in_which_a_step_ends_is_a_place(clock):
+    """As one that calls `optimizer.step()`, with which steps of PyTorch end: it runs whenever blocks change."""
+    running_campaign = Campaign(ProveOptions("job.py", at=("train_batch",)), lambda line: None, clock.perf_counter)
+    running, start = running_campaign.run(), [0.0]
+    next(running)
+
+    def train_batch():
+        clock.now += 0.01
+        running.send(clock.now - start[0])
+        start[0] = clock.now
+
+    with pytest.raises(StopIteration):
+        while True:
+            train_batch()
+    assert running_campaign.proofs[0].value == pytest.approx(1)
+
+
+def test_without_names_the_places_are_those_of_the_advice_and_of_the_account():
+    overview = {
+        "advice": [{"prove": "stepscope prove --ablate input --ablate data.py:load SCRIPT"}, {"prove": None}],
+        "account": [
+            {"culprit": {"file": "train.py", "name": "report() [2 calls]"}},
+            {"culprit": {"file": None, "name": "aten::mm"}},
+            {"culprit": None},
+        ],
+    }
+    assert places_of(overview) == ("input", "data.py:load", "train.py:report")

@@ -100,4 +100,4 @@ def test_a_program_that_shares_its_processor_is_told_so(tmp_path):
 
     assert account is not None
     assert account.mean_percent["contention"] > 10
-    assert any("had no processor" in warning for warning in profile.overview().to_dict()["warnings"])
+    assert any("the machine was busy" in warning for warning in profile.overview().to_dict()["warnings"])

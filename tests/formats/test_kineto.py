@@ -970,7 +970,7 @@ def _pieces(data: bytes, size: int) -> Iterator[bytes]:
 def test_a_large_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "worker.pt.trace.json"
     path.write_bytes(kineto(*THREE))
-    monkeypatch.setattr(host_work, "_WORTH_PIECES_BYTES", 1)
+    monkeypatch.setattr(host_work, "_LARGE_FILE_BYTES", 1)
     monkeypatch.setattr(api.store, "read_bytes", None)
     monkeypatch.setattr(local, "_PIECE_BYTES", 50)
     assert names(api.load(path).trace()) == ["a", "b", "c"]

@@ -7,8 +7,9 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from types import FunctionType
 
-from stepscope.kernels.stacks import read_stack, read_stacks
+from stepscope.kernels.stacks import file_of, read_stack, read_stacks
 
 # Threads that start and end all the time while their stacks are read.  Read frame by frame from Python, this ends
 # with a segmentation fault on CPython 3.11.
@@ -108,3 +109,14 @@ def test_threads_that_come_and_go_do_no_harm():
     done = subprocess.run([sys.executable, "-c", CHURN], capture_output=True, text=True, timeout=300, check=False)
 
     assert done.returncode == 0, done.stderr
+
+
+def test_code_without_a_file_has_that_of_its_module():
+    def sent():
+        return read_stacks(1, "nowhere")
+
+    code = sent.__code__.replace(co_filename="<dynamic-code>")  # as cloudpickle makes it in a worker process
+    stacks = FunctionType(code, {"__file__": "/jobs/train.py", "read_stacks": read_stacks})()
+
+    assert [file_of(code) for code, _ in stacks[threading.get_ident()]] == ["/jobs/train.py"]
+    assert file_of(sent.__code__) == __file__

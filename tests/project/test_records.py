@@ -143,3 +143,20 @@ def test_each_object_has_a_list_of_its_own():
 def test_a_missing_argument_is_named():
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
         Point()
+
+
+@pytest.mark.parametrize("index", range(3))
+def test_all_objects_of_a_class_are_made_alike(index):
+    """The first ones without a compiled `__init__`, the others by it."""
+    ours, theirs = (drawn(decorator)[index] for decorator in DECORATORS.values())
+    calls = [((1,), {}), ((), {"x": 1}), ((), {}), ((1,), {"x": 2}), ((1,), {"other": 2}), ((1, 2, 3, 4), {})]
+
+    for _ in range(12):
+        for values, named in calls:
+            made = []
+            for cls in (ours, theirs):
+                try:
+                    made.append(dataclasses.asdict(cls(*values, **named)))
+                except TypeError as error:
+                    made.append(str(error).replace(theirs.__qualname__, ours.__qualname__))
+            assert made[0] == made[1]

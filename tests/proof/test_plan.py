@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.proof.plan import Blocks, changed_first, choose_blocks, choose_delay, choose_dose
+from stepscope.proof.plan import changed_first, choose_delay, choose_dose, choose_steps
 
 
 @pytest.mark.parametrize(
-    ("step_s", "buffered", "blocks"),
-    [
-        (0.05, 0, Blocks(settle=2, steps=5)),
-        (0.001, 0, Blocks(settle=2, steps=60)),
-        (3.0, 0, Blocks(settle=2, steps=4)),
-        (0.05, 6, Blocks(settle=8, steps=5)),
-    ],
+    ("step_s", "block_s", "steps"),
+    [(0.05, 0.5, 10), (0.05, 1.5, 30), (0.0001, 0.5, 1000), (3.0, 0.5, 6)],
 )
-def test_a_block_takes_about_a_quarter_of_a_second(step_s, buffered, blocks):
-    assert choose_blocks(step_s, buffered) == blocks
+def test_a_block_takes_about_as_long_as_it_is_meant_to(step_s, block_s, steps):
+    assert choose_steps(step_s, block_s) == steps
 
 
 def test_the_order_is_random_and_the_same_for_all_who_count_alike():
@@ -28,9 +23,9 @@ def test_the_order_is_random_and_the_same_for_all_who_count_alike():
 
 
 def test_a_delay_grows_with_the_noise_and_stays_within_half_a_step():
-    calm = choose_delay([0.1, 0.1001, 0.0999] * 5, Blocks(2, 4))
-    noisy = choose_delay([0.1, 0.102, 0.098] * 5, Blocks(2, 4))
-    wild = choose_delay([0.1, 0.19, 0.01] * 5, Blocks(2, 4))
+    calm = choose_delay([0.1, 0.1001, 0.0999] * 5, 4)
+    noisy = choose_delay([0.1, 0.102, 0.098] * 5, 4)
+    wild = choose_delay([0.1, 0.19, 0.01] * 5, 4)
     assert calm == pytest.approx(0.005)
     assert calm < noisy < wild == pytest.approx(0.05)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from stepscope.errors import InputError
+from stepscope.proof import record
 from stepscope.proof.record import ABLATION, DELAY, Proof, read_proofs, write_proofs
 
 DELAYED = Proof(
@@ -51,3 +54,15 @@ def test_the_sensitivity_foretells_the_gain_of_the_time_at_the_place():
     assert DELAYED.speedup == pytest.approx((20 / (20 - 7.6), 20 / (20 - 7.2), 20 / (20 - 8)))
     assert LEFT_OUT.speedup == (1.6, 1.52, 1.69)
     assert Proof("train.py", DELAY, "prepare").speedup is None
+
+
+def test_a_folder_that_somebody_has_locked_for_ever_is_written_all_the_same(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(record, "_LOCK_TRY_S", 0.001)
+    handle = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        write_proofs([Proof("train.py", ABLATION, "input")], tmp_path / "proofs.json")
+    finally:
+        os.close(handle)
+    assert [proof.place for proof in read_proofs(tmp_path)] == ["input"]

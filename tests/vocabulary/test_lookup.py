@@ -110,7 +110,6 @@ def test_every_trait_can_be_given_by_some_table_and_fits(kind: type[IntFlag]) ->
         ("hipExtModuleLaunchKernel", CallTrait.LAUNCHES_KERNEL),
         ("cudaMemsetAsync", CallTrait.CLEARS),
         ("aten::conv2d", OpTrait.MULTIPLIES),
-        ("aten::conv2d", OpTrait.PREPARES_CONVOLUTION),
         ("gradients/mul:MatMul", OpTrait.MULTIPLIES),
         ("gradient_tape/model/MatMul:MatMul", OpTrait.OF_GRADIENT),
         ("map/py:EagerPyFunc", OpTrait.CALLS_PYTHON),

@@ -183,7 +183,7 @@ def test_progress_moves_within_one_file(corpus, monkeypatch, profile):
         seen.append(self.bytes_read[file.host])
 
     monkeypatch.setattr(host_work.HostWork, "_note_read", look)
-    monkeypatch.setattr(host_work, "_WORTH_PIECES_BYTES", 1)
+    monkeypatch.setattr(host_work, "_LARGE_FILE_BYTES", 1)
     loaded = stepscope.load(corpus / profile, host=stepscope.load(corpus / profile).hosts[0])
     assert loaded.bytes_read(loaded.hosts[0]) == 0
     loaded.trace()

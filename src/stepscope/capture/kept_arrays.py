@@ -25,6 +25,7 @@ _TYPES = ("torch.Tensor", "torch.nn.parameter.Parameter", "jaxlib._jax.ArrayImpl
 _MOST_OBJECTS = 2_000_000  # half a second
 _FEWEST = 5  # arrays more than before, of one type and shape
 _MOST_GROUPS, _EXAMPLES = 8, 3
+_LEVELS = 2  # a list may hold tuples or dicts of arrays
 _CONTAINERS = (list, dict, tuple, set)
 _ADDS = {"append", "add", "extend", "insert", "appendleft", "setdefault", "update"}
 _NOT_PROGRAM = ("/stepscope/", "site-packages", "/lib/python", "<frozen")
@@ -71,19 +72,24 @@ def _describe(kind: _Kind, count: int, arrays: list[Any]) -> str:
 
 def _find_holders(arrays: list[Any]) -> Iterator[tuple[str, str]]:
     """The names under which the program holds what refers to one of some arrays, each with the line that adds to it."""
-    frames = [*_frames_of_program()]
-    codes = [frame.f_code for frame in frames]
-    for container in gc.get_referrers(*arrays):
-        if not isinstance(container, _CONTAINERS) or container is arrays:
-            continue
-        spaces = [(each, each) for each in map(_take_locals, frames)]
-        for owner in gc.get_referrers(container):
-            names = owner if isinstance(owner, dict) else getattr(owner, "__dict__", {})
-            spaces.append((names, names if isinstance(owner, dict) else dict(vars(type(owner)))))
-        for names, around in spaces:
-            if name := next((str(key) for key, each in [*names.items()] if each is container), ""):
-                functions = [each.__code__ for each in [*around.values()] if isinstance(each, FunctionType)]
-                yield name, _find_adding_line([*codes, *functions], name)
+    frames, held = [*_frames_of_program()], arrays
+    for _ in range(_LEVELS):
+        holders = (each for each in gc.get_referrers(*held) if isinstance(each, _CONTAINERS))
+        held = [each for each in holders if each is not held and each is not arrays]
+        for container in held:
+            yield from _find_names(container, frames)
+
+
+def _find_names(container: Any, frames: list[FrameType]) -> Iterator[tuple[str, str]]:
+    """The names of a container, each with the line that adds to it."""
+    spaces = [(each, each) for each in map(_take_locals, frames)]
+    for owner in gc.get_referrers(container):
+        names = owner if isinstance(owner, dict) else getattr(owner, "__dict__", {})
+        spaces.append((names, names if isinstance(owner, dict) else dict(vars(type(owner)))))
+    for names, around in spaces:
+        if name := next((str(key) for key, each in [*names.items()] if each is container), ""):
+            functions = [each.__code__ for each in [*around.values()] if isinstance(each, FunctionType)]
+            yield name, _find_adding_line([*(frame.f_code for frame in frames), *functions], name)
 
 
 def _take_locals(frame: FrameType) -> dict[str, Any]:

@@ -157,7 +157,11 @@ class Recorder:
     # -- what the rest of this package calls -------------------------------------------------------------------------
 
     def start_capture(
-        self, open_target: OpenTarget, options: object, end_request: threading.Event | None = None
+        self,
+        open_target: OpenTarget,
+        options: object,
+        end_request: threading.Event | None = None,
+        yields: bool = False,
     ) -> Capture | None:
         """Starts a capture; None if that failed.
 
@@ -165,6 +169,7 @@ class Recorder:
             open_target: makes the place for its files.
             options: as for `start`.
             end_request: of a capture that is taken in memory: set to ask its taker to end it.
+            yields: any other capture may end and discard this one.
         """
         chosen = ProfilerOptions.from_any(options)
         capture: Capture | None = None
@@ -172,7 +177,7 @@ class Recorder:
             with report.Wall("starting the capture", chosen.strict), self.lock:
                 self._make_room()
                 report.forget()
-                capture = _start_capture(open_target, chosen.clamp(), end_request, self._end_at_limit)
+                capture = _start_capture(open_target, chosen.clamp(), end_request, self._end_at_limit, yields)
                 self.recording, self._ended_early, self._failure = capture, None, None
                 self.program_end.watch()
         finally:
@@ -322,11 +327,12 @@ def _start_capture(
     options: ProfilerOptions,
     end_request: threading.Event | None,
     end_early: Callable[[Capture], None],
+    yields: bool,
 ) -> Capture:
     entry = tracers.choose()
     target = open_target()
     try:
-        capture = Capture(entry, target, options, end_request)
+        capture = Capture(entry, target, options, end_request, yields)
         capture.notes.extend(_warn_of_place())
         capture.start(end_early)
     except BaseException:

@@ -57,6 +57,7 @@ class Capture:
         target: files.Target | None,
         options: ProfilerOptions,
         end_request: threading.Event | None = None,
+        yields: bool = False,
     ) -> None:
         self.name = entry.name
         self._end_request = end_request
@@ -68,7 +69,7 @@ class Capture:
         self.is_written = False
         self.ended_early = ""
         self.own_facts: dict[str, StatValue] = {}
-        self.yields = self.gave_way = False
+        self.yields, self.gave_way = yields, False
         self.notes: list[str] = []
         self.released = threading.Event()
         self.finished = threading.Event()
@@ -123,7 +124,7 @@ class Capture:
 
     def _start_own(self, framework: str) -> None:
         cost.LENGTHS.start_capture()
-        if framework and self.options.host_tracer_level > 1:
+        if framework and self.options.host_tracer_level > 1 and not self.yields:  # a watch has no half second for it
             with report.Wall("counting arrays", strict=False):
                 self._arrays = KeptArrays()
         self._probes.start(self._host, self.options, self._clock)

@@ -24,6 +24,7 @@ from stepscope.capture.auto.ledger import Entry
 from stepscope.capture.auto.run import STDIN, Program, end_process
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.files import resolve_logdir
+from stepscope.capture.job import this_worker
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.cli import screen
@@ -32,6 +33,8 @@ from stepscope.errors import UsageError, counted
 
 _RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK")
 _MOST_NAMED = 8
+# A cause gets a culprit from five samples of the stacks, one each 10 ms: a cause that takes a fifth has them here.
+_LEAST_SECONDS = 0.25
 
 Script = Annotated[
     str, typer.Argument(metavar="SCRIPT", help="The script; with -m a module, with -c code; - reads stdin.")
@@ -41,7 +44,9 @@ Logdir = Annotated[str, typer.Option("--logdir", help="The folder for the profil
 _Prove = Annotated[
     bool, typer.Option("--prove", help="Then measure what changes of the first places would give; see docs/prove.md.")
 ]
-_Steps = Annotated[int, typer.Option("--steps", min=1, help="How many steps to capture.")]
+_Steps = Annotated[
+    int, typer.Option("--steps", min=1, help="How many steps to capture; without it, as many more as 0.25 s hold.")
+]
 Skip = Annotated[int, typer.Option("--skip", min=0, help="How many steps to skip first.")]
 _Seconds = Annotated[float, typer.Option("--seconds", min=0.001, help="How long to capture if no step is found.")]
 _Patience = Annotated[
@@ -100,7 +105,16 @@ def run(
         host_tracer_level, python_tracer_level, device_tracer_level, stack_samples_hz=stack_samples_hz
     )
     # The program may change its folder.
-    settings = Settings(resolve_logdir(logdir), steps, skip, seconds, patience, stop_after, options)
+    settings = Settings(
+        resolve_logdir(logdir),
+        steps,
+        skip,
+        seconds,
+        patience,
+        stop_after,
+        options,
+        least_seconds=_least_seconds(context),
+    )
     if watch or watch_options:
         settings = _add_watch(settings, watch_options, context)
     program = Program(script, arguments or (), as_module, as_code)
@@ -125,9 +139,17 @@ def _add_watch(settings: Settings, options: str, context: typer.Context) -> Sett
         UsageError: an option of the watch is wrong.
     """
     WatchOptions.from_text(options or "1")
-    asks_for_steps = getattr(context.get_parameter_source("steps"), "name", "") == "COMMANDLINE"
-    steps = settings.steps if asks_for_steps else 0
-    return replace(settings, watch=options or "1", steps=steps)
+    return replace(settings, watch=options or "1", steps=settings.steps if _asks_for_steps(context) else 0)
+
+
+def _asks_for_steps(context: typer.Context) -> bool:
+    return getattr(context.get_parameter_source("steps"), "name", "") == "COMMANDLINE"
+
+
+def _least_seconds(context: typer.Context) -> float:
+    """How long a capture lasts at least.  Ranks end theirs with the same step: one that goes on would wait for others
+    that stand still, and record that."""
+    return 0.0 if _asks_for_steps(context) or this_worker().rank is not None else _LEAST_SECONDS
 
 
 def run_program(program: Program, settings: Settings, quiet: bool, logdir: str) -> NoReturn:

@@ -14,7 +14,7 @@ from stepscope.engines.budget import memory_of
 from stepscope.errors import InputError, Problem
 from stepscope.formats import progress as reading
 from stepscope.formats import store
-from stepscope.meanwhile import importing
+from stepscope.meanwhile import collecting_later, importing
 from stepscope.records import dataclass
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ WORTH_KEEPING = 200_000
 
 _FOREST = "forest"
 
-# Larger files are decoded while they are read and are never in memory as a whole.
-_WORTH_PIECES_BYTES = 8 << 20
+# Larger files are decoded while they are read, where their format can be; what is made of them is worth a large heap.
+_LARGE_FILE_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,7 @@ class HostWork:
 
     def trace(self, file: HostFile) -> HostTrace:
         """A host's trace, from the shelf if it is there.  Raises InputError."""
-        expected = max(1, memory_of(file))
-        return self.shelf.get(self._place(file), lambda: self._decode(file), expected)
+        return self.shelf.get(self._place(file), lambda: self._decode(file), max(1, memory_of(file)))
 
     def is_decoded(self, file: HostFile) -> bool:
         """Whether a host's trace is in memory, so that `trace` returns at once."""
@@ -114,7 +113,7 @@ class HostWork:
         kept = self.kept_partial(tool, file, within_steps)
         if kept is not None:
             return kept
-        with importing(tool.module):
+        with collecting_later(), importing(tool.module):
             trace = self._trace_within_steps(file) if within_steps else self.trace(file)
         self._progress(f"analysing {file.host} ({len(trace.events):,} events)")
         partial = tool.partial(trace)
@@ -151,6 +150,10 @@ class HostWork:
             from stepscope.engines.spilling import make_room
 
             make_room(file, self._memory_bytes)
+        if (file.size or 0) >= _LARGE_FILE_BYTES:
+            from stepscope.kernels import memory
+
+            memory.prefer_heap()
         self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
         self.bytes_read[file.host] = 0
         with reading.listening(lambda nbytes: self._note_read(file, nbytes), file.size):
@@ -204,7 +207,7 @@ def _merge_captures(trace: HostTrace, file: HostFile) -> HostTrace:
 
 def _read_trace(file: HostFile) -> HostTrace:
     """Reads a host's file, and imports its decoder while the disk or the network is busy."""
-    if file.format.takes_pieces and (file.size or 0) >= _WORTH_PIECES_BYTES:
+    if file.format.takes_pieces and (file.size or 0) >= _LARGE_FILE_BYTES:
         return file.format.read(reading.report_pieces(store.read_pieces(file.path)), file.path, file.host)
     from stepscope.formats.threads import Workers
 

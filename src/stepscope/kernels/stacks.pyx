@@ -12,6 +12,11 @@ cdef extern from "Python.h":
     int PyGC_Disable()
     int PyGC_Enable()
 
+# cloudpickle, which sends functions of a script to worker processes, names no file from version 3.1.3 on.
+UNNAMED = "<dynamic-code>"
+cdef int MOST_FILES = 10_000
+cdef dict files = {}  # id of such code -> the code, which so keeps its id, and the file of its module
+
 
 def read_stacks(int most, str skipped, str kept="\0", str last="\0"):
     """The stack of each thread that runs Python.
@@ -61,12 +66,22 @@ def read_stack(thread, int most=128):
             PyGC_Enable()
 
 
+def file_of(code):
+    """The file of code that was met on a stack."""
+    found = files.get(id(code))
+    return found[1] if found is not None else code.co_filename
+
+
 cdef list named_frames(frame, int most, str skipped, str kept, str last):
     cdef list found = []
     cdef str file
     while frame is not None and len(found) < most:
         code = frame.f_code
         file = code.co_filename
+        if file == UNNAMED:
+            if len(files) >= MOST_FILES:
+                files.clear()
+            files[id(code)] = code, frame.f_globals.get("__file__", file)
         if not file.startswith(skipped) or file.startswith(kept):
             found.append((code, frame.f_lineno if code.co_name == "<module>" else code.co_firstlineno))
         elif file.startswith(last):

@@ -6,26 +6,27 @@ of Hodges and Lehmann (1963), the median of the means of all pairs of difference
 belongs to Wilcoxon's signed ranks need; both bear a quarter of wild values, and lose 5 % against means where the noise
 is normal (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, chapter 3).
 
-A measurement that stops when its interval is narrow keeps the coverage, in the limit of narrow ones (Chow and Robbins,
-1965): the width says nothing about which side the error is on.
+Pairs that follow each other meet the same load, so that they say less than independent ones would.  The interval is
+widened by the root of (1 + r) / (1 - r) for the correlation r of neighbours, as that of a mean (Bartlett, 1946).  On
+drawn pairs, with a measurement that stops when the interval is narrow, it then holds the truth in 95 % without a
+correlation and in 90 to 92 % with one of 0.3, where it does in 86 to 89 % without this.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
-from itertools import combinations, combinations_with_replacement
-from statistics import NormalDist, median
+from itertools import combinations_with_replacement, pairwise
+from statistics import NormalDist, fmean, median
 
 from stepscope.proof.record import Estimate
 
 COVERAGE = 0.95
-_EXACT = 30  # differences, up to which the distribution of the ranks is counted out
+_MOST_ALIKE = 0.8  # three times as wide; more cannot be told from a drift with so few
 
 
 def estimate(differences: Sequence[float], coverage: float = COVERAGE) -> Estimate | None:
-    """The centre of differences and its interval; None without any.
+    """The centre of differences, which are in order of time, and its interval; None without any.
 
     >>> estimate([1.0, 1.1, 0.9, 1.2, 0.8, 1.05, 0.95, 40.0]).value
     1.025
@@ -33,50 +34,35 @@ def estimate(differences: Sequence[float], coverage: float = COVERAGE) -> Estima
     if not differences:
         return None
     means = sorted((one + other) / 2 for one, other in combinations_with_replacement(differences, 2))
-    outside = _rank_outside(len(differences), coverage)
+    centre, outside = median(means), _rank_outside(len(differences), coverage)
     if outside == 0:
-        return Estimate(median(means), -math.inf, math.inf, len(differences))
-    return Estimate(median(means), means[outside - 1], means[-outside], len(differences))
+        return Estimate(centre, -math.inf, math.inf, len(differences))
+    factor = _widening_of(differences)
+    least, most = (centre + factor * (means[at] - centre) for at in (outside - 1, -outside))
+    return Estimate(centre, least, most, len(differences))
+
+
+def _widening_of(differences: Sequence[float]) -> float:
+    """How many times as wide the interval is because neighbours are alike."""
+    middle = fmean(differences)
+    apart = [each - middle for each in differences]
+    variance = sum(each * each for each in apart)
+    alike = sum(one * other for one, other in pairwise(apart)) / variance if variance else 0.0
+    alike = min(max(alike + 1 / len(differences), 0.0), _MOST_ALIKE)  # estimated from few, it is too low by that
+    return math.sqrt((1 + alike) / (1 - alike))
 
 
 def _rank_outside(count: int, coverage: float) -> int:
-    """The number of the mean, from either end, that bounds the interval; 0 if even the outermost lie too close."""
-    tail = (1 - coverage) / 2
-    if count > _EXACT:
-        mean = count * (count + 1) / 4
-        deviation = math.sqrt(mean * (2 * count + 1) / 6)
-        return max(math.floor(mean - NormalDist().inv_cdf(1 - tail) * deviation), 0)
-    passed = 0.0
-    for rank, ways in enumerate(_count_rank_sums(count)):
-        passed += ways / 2**count
-        if passed > tail:
-            return rank
-    raise AssertionError("the probabilities add up to one")
+    """The number of the mean, from either end, that bounds the interval; 0 if even the outermost lie too close.
 
-
-@functools.lru_cache
-def _count_rank_sums(count: int) -> tuple[int, ...]:
-    """In how many ways signs of the ranks 1 to `count` give each sum of the positive ones."""
-    ways = [1]
-    for rank in range(1, count + 1):
-        ways = [
-            (ways[at] if at < len(ways) else 0) + (ways[at - rank] if at >= rank else 0)
-            for at in range(len(ways) + rank)
-        ]
-    return tuple(ways)
+    The sum of the signed ranks counts as normal: from 6 differences on, this is the exact number or one less.
+    """
+    mean = count * (count + 1) / 4
+    deviation = math.sqrt(mean * (2 * count + 1) / 6)
+    return max(math.floor(mean - NormalDist().inv_cdf((1 + coverage) / 2) * deviation), 0)
 
 
 def spread_of(values: Sequence[float]) -> float:
     """The standard deviation that values would have without their outliers: from the median distance of the median."""
     middle = median(values)
     return 1.4826 * median(abs(value - middle) for value in values)
-
-
-def drift_of(times: Sequence[float], values: Sequence[float]) -> float:
-    """By how much values grow with time: the median slope between any two of them (Theil and Sen)."""
-    slopes = [
-        (values[later] - values[earlier]) / (times[later] - times[earlier])
-        for earlier, later in combinations(range(len(times)), 2)
-        if times[later] != times[earlier]
-    ]
-    return median(slopes) if slopes else 0.0

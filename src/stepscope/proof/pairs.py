@@ -4,77 +4,115 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
+from typing import NamedTuple
 
-from stepscope.proof.estimate import drift_of, estimate
+from stepscope.proof.estimate import estimate
 from stepscope.proof.plan import CLOSE_GAIN
 from stepscope.proof.record import Estimate
+from stepscope.proof.settling import find_settled, halves_of
 from stepscope.records import dataclass
 
 _CLEARLY_QUICKER = 0.8  # what a change of the machine's load does to a step is rarely more
 
 
-@dataclass(frozen=True)
-class BlockTimes:
-    """What a block took.
+class Block(NamedTuple):
+    """Steps that followed each other, from the switch on.
 
     Attributes:
-        at_s: the middle of it.
-        step_s: the mean of the steps that count, without what the change itself costs.
-        own_s: the mean with that, and without the time in which their thread waited for a processor.
-        delay_s: how long the delays of such a step took, with that.
-        early: the mean of the first half of the steps over that of the second half.
+        steps: how long each took, in seconds.
+        delays: how long the delays in each took.
+        queued_s: for how long their thread waited in all for a processor that others used.
     """
 
-    at_s: float
-    step_s: float
-    own_s: float
-    delay_s: float = 0.0
-    early: float = 1.0
+    steps: Sequence[float]
+    delays: Sequence[float] = ()
+    queued_s: float = 0.0
+
+    @property
+    def own_steps(self) -> list[float]:
+        """How long each took without such waits, of which each has the same part."""
+        part = 1 - min(self.queued_s / max(sum(self.steps), 1e-9), 1.0)
+        return [part * step for step in self.steps]
+
+
+class Pair(NamedTuple):
+    """Two neighbouring blocks."""
+
+    plain: Block
+    changed: Block
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two neighbouring blocks."""
+class Finding:
+    """What pairs say.
 
-    plain: BlockTimes
-    changed: BlockTimes
+    Attributes:
+        found: the gain, or the sensitivity; None if there is none.
+        plain_s: a plain step.
+        delay_s: how much delays took in a changed one, with what the change itself costs.
+        is_settled: whether blocks are long enough: they end as they go on, and as the program went before.
+        steps: how many were run.
+    """
+
+    found: Estimate | None
+    plain_s: float
+    delay_s: float
+    is_settled: bool
+    steps: int
+
+
+def compare_pairs(pairs: Sequence[Pair], is_delay: bool, cost_s: float, usual_s: float) -> Finding:
+    """Compares the settled parts of blocks: a sensitivity for delays, else a gain.
+
+    Steps with delays are compared without the time in which their thread waited for a processor.
+
+    Args:
+        pairs: one at least, in order of time.
+        cost_s: what the change itself takes in a step.
+        usual_s: a plain step before anything was changed.
+    """
+    plain, changed = (
+        _Side([block.own_steps if is_delay else block.steps for block in blocks]) for blocks in zip(*pairs, strict=True)
+    )
+    delays = [cost_s + fmean(pair.changed.delays[changed.start :]) for pair in pairs]
+    means = list(zip(plain.means, changed.means, delays, strict=True))
+    if is_delay:
+        found = estimate([(long - short) / delay for short, long, delay in means if delay > cost_s])
+    else:
+        found = estimate_ratio([(long, max(short - cost_s, 1e-9)) for long, short, _ in means])
+    plain_s = fmean(plain.means)
+    is_settled = plain.is_settled and changed.is_settled and plain_s > _CLEARLY_QUICKER * usual_s
+    steps = sum(len(pair.plain.steps) + len(pair.changed.steps) for pair in pairs)
+    return Finding(found, plain_s, fmean(delays), is_settled, steps)
+
+
+class _Side:
+    """The blocks of one kind.
+
+    Args:
+        blocks: the lengths of their steps.
+
+    Attributes:
+        start: the first step that counts.
+        means: of each block the mean of those.
+    """
+
+    def __init__(self, blocks: Sequence[Sequence[float]]) -> None:
+        self.start = find_settled(blocks)
+        self.means = [fmean(block[self.start :]) for block in blocks]
+        self._halves = [halves_of(block, self.start) for block in blocks]
 
     @property
-    def apart_s(self) -> float:
-        """How much later the changed one ran."""
-        return self.changed.at_s - self.plain.at_s
-
-
-def sensitivity_of(pairs: Sequence[Pair]) -> Estimate | None:
-    """By how much a step grows for each second of delay, both without waits for a processor."""
-    pairs = [pair for pair in pairs if pair.changed.delay_s > 0]
-    drift = drift_of([pair.plain.at_s for pair in pairs], [pair.plain.own_s for pair in pairs])
-    grown = [pair.changed.own_s - pair.plain.own_s - drift * pair.apart_s for pair in pairs]
-    return estimate([each / pair.changed.delay_s for each, pair in zip(grown, pairs, strict=True)])
-
-
-def gain_of(pairs: Sequence[Pair]) -> Estimate | None:
-    """How many times as fast steps are with the change."""
-    drift = drift_of([pair.plain.at_s for pair in pairs], [pair.plain.step_s for pair in pairs])
-    changed = [max(pair.changed.step_s - drift * pair.apart_s, 1e-9) for pair in pairs]
-    return estimate_ratio([(pair.plain.step_s, left) for pair, left in zip(pairs, changed, strict=True)])
+    def is_settled(self) -> bool:
+        """Whether both halves of what counts are alike, as far as one can see, within what a gain is measured to."""
+        found = estimate(self._halves)
+        return found is None or found.least - CLOSE_GAIN <= 0 <= found.most + CLOSE_GAIN
 
 
 def estimate_ratio(pairs: Sequence[tuple[float, float]]) -> Estimate | None:
     """The centre of ratios, first over second, by their logarithms, since noise stretches ratios to one side only."""
     found = estimate([math.log(one / other) for one, other in pairs])
-    if found is None or found.half_width == math.inf:
-        return found and Estimate(math.exp(found.value), -math.inf, math.inf, found.pairs)
+    if found is None:
+        return None
     return Estimate(math.exp(found.value), math.exp(found.least), math.exp(found.most), found.pairs)
-
-
-def is_settled(pairs: Sequence[Pair], usual_s: float) -> bool:
-    """Whether the blocks show nothing any more of those before them, such as batches that lay ready: halves of blocks
-    are alike within what a gain is measured to, and plain steps not clearly quicker than the first ones, `usual_s`.
-    """
-    for blocks in ([pair.plain for pair in pairs], [pair.changed for pair in pairs]):
-        halves = estimate_ratio([(block.early, 1.0) for block in blocks])
-        if halves is not None and not halves.least - CLOSE_GAIN <= 1 <= halves.most + CLOSE_GAIN:
-            return False
-    plain = estimate_ratio([(pair.plain.step_s, usual_s) for pair in pairs])
-    return plain is None or plain.value > _CLEARLY_QUICKER

@@ -9,34 +9,24 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from statistics import fmean
 
 from stepscope.proof.estimate import spread_of
 from stepscope.records import dataclass
 
 SEED = 35
-BLOCK_S = 0.25  # as long as the blocks of the benchmarks of advice: shorter than most changes of a machine's load
-FEWEST_STEPS, MOST_STEPS = 4, 60  # of a block
-FEWEST_CALLS = 4  # in a block, of a place that not every step calls
-SETTLE = 2  # steps at the start of a block that are left out: one began before it, one may still use what that left
-FEWEST_PAIRS = 8  # with fewer than 6, no interval of 95 % exists without a model of the noise
+BLOCK_S = 0.5  # shorter than most changes of load; what a switch left behind took up to 0.2 s in nine programs
+LONGER = 3  # times as long are blocks made in which it lasts on
+FEWEST_STEPS, MOST_STEPS = 6, 1000  # of a block
+FEWEST_CALLS = 8  # in a block, of a place that not every step calls; half of a block counts at least
+MOST_IDLE_STEPS = 60  # after so many more without a call a place counts as never called
+ENOUGH_PAIRS = 6  # with fewer no interval of 95 % exists without a model of the noise
+FEWEST_PAIRS = 8  # before an interval counts as narrow: fewer are too often narrow by chance
 PAIRS_OF_RANKS = 16  # ranks cannot agree on an early end without talking
 CLOSE_SENSITIVITY, CLOSE_GAIN = 0.1, 0.04  # half an interval that is narrow enough
 LEAST_PART, MOST_PART = 0.05, 0.5  # of a step, that its delays take
 LEAST_DELAY_S = 0.0005  # shorter sleeps are mostly the time that the system takes to wake a thread
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """How long blocks are.
-
-    Attributes:
-        settle: steps at the start of each that are left out.
-        steps: steps after them, which count.
-    """
-
-    settle: int
-    steps: int
 
 
 @dataclass(frozen=True)
@@ -52,16 +42,13 @@ class Dose:
     every: int
 
 
-def choose_blocks(step_s: float, buffered: int = 0) -> Blocks:
-    """Blocks of about a quarter of a second.
+def choose_steps(step_s: float, block_s: float = BLOCK_S) -> int:
+    """How many steps make a block of this length.
 
     Args:
         step_s: a usual step.
-        buffered: how many batches lie ready between the place and the step; a block begins to show its change after
-            them.
     """
-    steps = math.ceil(BLOCK_S / max(step_s, 1e-6))
-    return Blocks(SETTLE + buffered, min(max(steps, FEWEST_STEPS), MOST_STEPS))
+    return min(max(math.ceil(block_s / max(step_s, 1e-6)), FEWEST_STEPS), MOST_STEPS)
 
 
 def changed_first(number: int, seed: int = SEED) -> bool:
@@ -69,13 +56,17 @@ def changed_first(number: int, seed: int = SEED) -> bool:
     return random.Random(f"{seed}:{number}").random() < 0.5
 
 
-def choose_delay(lengths: list[float], blocks: Blocks) -> float:
+def choose_delay(lengths: Sequence[float], steps: int) -> float:
     """How much longer the delays make a step, in seconds.
 
     As little as measures a sensitivity to a tenth in `FEWEST_PAIRS` pairs, where a block differs from the next by as
     much as the spread of single steps says; within a twentieth and a half of a step.
+
+    Args:
+        lengths: plain steps.
+        steps: of a block.
     """
-    noise_s = spread_of(lengths) * math.sqrt(2 / blocks.steps)
+    noise_s = spread_of(lengths) * math.sqrt(2 / steps)
     wanted_s = noise_s / math.sqrt(FEWEST_PAIRS) * 2 / CLOSE_SENSITIVITY
     step_s = fmean(lengths)
     return min(max(wanted_s, LEAST_PART * step_s, LEAST_DELAY_S), max(MOST_PART * step_s, LEAST_DELAY_S))

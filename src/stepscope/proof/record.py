@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, fields, replace
@@ -16,6 +17,7 @@ from stepscope.records import dataclass
 
 FILE = "proofs.json"
 SCHEMA_VERSION = 1
+_LOCK_TRIES, _LOCK_TRY_S = 100, 0.05  # a rank writes for milliseconds; one that was stopped then must not stop others
 
 DELAY, ABLATION, KNOB = "delay", "ablation", "knob"
 
@@ -195,12 +197,16 @@ def write_proofs(proofs: Sequence[Proof], file: Path) -> None:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Locks a folder, since ranks of a job end at the same step; where there are no locks, each writes at once."""
+    """Locks a folder, since ranks of a job end at the same step; where there is no lock to be had, writes at once."""
     with ExitStack() as stack:
         with suppress(ImportError, OSError):
             import fcntl
 
             handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
             stack.callback(os.close, handle)
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            for _ in range(_LOCK_TRIES):
+                with suppress(BlockingIOError):
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                time.sleep(_LOCK_TRY_S)
         yield

@@ -51,7 +51,8 @@ def op_name(text: str, kind: EventKind) -> tuple[str, str]:
     ('nccl:all_reduce', 'collective')
     """
     if kind == K.OP and (plain := _TENSORFLOW.fullmatch(text)):
-        return plain[1], plain[2]
+        name, op_type = plain.groups()
+        return name, op_type
     if kind == K.ITERATOR:
         return text.partition("#")[0], _TYPE_OF_KIND[kind]
     if kind == K.EAGER_EXECUTE and (eager := eager_op(text)):
@@ -62,9 +63,8 @@ def op_name(text: str, kind: EventKind) -> tuple[str, str]:
     if op_type not in _UNTYPED:
         return name, op_type
     found = _NAMESPACED.fullmatch(name)
-    if kind == K.OP or kind.is_device:
-        return name, found["last"] if found else op_type
-    return name, _TYPE_OF_KIND.get(kind, found["last"] if found else op_type)
+    last = found["last"] if found else op_type
+    return name, last if kind == K.OP or kind.is_device else _TYPE_OF_KIND.get(kind, last)
 
 
 def parse_op(text: str, kind: EventKind) -> tuple[str, str]:

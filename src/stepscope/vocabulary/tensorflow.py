@@ -116,7 +116,6 @@ NAMES: tuple[NameTable, ...] = (
             (OpTrait.CALLS_PYTHON, r"(?:Eager)?PyFunc\w*$|NumpyFunction$"),
             (OpTrait.READS_FILE, r"(?:ReadFile|WholeFileReader\w*|ReaderRead\w*|MatchingFiles)$"),
             (OpTrait.WRITES_VARIABLE, r"(?:Assign\w*VariableOp|ResourceApply\w+)$"),
-            (OpTrait.PREPARES_FILTER_GRADIENT, r"_?Mkl\w*Conv\w*BackpropFilter"),
             (LayerTrait.ADDS_BIAS, r"BiasAdd(?:V\d)?$"),
             (LayerTrait.NORMALIZES_BATCH, r"_?(?:Mkl)?FusedBatchNorm(?:V\d|Ex)?$"),
             (

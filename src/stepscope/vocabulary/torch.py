@@ -143,17 +143,12 @@ NAMES: tuple[NameTable, ...] = (
             ),
             (OpTrait.COPIES_AND_WAITS, r"(?:to|_to_copy|copy_|_to_cpu|cpu)$"),
             (OpTrait.ONLY_ALLOCATES, r"(?:empty|new_empty)"),  # their callers need the memory
-            (OpTrait.PREPARES_CONVOLUTION, r"conv(?:olution|\dd)$"),
             (LayerTrait.NORMALIZES_BATCH, r"(?:cudnn|miopen|native)_batch_norm(?:$|:)"),
         ),
     ),
     NameTable(rules=((RangeTrait.UPDATES_MODEL, lambda name: is_update(name)), (RangeTrait.OF_FRAMEWORK, _FRAMES))),
     NameTable(
         exact={"detach_": OpTrait.MAKES_TENSOR, "torch::autograd::AccumulateGrad": OpTrait.ADDS_GRADIENT},
-        rules=(
-            (OpTrait.PREPARES_CONVOLUTION_GRADIENT, r"ConvolutionBackward\d"),
-            (OpTrait.PREPARES_PRODUCT_GRADIENT, r"(?:Add|Ba?dd?)?b?[mM]mBackward\d"),
-        ),
     ),
     NameTable(
         exact=dict.fromkeys(("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"), CallTrait.READS_VALUE)
@@ -168,7 +163,7 @@ NAMES: tuple[NameTable, ...] = (
         )
     ),
     NameTable(
-        applies=lambda name: name.endswith(("pin_memory", "__init__")),
+        applies=lambda name: name.endswith(("pin_memory", "__init__", "_shutdown_workers")),
         rules=(
             (
                 InputTrait.PINS_MEMORY,
@@ -176,6 +171,7 @@ NAMES: tuple[NameTable, ...] = (
             ),
             # The constructor of a loader's iterator, if Python calls were recorded.
             (InputTrait.STARTS_LOADER, r".*torch/utils/data/dataloader\.py\(\d+\): __init__$"),
+            (InputTrait.ENDS_LOADER, r".*torch/utils/data/dataloader\.py\(\d+\): _shutdown_workers$"),
         ),
     ),
 )

@@ -32,11 +32,6 @@ class OpTrait(IntFlag):
     COPIES_AND_WAITS = auto()  # waits for a device if it copies from one
     ONLY_ALLOCATES = auto()
     WRITES_VARIABLE = auto()  # works on a whole variable, whatever the batch size
-    # Ops in which a library prepares something in each call, whatever the batch size.
-    PREPARES_PRODUCT_GRADIENT = auto()
-    PREPARES_CONVOLUTION = auto()
-    PREPARES_CONVOLUTION_GRADIENT = auto()
-    PREPARES_FILTER_GRADIENT = auto()
 
 
 class LayerTrait(IntFlag):
@@ -104,6 +99,7 @@ class InputTrait(IntFlag):
     SINGLE_PROCESS = auto()  # a loader that makes items within the calls
     MULTI_PROCESS = auto()  # a loader with worker processes
     STARTS_LOADER = auto()
+    ENDS_LOADER = auto()  # waits for the worker processes of a loader to end
     STARTS_PROCESS = auto()
     PINS_MEMORY = auto()  # copies a batch to pinned memory
     DECODES = auto()  # unpacks a compressed picture

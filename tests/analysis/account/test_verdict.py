@@ -61,6 +61,13 @@ def test_copies_to_a_device_bring_the_input() -> None:
     assert found.sentence == "input-bound: 45.0 % of each step is copying data in"
 
 
+def test_of_the_causes_that_a_change_shortens_the_one_that_takes_most_of_the_step_is_the_limit() -> None:
+    change = FirstChange(("launch", "python"), 40.0)
+
+    assert judge_account(account({"python": 56, "launch": 28, "host_compute": 16}), change).cause == "python"
+    assert judge_account(account({"python": 45, "launch": 28, "host_compute": 27}), change).cause == "launch"
+
+
 COMPUTING = {"device_compute": 45.0, "input": 33.0, "launch": 22.0}
 
 

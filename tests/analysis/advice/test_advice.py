@@ -309,6 +309,35 @@ def test_a_loader_that_sleeps_needs_workers() -> None:
     assert "for 80 % of the wait the loop's thread sleeps" in first.evidence
 
 
+def test_worker_processes_that_start_again_and_again_are_to_live_on() -> None:
+    code = "site-packages/torch/utils/data/dataloader.py"
+    sorts = {
+        "l": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"),
+        "e": Sort(K.PYTHON_CALL, f"{code}(1606): _shutdown_workers"),
+        "s": Sort(K.PYTHON_CALL, f"{code}(1101): __init__"),
+    }
+    picture = """
+        host main | M0-----------M1-----------
+        host main | s--l------a--s--l------a--
+        host main |    e---         e---
+    """
+
+    first = advise(context_of(draw(picture, sorts))).items[0]
+
+    assert (first.kind, first.predicted_speedup) == ("input_no_prefetch", 4.33)
+    assert "the loader's worker processes start 2 times in the captured steps" in first.evidence
+    assert "persistent_workers=True" in first.actions[0]
+
+
+def test_products_in_64_bits_gain_half_of_their_time_in_32() -> None:
+    product = {"m": Sort(K.OP, "aten::mm", stats={"Input type": "['double', 'double']"})}
+    first = advise(
+        context_of(draw("host main | M0--------M1--------\nhost main | m-------a-m-------a-", product))
+    ).items[0]
+
+    assert (first.kind, first.step_time_ms, first.predicted_step_time_ms) == ("low_precision", 10.0, 6.0)
+
+
 @pytest.mark.parametrize(("ran", "queued", "waits_ms"), [(8, 0, 6.0), (8, 6, 3.0), (17, 0, 1.5), (20, 0, None)])
 def test_only_what_the_thread_sleeps_is_waiting_for_workers(ran: int, queued: int, waits_ms: float | None) -> None:
     sorts = {"l": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__")}
@@ -635,14 +664,14 @@ def test_functions_of_one_name_that_run_in_most_steps_are_told_apart(
     work = context_of(builder.build()).work
 
     assert work is not None
-    assert [(module.name, module.self_ps // MS) for module in work.modules] == modules
+    assert [(module.name, module.total_ps // MS) for module in work.modules] == modules
 
 
 @pytest.mark.parametrize(("starts_ms", "kind"), [(9, "small_batch"), (2, "none")])
 def test_a_loop_within_a_graph_whose_ops_hardly_do_more_than_start(starts_ms: int, kind: str) -> None:
     context = context_of(draw("host main | M0--------M1--------\nhost main | Fa--------Fa--------"))
     assert context.work is not None
-    work = replace(context.work, start_in_programs_ps=2 * starts_ms * MS, per_call_ps=2 * starts_ms * MS,
+    work = replace(context.work, start_in_programs_ps=2 * starts_ms * MS, brief_ps=2 * starts_ms * MS,
                    ops_in_programs=2000, op_types_in_programs=10)  # fmt: skip
     looping = replace(context, framework="tensorflow", hosts=[replace(host, work=work) for host in context.hosts])
 
@@ -918,11 +947,11 @@ def test_an_item_in_json() -> None:
         "reasoning": "10.00 ms in the median step, replayed without saving: 4.00 ms; the replayed step differs from the"
         " recorded one by 0.0 %; 2 steps were replayed; the range holds how differently they gain; the cost of"
         " recording"
-        " each event was subtracted before and after",
+        " each event was subtracted before and after; `stepscope prove` narrows the range: it measures the gain",
         "change": "checkpoint",
         "measured": None,
         "prove": "stepscope prove --ablate checkpoint SCRIPT",
-        "rows": [{"tool": "steps", "key": "other", "value_ms": 6.0}],
+        "rows": [{"tool": "overview", "key": "checkpoint", "value_ms": 6.0}],
         "intervals": [
             {"host": "host", "name": "$utils.py:3 save_weights", "start_ms": 4.0, "end_ms": 10.0},
             {"host": "host", "name": "$utils.py:3 save_weights", "start_ms": 14.0, "end_ms": 20.0},

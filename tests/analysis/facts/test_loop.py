@@ -206,6 +206,17 @@ def test_gaps_before_the_first_work_of_a_step() -> None:
     assert loop.before_program_ps / MS == 6.0
 
 
+def test_a_gap_after_marks_that_have_their_number_in_their_name_is_in_the_same_place_of_each_step() -> None:
+    sorts = {str(at): Sort(K.STEP_MARK, f"ProfilerStep#{at}", "step_num") for at in range(5)}
+    letters = dict(zip("NOPQR", sorts.values(), strict=True))
+    marks = "".join(f"{letter}{at}-----" for at, letter in enumerate(letters))
+
+    loop = loop_of(draw(f"host main | {marks}\nhost main | {'    aaa' * 5}", letters))
+
+    assert loop is not None
+    assert loop.python_ps / MS == 5 * 4
+
+
 TAKING_IN = {"V": Sort(K.COPY_HOST_TO_DEVICE_CALL, "DevicePut"), "f": Sort(K.OP, "aten::item")}
 
 
@@ -375,9 +386,23 @@ def test_forward_backward_and_what_has_no_gradient() -> None:
     )
 
     assert (work.forward_ps / MS, work.backward_ps / MS) == (9.0, 8.0)
-    assert work.no_grad_ps is not None
-    assert work.no_grad_ps / MS == 5.0
+    assert work.forward_only_ps == 5 * MS
     assert work.backward_passes == 1
+
+
+def test_a_forward_pass_that_autograd_passes_over_has_no_gradient() -> None:
+    # Frozen layers on data: an op that needs a gradient gets the number that they were given, too.
+    work = work_of(draw("host main | M0-----------------\nhost main | f7---f7---f7---B7--", NETWORK))
+
+    assert work.forward_only_ps == 2 * 5 * MS
+
+
+@pytest.mark.parametrize(("types", "doubles_ms"), [("['double', 'double']", 3.0), ("['float', 'float']", 0.0)])
+def test_products_in_64_bits(types: str, doubles_ms: float) -> None:
+    product = {"m": Sort(K.OP, "aten::mm", stats={"Input type": types})}
+    work = work_of(draw("host main | M0--------\nhost main | m--", product))
+
+    assert work.doubles_ps / MS == doubles_ms
 
 
 def test_what_ops_lose_to_others_is_the_time_beyond_their_best_quarter() -> None:
@@ -422,6 +447,18 @@ def test_stages_of_tf_data() -> None:
     assert (feed.ops_ps / MS, feed.python_ps / MS, feed.reading_ps / MS) == (6.0, 3.0, 1.0)
     assert feed.file_read_ps / MS == 5.0
     assert feed.threads == 1
+
+
+def test_how_often_worker_processes_start_in_the_steps_and_how_long_that_takes() -> None:
+    code = "site-packages/torch/utils/data/dataloader.py"
+    sorts = {
+        "l": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"),
+        "s": Sort(K.PYTHON_CALL, f"{code}(1101): __init__"),
+        "e": Sort(K.PYTHON_CALL, f"{code}(1606): _shutdown_workers"),
+    }
+    feed = feed_of(draw("host main | M0-----------M1-----------\nhost main | s--l---a-e-- s--l---a-e--", sorts))
+
+    assert (feed.loader, feed.starts, feed.starting_ps / MS) == ("multi", 2, 2 * (3 + 3))
 
 
 def test_what_a_dataloader_makes_its_tensors_of() -> None:

@@ -10,7 +10,7 @@ from browsing import profiled_trace, store_profile
 
 import stepscope
 from stepscope import ProfilerOptions
-from stepscope.analysis.steps.profiling_cost import profiling_cost
+from stepscope.analysis.steps.profiling_cost import ProfilingCost, profiling_cost
 from stepscope.cli.main import run
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 
@@ -158,3 +158,15 @@ def test_without_steps_before_the_number_of_python_calls_tells_the_cost():
 
     assert cost is not None
     assert cost.sentence() == "recording Python calls made the program 20.0 % slower, by their number"
+
+
+@pytest.mark.parametrize(
+    ("steps_before", "ms_queued", "is_clear"),
+    [(20, 0.0, True), (20, 20.0, True), (20, 40.0, False), (3, 0.0, False)],
+    ids=["recording", "a little waiting", "half of it is waiting for a processor", "three steps, from a full queue"],
+)
+def test_a_job_is_disturbed_only_by_what_waiting_does_not_explain(steps_before, ms_queued, is_clear):
+    cost = ProfilingCost(100.0, 170.0, steps_before, 10, (98.0, 102.0), (165.0, 175.0), ms_queued=ms_queued)
+
+    assert (cost.is_clear, cost.disturbs) == (is_clear, is_clear)
+    assert cost.in_short() == ("+70.0 % from profiling" if is_clear else "cost of profiling unknown")

@@ -156,6 +156,16 @@ def test_work_of_graphs_without_an_op_and_how_to_annotate_it() -> None:
     assert "cuda_graph_annotations" in doubt.fix
 
 
+@pytest.mark.parametrize(("kernel", "of_step"), [("K1-", 0.0), ("K3-", 100.0)], ids=["launched outside", "no launch"])
+def test_work_that_belongs_to_no_op_makes_the_step_doubtful_only_where_no_call_launched_it(
+    kernel: str, of_step: float
+) -> None:
+    found = doubts_of(draw(f"host main | M0------M2------\nhost main |  L1\ngpu0 s    |    {kernel}", SORTS))
+    (doubt,) = (each for each in found if each.check == "device_time_without_op")
+
+    assert (doubt.is_grave, doubt.of_step) == (True, of_step)
+
+
 def test_summary_says_which_share_has_no_op_and_what_to_record() -> None:
     text = """
         host main | M0--------M1--------

@@ -35,7 +35,9 @@ def test_a_device_whose_launches_nothing_recorded_is_the_path_all_the_same():
     found = report(draw("tpu0 Steps | W0--------\ntpu0 Modules | m---      \ntpu0 ops | k---k---"))
 
     assert parts(found) == {"device_compute": 8, "unknown": 2}
-    assert found.findings[0] == "80.0 % of each step is computation on the device: `k` (2 calls of 4.00 ms)"
+    assert (
+        found.findings[0] == "longest part: 80.0 % of each step is computation on the device: `k` (2 calls of 4.00 ms)"
+    )
 
 
 def test_a_device_that_the_host_keeps_ahead_of_is_the_path():
@@ -123,7 +125,7 @@ def test_the_path_is_that_of_the_median_step_and_every_step_is_listed():
     assert [(row["step"], row["duration_ms"], row["host_compute_ms"], row["is_median"]) for row in found.steps] == [
         (0, 6, 4, False), (1, 8, 6, True), (2, 13, 5, False), (3, 2, 0, False),
     ]  # fmt: skip
-    assert found.findings[0] == "75.0 % of each step is computation on the host: `a` (1 call of 6.00 ms)"
+    assert found.findings[0] == "longest part: 75.0 % of each step is computation on the host: `a` (1 call of 6.00 ms)"
 
 
 def test_of_several_hosts_the_one_whose_step_takes_longest_is_the_path():

@@ -14,7 +14,7 @@ from stepscope.model import Kind
 from stepscope.model.arrays import I32, I64, U8, Mask
 from stepscope.records import dataclass
 
-NO_LINE = -1
+NO_LINE = -1  # of work that no recorded thread or queue runs
 
 
 class NodeKind(Kind):

@@ -21,7 +21,7 @@ from stepscope.records import dataclass
 
 MOST_ERROR_PERCENT = 10.0  # of the step: a replay further off foretells nothing (the goal of the published table)
 MOST_UNKNOWN = 1 / 3  # of the step without a known reason; more than that may be anything
-OUTLIER = 1.5  # times the median step
+OUTLIER = 1.5  # times the median step: what the overview calls a slow step
 _TAKES_PART = 0.1  # of a step: a line that works for less is not worth an edge
 
 

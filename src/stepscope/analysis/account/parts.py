@@ -91,6 +91,16 @@ def _times_in_stretches(
     yield from ((nodes, cause, own[:, cause]) for cause in Cause)
 
 
+def part_of_batches(model: StepModel) -> Part:
+    """The work of worker processes for batches, with all waiting for it."""
+    graph = model.graph
+    is_batch = graph.kind == NodeKind.BATCH
+    nodes = np.flatnonzero(is_batch)
+    own = model.shares.own_ps.take(nodes)
+    times = ((nodes, cause, own[:, cause]) for cause in Cause)
+    return Part(OwnTimes.gather(len(graph), times), waits=is_batch[graph.edges.source])
+
+
 def join_parts(parts: Sequence[Part]) -> Part:
     """Several parts as one; time that is in two of them counts as often as it is there."""
     first, *others = parts

@@ -102,10 +102,10 @@ def _calls_into_full_queues(trace: HostTrace, queues: Queues) -> tuple[I64, I64]
         for name in numbers_in(names[free]):
             usual = took[free & (names == name)]
             waits |= busy & ~free & (names == name) & (took > usual.max()) & (rest <= median(usual))
-        deepest = np.argsort(-depth, kind="stable")
-        share = np.cumsum(took[deepest] * np.where(waits[deepest], 1, -1))
-        last = np.searchsorted(-depth[deepest], -depth, side="right") - 1
-        waits &= share[last] > 0
+        depth -= depth.min()
+        share = np.zeros(int(depth.max()) + 1, np.int64)
+        np.add.at(share, depth, np.where(waits, took, -took))
+        waits &= np.cumsum(share[::-1])[::-1][depth] > 0  # of calls that find the queue at least as deep
         found.append(call[waits])
         lines.append(np.full(int(waits.sum()), line, np.int64))
     call, first = np.unique(np.concatenate(found), return_index=True)

@@ -104,19 +104,19 @@ def select_part(model: StepModel, name: str, ops_of_class: Iterable[str] = ()) -
         return Selection(name, f"all time in which {MEANING[cause]}", part_of_cause(model, cause))
     if ops := list(ops_of_class):
         rows = [_op_events(model.trace, op) for op in ops]
-        return Selection(name, f"the ops {', '.join(ops)}", _part_with_work(model, np.concatenate(rows)))
+        return Selection(name, f"the ops {', '.join(ops)}", part_with_work(model, np.concatenate(rows)))
     if plain in _COPIES_OF_CATEGORY:
         copies = np.flatnonzero(is_any_kind(model.trace.events.kind, _COPIES_OF_CATEGORY[plain]))
         return Selection(name, "copies by a device", part_of_events(model, copies))
     ops_found = _op_events(model.trace, name)
     if len(ops_found):
-        return Selection(name, "an op with the device work that it launches", _part_with_work(model, ops_found))
+        return Selection(name, "an op with the device work that it launches", part_with_work(model, ops_found))
     calls = distinct(np.concatenate([_function_calls(model.trace, name), _traced_events(model.trace, name)]))
     if len(calls):
-        return Selection(name, "a function with the device work that it launches", _part_with_work(model, calls))
+        return Selection(name, "a function with the device work that it launches", part_with_work(model, calls))
     types = model.trace.derived("names of events", _names_of_events).get(name, [])
     events = np.flatnonzero(_is_of_types(model.trace, types))
-    return Selection(name, "what is recorded under that name", _part_with_work(model, events)) if len(events) else None
+    return Selection(name, "what is recorded under that name", part_with_work(model, events)) if len(events) else None
 
 
 def similar_names(model: StepModel, name: str, others: Iterable[str], count: int = 3) -> list[str]:
@@ -130,7 +130,7 @@ def similar_names(model: StepModel, name: str, others: Iterable[str], count: int
     return inside or get_close_matches(name, [*others, *known], n=count)
 
 
-def _part_with_work(model: StepModel, rows: I64) -> Part:
+def part_with_work(model: StepModel, rows: I64) -> Part:
     """The time of some events, what threads wait for in them, and what calls inside them start on devices and on other
     threads."""
     trace = model.trace
@@ -149,13 +149,15 @@ def _part_with_work(model: StepModel, rows: I64) -> Part:
 
 
 def _started_by(trace: HostTrace, rows: I64) -> I64:
-    """What calls inside some events of threads start elsewhere: rows of events."""
-    chosen = np.zeros(len(trace.events), np.bool_)
-    chosen[rows] = True
-    inside = enclosing_events(trace, chosen) >= 0
-    started = np.flatnonzero(forest(trace).cause >= 0)
-    found: I64 = started[inside[forest(trace).cause[started]] & ~inside[started]]
-    return found
+    """What calls inside some events of threads start elsewhere, and what that starts: rows of events."""
+    chosen, cause = np.zeros(len(trace.events), np.bool_), forest(trace).cause
+    begun, rows_of_others = np.flatnonzero(cause >= 0), [rows[:0]]
+    while len(rows):
+        chosen[rows] = True
+        inside = enclosing_events(trace, chosen) >= 0
+        rows = begun[inside[cause[begun]] & ~inside[begun]]
+        rows_of_others.append(rows)
+    return np.concatenate(rows_of_others)
 
 
 def _op_events(trace: HostTrace, name: str) -> I64:

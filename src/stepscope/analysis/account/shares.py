@@ -50,14 +50,14 @@ def _own_times(trace: HostTrace, graph: Graph, threads: Threads) -> Iterator[tup
     batch = np.flatnonzero(graph.kind == NodeKind.BATCH)
     yield batch, Cause.INPUT, graph.own_ps[batch]
     host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
-    unrecorded = unrecorded_causes(trace, threads)
-    for line in numbers_in(graph.line[host]):
-        nodes = host[graph.line[host] == line]
+    unrecorded, line_of = unrecorded_causes(trace, threads), graph.line[host]
+    for line in numbers_in(line_of):
+        nodes = host[line_of == line]
         if threads.serves_input[line]:
             yield nodes, Cause.INPUT, graph.own_ps[nodes]
         else:
             spent = time_by_cause(trace, line, graph.start_ps[nodes], graph.end_ps[nodes], int(unrecorded[line]))
-            yield from ((nodes, cause, spent[:, cause]) for cause in Cause)
+            yield from ((nodes, cause, spent[:, cause]) for cause in np.flatnonzero(spent.any(axis=0)).tolist())
 
 
 def time_by_label(trace: HostTrace, line: int, start: I64, end: I64, label: U8, labels: int) -> I64:

@@ -9,7 +9,7 @@ from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.report import Cell, Field, Role, clean, duration_text, percent, round_ms, shorten_name
 
-_LONGEST_NAME = 80
+_LONGEST_NAME = 80  # characters, of a line of the terminal
 _WORTH_NAMING = 0.05  # of a cause's time
 _NEARLY_ALL = 0.9  # of a cause's time: the rest is not worth a word
 

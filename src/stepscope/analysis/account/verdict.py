@@ -80,17 +80,29 @@ def _longest_of_program(account: StepAccount) -> AccountRow:
 
 
 def row_of_change(account: StepAccount, causes: Sequence[str]) -> AccountRow | None:
-    """The row of an account that stands for what a change shortens: the first of its causes that takes a large share of
-    the step, else the longest of them; None if none takes any."""
+    """The row of an account that stands for what a change shortens: the one of its causes that takes most of the step,
+    else the first of them that takes a large share, else the longest; None if none takes any."""
     rows = {row.cause: row for row in account.rows}
     found = [rows[cause] for cause in causes if cause in rows]
-    large = (row for row in found if _percent(row, account) >= LARGE_SHARE)
-    return next(large, max(found, key=lambda row: row.ps, default=None))
+    large = [row for row in found if _percent(row, account) >= LARGE_SHARE]
+    most = (row for row in large if 2 * row.ps > account.step_ps)
+    return next(most, next(iter(large), max(found, key=lambda row: row.ps, default=None)))
 
 
 def input_percent(account: StepAccount) -> float:
     """The share of the step that goes into input and copies to a device."""
-    return sum(_percent(row, account) for row in account.rows if VERDICT_OF_CAUSE[row.cause] == INPUT)
+    return sum(_percent(row, account) for row in _input_rows(account))
+
+
+def input_sentence(account: StepAccount) -> str:
+    """The same by cause: `32.6 % of each step is input and 1.1 % is copying data in`."""
+    said = [share_sentence(account, row) for row in _input_rows(account) if _percent(row, account) >= _LEAST_SHOWN]
+    first, *others = said or [f"0.0 % of {account.each_step} is {cause_words('input')}"]
+    return " and ".join([first, *(each.replace(f" of {account.each_step}", "") for each in others)])
+
+
+def _input_rows(account: StepAccount) -> list[AccountRow]:
+    return [row for row in account.rows if VERDICT_OF_CAUSE[row.cause] == INPUT]
 
 
 def _percent(row: AccountRow, account: StepAccount) -> float:

@@ -25,7 +25,7 @@ from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import OpTrait
 
 MS = 10**9  # picoseconds
-_MOST_PLACES = 3
+_MOST_PLACES = 3  # shown
 
 
 @dataclass(frozen=True)

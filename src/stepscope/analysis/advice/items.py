@@ -59,7 +59,7 @@ class Row:
 
     Attributes:
         tool: the tool's name.
-        key: what identifies the row: the name of an op, a category or a host.
+        key: what identifies the row: the name of an op, a cause of the account or a host.
         value_ms: its time per step.
     """
 

@@ -118,9 +118,9 @@ def _contention(context: Context) -> tuple[str, ...]:
     percent = 100.0 * context.cause_share("contention")
     if percent < LEAST_PERCENT:
         return ()
-    who = "the program's own" if _uses_most_cores(context) else "other processes or"
-    share = f"for {percent:.1f} % of each step the loop's thread was ready and had no processor"
-    return (f"{share}, because {who} threads used them: use fewer threads, or record on a quiet machine",)
+    who = "the program's own threads" if _uses_most_cores(context) else "other processes or threads"
+    share = f"the machine was busy: the loop waited {percent:.1f} % of each step for a core that {who} used"
+    return (f"{share}; use fewer threads, or record on a quiet machine",)
 
 
 def _uses_most_cores(context: Context) -> bool:
@@ -290,7 +290,7 @@ def _inside_program(context: Context) -> dict[str, float]:
     work = context.work
     if work is None or not work.modules or not work.compute_ps:
         return {}
-    share = 100.0 * context.cause_share("host_compute") * work.modules[0].self_ps / work.compute_ps
+    share = 100.0 * context.cause_share("host_compute") * work.modules[0].total_ps / work.compute_ps
     text = f"{share:.0f} % of each step is the program {work.modules[0].name}: work that it repeats is not seen"
     return {text: _DOUBTED * share} if share >= _WHOLE_STEP else {}
 

@@ -20,7 +20,7 @@ from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.records import dataclass
 
 Actions = Mapping[str, tuple[str, ...]]
-_MOST_ROWS = 3
+_MOST_ROWS = 3  # shown
 
 
 def actions_for(framework: str, actions: Actions) -> tuple[str, ...]:

@@ -14,11 +14,13 @@ from stepscope.analysis.account.foretell import Foretold, foretell
 from stepscope.analysis.account.graph import EdgeKind
 from stepscope.analysis.account.interventions import Estimate, Intervention, Move, Overlap, ReplayAsGraph, Scale
 from stepscope.analysis.account.model import StepModel, model_of
-from stepscope.analysis.account.parts import Part, part_of_cause, part_of_events, part_of_stretches
+from stepscope.analysis.account.parts import Part, part_of_batches, part_of_cause, part_of_events, part_of_stretches
+from stepscope.analysis.account.selection import part_with_work
 from stepscope.analysis.account.stretches import time_of_loop
 from stepscope.analysis.facts.device_facts import update_calls, work_by_kind
 from stepscope.analysis.facts.factors import (
     IN_16_BITS,
+    IN_32_BITS,
     estimate_attention,
     estimate_fused,
     estimate_update,
@@ -28,7 +30,7 @@ from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, FREEING, PYTHON,
 from stepscope.analysis.facts.work import ops_of_programs, programs_beside, work_events_of, work_of
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import is_device_work
-from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
@@ -50,7 +52,7 @@ CHANGES_OF_CLASS: Mapping[str, tuple[str, ...]] = {
     "memory_churn": ("moving", "layout", "device_copies", "driver_calls"),
     "communication_bound": ("overlap", "last_pass", "communication"),
     "straggler": ("communication",),
-    "low_precision": ("wide_products",),
+    "low_precision": ("wide_products", "doubles"),
 }
 LONG_CALL_PS = 1_000_000_000  # launching takes a hundredth of it: such a call waits for something
 LEAST = 0.03  # of the step: no advice is given on less
@@ -104,7 +106,7 @@ def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:
         changes += [(name, [change]) for name, change in _change_events(model) if change.part.own_ps.sum() >= least]
         changes.append(("waits", _remove_waits(model)))
     else:
-        changes += list(_changes_of_loop(model))
+        changes += list(_changes_of_loop(model, least))
     return changes
 
 
@@ -135,28 +137,19 @@ def _remove_waits(model: StepModel) -> list[Intervention]:
     return [*waits, Scale(part_of_events(model, rows))] if len(rows) else waits
 
 
-def _change_events(model: StepModel) -> list[tuple[str, Intervention]]:
-    """Changes of some device work, or of some calls."""
-    found: list[tuple[str, Intervention]] = []
-    for name, rows in work_by_kind(model.trace).items():
+def _change_events(model: StepModel) -> Iterator[tuple[str, Scale]]:
+    """Changes of some device work, or of some calls: what is left of them is estimated, or nothing is."""
+    trace = model.trace
+    calls = {"driver_calls": _driver_calls(trace), "optimizer": update_calls(trace)}
+    for name, rows in {**work_by_kind(trace), **calls}.items():
         if len(rows):
-            found.append((name, Scale(part_of_events(model, rows), _factor(model.trace, name, rows))))
-    for name, rows in (("driver_calls", _driver_calls(model.trace)), ("optimizer", update_calls(model.trace))):
-        if len(rows):
-            found.append((name, Scale(part_of_events(model, rows), _factor(model.trace, name, rows))))
-    return found
-
-
-def _factor(trace: HostTrace, name: str, rows: I64) -> Estimate | float:
-    """What is left of the time of some events after a change; nothing where the change removes them."""
-    if name == "wide_products":
-        return IN_16_BITS
-    estimate = _ESTIMATES.get(name)
-    return estimate(trace, rows) if estimate is not None else 0.0
+            estimate = _ESTIMATES.get(name)
+            yield name, Scale(part_of_events(model, rows), 0.0 if estimate is None else estimate(trace, rows))
 
 
 _ESTIMATES: Mapping[str, Callable[[HostTrace, I64], Estimate]] = {
     "elementwise": estimate_fused, "attention": estimate_attention, "optimizer": estimate_update,
+    "wide_products": lambda trace, rows: IN_16_BITS,
 }  # fmt: skip
 
 
@@ -173,7 +166,7 @@ class _Row:
 
     Attributes:
         stretches: names of `LoopTime.spans`, which the loop's thread leaves out with what it waits for there.
-        ops: names of `work_events_of`, ops that run no more.
+        ops: names of `work_events_of`, ops that run no more, with what they start and wait for.
         of_loop: time that the loop's thread spends on these causes, with what it waits for there.
         causes: time of any thread with these causes.
         but: names of `LoopTime.spans` that stay.
@@ -201,42 +194,45 @@ _OF_LOOP: Mapping[str, _Row] = {
     "last_pass": _Row(causes=(Cause.COMMUNICATION,)),
     "moving": _Row(stretches=(FREEING,), ops=("moves",)),
     "extra": _Row(ops=("extra",), competes=False),
-    "functions": _Row(stretches=("functions",), competes=False),
+    "functions": _Row(ops=("functions",), competes=False),
     "beside": _Row(ops=("beside",), competes=False),
     "recomputed": _Row(ops=("recomputed",), competes=False),
     "callbacks": _Row(ops=("callbacks",), competes=False),
+    "doubles": _Row(ops=("doubles",), competes=False),
     "compiling": _Row(causes=(Cause.COMPILE, Cause.LAUNCH)),
 }
 
 
-def _changes_of_loop(model: StepModel) -> Iterator[tuple[str, list[Intervention]]]:
+def _changes_of_loop(model: StepModel, least: float) -> Iterator[tuple[str, list[Intervention]]]:
+    """The rows of the table that take at least so long in all usual steps, in ps."""
     loop, work = loop_time_of(model.trace), work_events_of(model.trace)
     if loop is None:
         return
     ops = {name: rows for name, (rows, _) in work.items()}
     ops["beside"] = ops_of_programs(model.trace, programs_beside(work_of(model.trace))[1])
-    spans = {**loop.spans, "functions": _other_functions(model.trace, loop)}
-    kept = {"extra": work_of(model.trace).usual_forward, "last_pass": _one_pass(model.trace)}
+    ops["functions"] = _other_functions(model.trace, loop)
+    kept: dict[str, float | Estimate] = {"doubles": IN_32_BITS}
+    kept |= {"extra": work_of(model.trace).usual_forward, "last_pass": _one_pass(model.trace)}
     for name, row in _OF_LOOP.items():
-        stretches = [spans[each] for each in row.stretches]
+        stretches = [loop.spans[each] for each in row.stretches]
         stretches += [time_of_loop(model.trace, cause) for cause in row.of_loop]
-        parts = [part_of_events(model, ops[each]) for each in row.ops if len(ops.get(each, ()))]
+        left_out = reduce(operator.or_, stretches, spans_of(model.trace, np.empty(0, np.int64)))
+        for each in row.but:
+            left_out = left_out - loop.spans[each]
+        parts = [part_with_work(model, ops[each]) for each in row.ops if len(ops.get(each, ()))]
         parts += [part_of_cause(model, cause) for cause in row.causes]
-        if stretches:
-            left_out = reduce(operator.or_, stretches)
-            for each in row.but:
-                left_out = left_out - loop.spans[each]
+        if left_out.total + sum(part.own_ps.sum() for part in parts) >= least:
             parts.append(part_of_stretches(model, loop.line, left_out))
-        if parts:
+            parts += [part_of_batches(model)] if Cause.INPUT in row.of_loop else []
             removed: list[Intervention] = [Scale(part, kept.get(name, 0.0)) for part in parts]
             yield name, [*removed, *_ease(model)] if row.competes else removed
 
 
-def _other_functions(trace: HostTrace, loop: LoopTime) -> Spans:
-    """When the loop's thread is in a function whose name does not say training, if another's does."""
+def _other_functions(trace: HostTrace, loop: LoopTime) -> I64:
+    """Calls by the loop's thread of functions whose names do not say training, if another's does: rows of events."""
     rows = loop.starts[is_any_kind(trace.events.kind[loop.starts], (EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN))]
     trains = np.array([is_training_function(trace.name_of(row)) for row in rows.tolist()], np.bool_)
-    return spans_of(trace, rows[~trains] if trains.any() else rows[:0])
+    return rows[~trains] if trains.any() else rows[:0]
 
 
 def _one_pass(trace: HostTrace) -> float:

@@ -24,8 +24,7 @@ from stepscope.vocabulary.traits import CallTrait, OpTrait
 
 K = EventKind
 
-_MOST_NAMES = 5
-_MOST_SHAPES = 3
+_MOST_NAMES, _MOST_SHAPES = 5, 3  # shown
 _SEVERAL = 2  # programs with one name, which can be compared
 _Named = list[tuple[str, int]]
 """What was traced or compiled: its name and the event's row, once for each time."""

@@ -23,7 +23,7 @@ from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.facts.device_facts import work_by_kind
 from stepscope.analysis.facts.feeding import feed_of, ops_of_iterators
 from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, PYTHON, LoopTime, loop_time_of
-from stepscope.analysis.facts.work import work_events_of
+from stepscope.analysis.facts.work import FEW_PROGRAMS, work_events_of
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work
@@ -38,7 +38,6 @@ K = EventKind
 WORTH_NAMING = 0.02  # of the step
 _START_PS = 15_000_000  # what an op counts at most where the number of ops costs
 _ALIKE = 0.25  # so much shorter or longer, a part is still a cause of the account
-_FEW_PROGRAMS = 8  # more are single ops
 # Parts that are causes of the account, in all steps: the median step may lack what only some steps do.
 _OF_CAUSE = (Cause.INPUT, Cause.CHECKPOINT, Cause.COMPILE, Cause.TRANSFER)
 _OF_LOOP = {PYTHON: "python", FETCHES: "fetches", BEFORE_WORK: "input"}  # other parts of the loop's thread
@@ -179,7 +178,7 @@ def _parts_of_programs(trace: HostTrace, loop: LoopTime) -> Iterator[tuple[str, 
     rows, own_ps = work_events_of(trace).get("programs", (np.empty(0, np.int64),) * 2)
     module = trace.stat_strings(stat_names.HLO_MODULE, rows=rows)
     programs = distinct(module).tolist()
-    if not 1 < len(programs) <= _FEW_PROGRAMS:
+    if not 1 < len(programs) <= FEW_PROGRAMS:
         return
     for program in programs:
         own = module == program

@@ -28,8 +28,7 @@ from stepscope.vocabulary.xla import instruction_name
 K = EventKind
 
 SHORT_KERNEL_PS = 20_000_000  # a launch costs the host about half as much
-_MOST_NAMES = 5
-_MOST_GAPS = 3
+_MOST_NAMES, _MOST_GAPS = 5, 3  # shown
 _RUNTIME = (K.RUNTIME_CALL, K.SYNC, K.COPY_HOST_TO_DEVICE_CALL)
 _COMPUTES = (K.KERNEL, K.DEVICE_OP)
 

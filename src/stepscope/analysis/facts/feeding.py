@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.account.causes import LONG_GAP_PS
 from stepscope.analysis.facts.work import is_input_thread_event
-from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.steps.find_steps import observed_time, steps_of
 from stepscope.analysis.steps.stack_samples import rows_on
 from stepscope.analysis.trace.columns import events_of_kind, is_inside
 from stepscope.analysis.trace.spans import Spans, spans_of
@@ -18,6 +19,8 @@ from stepscope.vocabulary.lookup import has_trait, name_has
 from stepscope.vocabulary.traits import InputTrait, OpTrait
 
 K = EventKind
+
+_WORTH_SAYING = 0.01  # of the steps: less changes no figure that is shown
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,9 @@ class FeedFacts:
         loader_ops_ps: time of tensor ops inside the loader's calls.
         made_tensors, from_arrays, unpickled: tensors that these calls make from Python numbers, NumPy arrays and
             files.
+        starts, starting_ps: how often a loader's iterator starts in the steps, worker processes included, and how long
+            that and ending them takes, by recorded Python calls or samples of the stack.
+        between_marks: the loop fetches most of its batches outside of the marks of its steps.
     """
 
     has_iterators: bool
@@ -64,6 +70,9 @@ class FeedFacts:
     made_tensors: int
     from_arrays: int
     unpickled: int
+    starts: int
+    starting_ps: int
+    between_marks: bool
 
 
 def feed_of(trace: HostTrace) -> FeedFacts:
@@ -102,7 +111,26 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
         made_tensors=made,
         from_arrays=arrays,
         unpickled=pickled,
+        **_find_restarts(trace),
+        between_marks=_is_between_marks(trace, np.append(rows, waits)),
     )
+
+
+def _is_between_marks(trace: HostTrace, rows: I64) -> bool:
+    marks = events_of_kind(trace, K.STEP_MARK)
+    fetches = spans_of(trace, rows[trace.events.line[rows] == steps_of(trace).line])
+    between = (fetches - spans_of(trace, marks)).total
+    return len(marks) > 1 and between > max(fetches.total / 2, _WORTH_SAYING * observed_time(trace).total)
+
+
+def _find_restarts(trace: HostTrace) -> dict[str, int]:
+    rows = np.append(events_of_kind(trace, K.PYTHON_CALL), rows_on(trace, holds_stack_samples))
+    seen = observed_time(trace)
+    starts, ends = (
+        spans_of(trace, rows[_has_trait(trace, rows, trait)]).drop_shorter(LONG_GAP_PS) & seen
+        for trait in (InputTrait.STARTS_LOADER, InputTrait.ENDS_LOADER)
+    )
+    return {"starts": len(starts.start), "starting_ps": (starts | ends).total}
 
 
 def _has_trait(trace: HostTrace, rows: I64, trait: OpTrait | InputTrait) -> Mask:

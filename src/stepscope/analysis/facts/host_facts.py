@@ -16,7 +16,6 @@ from stepscope.analysis.facts.device_facts import DeviceFacts, device_facts_of
 from stepscope.analysis.facts.feeding import FeedFacts, feed_of
 from stepscope.analysis.facts.first_calls import FirstCalls, first_calls_of
 from stepscope.analysis.facts.loop import LoopFacts, loop_of
-from stepscope.analysis.facts.outside_fetches import OutsideFetches, outside_fetches_of
 from stepscope.analysis.facts.work import WorkFacts, work_of
 from stepscope.analysis.steps.find_steps import count_warm_up_steps
 from stepscope.analysis.trace.columns import events_of_kind
@@ -45,7 +44,6 @@ class HostFacts:
         changes: what changes give that step, by the replay of its model; None without steps.
         wrapper: how PyTorch trains the model in parallel: "ddp", "fsdp", or "" for neither.
         first_calls: the capture holds first calls only; None if it holds more.
-        outside_fetches: the loop fetches its batches outside of the step marks; None if not.
         settings: environment variables of the program that the capture found set, such as TF_GPU_THREAD_MODE.
         augmentation: the input moves pictures after it has cast them to floats; None if it does not.
         graphs: what the program has traced into graphs, by a capture of Stepscope's.
@@ -66,7 +64,6 @@ class HostFacts:
     changes: Changes | None = None
     wrapper: str = ""
     first_calls: FirstCalls | None = None
-    outside_fetches: OutsideFetches | None = None
     settings: tuple[str, ...] = ()
     augmentation: AugmentationFacts | None = None
     graphs: tuple[TracedGraph, ...] = ()
@@ -90,7 +87,6 @@ def facts_of(trace: HostTrace) -> HostFacts:
         changes=changes_of(trace),
         wrapper=_wrapper_of(trace),
         first_calls=first_calls_of(trace),
-        outside_fetches=outside_fetches_of(trace),
         settings=settings_of(trace),
         augmentation=augmentation_of(trace),
         graphs=traced_graphs(trace),

@@ -7,13 +7,13 @@ work of each kind, and which stretches of its Python are long, read from the pie
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.account.causes import LONG_GAP_PS, Cause
 from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.account.stretches import computing_beside, time_of_loop
 from stepscope.analysis.facts.loop_events import Loop, Starts, loop_events
+from stepscope.analysis.facts.work import OpShare, sum_by_name
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.steps.loop_thread import find_loop_line
 from stepscope.analysis.steps.stack_samples import spans_of_others
@@ -31,8 +31,7 @@ _LEAST_FREED = 0.005  # bytes freed per ps of a gap from which freeing explains 
 _NEAR_FETCH_PS = 1_000_000_000  # largest distance between two fetched values of a burst
 _SEVERAL_STEPS = 5  # from this number on, a gap without a counterpart in other steps is chance
 PYTHON, FETCHES, BEFORE_WORK, FREEING = "python", "fetches", "before_work", "freeing"
-_MOST_NAMES = 12
-_MOST_SPANS = 3
+_MOST_NAMES, _MOST_SPANS = 12, 3  # kept: rules name two, and show three
 
 
 @dataclass(frozen=True)
@@ -42,15 +41,6 @@ class Span:
     name: str
     start_ps: int
     end_ps: int
-
-
-@dataclass(frozen=True)
-class Named:
-    """Events of one name: count and total time in ps."""
-
-    name: str
-    calls: int
-    total_ps: int
 
 
 @dataclass(frozen=True)
@@ -91,8 +81,8 @@ class LoopFacts:
     input_is_native_percent: float | None
     input_sleeps_percent: float | None
     python_sleeps_percent: float | None
-    programs: list[Named]
-    eager_ops: list[Named]
+    programs: list[OpShare]
+    eager_ops: list[OpShare]
     python_calls: int
     before_program_ps: int
     after_moves_ps: int
@@ -186,7 +176,9 @@ def _places(every: EveryStep, seen: Spans, spans: dict[str, Spans]) -> dict[str,
 
 
 def _longest_spans(loop: Loop, spans: Spans) -> list[Span]:
-    order = np.argsort(spans.start - spans.end, kind="stable")[:_MOST_SPANS]
+    length = spans.end - spans.start
+    some = np.flatnonzero(length >= np.sort(length)[-_MOST_SPANS:][:1])
+    order = some[np.argsort(-length[some], kind="stable")][:_MOST_SPANS]
     bounds = zip(spans.start[order].tolist(), spans.end[order].tolist(), strict=True)
     return [Span(_span_name(loop, start, end), start, end) for start, end in bounds]
 
@@ -199,18 +191,8 @@ def _span_name(loop: Loop, start: int, end: int) -> str:
     return loop.name(int(rows[np.argmax(loop.end[rows] - loop.start[rows])])) if len(rows) else ""
 
 
-def _sum_by_name(loop: Loop, rows: I64) -> list[Named]:
-    types, inverse = np.unique(loop.type[rows], return_inverse=True)
-    calls = np.bincount(inverse, minlength=len(types))
-    total = np.zeros(len(types), np.int64)
-    np.add.at(total, inverse, loop.end[rows] - loop.start[rows])
-    names = loop.trace.event_types.name[types]
-    merged: dict[str, Named] = {}
-    for name, count, time in zip(names.tolist(), calls.tolist(), total.tolist(), strict=True):
-        text = loop.trace.strings[name]
-        known = merged.get(text, Named(text, 0, 0))
-        merged[text] = Named(text, known.calls + count, known.total_ps + time)
-    return sorted(merged.values(), key=lambda named: (-named.total_ps, named.name))[:_MOST_NAMES]
+def _sum_by_name(loop: Loop, rows: I64) -> list[OpShare]:
+    return sum_by_name(loop.trace, loop.row[rows], loop.end[rows] - loop.start[rows])[:_MOST_NAMES]
 
 
 def _share_with_trait(loop: Loop, claimed: Spans, trait: CodeTrait) -> float | None:
@@ -237,28 +219,29 @@ def _keep_recurring(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
     """Drops gaps in places where no other step has a gap: there, other programs used the core.
 
     A place is the event before the gap: the n-th of its name, counted from the start or from the end of the step.
+    Marks of steps, which may be named by number, are all alike.
     """
     if len(steps.number) < _SEVERAL_STEPS or not len(gaps.start):
         return gaps
     before = np.maximum(np.searchsorted(loop.start, gaps.start, side="right") - 1, 0)
-    kept = np.zeros(len(before), np.bool_)
-    for place in _counts_within_steps(loop, steps, loop.type[before]):
-        pairs = np.stack([loop.type[before].astype(np.int64), place[before]])
+    names, kept = np.where(loop.kind == K.STEP_MARK, -1, loop.type).astype(np.int64), np.zeros(len(before), np.bool_)
+    for place in _counts_within_steps(loop, steps, names, names[before]):
+        pairs = np.stack([names[before], place[before]])
         _, inverse, times = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
         kept |= times[inverse.reshape(-1)] > 1
     return Spans(gaps.start[kept], gaps.end[kept])
 
 
-def _counts_within_steps(loop: Loop, steps: HostSteps, types: NDArray[np.integer]) -> tuple[I64, I64]:
-    """For each event of `types`, how many of its type precede it in its step, and how many follow, itself included;
-    entries of other events have no meaning."""
-    rows = np.flatnonzero(np.isin(loop.type, types))
+def _counts_within_steps(loop: Loop, steps: HostSteps, names: I64, chosen: I64) -> tuple[I64, I64]:
+    """For each event with a chosen name, how many of its name precede it in its step, and how many follow, itself
+    included; entries of other events have no meaning."""
+    rows = np.flatnonzero(np.isin(names, chosen))
     step = np.searchsorted(steps.start_ps, loop.start[rows], side="right")
-    group = loop.type[rows].astype(np.int64) * (len(steps.number) + 1) + step
+    group = names[rows] * (len(steps.number) + 1) + step
     order = np.argsort(group, kind="stable")
     begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
     count = np.diff(np.append(begins, len(order)))
-    since, until = np.zeros(len(loop.type), np.int64), np.zeros(len(loop.type), np.int64)
+    since, until = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
     since[rows[order]] = np.arange(len(order)) - np.repeat(begins, count)
     until[rows[order]] = np.repeat(count, count) - since[rows[order]]
     return since, until

@@ -9,8 +9,6 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import field, replace
-from functools import reduce
-from operator import or_
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.account.causes import takes_in
 from stepscope.analysis.facts.data_flow import find_needed
-from stepscope.analysis.hlo.framework_ops import framework_ops
+from stepscope.analysis.hlo.framework_ops import framework_ops, places_of_events
 from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside, is_inside_another, is_thread_event
@@ -30,7 +28,7 @@ from stepscope.model.arrays import I64, Mask, distinct, last_below
 from stepscope.records import dataclass
 from stepscope.vocabulary import tf_data
 from stepscope.vocabulary.jax import is_backward, is_product
-from stepscope.vocabulary.lookup import has_trait, traits_by_type
+from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.tensorflow import eager_op
 from stepscope.vocabulary.torch import RECOMPUTES
@@ -40,27 +38,17 @@ K = EventKind
 
 SHORT_OP_PS = 30_000_000  # dispatching an op of this length costs about as much as computing it
 _START_PS = SHORT_OP_PS // 2
-# The part of an op's time that does not grow with its rows, if larger than its start.  An assignment to a variable
-# counts as a whole.  For a convolution it is reordering weights and waking threads, measured with 1 to 64 rows on two
-# cores (PyTorch 2.13, TensorFlow 2.21).
-_WHOLE_PS = np.iinfo(np.int64).max
-_PER_CALL_PS = {
-    OpTrait.WRITES_VARIABLE: _WHOLE_PS,
-    OpTrait.PREPARES_FILTER_GRADIENT: 25_000_000,
-    OpTrait.PREPARES_CONVOLUTION: 60_000_000,
-    OpTrait.PREPARES_CONVOLUTION_GRADIENT: 150_000_000,
-    OpTrait.PREPARES_PRODUCT_GRADIENT: 40_000_000,
-}
-_MOST_PREPARED = 0.6  # share of such a convolution; libraries do not prepare all shapes
 _RECORDED_OP_PS = 700_000  # by this much, recording an op inside another lengthens the outer one
-_MOST_OPS = 5
+_MOST_OPS = 5  # kept: rules show three
 USUAL_FORWARD = 0.6  # forward over backward work in training: about a half, more for the first layer
-_FEW_PROGRAMS = 8  # more programs are single ops of a step that is not compiled as a whole
+FEW_PROGRAMS = 8  # more programs are single ops of a step that is not compiled as a whole
 _NOISE = 0.07  # of the computation: its time varies this much without a cause
-_MOST_MODULES = 40
+_MOST_MODULES = 40  # kept, the longest: programs of single ops may be thousands
 _PROGRAM = " (program "
-_LEAST_TO_COMPARE = 4  # steps
+_LEAST_TO_COMPARE = 4  # steps: fewer have no best quarter
 _LONG_OP_PS = 300_000_000  # longer than starting an op: its operands are large
+
+_DOUBLE, _DOUBLE_ARRAY, _ONE_DOUBLE = "double", "f64[", "f64[]"  # as PyTorch and XLA write it
 
 _TRAIT_OF_WORK = {"moves": OpTrait.MOVES_DATA, "casts": OpTrait.CONVERTS, "heavy": OpTrait.MULTIPLIES}
 _FORWARD_IS_HEAVY = 0.3  # least share of products and convolutions in the time of a forward pass
@@ -68,11 +56,11 @@ _FORWARD_IS_HEAVY = 0.3  # least share of products and convolutions in the time 
 
 @dataclass(frozen=True)
 class OpShare:
-    """One op, or all ops of one compiled program, with its self time in the steps."""
+    """Ops of one name, or all ops of one compiled program: how many, and their time in the steps."""
 
     name: str
     calls: int
-    self_ps: int
+    total_ps: int
 
 
 @dataclass(frozen=True)
@@ -88,25 +76,23 @@ class WorkFacts:
         self_ps: self time of all ops, summed over threads.
         ops: number of outermost ops.
         moves_ps: self time of ops that only move or set data, or needlessly make large tensors again.
-        moves: the largest of these ops and of those in `eager_moves_ps`.
-        eager_moves_ps: time of such ops that TensorFlow runs outside any graph, in or between steps.
+        moves: the largest of these ops; those that TensorFlow runs outside any graph are in both.
         casts_ps: time of conversions to another type or device; those of single numbers, which an optimizer makes for
             each parameter, are shorter than SHORT_OP_PS and do not count.
         forward_ps, backward_ps: time of matrix products and convolutions, forward and backward.
         contention_ps: time that ops on the critical path take beyond the best quarter of the steps.
-        no_grad_ps: time of forward passes outside automatic differentiation; None if the trace does not show it.
-        unlearned_ps: time of forward passes inside automatic differentiation without a backward pass.
+        forward_only_ps: time of forward passes without a backward pass; None if not shown.
         short_ps: time of outermost ops shorter than SHORT_OP_PS that are dispatched one by one.
         start_ps, start_in_programs_ps: time spent starting outermost ops, at most `_START_PS` each, without the cost of
             recording the ops inside them.
-        per_call_ps: time of outermost ops that does not grow with the batch: starting them, what libraries prepare in
-            each call, and assignments to variables.
+        brief_ps: time of outermost ops that are not much longer than starting them, where they are for one sample each.
         ops_in_programs, op_types_in_programs: outermost ops of compiled programs and graphs, and how many distinct.
         backward_passes: how often backward work follows forward work.
         rows: median number of rows in matrix products, None if not recorded.
         alike: median count of calls with equal operand shapes.
         operands: total number of elements in the first operands of these products.
         recomputed_ps: time of forward ops that run again within the backward pass.
+        doubles_ps: time of products and convolutions in 64 bits, where the trace shows types.
         callbacks_ps, callback: time in which compiled programs or graphs call Python, and the largest such op.
         modules: compiled programs with their ops, if ops name their program, longest first.
         training, multiplying: names of the programs with a backward pass, and of those with products; empty if the
@@ -120,17 +106,15 @@ class WorkFacts:
     ops: int
     moves_ps: int = 0
     moves: list[OpShare] = field(default_factory=list)
-    eager_moves_ps: int = 0
     casts_ps: int = 0
     forward_ps: int = 0
     backward_ps: int = 0
     contention_ps: int = 0
-    no_grad_ps: int | None = None
-    unlearned_ps: int = 0
+    forward_only_ps: int | None = None
     short_ps: int = 0
     start_ps: int = 0
     start_in_programs_ps: int = 0
-    per_call_ps: int = 0
+    brief_ps: int = 0
     ops_in_programs: int = 0
     op_types_in_programs: int = 0
     backward_passes: int = 0
@@ -138,6 +122,7 @@ class WorkFacts:
     alike: int = 0
     operands: int = 0
     recomputed_ps: int = 0
+    doubles_ps: int = 0
     callbacks_ps: int = 0
     callback: str = ""
     modules: list[OpShare] = field(default_factory=list)
@@ -149,7 +134,7 @@ class WorkFacts:
     def usual_forward(self) -> float:
         """The share of the forward work that usually belongs to the backward work, where the trace does not tell which
         it is; else 0."""
-        if self.no_grad_ps is not None or not self.backward_ps or not self.forward_ps:
+        if self.forward_only_ps is not None or not self.backward_ps or not self.forward_ps:
             return 0.0
         return min(USUAL_FORWARD * self.backward_ps / self.forward_ps, 1.0)
 
@@ -173,7 +158,8 @@ def work_events_of(trace: HostTrace) -> dict[str, tuple[I64, I64]]:
     """Ops of a host without devices that could be less, by kind: rows of events, and the self time of each in ps.
 
     The kinds: `moves` and `casts` as in WorkFacts, `extra` is forward work without a backward pass, `recomputed` what
-    runs again within one, `programs` are all ops of compiled programs, and `callbacks` what calls Python.
+    runs again within one, `programs` are all ops of compiled programs, `callbacks` what calls Python, and `doubles`
+    products and convolutions in 64 bits.
     """
     return trace.derived("work", _find_work_facts)[1]
 
@@ -241,32 +227,31 @@ def _facts_without_device(
     moves, heavy = kinds["moves"] & ~takes_in(trace, ops), kinds["heavy"]
     in_backward = is_inside(trace, ops, K.BACKWARD)
     forward_only = _find_forward_only(trace, ops, own, heavy, in_backward)
-    moves |= forward_only.remade if forward_only else False
+    moves |= forward_only[1] if forward_only else False
     backward = heavy & (kinds["gradient"] | in_backward)
     eager, again = _eager_moves(trace), recomputed_ops(trace)
     casts = kinds["casts"] & (trace.events.duration_ps[ops] >= SHORT_OP_PS)
-    extra = forward_only.extra if forward_only and forward_only.extra.any() else heavy & ~backward
+    extra = forward_only[0] if forward_only and forward_only[0].any() else heavy & ~backward
     in_program = trace.stat_strings(stat_names.HLO_MODULE, rows=ops) > 0
     calls = has_trait(trace, trace.events.type[ops], OpTrait.CALLS_BACK | OpTrait.CALLS_PYTHON)
     chosen = {"moves": moves, "casts": casts, "extra": extra, "programs": in_program}
-    chosen["callbacks"] = calls
+    chosen |= {"callbacks": calls, "doubles": heavy & _computes_in_64_bits(trace, ops)}
     events |= {name: (ops[mask], own[mask]) for name, mask in chosen.items()}
     moved, own_ps = events["moves"]
     events["moves"] = np.append(moved, eager), np.append(own_ps, trace.events.duration_ps[eager])
     events["recomputed"] = again, trace.events.duration_ps[again]
     return {
-        "moves_ps": int(own[moves].sum()),
-        "moves": _merge_shares(_largest_ops(trace, ops[moves], own[moves]), _eager_shares(trace, eager)),
-        "eager_moves_ps": int(trace.events.duration_ps[eager].sum()),
+        "moves_ps": int(events["moves"][1].sum()),
+        "moves": sum_by_name(trace, *events["moves"])[:_MOST_OPS],
         "casts_ps": _outer_time(trace, ops[casts]),
         "forward_ps": int(own[heavy & ~backward].sum()),
         "backward_ps": int(own[backward].sum()),
         "contention_ps": int(_contention_time(trace, steps, ops, own) * found.critical_path_share),
-        "no_grad_ps": forward_only.no_grad_ps if forward_only else None,
-        "unlearned_ps": forward_only.unlearned_ps if forward_only else 0,
+        "forward_only_ps": int(own[forward_only[0]].sum()) if forward_only else None,
         **_program_facts(trace, steps, ops, own),
         **_batch_facts(trace, steps, ops, kinds),
         "recomputed_ps": int(trace.events.duration_ps[again].sum()),
+        "doubles_ps": int(own[chosen["doubles"]].sum()),
         **_start_costs(trace, outer),
         **_callback_facts(trace, ops, own),
     }
@@ -284,22 +269,10 @@ def _start_costs(trace: HostTrace, outer: I64) -> dict[str, int]:
         "short_ps": int(length[short & ~compiled].sum()),
         "start_ps": int(start[~compiled].sum()),
         "start_in_programs_ps": int(start[compiled].sum()),
-        "per_call_ps": int(_per_call_cost(trace, outer, length_alone, start).sum()),
+        "brief_ps": int(length_alone[length_alone < _LONG_OP_PS].sum()),
         "ops_in_programs": int(compiled.sum()),
         "op_types_in_programs": int(np.count_nonzero(np.bincount(trace.events.type[outer[compiled]]))),
     }
-
-
-def _per_call_cost(trace: HostTrace, ops: I64, length: I64, start: I64) -> I64:
-    """Time of each op that does not depend on its batch: int64 of shape (ops,)."""
-    most = np.full(len(trace.event_types.name), _START_PS, np.int64)
-    types = trace.events.type[ops]
-    traits = traits_by_type(trace, types, reduce(or_, _PER_CALL_PS))
-    for trait, cost in _PER_CALL_PS.items():
-        most[(traits & np.uint64(trait)) != 0] = cost
-    whole = most[types] == _WHOLE_PS
-    prepared = np.minimum((_MOST_PREPARED * length).astype(np.int64), most[types])
-    return np.where(whole, length, np.maximum(prepared, start))
 
 
 def _kinds_of_work(trace: HostTrace, ops: I64) -> dict[str, Mask]:
@@ -311,6 +284,22 @@ def _kinds_of_work(trace: HostTrace, ops: I64) -> dict[str, Mask]:
     return found
 
 
+def _computes_in_64_bits(trace: HostTrace, ops: I64) -> Mask:
+    """Whether each op computes with floats of 64 bits: by the types of its operands, in PyTorch, or as its compiled
+    program takes an array of that type."""
+    texts, inverse = np.unique(trace.stat_strings(stat_names.INPUT_TYPES, rows=ops), return_inverse=True)
+    found = np.array([_DOUBLE in trace.strings[max(text, 0)] for text in texts.tolist()], np.bool_)[inverse]
+    if not trace.has_stat(stat_names.HLO_MODULE) or not len(ops):
+        return found
+    programs, place = programs_of(trace), places_of_events(trace, ops)
+    for each in distinct(place[place >= 0]).tolist():
+        if any(
+            shape.startswith(_DOUBLE_ARRAY) and shape != _ONE_DOUBLE for _, shape in programs.module(each).parameters
+        ):
+            found[place == each] = True
+    return found
+
+
 def _eager_moves(trace: HostTrace) -> I64:
     """Eagerly dispatched ops that only move data and take longer than their dispatch."""
     rows = eager_ops(trace)
@@ -318,15 +307,6 @@ def _eager_moves(trace: HostTrace) -> I64:
     start = trace.events.start_ps[rows]
     rows = rows[observed_time(trace).touches(start, start + trace.events.duration_ps[rows])]
     return rows[has_trait(trace, trace.events.type[rows], OpTrait.MOVES_DATA)]
-
-
-def _eager_shares(trace: HostTrace, rows: I64) -> list[OpShare]:
-    shares = _largest_ops(trace, rows, trace.events.duration_ps[rows])
-    return [replace(share, name=eager_op(share.name)) for share in shares]
-
-
-def _merge_shares(*lists: list[OpShare]) -> list[OpShare]:
-    return sorted((share for shares in lists for share in shares), key=lambda share: -share.self_ps)[:_MOST_OPS]
 
 
 def _self_ps(trace: HostTrace, ops: I64) -> I64:
@@ -394,52 +374,60 @@ def _contention_time(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> 
     return int((total - best * count)[several].clip(min=0).sum())
 
 
-def _largest_ops(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:
-    return _sum_by_text(trace, trace.event_names(rows).astype(np.int64), own, _MOST_OPS)
+def sum_by_name(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:
+    """The events of each name, the longest first; an op that TensorFlow dispatches eagerly by its own name.
 
-
-def _sum_by_text(trace: HostTrace, texts: I64, own: I64, most: int) -> list[OpShare]:
-    unique, inverse = np.unique(texts, return_inverse=True)
+    Args:
+        own: int64 of shape (rows,), the time of each event, ps.
+    """
+    unique, inverse = np.unique(trace.event_names(rows).astype(np.int64), return_inverse=True)
     total, calls = np.zeros(len(unique), np.int64), np.bincount(inverse, minlength=len(unique))
     np.add.at(total, inverse, own)
-    order = np.argsort(-total, kind="stable")[:most]
-    return [OpShare(trace.strings[unique[at]], int(calls[at]), int(total[at])) for at in order.tolist()]
+    names = [trace.strings[name] for name in unique.tolist()]
+    return [
+        OpShare(eager_op(names[at]) or names[at], int(calls[at]), int(total[at]))
+        for at in np.argsort(-total, kind="stable").tolist()
+    ]
 
 
-@dataclass(frozen=True)
-class _ForwardOnly:
-    """Self time of forward work without a backward pass, which ops it is, and which ops instead make tensors again."""
+def _find_forward_only(
+    trace: HostTrace, ops: I64, own: I64, heavy: Mask, in_backward: Mask
+) -> tuple[Mask, Mask] | None:
+    """Which ops are forward work without a backward pass, and which instead make large tensors again; None if the trace
+    holds no sequence numbers.
 
-    no_grad_ps: int
-    unlearned_ps: int
-    extra: Mask
-    remade: Mask
-
-
-def _find_forward_only(trace: HostTrace, ops: I64, own: I64, heavy: Mask, in_backward: Mask) -> _ForwardOnly | None:
-    """Finds forward work without a backward pass; None if the trace holds no sequence numbers.
-
-    These are ops without a number from autograd, as under `torch.no_grad`, and ops whose number no backward pass has.
+    These are ops without a number from autograd, as under `torch.no_grad`, ops whose number no backward pass has, and
+    ops that autograd passes over, as of frozen layers on data: a later op has the same number.
     Only products and convolutions make them a forward pass.  Others update averages, count hits and the like.
     """
     if not trace.has_stat(stat_names.SEQUENCE_NUMBER):
         return None
     number = _sequence_numbers(trace, ops)
     learned = distinct(trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=events_of_kind(trace, K.BACKWARD)))
-    learns = (number >= 0) & np.isin(number, learned)
     idle = ~in_backward
+    learns = (number >= 0) & np.isin(number, learned) & ~_is_passed_over(trace, ops, number, idle)
     free = (number < 0) & idle & ~is_inside(trace, ops, K.ANNOTATION)
     unlearned = (number >= 0) & idle & ~learns
     computes = _is_forward(own, free, heavy)
     makes = has_trait(trace, trace.events.type[ops], OpTrait.MAKES_RESULT) & (own >= _LONG_OP_PS)
     no_grad = free & (computes and not _recomputes(trace))
     unlearned &= len(learned) > 0 and _is_forward(own, unlearned, heavy)
-    return _ForwardOnly(
-        no_grad_ps=int(own[no_grad].sum()),
-        unlearned_ps=int(own[unlearned].sum()),
-        extra=no_grad | unlearned,
-        remade=free & makes & (not computes),
-    )
+    return no_grad | unlearned, free & makes & (not computes)
+
+
+def _is_passed_over(trace: HostTrace, ops: I64, number: I64, forward: Mask) -> Mask:
+    """Whether autograd gave each op the number that it gave a later forward op again: it records nothing of the first.
+
+    Args:
+        number: of each op, -1 for none; forward: bool of shape (ops,), it runs outside of any backward pass.
+    """
+    start, known = trace.events.start_ps[ops], forward & (number >= 0)
+    line = trace.events.line[ops].astype(np.int64) << 32
+    keys, place = np.unique(line | np.maximum(number, 0), return_inverse=True)
+    last = np.full(len(keys), -1, np.int64)
+    np.maximum.at(last, place[known], start[known])
+    found: Mask = known & (last[place] >= start + trace.events.duration_ps[ops])
+    return found
 
 
 def _is_forward(own: I64, chosen: Mask, heavy: Mask) -> bool:
@@ -512,7 +500,7 @@ def _first_operand_numbers(dims: str) -> int:
 
 def _callback_facts(trace: HostTrace, ops: I64, own: I64) -> dict[str, Any]:
     called = has_trait(trace, trace.events.type[ops], OpTrait.CALLS_BACK | OpTrait.CALLS_PYTHON)
-    largest = _largest_ops(trace, ops[called], own[called])
+    largest = sum_by_name(trace, ops[called], own[called])
     return {"callbacks_ps": int(own[called].sum()), "callback": largest[0].name if largest else ""}
 
 
@@ -572,7 +560,7 @@ def programs_beside(work: WorkFacts) -> tuple[OpShare | None, list[OpShare]]:
     The one that trains has a backward pass, if the trace shows any.  Among several, a training name decides, then the
     number of calls.
     """
-    if not 1 < len(work.modules) <= _FEW_PROGRAMS:
+    if not 1 < len(work.modules) <= FEW_PROGRAMS:
         return None, []
     training = [module for module in work.modules if module.name in work.training]
     main = max(training or work.modules, key=lambda module: (is_training_function(module.name), module.calls))

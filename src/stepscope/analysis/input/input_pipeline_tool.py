@@ -25,7 +25,7 @@ from stepscope.analysis.account.account import StepAccount, account_without_culp
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.every_step import accounted_steps, every_step
 from stepscope.analysis.account.shown import CAUSE_FIELDS, account_shown, cause_cells
-from stepscope.analysis.account.verdict import input_percent
+from stepscope.analysis.account.verdict import input_percent, input_sentence
 from stepscope.analysis.input import tf_data_tool
 from stepscope.analysis.input.input_ops import MEANING, InputOp, add_ops, input_ops, work_by_category
 from stepscope.analysis.input.loaders import Loader, add_loaders, loaders_of, wait_per_step
@@ -373,7 +373,7 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
         warnings=(*step_warnings(hosts, aligned), *_missing_input_warnings(partials, ops)),
         partial=any(part.partial for part in hosts),
         figures=figures,
-        summary=(*summary, *([queued] if queued else [])),
+        summary=(_verdict_line(figures, account), *summary, *([queued] if queued else [])),
         steps_source=finding_of(taking or hosts).source,
         step_time_ms=step_time_statistics([aligned.slowest[at].duration_ps for at in counted]),
         waiting_ms=_waiting_statistics(whole, partials, aligned),
@@ -495,7 +495,6 @@ def _summary(
     figures: dict[str, Cell], breakdown: dict[str, float], framework: str, stages: tf_data_tool.TfDataReport
 ) -> Iterator[str]:
     level, largest = figures["level"], figures["largest"]
-    yield _verdict_line(figures)
     if isinstance(largest, str):
         share = percent(breakdown[largest], sum(breakdown.values())) or 0.0
         yield (
@@ -511,12 +510,12 @@ def _summary(
         yield "the input keeps up with the steps: the overview shows what limits them"
 
 
-def _verdict_line(figures: dict[str, Cell]) -> str:
+def _verdict_line(figures: dict[str, Cell], account: StepAccount | None) -> str:
+    """The level, with the shares of the causes that count as input: each as the overview has it."""
     level = figures["level"]
-    if level is None:
+    if level is None or account is None:
         return "unknown: the capture contains no steps that take time"
-    share = _number_value(figures["input_percent"])
-    line = f"{level} input-bound: {share:.1f} % of each step is spent waiting for input"
+    line = f"{level} input-bound: {input_sentence(account)}"
     threshold = {"highly": HIGHLY_INPUT_BOUND, "moderately": MODERATELY_INPUT_BOUND}.get(str(level))
     return line if threshold is None else f"{line} (threshold {threshold:g} %)"
 

@@ -219,5 +219,6 @@ def queue_sentence(queue: dict[str, Cell], slow: tuple[str, float] | None, cores
     enough = f"{number} would keep up with it" if number else ""
     if isinstance(number, int) and cores is not None and number > cores:
         enough = f"{number} would keep up with it, more than the {cores} cores carry: make each batch cheaper"
-    text = f"{queue['workers']} worker processes take {queue['prepare_ms']:.1f} ms for a batch{where}"
+    who = "1 worker process takes" if queue["workers"] == 1 else f"{queue['workers']} worker processes take"
+    text = f"{who} {queue['prepare_ms']:.1f} ms for a batch{where}"
     return "; ".join(part for part in (text, says, enough) if part)

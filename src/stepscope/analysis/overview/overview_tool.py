@@ -16,7 +16,6 @@ from stepscope.analysis.advice.items import describe_speedup
 from stepscope.analysis.advice.ranking import find_record_first
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.facts.host_facts import facts_of
-from stepscope.analysis.facts.outside_fetches import describe_outside_fetches
 from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
 from stepscope.analysis.overview.findings import RECORD_AGAIN, list_findings
 from stepscope.analysis.overview.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown
@@ -140,6 +139,10 @@ _METRIC_FIELDS: tuple[Field, ...] = (
     Field("value", "by unit", "the figure; empty if unknown"),
     Field("unit", "text", "the figure's unit", "str", role=Role.TYPE),
     Field("text", "text", "the figure if it is text", "str", role=Role.TEXT),
+)
+_MOVE_FETCH = (
+    "the loop fetches its batch outside of the step marks: here that counts for the step before, elsewhere for none;"
+    " move the fetch into the mark: `for i in range(n): with stepscope.step(i): batch = next(iterator); ...`"
 )
 
 
@@ -290,18 +293,6 @@ class OverviewReport(Report):
     def _cost_lines(self) -> list[str]:
         return [] if self.profiling is None else [f"cost of profiling: {self.profiling.sentence()}"]
 
-    def _cost_in_short(self) -> str:
-        if self.profiling is None:
-            return ""
-        by = f" ({self.profiling.recorded})" if self.profiling.recorded else ""
-        if not self.profiling.is_clear:
-            if self.profiling.percent < 0:
-                return ", cost of profiling within the noise"
-            return f", {self.profiling.percent:+.1f} % from profiling{by}, within the noise"
-        if self.profiling.percent < 0:  # profiling does not speed a job up: it was slower before for another reason
-            return f", {duration_text(self.profiling.ms_before)} before the capture"
-        return f", {self.profiling.percent:+.1f} % from profiling{by}"
-
     def _steps_lines(self) -> list[str]:
         return [
             f"verdict    {self.verdict.sentence}",
@@ -338,7 +329,8 @@ class OverviewReport(Report):
         spread = f" ± {std}" if time["std"] is not None else ""
         limits = f", {least} to {most} ms" if time["count"] != 1 else ""
         source = _SOURCES.get(self.steps_source, self.steps_source)
-        steps = f"{_count_text(time['count'], 'step')} ({source}){self._cost_in_short()}"
+        cost = f", {self.profiling.in_short()}" if self.profiling else ""
+        steps = f"{_count_text(time['count'], 'step')} ({source}){cost}"
         outliers = self._outlier_sentence()
         apart = f"; {outliers}" if outliers else ""
         return f"{middle}{mean}{spread} ms{limits}, {steps}{apart}"
@@ -366,7 +358,9 @@ class OverviewReport(Report):
             return ["do first   record again, with the missing data", *how]
         first = self.advice[0]
         gain = f": makes steps {_gain_text(first)}" if first.predicted_speedup or first.measured else ""
-        where = f", such as in `{shown.culprit_name(first.culprit)}`" if first.culprit and first.kind != "none" else ""
+        culprit = first.culprit if first.kind != "none" else None
+        is_named = culprit is None or (culprit.file or culprit.name) in first.title
+        where = "" if is_named or culprit is None else f", such as in `{shown.culprit_name(culprit)}`"
         return [f"do first   {first.title}{where}{gain}", *(f"           - {action}" for action in first.actions[:2])]
 
     def _limit_figures(self) -> dict[str, Cell]:
@@ -494,8 +488,8 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         hosts=tuple(part.host for part in hosts),
         warnings=(
             *step_warnings(hosts, aligned),
+            *([_MOVE_FETCH] if any(part.facts.feed.between_marks for part in partials) else []),
             *_warm_up_warning(session),
-            *_outside_fetch_warning(partials),
             *dict.fromkeys(part.missed for part in partials if part.missed),
             *dict.fromkeys(part.kept for part in partials if part.kept),
             *advised.warnings,
@@ -566,12 +560,6 @@ def _warm_up_warning(session: SessionFigures) -> Iterator[str]:
             f" {duration_text(_number_value(usual['mean']))} on average, because {compiles}: step times, verdict and"
             " advice leave out this warm-up; capture later (skip=..., or wait= and warmup= of a schedule)"
         )
-
-
-def _outside_fetch_warning(partials: Sequence[Partial]) -> tuple[str, ...]:
-    """The warning that batches are fetched outside of the step marks, from the host that loses most time to it."""
-    found = [part.facts.outside_fetches for part in partials if part.facts.outside_fetches is not None]
-    return (describe_outside_fetches(max(found, key=lambda each: each.ps)),) if found else ()
 
 
 def _missing(partials: Sequence[Partial]) -> tuple[Missing, ...]:

@@ -204,11 +204,11 @@ def active_parts(trace: HostTrace, rows: I64) -> tuple[I64, I64, I64]:
 
 def outer_rows(member: Mask, rank: U8, parent: I32) -> I64:
     """Rows of the members, without those inside a member of equal or higher rank: they decide no instant."""
-    found = [np.empty(0, np.int64)]
+    found, counts = [np.empty(0, np.int64)], np.where(member, rank, 0)
     for part in blocks_of(len(member)):
         rows = np.flatnonzero(member[part]) + part.start
         above = parent[rows]
-        inner = (above >= 0) & member[above] & (rank[above] >= rank[rows])
+        inner = (above >= 0) & (counts[above] >= rank[rows])
         found.append(rows[~inner])
     return np.concatenate(found)
 

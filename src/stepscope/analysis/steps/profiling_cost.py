@@ -11,16 +11,23 @@ from math import inf
 
 import numpy as np
 
+from stepscope.analysis.steps.own_tracers import usage_of_thread
+from stepscope.analysis.steps.stack_samples import rows_on
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.environment import capture_facts
 from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import distinct
 from stepscope.records import dataclass
+from stepscope.report import duration_text
+from stepscope.vocabulary.lines import holds_thread_usage
 
 # What recording an event adds to its thread, measured with `bench.bottlenecks` on hosts without a device; see
 # docs/advice.md. With shapes and memory for PyTorch, with metadata for TensorFlow, else at least this.
 EVENT_PS = {"pytorch": 750_000, "tensorflow": 900_000}
 LEAST_EVENT_PS = 250_000
 PYTHON_CALL_PS = 450_000
+_DISTURBED = 1.5  # times the step before the capture: more than the 1.3 that recording cost on steps of 1 ms
+_FEW = 8  # the first steps may have found their batches ready: loaders of four workers hold two for each
 _MOST = 0.75  # of the time: at least the rest is the program's own
 
 
@@ -35,6 +42,7 @@ class ProfilingCost:
         spread_before, spread_inside: quartiles in ms; None if the profile does not hold them.
         recorded: what was recorded, in words; empty if the profile does not say it.
         is_counted: it is known by the number of recorded events alone.
+        ms_queued: how long the loop's thread waited for a processor in a step inside, on average.
     """
 
     ms_before: float
@@ -45,6 +53,7 @@ class ProfilingCost:
     spread_inside: tuple[float, float] | None = None
     recorded: str = ""
     is_counted: bool = False
+    ms_queued: float = 0.0
 
     @property
     def percent(self) -> float:
@@ -55,10 +64,36 @@ class ProfilingCost:
     def is_clear(self) -> bool:
         """Whether the difference exceeds the normal variation of the steps.
 
-        False if either median lies within the quartiles of the other steps.
+        False if either median lies within the quartiles of the other steps, if waiting for a processor may explain half
+        of the difference, or if a large one rests on the first few steps of a program.
         """
+        longer = self.ms_inside - self.ms_before
+        if (longer > 0 and self.ms_queued >= longer / 2) or (0 < self.steps_before < _FEW and self._is_large):
+            return False
         pairs = ((self.ms_inside, self.spread_before), (self.ms_before, self.spread_inside))
         return not any(spread and spread[0] <= median <= spread[1] for median, spread in pairs)
+
+    @property
+    def disturbs(self) -> bool:
+        """Whether the steps inside are so much longer that their shares are not those of the program."""
+        return self.steps_before > 0 and self.is_clear and self._is_large
+
+    @property
+    def _is_large(self) -> bool:
+        return self.ms_inside >= _DISTURBED * self.ms_before
+
+    def in_short(self) -> str:
+        """A few words behind the step time."""
+        by = f" ({self.recorded})" if self.recorded else ""
+        if not self.is_clear:
+            if self.percent < 0:
+                return "cost of profiling within the noise"
+            if self._is_large:
+                return "cost of profiling unknown"
+            return f"{self.percent:+.1f} % from profiling{by}, within the noise"
+        if self.percent < 0:  # profiling does not speed a job up: it was slower before for another reason
+            return f"{duration_text(self.ms_before)} before the capture"
+        return f"{self.percent:+.1f} % from profiling{by}"
 
     def sentence(self) -> str:
         """The result in words."""
@@ -68,7 +103,8 @@ class ProfilingCost:
         with_ = f" with {self.recorded}" if self.recorded else ""
         than = f"than the {self.steps_before} before it (median {self.ms_before:.3g} ms)"
         if not self.is_clear:
-            than += ", which is within their normal variation"
+            variation = "waiting, for a processor or for batches, may be the cause" if self._is_large else ""
+            than += f", {variation or 'which is within their normal variation'}"
         change = f"{abs(self.percent):.1f} % {'longer' if self.percent >= 0 else 'shorter'}"
         return f"steps inside the capture{with_} were {change} {than}"
 
@@ -85,7 +121,16 @@ def _profiling_cost(trace: HostTrace) -> ProfilingCost | None:
     if not isinstance(before, float) or not isinstance(inside, float) or not (0 < before < inf and 0 < inside < inf):
         return _cost_by_number(trace, stats, recorded) if stats else None
     counts = _count(stats.get("steps_before")), _count(stats.get("steps_inside"))
-    return ProfilingCost(before, inside, *counts, _spread(stats, "before"), _spread(stats, "inside"), recorded)
+    spreads = (_spread(stats, "before"), _spread(stats, "inside"))
+    return ProfilingCost(before, inside, *counts, *spreads, recorded, ms_queued=_queued_ms(trace, counts[1]))
+
+
+def _queued_ms(trace: HostTrace, steps: int) -> float:
+    """How long a step waited for a processor, on average: of the threads with known waits, the one that ran most."""
+    lines = distinct(trace.events.line[rows_on(trace, holds_thread_usage)]).tolist()
+    usages = [usage for line in lines if (usage := usage_of_thread(trace, line)) is not None]
+    longest = max(usages, key=lambda usage: int(usage.ran_ps.sum()), default=None)
+    return float(longest.queued_ps.sum()) / 1e9 / steps if longest is not None and steps else 0.0
 
 
 def _cost_by_number(trace: HostTrace, stats: Mapping[str, object], recorded: str) -> ProfilingCost | None:

@@ -27,7 +27,6 @@ from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind
 
-DISTURBED = 1.5  # times the step before the capture: from here on shares are those of the disturbed steps
 _WORTH_SAYING = 1.0  # percent: fewer events than these change no figure by as much as one that is shown
 _LOST_TIME = 5.0  # percent of the device's time without an op from which on tables of ops mislead
 _PS_PER_MS = 10**9
@@ -264,8 +263,16 @@ def check_attribution(trace: HostTrace) -> Doubt | None:
         "tables of ops, modules and layers",
         _FIX_BY_FRAMEWORK.get(trace.framework, _FIX_BY_FRAMEWORK[""]) if graphs > lost else fix,
         percent >= _LOST_TIME and graphs <= lost,
-        percent,
+        _percent_without_call(trace),
     )  # fmt: skip
+
+
+def _percent_without_call(trace: HostTrace) -> float:
+    """The share of the devices' time of which no call is known that launched it: what it waited for is not known, while
+    work that a call outside of any op launched is placed as well as any other."""
+    work = np.flatnonzero(is_device_work(trace))
+    unknown, length = forest(trace).cause[work] < 0, trace.events.duration_ps[work]
+    return _share(int(length[unknown].sum()), int(length.sum()))
 
 
 # -- the recording itself ----------------------------------------------------------------------------------------------
@@ -312,7 +319,7 @@ def check_step_edges(trace: HostTrace) -> Doubt | None:
 def check_cost(trace: HostTrace) -> Doubt | None:
     """Steps that recording made much longer."""
     cost = profiling_cost(trace)
-    if cost is None or not cost.steps_before or not cost.is_clear or cost.ms_inside < DISTURBED * cost.ms_before:
+    if cost is None or not cost.disturbs:
         return None
     times = cost.ms_inside / cost.ms_before
     return Doubt(

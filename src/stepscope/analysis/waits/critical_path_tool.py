@@ -23,7 +23,7 @@ from stepscope.analysis.account.account import StepAccount, account_of
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.every_step import CausesOfStep, EveryStep, causes_of_steps, every_step
 from stepscope.analysis.account.pieces import OWN, Pieces
-from stepscope.analysis.account.shown import account_shown, cause_sentence, cause_words
+from stepscope.analysis.account.shown import account_shown, cause_sentence
 from stepscope.analysis.steps.session_steps import StepsOfHost, hosts_with_steps, steps_of_host, warn_of_missing_steps
 from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.origin import Origin, header, origin_of
@@ -212,7 +212,7 @@ def merge(partials: Sequence[Partial]) -> CriticalPathReport:
     parts, step_ps = _part_rows(chosen.median), chosen.median.step_ps
     return CriticalPathReport(
         **head,
-        findings=tuple(_findings(chosen, parts)),
+        findings=tuple(_findings(chosen.account)),
         parts=parts,
         rows=make_rows(
             ROW_FIELDS,
@@ -252,11 +252,7 @@ def _step_row(host: str, step: CausesOfStep, chosen: Partial | None) -> dict[str
     return {"step": step.number, "host": host, "duration_ms": round_ms(step.step_ps), **parts, "is_median": is_median}
 
 
-def _findings(chosen: Partial, parts: Sequence[dict[str, Cell]]) -> Iterator[str]:
-    """The longest causes with their culprits."""
-    account = chosen.account
-    if account is not None:
-        yield from (cause_sentence(account, row) for row in account.rows[:_MOST_SAID])
-        return
-    for part in [part for part in parts if part["percent"]][:_MOST_SAID]:
-        yield f"{part['percent']:.1f} % of the capture is {cause_words(str(part['part']))}"
+def _findings(account: StepAccount | None) -> Iterator[str]:
+    """The longest causes with their culprits; the limit is the one that a change shortens, which may be another."""
+    said = [cause_sentence(account, row) for row in account.rows[:_MOST_SAID]] if account is not None else []
+    yield from [f"longest part: {said[0]}", *said[1:]] if len(said) > 1 else said

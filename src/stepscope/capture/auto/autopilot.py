@@ -38,6 +38,7 @@ _REQUEST_PATIENCE_S = 2.0  # how long a request waits for steps of a program tha
 _ONE_TIME, _STALE_STEPS = 2, 50  # a source with two steps, followed by fifty of another one, is not the loop's
 _LEAST_CALL_US = 10.0  # shorter Python calls are left out of a time window: there are many, and they say little
 _REPORT_PATIENCE_S = 1.0  # at a hard end, for reporting a profile that is written
+_MOST_STEPS = 1000  # of a capture that goes on because steps are short
 _DEFAULT_STEPS = 10  # how many steps a request captures if the settings name none
 
 Work = Callable[[], object]
@@ -108,6 +109,7 @@ class Autopilot:
         """Plans a capture from step `first` on; None for no capture."""
         self._first = first
         self._last = (first or 0) + (self._settings.steps or _DEFAULT_STEPS) - 1
+        self._goes_on_until = 0.0  # on the monotonic clock, once the capture has started
         self.active = first is not None
 
     def _is_planned(self) -> bool:
@@ -116,6 +118,10 @@ class Autopilot:
     def _choose_action(self, step: int) -> Action:
         if self._first is None or not self._first <= step <= self._last:
             return Action.NONE
+        if step == self._first + 1:  # the first had to wait for the profiler
+            self._goes_on_until = time.monotonic() + self._settings.least_seconds
+        if step == self._last and step < self._first + _MOST_STEPS and time.monotonic() < self._goes_on_until:
+            self._last += 1
         return Action.RECORD_AND_SAVE if step == self._last else Action.RECORD
 
     # -- what finders report, on the thread of the steps -------------------------------------------------------------
@@ -408,7 +414,7 @@ class Autopilot:
         if self._window is not None:
             self._close_window()
         elif self._conductor.is_capturing:
-            self._last = self._conductor.number  # the step that runs is the last one
+            self._last, self._goes_on_until = self._conductor.number, 0.0  # the step that runs is the last one
         elif recorder.RECORDER.is_running():
             self._show_line("the program is capturing by itself; nothing was changed")
         elif self._best is None and not any(name in sys.modules for name in FINDERS):

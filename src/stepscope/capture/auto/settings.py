@@ -23,6 +23,7 @@ class Settings:
     Attributes:
         logdir: as for `stepscope.start`.
         steps: how many steps to capture; 0 waits for the signal.
+        least_seconds: the least that they take together: more steps are captured if they are short.
         skip: how many steps to skip before: they compile and warm up.
         seconds: how long to capture if no step is found.
         patience: how many seconds to wait for steps, once a framework is imported, before a time window is captured.
@@ -41,6 +42,7 @@ class Settings:
     options: ProfilerOptions = field(default_factory=ProfilerOptions)
     watch: str = ""
     prove: str = ""
+    least_seconds: float = 0.0
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings | None:

@@ -15,50 +15,40 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import field, replace
 from pathlib import Path
-from statistics import fmean, median
-from typing import NamedTuple, TypeVar
+from statistics import median
+from typing import TypeVar
 
+from stepscope.capture.job import this_worker
 from stepscope.capture.proving.changes import CallChange, Count, Defer, Delay, Omit, Replay, measure_cost
 from stepscope.capture.proving.options import ProveOptions
-from stepscope.capture.proving.places import Target, find_targets, refuse_running
+from stepscope.capture.proving.places import Target, find_targets, find_why_not_called, has_workers
 from stepscope.errors import CaptureError
-from stepscope.proof.pairs import BlockTimes, Pair, gain_of, is_settled, sensitivity_of
+from stepscope.proof.pairs import Block, Finding, Pair, compare_pairs
 from stepscope.proof.parts import PARTS
 from stepscope.proof.plan import (
+    BLOCK_S,
     CLOSE_GAIN,
     CLOSE_SENSITIVITY,
+    ENOUGH_PAIRS,
     FEWEST_CALLS,
     FEWEST_PAIRS,
-    MOST_STEPS,
+    LONGER,
+    MOST_IDLE_STEPS,
     PAIRS_OF_RANKS,
-    Blocks,
     changed_first,
-    choose_blocks,
     choose_delay,
     choose_dose,
+    choose_steps,
 )
 from stepscope.proof.record import ABLATION, DELAY, FILE, Proof, write_proofs
 from stepscope.records import dataclass
 
+TOO_EARLY = "the program ended too early"
 _FIRST_STEPS = 16  # plain ones, before anything is changed, from which the blocks are chosen
 _STEP_OF_RANKS_S = 0.03  # the step that blocks of ranks are made for, whatever each measures: all have to choose alike
 
 T = TypeVar("T")
-
-
-class StepTime(NamedTuple):
-    """How long a step took.
-
-    Attributes:
-        seconds: in all.
-        queued_s: the part in which its thread waited for a processor that others used.
-    """
-
-    seconds: float
-    queued_s: float = 0.0
-
-
-Steps = Generator[None, StepTime, T]
+Steps = Generator[None, float, T]
 
 
 @dataclass
@@ -67,25 +57,28 @@ class Arm:
 
     Attributes:
         proof: what is known before the pairs: the place, its calls, a note.
-        blocks: how long its blocks are.
         usual_s: a step before anything was changed.
+        block_s: how long a block is meant to be.
+        steps: how many a plain block has, and a changed one.
         targets, make_change: what is changed, and how in a block.
-        changed_steps: how many steps of a changed block count: it is as long as a plain one, and settles alike.
         cost_s: what the change itself takes in a step.
-        steps, pairs: what was measured.
+        pairs: what was measured.
         refused: why it cannot be measured; empty if it can.
+        is_tried: whether the change was on the program before.
+        is_close: whether the interval is narrow enough.
     """
 
     proof: Proof
-    blocks: Blocks
     usual_s: float = 0.0
+    block_s: float = BLOCK_S
+    steps: tuple[int, int] = (0, 0)
     targets: Sequence[Target] = ()
     make_change: Callable[[], CallChange] = CallChange
-    changed_steps: int = 0
     cost_s: float = 0.0
-    steps: int = 0
     pairs: list[Pair] = field(default_factory=list)
     refused: str = ""
+    is_tried: bool = False
+    is_close: bool = False
 
     @property
     def is_delay(self) -> bool:
@@ -96,18 +89,26 @@ class Arm:
         """Leaves the program alone from now on; in a job of several ranks the others keep to the same blocks."""
         self.refused, self.targets, self.make_change = why, (), CallChange
 
-    def is_close(self, may_restart: bool) -> bool:
-        """Whether the interval is narrow enough; may find that the blocks have to settle for longer."""
-        if len(self.pairs) < FEWEST_PAIRS:
-            return False
-        may_restart &= len(self.pairs) in (FEWEST_PAIRS, 2 * FEWEST_PAIRS) and self.blocks.settle < MOST_STEPS
-        if may_restart and not is_settled(self.pairs, self.usual_s):
-            self.blocks, self.pairs, self.steps = replace(self.blocks, settle=2 * self.blocks.settle), [], 0
-            return False
-        found = sensitivity_of(self.pairs) if self.is_delay else gain_of(self.pairs)
-        if found is None:
-            return False
-        return found.half_width <= (CLOSE_SENSITIVITY if self.is_delay else CLOSE_GAIN * found.value)
+    def judge(self) -> Finding | None:
+        """What the pairs say; None without any."""
+        return compare_pairs(self.pairs, self.is_delay, self.cost_s, self.usual_s) if self.pairs else None
+
+    def choose_blocks(self, plain_s: float, changed_s: float) -> None:
+        """Makes blocks as long as they are meant to be, and so long that they hold some calls of the place.
+
+        Args:
+            plain_s, changed_s: a step without and with the change.
+        """
+        calls = self.proof.calls or 1.0
+        fewest = math.ceil(FEWEST_CALLS / calls) if calls < 1 else 0
+        plain, changed = (max(choose_steps(step_s, self.block_s), fewest) for step_s in (plain_s, changed_s))
+        self.steps = plain, changed
+
+    def lengthen(self) -> None:
+        """Starts anew with longer blocks."""
+        self.block_s *= LONGER
+        self.steps = LONGER * self.steps[0], LONGER * self.steps[1]
+        self.pairs = []
 
 
 class Campaign:
@@ -117,10 +118,12 @@ class Campaign:
         options: what that is.
         show_line: called with a line for the user.
         clock: the time in seconds.
-        buffered: how many batches may lie ready before the step.
+        read_queued: for how long the thread of the steps has waited for processors so far, in seconds.
 
     Attributes:
         proofs: what was found, in the order of the answers.
+        ablated: whose place is left out now; None for nobody's.
+        ended_steps: how many steps it was sent.
     """
 
     def __init__(
@@ -128,40 +131,44 @@ class Campaign:
         options: ProveOptions,
         show_line: Callable[[str], object],
         clock: Callable[[], float] = time.perf_counter,
-        buffered: Callable[[], int] = lambda: 0,
+        read_queued: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._options = options
         self._show_line = show_line
         self._clock = clock
-        self._buffered = buffered
+        self._read_queued = read_queued
         self._undo = ExitStack()
         self._start_s = self._end_s = clock()
-        self._pid, self._together = os.getpid(), has_other_ranks()
+        self._pid, worker = os.getpid(), this_worker()
+        self._rank, self._together = str(worker.rank or 0), worker.rank is not None
+        self._arms: list[Arm] = []
         self.proofs: list[Proof] = []
-        self._open: list[Arm] = []
+        self.ablated: Arm | None = None
+        self.ended_steps = 0
 
     def run(self) -> Steps[None]:
-        """Measures; is sent the length of each step in seconds."""
+        """Measures; is sent how long each step took, in seconds, when it has ended."""
+        why_nothing = TOO_EARLY
         try:
             yield from self._measure()
+            why_nothing = "its blocks took longer than the budget: give it a larger --budget"
         finally:
             self.put_back()
-            self.conclude()
+            self.conclude(why_nothing)
 
     def put_back(self) -> None:
-        """Takes everything off the program again."""
+        """Takes everything off the program again; any thread may call it."""
         self._undo.close()
+        self.ablated = None
 
     def _measure(self) -> Steps[None]:
-        self._start_s = self._clock()
-        self._end_s = self._start_s + self._options.budget_s
-        lengths = yield from self._collect(_FIRST_STEPS)
-        for place in self._options.at:
-            yield from self._prepare(place, DELAY, lengths)
-        for place in self._options.ablate:
-            yield from self._prepare(place, ABLATION, lengths)
+        first = yield from self._collect(_FIRST_STEPS)
+        for kind, places in ((DELAY, self._options.at), (ABLATION, self._options.ablate)):
+            for place in places:
+                yield from self._prepare(place, kind, first)
+        self._end_s = self._clock() + self._options.budget_s
         number = 0
-        while unfinished := [arm for arm in self._open if not self._is_done(arm)]:
+        while unfinished := [arm for arm in self._arms if not self._is_done(arm)]:
             for arm in unfinished:
                 yield from self._add_pair(arm, number)
                 number += 1
@@ -169,110 +176,123 @@ class Campaign:
     def _is_done(self, arm: Arm) -> bool:
         if self._together:
             return len(arm.pairs) >= PAIRS_OF_RANKS
-        is_first_half = self._clock() < (self._start_s + self._end_s) / 2
-        return bool(arm.refused) or self._clock() > self._end_s or arm.is_close(is_first_half)
+        return bool(arm.refused) or self._clock() > self._end_s or arm.is_close
 
     # -- one place -----------------------------------------------------------------------------------------------------
 
-    def _prepare(self, place: str, kind: str, lengths: list[StepTime]) -> Steps[None]:
+    def _prepare(self, place: str, kind: str, first: Block) -> Steps[None]:
         """Finds a place, and counts its calls for a block."""
-        usual_s = median(each.seconds for each in lengths)
-        blocks = choose_blocks(_STEP_OF_RANKS_S if self._together else usual_s, self._buffered())
-        arm = Arm(Proof(self._options.program, kind, place), blocks, usual_s, changed_steps=blocks.steps)
-        self._open.append(arm)
+        usual_s = median(first.own_steps if kind == DELAY else first.steps)
+        arm = Arm(Proof(self._options.program, kind, place), usual_s, self._choose_block_s())
+        arm.choose_blocks(*2 * (_STEP_OF_RANKS_S if self._together else usual_s,))
+        self._arms.append(arm)
         name, rank = split_rank(place)
-        if rank not in ("", rank_of_process()):
+        if rank not in ("", self._rank):
             arm.refuse(f"it is changed on rank {rank}")
         else:
             with refusing(arm):
                 arm.targets = find_targets(name)
-                refuse_running(arm.targets)
-        count = Count()
-        with refusing(arm), self._changed(arm.targets, count):
-            yield from self._collect(blocks.settle)
-            before, steps = (count.calls, count.seconds), blocks.steps
+        count, steps = Count(), arm.steps[0]
+        with self._changed(arm, count):
             yield from self._collect(steps)
-            if count.calls - before[0] < steps and not self._together:
-                steps += MOST_STEPS
-                yield from self._collect(MOST_STEPS)
+            if count.calls < steps and not self._together:
+                yield from self._collect(MOST_IDLE_STEPS)
+                steps += MOST_IDLE_STEPS
+        with refusing(arm):
+            if not (count.calls or arm.refused):
+                raise find_why_not_called(arm.targets)
         if not arm.refused:
-            self._note_calls(arm, (count.calls - before[0]) / steps, (count.seconds - before[1]) / steps)
-        if arm.refused:
-            return
-        self._note_what_it_is(arm, name, threading.get_ident() in count.threads)
-        make: Callable[[], CallChange] = _ABLATIONS.get(name, Replay)
-        if kind == DELAY:
-            own = [each.seconds - each.queued_s for each in lengths]
-            dose = choose_dose(choose_delay(own, blocks), arm.proof.calls or 1.0)
-            make = functools.partial(Delay, dose)
-        arm.make_change = make if kind == DELAY else functools.cache(make)  # what was kept serves all blocks
-        if threading.get_ident() in count.threads:
-            arm.cost_s = measure_cost(make()) * (arm.proof.calls or 0.0)
+            self._choose_change(arm, name, count, steps, first)
 
-    def _note_calls(self, arm: Arm, calls: float, seconds: float) -> None:
-        if not calls:
-            arm.refuse("it was never called in these steps")
-            return
-        known = arm.targets[0] if split_rank(arm.proof.place)[0] not in PARTS else None
+    def _choose_block_s(self) -> float:
+        """How long blocks are, so that a small budget has enough of them for an interval."""
+        places = len(self._options.at) + len(self._options.ablate)
+        return min(BLOCK_S, self._options.budget_s / places / (2 * FEWEST_PAIRS + 4))
+
+    def _choose_change(self, arm: Arm, name: str, count: Count, steps: int, first: Block) -> None:
+        """What is put at the place, and what is known of its calls: `count` of `steps` steps."""
+        calls, is_on_loop = count.calls / steps, threading.get_ident() in count.threads
+        known = arm.targets[0] if name not in PARTS else None
         file, line = (known.file, known.line) if known else (None, None)
-        arm.proof = replace(arm.proof, calls=calls, place_ms=1e3 * seconds, file=file, line=line)
-        if calls < 1 and not self._together:  # about as many calls in each block
-            arm.blocks = replace(arm.blocks, steps=max(arm.blocks.steps, math.ceil(FEWEST_CALLS / calls)))
-            arm.changed_steps = arm.blocks.steps
-
-    def _note_what_it_is(self, arm: Arm, name: str, is_on_loop: bool) -> None:
-        """Says what a reader of the figures has to know."""
+        arm.proof = replace(arm.proof, calls=calls, place_ms=1e3 * count.seconds / steps, file=file, line=line)
+        if arm.is_delay:
+            dose = choose_dose(choose_delay(first.own_steps, arm.steps[0]), calls)
+            arm.make_change = functools.partial(Delay, dose, count.computes)
+            bare: CallChange = Delay(replace(dose, seconds=0.0), computes=False)
+        else:
+            make = _ABLATIONS.get(name, Replay)
+            arm.make_change, bare = functools.cache(make), make()  # what was kept serves all blocks
+        if is_on_loop:
+            arm.cost_s = measure_cost(bare) * calls
         notes = [] if is_on_loop else ["only other threads than that of the steps call it"]
         if not arm.is_delay and name not in PARTS:
             notes.append("its side effects were left out, too")
-        if arm.is_delay and name == "input" and self._buffered():
+        if arm.is_delay and name == "input" and has_workers():
             notes.append("workers prepare batches during a delay: --ablate input says what they cost")
         arm.proof = replace(arm.proof, note="; ".join(notes))
+        if not self._together:
+            arm.choose_blocks(arm.usual_s, arm.usual_s)
 
     # -- blocks --------------------------------------------------------------------------------------------------------
 
     def _add_pair(self, arm: Arm, number: int) -> Steps[None]:
-        blocks: dict[bool, BlockTimes] = {}
-        for changed in (True, False) if changed_first(number) else (False, True):
-            blocks[changed] = yield from self._block(arm, changed)
-        arm.pairs.append(Pair(blocks[False], blocks[True]))
-        if not (self._together or arm.is_delay):
-            arm.changed_steps = choose_blocks(blocks[True].step_s).steps
+        blocks: dict[bool, Block] = {}
+        for is_changed in (True, False) if changed_first(number) else (False, True):
+            blocks[is_changed] = yield from self._run_block(arm, is_changed)
+        if arm.refused and not self._together:
+            return
+        if arm.is_delay or arm.is_tried or self._together:
+            arm.pairs.append(Pair(blocks[False], blocks[True]))
+        else:  # now it is known how many steps with the change make a block
+            arm.is_tried = True
+            arm.choose_blocks(arm.usual_s, median(blocks[True].steps))
+        if not self._together:  # else all keep to the same blocks to the end
+            self._adapt(arm)
 
-    def _block(self, arm: Arm, changed: bool) -> Steps[BlockTimes]:
-        change = arm.make_change() if changed else CallChange()
-        lengths, start, spent_s = [StepTime(0.0)], self._clock(), 0.0
-        with refusing(arm), self._changed(arm.targets if changed else (), change):
-            yield from self._collect(arm.blocks.settle, change)
-            start, spent_s = self._clock(), change.spent_s
-            lengths = yield from self._collect(arm.changed_steps if changed else arm.blocks.steps, change)
-        arm.steps += len(lengths)
+    def _adapt(self, arm: Arm) -> None:
+        """Ends a measurement that is narrow enough; makes blocks longer that had not settled, if there is time for
+        enough of them."""
+        finding = arm.judge()
+        if finding is None or finding.found is None:
+            return
+        found, count = finding.found, len(arm.pairs)
+        wanted = CLOSE_SENSITIVITY if arm.is_delay else CLOSE_GAIN * found.value
+        arm.is_close = finding.is_settled and count >= FEWEST_PAIRS and found.half_width <= wanted
+        others = sum(not self._is_done(each) for each in self._arms if each is not arm)
+        needed_s = 2 * ENOUGH_PAIRS * LONGER * arm.block_s * (1 + others)
+        if not (finding.is_settled or count % ENOUGH_PAIRS) and self._clock() + needed_s < self._end_s:
+            arm.lengthen()
+
+    def _run_block(self, arm: Arm, is_changed: bool) -> Steps[Block]:
+        change = arm.make_change() if is_changed else CallChange()
+        with self._changed(arm if is_changed else None, change):
+            self.ablated = arm if is_changed and not arm.is_delay else None
+            block = yield from self._collect(arm.steps[is_changed], change)
+            self.ablated = None
         if change.refused:
             arm.refuse(change.refused)
-        seconds, half = [each.seconds for each in lengths], math.ceil(len(lengths) / 2)
-        cost_s = arm.cost_s if changed else 0.0
-        return BlockTimes(
-            (start + self._clock()) / 2,
-            fmean(seconds) - cost_s,
-            fmean(each.seconds - each.queued_s for each in lengths),
-            (change.spent_s - spent_s) / len(lengths) + cost_s,
-            fmean(seconds[:half]) / max(fmean(seconds[-half:]), 1e-9),
-        )
+        return block
 
     @contextmanager
-    def _changed(self, targets: Sequence[Target], change: CallChange) -> Iterator[None]:
+    def _changed(self, arm: Arm | None, change: CallChange) -> Iterator[None]:
+        """Puts a change around the functions of an arm; for None nothing is changed."""
         with self._undo:
-            for target in targets:
-                self._undo.callback(target.install(functools.partial(change.wrap, name=target.name)))
+            if arm is not None:
+                with refusing(arm):
+                    for target in arm.targets:
+                        self._undo.callback(target.install(functools.partial(change.wrap, name=target.name)))
             yield
 
-    def _collect(self, count: int, change: CallChange | None = None) -> Steps[list[StepTime]]:
-        lengths: list[StepTime] = []
+    def _collect(self, count: int, change: CallChange | None = None) -> Steps[Block]:
+        change, steps, delays = change or CallChange(), [], []
+        queued_s = self._read_queued()
         for _ in range(count):
-            lengths.append((yield))
-            if change is not None:
-                change.next_step()
-        return lengths
+            before_s = change.spent_s
+            steps.append((yield))
+            delays.append(change.spent_s - before_s)
+            self.ended_steps += 1
+            change.next_step()
+        return Block(steps, delays, self._read_queued() - queued_s)
 
     def save(self, session: Path) -> None:
         """Writes the proofs beside a session, and where the user wants them."""
@@ -283,34 +303,37 @@ class Campaign:
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def conclude(self, why_nothing: str = "the program ended too early") -> None:
+    def conclude(self, why_nothing: str) -> None:
         """Makes a proof of all that was asked for, also of what the end of the program cut short; a fork has none."""
-        if os.getpid() != self._pid:
+        if os.getpid() != self._pid or self.proofs:
             return
         asked = [(DELAY, place) for place in self._options.at] + [(ABLATION, place) for place in self._options.ablate]
-        found = {(arm.proof.kind, arm.proof.place): arm for arm in self._open}
+        found = {(arm.proof.kind, arm.proof.place): arm for arm in self._arms}
         for kind, place in asked:
-            arm = found.get((kind, place)) or Arm(Proof(self._options.program, kind, place), Blocks(0, 0))
+            arm = found.get((kind, place)) or Arm(Proof(self._options.program, kind, place))
             rank = split_rank(place)[1] or "0"
-            if rank == rank_of_process():
+            if rank == self._rank:
                 self.proofs.append(self._make_proof(arm, why_nothing))
                 self._show_line(self.proofs[-1].sentence)
-            elif rank_of_process() == "0":
+            elif self._rank == "0":
                 self.proofs.append(replace(arm.proof, note=f"rank {rank} measures it, and has not answered"))
 
     def _make_proof(self, arm: Arm, why_nothing: str) -> Proof:
-        said = replace(arm.proof, seconds=self._clock() - self._start_s)
-        if arm.refused or not arm.pairs:
+        said, finding = replace(arm.proof, seconds=self._clock() - self._start_s), arm.judge()
+        if arm.refused or finding is None:
             return replace(said, note=arm.refused or why_nothing)
-        found = sensitivity_of(arm.pairs) if arm.is_delay else gain_of(arm.pairs)
-        if found is None:
+        if finding.found is None:
             return replace(said, note="it was not called in the blocks that were delayed")
-        plain_ms = 1e3 * median(pair.plain.step_s for pair in arm.pairs)
-        delay_ms = 1e3 * median(pair.changed.delay_s for pair in arm.pairs) if arm.is_delay else None
-        changed_ms = plain_ms / found.value if delay_ms is None else plain_ms + found.value * delay_ms
-        said = replace(said, step_ms=plain_ms, changed_ms=changed_ms, delay_ms=delay_ms, steps=arm.steps)
-        return said.with_estimate(found)
+        value, plain_ms = finding.found.value, 1e3 * finding.plain_s
+        delay_ms = 1e3 * finding.delay_s if arm.is_delay else None
+        changed_ms = plain_ms / value if delay_ms is None else plain_ms + value * delay_ms
+        if not finding.is_settled:
+            said = replace(said, note="; ".join(filter(None, (said.note, _NOT_SETTLED))))
+        said = replace(said, step_ms=plain_ms, changed_ms=changed_ms, delay_ms=delay_ms, steps=finding.steps)
+        return said.with_estimate(finding.found)
 
+
+_NOT_SETTLED = "steps still became slower or faster at the end of blocks: a larger --budget has longer ones"
 
 _ABLATIONS: dict[str, Callable[[], CallChange]] = {"logging": Omit, "checkpoint": Omit, "sync": Defer}
 """What leaving out a part means; anything else gets its last results again."""
@@ -329,15 +352,3 @@ def split_rank(place: str) -> tuple[str, str]:
     """A place and the rank after its `@`; empty for all ranks."""
     name, _, rank = place.rpartition("@")
     return (name, rank) if name and rank.isdigit() else (place, "")
-
-
-def rank_of_process() -> str:
-    """The number of this process in a job, as launchers tell it; "0" for one alone."""
-    names = ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK")
-    return next((rank for name in names if (rank := os.environ.get(name))), "0")
-
-
-def has_other_ranks() -> bool:
-    """Whether this process is one of several that train together, as launchers tell it."""
-    sizes = (os.environ.get(name, "1") for name in ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS", "PMI_SIZE"))
-    return any(size.isdigit() and int(size) > 1 for size in sizes)

@@ -42,10 +42,6 @@ class CallChange:
     def next_step(self) -> None:
         """A step has ended."""
 
-    def without_waits(self) -> CallChange:
-        """The same, for measuring what it costs."""
-        return self
-
 
 class Outermost(CallChange):
     """Does something around a call; a call inside of it, as of a method that calls that of its base class, is left."""
@@ -78,16 +74,22 @@ class Count(Outermost):
     def __init__(self) -> None:
         super().__init__()
         self.calls = 0
-        self.seconds = 0.0
+        self.seconds = self._computed_s = 0.0
         self.threads: set[int] = set()
+
+    @property
+    def computes(self) -> bool:
+        """Whether its threads compute for more than half of the time of the calls, and do not wait."""
+        return self._computed_s > self.seconds / 2
 
     def around(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls it, and counts."""
-        start = time.perf_counter()
+        start, computed = time.perf_counter(), time.thread_time()
         try:
             return call(*args, **kwargs)
         finally:
             self.calls += 1
+            self._computed_s += time.thread_time() - computed
             self.seconds += time.perf_counter() - start
             self.threads.add(threading.get_ident())
 
@@ -97,12 +99,14 @@ class Delay(Outermost):
 
     The thread of the steps computes meanwhile: on a busy machine the system favours a thread that slept, so that a part
     of a sleep would come back.  It counts the time on its processor, since the steps that a delay lengthens are
-    compared without the time in which their thread waits for one.  Other threads sleep, and take no processor from it.
+    compared without the time in which their thread waits for one.  Other threads do what the place does there: they
+    compute, or sleep and take no processor from it.
     """
 
-    def __init__(self, dose: Dose) -> None:
+    def __init__(self, dose: Dose, computes: bool) -> None:
         super().__init__()
         self._dose = dose
+        self._computes = computes
         self._loop = threading.get_ident()
         self._calls = 0
 
@@ -113,20 +117,14 @@ class Delay(Outermost):
             self._wait()
         return call(*args, **kwargs)
 
-    def without_waits(self) -> CallChange:
-        """Delays of no length."""
-        return Delay(Dose(0.0, self._dose.every))
-
     def _wait(self) -> None:
-        if threading.get_ident() != self._loop:
-            start = time.perf_counter()
+        is_loop = threading.get_ident() == self._loop
+        start, computed = time.perf_counter(), time.thread_time()
+        if not is_loop and not self._computes:
             time.sleep(self._dose.seconds)
-            self.spent_s += time.perf_counter() - start
-            return
-        start = time.thread_time()
-        while time.thread_time() - start < self._dose.seconds:
+        while (is_loop or self._computes) and time.thread_time() - computed < self._dose.seconds:
             _compute()
-        self.spent_s += time.thread_time() - start
+        self.spent_s += time.thread_time() - computed if is_loop else time.perf_counter() - start
 
 
 class Omit(CallChange):
@@ -205,9 +203,9 @@ class Defer(CallChange):
 
 
 def measure_cost(change: CallChange) -> float:
-    """Seconds that a change adds to a call beside what it is there for; the change is of no use afterwards."""
+    """Seconds that a change adds to a call, of a delay one of no length; the change is of no use afterwards."""
     times = []
-    changed = change.without_waits().wrap(do_nothing)
+    changed = change.wrap(do_nothing)
     for call in (do_nothing, changed) * _REPEATS:
         start = time.perf_counter()
         for _ in range(_CALLS):

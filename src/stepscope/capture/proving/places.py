@@ -77,15 +77,16 @@ def find_targets(place: str) -> list[Target]:
     return found
 
 
-def refuse_running(targets: Sequence[Target]) -> None:
-    """Raises CaptureError where all of them run now, between two steps: they hold the loop, and no step calls them."""
+def find_why_not_called(targets: Sequence[Target]) -> CaptureError:
+    """Why no step called a place: all of its functions run now, between two steps, or it is called at other times."""
     frame: FrameType | None = sys._getframe()
     running = set()
     while frame is not None:
         running.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
         frame = frame.f_back
     if all((target.file, target.line) in running for target in targets):
-        raise CaptureError("holds the loop of the steps", hint="name a function that it calls")
+        return CaptureError("holds the loop of the steps", hint="name a function that it calls")
+    return CaptureError("it was never called in these steps")
 
 
 def _hint(name: str) -> str:
@@ -169,6 +170,12 @@ def _is_called(code: CodeType, file: str, name: str) -> bool:
         return bool(lines) and min(lines) <= int(name) <= max(lines)
     plain = code.co_qualname.replace(".<locals>", "")
     return plain == name or plain.endswith(f".{name}")
+
+
+def has_workers() -> bool:
+    """Whether a loader of PyTorch here has worker processes."""
+    kind = getattr(sys.modules.get("torch.utils.data.dataloader"), "_MultiProcessingDataLoaderIter", None)
+    return kind is not None and any(type(each) is kind for each in gc.get_objects())
 
 
 def is_file(path: str, wanted: str) -> bool:

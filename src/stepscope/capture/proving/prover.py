@@ -6,33 +6,38 @@ to come from the account of that capture, once another process has analysed it.
 
 from __future__ import annotations
 
-import gc
 import json
+import math
 import os
+import shlex
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Generator
+import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from stepscope.capture import report
-from stepscope.capture.auto.finders import StepSource
+from stepscope.capture.auto.finders import MARKED, StepSource
+from stepscope.capture.job import this_worker
 from stepscope.capture.proving import relays, saving
-from stepscope.capture.proving.campaign import Campaign, StepTime, has_other_ranks, rank_of_process, split_rank
+from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, Steps, split_rank
+from stepscope.capture.proving.deadlines import STUCK_S, STUCK_STEPS, end_program, leave, watch_for_stuck_step
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.stopwatch import Settings, Stopwatch
 from stepscope.capture.recorder import RECORDER
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
-from stepscope.capture.watching.steps import StepFollower, StepRecord
+from stepscope.capture.watching.steps import STALE_STEPS, StepFollower, StepRecord, ThreadMeter
 from stepscope.capture.watching.usual import UsualLength
 from stepscope.proof.record import Proof
 
 _MOST_FROM_ACCOUNT = 3
 _STEPS_AFTER_CAPTURE = 20  # of a job with ranks, which all have to start at the same step
-_ANALYSIS_S = 120.0
+_ANALYSIS_S = 120.0  # for the capture to be written, and again for its account
+_STUCK = "a step without it does not end: something in the step waits for what it does"
 
 
 class Prover:
@@ -64,10 +69,16 @@ class Prover:
         self._logdir = logdir
         self._show_line = show_line
         self._pid = os.getpid()
-        self._campaign: Campaign | Stopwatch | None = None
-        self._running: Generator[None, StepTime, None] | None = None
+        self._campaign: Campaign | None = None
+        self._running: Steps[None] | None = None
         self._places: tuple[str, ...] | None = None
         self._asked = self._wants_end = self._is_saved = False
+        self._give_up_s = math.inf
+        self._watch_ended = threading.Event()
+        self._source: StepSource | None = None
+        self._thread = self._since_ns = self._others = 0
+        self._meter: ThreadMeter | None = None
+        self._inside = threading.Lock()  # a handler of a signal may end a step, too
         self._knobs = Settings(options.setting)
         self._undo = ExitStack()
         if options.timed:
@@ -83,21 +94,31 @@ class Prover:
             os.register_at_fork(after_in_child=self._forget_parent)
 
     # -- what finders report -------------------------------------------------------------------------------------------
+    # The follower finds the source of the loop's steps.  From the start of the campaign on, they are timed here, with
+    # two readings of the clock in a step: what the follower reads besides takes 0.2 ms where its caches are cold.
 
     def begin(self, source: StepSource) -> None:
         """A step starts."""
-        self._follower.begin(source)
+        if self._running is None:
+            self._follower.begin(source)
+        elif source is self._source and self._since_ns == 0:
+            self._since_ns = time.perf_counter_ns()
 
     def end(self, source: StepSource, another_follows: bool = True) -> None:
         """A step has ended."""
-        self._follower.end(source, another_follows)
+        if self._running is None:
+            self._follower.end(source, another_follows)
+        elif self._is_of_loop(source):
+            self._end_step(another_follows)
         self._end_program_if_wanted()
 
     def mark_step(self, number: object) -> None:
         """The program has marked a step."""
-        if self.active:
+        if self._running is not None and self._is_of_loop(MARKED):
+            self._end_step(True)
+        elif self._running is None and self.active:
             self._follower.mark_step(number)
-            self._end_program_if_wanted()
+        self._end_program_if_wanted()
 
     def finish(self) -> None:
         """The program ends: what was measured so far is the answer."""
@@ -111,6 +132,7 @@ class Prover:
             elif self._campaign is None:
                 self._report_nothing()
             self._save()
+        self._watch_ended.set()
         self._undo.close()
 
     # -- on the thread of the steps ------------------------------------------------------------------------------------
@@ -118,38 +140,62 @@ class Prover:
     def _on_step(self, step: StepRecord) -> None:
         if self._running is None:
             self._start_if_ready()
+
+    def _is_of_loop(self, source: StepSource) -> bool:
+        """Whether its steps are measured: those of the source that the follower found, while it has any."""
+        if source is self._source or source == self._source:
+            self._others = 0
+            return threading.get_ident() == self._thread
+        self._others += 1
+        if self._others > STALE_STEPS:
+            self._source, self._thread, self._since_ns, self._others = source, threading.get_ident(), 0, 0
+        return False
+
+    def _end_step(self, another_follows: bool) -> None:
+        now_ns, since_ns = time.perf_counter_ns(), self._since_ns
+        self._since_ns = now_ns if another_follows else 0
+        if since_ns == 0 or self._running is None or not self._inside.acquire(blocking=False):
             return
         try:
-            queued_ns = step.end.queued_ns - step.start.queued_ns
-            self._running.send(StepTime(step.length_ns / 1e9, queued_ns / 1e9))
+            self._running.send((now_ns - since_ns) / 1e9)
         except Exception as error:
             if not isinstance(error, StopIteration):
                 report.report(error, "proving")
             self._running = None
             self._conclude()
+        finally:
+            self._inside.release()
 
     def _start_if_ready(self) -> None:
         if self._campaign is not None or not self._is_ready():
             return
         if self._options.ablate or self._options.timed:
             self._undo.callback(saving.redirect())
+        self._source, self._thread = self._follower.source, threading.get_ident()
+        self._meter = ThreadMeter(lambda: 0)
         self._campaign = self._make_campaign()
-        self._running = self._campaign.run()
-        next(self._running)
+        running = self._campaign.run()
+        next(running)
+        self._running, self._since_ns = running, time.perf_counter_ns()
+        self._watch_ended = watch_for_stuck_step(self._count_ablated, self._stuck_s, self._on_stuck)
 
-    def _make_campaign(self) -> Campaign | Stopwatch:
+    def _make_campaign(self) -> Campaign:
         if self._options.timed:
             return Stopwatch(self._options, self._knobs)
         asked = replace(self._options, at=self._places or self._options.at)
-        return Campaign(asked, self._show_line, buffered=count_buffered)
+        return Campaign(asked, self._show_line, read_queued=self._read_queued)
+
+    def _read_queued(self) -> float:
+        """For how long the thread of the steps has waited for processors, in seconds."""
+        return self._meter.read(0).queued_ns / 1e9 if self._meter is not None else 0.0
 
     def _is_ready(self) -> bool:
-        if has_other_ranks():
+        if this_worker().rank is not None:
             self._places = self._options.at
             return self._follower.count >= self._first + _STEPS_AFTER_CAPTURE
         if self._follower.count < self._first or RECORDER.is_running():
             return False
-        captured = self._captured()
+        captured = self._find_captured()
         if captured is None:
             return False
         if self._options.at or self._options.ablate or self._options.timed or not captured:
@@ -161,17 +207,47 @@ class Prover:
             ).start()
         return self._places is not None
 
+    def _find_captured(self) -> str | None:
+        """The profile; "" if none has come for long."""
+        captured, now = self._captured(), time.monotonic()
+        self._give_up_s = min(self._give_up_s, now + _ANALYSIS_S)
+        return "" if captured is None and now > self._give_up_s else captured
+
     def _conclude(self) -> None:
+        self._watch_ended.set()
         self._save()
         if not self._options.ablate:  # else the program ends, and saves nothing until then
             self._undo.close()
         self.active = False
         self._wants_end = self._options.stop_after or bool(self._options.ablate)
+        if self._wants_end and threading.current_thread() is not threading.main_thread():
+            self._show_line("the program goes on, because its steps do not run on the main thread")
 
     def _end_program_if_wanted(self) -> None:
         if self._wants_end and threading.current_thread() is threading.main_thread():
             self._wants_end = False
-            raise SystemExit(0)
+            end_program()
+
+    # -- a step that does not end --------------------------------------------------------------------------------------
+
+    def _count_ablated(self) -> int | None:
+        """How many steps have ended; None while none runs without a part."""
+        campaign = self._campaign
+        return None if campaign is None or campaign.ablated is None else campaign.ended_steps
+
+    def _stuck_s(self) -> float:
+        return max(STUCK_S, STUCK_STEPS * self._follower.usual.median_ns / 1e9)
+
+    def _on_stuck(self, times: int) -> None:
+        """First puts the part back; if that does not help, ends the program, whose results are void anyway."""
+        assert self._campaign is not None, "it counts steps"
+        if times == 1 and self._campaign.ablated is not None:
+            self._campaign.ablated.refuse(_STUCK)
+            self._campaign.put_back()
+        elif times > 1:
+            self._campaign.conclude(_STUCK)
+            self._save()
+            leave()
 
     # -- beside the steps ----------------------------------------------------------------------------------------------
 
@@ -189,18 +265,17 @@ class Prover:
         if self._campaign is None or self._is_saved:
             return
         self._is_saved, self.proofs = True, list(self._campaign.proofs)
+        if not self.proofs and not self._options.timed and not this_worker().rank:
+            self._show_line("nothing was proved: the program ended too early, or its account names no place; use --at")
         with report.Wall("saving proofs", strict=False):
             captured = self._captured()
             self._campaign.save(Path(captured).parent if captured and "://" not in captured else Path(self._logdir))
 
     def _report_nothing(self) -> None:
         """The program ended before anything could be changed."""
-        asked = self._options.at or self._options.ablate or self._options.timed
-        if rank_of_process() == "0" and not asked:
-            self._show_line("nothing was proved: the program ended too early, or its account names no place; use --at")
         nothing = "no steps were found; mark them: stepscope.step()"
         self._campaign = self._make_campaign()
-        self._campaign.conclude("the program ended too early" if self._follower.count else nothing)
+        self._campaign.conclude(TOO_EARLY if self._follower.count else nothing)
 
     def _forget_parent(self) -> None:
         """After a fork: the campaign belongs to the parent, and the child runs as it would without it."""
@@ -212,14 +287,9 @@ class Prover:
 
 
 def places_of(overview: dict[str, Any]) -> tuple[str, ...]:
-    """The first places of the account that have a line in the program."""
+    """What the advice would have proved, and the first places of the account that have a line in the program."""
+    commands = [shlex.split(item.get("prove") or "") for item in overview.get("advice", ())]
+    advised = [words[at + 1] for words in commands for at, word in enumerate(words) if word in ("--at", "--ablate")]
     culprits = [row.get("culprit") or {} for row in overview.get("account", ())]
     named = [f"{each['file']}:{each['name'].split()[0].removesuffix('()')}" for each in culprits if each.get("file")]
-    return tuple(dict.fromkeys(named))[:_MOST_FROM_ACCOUNT]
-
-
-def count_buffered() -> int:
-    """How many batches the loaders of PyTorch here may hold ready: a change of the input shows after them."""
-    kind = getattr(sys.modules.get("torch.utils.data.dataloader"), "_MultiProcessingDataLoaderIter", None)
-    loaders = [each for each in gc.get_objects() if type(each) is kind]
-    return max((each._prefetch_factor * each._num_workers for each in loaders), default=0)
+    return tuple(dict.fromkeys([*advised, *named]))[:_MOST_FROM_ACCOUNT]

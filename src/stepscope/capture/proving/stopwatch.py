@@ -6,13 +6,14 @@ import functools
 import inspect
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 from types import ModuleType
 from typing import Any
 
 from stepscope.capture.auto.imports import ImportHook
-from stepscope.capture.proving.campaign import StepTime
+from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, Steps
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.patches import Undo
 from stepscope.proof.knobs import (
@@ -29,7 +30,6 @@ from stepscope.proof.knobs import (
     TimedRun,
 )
 from stepscope.proof.plan import FEWEST_STEPS
-from stepscope.proof.record import Proof
 
 _SETTLE = 8  # steps before the first that counts: caches fill and workers start
 
@@ -112,8 +112,8 @@ class Settings:
         dataset.__iter__ = iterate_with_setting
 
 
-class Stopwatch:
-    """Times steps for a while; takes the place of a campaign.
+class Stopwatch(Campaign):
+    """Times steps for a while, and changes nothing.
 
     Args:
         options: with what is timed, how long, and the file for the answer.
@@ -121,25 +121,19 @@ class Stopwatch:
         clock: the time in seconds.
     """
 
-    proofs: tuple[Proof, ...] = ()
-
     def __init__(
         self, options: ProveOptions, settings: Settings, clock: Callable[[], float] = time.perf_counter
     ) -> None:
-        self._options, self._settings, self._clock = options, settings, clock
-        self._lengths: list[float] = []
-        self._why_nothing = "the program ended too early"
+        super().__init__(options, lambda line: None, clock)
+        self._settings = settings
+        self._timed: list[float] = []
+        self._why_nothing = TOO_EARLY
 
-    def run(self) -> Generator[None, StepTime, None]:
-        """Is sent the length of each step."""
-        for _ in range(_SETTLE):
-            yield
+    def _measure(self) -> Steps[None]:
+        yield from self._collect(_SETTLE)
         end_s = self._clock() + self._options.budget_s
-        while self._clock() < end_s or len(self._lengths) < FEWEST_STEPS:
-            self._lengths.append((yield).seconds)
-
-    def put_back(self) -> None:
-        """A setting lasts as long as its process."""
+        while self._clock() < end_s or len(self._timed) < FEWEST_STEPS:
+            self._timed += (yield from self._collect(1)).steps
 
     def conclude(self, why_nothing: str) -> None:
         """There will be no more steps."""
@@ -151,11 +145,11 @@ class Stopwatch:
         Args:
             session: where the capture of this process lies, if it made one.
         """
-        enough = len(self._lengths) >= FEWEST_STEPS
+        enough = len(self._timed) >= FEWEST_STEPS
         found = TimedRun(
             self._options.setting,
-            1e3 * sum(self._lengths) / len(self._lengths) if enough else None,
-            len(self._lengths),
+            1e3 * fmean(self._timed) if enough else None,
+            len(self._timed),
             tuple(sorted(self._settings.made | _find_frameworks())),
             str(session),
             self._settings.note if enough else self._why_nothing,

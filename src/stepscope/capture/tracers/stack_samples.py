@@ -28,10 +28,11 @@ from types import CodeType
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock
+from stepscope.capture.tracers.switching import SwitchInterval
 from stepscope.capture.tracers.thread_usage import ThreadUsage
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, THREAD_PREFIX, Ticker
 from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE, Chunk
-from stepscope.kernels.stacks import read_stacks
+from stepscope.kernels.stacks import file_of, read_stacks
 from stepscope.records import dataclass
 
 PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
@@ -85,6 +86,7 @@ class StackSampler:
         self._lock = threading.Lock()
         self._usage = ThreadUsage() if reads_usage else None
         self._names = FrameNames()
+        self._switching = SwitchInterval()
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Starts sampling."""
@@ -100,6 +102,7 @@ class StackSampler:
         """Ends the sampling and every range that is open."""
         if self._ticker is not None:
             self._ticker.stop(SHORT_PATIENCE_S)
+        self._switching.give_back()
         with self._lock:
             for thread in self._threads.values():
                 self._end(thread, 0, self._last_ns)
@@ -108,6 +111,7 @@ class StackSampler:
 
     def abandon(self) -> None:
         """In a forked child."""
+        self._switching.give_back()
         if self._usage is not None:
             self._usage.abandon()
 
@@ -118,6 +122,7 @@ class StackSampler:
         The cost of a sample is the CPU time of this thread since the last one, which includes waking up.
         """
         self.sample()
+        self._switching.adapt((thread.number for thread in self._threads.values()), self._last_ns)
         if self._usage is not None:
             with self._lock:
                 self._times.append(self._last_ns)
@@ -228,7 +233,7 @@ class FrameNames:
 def frame_name(code: CodeType, line: int) -> str:
     """The name of a frame: `$models/net.py:12 forward` for the program's, and for a library's the form that PyTorch
     uses, `/usr/lib/python3.12/queue.py(154): get`, since its file name alone does not show whose it is."""
-    file = code.co_filename
+    file = file_of(code)
     if file.startswith(_LIBRARIES):
         return f"{file}({line}): {code.co_name}"
     roots = [str(Path.cwd()), *(os.path.realpath(root) for root in sys.path[:1])]

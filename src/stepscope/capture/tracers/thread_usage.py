@@ -28,6 +28,12 @@ _NAME = "usage"
 _BYTES_OF_READING = 200
 _OF_ONE_THREAD = 6  # the system's number of the clock that counts one thread's processor time
 
+
+def processor_time_ns(number: int) -> int:
+    """How long a thread has run, by the system's number of it.  Raises OSError if it has ended; only Linux has it."""
+    return time.clock_gettime_ns(~number << 3 | _OF_ONE_THREAD)
+
+
 Reading = tuple[int, int, int]  # ns of the clock, ns that the thread has run, ns that it was ready and did not run
 
 
@@ -50,7 +56,7 @@ class Meter:
         """Takes a reading; none once the thread has ended."""
         with suppress(OSError, ValueError, IndexError):
             queued = int(read_file(self.handle).split()[1])
-            self.readings.append((now_ns, time.clock_gettime_ns(~self.number << 3 | _OF_ONE_THREAD), queued))
+            self.readings.append((now_ns, processor_time_ns(self.number), queued))
 
 
 class ThreadUsage:

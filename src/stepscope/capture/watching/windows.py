@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from stepscope.capture import files, recorder
@@ -100,11 +101,11 @@ class Windows(Conductor):
     def _start_capture(self) -> Capture | None:
         plan = self._plan
         assert plan is not None, "nothing is recorded without one"
-        capture = recorder.RECORDER.start_capture(lambda: files.open_target(self._logdir, plan.run), self._options)
+        place = functools.partial(files.open_target, self._logdir, plan.run)
+        capture = recorder.RECORDER.start_capture(place, self._options, yields=True)
         if capture is None:
             self._forget_plan()
             return None
-        capture.yields = True
         capture.own_facts = trigger_facts(plan.mark)
         capture.notes.append(trigger_note(plan.mark))
         self._plans[capture] = plan

@@ -44,7 +44,7 @@ def _find(context: Context) -> Finding | None:
         change="checkpoint",
         without="saving",
         parts=("checkpoint",),
-        rows=(Row("steps", "other", round(saving, 3)),),
+        rows=(Row("overview", "checkpoint", round(saving, 3)),),
         intervals=where,
         confidence=0.9 if name else 0.7,
     )

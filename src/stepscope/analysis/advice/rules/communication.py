@@ -9,12 +9,12 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Interval, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.loop_events import Starts
+from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.report import amount, number_text, size_text
 
 if TYPE_CHECKING:
     from stepscope.analysis.workers.distributed_tool import DistributedReport
 
-_LEAST_PERCENT = 15.0  # of the step
 _MANY_MESSAGES = 8.0  # per step; from here on their number costs, not only their size
 _TINY_PS = 200_000_000  # of a collective on a device: a shorter one costs latency, not bandwidth
 _FEW_MESSAGES_PERCENT = 30.0  # threshold for a few large messages: data parallelism has its price
@@ -81,7 +81,7 @@ def _reduced_passes(context: Context) -> float:
 def _find(context: Context) -> Finding | None:
     exposed = _exposed_ms(context)
     messages, many = _count_messages(context)
-    least = _LEAST_PERCENT if many or context.has_device else _FEW_MESSAGES_PERCENT
+    least = LARGE_SHARE if many or context.has_device else _FEW_MESSAGES_PERCENT
     if context.percent(exposed) < least:
         return None
     count = f", in {messages:.0f} messages per step" if messages else ""
@@ -101,7 +101,7 @@ def _find(context: Context) -> Finding | None:
         actions=(actions[0], *_record_all_ranks(compared), *actions[1:]),
         tool="distributed" if collectives else "",
         confidence=0.9 if many else 0.7,
-        rows=(Row("steps", "device_collectives", round(exposed, 3)),),
+        rows=(Row("overview", "communication", round(exposed, 3)),),
         intervals=_collective_intervals(context),
     )
 
@@ -154,6 +154,6 @@ def _exposed_ms(context: Context) -> float:
 
 
 RULE = Rule(
-    "communication.exposed", _LEAST_PERCENT, kind="communication_bound", find=_find,
+    "communication.exposed", LARGE_SHARE, kind="communication_bound", find=_find,
     title="Overlap or shrink the communication", tool="pod-viewer", yields_to=("straggler",),
 )  # fmt: skip

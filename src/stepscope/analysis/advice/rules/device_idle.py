@@ -8,6 +8,7 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for, rows_of
+from stepscope.analysis.advice.rules.dispatch import TINY_BATCH
 from stepscope.analysis.facts.changes import LONG_CALL_PS
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
 from stepscope.analysis.facts.loop_events import Starts
@@ -18,7 +19,6 @@ from stepscope.vocabulary.traits import CallTrait
 _MANY_KERNELS = 50.0  # per step: fewer do not keep a host busy
 _MOST_COMPILED = 0.5  # of the kernels: programs launch these without Python
 _MANY_PASSES = 4.0  # of forward and backward in a step: micro-batches
-_TINY_BATCH = 8  # rows
 _LARGEST_GAP = 0.5  # of all idle time: one gap or call this long is not launching
 _BUSY_INPUT = 0.5  # of the steps' time: an input thread this busy competes for the cores
 
@@ -95,7 +95,7 @@ def _find_launches(context: Context) -> Finding | None:
         parts=("launch",),
         actions=(_PRIVATE_THREADS, *actions) if threads and not _has_thread_mode(context) else actions,
         confidence=0.8 if device.short_kernels > 0.5 * device.kernels else 0.6,
-        rows=(Row("steps", "kernel_launch", round(launching, 3)), *rows_of("op-stats", device.calls[:2], device.steps)),
+        rows=(Row("overview", "launch", round(launching, 3)), *rows_of("op-stats", device.calls[:2], device.steps)),
         intervals=context.idle_places(),
     )
 
@@ -123,7 +123,7 @@ def _small_batch_evidence(context: Context) -> str:
     work = context.work
     if work is None:
         return ""
-    tiny = f"matrix products have {work.rows} rows" if work.rows is not None and work.rows <= _TINY_BATCH else ""
+    tiny = f"matrix products have {work.rows} rows" if work.rows is not None and work.rows <= TINY_BATCH else ""
     if not work.backward_passes:
         return f"inference, and {tiny}" if tiny else ""
     passes = work.backward_passes / max(work.steps, 1)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, op_of, rows_of
+from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.report import amount
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import CallTrait
@@ -111,6 +112,18 @@ _NARROW: Actions = {
     ),
     "": ("try mixed precision: 16 bits for products, 32 for weights, and a scaled loss for float16",),
 }
+_SINGLE: Actions = {
+    "tensorflow": ("keep data and weights in tf.float32: NumPy's arrays are float64 unless told otherwise",),
+    "jax": (
+        "leave jax_enable_x64 off, or give arrays of the step dtype=jnp.float32",
+        "compute only what needs it in float64, such as a sum of many losses",
+    ),
+    "pytorch": (
+        "model.float(), and torch.from_numpy(x).float() for NumPy arrays, which are float64 unless told otherwise",
+        "compute only what needs it in float64, such as a sum of many losses",
+    ),
+    "": ("compute in 32 bits: NumPy's arrays are float64 unless told otherwise",),
+}
 HOLES: Actions = {
     "tensorflow": ("TF_GPU_ALLOCATOR=cuda_malloc_async", "keep shapes constant: pad, or drop the last small batch"),
     "jax": (
@@ -168,6 +181,21 @@ def _describe_tensor_cores(context: Context) -> str:
     )
 
 
+def _find_doubles(context: Context) -> Finding | None:
+    """Products in 64 bits of a host that computes itself."""
+    work = context.work
+    if work is None or not work.doubles_ps:
+        return None
+    time = work.doubles_ps / max(work.steps, 1) / MS * work.critical_path_share
+    return Finding(
+        part_ms=time,
+        evidence=f"{context.percent(time):.1f} % of each step multiplies matrices or convolves in 64 bits (float64)",
+        change="doubles",
+        without="half the time of 64-bit products",
+        parts=("doubles",),
+    )
+
+
 def _find_pageable(context: Context) -> Finding | None:
     device = context.device
     if device is None or not device.pageable:
@@ -181,7 +209,7 @@ def _find_pageable(context: Context) -> Finding | None:
         change="pageable",
         without="copies from pageable memory",
         parts=("transfer",),
-        rows=rows_of("kernel-stats", waits, device.steps) or (Row("overview", "input", round(time, 3)),),
+        rows=rows_of("kernel-stats", waits, device.steps) or (Row("overview", "transfer", round(time, 3)),),
         intervals=context.work_places(waits),
     )
 
@@ -253,6 +281,10 @@ RULES = (
             detail=_describe_tensor_cores,
         ),
         actions=_NARROW, tool="kernel-stats", confidence=0.6,
+    ),
+    Rule(
+        "precision.double", LARGE_SHARE, kind="low_precision", title="Compute in 32 bits", find=_find_doubles,
+        actions=_SINGLE, tool="op-stats", confidence=0.7, yields_to=("redundant_compute", "small_batch"),
     ),
     Rule(
         "kernels.elementwise", 15.0, kind="memory_churn", title="Fuse chains of elementwise kernels",

@@ -8,21 +8,22 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
-from stepscope.analysis.facts.loop import Named
 from stepscope.analysis.facts.loop_events import Starts
-from stepscope.analysis.facts.work import WorkFacts, module_of
+from stepscope.analysis.facts.work import OpShare, WorkFacts, module_of
+from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.vocabulary.jax import function_of_call, function_of_program
 
-_LEAST_PERCENT = 35.0  # of the step
+# Of the step.  Of programs that start many ops or programs, the fixed ones of the given set spend up to 14 % on that
+# (four ranks that reduce whole buffers), and the slow ones 35 % or more.
+_LEAST_PERCENT = 25.0
 _FEWEST_STARTS = 8.0  # per step: fewer are normal for a compiled step
 _FEWEST_TORCH_OPS = 100.0  # per step: PyTorch dispatches every op, even in a minimal step
-_FEW_STARTS_PERCENT = 60.0  # threshold for a step with fewer starts
+_FEW_STARTS_PERCENT = 60.0  # for fewer starts, of which fixed programs of the given set spend up to 31 %
 _LONGEST_START_MS = 1.0  # of a program, with the framework's work around it; longer waits have another cause
 _FETCHES = 10.0  # values per step
 _FETCHES_OF_STARTS = 0.1  # optimizers fetch their step counts; a program that reads values fetches more
-_MUCH_FETCHED_PERCENT = 15.0  # of a step
 _REPEATS = 4.0  # of the same program, or of forward and backward, in a step
-_TINY_BATCH = 8  # rows of a matrix product
+TINY_BATCH = 8  # rows of a matrix product
 _TINY_OPS = 0.6  # of the op time is spent starting the ops
 _FEW_OPS = 300.0  # per step
 _SINGLE_OP_PROGRAMS = 50.0  # programs per step with hardly more than one op each: nothing is compiled as a whole
@@ -78,6 +79,7 @@ def _find(context: Context) -> Finding | None:
         overhead += work.start_in_programs_ps / work.steps / MS * work.critical_path_share
     unfused = _runs_single_op_programs(context, work)
     enough = _LEAST_PERCENT if max(starts, repeats) >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
+    enough = LARGE_SHARE if repeats >= _REPEATS else enough
     fetches = context.calls(Starts.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts)
     if context.percent(overhead) < enough and not unfused:
         return _fetching(context, work) if fetches and _fetches_much(context) else None
@@ -102,7 +104,7 @@ def _fetches_much(context: Context) -> bool:
     loop = context.loop
     if loop is None or context.framework != "pytorch":
         return False
-    return context.percent(context.per_step(loop.fetches_ps) / MS) >= _MUCH_FETCHED_PERCENT
+    return context.percent(context.per_step(loop.fetches_ps) / MS) >= LARGE_SHARE
 
 
 def _torch_ops_per_step(context: Context, work: WorkFacts) -> float:
@@ -112,7 +114,7 @@ def _torch_ops_per_step(context: Context, work: WorkFacts) -> float:
 def _overhead_ms(context: Context, work: WorkFacts) -> float:
     """Time per step spent starting work and running ops that are all overhead."""
     others = context.cause_ms("input", "checkpoint", "compile", "communication", "transfer", "contention")
-    idle = work.per_call_ps if _one_at_a_time(work) else work.short_ps
+    idle = work.brief_ps if _one_at_a_time(work) else work.short_ps
     useful = context.compute_ms - idle / work.steps / MS
     return max(context.period_ms - others - context.python_ms - useful, 0.0)
 
@@ -121,7 +123,7 @@ def _runs_single_op_programs(context: Context, work: WorkFacts) -> bool:
     """Whether the loop calls many programs of hardly more than one op."""
     programs = context.calls(Starts.PROGRAM)
     several = [module for module in work.modules if module.calls >= work.steps]
-    largest = max((module.self_ps for module in several), default=0)
+    largest = max((module.total_ps for module in several), default=0)
     spread = largest < 0.5 * work.self_ps
     return programs >= _SINGLE_OP_PROGRAMS and spread and work.ops / work.steps / programs <= _OPS_OF_A_PROGRAM
 
@@ -143,7 +145,7 @@ def _count_repeats(context: Context, work: WorkFacts) -> float:
     )
 
 
-def _has_several_ops(work: WorkFacts, program: Named) -> bool:
+def _has_several_ops(work: WorkFacts, program: OpShare) -> bool:
     """Whether a program is more than one op that JAX dispatches by itself, such as `multiply`; true if that is not
     known."""
     called = function_of_call(program.name)
@@ -166,7 +168,7 @@ def _loop_iterations(context: Context, work: WorkFacts) -> float:
 def _is_tiny(context: Context, work: WorkFacts, starts: float) -> bool:
     if work.rows is not None:
         few = work.ops / work.steps <= _FEW_OPS
-        return work.rows <= _TINY_BATCH and (few or _one_at_a_time(work))
+        return work.rows <= TINY_BATCH and (few or _one_at_a_time(work))
     return starts < _FEWEST_STARTS and context.framework != "pytorch"
 
 

@@ -49,7 +49,6 @@ def _find_churn(context: Context) -> Finding | None:
     moves = max(work.moves_ps - work.casts_ps, 0) / work.steps / MS
     moves *= work.critical_path_share
     moves += context.per_step(loop.after_moves_ps) / MS if work.moves_ps > 2 * work.casts_ps else 0.0
-    moves += work.eager_moves_ps / work.steps / MS
     top = work.moves[0]
     return Finding(
         part_ms=moves,
@@ -58,8 +57,8 @@ def _find_churn(context: Context) -> Finding | None:
         change="moving",
         without="moving data and freeing memory",
         parts=("moves",),
-        op=Op(top.name, top.calls / work.steps, top.self_ps / work.steps),
-        rows=tuple(Row("op-stats", op.name, round(op.self_ps / work.steps / MS, 3)) for op in work.moves[:3]),
+        op=Op(top.name, top.calls / work.steps, top.total_ps / work.steps),
+        rows=tuple(Row("op-stats", op.name, round(op.total_ps / work.steps / MS, 3)) for op in work.moves[:3]),
         intervals=context.intervals("host_compute") if context.framework == "pytorch" else (),
     )
 

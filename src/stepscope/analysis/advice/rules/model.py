@@ -13,7 +13,7 @@ from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import InputTrait, LayerTrait
 
 _BUSY = 90.0  # percent of all cores: other processes need them, too
-_MOST_NAMED = 3
+_MOST_NAMED = 3  # shown
 
 _NO_BIAS: Actions = {
     "tensorflow": ("Conv2D(..., use_bias=False) for each convolution that a BatchNormalization follows",),

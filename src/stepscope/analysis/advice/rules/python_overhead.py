@@ -138,9 +138,7 @@ def _name_function(context: Context, advice: Advice) -> Advice:
     first = f"look at {what}: {culprit.ps / MS:.2f} ms of the step{calls}{inside}"
     actions = (first, *advice.actions)
     is_most = advice.part_ms is not None and culprit.ps / MS >= _MOST_OF * advice.part_ms
-    title = f"Make {culprit.name} faster or call it less often: nothing computes while it runs"
-    if culprit.name == CODE_OF_MODULE:
-        title = f"Make the code at {place} faster or run it less often: nothing computes while it runs"
+    title = f"Speed up {what} or run it less often"
     return replace(advice, actions=actions, title=title if is_most else advice.title)
 
 

@@ -45,7 +45,7 @@ def _find(context: Context) -> Finding | None:
         without="tracing, compiling and starting new programs",
         parts=("compile",),
         actions=_order_actions(context),
-        rows=(Row("steps", "compilation", round(compiling, 3)),),
+        rows=(Row("overview", "compile", round(compiling, 3)),),
         intervals=context.intervals("compile"),
     )
 

@@ -34,7 +34,7 @@ def _find_extra(context: Context) -> Finding | None:
         change, extra_ms = "functions", others_ms
     key = program or context.largest_op(OpTrait.MULTIPLIES)
     share = next((module for module in work.modules if module.name == program), None)
-    own_ps = share.self_ps / work.steps * work.critical_path_share if share else 0.0
+    own_ps = share.total_ps / work.steps * work.critical_path_share if share else 0.0
     return Finding(
         part_ms=extra_ms,
         evidence=f"{context.percent(extra_ms):.1f} % of each step {what}",
@@ -58,13 +58,9 @@ def _other_functions_ms(context: Context) -> float:
 
 def _find_extra_work(work: WorkFacts) -> tuple[int, str, float, str | None]:
     """Time, evidence, confidence, and the program that does it; None if it is part of a larger one."""
-    if work.no_grad_ps is not None and work.backward_ps:
-        what = (
-            "is spent computing without gradients (torch.no_grad) during training"
-            if work.no_grad_ps >= work.unlearned_ps
-            else "is spent in forward passes that record a graph for a backward pass that never runs"
-        )
-        return work.no_grad_ps + work.unlearned_ps, what, 0.75, None
+    if work.forward_only_ps is not None and work.backward_ps:
+        what = "is spent in forward passes that no backward pass follows, as under torch.no_grad or of frozen layers"
+        return work.forward_only_ps, what, 0.75, None
     if work.backward_ps and work.forward_ps > _SUSPICIOUS_FORWARD * work.backward_ps:
         extra = int(work.forward_ps - USUAL_FORWARD * work.backward_ps)
         times = work.forward_ps / work.backward_ps
@@ -85,7 +81,7 @@ def _find_other_programs(work: WorkFacts) -> tuple[int, str, float, str | None]:
     largest = beside[0]
     which = largest.name if len(beside) == 1 else f"{len(beside)} programs (mainly {largest.name})"
     text = f"is spent in {which} besides the training program {main.name}; ignore this if each step needs the result"
-    return sum(module.self_ps for module in beside), text, 0.5, largest.name
+    return sum(module.total_ps for module in beside), text, 0.5, largest.name
 
 
 _RECOMPUTING: Actions = {

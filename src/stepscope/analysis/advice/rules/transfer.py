@@ -49,7 +49,7 @@ def _find(context: Context) -> Finding | None:
 def _evidence_row(context: Context, copies: float, casts: float) -> Row:
     """The largest op that converts, if conversion dominates and the overview lists such an op; else the input."""
     op = context.largest_op(OpTrait.CONVERTS) if casts > copies else None
-    return Row("op-stats", op, round(casts, 3)) if op else Row("overview", "input", round(copies + casts, 3))
+    return Row("op-stats", op, round(casts, 3)) if op else Row("overview", "transfer", round(copies + casts, 3))
 
 
 def _are_pageable(context: Context, copies: float) -> bool:

@@ -117,6 +117,16 @@ _LOADER_OF_INFERENCE = (
 _CALLS = (".map(fn, num_parallel", "map whole batches", ".cache()", ".interleave(", ".prefetch(", "PyDataset", "pack")
 _READY = ("Prefetch", "Root")  # stages without a remedy: nothing slow was recorded behind them
 
+# The loop takes a new iterator of its DataLoader again and again, such as in each short epoch.
+_RESTARTS = (
+    "the loader's worker processes start {} times in the captured steps, and nothing is prepared before they run"
+)
+_KEEP_WORKERS = (
+    "make the DataLoader once, before the loop, with persistent_workers=True: its processes live through all epochs",
+    "take batches from one long iterator, such as of a RandomSampler(dataset, num_samples=...) over many epochs",
+    "num_workers=0 for a dataset so small that starting processes takes longer than its batches",
+)
+
 # Samples of a PyTorch Dataset that are NumPy arrays, in a profile without Python calls.
 _UNKNOWN_READER = (
     "its samples are NumPy arrays that no op creates: they are read from files or unpacked in memory, and this profile"
@@ -144,6 +154,8 @@ def _find(context: Context) -> Finding | None:
     if _can_be_cached(context, kind):
         why = f"{why}; they already run in parallel, and none of their ops is random"
     actions = _UNKNOWN_READER_ACTIONS if why == _UNKNOWN_READER else _general_actions(context, kind)
+    if _restarts_workers(context, _feed(context), waits):
+        actions = _KEEP_WORKERS
     return Finding(
         part_ms=waits,
         least_percent=least,
@@ -261,6 +273,8 @@ def _find_cause(context: Context, waits: float, unnamed: float) -> tuple[str, st
 
 
 def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> tuple[str, str, float]:
+    if _restarts_workers(context, feed, waits):
+        return "input_no_prefetch", _RESTARTS.format(feed.starts), 0.8
     if feed.loader == "multi":
         return "input_preprocessing", f"the workers of the DataLoader do not keep up{_workers_text(context)}", 0.6
     reads = context.loop.input_reads_files_percent if context.loop else None
@@ -279,6 +293,12 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> tuple[str,
             return "input_file_read", _UNKNOWN_READER, 0.4
         return "input_preprocessing", f"its samples are NumPy arrays; {reads:.0f} % of the wait is reading files", 0.7
     return "input_python", f"only {share:.0f} % of the wait is ops; the rest is Python in the training process", 0.8
+
+
+def _restarts_workers(context: Context, feed: FeedFacts, waits: float) -> bool:
+    """Whether starting and ending worker processes again takes most of the wait."""
+    starting = 100.0 * context.per_step(feed.starting_ps) / MS
+    return feed.loader == "multi" and feed.starts > 1 and starting >= _MOST_OF * waits
 
 
 def _sleeping_text(context: Context) -> str:

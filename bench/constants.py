@@ -1,0 +1,136 @@
+"""`python -m bench.constants FOLDER...`: how far a number of the rules may move before an answer changes.
+
+Each number of `analysis/advice` is set to other values, and the advice on every recording in the folders is given anew.
+The page says the range of values with which the first advice has the class that it has now, on every recording. A
+number whose range ends near its value decides between programs; one with a wide range only tells much from little.
+
+The recordings are read once: numbers that the facts and the account use are not moved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+from types import ModuleType
+
+import stepscope
+from bench.freeze import list_recordings
+from stepscope.analysis.advice import ranking
+from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.ranking import Advised
+from stepscope.analysis.advice.registry import RULES
+from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.overview.overview_tool import OverviewReport
+
+PAGE = Path(__file__).resolve().parent / "CONSTANTS.md"
+_HEAD = """\
+# How far the numbers of the rules may move
+
+Made by `python -m bench.constants FOLDER...` of {recordings} recordings: the given captures with a known fault, their
+fixed variants, and profiles of GPUs and a TPU. Each number was set to other values, down to a fifth and up to five
+times, and the advice given anew. Between the two ends the first advice has the class that it has now on every
+recording. A number whose range is wide only tells much from little; one that cannot be halved or doubled decides
+between programs.
+
+| number | value | from | to | |
+| --- | --- | --- | --- | --- |
+"""
+FACTORS = (1.25, 2.0, 5.0)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of the rules.
+
+    Attributes:
+        name: of the rule whose threshold it is, or of the constant, with its module.
+        advise: gives the advice on a run with another value of it.
+    """
+
+    name: str
+    value: float
+    advise: Callable[[Context, float], Advised]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Writes the page: a row for each number, with the least and the most with which all answers stay."""
+    parser = argparse.ArgumentParser(prog="python -m bench.constants", description=__doc__)
+    parser.add_argument("folders", type=Path, nargs="+")
+    places = [place for folder in parser.parse_args(arguments).folders for place in list_recordings(folder)]
+    contexts = [report.context for place in places if isinstance(report := _overview(place), OverviewReport)]
+    now = [_first_class(ranking.advise(context, RULES)) for context in contexts]
+    rows = [_describe(number, contexts, now) for number in (*find_thresholds(), *find_constants())]
+    PAGE.write_text("".join([_HEAD.format(recordings=len(contexts)), *rows]), encoding="utf-8")
+    return 0
+
+
+def _describe(number: Number, contexts: Sequence[Context], now: Sequence[str]) -> str:
+    least, most = stable_range(number, contexts, now)
+    decides = number.value > 0 and (least > number.value / 2 or most < number.value * 2)
+    return f"| `{number.name}` | {number.value:g} | {least:.3g} | {most:.3g} | {'decides' if decides else ''} |\n"
+
+
+def _overview(place: Path) -> object:
+    return stepscope.load(place).report("overview")
+
+
+def find_thresholds() -> Iterator[Number]:
+    """The share from which each rule applies."""
+
+    def advise_with(rule: Rule, context: Context, value: float) -> Advised:
+        changed = replace(rule, threshold_percent=value)
+        return ranking.advise(context, [changed if each is rule else each for each in RULES])
+
+    for rule in RULES:
+        yield Number(f"rule {rule.id}", rule.threshold_percent, partial(advise_with, rule))
+
+
+def find_constants() -> Iterator[Number]:
+    """The numbers of the modules of the rules and of their ranking."""
+    modules = {sys.modules[each.__module__] for rule in RULES if (each := rule.find or rule.evaluate) is not None}
+    for module in sorted({*modules, ranking}, key=lambda module: module.__name__):
+        for node in ast.parse(Path(str(module.__file__)).read_text("utf-8")).body:
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            value = getattr(module, target.id) if isinstance(target, ast.Name) else None
+            if isinstance(target, ast.Name) and isinstance(value, int | float):
+                short = module.__name__.removeprefix("stepscope.analysis.")
+                yield Number(f"{short}.{target.id}", float(value), partial(_advise_with_constant, module, target.id))
+
+
+def _advise_with_constant(module: ModuleType, name: str, context: Context, value: float) -> Advised:
+    before = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        return ranking.advise(context, RULES)
+    finally:
+        setattr(module, name, before)
+
+
+def stable_range(number: Number, contexts: Sequence[Context], now: Sequence[str]) -> tuple[float, float]:
+    """The least and the most of the tried values with which the first advice keeps its class on every recording.
+
+    Args:
+        now: the class of the first advice on each.
+    """
+
+    def is_stable(value: float) -> bool:
+        found = (_first_class(number.advise(context, value)) for context in contexts)
+        return all(kind == before for kind, before in zip(found, now, strict=True))
+
+    least = [number.value / factor for factor in takewhile(lambda each: is_stable(number.value / each), FACTORS)]
+    most = [number.value * factor for factor in takewhile(lambda each: is_stable(number.value * each), FACTORS)]
+    return [number.value, *least][-1], [number.value, *most][-1]
+
+
+def _first_class(advised: Advised) -> str:
+    return advised.items[0].kind if advised.items else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import logging
 import random
+import sys
 import threading
 from importlib.machinery import SourceFileLoader
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import pytest
 from stepscope.capture.auto.finders.jax import WatchedFunction
 from stepscope.capture.proving import changes, relays
 from stepscope.capture.proving.campaign import Campaign
+from stepscope.capture.proving.devices import wait_for_devices
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.patches import swap_attribute, swap_code
 from stepscope.capture.proving.prover import places_of
@@ -508,3 +510,22 @@ def test_work_that_a_block_leaves_to_devices_counts_in_it(clock):
             step()
             running.send(clock.now - start)
     assert campaign.proofs[0].value == pytest.approx(13 / 8, rel=0.02)
+
+
+def test_arrays_of_jax_are_waited_for_also_after_one_that_is_gone(monkeypatch):
+    waited = []
+
+    def array(name, is_gone=False):
+        def block_until_ready():
+            if is_gone:
+                raise RuntimeError("Array has been deleted")
+            waited.append(name)
+
+        return SimpleNamespace(block_until_ready=block_until_ready)
+
+    arrays = [array("weights"), array("donated", is_gone=True), array("loss")]
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(live_arrays=lambda: arrays))
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    wait_for_devices()
+    assert waited == ["weights", "loss"]

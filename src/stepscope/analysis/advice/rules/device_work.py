@@ -182,16 +182,16 @@ def _describe_tensor_cores(context: Context) -> str:
 
 
 def _find_doubles(context: Context) -> Finding | None:
-    """Products in 64 bits of a host that computes itself."""
+    """Ops in 64 bits on a host that computes itself."""
     work = context.work
     if work is None or not work.doubles_ps:
         return None
     time = work.doubles_ps / max(work.steps, 1) / MS * work.critical_path_share
     return Finding(
         part_ms=time,
-        evidence=f"{context.percent(time):.1f} % of each step multiplies matrices or convolves in 64 bits (float64)",
+        evidence=f"{context.percent(time):.1f} % of each step computes in 64 bits (float64)",
         change="doubles",
-        without="half the time of 64-bit products",
+        without="half the time of ops in 64 bits",
         parts=("doubles",),
     )
 

@@ -116,12 +116,14 @@ def check_build(root: Path, folder: Path) -> str:
 
 def check_installed(root: Path, folder: Path) -> str:
     """The wheel works where nothing else is: it needs nothing that it does not ask for."""
+    wheel = next((str(each) for each in folder.glob("*.whl")), "")
+    if not wheel:
+        return "there is no wheel"
     home = folder / "clean"
     venv.create(home, clear=True, with_pip=True)
     python = str(home / "bin" / "python")
     if os.name == "nt":
         python = str(home / "Scripts" / "python.exe")
-    wheel = str(next(folder.glob("*.whl")))
     asked = [
         ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel],
         ["-m", "pip", "check"],

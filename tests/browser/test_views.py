@@ -62,6 +62,18 @@ def test_every_page_draws_its_charts_and_explains_its_numbers(page, page_server,
         assert sideways <= 0, tool
 
 
+@pytest.mark.parametrize(
+    "profile, tool",
+    [(TORCH, "kernel-stats"), (TORCH, "op-shapes"), ("jax-mi300x-conv", "op-profile")],
+)
+def test_the_shares_of_a_chart_add_up_to_the_whole(page, page_server, corpus, profile, tool):
+    show(page, page_server, tool, profile)
+
+    texts = page.locator(".ranked").first.inner_text()
+    shares = [float(each) for each in re.findall(r"([\d.]+)\s%", texts)]
+    assert sum(shares) == pytest.approx(100, abs=0.06 * len(shares))  # each is rounded to a tenth
+
+
 # -- charts lead on ---------------------------------------------------------------------------------------------------
 
 
@@ -80,6 +92,24 @@ def test_arrow_keys_go_from_step_to_step_and_into_the_timeline(page, page_server
         place = query_of(page.evaluate("location.hash"))
         assert float(place["begin"]) == pytest.approx(steps[1]["start_ms"], abs=1e-6), tool
         assert float(place["end"]) == pytest.approx(steps[1]["start_ms"] + steps[1]["duration_ms"], abs=1e-6), tool
+
+
+def test_a_drag_across_a_chart_narrows_it_to_what_lies_there(page, page_server, corpus):
+    show(page, page_server, "memory-profile", TORCH)
+    chart = page.locator(".chart[data-drawn=true]")
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    first, last = (box["x"] + share * box["width"] for share in (0.4, 0.5))
+    page.mouse.move(first, box["y"] + 150)
+    page.mouse.down()
+    page.mouse.move(last, box["y"] + 150, steps=4)
+    page.mouse.up()
+
+    whole = page.get_by_role("button", name="Show all")
+    expect(whole).to_have_count(1)
+    expect(page.locator(".picked")).to_have_count(0)  # a drag is no click
+    whole.click()
+    expect(whole).to_have_count(0)
 
 
 def test_a_click_on_a_column_or_on_a_moment_of_memory_leads_to_the_timeline(page, page_server, corpus, capsys):

@@ -19,7 +19,6 @@ from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.patches import swap_attribute, swap_code
 from stepscope.capture.proving.prover import places_of
 from stepscope.capture.proving.saving import redirect
-from stepscope.proof.pairs import Step
 from stepscope.proof.record import read_proofs
 
 
@@ -55,7 +54,7 @@ def prove(clock, step, steps=2000, **asked):
         for _ in range(steps):
             start = clock.now
             step()
-            running.send(Step(clock.now - start))
+            running.send(clock.now - start)
     except StopIteration:
         pass
     running.close()
@@ -233,7 +232,7 @@ def test_one_rank_alone_is_changed_and_answers(clock, monkeypatch, tmp_path):
             while True:
                 start = clock.now
                 reduce_gradients()
-                running.send(Step(clock.now - start))
+                running.send(clock.now - start)
                 steps += 1
         except StopIteration:
             found.save(tmp_path)
@@ -462,7 +461,7 @@ def test_a_function_in_which_a_step_ends_is_a_place(clock):
 
     def train_batch():
         clock.now += 0.01
-        running.send(Step(clock.now - start[0]))
+        running.send(clock.now - start[0])
         start[0] = clock.now
 
     with pytest.raises(StopIteration):

@@ -11,7 +11,6 @@ from program_runs import run_command
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.stopwatch import Settings, Stopwatch
 from stepscope.proof.knobs import TimedRun
-from stepscope.proof.pairs import Step
 from stepscope.proof.record import read_proofs
 
 LOADER = "torch.utils.data.dataloader"
@@ -74,7 +73,7 @@ def test_steps_are_timed_until_the_budget_or_the_program_ends(tmp_path, steps, s
     try:
         for _ in range(steps):
             clock[0] += 0.01
-            running.send(Step(0.01))
+            running.send(0.01)
     except StopIteration:
         pass
     stopwatch.save(tmp_path)

@@ -48,3 +48,7 @@ def test_the_checklist_is_whole_and_this_checkout_has_its_recipe_and_pages(tmp_p
         "wheel and source distribution", "a clean environment",
     ]  # fmt: skip
     assert [points["recipe for conda"](), points["types, schemas, pages"]()] == ["", ""]
+
+
+def test_where_the_build_failed_the_checklist_goes_on(tmp_path: Path) -> None:
+    assert release.check_installed(release.ROOT, tmp_path) == "there is no wheel"

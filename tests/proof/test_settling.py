@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from stepscope.proof.pairs import Pair, Step, compare_pairs
+from stepscope.proof.pairs import Block, Pair, compare_pairs
 from stepscope.proof.settling import FEWEST, find_settled
 
 
@@ -32,7 +32,7 @@ def test_what_a_block_shows_of_the_one_before_is_left_out(course, least, most):
 
 def pairs_of(plain, changed, count=8):
     blocks = zip(draw_blocks(plain, count), draw_blocks(changed, count), strict=True)
-    return [Pair([Step(step) for step in one], [Step(step) for step in other]) for one, other in blocks]
+    return [Pair(Block(one), Block(other, [0.0] * len(other))) for one, other in blocks]
 
 
 def test_the_gain_is_that_of_the_settled_steps():
@@ -51,3 +51,13 @@ def test_the_gain_is_that_of_the_settled_steps():
 )
 def test_blocks_that_are_too_short_are_noticed(plain, changed, usual_s):
     assert not compare_pairs(pairs_of(plain, changed), False, 0.0, usual_s).is_settled
+
+
+def test_waits_for_a_processor_are_taken_off_steps_with_delays():
+    """The thread of the steps waits for a fifth of its time in the changed blocks, and for none in the others."""
+    plain, changed = draw_blocks([10.0] * 30), draw_blocks([15.0] * 30)
+    pairs = [
+        Pair(Block(one), Block(other, [2.0] * 30, queued_s=0.2 * sum(other)))
+        for one, other in zip(plain, changed, strict=True)
+    ]
+    assert compare_pairs(pairs, True, 0.0, 10.0).found.value == pytest.approx(1, abs=0.1)

@@ -141,6 +141,8 @@ interface Frame {
   readonly yTicks: readonly number[];
   readonly labelWidth: number;
   readonly sides: Span;
+  /** Whether what guides are called stands beside them. */
+  readonly isBeside: boolean;
 }
 
 const TOP = 22;
@@ -152,6 +154,10 @@ const WIDEST_LABEL = 110;
 const LEVEL_PX = 44;
 /** What a guide is called stands behind the end of the line. */
 const GUIDE_ROOM = 84;
+/** In a narrower chart the name stands above, which leaves the room to the columns. */
+const NARROW = 520;
+/** So few columns have each a name, however often it is broken. */
+const FEW = 10;
 
 function frameOf(plot: Plot, [low, high]: Span, [wide, tall]: Span): Frame {
   const measure = measurer();
@@ -159,15 +165,16 @@ function frameOf(plot: Plot, [low, high]: Span, [wide, tall]: Span): Frame {
   const levels = (axis: Axis) => axis.ticks(...axis.range, Math.max(2, Math.floor(tall / LEVEL_PX)));
   const yTicks = levels(plot.y);
   const left = Math.ceil(widest(plot.y, yTicks)) + GAP;
-  const named = plot.guides?.some((guide) => guide.y !== undefined) ? GUIDE_ROOM : 12;
+  const named = wide > NARROW && plot.guides?.some((guide) => guide.y !== undefined) ? GUIDE_ROOM : 12;
   const right = plot.right ? Math.ceil(widest(plot.right, levels(plot.right))) + GAP : named;
   const width = Math.max(10, wide - left - right);
   const toX: Scale = (value) => left + ((value - low) / (high - low)) * width;
   const fewest = plot.x.ticks(low, high, Math.max(1, Math.floor(width / ROOM / 2)));
   const label = Math.min(WIDEST_LABEL, widest(plot.x, fewest)) + ROOM;
-  const xTicks = plot.x.ticks(low, high, Math.max(1, Math.floor(width / label)));
+  const isFew = (plot.columns && fewest.length <= FEW && high - low <= FEW) ?? false;
+  const xTicks = isFew ? fewest : plot.x.ticks(low, high, Math.max(1, Math.floor(width / label)));
   const room = xTicks.length > 1 ? toX(xTicks[1] as number) - toX(xTicks[0] as number) : width;
-  const labelWidth = Math.min(WIDEST_LABEL + ROOM, room);
+  const labelWidth = Math.min(WIDEST_LABEL + ROOM, room - GAP);
   const shown = xTicks.filter((at) => toX(at) + Math.min(labelWidth, measure(plot.x.write(at))) / 2 <= wide);
   const lines = Math.max(1, ...shown.map((at) => linesOf(plot.x.write(at), labelWidth, measure)));
   const height = Math.max(10, tall - TOP - GAP - lines * LINE - (plot.x.name ? LINE + 2 : 0));
@@ -176,7 +183,7 @@ function frameOf(plot: Plot, [low, high]: Span, [wide, tall]: Span): Frame {
   return {
     ...{ left, top: TOP, width, height, toX, toY: toLevel(plot.y), toRight: toLevel(plot.right ?? plot.y) },
     valueAt: (x) => low + ((x - left) / width) * (high - low),
-    ...{ xTicks: shown, yTicks, labelWidth, sides: [low, high] },
+    ...{ xTicks: shown, yTicks, labelWidth, sides: [low, high], isBeside: named === GUIDE_ROOM },
   };
 }
 
@@ -252,15 +259,19 @@ function Picture({ plot, frame }: { plot: Plot; frame: Frame }) {
 }
 
 /** What guides and lines are called, at their ends. */
-function Names({ plot, frame: { left, width, top, toX, toY, sides } }: { plot: Plot; frame: Frame }) {
+function Names({ plot, frame: { left, width, top, toX, toY, sides, isBeside } }: { plot: Plot; frame: Frame }) {
   return (
     <>
       {plot.guides?.map(({ x, y, name }) => {
         if (!name) return null;
         if (x === undefined)
-          return (
+          return isBeside ? (
             <Text key={name} x={left + width + GAP} y={toY(y ?? 0) - LINE / 2} anchor="start" isStrong>
               {name}
+            </Text>
+          ) : (
+            <Text key={name} x={left + width} y={0} anchor="end" isStrong>
+              ┄ {name}
             </Text>
           );
         if (x < sides[0] || x > sides[1]) return null;

@@ -185,6 +185,7 @@ const CATEGORY_NAMES = new RegExp(`\\b(${CATEGORIES.filter((name) => name.includ
 /** Sentences of the reports begin in lower case, since they may follow a colon, and write micro as a terminal can. */
 export function sentence(text: string): string {
   const line = text
+    .replace(/^\[[a-z_-]+\] /, "") // the code of a warning is for programs
     .replace(/(?<=\d )us\b/g, "µs")
     .replace(CATEGORY_NAMES, (name) => CATEGORY_LABEL[name as Category].toLowerCase());
   // A single word before a colon or a comma is a name, of a host or a memory, unless it is a verdict.

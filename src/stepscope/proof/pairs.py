@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import NamedTuple
 
@@ -16,25 +16,31 @@ from stepscope.records import dataclass
 _CLEARLY_QUICKER = 0.8  # what a change of the machine's load does to a step is rarely more
 
 
-class Step(NamedTuple):
-    """A step that has ended.
+class Block(NamedTuple):
+    """Steps that followed each other, from the switch on.
 
     Attributes:
-        seconds: in all.
-        queued_s: the part in which its thread waited for a processor that others used.
-        delay_s: how long the delays in it took.
+        steps: how long each took, in seconds.
+        delays: how long the delays in each took.
+        queued_s: for how long their thread waited in all for a processor that others used.
     """
 
-    seconds: float
+    steps: Sequence[float]
+    delays: Sequence[float] = ()
     queued_s: float = 0.0
-    delay_s: float = 0.0
+
+    @property
+    def own_steps(self) -> list[float]:
+        """How long each took without such waits, of which each has the same part."""
+        part = 1 - min(self.queued_s / max(sum(self.steps), 1e-9), 1.0)
+        return [part * step for step in self.steps]
 
 
 class Pair(NamedTuple):
-    """Two neighbouring blocks, each with all its steps from the switch on."""
+    """Two neighbouring blocks."""
 
-    plain: Sequence[Step]
-    changed: Sequence[Step]
+    plain: Block
+    changed: Block
 
 
 @dataclass(frozen=True)
@@ -66,10 +72,10 @@ def compare_pairs(pairs: Sequence[Pair], is_delay: bool, cost_s: float, usual_s:
         cost_s: what the change itself takes in a step.
         usual_s: a plain step before anything was changed.
     """
-    measure: Callable[[Step], float] = _own_seconds if is_delay else _seconds
-    plain = _Side([[measure(step) for step in pair.plain] for pair in pairs])
-    changed = _Side([[measure(step) for step in pair.changed] for pair in pairs])
-    delays = [cost_s + fmean(step.delay_s for step in pair.changed[changed.start :]) for pair in pairs]
+    plain, changed = (
+        _Side([block.own_steps if is_delay else block.steps for block in blocks]) for blocks in zip(*pairs, strict=True)
+    )
+    delays = [cost_s + fmean(pair.changed.delays[changed.start :]) for pair in pairs]
     means = list(zip(plain.means, changed.means, delays, strict=True))
     if is_delay:
         found = estimate([(long - short) / delay for short, long, delay in means if delay > cost_s])
@@ -77,7 +83,7 @@ def compare_pairs(pairs: Sequence[Pair], is_delay: bool, cost_s: float, usual_s:
         found = estimate_ratio([(long, max(short - cost_s, 1e-9)) for long, short, _ in means])
     plain_s = fmean(plain.means)
     is_settled = plain.is_settled and changed.is_settled and plain_s > _CLEARLY_QUICKER * usual_s
-    steps = sum(len(pair.plain) + len(pair.changed) for pair in pairs)
+    steps = sum(len(pair.plain.steps) + len(pair.changed.steps) for pair in pairs)
     return Finding(found, plain_s, fmean(delays), is_settled, steps)
 
 
@@ -102,14 +108,6 @@ class _Side:
         """Whether both halves of what counts are alike, as far as one can see, within what a gain is measured to."""
         found = estimate(self._halves)
         return found is None or found.least - CLOSE_GAIN <= 0 <= found.most + CLOSE_GAIN
-
-
-def _seconds(step: Step) -> float:
-    return step.seconds
-
-
-def _own_seconds(step: Step) -> float:
-    return step.seconds - step.queued_s
 
 
 def estimate_ratio(pairs: Sequence[tuple[float, float]]) -> Estimate | None:

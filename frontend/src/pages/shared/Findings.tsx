@@ -16,9 +16,9 @@ const MOST_WORDS = 14;
 
 /** A finding cut behind its first clause, where it has several and is long: the headline, and what it rests on. */
 export function headline(line: string): readonly string[] {
-  const cuts = ["; ", ": "].map((sign) => line.indexOf(sign)).filter((at) => at > 0);
+  const cuts = ["; ", ": ", ", "].map((sign) => line.indexOf(sign)).filter((at) => at > 0);
   const [at] = line.split(" ").length > MOST_WORDS ? cuts : [];
-  return at === undefined ? [line] : [line.slice(0, at), line.slice(at + 2)];
+  return at === undefined ? [line] : [...headline(line.slice(0, at)), line.slice(at + 2)];
 }
 
 export function Findings({ lines, meaning = {}, children }: FindingsProps) {

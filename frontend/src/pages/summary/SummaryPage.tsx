@@ -229,7 +229,7 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
         </details>
       )}
       {report.account_step && <AccountBar report={report} sections={sections} />}
-      {report.steps_source !== "none" && (
+      {report.steps_source !== "none" && stepFigures(report).length > 0 && (
         <FigureRow
           section={figuresOf(sections, "step_time")}
           names={stepFigures(report)}

@@ -291,11 +291,9 @@ def _reason(op: str) -> str:
 def _describe_account(partials: Sequence[Partial]) -> Iterator[str]:
     """How much of the median step the account puts down to these calls, on the host where it is longest."""
     part = max(partials, key=lambda part: part.median_ps, default=None)
-    if part is not None and part.rows and part.median_ps:
-        share = 100.0 * part.sync_ps / part.median_ps
-        whole = "the median step" if part.steps else "the capture"
-        if share >= 0.05:  # else it would read 0.0 %
-            yield f"for {share:.1f} % of {whole} it waits for an idle device"
+    share = 100.0 * part.sync_ps / part.median_ps if part is not None and part.rows and part.median_ps else 0.0
+    if part is not None and share >= 0.05:  # else it would read 0.0 %
+        yield f"for {share:.1f} % of the {'median step' if part.steps else 'capture'} it waits for an idle device"
 
 
 def _findings(rows: Sequence[SyncRow], steps: int, share: float | None) -> list[str]:

@@ -23,7 +23,7 @@ from stepscope.capture.proving.changes import CallChange, Count, Defer, Delay, O
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.places import Target, find_targets, find_why_not_called, has_workers
 from stepscope.errors import CaptureError
-from stepscope.proof.pairs import Finding, Pair, Step, compare_pairs
+from stepscope.proof.pairs import Block, Finding, Pair, compare_pairs
 from stepscope.proof.parts import PARTS
 from stepscope.proof.plan import (
     BLOCK_S,
@@ -48,7 +48,7 @@ _FIRST_STEPS = 16  # plain ones, before anything is changed, from which the bloc
 _STEP_OF_RANKS_S = 0.03  # the step that blocks of ranks are made for, whatever each measures: all have to choose alike
 
 T = TypeVar("T")
-Steps = Generator[None, Step, T]
+Steps = Generator[None, float, T]
 
 
 @dataclass
@@ -118,6 +118,7 @@ class Campaign:
         options: what that is.
         show_line: called with a line for the user.
         clock: the time in seconds.
+        read_queued: for how long the thread of the steps has waited for processors so far, in seconds.
 
     Attributes:
         proofs: what was found, in the order of the answers.
@@ -126,11 +127,16 @@ class Campaign:
     """
 
     def __init__(
-        self, options: ProveOptions, show_line: Callable[[str], object], clock: Callable[[], float] = time.perf_counter
+        self,
+        options: ProveOptions,
+        show_line: Callable[[str], object],
+        clock: Callable[[], float] = time.perf_counter,
+        read_queued: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._options = options
         self._show_line = show_line
         self._clock = clock
+        self._read_queued = read_queued
         self._undo = ExitStack()
         self._start_s = self._end_s = clock()
         self._pid, worker = os.getpid(), this_worker()
@@ -141,7 +147,7 @@ class Campaign:
         self.ended_steps = 0
 
     def run(self) -> Steps[None]:
-        """Measures; is sent each step when it has ended."""
+        """Measures; is sent how long each step took, in seconds, when it has ended."""
         why_nothing = TOO_EARLY
         try:
             yield from self._measure()
@@ -156,10 +162,10 @@ class Campaign:
         self.ablated = None
 
     def _measure(self) -> Steps[None]:
-        lengths = yield from self._collect(_FIRST_STEPS)
+        first = yield from self._collect(_FIRST_STEPS)
         for kind, places in ((DELAY, self._options.at), (ABLATION, self._options.ablate)):
             for place in places:
-                yield from self._prepare(place, kind, lengths)
+                yield from self._prepare(place, kind, first)
         self._end_s = self._clock() + self._options.budget_s
         number = 0
         while unfinished := [arm for arm in self._arms if not self._is_done(arm)]:
@@ -174,9 +180,9 @@ class Campaign:
 
     # -- one place -----------------------------------------------------------------------------------------------------
 
-    def _prepare(self, place: str, kind: str, lengths: list[Step]) -> Steps[None]:
+    def _prepare(self, place: str, kind: str, first: Block) -> Steps[None]:
         """Finds a place, and counts its calls for a block."""
-        usual_s = median(step.seconds - (step.queued_s if kind == DELAY else 0.0) for step in lengths)
+        usual_s = median(first.own_steps if kind == DELAY else first.steps)
         arm = Arm(Proof(self._options.program, kind, place), usual_s, self._choose_block_s())
         arm.choose_blocks(*2 * (_STEP_OF_RANKS_S if self._together else usual_s,))
         self._arms.append(arm)
@@ -196,21 +202,21 @@ class Campaign:
             if not (count.calls or arm.refused):
                 raise find_why_not_called(arm.targets)
         if not arm.refused:
-            self._choose_change(arm, name, count, steps, lengths)
+            self._choose_change(arm, name, count, steps, first)
 
     def _choose_block_s(self) -> float:
         """How long blocks are, so that a small budget has enough of them for an interval."""
         places = len(self._options.at) + len(self._options.ablate)
         return min(BLOCK_S, self._options.budget_s / places / (2 * FEWEST_PAIRS + 4))
 
-    def _choose_change(self, arm: Arm, name: str, count: Count, steps: int, lengths: list[Step]) -> None:
+    def _choose_change(self, arm: Arm, name: str, count: Count, steps: int, first: Block) -> None:
         """What is put at the place, and what is known of its calls: `count` of `steps` steps."""
         calls, is_on_loop = count.calls / steps, threading.get_ident() in count.threads
         known = arm.targets[0] if name not in PARTS else None
         file, line = (known.file, known.line) if known else (None, None)
         arm.proof = replace(arm.proof, calls=calls, place_ms=1e3 * count.seconds / steps, file=file, line=line)
         if arm.is_delay:
-            dose = choose_dose(choose_delay([step.seconds - step.queued_s for step in lengths], arm.steps[0]), calls)
+            dose = choose_dose(choose_delay(first.own_steps, arm.steps[0]), calls)
             arm.make_change = functools.partial(Delay, dose, count.computes)
             bare: CallChange = Delay(replace(dose, seconds=0.0), computes=False)
         else:
@@ -230,7 +236,7 @@ class Campaign:
     # -- blocks --------------------------------------------------------------------------------------------------------
 
     def _add_pair(self, arm: Arm, number: int) -> Steps[None]:
-        blocks: dict[bool, list[Step]] = {}
+        blocks: dict[bool, Block] = {}
         for is_changed in (True, False) if changed_first(number) else (False, True):
             blocks[is_changed] = yield from self._run_block(arm, is_changed)
         if arm.refused and not self._together:
@@ -239,7 +245,7 @@ class Campaign:
             arm.pairs.append(Pair(blocks[False], blocks[True]))
         else:  # now it is known how many steps with the change make a block
             arm.is_tried = True
-            arm.choose_blocks(arm.usual_s, median(step.seconds for step in blocks[True]))
+            arm.choose_blocks(arm.usual_s, median(blocks[True].steps))
         if not self._together:  # else all keep to the same blocks to the end
             self._adapt(arm)
 
@@ -257,15 +263,15 @@ class Campaign:
         if not (finding.is_settled or count % ENOUGH_PAIRS) and self._clock() + needed_s < self._end_s:
             arm.lengthen()
 
-    def _run_block(self, arm: Arm, is_changed: bool) -> Steps[list[Step]]:
+    def _run_block(self, arm: Arm, is_changed: bool) -> Steps[Block]:
         change = arm.make_change() if is_changed else CallChange()
         with self._changed(arm if is_changed else None, change):
             self.ablated = arm if is_changed and not arm.is_delay else None
-            steps = yield from self._collect(arm.steps[is_changed], change)
+            block = yield from self._collect(arm.steps[is_changed], change)
             self.ablated = None
         if change.refused:
             arm.refuse(change.refused)
-        return steps
+        return block
 
     @contextmanager
     def _changed(self, arm: Arm | None, change: CallChange) -> Iterator[None]:
@@ -277,16 +283,16 @@ class Campaign:
                         self._undo.callback(target.install(functools.partial(change.wrap, name=target.name)))
             yield
 
-    def _collect(self, count: int, change: CallChange | None = None) -> Steps[list[Step]]:
-        change, steps = change or CallChange(), []
+    def _collect(self, count: int, change: CallChange | None = None) -> Steps[Block]:
+        change, steps, delays = change or CallChange(), [], []
+        queued_s = self._read_queued()
         for _ in range(count):
             before_s = change.spent_s
-            step = yield
-            delay_s = change.spent_s - before_s
-            steps.append(Step(step.seconds, step.queued_s, delay_s) if delay_s else step)
+            steps.append((yield))
+            delays.append(change.spent_s - before_s)
             self.ended_steps += 1
             change.next_step()
-        return steps
+        return Block(steps, delays, self._read_queued() - queued_s)
 
     def save(self, session: Path) -> None:
         """Writes the proofs beside a session, and where the user wants them."""

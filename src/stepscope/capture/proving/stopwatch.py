@@ -29,7 +29,6 @@ from stepscope.proof.knobs import (
     Setting,
     TimedRun,
 )
-from stepscope.proof.pairs import Step
 from stepscope.proof.plan import FEWEST_STEPS
 
 _SETTLE = 8  # steps before the first that counts: caches fill and workers start
@@ -127,14 +126,14 @@ class Stopwatch(Campaign):
     ) -> None:
         super().__init__(options, lambda line: None, clock)
         self._settings = settings
-        self._timed: list[Step] = []
+        self._timed: list[float] = []
         self._why_nothing = TOO_EARLY
 
     def _measure(self) -> Steps[None]:
         yield from self._collect(_SETTLE)
         end_s = self._clock() + self._options.budget_s
         while self._clock() < end_s or len(self._timed) < FEWEST_STEPS:
-            self._timed += yield from self._collect(1)
+            self._timed += (yield from self._collect(1)).steps
 
     def conclude(self, why_nothing: str) -> None:
         """There will be no more steps."""
@@ -149,7 +148,7 @@ class Stopwatch(Campaign):
         enough = len(self._timed) >= FEWEST_STEPS
         found = TimedRun(
             self._options.setting,
-            1e3 * fmean(step.seconds for step in self._timed) if enough else None,
+            1e3 * fmean(self._timed) if enough else None,
             len(self._timed),
             tuple(sorted(self._settings.made | _find_frameworks())),
             str(session),

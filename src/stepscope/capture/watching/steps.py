@@ -32,7 +32,7 @@ _MOST_WAITING = 50_000  # steps, if nobody takes them
 QuickStep = tuple[int, int, int]
 """Number, start and end in ns of a step that was as long as usual."""
 
-_STALE_STEPS = 50  # a source is not the loop's if another one has this many steps meanwhile
+STALE_STEPS = 50  # a source is not the loop's if another one has this many steps meanwhile
 
 
 class Usage(NamedTuple):
@@ -296,7 +296,7 @@ class StepFollower:
             return True
         self._others += 1
         is_better = best is None or (source.rank, source.size) > (best.rank, best.size)
-        if not is_better and self._others <= _STALE_STEPS:
+        if not is_better and self._others <= STALE_STEPS:
             return False
         self.source, self._others, self._start = source, 0, None
         self.look_closely()

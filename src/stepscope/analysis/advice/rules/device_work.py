@@ -113,15 +113,8 @@ _NARROW: Actions = {
     "": ("try mixed precision: 16 bits for products, 32 for weights, and a scaled loss for float16",),
 }
 _SINGLE: Actions = {
-    "tensorflow": ("keep data and weights in tf.float32: NumPy's arrays are float64 unless told otherwise",),
-    "jax": (
-        "leave jax_enable_x64 off, or give arrays of the step dtype=jnp.float32",
-        "compute only what needs it in float64, such as a sum of many losses",
-    ),
-    "pytorch": (
-        "model.float(), and torch.from_numpy(x).float() for NumPy arrays, which are float64 unless told otherwise",
-        "compute only what needs it in float64, such as a sum of many losses",
-    ),
+    "jax": ("leave jax_enable_x64 off, or give the arrays of the step dtype=jnp.float32",),
+    "pytorch": ("model.float(), and .float() for tensors of NumPy arrays, which are float64 unless told otherwise",),
     "": ("compute in 32 bits: NumPy's arrays are float64 unless told otherwise",),
 }
 HOLES: Actions = {

@@ -309,6 +309,21 @@ def test_a_loader_that_sleeps_needs_workers() -> None:
     assert "for 80 % of the wait the loop's thread sleeps" in first.evidence
 
 
+@pytest.mark.parametrize("is_own", [False, True])
+def test_a_busy_machine_is_said_in_one_way_whoever_keeps_it_busy(monkeypatch, is_own) -> None:
+    picture = """
+        host main | M0--------M1--------
+        host main | a---      a---
+    """
+    context = context_of(draw(picture, {"a": Sort(K.OP, "aten::mm")}, usage=[(0, 20, 12, 8)]))
+    monkeypatch.setattr("stepscope.analysis.advice.ranking._uses_most_cores", lambda context: is_own)
+
+    said = advise(context).warnings
+
+    assert [line for line in said if line.startswith("the machine was busy: the loop waited 40.0 % of each step")]
+    assert said.count("the program's own threads used most of the cores") == is_own
+
+
 def test_worker_processes_that_start_again_and_again_are_to_live_on() -> None:
     code = "site-packages/torch/utils/data/dataloader.py"
     sorts = {

@@ -118,9 +118,9 @@ def _contention(context: Context) -> tuple[str, ...]:
     percent = 100.0 * context.cause_share("contention")
     if percent < LEAST_PERCENT:
         return ()
-    who = "the program's own threads" if _uses_most_cores(context) else "other processes or threads"
-    share = f"the machine was busy: the loop waited {percent:.1f} % of each step for a core that {who} used"
-    return (f"{share}; use fewer threads, or record on a quiet machine",)
+    own = ("the program's own threads used most of the cores",) if _uses_most_cores(context) else ()
+    share = f"the machine was busy: the loop waited {percent:.1f} % of each step for a free core"
+    return (f"{share}; use fewer threads, or record on a quiet machine", *own)
 
 
 def _uses_most_cores(context: Context) -> bool:

@@ -97,17 +97,17 @@ class Prover:
     # The follower finds the source of the loop's steps.  From the start of the campaign on, they are timed here, with
     # two readings of the clock in a step: what the follower reads besides takes 0.2 ms where its caches are cold.
 
-    def begin(self, source: StepSource) -> None:
+    def start_step(self, source: StepSource) -> None:
         """A step starts."""
         if self._running is None:
-            self._follower.begin(source)
+            self._follower.start_step(source)
         elif source is self._source and self._since_ns == 0:
             self._since_ns = time.perf_counter_ns()
 
-    def end(self, source: StepSource, another_follows: bool = True) -> None:
+    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
         """A step has ended."""
         if self._running is None:
-            self._follower.end(source, another_follows)
+            self._follower.end_step(source, another_follows)
         elif self._is_of_loop(source):
             self._end_step(another_follows)
         self._end_program_if_wanted()

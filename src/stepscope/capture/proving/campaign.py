@@ -240,6 +240,7 @@ class Campaign:
 
     def _add_pair(self, arm: Arm, number: int) -> Steps[None]:
         blocks: dict[bool, Block] = {}
+        start_s = self._clock()
         for is_changed in (True, False) if changed_first(number) else (False, True):
             blocks[is_changed] = yield from self._run_block(arm, is_changed)
         if arm.refused and not self._together:
@@ -250,11 +251,11 @@ class Campaign:
             arm.is_tried = True
             arm.choose_blocks(arm.usual_s, median(blocks[True].steps))
         if not self._together:  # else all keep to the same blocks to the end
-            self._adapt(arm)
+            self._adapt(arm, self._clock() - start_s)
 
-    def _adapt(self, arm: Arm) -> None:
+    def _adapt(self, arm: Arm, pair_s: float) -> None:
         """Ends a measurement that is narrow enough; makes blocks longer that had not settled, if there is time for
-        enough of them."""
+        enough pairs of them where one took `pair_s` until now."""
         finding = arm.judge()
         if finding is None or finding.found is None:
             return
@@ -262,7 +263,7 @@ class Campaign:
         wanted = CLOSE_SENSITIVITY if arm.is_delay else CLOSE_GAIN * found.value
         arm.is_close = finding.is_settled and count >= FEWEST_PAIRS and found.half_width <= wanted
         others = sum(not self._is_done(each) for each in self._arms if each is not arm)
-        needed_s = 2 * ENOUGH_PAIRS * LONGER * arm.block_s * (1 + others)
+        needed_s = ENOUGH_PAIRS * LONGER * pair_s * (1 + others)
         if not (finding.is_settled or count % ENOUGH_PAIRS) and self._clock() + needed_s < self._end_s:
             arm.lengthen()
 

@@ -119,6 +119,7 @@ class Campaign:
         show_line: called with a line for the user.
         clock: the time in seconds.
         read_queued: for how long the thread of the steps has waited for processors so far, in seconds.
+        wait: waits until devices have done what the steps have started.
 
     Attributes:
         proofs: what was found, in the order of the answers.
@@ -132,11 +133,13 @@ class Campaign:
         show_line: Callable[[str], object],
         clock: Callable[[], float] = time.perf_counter,
         read_queued: Callable[[], float] = lambda: 0.0,
+        wait: Callable[[], object] = lambda: None,
     ) -> None:
         self._options = options
         self._show_line = show_line
         self._clock = clock
         self._read_queued = read_queued
+        self._wait = wait
         self._undo = ExitStack()
         self._start_s = self._end_s = clock()
         self._pid, worker = os.getpid(), this_worker()
@@ -292,7 +295,9 @@ class Campaign:
             delays.append(change.spent_s - before_s)
             self.ended_steps += 1
             change.next_step()
-        return Block(steps, delays, self._read_queued() - queued_s)
+        end_s = self._clock()
+        self._wait()
+        return Block(steps, delays, self._read_queued() - queued_s, self._clock() - end_s)
 
     def save(self, session: Path) -> None:
         """Writes the proofs beside a session, and where the user wants them."""

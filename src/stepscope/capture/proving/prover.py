@@ -26,6 +26,7 @@ from stepscope.capture.job import this_worker
 from stepscope.capture.proving import relays, saving
 from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, Steps, split_rank
 from stepscope.capture.proving.deadlines import STUCK_S, STUCK_STEPS, end_program, leave, watch_for_stuck_step
+from stepscope.capture.proving.devices import wait_for_devices
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.stopwatch import Settings, Stopwatch
 from stepscope.capture.recorder import RECORDER
@@ -183,7 +184,7 @@ class Prover:
         if self._options.timed:
             return Stopwatch(self._options, self._knobs)
         asked = replace(self._options, at=self._places or self._options.at)
-        return Campaign(asked, self._show_line, read_queued=self._read_queued)
+        return Campaign(asked, self._show_line, read_queued=self._read_queued, wait=wait_for_devices)
 
     def _read_queued(self) -> float:
         """For how long the thread of the steps has waited for processors, in seconds."""

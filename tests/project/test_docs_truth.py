@@ -38,10 +38,7 @@ COMMANDS = {command.name: command for panel in all_panels().values() for command
 
 # Page, and a sentence with the numbers of the code in it.
 STATED = [
-    (
-        "capture.md",
-        f"`--skip` steps are skipped ({Settings.skip}), and `--steps` steps are captured ({Settings.steps})",
-    ),
+    ("capture.md", f"`--skip` steps are skipped ({Settings.skip}), and `--steps` steps are captured"),
     ("capture.md", f"functions that take {autopilot._LEAST_CALL_US:g} us or more"),
     ("capture.md", f"less than {stack_samples._LEAST_PS // 10**9} ms in all steps together"),
     ("capture.md", f"at most {program_end._HARD_END_PATIENCE_S:g} seconds"),

@@ -3,7 +3,7 @@
     python -m bench.scale_worker PROFILE --memory 4GB
 
 Prints a JSON line for each piece of work: elapsed and processor time in s, and the process's peak memory during it.
-The process starts itself anew so that it can keep large columns on disk, as a command with `--memory` does.
+Like a command with `--memory`, the process can keep large columns on disk.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope import kernels
-from stepscope.engines.spilling import forget_library, variables_for_spilling
+from stepscope.engines.spilling import allow
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace
@@ -42,7 +41,7 @@ def measure(name: str, work: Callable[[], object]) -> None:
         "cpu": time.process_time() - cpu,
         "system": os.times().system - system,
         "peak": peak_bytes(),
-        "spilled": kernels.spill.figures()[0],
+        "spilled": kernels.memory.figures()[0],
     }
     print(json.dumps(answer), flush=True)
 
@@ -131,10 +130,7 @@ def main() -> None:
     if options.single_hosts:
         run_single_hosts(options.profile)
         return
-    if not kernels.spill.is_loaded() and kernels.spill.is_possible():
-        environment = {**os.environ, **variables_for_spilling()}
-        os.execve(sys.executable, [sys.executable, "-m", "bench.scale_worker", *sys.argv[1:]], environment)
-    forget_library()
+    allow()
     run_everything(options.profile, options.memory, not options.timeline_only)
 
 

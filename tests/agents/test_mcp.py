@@ -20,7 +20,6 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-import typer
 from browsing import store_profile
 from mcp import Client, StdioServerParameters
 from planted_programs import PROGRAMS, write_programs
@@ -28,8 +27,9 @@ from planted_programs import PROGRAMS, write_programs
 from stepscope import agents
 from stepscope.agents.server import LONGEST_TEXT, make_http_app, make_server
 from stepscope.agents.sessions import Sessions
-from stepscope.cli.commands import app
+from stepscope.cli.commands import find_command
 from stepscope.cli.main import run
+from stepscope.cli.words import read_words
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 from stepscope.sql.asking import Asker
@@ -487,4 +487,5 @@ def skill_text() -> str:
 def test_a_command_of_the_skill_is_one(line: str) -> None:
     name, *words = shlex.split(line)
 
-    typer.main.get_command(app).commands[name].make_context(name, words)
+    command = find_command(name)
+    read_words(words, command.parameters, {}, command.passes_on)

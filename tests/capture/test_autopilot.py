@@ -43,7 +43,7 @@ def watch(fake_recorder):
 
 def steps(autopilot: Autopilot, *sources: StepSource) -> None:
     for source in sources:
-        autopilot.end(source)
+        autopilot.end_step(source)
 
 
 def test_a_framework_may_be_imported_where_no_more_threads_can_be_had(watch, monkeypatch):
@@ -77,7 +77,7 @@ def test_short_steps_are_captured_for_a_while(watch, monkeypatch, step_s, captur
     autopilot = watch(steps=4, skip=2, least_seconds=0.25)
 
     for _ in range(40):
-        autopilot.end(OPTIMIZER)
+        autopilot.end_step(OPTIMIZER)
         now[0] += step_s
 
     assert autopilot.outcome == f"captured steps {captured} (optimizer.step())"
@@ -140,7 +140,7 @@ def test_steps_that_the_program_marks_count_before_all_and_are_not_marked_again(
 
     for number in range(5):
         autopilot.mark_step(number)
-        autopilot.end(OPTIMIZER)
+        autopilot.end_step(OPTIMIZER)
 
     assert fake_recorder.said() == "start save"
     assert autopilot.outcome == "captured steps 1-2 (as the program marks them)"

@@ -121,7 +121,10 @@ def test_hugging_face_steps_are_steps_from_end_to_end_within_an_epoch(fake_recor
 def test_an_evaluation_belongs_to_no_step(fake_recorder):
     callback = HuggingFaceCallback("logs", "2,3")
     begins = []
-    callback._steps.begin = lambda begin=callback._steps.begin: (begins.append(callback._steps.number), begin())
+    callback._steps.start_step = lambda begin=callback._steps.start_step: (
+        begins.append(callback._steps.number),
+        begin(),
+    )
     HuggingFaceTrainer(callback).train(epochs=1, steps=4, evaluate_at=2)
 
     # Step 3 begins with its batch, once: not with the end of step 2, after which the evaluation comes.

@@ -24,10 +24,10 @@ class Listener:
         self.ends: list[str] = []
         self.inside: list[bool] = []
 
-    def begin(self, source: StepSource) -> None:
+    def start_step(self, source: StepSource) -> None:
         """Nothing begins by itself here."""
 
-    def end(self, source: StepSource, another_follows: bool = True) -> None:
+    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
         self.ends.append(source.name)
         self.inside.append(any(Path(frame.filename).name == "optimizer.py" for frame in traceback.extract_stack()))
 
@@ -188,7 +188,7 @@ PARAMETERS, STATES, LABELS, NUMBER = Array(8, 3), Array(64, 8), Array(64), Array
 )
 def test_of_the_functions_of_jax_the_one_that_gives_the_parameters_back_is_the_largest(taken, given, size):
     reported = []
-    listener = SimpleNamespace(active=True, end=lambda source: reported.append(source.size))
+    listener = SimpleNamespace(active=True, end_step=lambda source: reported.append(source.size))
 
     def function(*_):
         return given

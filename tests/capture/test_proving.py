@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import logging
 import random
+import sys
 import threading
 from importlib.machinery import SourceFileLoader
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import pytest
 from stepscope.capture.auto.finders.jax import WatchedFunction
 from stepscope.capture.proving import changes, relays
 from stepscope.capture.proving.campaign import Campaign
+from stepscope.capture.proving.devices import wait_for_devices
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.patches import swap_attribute, swap_code
 from stepscope.capture.proving.prover import places_of
@@ -480,3 +482,50 @@ def test_without_names_the_places_are_those_of_the_advice_and_of_the_account():
         ],
     }
     assert places_of(overview) == ("input", "data.py:load", "train.py:report")
+
+
+def test_work_that_a_block_leaves_to_devices_counts_in_it(clock):
+    """A step starts 8 ms of work on a device and reads its result; without reading it the host runs ahead."""
+    free_at = [0.0]
+
+    def read_result():
+        clock.now = max(clock.now, free_at[0]) + 0.004
+
+    def step():
+        clock.now += 0.001
+        free_at[0] = max(free_at[0], clock.now) + 0.008
+        read_result()
+
+    def wait():
+        clock.now = max(clock.now, free_at[0])
+
+    campaign = Campaign(
+        ProveOptions("job.py", ablate=("read_result",)), lambda line: None, clock.perf_counter, wait=wait
+    )
+    running = campaign.run()
+    next(running)
+    with pytest.raises(StopIteration):
+        while True:
+            start = clock.now
+            step()
+            running.send(clock.now - start)
+    assert campaign.proofs[0].value == pytest.approx(13 / 8, rel=0.02)
+
+
+def test_arrays_of_jax_are_waited_for_also_after_one_that_is_gone(monkeypatch):
+    waited = []
+
+    def array(name, is_gone=False):
+        def block_until_ready():
+            if is_gone:
+                raise RuntimeError("Array has been deleted")
+            waited.append(name)
+
+        return SimpleNamespace(block_until_ready=block_until_ready)
+
+    arrays = [array("weights"), array("donated", is_gone=True), array("loss")]
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(live_arrays=lambda: arrays))
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    wait_for_devices()
+    assert waited == ["weights", "loss"]

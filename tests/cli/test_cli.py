@@ -534,9 +534,9 @@ def test_what_may_be_left_out_stands_in_brackets_once(command: str, argument: st
 
 
 def test_no_help_repeats_the_brackets_of_an_argument_or_an_option(capsys) -> None:
-    from stepscope.cli.commands import _COMMANDS
+    from stepscope.cli.commands import all_names
 
-    for command in _COMMANDS:
+    for command in all_names():
         assert run([command, "--help"]) == 0
         text = capsys.readouterr().out
         usage = next(line for line in text.splitlines() if "Usage:" in line)

@@ -1,4 +1,4 @@
-"""What a command pays for: usual command lines are read without a library, and kept results shown without a tool."""
+"""What a command pays for: words are read without a library, and kept results shown without a tool."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.api import load
-from stepscope.cli import commands, plain
 from stepscope.cli.main import run
-from stepscope.cli.options import OpenRequest, ToolRequest
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 from stepscope.report.kept import KeptReport, pack_report, unpack_report
@@ -32,86 +30,6 @@ def path(tmp_path: Path) -> str:
     file = tmp_path / "worker.xplane.pb"
     file.write_bytes(write(builder.build()))
     return str(file)
-
-
-# -- command lines -----------------------------------------------------------------------------------------------------
-
-USUAL = [
-    ["overview", "logs"],
-    ["summary", "logs", "--format", "json"],
-    ["summary", "--run=a", "logs", "--host", "b", "-o", "-"],
-    ["op-stats", "--format=csv", "logs", "--output", "ops.csv", "--top", "3"],
-    ["steps", "logs", "--steps", "3-9", "--sort=-duration_ms", "--where", "a=b", "--where=c=d"],
-    ["overview", "logs with spaces", "--host="],
-    ["summary", "worker0", "worker1"],
-    ["summary", "logs", "--steps", "3-9"],
-    ["overview", "one", "--top", "3", "two", "three"],
-    ["overview", ""],
-]
-
-USUAL_OPEN = [
-    ["open", "logs"],
-    ["open", "logs", "--no-browser", "--port", "0"],
-    ["open", "--host=0.0.0.0", "logs", "--allowed-host", "a", "--allowed-host=b", "--port=65535"],
-]
-
-UNUSUAL = [
-    ["open"],
-    ["open", "logs", "--port", "65536"],
-    ["open", "logs", "--no-browser=1"],
-    ["open", "logs", "--run", "a"],
-    [],
-    ["--help"],
-    ["help"],
-    ["doctor", "logs"],
-    ["overview"],
-    ["overview", "--help"],
-    ["open", "one", "two"],
-    ["overview", "logs", "--format", "xml"],
-    ["overview", "logs", "--top", "0"],
-    ["overview", "logs", "--top"],
-    ["overview", "logs", "--unknown"],
-    ["overview", "logs", "--sort", "-name"],
-    ["overview", "logs", "--host", "a", "--host", "b"],
-    ["overview", "--", "logs"],
-    ["overview", "logs", "-o=x"],
-    ["summary", "logs", "--top", "3"],
-]
-
-
-@pytest.mark.parametrize("words", USUAL, ids=" ".join)
-def test_a_usual_command_line_is_read_as_the_library_reads_it(
-    monkeypatch: pytest.MonkeyPatch, words: list[str]
-) -> None:
-    by_library: list[ToolRequest] = []
-    monkeypatch.setattr(commands, "show", by_library.append)
-
-    with pytest.raises(SystemExit):
-        commands.app(args=words)
-
-    assert [plain.parse_request(words)] == by_library
-
-
-@pytest.mark.parametrize("words", USUAL_OPEN, ids=" ".join)
-def test_the_words_of_open_are_read_as_the_library_does(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
-    by_library: list[OpenRequest] = []
-    monkeypatch.setattr("stepscope.cli.open.open_page", by_library.append)
-
-    with pytest.raises(SystemExit):
-        commands.app(args=words)
-
-    assert [plain.parse_request(words)] == by_library
-
-
-@pytest.mark.parametrize("words", UNUSUAL, ids=" ".join)
-def test_anything_else_is_left_to_the_library(words: list[str]) -> None:
-    assert plain.parse_request(words) is None
-
-
-def test_a_shell_that_completes_words_is_left_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("_STEPSCOPE_COMPLETE", "complete_bash")
-
-    assert plain.parse_request(["overview", "logs"]) is None
 
 
 # -- kept reports ------------------------------------------------------------------------------------------------------

@@ -9,10 +9,9 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from stepscope.capture.watching.series import pack_rows
-from stepscope.cli.commands import app
+from stepscope.cli.main import run
 from stepscope.errors import AccessError, NotFoundError, UsageError
 from stepscope.formats import series
 from stepscope.overtime import examine_run
@@ -217,23 +216,26 @@ def test_a_logdir_that_may_not_be_read_is_not_called_empty(tmp_path, monkeypatch
         examine_run(str(tmp_path))
 
 
-def test_the_command_prints_the_findings_and_the_rows(tmp_path):
+def test_the_command_prints_the_findings_and_the_rows(tmp_path, capfd):
     write_rows(tmp_path, leaking_rows(50e6))
 
-    shown = CliRunner().invoke(app, ["over-time", str(tmp_path), "--captures", "0"])
-    rows = CliRunner().invoke(app, ["over-time", str(tmp_path), "--captures", "0", "--format", "csv"])
+    assert run(["over-time", str(tmp_path), "--captures", "0"]) == 0
+    shown = capfd.readouterr().out
+    assert run(["over-time", str(tmp_path), "--captures", "0", "--format", "csv"]) == 0
+    rows = capfd.readouterr().out.splitlines()
 
-    assert "memory of the process grows" in " ".join(shown.output.split())
-    assert rows.output.splitlines()[0].startswith("hour,time,host,steps,step_ms_median")
-    assert len(rows.output.splitlines()) == 401
+    assert "memory of the process grows" in " ".join(shown.split())
+    assert rows[0].startswith("hour,time,host,steps,step_ms_median")
+    assert len(rows) == 401
 
 
-def test_the_page_draws_the_curves_and_the_triggers(tmp_path):
+def test_the_page_draws_the_curves_and_the_triggers(tmp_path, capfd):
     folder = write_rows(tmp_path, [row(60 * number, resident_bytes=1e9) for number in range(50)])
     mark = {"unix_s": 1.7e9 + 100, "trigger": "crash", "sentence": "<script>alert(1)</script>", "run": "", "step": None}
     series.marks_path(folder, "host").write_text(json.dumps(mark) + "\n")
 
-    page = CliRunner().invoke(app, ["over-time", str(tmp_path), "--captures", "0", "--format", "html"]).output
+    assert run(["over-time", str(tmp_path), "--captures", "0", "--format", "html"]) == 0
+    page = capfd.readouterr().out
 
     assert page.count("<svg") == page.count("</svg>") == 2  # step time and memory; nothing else is known
     assert page.count("<polyline") == 2
@@ -241,19 +243,21 @@ def test_the_page_draws_the_curves_and_the_triggers(tmp_path):
     assert "<script>" not in page
 
 
-def test_the_command_that_triggers_writes_a_request(tmp_path):
-    done = CliRunner().invoke(app, ["trigger", str(tmp_path), "why so slow"])
+def test_the_command_that_triggers_writes_a_request(tmp_path, capsys):
+    assert run(["trigger", str(tmp_path), "why so slow"]) == 0
 
     (request,) = (tmp_path / "plugins" / ".stepscope" / "watch" / "requests").glob("*.json")
     assert json.loads(request.read_text())["reason"] == "why so slow"
-    assert "asked for 20" in done.output
+    assert "asked for 20" in capsys.readouterr().out
 
 
-def test_the_command_that_triggers_says_if_no_watch_listens(tmp_path):
+def test_the_command_that_triggers_says_if_no_watch_listens(tmp_path, capsys):
     ring = tmp_path / "plugins" / "profile" / "run" / "vm.xplane.pb.partial"
-    said = CliRunner().invoke(app, ["trigger", str(tmp_path)]).stderr
+    assert run(["trigger", str(tmp_path)]) == 0
+    said = capsys.readouterr().err
     ring.parent.mkdir(parents=True)
     ring.touch()
 
     assert "no watch seems to write to" in said
-    assert CliRunner().invoke(app, ["trigger", str(tmp_path)]).stderr == ""
+    assert run(["trigger", str(tmp_path)]) == 0
+    assert capsys.readouterr().err == ""

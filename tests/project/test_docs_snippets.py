@@ -11,13 +11,13 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 from places import ROOT
 from ports import free_port
 from program_runs import run_command
 
-from stepscope.cli.commands import app
+from stepscope.cli.commands import find_command
 from stepscope.cli.main import run
+from stepscope.cli.words import read_words
 from stepscope.formats.series import series_folder, tail_path
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
@@ -149,7 +149,8 @@ def test_a_command_of_the_pages_succeeds(command, folder, capsys):
 def test_a_command_that_waits_is_spelled_as_the_command_line_reads_it(command):
     name, *words = words_of(command)
 
-    typer.main.get_command(app).commands[name].make_context(name, words)
+    command = find_command(name)
+    read_words(words, command.parameters, {}, command.passes_on)
 
 
 @pytest.mark.parametrize("command", [line for line in EVERY_COMMAND if line.split()[1] == "run"])

@@ -6,7 +6,6 @@ import re
 from dataclasses import fields
 
 import pytest
-import typer
 from places import ROOT
 
 from stepscope.agents import server, tools
@@ -19,8 +18,8 @@ from stepscope.capture.remote import front, outcome, service
 from stepscope.capture.tracers import jax as jax_tracer
 from stepscope.capture.watching import continuous, ring, series
 from stepscope.capture.watching.options import WatchOptions
-from stepscope.cli import options, sql, team
-from stepscope.cli.commands import app
+from stepscope.cli import sql, team
+from stepscope.cli.commands import all_panels
 from stepscope.cli.main import run
 from stepscope.engines import schedule, session_work
 from stepscope.formats import base
@@ -35,14 +34,11 @@ from stepscope.web.people import purge, sharing, uploads
 
 DOCS = ROOT / "docs"
 GIB, MIB = 1 << 30, 1 << 20
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = {command.name: command for panel in all_panels().values() for command in panel}
 
 # Page, and a sentence with the numbers of the code in it.
 STATED = [
-    (
-        "capture.md",
-        f"`--skip` steps are skipped ({Settings.skip}), and `--steps` steps are captured ({Settings.steps})",
-    ),
+    ("capture.md", f"`--skip` steps are skipped ({Settings.skip}), and `--steps` steps are captured"),
     ("capture.md", f"functions that take {autopilot._LEAST_CALL_US:g} us or more"),
     ("capture.md", f"less than {stack_samples._LEAST_PS // 10**9} ms in all steps together"),
     ("capture.md", f"at most {program_end._HARD_END_PATIENCE_S:g} seconds"),
@@ -137,10 +133,8 @@ def test_the_options_of_the_watch_are_listed_with_their_defaults():
 
 def known_options() -> set[str]:
     """All options of all commands."""
-    every = {
-        name for command in COMMANDS.values() for each in command.params for name in (*each.opts, *each.secondary_opts)
-    }
-    return every | {name for option in options.OPEN_OPTIONS for name in option.names} | {"--help", "--version", "-V"}
+    declared = [each.option for command in COMMANDS.values() for each in command.parameters]
+    return {name for each in declared for name in (*each.names, each.off)} | {"--help", "--version", "-V"}
 
 
 # Of programs of others, and of scripts in this repository, that pages name.
@@ -161,7 +155,7 @@ def test_a_table_of_options_has_all_of_the_command(name, command):
     resources = {"--engine", "--memory"}  # of every command that reads profiles: docs/scale.md
     rows = set(re.findall(r"^\| `(--[\w-]+)", (DOCS / name).read_text(), re.MULTILINE))
 
-    assert rows == {each.opts[0] for each in COMMANDS[command].params if each.param_type_name == "option"} - resources
+    assert rows == {each.option.names[0] for each in COMMANDS[command].parameters if each.option.names} - resources
 
 
 # -- exit statuses -----------------------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ class Conductor:
         for thread in self._writing:
             thread.join(seconds)
 
-    def begin(self) -> None:
+    def start_step(self) -> None:
         """Step `number` starts, unless it has started already."""
         if self._open:
             return
@@ -112,7 +112,7 @@ class Conductor:
             self._change_phase(Action.NONE)
             raise
 
-    def end(self) -> None:
+    def end_step(self) -> None:
         """Step `number` has ended, even if `begin` was not called for it."""
         mark, self._mark = self._mark, None
         if mark is not None:

@@ -65,7 +65,7 @@ class Profile:
 
     def __enter__(self) -> Profile:
         if self._conductor:
-            self._conductor.begin()
+            self._conductor.start_step()
         else:
             self._captures.append(recorder.RECORDER.start(self._logdir, self._options))
         return self
@@ -104,8 +104,8 @@ class Profile:
         if not self._conductor:
             warn("Profile.step() does nothing without a schedule; mark the steps with stepscope.step(number)")
             return
-        self._conductor.end()
-        self._conductor.begin()
+        self._conductor.end_step()
+        self._conductor.start_step()
 
 
 class Profiler:

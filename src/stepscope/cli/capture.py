@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from stepscope.capture import ProfilerOptions
 from stepscope.capture.client import CaptureOutcome, CaptureRequest, OnProgress, WorkerStatus, capture_workers
-from stepscope.cli.levels import level
+from stepscope.cli.levels import DeviceLevel, HostLevel, PythonLevel
+from stepscope.cli.options import argument, option
 from stepscope.cli.show import file_size_text, print_wide
 from stepscope.errors import CaptureError, UsageError
 
@@ -27,29 +26,27 @@ _LOUD = {"saved": "green", "failed": "red"}
 
 
 def capture(
-    addresses: Annotated[str, typer.Argument(metavar="ADDR[,ADDR...]", help="host:port of each worker.")],
-    logdir: Annotated[str, typer.Option("--logdir", help="The folder for the profiles; created if missing.")],
-    duration_ms: Annotated[int, typer.Option("--duration-ms", help="How long to record, in ms.")] = 2000,
+    addresses: Annotated[str, argument(value="ADDR[,ADDR...]", help="host:port of each worker.")],
+    logdir: Annotated[str, option("--logdir", help="The folder for the profiles; created if missing.")],
+    duration_ms: Annotated[int, option("--duration-ms", help="How long to record, in ms.")] = 2000,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", min=0.001, help="The same in seconds, as for `stepscope run`.")
+        float | None, option("--seconds", least=0.001, help="The same in seconds, as for `stepscope run`.")
     ] = None,
-    open_ended: Annotated[bool, typer.Option("--open-ended", help="Record until Ctrl-C, at most 5 minutes.")] = False,
+    open_ended: Annotated[bool, option("--open-ended", help="Record until Ctrl-C, at most 5 minutes.")] = False,
     delay_ms: Annotated[
-        int | None, typer.Option("--delay-ms", help="Milliseconds from now until all workers start together.")
+        int | None, option("--delay-ms", help="Milliseconds from now until all workers start together.")
     ] = None,
     retries: Annotated[
         int,
-        typer.Option(
-            "--retries", min=0, max=99, help="How often to retry a worker that was busy or recorded no events."
-        ),
+        option("--retries", least=0, most=99, help="How often to retry a worker that was busy or recorded no events."),
     ] = 2,
     token_file: Annotated[
         Path | None,
-        typer.Option("--token-file", help="A file with the jobs' token (default: $STEPSCOPE_CAPTURE_TOKEN)."),
+        option("--token-file", help="A file with the jobs' token (default: $STEPSCOPE_CAPTURE_TOKEN)."),
     ] = None,
-    host_tracer_level: Annotated[int, level("host_tracer_level")] = ProfilerOptions.host_tracer_level,
-    device_tracer_level: Annotated[int, level("device_tracer_level")] = ProfilerOptions.device_tracer_level,
-    python_tracer_level: Annotated[int, level("python_tracer_level")] = ProfilerOptions.python_tracer_level,
+    host_tracer_level: HostLevel = ProfilerOptions.host_tracer_level,
+    device_tracer_level: DeviceLevel = ProfilerOptions.device_tracer_level,
+    python_tracer_level: PythonLevel = ProfilerOptions.python_tracer_level,
 ) -> None:
     """Captures running jobs that have a profiler server: Stepscope's, TensorFlow's or JAX's.
 
@@ -155,7 +152,7 @@ def _print_outcome(outcome: CaptureOutcome) -> None:
     else:
         print_wide(table)
     if outcome.run is not None:
-        typer.echo(f"\nthe profiles are in {outcome.run}\nmore: stepscope summary {outcome.run}")
+        print(f"\nthe profiles are in {outcome.run}\nmore: stepscope summary {outcome.run}")
 
 
 def _raise_if_incomplete(outcome: CaptureOutcome) -> None:

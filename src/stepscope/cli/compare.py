@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from stepscope.cli.commands import Format, Output, Sort, Steps, Top, Where
-from stepscope.cli.options import OutputFormat
+from stepscope.cli.options import Format, Output, OutputFormat, Sort, Steps, Top, Where, argument, option
 from stepscope.cli.show import show_report, working
 from stepscope.cli.tools import check_output, load_profile
 from stepscope.errors import RegressionError, UsageError
@@ -19,37 +16,37 @@ _PATH = "a profile file, a session folder, a logdir, or a parent of these."
 
 
 def compare(
-    before: Annotated[str, typer.Argument(metavar="BEFORE", help=f"The profile before the change: {_PATH}")],
-    after: Annotated[str, typer.Argument(metavar="AFTER", help=f"The profile after it: {_PATH}")],
+    before: Annotated[str, argument(value="BEFORE", help=f"The profile before the change: {_PATH}")],
+    after: Annotated[str, argument(value="AFTER", help=f"The profile after it: {_PATH}")],
     run_before: Annotated[
-        str | None, typer.Option("--run-before", metavar="RUN", help="The session in BEFORE (default: the newest).")
+        str | None, option("--run-before", value="RUN", help="The session in BEFORE (default: the newest).")
     ] = None,
     run_after: Annotated[
-        str | None, typer.Option("--run-after", metavar="RUN", help="The session in AFTER (default: the newest).")
+        str | None, option("--run-after", value="RUN", help="The session in AFTER (default: the newest).")
     ] = None,
     host: Annotated[
-        str | None, typer.Option("--host", help="The host to compare on both sides (default: all hosts).")
+        str | None, option("--host", help="The host to compare on both sides (default: all hosts).")
     ] = None,
     steps: Steps = None,
     fail_above: Annotated[
         float | None,
-        typer.Option(
+        option(
             "--fail-above",
-            metavar="PERCENT",
-            min=0.0,
+            value="PERCENT",
+            least=0.0,
             help="Exit with status 1 if the mean step got slower by more than this and by more than the noise.",
         ),
     ] = None,
     tool: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--tool",
-            metavar="NAME",
+            value="NAME",
             help="Compare the report of this tool; repeatable (default: breakdown, ops, kernels, memories and step "
             "time spread).",
         ),
     ] = None,
-    every_tool: Annotated[bool, typer.Option("--all", help="Compare the reports of all tools.")] = False,
+    every_tool: Annotated[bool, option("--all", help="Compare the reports of all tools.")] = False,
     form: Format = OutputFormat.TABLE,
     output: Output = None,
     top: Top = None,

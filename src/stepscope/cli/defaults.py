@@ -21,13 +21,8 @@ from stepscope.errors import UsageError
 _PROJECT, _TABLE = "pyproject.toml", b"[tool.stepscope"
 
 
-def exist_for(command: str) -> bool:
-    """True if a file has defaults for a command."""
-    return command in read()
-
-
 def read() -> dict[str, dict[str, Any]]:
-    """Option -> value by command, with the names that the command-line library uses.
+    """Option -> value by command, with the names of the commands' parameters.
 
     Raises:
         UsageError: a file is not TOML, or has something else than tables of options.
@@ -74,7 +69,7 @@ def read_files() -> tuple[tuple[Path, Mapping[str, Mapping[str, Any]]], ...]:
 
 
 def _field_of(option: str) -> str:
-    """The library's name for an option: `format` is a word of Python's."""
+    """The name of an option's parameter: `format` is a word of Python's."""
     return "form" if option == "format" else option.replace("-", "_")
 
 

@@ -8,11 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from stepscope import __version__
-from stepscope.cli.commands import Format, Output, Top
-from stepscope.cli.options import OutputFormat
+from stepscope.cli.options import Format, Output, OutputFormat, Top, argument, option
 from stepscope.cli.show import show_report, working, write_file
 from stepscope.cli.tools import check_folder, check_output
 from stepscope.errors import RegressionError
@@ -20,29 +17,21 @@ from stepscope.errors import RegressionError
 if TYPE_CHECKING:
     from stepscope.analysis.gate.gate_report import GateReport
 
-_Before = Annotated[str, typer.Argument(metavar="BEFORE", help="The baseline: a profile, a session or a logdir.")]
-_After = Annotated[str, typer.Argument(metavar="AFTER", help="The profile to judge.")]
-_Budget = Annotated[
-    Path, typer.Option("--budget", metavar="FILE", help="The budgets: TOML, JSON, or a pyproject.toml.")
-]
+_Before = Annotated[str, argument(value="BEFORE", help="The baseline: a profile, a session or a logdir.")]
+_After = Annotated[str, argument(value="AFTER", help="The profile to judge.")]
+_Budget = Annotated[Path, option("--budget", value="FILE", help="The budgets: TOML, JSON, or a pyproject.toml.")]
 _Files = list[str] | None
-_Baselines = Annotated[_Files, typer.Option("--baseline", metavar="PATH", help="A further session before; repeatable.")]
-_Again = Annotated[_Files, typer.Option("--again", metavar="PATH", help="A further run of what is judged; repeatable.")]
-_Last = Annotated[
-    int, typer.Option("--last", min=1, help="Take the newest N sessions below each baseline.", metavar="N")
-]
-_Host = Annotated[str | None, typer.Option("--host", help="The host to read on both sides (default: all hosts).")]
-_Strict = Annotated[bool, typer.Option("--strict", help="Fail for a difference within the noise, too.")]
+_Baselines = Annotated[_Files, option("--baseline", value="PATH", help="A further session before; repeatable.")]
+_Again = Annotated[_Files, option("--again", value="PATH", help="A further run of what is judged; repeatable.")]
+_Last = Annotated[int, option("--last", least=1, help="Take the newest N sessions below each baseline.", value="N")]
+_Host = Annotated[str | None, option("--host", help="The host to read on both sides (default: all hosts).")]
+_Strict = Annotated[bool, option("--strict", help="Fail for a difference within the noise, too.")]
 _AcceptOther = Annotated[
-    bool, typer.Option("--accept-other", help="Compare with a baseline of another model or device all the same.")
+    bool, option("--accept-other", help="Compare with a baseline of another model or device all the same.")
 ]
-_Junit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")]
-_Sarif = Annotated[
-    Path | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF: findings with file and line.")
-]
-_Markdown = Annotated[
-    Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown for a pull request.")
-]
+_Junit = Annotated[Path | None, option("--junit", value="FILE", help="Write JUnit XML.")]
+_Sarif = Annotated[Path | None, option("--sarif", value="FILE", help="Write SARIF: findings with file and line.")]
+_Markdown = Annotated[Path | None, option("--markdown", value="FILE", help="Write Markdown for a pull request.")]
 _SKIPPED = frozenset({"node_modules", "__pycache__", "build", "dist", "venv", "site-packages"})
 _MOST_FOLDERS = 20_000
 

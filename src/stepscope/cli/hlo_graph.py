@@ -5,10 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-import typer
-
-from stepscope.cli.commands import Output, ProfilePath, RunName
-from stepscope.cli.options import OutputFormat
+from stepscope.cli.options import Output, OutputFormat, ProfilePath, RunName, option
 from stepscope.cli.show import put, show_report, working
 from stepscope.cli.tools import check_output, load_profile
 
@@ -22,18 +19,12 @@ class GraphFormat(StrEnum):
     TEXT = "text"
 
 
-_Program = Annotated[str, typer.Option("--program", metavar="NAME", help="The program (default: the slowest).")]
-_Node = Annotated[
-    str, typer.Option("--node", metavar="NAME", help="The instruction in the middle (default: the slowest).")
-]
-_Hops = Annotated[int, typer.Option("--hops", metavar="N", min=0, max=100, help="How many edges to go from it.")]
-_Find = Annotated[
-    str, typer.Option("--find", metavar="TEXT", help="List the instructions that hold this text instead.")
-]
-_Form = Annotated[
-    GraphFormat, typer.Option("--format", help="dot for Graphviz; text for all instructions of the program.")
-]
-_Host = Annotated[str | None, typer.Option("--host", metavar="NAME", help="The host to read (default: the first).")]
+_Program = Annotated[str, option("--program", value="NAME", help="The program (default: the slowest).")]
+_Node = Annotated[str, option("--node", value="NAME", help="The instruction in the middle (default: the slowest).")]
+_Hops = Annotated[int, option("--hops", value="N", least=0, most=100, help="How many edges to go from it.")]
+_Find = Annotated[str, option("--find", value="TEXT", help="List the instructions that hold this text instead.")]
+_Form = Annotated[GraphFormat, option("--format", help="dot for Graphviz; text for all instructions of the program.")]
+_Host = Annotated[str | None, option("--host", value="NAME", help="The host to read (default: the first).")]
 
 
 def hlo_graph(

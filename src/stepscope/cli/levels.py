@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import typer
+from typing import Annotated
 
 from stepscope.capture.options import RANGES
+from stepscope.cli.options import Option, option
 
 _MEANING = {
     "host_tracer_level": "Host events: 0 none, 1 annotations, 2 also ops, 3 everything.",
@@ -13,8 +14,12 @@ _MEANING = {
 }
 
 
-def level(name: str) -> typer.models.OptionInfo:
-    """An option for a field of `ProfilerOptions`, with its range and meaning."""
-    lowest, highest = RANGES[name]
-    option: typer.models.OptionInfo = typer.Option(min=int(lowest), max=int(highest), help=_MEANING[name])
-    return option
+def _level(name: str) -> Option:
+    """The option for a field of `ProfilerOptions`, with its range."""
+    least, most = RANGES[name]
+    return option(f"--{name.replace('_', '-')}", help=_MEANING[name], least=int(least), most=int(most))
+
+
+HostLevel = Annotated[int, _level("host_tracer_level")]
+DeviceLevel = Annotated[int, _level("device_tracer_level")]
+PythonLevel = Annotated[int, _level("python_tracer_level")]

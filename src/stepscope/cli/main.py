@@ -11,14 +11,17 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from stepscope import __version__
-from stepscope.cli import defaults, plain, process, screen
-from stepscope.cli.options import OpenRequest, ToolRequest
+from stepscope.cli import process, screen
 from stepscope.errors import InputError, OutputError, StepscopeError, UsageError
 
+if TYPE_CHECKING:
+    from stepscope.cli.commands import Command
+
 DEBUG_VARIABLE = "STEPSCOPE_DEBUG"
+COMPLETION = "_STEPSCOPE_COMPLETE"  # set by a shell that asks for completions
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # a disk or a stream that takes no more
 
 # Numpy's OpenBLAS starts a thread for each core when it is loaded, and these keep the cores busy for 50 ms of processor
@@ -42,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     process.words = words
     status = run(words)
     _discard_output()
-    if isinstance(plain.parse_request(words), ToolRequest):
+    if process.shows_tool:
         _end_process(status)
     sys.exit(status)
 
@@ -98,60 +101,50 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _status_of_command(arguments: Sequence[str] | None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
-    status = _run_plain(words)
-    if status is None:
-        status = _run_by_library(words)
+    status = _run_words(words)
     _write_output()  # now, while a failure can still be reported
     return status
 
 
-def _run_plain(words: list[str]) -> int | None:
-    """Runs a command line that `plain` can read; None if the library must read it."""
+def _run_words(words: list[str]) -> int:
+    """Runs the command that the first word names, or what the options before it ask for.  Raises UsageError."""
     if words in (["--version"], ["-V"]):
         print(f"stepscope {__version__}")
         return DONE
-    request = plain.parse_request(words)
-    if request is None or defaults.exist_for(words[0]):
-        return None
-    os.environ.setdefault(_BLAS_THREADS, "1")
-    if isinstance(request, OpenRequest):
-        from stepscope.cli.serve import open_page
+    if COMPLETION in os.environ or words[:1] in (["--install-completion"], ["--show-completion"]):
+        from stepscope.cli import completion
 
-        open_page(request)
-    else:
-        from stepscope.cli.tools import show
+        return completion.run(words)
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
+    if not words or words[0] in ("--help", "-h"):
+        from stepscope.cli import help as help_text
+
+        help_text.show_all(sys.stdout if words else sys.stderr)
+        return DONE if words else WRONG_USAGE
+    from stepscope.cli.commands import find_command
+
+    return _run_command(find_command(words[0]), words[1:])
+
+
+def _run_command(command: Command, words: list[str]) -> int:
+    from stepscope.cli.words import HelpWanted
+
+    os.environ.setdefault(_BLAS_THREADS, "1")
+    if command.shows_tool:
         from stepscope.kernels import memory
 
+        process.shows_tool = True
         memory.prefer_large_heap()
-        show(request)
-    return DONE
-
-
-def _run_by_library(words: list[str]) -> int:
-    from stepscope.cli.commands import app
-
     try:
-        status = app(args=words, prog_name="stepscope", default_map=defaults.read(), standalone_mode=False)
+        command.run(words)
+    except HelpWanted:
+        from stepscope.cli import help as help_text
+
+        help_text.show(command)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else DONE
-    except Exception as error:
-        if not hasattr(error, "format_message"):  # which every error of the library about the words has
-            raise
-        return _report_wrong_words(error)
-    return status if isinstance(status, int) else DONE
-
-
-def _report_wrong_words(error: Any) -> int:
-    """Reports what the library finds wrong in the words as every other error: one line, with what to do."""
-    message = error.format_message().replace(": Value error, ", ": ").replace(". Did you", "; did you").strip()
-    if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help
-        if message:
-            print(message, file=sys.stderr)
-        return WRONG_USAGE
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "stepscope"
-    reason = (message[:1].lower() + message[1:]).rstrip(".")
-    raise UsageError(reason, hint=f"see {command} --help") from error
+    return DONE
 
 
 def _translate_system_error(error: OSError) -> StepscopeError | None:

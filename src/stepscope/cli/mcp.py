@@ -10,11 +10,8 @@ import sys
 from contextlib import suppress
 from typing import Annotated
 
-import typer
-
 from stepscope import __version__
-from stepscope.cli.options import ADDRESS, MOST_PORT
-from stepscope.cli.parameters import parameter
+from stepscope.cli.options import MOST_PORT, Address, argument, option
 from stepscope.errors import UsageError
 
 TOKEN_VARIABLE = "STEPSCOPE_MCP_TOKEN"
@@ -24,18 +21,16 @@ _SHORTEST_TOKEN = 16
 def serve(
     logdirs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="LOGDIR", help="Agents may read what is below these, and nothing else."),
+        argument(value="LOGDIR", help="Agents may read what is below these, and nothing else."),
     ] = None,
-    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of stdin and stdout.")] = False,
-    host: Annotated[str, parameter(ADDRESS)] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", metavar="PORT", help="The port to listen on.", min=0, max=MOST_PORT)
-    ] = 6011,
+    http: Annotated[bool, option("--http", help="Serve over HTTP instead of stdin and stdout.")] = False,
+    host: Address = "127.0.0.1",
+    port: Annotated[int, option("--port", value="PORT", help="The port to listen on.", least=0, most=MOST_PORT)] = 6011,
     token: Annotated[
         str | None,
-        typer.Option("--token", envvar=TOKEN_VARIABLE, help="What clients must send over HTTP (default: a new one)."),
+        option("--token", variable=TOKEN_VARIABLE, help="What clients must send over HTTP (default: a new one)."),
     ] = None,
-    follow_links: Annotated[bool, typer.Option("--follow-links", help="Links may lead out of the logdirs.")] = False,
+    follow_links: Annotated[bool, option("--follow-links", help="Links may lead out of the logdirs.")] = False,
 ) -> None:
     """Answers agents by the Model Context Protocol: summaries, advice, rows, what-if, comparisons, pictures."""
     from stepscope.agents.server import make_server

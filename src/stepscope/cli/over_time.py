@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from stepscope.cli.commands import Format, Output, Sort, Top, Where
-from stepscope.cli.options import OutputFormat
+from stepscope.cli.options import Format, Output, OutputFormat, Sort, Top, Where, argument, option
 from stepscope.cli.show import put, show_report, working
 from stepscope.cli.tools import check_output
 from stepscope.errors import UsageError
@@ -16,12 +14,10 @@ from stepscope.report.sections import TABLE_ROWS
 
 
 def over_time(
-    logdir: Annotated[str, typer.Argument(metavar="LOGDIR", help="The logdir of a job that is or was watched.")],
-    run: Annotated[
-        str | None, typer.Option("--run", metavar="RUN", help="The run to show (default: the newest).")
-    ] = None,
+    logdir: Annotated[str, argument(value="LOGDIR", help="The logdir of a job that is or was watched.")],
+    run: Annotated[str | None, option("--run", value="RUN", help="The run to show (default: the newest).")] = None,
     captures: Annotated[
-        int, typer.Option("--captures", min=0, help="How many of the latest captures to analyse; 0 for none.")
+        int, option("--captures", least=0, help="How many of the latest captures to analyse; 0 for none.")
     ] = 12,
     form: Format = OutputFormat.TABLE,
     output: Output = None,
@@ -43,8 +39,8 @@ def over_time(
 
 
 def trigger(
-    logdir: Annotated[str, typer.Argument(metavar="LOGDIR", help="The logdir of a job that is watched.")],
-    reason: Annotated[str, typer.Argument(metavar="REASON", help="Why; it is kept with the capture.")] = "",
+    logdir: Annotated[str, argument(value="LOGDIR", help="The logdir of a job that is watched.")],
+    reason: Annotated[str, argument(value="REASON", help="Why; it is kept with the capture.")] = "",
 ) -> None:
     """Asks every watch that writes to LOGDIR to keep a capture; they read the request within a second."""
     from stepscope.capture.files import translate_write_errors
@@ -53,10 +49,10 @@ def trigger(
     if not Path(logdir).is_dir():
         raise UsageError(f"{logdir} is not a folder", hint="give the logdir of the job that is watched")
     if not has_running_watch(Path(logdir)):
-        typer.echo(
+        print(
             f"stepscope: no watch seems to write to {logdir}: nothing of a ring was written there in the last minute",
-            err=True,
+            file=sys.stderr,
         )
     with translate_write_errors(Path(logdir), "ask for the right to write there"):
         request = write_request(Path(logdir), reason or "a person asked for a capture")
-    typer.echo(f"asked for {request.run}; open it with: stepscope summary {logdir} --run {request.run}")
+    print(f"asked for {request.run}; open it with: stepscope summary {logdir} --run {request.run}")

@@ -6,8 +6,6 @@ import gc
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from stepscope.capture.auto.autostart import print_for_user
 from stepscope.capture.auto.run import Program
 from stepscope.capture.auto.settings import Settings
@@ -15,8 +13,10 @@ from stepscope.capture.files import resolve_logdir
 from stepscope.capture.proving.knobs import KnobRun, try_settings
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.cli import screen
+from stepscope.cli.options import option
 from stepscope.cli.run import AsCode, AsModule, Logdir, Script, ScriptArguments, Skip, refuse_option, run_program
 from stepscope.cli.show import remote_address
+from stepscope.cli.words import Given
 from stepscope.errors import UsageError
 from stepscope.proof.knobs import parse_knob
 from stepscope.proof.record import write_proofs
@@ -27,26 +27,21 @@ _KNOB_HELP = "Try these values of a setting: NAME=VALUE,VALUE; a variable of the
 _ABLATE_HELP = "Leave this out: input, logging, checkpoint, sync or a function. Training results are then void."
 
 
-SETTINGS = {
-    "context_settings": {"ignore_unknown_options": True, "allow_interspersed_args": False}
-}  # options of ours end before the script's name
-
-
 def prove(
-    context: typer.Context,
+    given: Given,
     script: Script,
     arguments: ScriptArguments = None,
-    at: Annotated[list[str] | None, typer.Option("--at", metavar="PLACE", help=_AT_HELP)] = None,
-    ablate: Annotated[list[str] | None, typer.Option("--ablate", metavar="PART", help=_ABLATE_HELP)] = None,
-    budget: Annotated[float, typer.Option("--budget", min=1, help="Seconds to measure at most.")] = 60.0,
+    at: Annotated[list[str] | None, option("--at", value="PLACE", help=_AT_HELP)] = None,
+    ablate: Annotated[list[str] | None, option("--ablate", value="PART", help=_ABLATE_HELP)] = None,
+    budget: Annotated[float, option("--budget", least=1, help="Seconds to measure at most.")] = 60.0,
     logdir: Logdir = "stepscope-logs",
-    steps: Annotated[int, typer.Option("--steps", min=0, help="Steps to capture first; 0 for none.")] = Settings.steps,
+    steps: Annotated[int, option("--steps", least=0, help="Steps to capture first; 0 for none.")] = Settings.steps,
     skip: Skip = Settings.skip,
-    stop_after: Annotated[bool, typer.Option("--stop-after", help="End the program with the answer.")] = False,
-    output: Annotated[Path | None, typer.Option("--output", help="Write the proofs to this file as JSON, too.")] = None,
-    knobs: Annotated[bool, typer.Option("--knobs", help=_KNOBS_HELP)] = False,
-    knob: Annotated[list[str] | None, typer.Option("--knob", metavar="NAME=VALUES", help=_KNOB_HELP)] = None,
-    timed: Annotated[str, typer.Option("--timed", hidden=True)] = "",
+    stop_after: Annotated[bool, option("--stop-after", help="End the program with the answer.")] = False,
+    output: Annotated[Path | None, option("--output", help="Write the proofs to this file as JSON, too.")] = None,
+    knobs: Annotated[bool, option("--knobs", help=_KNOBS_HELP)] = False,
+    knob: Annotated[list[str] | None, option("--knob", value="NAME=VALUES", help=_KNOB_HELP)] = None,
+    timed: Annotated[str, option("--timed", hidden=True)] = "",
     as_module: AsModule = False,
     as_code: AsCode = False,
 ) -> None:
@@ -57,7 +52,7 @@ def prove(
     results of the training are void: nothing is saved where the script would save, and the script ends with the answer.
     With --knobs or --knob the script runs again and again for some steps, each time with one setting.
     """
-    refuse_option(script, as_code, context)
+    refuse_option(script, as_code, given)
     if output is not None and remote_address(output):
         raise UsageError("the proofs are written while the job runs, on its machine", hint="choose a local --output")
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice

@@ -7,20 +7,17 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from stepscope import __version__
-from stepscope.cli.commands import HostName, ProfilePath, RunName
-from stepscope.cli.options import stdout_if_dash
+from stepscope.cli.options import HostName, ProfilePath, RunName, option, stdout_if_dash
 from stepscope.cli.show import file_size_text, put, working
 from stepscope.cli.tools import check_folder, load_profile
 
 
 def report(
     path: ProfilePath,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write; - is stdout.")
-    ] = Path("report.html"),
+    output: Annotated[Path, option("--output", "-o", value="FILE", help="The file to write; - is stdout.")] = Path(
+        "report.html"
+    ),
     run: RunName = None,
     host: HostName = None,
 ) -> None:

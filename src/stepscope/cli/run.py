@@ -16,8 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-import typer
-
 from stepscope.capture import ProfilerOptions, program_end
 from stepscope.capture.auto.autostart import Armed, LastingWatch, arm, can_write, disarm, print_for_user
 from stepscope.capture.auto.ledger import Entry
@@ -28,7 +26,9 @@ from stepscope.capture.job import this_worker
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.cli import screen
-from stepscope.cli.levels import level
+from stepscope.cli.levels import DeviceLevel, HostLevel, PythonLevel
+from stepscope.cli.options import argument, option
+from stepscope.cli.words import Given
 from stepscope.errors import UsageError, counted
 
 _RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK")
@@ -36,44 +36,37 @@ _MOST_NAMED = 8
 # A cause gets a culprit from five samples of the stacks, one each 10 ms: a cause that takes a fifth has them here.
 _LEAST_SECONDS = 0.25
 
-Script = Annotated[
-    str, typer.Argument(metavar="SCRIPT", help="The script; with -m a module, with -c code; - reads stdin.")
-]
-ScriptArguments = Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="The arguments of the script.")]
-Logdir = Annotated[str, typer.Option("--logdir", help="The folder for the profile.")]
+Script = Annotated[str, argument(value="SCRIPT", help="The script; with -m a module, with -c code; - reads stdin.")]
+ScriptArguments = Annotated[list[str] | None, argument(value="ARGS", help="The arguments of the script.")]
+Logdir = Annotated[str, option("--logdir", help="The folder for the profile.")]
 _Prove = Annotated[
-    bool, typer.Option("--prove", help="Then measure what changes of the first places would give; see docs/prove.md.")
+    bool, option("--prove", help="Then measure what changes of the first places would give; see docs/prove.md.")
 ]
 _Steps = Annotated[
-    int, typer.Option("--steps", min=1, help="How many steps to capture; without it, as many more as 0.25 s hold.")
+    int, option("--steps", least=1, help="How many steps to capture; without it, as many more as 0.25 s hold.")
 ]
-Skip = Annotated[int, typer.Option("--skip", min=0, help="How many steps to skip first.")]
-_Seconds = Annotated[float, typer.Option("--seconds", min=0.001, help="How long to capture if no step is found.")]
+Skip = Annotated[int, option("--skip", least=0, help="How many steps to skip first.")]
+_Seconds = Annotated[float, option("--seconds", least=0.001, help="How long to capture if no step is found.")]
 _Patience = Annotated[
-    float, typer.Option("--patience", min=0, help="Seconds to wait for steps once a framework is imported.")
+    float, option("--patience", least=0, help="Seconds to wait for steps once a framework is imported.")
 ]
-_StopAfter = Annotated[bool, typer.Option("--stop-after", help="End the program after the capture.")]
+_StopAfter = Annotated[bool, option("--stop-after", help="End the program after the capture.")]
 _Watch = Annotated[
-    bool, typer.Option("--watch", help="Watch all the time, and capture when something happens; see docs/watch.md.")
+    bool, option("--watch", help="Watch all the time, and capture when something happens; see docs/watch.md.")
 ]
 _WatchWith = Annotated[
-    str, typer.Option("--watch-options", metavar="NAME=VALUE,...", help="Watch with these options, such as ring=60s.")
+    str, option("--watch-options", value="NAME=VALUE,...", help="Watch with these options, such as ring=60s.")
 ]
 _StackSamples = Annotated[
-    int, typer.Option("--stack-samples-hz", min=0, max=1000, help="How many samples of the Python stacks a second.")
+    int, option("--stack-samples-hz", least=0, most=1000, help="How many samples of the Python stacks a second.")
 ]
-_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing at the end.")]
-AsModule = Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in python -m.")]
-AsCode = Annotated[bool, typer.Option("-c", help="SCRIPT is the text of a program, as in python -c.")]
-
-
-SETTINGS = {
-    "context_settings": {"ignore_unknown_options": True, "allow_interspersed_args": False}
-}  # options of ours end before the script's name
+_Quiet = Annotated[bool, option("--quiet", "-q", help="Print nothing at the end.")]
+AsModule = Annotated[bool, option("-m", help="SCRIPT is a module, as in python -m.")]
+AsCode = Annotated[bool, option("-c", help="SCRIPT is the text of a program, as in python -c.")]
 
 
 def run(
-    context: typer.Context,
+    given: Given,
     script: Script,
     arguments: ScriptArguments = None,
     logdir: Logdir = "stepscope-logs",
@@ -85,9 +78,9 @@ def run(
     watch: _Watch = False,
     watch_options: _WatchWith = "",
     prove: _Prove = False,
-    host_tracer_level: Annotated[int, level("host_tracer_level")] = ProfilerOptions.host_tracer_level,
-    device_tracer_level: Annotated[int, level("device_tracer_level")] = ProfilerOptions.device_tracer_level,
-    python_tracer_level: Annotated[int, level("python_tracer_level")] = ProfilerOptions.python_tracer_level,
+    host_tracer_level: HostLevel = ProfilerOptions.host_tracer_level,
+    device_tracer_level: DeviceLevel = ProfilerOptions.device_tracer_level,
+    python_tracer_level: PythonLevel = ProfilerOptions.python_tracer_level,
     stack_samples_hz: _StackSamples = ProfilerOptions.stack_samples_hz,
     quiet: _Quiet = False,
     as_module: AsModule = False,
@@ -98,7 +91,7 @@ def run(
     The script needs no change: Stepscope finds its framework and its steps.  Its output, exit status and tracebacks
     stay the same; Stepscope writes to stderr.
     """
-    refuse_option(script, as_code, context)
+    refuse_option(script, as_code, given)
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
     screen.restore_streams()
     options = ProfilerOptions(
@@ -113,10 +106,10 @@ def run(
         patience,
         stop_after,
         options,
-        least_seconds=_least_seconds(context),
+        least_seconds=_least_seconds(given),
     )
     if watch or watch_options:
-        settings = _add_watch(settings, watch_options, context)
+        settings = _add_watch(settings, watch_options, given)
     program = Program(script, arguments or (), as_module, as_code)
     if prove:
         settings = replace(
@@ -125,31 +118,28 @@ def run(
     run_program(program, settings, quiet or not _is_first_rank(), logdir)
 
 
-def refuse_option(script: str, as_code: bool, context: typer.Context) -> None:
+def refuse_option(script: str, as_code: bool, given: Given) -> None:
     """Raises UsageError where an option that does not exist stands for the script."""
     if script.startswith("-") and script != STDIN and not as_code:
-        likely = _likely_option(script, context)
+        near = difflib.get_close_matches(script.partition("=")[0], given.names, n=1)
+        likely = f"did you mean {near[0]}?; " if near else ""
         raise UsageError(f"there is no option {script}", hint=f"{likely}options of the script go after its name")
 
 
-def _add_watch(settings: Settings, options: str, context: typer.Context) -> Settings:
+def _add_watch(settings: Settings, options: str, given: Given) -> Settings:
     """The settings with a continuous watch, which captures by itself: the first steps only if the user asks for them.
 
     Raises:
         UsageError: an option of the watch is wrong.
     """
     WatchOptions.from_text(options or "1")
-    return replace(settings, watch=options or "1", steps=settings.steps if _asks_for_steps(context) else 0)
+    return replace(settings, watch=options or "1", steps=settings.steps if "steps" in given.fields else 0)
 
 
-def _asks_for_steps(context: typer.Context) -> bool:
-    return getattr(context.get_parameter_source("steps"), "name", "") == "COMMANDLINE"
-
-
-def _least_seconds(context: typer.Context) -> float:
+def _least_seconds(given: Given) -> float:
     """How long a capture lasts at least.  Ranks end theirs with the same step: one that goes on would wait for others
     that stand still, and record that."""
-    return 0.0 if _asks_for_steps(context) or this_worker().rank is not None else _LEAST_SECONDS
+    return 0.0 if "steps" in given.fields or this_worker().rank is not None else _LEAST_SECONDS
 
 
 def run_program(program: Program, settings: Settings, quiet: bool, logdir: str) -> NoReturn:
@@ -190,13 +180,6 @@ def _print_hard_end(armed: Armed, logdir: str, quiet: bool, how: str) -> None:
     else:
         why = f"the program ended itself by {how} before a capture was complete"
         print_for_user(f"{why}; what is left: stepscope doctor {logdir}")
-
-
-def _likely_option(word: str, context: typer.Context) -> str:
-    """`did you mean --steps?; ` for `--step`; empty if no option is similar."""
-    known = [option for each in context.command.params for option in each.opts]
-    near = difflib.get_close_matches(word.partition("=")[0], known, n=1)
-    return f"did you mean {near[0]}?; " if near else ""
 
 
 def _is_first_rank() -> bool:

@@ -5,28 +5,25 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Any
 
-import typer
-
-from stepscope.cli.commands import Format, Output, Sort, Top, Where
-from stepscope.cli.options import OutputFormat
+from stepscope.cli.options import Format, Output, OutputFormat, Sort, Top, Where, argument, option
 from stepscope.cli.show import show_report, working
 from stepscope.cli.tools import check_output
 from stepscope.runs import RECIPES, ask_runs, list_runs, read_recipe
 
 
 def runs(
-    logdir: Annotated[str, typer.Argument(metavar="LOGDIR", help="A logdir, or a folder above several.")],
+    logdir: Annotated[str, argument(value="LOGDIR", help="A logdir, or a folder above several.")],
     figure: Annotated[
         list[str] | None,
-        typer.Option("--figure", metavar="ID", help="A further column, as `gate` names figures; repeatable."),
+        option("--figure", value="ID", help="A further column, as `gate` names figures; repeatable."),
     ] = None,
     query: Annotated[
-        str | None, typer.Option("--query", metavar="SQL", help="Ask each session this instead, as `sql` does.")
+        str | None, option("--query", value="SQL", help="Ask each session this instead, as `sql` does.")
     ] = None,
     recipe: Annotated[
-        str | None, typer.Option("--recipe", metavar="NAME", help=f"A saved query: a file, or its name in ${RECIPES}.")
+        str | None, option("--recipe", value="NAME", help=f"A saved query: a file, or its name in ${RECIPES}.")
     ] = None,
-    last: Annotated[int | None, typer.Option("--last", min=1, metavar="N", help="The newest N sessions only.")] = None,
+    last: Annotated[int | None, option("--last", least=1, value="N", help="The newest N sessions only.")] = None,
     form: Format = OutputFormat.TABLE,
     output: Output = None,
     top: Top = None,

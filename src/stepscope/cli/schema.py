@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from stepscope.analysis.registry import tool_named
+from stepscope.cli.options import argument
 from stepscope.errors import UsageError
 from stepscope.report.schemas import FOLDER
 
 
 def print_schema(
-    tool: Annotated[str, typer.Argument(metavar="TOOL", help="A tool, such as overview; or findings.")],
+    tool: Annotated[str, argument(value="TOOL", help="A tool, such as overview; or findings.")],
 ) -> None:
     """Prints the JSON Schema of a tool's result, with the unit and the meaning of each field."""
     path = FOLDER / ("findings.json" if tool == "findings" else f"{tool_named(tool).name}.json")

@@ -1,4 +1,4 @@
-"""Serves the page: what `stepscope open` does once its arguments are read."""
+"""`stepscope open`: serves the page."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from stepscope.cli.options import OpenRequest
+from stepscope.cli.options import LOGDIR_HELP, MOST_PORT, Address, argument, option
 from stepscope.errors import AccessError, InputError
 from stepscope.report.looks import clean
 
@@ -25,19 +25,30 @@ _CAPTURE_PATIENCE_S = 30.0  # for workers to hand over what they recorded
 _FIRST_OPEN_PORT = 1024  # lower ones are reserved for the administrator on most systems
 
 
-def open_page(request: OpenRequest) -> None:
-    """Serves the page of a logdir, which may get its first profile later, until the process is interrupted."""
+def open_page(
+    logdir: Annotated[str, argument("LOGDIR", LOGDIR_HELP)],
+    port: Annotated[
+        int | None, option("--port", value="PORT", help="The first port to try.", least=0, most=MOST_PORT)
+    ] = None,
+    host: Address = "127.0.0.1",
+    no_browser: Annotated[bool, option("--no-browser", help="Print the address without opening a browser.")] = False,
+    allowed_host: Annotated[
+        list[str] | None,
+        option("--allowed-host", value="NAME", help="A name that a proxy uses for this server; repeatable."),
+    ] = None,
+) -> None:
+    """Opens the page: every tool and the timeline in the browser."""
     from stepscope.formats import store
     from stepscope.formats.session import find_sessions
 
     try:
-        find_sessions(request.path)
+        find_sessions(logdir)
     except InputError as error:
         # A folder may get its first profile while the page is open; anything else will not change by waiting.
-        if isinstance(error, AccessError) or store.kind(store.plain(request.path)) != "folder":
+        if isinstance(error, AccessError) or store.kind(store.plain(logdir)) != "folder":
             raise
         print(f"stepscope: no profile yet: {clean(error.problem.reason)}", file=sys.stderr, flush=True)
-    serve(request.path, request.host, request.port, not request.no_browser, request.allowed_host)
+    serve(logdir, host, port, not no_browser, allowed_host or ())
 
 
 def serve(

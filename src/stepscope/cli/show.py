@@ -128,7 +128,7 @@ def _render_wide(picture: RenderableType) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
-def show_summary(report: Report, output: Path | None = None, chosen: str = "", why: bool = False) -> None:
+def show_lines(report: Report, output: Path | None = None, chosen: str = "", why: bool = False) -> None:
     """Writes the ten lines of a summary; a terminal wraps long ones under their text.
 
     Args:

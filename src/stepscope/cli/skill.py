@@ -5,20 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
+from stepscope.cli.options import argument, option
 
 _SHARED = Path(".agents", "skills")  # where the open format of skills has agents of any maker look
 _OWN = ".*/skills"  # an agent's own folder, where it has one
 
 
 def skill(
-    action: Annotated[
-        Literal["install", "show"], typer.Argument(metavar="install|show", help="Write the skill, or print it.")
-    ],
+    action: Annotated[Literal["install", "show"], argument(value="install|show", help="Write the skill, or print it.")],
     into: Annotated[
-        Path | None, typer.Option("--into", metavar="FOLDER", help="The folder of skills (default: those found here).")
+        Path | None, option("--into", value="FOLDER", help="The folder of skills (default: those found here).")
     ] = None,
-    for_user: Annotated[bool, typer.Option("--user", help="For all your projects: below your home folder.")] = False,
+    for_user: Annotated[bool, option("--user", help="For all your projects: below your home folder.")] = False,
 ) -> None:
     """Installs a skill: how an agent profiles a job and checks a change. Writes SKILL.md below .agents/skills."""
     from stepscope import agents

@@ -8,10 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from stepscope.cli.commands import Format, HostName, Output, RunName
-from stepscope.cli.options import STDOUT, OutputFormat
+from stepscope.cli.options import STDOUT, Format, HostName, Output, OutputFormat, RunName, argument, option
 from stepscope.cli.show import show_report, working
 from stepscope.cli.tools import check_output, load_profile
 from stepscope.engines.budget import parse_size
@@ -26,22 +23,12 @@ _FOR_PEOPLE = (OutputFormat.TABLE, OutputFormat.HTML, OutputFormat.MARKDOWN)
 _MOST_SHOWN = 10_000  # rows of an answer that a person looks at; files for programs hold all
 _LEAST_BYTES = 64 << 20  # the engine needs some for itself
 
-_EPILOG = """
-Examples:\n
-stepscope sql logs "SELECT name, ms(sum(self_ps)) AS ms FROM ops GROUP BY name ORDER BY ms DESC LIMIT 10"\n
-stepscope sql before=logs/1 after=logs/2 "SELECT max(b.step), max(a.step) FROM before.steps b, after.steps a"\n
-stepscope sql logs shows the tables and their columns.
-"""
-
-
-SETTINGS = {"epilog": _EPILOG}
-
 
 def sql(
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="[NAME=]PATH... [QUERY]",
+        argument(
+            value="[NAME=]PATH... [QUERY]",
             help="One or more profiles, then the query (- reads it from stdin). With NAME=, the views of a session "
             "are NAME.events and so on; those of the first need no name.",
         ),
@@ -51,13 +38,13 @@ def sql(
     form: Format = OutputFormat.TABLE,
     output: Output = None,
     top: Annotated[
-        int | None, typer.Option("--top", min=1, help="Maximum rows to show (default: 20; other formats: all).")
+        int | None, option("--top", least=1, help="Maximum rows to show (default: 20; other formats: all).")
     ] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the query after this time.")
+        float, option("--timeout", value="SECONDS", least=0.001, help="Stop the query after this time.")
     ] = 30.0,
     memory: Annotated[
-        str, typer.Option("--memory", metavar="SIZE", help="The memory to use, joins and sorts included, such as 8GB.")
+        str, option("--memory", value="SIZE", help="The memory to use, joins and sorts included, such as 8GB.")
     ] = "4GB",
 ) -> None:
     """Answers a question in SQL. Without a query, lists the tables and their columns."""

@@ -11,10 +11,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from stepscope.cli.options import ADDRESS, LOGDIR_HELP, MOST_PORT
-from stepscope.cli.parameters import parameter
+from stepscope.cli.options import LOGDIR_HELP, MOST_PORT, Address, argument, option
 from stepscope.report.looks import clean
 
 if TYPE_CHECKING:
@@ -26,41 +23,37 @@ PATIENCE_S = 20.0
 
 PLAIN_TEXT_WARNING = "stepscope: without --tls-cert the token and the profiles cross the network as plain text"
 
-_Logdirs = Annotated[list[str], typer.Argument(metavar="LOGDIR", help=f"{LOGDIR_HELP} NAME=LOGDIR names it.")]
-_Host = Annotated[str, parameter(ADDRESS)]
-_Port = Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=MOST_PORT, help="The port; 0 for any.")]
+_Logdirs = Annotated[list[str], argument(value="LOGDIR", help=f"{LOGDIR_HELP} NAME=LOGDIR names it.")]
+_Host = Address
+_Port = Annotated[int, option("--port", value="PORT", least=0, most=MOST_PORT, help="The port; 0 for any.")]
 _TokenFile = Annotated[
     Path | None,
-    typer.Option("--token-file", metavar="FILE", help="Tokens, one a line: TOKEN [see|label|capture [NAME]]."),
+    option("--token-file", value="FILE", help="Tokens, one a line: TOKEN [see|label|capture [NAME]]."),
 ]
 _AllowedHosts = Annotated[
     list[str] | None,
-    typer.Option("--allowed-host", metavar="NAME", help="A name by which people reach this server; repeatable."),
+    option("--allowed-host", value="NAME", help="A name by which people reach this server; repeatable."),
 ]
 _Certificate = Annotated[
-    Path | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate with its chain, as PEM.")
+    Path | None, option("--tls-cert", value="FILE", help="The certificate with its chain, as PEM.")
 ]
-_Key = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="The key of the certificate, as PEM.")]
+_Key = Annotated[Path | None, option("--tls-key", value="FILE", help="The key of the certificate, as PEM.")]
 _Proxies = Annotated[
     list[str] | None,
-    typer.Option(
-        "--behind-proxy", metavar="ADDRESS", help="An address or network whose X-Forwarded headers count; repeatable."
+    option(
+        "--behind-proxy", value="ADDRESS", help="An address or network whose X-Forwarded headers count; repeatable."
     ),
 ]
-_Prefix = Annotated[
-    str, typer.Option("--prefix", metavar="PATH", help="The path below which the proxy shows the page.")
-]
+_Prefix = Annotated[str, option("--prefix", value="PATH", help="The path below which the proxy shows the page.")]
 _IdentityHeader = Annotated[
-    str, typer.Option("--identity-header", metavar="NAME", help="The header in which the proxy names the person.")
+    str, option("--identity-header", value="NAME", help="The header in which the proxy names the person.")
 ]
 _IdentityRole = Annotated[
     str,
-    typer.Option(
-        "--identity-role", metavar="ROLE", help="What a person that the proxy names may do: see, label or capture."
-    ),
+    option("--identity-role", value="ROLE", help="What a person that the proxy names may do: see, label or capture."),
 ]
-_Links = Annotated[bool, typer.Option("--follow-links", help="Links may lead out of the logdirs.")]
-_Log = Annotated[bool, typer.Option("--log/--no-log", help="One line of JSON per request on stderr.")]
+_Links = Annotated[bool, option("--follow-links", help="Links may lead out of the logdirs.")]
+_Log = Annotated[bool, option("--log", off="--no-log", help="One line of JSON per request on stderr.")]
 
 
 def serve_team(

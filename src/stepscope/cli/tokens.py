@@ -6,23 +6,18 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from stepscope.cli.options import argument, option
 from stepscope.report.looks import clean
 
 
 def list_tokens(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Tokens, one a line, as `serve --token-file` takes them.")
-    ],
+    file: Annotated[Path, argument(value="FILE", help="Tokens, one a line, as `serve --token-file` takes them.")],
     add: Annotated[
-        str | None, typer.Option("--add", metavar="NAME", help="Add a token for a person or group, and print it once.")
+        str | None, option("--add", value="NAME", help="Add a token for a person or group, and print it once.")
     ] = None,
-    role: Annotated[
-        str, typer.Option("--role", metavar="ROLE", help="Of the added one: see, label or capture.")
-    ] = "see",
+    role: Annotated[str, option("--role", value="ROLE", help="Of the added one: see, label or capture.")] = "see",
     revoke: Annotated[
-        list[str] | None, typer.Option("--revoke", metavar="ID", help="Remove a token by its id or name; repeatable.")
+        list[str] | None, option("--revoke", value="ID", help="Remove a token by its id or name; repeatable.")
     ] = None,
 ) -> None:
     """Lists the tokens of a file: id, role and name. Adds and revokes some; running servers see it at once."""

@@ -1,50 +1,81 @@
-"""Shows a tool or the summary of a profile: what the commands do once their arguments are read."""
+"""Shows a tool or the summary of a profile."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from stepscope.cli.options import OutputFormat, ToolRequest
-from stepscope.cli.plain import STDIN, SUMMARY
-from stepscope.cli.show import remote_address, show_report, show_summary, working
+from stepscope.cli.options import (
+    STDOUT,
+    Format,
+    HostName,
+    MorePaths,
+    Output,
+    OutputFormat,
+    ProfilePath,
+    RunName,
+    Sort,
+    Steps,
+    Top,
+    Where,
+    option,
+)
+from stepscope.cli.show import remote_address, show_lines, show_report, working
 from stepscope.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
     from stepscope.api import LoadedProfile
-    from stepscope.report import Report
 
 
-def show(request: ToolRequest) -> None:
-    """Writes the answer to a request to stdout or its file."""
-    check_output(request.form, request.output)
-    if request.tool == SUMMARY:
-        _show_summary(request)
-        return
+def show_tool(
+    tool: str,
+    path: ProfilePath,
+    more: MorePaths = None,
+    run: RunName = None,
+    host: HostName = None,
+    steps: Steps = None,
+    form: Format = OutputFormat.TABLE,
+    output: Output = None,
+    top: Top = None,
+    sort: Sort = None,
+    where: Where = None,
+) -> None:
+    """Writes the report of a tool to stdout or a file.  A kept report is enough if nothing is selected from it."""
+    check_output(form, output)
     with working() as progress:
-        report = _report(request, load_profile(request.path, request.run, request.host, progress, request.more))
-    show_report(report, request.form, request.output, request.top)
+        profile = load_profile(path, run, host, progress, more or ())
+        if steps is None and sort is None and top is None and not where:
+            report = profile.report_to_show(tool)
+        else:
+            report = profile.report(tool, steps=steps).arranged(sort, where or ())
+    show_report(report, form, output, top)
 
 
-def _show_summary(request: ToolRequest) -> None:
+def show_summary(
+    path: ProfilePath,
+    more: MorePaths = None,
+    run: RunName = None,
+    host: HostName = None,
+    steps: Steps = None,
+    form: Annotated[
+        OutputFormat, option("--format", help="table: the ten lines; any other format: the whole overview.")
+    ] = OutputFormat.TABLE,
+    output: Output = None,
+    why: Annotated[
+        bool, option("--why", help="Also show the evidence behind the verdict and the first advice.")
+    ] = False,
+) -> None:
+    """Shows ten lines: the verdict, where the step time goes, the top ops, the first advice."""
+    check_output(form, output)
     with working() as progress:
-        profile = load_profile(request.path, request.run, request.host, progress, request.more)
-        report = (
-            profile.report("overview", steps=request.steps) if request.steps else profile.report_to_show("overview")
-        )
-    if request.form == OutputFormat.TABLE:
-        show_summary(report, request.output, "stdin" if request.path == STDIN else profile.chosen, request.why)
+        profile = load_profile(path, run, host, progress, more or ())
+        report = profile.report("overview", steps=steps) if steps else profile.report_to_show("overview")
+    if form == OutputFormat.TABLE:
+        show_lines(report, output, "stdin" if path == STDOUT else profile.chosen, why)
     else:
-        show_report(report, request.form, request.output, None)
-
-
-def _report(request: ToolRequest, profile: LoadedProfile) -> Report:
-    """The report to show; a kept one is enough if the request selects nothing from it."""
-    if request.steps is None and request.sort is None and request.top is None and not request.where:
-        return profile.report_to_show(request.tool)
-    return profile.report(request.tool, steps=request.steps).arranged(request.sort, request.where)
+        show_report(report, form, output, None)
 
 
 def load_profile(
@@ -59,7 +90,7 @@ def load_profile(
     memory."""
     from stepscope.api import load
 
-    if path == STDIN:
+    if path == STDOUT:
         from stepscope.cli.stdin import save_stdin
 
         path = str(save_stdin())

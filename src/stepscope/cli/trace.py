@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from stepscope.cli.commands import HostName, ProfilePath, RunName
-from stepscope.cli.options import stdout_if_dash
+from stepscope.cli.options import HostName, ProfilePath, RunName, option, stdout_if_dash
 from stepscope.cli.show import file_size_text, remote_address, working, write_file
 from stepscope.errors import UsageError
 from stepscope.export.registry import EXPORTS, export_named
@@ -22,10 +19,10 @@ def trace(
     path: ProfilePath,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="The file to write; .gz compresses it, - means stdout."),
+        option("--output", "-o", value="FILE", help="The file to write; .gz compresses it, - means stdout."),
     ],
     form: Annotated[
-        str, typer.Option("--format", metavar="NAME", help=f"The file format: {', '.join(NAMES)}, or an installed one.")
+        str, option("--format", value="NAME", help=f"The file format: {', '.join(NAMES)}, or an installed one.")
     ] = NAMES[0],
     run: RunName = None,
     host: HostName = None,
@@ -48,7 +45,7 @@ def trace(
         else:
             size = write_file(output, compress_pieces(written) if output.suffix == ".gz" else written)
     name = "stdout" if to_stdout else remote_address(output) or output
-    typer.echo(f"{name} ({file_size_text(size)}){_clocks_text(profile.clocks())}", err=True)
+    print(f"{name} ({file_size_text(size)}){_clocks_text(profile.clocks())}", file=sys.stderr)
 
 
 def _clocks_text(clocks: Sequence[Mapping[str, Any]]) -> str:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from stepscope.cli.commands import Format, HostName, Output, ProfilePath, RunName, Steps
-from stepscope.cli.options import OutputFormat
+from stepscope.cli.options import Format, HostName, Output, OutputFormat, ProfilePath, RunName, Steps, option
 from stepscope.cli.show import show_report, working
 from stepscope.cli.tools import check_output, load_profile
 from stepscope.errors import UsageError
@@ -19,31 +16,27 @@ def whatif(
     path: ProfilePath,
     remove: Annotated[
         _Parts,
-        typer.Option(
+        option(
             "--remove",
-            metavar="PART",
+            value="PART",
             help="Remove a part: a cause (input), a category, a class of advice, an op, a function, or file.py:line.",
         ),
     ] = None,
     scale: Annotated[
         _Parts,
-        typer.Option(
-            "--scale", metavar="PART=F", help="Scale a part: 0.5 halves its time. F alone is for what --remove names."
+        option(
+            "--scale", value="PART=F", help="Scale a part: 0.5 halves its time. F alone is for what --remove names."
         ),
     ] = None,
-    overlap: Annotated[
-        _Parts, typer.Option("--overlap", metavar="PART", help="Run a part beside everything else.")
-    ] = None,
-    move: Annotated[_Parts, typer.Option("--move", metavar="PART", help="Move a part to other workers.")] = None,
-    to: Annotated[str, typer.Option("--to", metavar="workers=N", help="How many workers --move uses.")] = "workers=1",
+    overlap: Annotated[_Parts, option("--overlap", value="PART", help="Run a part beside everything else.")] = None,
+    move: Annotated[_Parts, option("--move", value="PART", help="Move a part to other workers.")] = None,
+    to: Annotated[str, option("--to", value="workers=N", help="How many workers --move uses.")] = "workers=1",
     balance_ranks: Annotated[
-        bool, typer.Option("--balance-ranks", help="Give every rank the same amount of work; without other changes.")
+        bool, option("--balance-ranks", help="Give every rank the same amount of work; without other changes.")
     ] = False,
     balance: Annotated[
         str,
-        typer.Option(
-            "--balance", metavar="WHAT", help="Equal work: ranks, stages, or kind=NAME (kind=forward); alone."
-        ),
+        option("--balance", value="WHAT", help="Equal work: ranks, stages, or kind=NAME (kind=forward); alone."),
     ] = "",
     run: RunName = None,
     host: HostName = None,

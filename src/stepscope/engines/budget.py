@@ -86,9 +86,3 @@ def _free_of_container() -> int | None:
         limit, used = (folder / name for name in ("memory.max", "memory.current"))
         return max(0, int(limit.read_text()) - int(used.read_text()))
     return None
-
-
-def usable_cores() -> int:
-    """The cores that this process may use."""
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return count or 1

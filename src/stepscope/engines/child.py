@@ -26,21 +26,18 @@ class HostChild(Child):
 
     def __init__(self) -> None:
         super().__init__("stepscope.engines.child")
-        self._spills = False
 
     def do(self, content: bytes) -> bytes:
         """The answer to a packed task, within the limits of the task.  Raises ChildLostError."""
-        from stepscope.engines.budget import default_budget, memory_of, usable_cores
-        from stepscope.engines.spilling import is_possible, variables_for_spilling
+        from stepscope.engines.budget import default_budget, memory_of
         from stepscope.engines.task import unpack_task
+        from stepscope.formats.threads import usable_cores
 
         task = unpack_task(content)
         memory = task.memory_bytes or default_budget() // usable_cores()
-        if not self._spills and any(memory_of(file) > memory for file in task.files) and is_possible():
-            self.kill()
-            self._spills = True
-        self.start({_MEMORY_VARIABLE: str(memory), **(variables_for_spilling() if self._spills else {})})
-        most = memory + max(memory // 4, _BRIEFLY_MORE) if self._spills else memory
+        self.start({_MEMORY_VARIABLE: str(memory)})
+        spills = any(memory_of(file) > memory for file in task.files)
+        most = memory + max(memory // 4, _BRIEFLY_MORE) if spills else memory
         return self.ask(content, seconds=task.seconds * len(task.files), memory_bytes=most)
 
 
@@ -49,10 +46,10 @@ class HostChild(Child):
 
 def main() -> NoReturn:
     """Does tasks until the process that asks is gone."""
-    from stepscope.engines.spilling import forget_library
+    from stepscope.engines.spilling import allow
     from stepscope.kernels import memory
 
-    forget_library()
+    allow()
     memory.prefer_large_heap()
     parent = Parent()
     while True:

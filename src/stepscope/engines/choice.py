@@ -69,7 +69,7 @@ def open_engine(choice: EngineChoice, most_processes: int, say: Callable[[str], 
         from stepscope.engines.dask_engine import DaskEngine
 
         return DaskEngine(choice.address, say)
-    from stepscope.engines.budget import usable_cores
     from stepscope.engines.local import LocalEngine
+    from stepscope.formats.threads import usable_cores
 
     return LocalEngine(int(choice.address) if choice.address else min(usable_cores(), most_processes))

@@ -10,8 +10,8 @@ from typing import Any
 
 from stepscope.engines import base, worker
 from stepscope.engines.base import CONNECT_SECONDS, Done, EngineError, Lost, first_line, hear_greeting
-from stepscope.engines.budget import usable_cores
 from stepscope.engines.task import own_versions
+from stepscope.formats.threads import usable_cores
 
 _ADDRESS_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 _ANY_PORT = ":0"  # the usual one may be taken, of which Dask would warn

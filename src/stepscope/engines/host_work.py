@@ -157,7 +157,7 @@ class HostWork:
         self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
         self.bytes_read[file.host] = 0
         with reading.listening(lambda nbytes: self._note_read(file, nbytes), file.size):
-            trace = _mark_steps(_merge_captures(_read_trace(file), file))
+            trace = _finish(_merge_captures(_read_trace(file), file))
         self.bytes_read[file.host] = file.size or 0
         self.events_read[file.host] = len(trace.events)
         if len(trace.events) >= WORTH_KEEPING:
@@ -175,10 +175,11 @@ class HostWork:
             restore_forest(trace, kept)
 
 
-def _mark_steps(trace: HostTrace) -> HostTrace:
+def _finish(trace: HostTrace) -> HostTrace:
     from stepscope.analysis.steps.named_steps import mark_named_steps
+    from stepscope.model.arrays import settle_arrays
 
-    return mark_named_steps(trace)
+    return settle_arrays(mark_named_steps(trace))
 
 
 def _identities(file: HostFile) -> list[store.Identity]:
@@ -187,7 +188,7 @@ def _identities(file: HostFile) -> list[store.Identity]:
 
 
 def _merge_captures(trace: HostTrace, file: HostFile) -> HostTrace:
-    """The trace with the ops of the graphs that it replays; captures that cannot be read are told."""
+    """The trace with the ops of the graphs that it replays; captures that cannot be read are named."""
     if not file.captures:
         return trace
     from stepscope.analysis.trace.captured_graphs import merge_captures

@@ -88,7 +88,7 @@ class Schedule:
         self._ended = ended
         self.events: dict[str, int] = {}
         self._folds = {tool: Fold(tool_named(tool)) for tool in tools}
-        self._tell = progress
+        self._report = progress
         self._waiting: deque[tuple[Task, int]] = deque()
         self._running: dict[Ticket, tuple[Task, int]] = {}
         self._problems: dict[int, Problem] = {}
@@ -129,7 +129,7 @@ class Schedule:
                 self._fill_slots(engine)
                 for ticket, result in engine.wait([*self._running], _LOOK_SECONDS):
                     self._take(*self._running.pop(ticket), result, state)
-                    self._tell(state.sentence())
+                    self._report(state.sentence())
         except BaseException:
             engine.cancel([*self._running])
             raise

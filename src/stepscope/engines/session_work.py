@@ -177,7 +177,7 @@ class SessionWork:
             return self._choice
         if sum(file.size or 0 for file in files) < WORTH_PROCESSES_BYTES:
             return None
-        from stepscope.engines.budget import usable_cores
+        from stepscope.formats.threads import usable_cores
 
         return EngineChoice(LOCAL) if usable_cores() > 1 else None
 
@@ -185,9 +185,9 @@ class SessionWork:
         """Whether a file is too large for this process, and a child could do it."""
         if max(map(memory_of, files), default=0) <= self._budget():
             return False
-        from stepscope import kernels
+        from stepscope.engines.spilling import is_allowed, is_possible
 
-        return kernels.spill.is_possible() and not kernels.spill.is_loaded()
+        return is_possible() and not is_allowed()
 
     def _analyse_there(
         self,

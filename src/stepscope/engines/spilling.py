@@ -1,7 +1,6 @@
 """Analysing a file whose columns would not fit into memory: they lie in files, which the system reads where it must.
 
-See `stepscope.kernels.spill`.  A process can do that if it was started for it: a child process of an engine, or a
-command that starts itself anew.
+See `stepscope.kernels.memory`.  A command and a child process of an engine do that; a program of a user does not.
 """
 
 from __future__ import annotations
@@ -21,37 +20,31 @@ if TYPE_CHECKING:
     from stepscope.formats.session import HostFile
 
 FOLDER_VARIABLE = "STEPSCOPE_SPILL_DIR"
-_PRELOAD = "LD_PRELOAD"
 _IN_MEMORY = ("tmpfs", "ramfs")
 _ON_DISK = "/var/tmp"
+_allowed: list[bool] = []
 
 
 def is_possible() -> bool:
-    """Whether a process of this system can be started with the library."""
-    return kernels.spill.is_possible()
+    """Whether a process of this system can keep columns in files."""
+    return sys.platform == "linux"
 
 
-def variables_for_spilling() -> dict[str, str]:
-    """What the environment of a process has to hold more than this one's, if the process may have to spill."""
-    library = kernels.spill.__file__
-    others = [part for part in os.environ.get(_PRELOAD, "").split(":") if part and part != library]
-    return {_PRELOAD: ":".join([str(library), *others])}
+def allow() -> None:
+    """Lets this process keep columns in files: it is a command or a child of ours, and no program of a user."""
+    _allowed.append(is_possible())
 
 
-def forget_library() -> None:
-    """Keeps the library away from programs that this process starts: it works in Python alone."""
-    left = [part for part in os.environ.get(_PRELOAD, "").split(":") if part and part != kernels.spill.__file__]
-    if left:
-        os.environ[_PRELOAD] = ":".join(left)
-    else:
-        os.environ.pop(_PRELOAD, None)
+def is_allowed() -> bool:
+    """Whether this process keeps columns in files where it must."""
+    return any(_allowed)
 
 
 def make_room(file: HostFile, budget: int) -> None:
     """Prepares this process for a file: from now on large columns lie on disk, if they would not fit into the budget.
 
     Raises:
-        AccessError: they fit neither into the budget nor on the disk, or this process cannot spill.
+        AccessError: they fit neither into the budget nor on the disk, or this process may not spill.
     """
     needed = memory_of(file)
     if needed <= budget:
@@ -62,7 +55,7 @@ def make_room(file: HostFile, budget: int) -> None:
         reason = f"it needs about {_gb(needed)}; {_gb(budget)} of memory may be used, and {folder} has {_gb(free)}"
         hint = f"set {FOLDER_VARIABLE} to a folder with more space"
         raise AccessError(reason, code="memory", path=file.path, hint=hint)
-    if not kernels.spill.start(folder, budget):
+    if not (is_allowed() and kernels.memory.keep_within(folder, budget)):
         raise too_large(file, budget)
 
 
@@ -96,11 +89,3 @@ def _file_system(folder: str) -> str:
 
 def _gb(nbytes: int) -> str:
     return f"{nbytes / 1e9:,.1f} GB"
-
-
-def restart_with_spilling(words: list[str]) -> None:
-    """Starts this command anew as a process that may spill; returns only if that is of no use."""
-    if not is_possible() or kernels.spill.is_loaded():
-        return
-    environment = {**os.environ, **variables_for_spilling()}
-    os.execve(sys.executable, [sys.executable, "-m", "stepscope", *words], environment)

@@ -1,6 +1,7 @@
-"""The one list of formats.  To add a format, add a folder with a reader and a `Format`, and one line here.
+"""The one list of formats.  To add a format, add a folder with a reader, and its row here.
 
-The session finder, error messages and the doctor use this list; no other module names a format.
+A format whose files are not known by their first bytes alone has a `form.py` in its folder.  The session finder, error
+messages and the doctor use this list; no other module names a format.
 """
 
 from __future__ import annotations
@@ -8,15 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stepscope.errors import UnreadableError
-from stepscope.formats.flight_recorder.form import FORMAT as FLIGHT_RECORDER
 from stepscope.formats.form import Format
-from stepscope.formats.jax_memory.form import FORMAT as JAX_MEMORY
 from stepscope.formats.kineto.form import FORMAT as KINETO
-from stepscope.formats.nsight.form import PARQUET, REPORT, SQLITE
 from stepscope.formats.perfetto.form import FORMAT as PERFETTO
-from stepscope.formats.riegeli.form import FORMAT as RIEGELI
-from stepscope.formats.spool.form import FORMAT as SPOOL
-from stepscope.formats.torch_memory.form import FORMAT as TORCH_MEMORY
 from stepscope.formats.xspace.form import FORMAT as XSPACE
 from stepscope.plugins import plugins_of
 
@@ -30,18 +25,114 @@ __all__ = [
     "require_format",
 ]
 
+_PICKLE = b"\x80"
+_FIRST_KEY = 256  # bytes of a memory snapshot that hold it
+_KEYS_OF_DUMPS = (b"pg_config", b"nccl_version", b"comm_lib_version", b"entries")
+_TABLES_OF_NSIGHT = (b"CUPTI_ACTIVITY_KIND_", b"NVTX_EVENTS", b"META_DATA_EXPORT", b"TARGET_INFO_GPU")
+
+
+class _FlightRecorder(Format):
+    def looks_like(self, content: bytes) -> bool:
+        """True for a pickle or JSON with one of a dump's keys near its start."""
+        return content.lstrip()[:1] in (_PICKLE, b"{") and any(key in content for key in _KEYS_OF_DUMPS)
+
+
+class _TorchMemory(Format):
+    def looks_like(self, content: bytes) -> bool:
+        """True for a pickle with one of a snapshot's keys."""
+        return content.startswith(_PICKLE) and (b"device_traces" in content or b"segments" in content[:_FIRST_KEY])
+
+
+class _NsightSqlite(Format):
+    def is_certain_match(self, content: bytes) -> bool:
+        """True for a database that names one of Nsight's tables near its start, which not every one does."""
+        return self.looks_like(content) and any(table in content for table in _TABLES_OF_NSIGHT)
+
+
 FORMATS: tuple[Format, ...] = (
-    JAX_MEMORY,
+    Format(
+        name="jax-memory",
+        noun="a device memory profile",
+        summary="device memory profile (*.prof), written by jax.profiler.save_device_memory_profile; "
+        "give the file itself",
+        pattern=r"(?P<host>.+?)(?:\.memory)?\.(?:prof|pprof)",
+        reader="stepscope.formats.jax_memory.reader:read",
+        # The types of the values of a sample: two messages, each with the numbers of two texts; the reader looks at
+        # their names.
+        starts=(b"\x0a\x04\x08\x01\x10\x02\x0a\x04\x08\x03\x10\x04",),
+        in_folders=False,
+        holds_memory_only=True,
+    ),
     XSPACE,
     KINETO,
     PERFETTO,
-    RIEGELI,
-    SPOOL,
-    FLIGHT_RECORDER,
-    TORCH_MEMORY,
-    SQLITE,
-    PARQUET,
-    REPORT,
+    Format(
+        name="riegeli",
+        noun="an XSpace in chunks",
+        summary="XSpace in chunks (*.xplane.riegeli), written by JAX for profiles beyond 2 GB",
+        pattern=r"(?:(?P<host>.*)\.)?xplane\.riegeli",
+        reader="stepscope.formats.riegeli.reader:read",
+        starts=(bytes.fromhex("83af70d10d884a3f"),),  # the checksum of the first block's header
+        releases_input=True,
+        reads_gzip=False,
+    ),
+    Format(
+        name="spool",
+        noun="a spool",
+        summary="what a capture of Stepscope had flushed when its job was killed (*.xplane.pb.partial)",
+        pattern=r"(?:(?P<host>.*)\.)?xplane\.pb\.partial",
+        reader="stepscope.formats.spool.reader:read",
+        starts=(b"stepscope spool 1\n",),  # `stepscope.formats.spool.layout.MAGIC`
+        unfinished_ending=".partial",
+    ),
+    _FlightRecorder(
+        name="flight-recorder",
+        noun="a dump of the flight recorder",
+        summary="flight recorder dumps (nccl_trace_rank_*, comm_lib_trace_rank_*), written by torch.distributed",
+        pattern=r"(?P<host>(?:nccl|comm_lib)_trace_rank_?\d+)(?:\.(?:json|pickle|pkl))?",
+        reader="stepscope.formats.flight_recorder.reader:read",
+        reads_gzip=False,
+    ),
+    _TorchMemory(
+        name="torch-memory",
+        noun="a memory snapshot",
+        summary="memory snapshot (*.pickle), written by torch.cuda.memory._dump_snapshot; give the file itself",
+        pattern=r"(?P<host>.+)\.(?:pickle|pkl)",
+        reader="stepscope.formats.torch_memory.reader:read",
+        in_folders=False,
+        holds_memory_only=True,
+    ),
+    _NsightSqlite(
+        name="nsight-sqlite",
+        noun="a database of SQLite",
+        summary="Nsight Systems as SQLite (*.sqlite), written by `nsys export --type sqlite`",
+        pattern=r"(?P<host>.+)\.sqlite",
+        reader="stepscope.formats.nsight.reader:read_sqlite",
+        starts=(b"SQLite format 3\x00",),
+        in_folders=False,
+        takes_pieces=True,
+        other_endings=(".sqlite",),
+        reads_gzip=False,
+    ),
+    Format(
+        name="nsight-parquet",
+        noun="a table of an Nsight export",
+        summary="Nsight Systems as Parquet (a folder with StringIds.parquet), "
+        "written by `nsys export --type parquetdir`",
+        pattern=r"StringIds\.parquet",  # which every export has; the reader takes the others from beside it
+        reader="stepscope.formats.nsight.reader:read_parquet",
+        starts=(b"PAR1",),
+        reads_gzip=False,
+    ),
+    Format(
+        name="nsight-report",
+        noun="a report of Nsight Systems",
+        summary="Nsight Systems' own report (*.nsys-rep): export it with `nsys export --type sqlite`",
+        pattern=r"(?P<host>.+)\.(?:nsys-rep|qdrep|qdstrm)",  # how it starts is not documented
+        reader="stepscope.formats.nsight.reader:refuse_report",
+        in_folders=False,
+        reads_gzip=False,
+    ),
 )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Set
 from enum import Enum
 from functools import cached_property
@@ -41,8 +40,8 @@ class Companion(Enum):
 
 
 @dataclass(frozen=True)
-class Format(ABC):
-    """A file format that holds the trace of one host.  Each format is a subclass that recognizes its content.
+class Format:
+    """A file format that holds the trace of one host.  One whose content needs a closer look is a subclass.
 
     Attributes:
         name: short stable identifier.
@@ -52,6 +51,7 @@ class Format(ABC):
             host's name.
         reader: `module:function`, imported when the first file is read.  It is called with the file's bytes, the name
             to use in messages, and the host's name, and raises UnreadableError if the file holds nothing usable.
+        starts: what its files start with, unpacked: one of these.
         in_folders: files with such a name count as profiles when found in a folder; False for names that are also used
             for other things.
         takes_pieces: the reader also accepts an iterator over the file's pieces, so that a large file never has to fit
@@ -71,6 +71,7 @@ class Format(ABC):
     summary: str
     pattern: str
     reader: str
+    starts: tuple[bytes, ...] = ()
     in_folders: bool = True
     takes_pieces: bool = False
     releases_input: bool = False
@@ -82,13 +83,13 @@ class Format(ABC):
 
     # -- content -------------------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def looks_like(self, content: bytes) -> bool:
         """True if a file with this start may be of this format.
 
         Args:
             content: the first kilobyte of the file or more, unpacked.
         """
+        return content.startswith(self.starts)
 
     def is_certain_match(self, content: bytes) -> bool:
         """True if a file with this start can only be of this format, whatever its name."""

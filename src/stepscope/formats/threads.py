@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 T = TypeVar("T")
+
+MOST_THREADS = 8
+_WORTH_A_THREAD = 100_000  # events
+
+
+def usable_cores() -> int:
+    """The cores that this process may use."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return count or 1
 
 
 class Task(Generic[T]):
@@ -73,3 +85,16 @@ class Workers:
             self._tasks.put(None)
         for thread in self._threads:
             thread.join()
+
+
+def run_in_parts(count: int, work: Callable[[int, int], None]) -> None:
+    """Calls `work(first, last)` for runs that together cover `count` events, on several threads if there are many."""
+    threads = min(usable_cores(), MOST_THREADS, max(1, count // _WORTH_A_THREAD))
+    bounds = [count * part // threads for part in range(threads + 1)]
+    if threads == 1:
+        work(0, count)
+        return
+    with Workers(threads) as workers:
+        tasks = [workers.submit(partial(work, first, last)) for first, last in pairwise(bounds)]
+        for task in tasks:
+            task.result()

@@ -2,7 +2,8 @@
 
 cimport cython
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, realloc
+
+from stepscope.kernels.memory cimport free, resize
 
 cdef struct Growing:
     int64_t* items
@@ -32,7 +33,7 @@ cdef extern from *:
 
 cdef inline void* grown(void* items, int64_t room, size_t width) except NULL nogil:
     """Memory with room for so many items, and what was in it before.  Raises MemoryError."""
-    cdef void* moved = realloc(items, <size_t>room * width)
+    cdef void* moved = resize(items, <size_t>room * width)
     if moved == NULL:
         with gil:
             raise MemoryError

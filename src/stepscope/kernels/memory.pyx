@@ -1,18 +1,40 @@
-"""How this process gets its memory from the system."""
+"""How this process gets its memory from the system: in large pages, and above a set size from files.
+
+Once `keep_within` is called, blocks of a megabyte or more that would take the process above its size are files without a
+name, which are mapped: what they hold stays in the system's cache of files or on the disk, and comes back when it is
+touched.  Blocks are numpy's arrays, by the handler that numpy offers for that, and the tables of the loops here, by
+`resize` and `free` of `memory.pxd`.  No analysis knows of this, so results are the same.
+
+To put every block into a file took two thirds of a command's processor time, since the file system is asked for each page
+of 4 KB that is written to for the first time; so memory is used first.  Files need Linux.
+"""
 
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
-from libc.stdlib cimport free
+from libc.stdint cimport int64_t
 
 cdef extern from *:
     """
+    #if defined(__linux__) && !defined(_GNU_SOURCE)
+    #define _GNU_SOURCE
+    #endif
     #include <stdint.h>
     #include <stdlib.h>
+    #include <string.h>
     #if defined(__linux__)
+    #include <errno.h>
+    #include <fcntl.h>
     #include <limits.h>
     #include <malloc.h>
+    #include <pthread.h>
+    #include <stdio.h>
     #include <sys/mman.h>
+    #include <sys/resource.h>
+    #include <sys/syscall.h>
     #include <unistd.h>
+    #ifndef O_TMPFILE
+    #define O_TMPFILE (020000000 | 0200000)
+    #endif
     #endif
 
     static void* stepscope_large_pages(size_t size) {
@@ -58,10 +80,392 @@ cdef extern from *:
         return 0;
     #endif
     }
+
+    /* ---- blocks that are files ---- */
+
+    typedef struct {  /* where numpy gets memory: `PyDataMem_Handler` in its C API */
+        char name[127];
+        uint8_t version;
+        void* context;
+        void* (*malloc)(void*, size_t);
+        void* (*calloc)(void*, size_t, size_t);
+        void* (*realloc)(void*, void*, size_t);
+        void (*free)(void*, void*, size_t);
+    } numpy_handler;
+
+    #if defined(__linux__)
+    enum { BLOCK_ALIGNED = 4096, BLOCK_LEAST = 1 << 20, BLOCK_LOOK_US = 5000, BLOCK_NO_FILE = -1, BLOCK_VIEW = -2 };
+
+    typedef struct block {
+        struct block *next, *previous;
+        char* start;
+        size_t size;
+        int file;
+    } block;
+
+    static pthread_mutex_t block_lock = PTHREAD_MUTEX_INITIALIZER;
+    static block blocks = {&blocks, &blocks};  /* the newest first */
+    static volatile int blocks_may_be_files = 0;
+    static char block_folder[4096];
+    static size_t block_limit = 0, block_room = 0;  /* for the process, and of it for blocks in memory */
+    static volatile size_t block_held = 0;  /* bytes of blocks in memory */
+    static volatile int64_t block_bytes = 0, block_trims = 0;
+
+    static void block_enter(block* at, int sign) {
+        if (at->file == BLOCK_NO_FILE)
+            block_held += sign < 0 ? (size_t)0 - at->size : at->size;
+        else if (at->file >= 0)
+            block_bytes += sign * (int64_t)at->size;
+    }
+
+    static void block_link(block* at) {
+        pthread_mutex_lock(&block_lock);
+        at->next = blocks.next;
+        at->previous = &blocks;
+        blocks.next->previous = at;
+        blocks.next = at;
+        block_enter(at, 1);
+        pthread_mutex_unlock(&block_lock);
+    }
+
+    /* The block that an address lies in; NULL for memory of the C library.  With the lock. */
+    static block* block_find(const void* memory) {
+        block* at;
+        for (at = blocks.next; at != &blocks; at = at->next)
+            if ((char*)memory >= at->start && (char*)memory < at->start + at->size)
+                return at;
+        return NULL;
+    }
+
+    /* The block that starts at an address, taken out of the list. */
+    static block* block_take(void* memory) {
+        block* at = NULL;
+        if (!blocks_may_be_files || !memory || ((uintptr_t)memory & (BLOCK_ALIGNED - 1)))
+            return NULL;
+        pthread_mutex_lock(&block_lock);
+        at = block_find(memory);
+        if (at) {
+            at->previous->next = at->next;
+            at->next->previous = at->previous;
+            block_enter(at, -1);
+        }
+        pthread_mutex_unlock(&block_lock);
+        return at;
+    }
+
+    static void block_drop(block* at) {
+        munmap(at->start, at->size);
+        if (at->file >= 0)
+            close(at->file);
+        free(at);
+    }
+
+    static void* block_map(int file, size_t size, int rights, int flags) {
+        block* at = (block*)malloc(sizeof(block));
+        if (at)
+            at->start = (char*)mmap(NULL, size, rights, flags, file, 0);
+        if (!at || at->start == MAP_FAILED) {
+            free(at);
+            return NULL;
+        }
+        at->size = size;
+        at->file = rights & PROT_WRITE ? file : BLOCK_VIEW;
+        block_link(at);
+        return at->start;
+    }
+
+    /* Space is reserved: where the disk is full later, touching a page would end the process.  BLOCK_NO_FILE if the disk is
+       full now. */
+    static int block_open(size_t size) {
+        int file = open(block_folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+        if (file >= 0 && posix_fallocate(file, 0, (off_t)size)) {
+            close(file);
+            file = BLOCK_NO_FILE;
+        }
+        return file;
+    }
+
+    /* Zeros. */
+    static void* block_new(size_t size) {
+        int file = block_held + size > block_room ? block_open(size) : BLOCK_NO_FILE;
+        char* start;
+        size = (size + BLOCK_ALIGNED - 1) & ~(size_t)(BLOCK_ALIGNED - 1);
+        if (file >= 0)
+            return block_map(file, size, PROT_READ | PROT_WRITE, MAP_SHARED);
+        start = (char*)block_map(BLOCK_NO_FILE, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+        if (start && size >= (4u << 20))
+            madvise(start, size, MADV_HUGEPAGE);
+        return start;
+    }
+
+    static void* block_get(size_t size) {
+        return blocks_may_be_files && size >= BLOCK_LEAST ? block_new(size) : stepscope_large_pages(size ? size : 1);
+    }
+
+    static void* block_zeros(size_t count, size_t width) {
+        int is_large = width && count >= BLOCK_LEAST / width && count <= (size_t)PTRDIFF_MAX / width;
+        if (blocks_may_be_files && is_large)
+            return block_new(count * width);
+        return calloc(count ? count : 1, width ? width : 1);
+    }
+
+    static void block_put(void* memory) {
+        block* at = block_take(memory);
+        if (at)
+            block_drop(at);
+        else
+            free(memory);
+    }
+
+    static int block_write(int file, const char* at, size_t size, size_t place) {
+        while (size) {
+            ssize_t done = pwrite(file, at, size, (off_t)place);
+            if (done <= 0 && errno != EINTR)
+                return 0;
+            done = done < 0 ? 0 : done;
+            at += done;
+            place += (size_t)done;
+            size -= (size_t)done;
+        }
+        return 1;
+    }
+
+    /* Writes to a part of a block.  Many pages of a file are written much faster so than by touching each. */
+    static void block_fill(void* memory, size_t place, const void* from, size_t size) {
+        int done = 0;
+        if (blocks_may_be_files && size >= BLOCK_ALIGNED) {
+            pthread_mutex_lock(&block_lock);
+            block* at = block_find(memory);
+            done = at && at->file >= 0 && block_write(at->file, (const char*)from, size, place);
+            pthread_mutex_unlock(&block_lock);
+        }
+        if (!done)
+            memcpy((char*)memory + place, from, size);
+    }
+
+    /* Puts the block that an address lies in into a file, at the same address.  Nobody may write to it meanwhile.  What
+       lasts leaves the memory to what an analysis makes on its way, which costs less there. */
+    static void block_settle(const void* memory) {
+        block* at;
+        int file;
+        pthread_mutex_lock(&block_lock);
+        at = block_held > block_room / 2 ? block_find(memory) : NULL;  /* else there is room for all that comes */
+        file = at && at->file == BLOCK_NO_FILE ? block_open(at->size) : BLOCK_NO_FILE;
+        if (file >= 0 && block_write(file, at->start, at->size, 0)
+                && mmap(at->start, at->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED) {
+            block_enter(at, -1);
+            at->file = file;
+            block_enter(at, 1);
+        } else if (file >= 0)
+            close(file);
+        pthread_mutex_unlock(&block_lock);
+    }
+
+    /* Makes a block longer; 0 if the system refuses. */
+    static int block_grow(block* at, size_t size) {
+        void* moved;
+        size = (size + BLOCK_ALIGNED - 1) & ~(size_t)(BLOCK_ALIGNED - 1);
+        if (size <= at->size)
+            return 1;
+        if (at->file >= 0 ? posix_fallocate(at->file, 0, (off_t)size) : block_held + size > block_room)
+            return 0;
+        moved = mremap(at->start, at->size, size, MREMAP_MAYMOVE);
+        if (moved == MAP_FAILED)
+            return 0;
+        at->start = (char*)moved;
+        at->size = size;
+        return 1;
+    }
+
+    /* Memory that grows beyond its room moves into a file. */
+    static void* block_resize(void* memory, size_t size) {
+        block* at = block_take(memory);
+        size_t old = at ? at->size : memory ? malloc_usable_size(memory) : 0;
+        int grown = at && block_grow(at, size);
+        void* copied;
+        if (at)
+            block_link(at);
+        if (grown)
+            return at->start;
+        if (!at && !(blocks_may_be_files && size >= BLOCK_LEAST))
+            return realloc(memory, size ? size : 1);
+        copied = block_get(size);
+        if (copied && memory) {
+            block_fill(copied, 0, memory, old < size ? old : size);
+            block_put(memory);
+        }
+        return copied;
+    }
+
+    /* The memory of this process in bytes. */
+    static size_t block_resident(void) {
+        char text[128];
+        long long total = 0, resident = 0;
+        int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+        ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
+        if (file >= 0)
+            close(file);
+        text[got > 0 ? got : 0] = 0;
+        return sscanf(text, "%lld %lld", &total, &resident) == 2 ? (size_t)resident * (size_t)sysconf(_SC_PAGESIZE) : 0;
+    }
+
+    /* Pages of files leave the process, those of the oldest first; what they hold stays in the files.  A loop that reads
+       here and there brings back 64 KB with each page that it touches, so it grows quickly until the next look. */
+    static void block_trim(void) {
+        block* at;
+        if (block_resident() < block_limit / 8 * 7)
+            return;
+        pthread_mutex_lock(&block_lock);
+        block_trims += 1;
+        for (at = blocks.previous; at != &blocks && block_resident() > block_limit / 8 * 5; at = at->previous)
+            if (at->file != BLOCK_NO_FILE)
+                madvise(at->start, at->size, MADV_DONTNEED);
+        pthread_mutex_unlock(&block_lock);
+    }
+
+    static void* block_watch(void* nothing) {
+        (void)nothing;
+        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -20);  /* where that is allowed */
+        for (;;) {
+            usleep(BLOCK_LOOK_US);
+            block_trim();
+        }
+        return NULL;
+    }
+
+    /* A file that is there already, to be read: nothing of it is copied. */
+    static void* block_view(int file, size_t size) {
+        return blocks_may_be_files ? block_map(file, size, PROT_READ, MAP_SHARED) : NULL;
+    }
+
+    static int block_keep_within(const char* folder, size_t limit) {
+        size_t used = block_resident();
+        pthread_t thread;
+        if (blocks_may_be_files)
+            return 1;
+        if (strlen(folder) >= sizeof block_folder || pthread_create(&thread, NULL, block_watch, NULL))
+            return 0;
+        pthread_detach(thread);
+    #if defined(__GLIBC__)
+        mallopt(M_MMAP_MAX, 1 << 16);  /* what is freed does not stay in the heap, as it does by keep_heap */
+        mallopt(M_MMAP_THRESHOLD, BLOCK_LEAST);
+        mallopt(M_TRIM_THRESHOLD, BLOCK_LEAST);
+    #endif
+        strcpy(block_folder, folder);
+        block_limit = limit;
+        block_room = limit / 8 * 5 > used ? limit / 8 * 5 - used : 0;
+        blocks_may_be_files = 1;
+        return 1;
+    }
+    #else
+    static int blocks_may_be_files = 0;
+    static int64_t block_bytes = 0, block_trims = 0;
+    static void* block_get(size_t size) { return malloc(size ? size : 1); }
+    static void* block_zeros(size_t count, size_t width) { return calloc(count ? count : 1, width ? width : 1); }
+    static void* block_resize(void* memory, size_t size) { return realloc(memory, size ? size : 1); }
+    static void block_fill(void* memory, size_t place, const void* from, size_t size) { memcpy((char*)memory + place, from, size); }
+    static void block_settle(const void* memory) { (void)memory; }
+    static void block_put(void* memory) { free(memory); }
+    static int block_keep_within(const char* folder, size_t limit) { (void)folder; (void)limit; return 0; }
+    static void* block_view(int file, size_t size) { (void)file; (void)size; return NULL; }
+    #endif
+
+    static void* numpy_malloc(void* context, size_t size) { (void)context; return block_get(size); }
+    static void* numpy_calloc(void* context, size_t count, size_t width) { (void)context; return block_zeros(count, width); }
+    static void* numpy_realloc(void* context, void* memory, size_t size) { (void)context; return block_resize(memory, size); }
+    static void numpy_free(void* context, void* memory, size_t size) { (void)context; (void)size; block_put(memory); }
+    enum { NUMPY_GET_HANDLER = 305 };  /* PyDataMem_GetHandler in numpy's table, since 1.22 */
+
+    /* Numpy's arrays are blocks from now on, on every thread: a handler of our own would serve the context of one alone.
+       Arrays that are there have memory of the C library, which is known here.  0 with an exception set. */
+    static int block_serve_numpy(PyObject* table) {
+        void** functions = (void**)PyCapsule_GetPointer(table, NULL);
+        PyObject* capsule = functions ? ((PyObject* (*)(void))functions[NUMPY_GET_HANDLER])() : NULL;
+        numpy_handler* handler = capsule ? (numpy_handler*)PyCapsule_GetPointer(capsule, "mem_handler") : NULL;
+        if (handler) {
+            handler->malloc = numpy_malloc;
+            handler->calloc = numpy_calloc;
+            handler->realloc = numpy_realloc;
+            handler->free = numpy_free;
+        }
+        Py_XDECREF(capsule);
+        return handler != NULL;
+    }
     """
     void give_back "stepscope_give_back"(char* first, char* stop) noexcept nogil
-    bint keep_heap "stepscope_keep_heap"(size_t room) noexcept nogil
     void* large_pages "stepscope_large_pages"(size_t size) noexcept nogil
+    bint keep_heap "stepscope_keep_heap"(size_t room) noexcept nogil
+    const int blocks_may_be_files
+    const int64_t block_bytes
+    const int64_t block_trims
+    void* block_get(size_t size) noexcept nogil
+    void* block_zeros(size_t count, size_t width) noexcept nogil
+    void* block_resize(void* memory, size_t size) noexcept nogil
+    void block_fill(void* memory, size_t place, const void* source, size_t size) noexcept nogil
+    void block_settle(const void* memory) noexcept nogil
+    void block_put(void* memory) noexcept nogil
+    void* block_view(int file, size_t size) noexcept nogil
+    bint block_keep_within(const char* folder, size_t limit) noexcept
+    bint block_serve_numpy(object table) except False
+
+
+cdef void* resize(void* memory, size_t size) noexcept nogil:
+    """A block with room for so many bytes, and what was in it before; NULL if there is no memory, and it is as it was."""
+    return block_resize(memory, size)
+
+
+cdef void* zeros(size_t count, size_t width) noexcept nogil:
+    """A block of so many items that are zero; NULL if there is no memory."""
+    return block_zeros(count, width)
+
+
+cdef void fill(void* memory, size_t place, const void* source, size_t size) noexcept nogil:
+    """Copies bytes into a block that `resize` gave."""
+    block_fill(memory, place, source, size)
+
+
+cdef void free(void* memory) noexcept nogil:
+    """Gives a block back."""
+    block_put(memory)
+
+
+def keep_within(folder, int64_t limit):
+    """From now on large blocks that do not fit into a size of memory are files.
+
+    For a process of our own: numpy's arrays are such blocks, whoever makes them.  Only the first call counts.
+
+    Args:
+        folder: on a disk; a file system in memory would save nothing.
+        limit: the memory of this process in bytes.
+
+    Returns:
+        False if the system cannot do that.
+    """
+    import numpy
+
+    core = getattr(numpy, "_core", None) or numpy.core
+    return block_keep_within(folder.encode("utf-8", "surrogateescape"), <size_t>limit) and block_serve_numpy(
+        core._multiarray_umath._ARRAY_API
+    )
+
+
+def is_limited():
+    """Whether `keep_within` was called."""
+    return bool(blocks_may_be_files)
+
+
+def settle(size_t address):
+    """Puts a block that nobody writes to any more into a file, where blocks may be files; it stays where it is.
+
+    Args:
+        address: of a byte in it; nothing happens where that is no block.
+    """
+    block_settle(<const void*>address)
+
+
+def figures():
+    """The bytes of blocks that are files now, and how often their pages had to leave the process."""
+    return block_bytes, block_trims
 
 cdef enum:
     _ROOM_BYTES = 1 << 30  # addresses, not memory; a million events and their file need a quarter of it
@@ -99,14 +503,23 @@ cdef class Memory:
 
     Args:
         size: how many.
+        file: the number of an open file with at least so many bytes: where blocks are files, they are its bytes and may
+            only be read.  Nobody may shorten it meanwhile; it may be closed.
+
+    Attributes:
+        is_file: whether the bytes are those of the file.
     """
 
     cdef void* start
     cdef Py_ssize_t size
+    cdef readonly bint is_file
 
-    def __cinit__(self, Py_ssize_t size):
+    def __cinit__(self, Py_ssize_t size, int file=-1):
         self.size = max(size, 0)
-        self.start = large_pages(<size_t>max(size, 1))
+        self.start = block_view(file, <size_t>size) if file >= 0 and size >= 1 << 20 else NULL
+        self.is_file = self.start != NULL
+        if not self.is_file:
+            self.start = block_get(<size_t>max(size, 1))
         if self.start == NULL:
             raise MemoryError
 
@@ -124,4 +537,4 @@ cdef class Memory:
             give_back(<char*>self.start + first, <char*>self.start + stop)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
-        PyBuffer_FillInfo(view, self, self.start, self.size, 0, flags)
+        PyBuffer_FillInfo(view, self, self.start, self.size, self.is_file, flags)

@@ -1,9 +1,9 @@
 """Loops over device work: climbing to the op that launched it, numbering pairs, adding up groups."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free
 
 from stepscope.kernels.growing cimport Growing, as_table, push
+from stepscope.kernels.memory cimport free, zeros
 
 cdef enum:
     # Causes lead back in time, so there is no circle in a sound trace; in a damaged one this ends the walk.
@@ -74,7 +74,7 @@ cdef inline Pair* _place_of(Pair* slots, int64_t room, int64_t a, int64_t b) noe
 
 cdef Pair* _twice_the_room(Pair* slots, int64_t room) except NULL nogil:
     """The pairs of a table in one with twice as many places.  Raises MemoryError."""
-    cdef Pair* larger = <Pair*>calloc(<size_t>(2 * room), sizeof(Pair))
+    cdef Pair* larger = <Pair*>zeros(<size_t>(2 * room), sizeof(Pair))
     cdef int64_t at
     if larger == NULL:
         with gil:
@@ -99,7 +99,7 @@ def number_pairs(const uint8_t[::1] a, const uint8_t[::1] b, int width_a, int wi
         int64 of shape (different pairs, 1): the place of the first of each number.
     """
     cdef Growing first
-    cdef Pair* slots = <Pair*>calloc(_FIRST_ROOM, sizeof(Pair))
+    cdef Pair* slots = <Pair*>zeros(_FIRST_ROOM, sizeof(Pair))
     cdef Pair* found
     cdef int64_t i, one, other, last_one = 0, last_other = 0, room = _FIRST_ROOM, count = out.shape[0]
     first.items, first.size, first.room = NULL, 0, 0

@@ -2,9 +2,9 @@
 a thread's events: when it does nothing that works."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport free
 
 from stepscope.kernels.growing cimport Growing, as_table, push
+from stepscope.kernels.memory cimport free
 
 
 def sort(

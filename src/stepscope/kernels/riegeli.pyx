@@ -6,10 +6,10 @@ of a message is written before it and known after it.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from stepscope.kernels.growing cimport Growing, push
+from stepscope.kernels.memory cimport free, resize
 from stepscope.kernels.varint cimport read_varint
 
 # ---- HighwayHash-64 --------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def join_fields(
         if not 0 <= begins[k] <= ends[k] <= data.shape[0]:
             raise ValueError(f"no part of {data.shape[0]} bytes: {begins[k]} to {ends[k]}")
     memset(&machine, 0, sizeof(Machine))
-    machine.at = <int64_t*>malloc(<size_t>(buffers + 1) * sizeof(int64_t))
+    machine.at = <int64_t*>resize(NULL, <size_t>(buffers + 1) * sizeof(int64_t))
     if machine.at == NULL:
         raise MemoryError
     try:

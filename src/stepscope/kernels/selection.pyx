@@ -1,9 +1,9 @@
 """Adds up what lies in a selection of the timeline."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport free
 
 from stepscope.kernels.growing cimport Growing, push
+from stepscope.kernels.memory cimport free
 
 
 def add_up(

@@ -1,10 +1,10 @@
 """Writing events into the files of other viewers: tracks on which all events nest, and JSON text."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from stepscope.kernels.growing cimport Growing, push
+from stepscope.kernels.memory cimport free
 
 
 def nest(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -17,8 +19,26 @@ U8 = NDArray[np.uint8]
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 T = TypeVar("T", bound=np.generic)
+R = TypeVar("R")
+
+_HOLDERS = (tuple, list, dict)
 
 _BLOCK = 1 << 16  # rows at a time where a column of all would cost memory; what is made of a block stays in caches
+
+
+def settle_arrays(found: R) -> R:
+    """Puts the large arrays of a result that is finished into files, in a process that keeps within a set memory."""
+    if kernels.memory.is_limited():
+        left: list[Any] = [found]
+        seen = set()
+        while left:
+            each = left.pop()
+            if isinstance(each, np.ndarray):
+                kernels.memory.settle(each.__array_interface__["data"][0])
+            elif id(each) not in seen and (type(each) in _HOLDERS or type(each).__module__.startswith("stepscope.")):
+                seen.add(id(each))
+                left += [] if isinstance(each, type) else gc.get_referents(each)
+    return found
 
 
 def offsets_of(counts: NDArray[np.integer] | Mask | Sequence[int]) -> I64:
@@ -148,6 +168,52 @@ class Groups:
     def sum(self, values: I64) -> I64:
         """The sum of each group's values: int64 of shape (groups,)."""
         return sum_groups(self.number, values, len(self))
+
+
+def levels_of(parent: I32 | I64) -> Iterator[I64]:
+    """The places of each depth of a forest, the roots first.
+
+    Args:
+        parent: of shape (n,), the place of what is around each, -1 for a root.
+    """
+    up = parent.copy()
+    depth = (up >= 0).astype(np.int32)
+    inner = np.flatnonzero(depth)
+    for _ in range(len(parent).bit_length()):  # each looks twice as far up as in the round before; a circle ends too
+        above = up[inner]
+        depth[inner] += depth[above]
+        up[inner] = up[above]
+        inner = inner[up[inner] >= 0]
+    deepest = int(depth.max(initial=-1))
+    # Sorting two bytes takes one pass, four take many.
+    order = np.argsort(depth.astype(np.uint16) if deepest < 1 << 16 else depth, kind="stable")
+    bounds = offsets_of(np.bincount(depth, minlength=deepest + 1)).tolist()
+    yield from (order[low:high] for low, high in pairwise(bounds))
+
+
+def number_paths(parent: I32 | I64, name: I64, outer: I64) -> tuple[I64, I64, I64]:
+    """Numbers what has the same name and the same names around it, the outer ones first.
+
+    Args:
+        parent: of shape (n,), the place of what is around each, -1 for a root.
+        name: int64 of shape (n,).
+        outer: int64 of shape (n,), the number of what is around a root; numbers go on after the highest, from 0 if all
+            are -1.
+
+    Returns:
+        The number of each, of shape (n,); the number around each number, and its first place, of shape (numbers,).
+    """
+    number = np.full(len(parent), -1, np.int64)
+    around, firsts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    count = int(outer.max(initial=-1)) + 1
+    for level in levels_of(parent):
+        over = np.where(parent[level] >= 0, number[parent[level]], outer[level])
+        found, first = number_pairs(over, name[level])
+        number[level] = count + found
+        around.append(over[first])
+        firsts.append(level[first])
+        count += len(first)
+    return number, np.concatenate(around), np.concatenate(firsts)
 
 
 def sum_groups(group: NDArray[np.integer], values: I64, groups: int) -> I64:

@@ -12,7 +12,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.errors import Problem
-from stepscope.model.arrays import I32, I64, blocks_of
+from stepscope.model.arrays import I32, I64, blocks_of, settle_arrays
 from stepscope.model.kinds import LineKind, PlaneKind, StatTag
 from stepscope.model.strings import Strings
 from stepscope.model.tables import Events, EventTypes, Lines, Planes, Stats
@@ -238,7 +238,7 @@ class HostTrace:
         if key not in self._derived:
             with self._deriving.setdefault(key, threading.Lock()):
                 if key not in self._derived:
-                    self._derived[key] = compute(self)
+                    self._derived[key] = settle_arrays(compute(self))
         return self._derived[key]  # type: ignore[return-value]
 
 

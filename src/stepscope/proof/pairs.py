@@ -23,11 +23,13 @@ class Block(NamedTuple):
         steps: how long each took, in seconds.
         delays: how long the delays in each took.
         queued_s: for how long their thread waited in all for a processor that others used.
+        left_s: how long devices then still worked on what the steps had started.
     """
 
     steps: Sequence[float]
     delays: Sequence[float] = ()
     queued_s: float = 0.0
+    left_s: float = 0.0
 
     @property
     def own_steps(self) -> list[float]:
@@ -72,9 +74,7 @@ def compare_pairs(pairs: Sequence[Pair], is_delay: bool, cost_s: float, usual_s:
         cost_s: what the change itself takes in a step.
         usual_s: a plain step before anything was changed.
     """
-    plain, changed = (
-        _Side([block.own_steps if is_delay else block.steps for block in blocks]) for blocks in zip(*pairs, strict=True)
-    )
+    plain, changed = (_Side(blocks, is_delay) for blocks in zip(*pairs, strict=True))
     delays = [cost_s + fmean(pair.changed.delays[changed.start :]) for pair in pairs]
     means = list(zip(plain.means, changed.means, delays, strict=True))
     if is_delay:
@@ -91,17 +91,19 @@ class _Side:
     """The blocks of one kind.
 
     Args:
-        blocks: the lengths of their steps.
+        is_own: their steps count without waits for a processor.
 
     Attributes:
         start: the first step that counts.
-        means: of each block the mean of those.
+        means: of each block the mean of those, with the part of each in the work that was left.
     """
 
-    def __init__(self, blocks: Sequence[Sequence[float]]) -> None:
-        self.start = find_settled(blocks)
-        self.means = [fmean(block[self.start :]) for block in blocks]
-        self._halves = [halves_of(block, self.start) for block in blocks]
+    def __init__(self, blocks: Sequence[Block], is_own: bool) -> None:
+        steps = [block.own_steps if is_own else block.steps for block in blocks]
+        self.start = find_settled(steps)
+        left = [block.left_s / len(block.steps) for block in blocks]
+        self.means = [fmean(each[self.start :]) + part for each, part in zip(steps, left, strict=True)]
+        self._halves = [halves_of(each, self.start) for each in steps]
 
     @property
     def is_settled(self) -> bool:

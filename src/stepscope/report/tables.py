@@ -11,6 +11,7 @@ The order of the attributes is that of the sections; each attribute is a key of 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
@@ -136,18 +137,23 @@ def add_records(records: Iterable[R], key: Callable[[R], object], added: Sequenc
     """Records of equal key as one, in the order in which they first appear: sums may be summed again.
 
     Args:
-        records: dataclasses.
-        added: the attributes that are added up; of those in `min_` and `max_` the smallest and largest count.
+        records: dataclasses or named tuples.
+        added: the attributes that are added up; of those in `min_` and `max_` the smallest and largest count.  One that
+            is missing in a record is unknown: the sum would be too small.
     """
-    sums: dict[object, R] = {}
+    alike: dict[object, list[R]] = {}
     for record in records:
-        at = key(record)
-        sums[at] = add_record(sums[at], record, added) if at in sums else record
-    return [*sums.values()]
+        alike.setdefault(key(record), []).append(record)
+    return [add_up(each, added) if len(each) > 1 else each[0] for each in alike.values()]
 
 
-def add_record(one: R, other: R, added: Sequence[str]) -> R:
-    """The first record with the second added to some attributes, as `add_records` adds them."""
-    how: Iterable[tuple[str, Callable[..., Any]]] = ((name, _JOINED.get(name[:4], operator.add)) for name in added)
-    sums = {name: join(getattr(one, name), getattr(other, name)) for name, join in how}
-    return dataclasses.replace(one, **sums)  # type: ignore[type-var]
+def add_up(records: Sequence[R], added: Sequence[str]) -> R:
+    """The first of some records with the others added, as `add_records` adds them."""
+    columns = ((name, [getattr(record, name) for record in records]) for name in added)
+    sums = {
+        name: None if None in column else functools.reduce(_JOINED.get(name[:4], operator.add), column)
+        for name, column in columns
+    }
+    first: Any = records[0]
+    summed: R = first._replace(**sums) if hasattr(first, "_replace") else dataclasses.replace(first, **sums)
+    return summed

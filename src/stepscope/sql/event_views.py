@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stepscope import kernels
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of, steps_of_events
 from stepscope.analysis.trace.attribution import Attribution, attribute
-from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.grouping import forest, self_times
 from stepscope.analysis.trace.kernel_facts import Launch, launches_of, stated_bytes
 from stepscope.analysis.trace.op_work import OpWork, device_work, host_work
 from stepscope.analysis.trace.thread_labels import thread_label
@@ -70,10 +69,7 @@ def _ends(trace: HostTrace, rows: I64 | slice) -> pa.Array:
 
 
 def _own_times(trace: HostTrace) -> I64:
-    own = np.empty(len(trace.events), np.int64)
-    counts = np.ones(len(trace.events), np.bool_)
-    kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
-    return np.maximum(own, 0, out=own)
+    return self_times(trace, np.ones(len(trace.events), np.bool_))
 
 
 def _linked(links: I32) -> pa.Array:

@@ -27,7 +27,8 @@ CORE_OPS: tuple[KindRule, ...] = (
     (r"%?copy-(?:start|done)\S* = .*S\(5\)", K.COPY_HOST_TO_DEVICE, Trait.NONE),
 )
 
-RUNS_PROGRAM = ("ThunkExecutor::Execute", "ThunkExecutor::Execute (wait for completion)")
+AWAITS_PROGRAM = "ThunkExecutor::Execute (wait for completion)"
+RUNS_PROGRAM = ("ThunkExecutor::Execute", AWAITS_PROGRAM)
 """Runs of programs on a CPU.  Their ops record when they start, but not always how long they run on other threads."""
 
 _INSTRUCTION = Pattern(r"%([\w.\-]+) = ")

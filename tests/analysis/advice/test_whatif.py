@@ -333,6 +333,27 @@ def test_an_op_goes_with_what_it_starts_on_the_threads_of_a_pool_and_what_that_s
     assert by_line == [2 * 10, 2 * 6, 2 * 4]
 
 
+def test_a_thread_that_waits_for_the_rest_of_a_program_goes_on_once_that_is_left_out() -> None:
+    sorts = {
+        "w": Sort(K.OTHER, "ThunkExecutor::Execute (wait for completion)"),
+        "n": Sort(K.OTHER, "np.asarray(jax.Array)"),
+    }
+    picture = """
+        host main   | M0----------M1----------M2----------
+        host main   | F-n--------aF-n--------aF-n--------a
+        host main   |  P1          P3          P5
+        host client |   S1------T   S3------T   S5------T
+        host client |    w-----      w-----      w-----
+        host pool   |    b-----      b-----      b-----
+    """
+    model = model_of(draw(picture, sorts))
+    assert model is not None
+
+    found = what_if([model], [Change(REMOVE, "b")], lambda _: ()).to_dict()
+
+    assert found["step_time_ms"] - found["predicted_step_time_ms"] == pytest.approx(6.0, abs=0.5)
+
+
 def same_as_advised(profile: LoadedProfile) -> None:
     """What-if of each advised class is the advice, to the last digit; where nothing is foretold, in neither."""
     for item in {row["class"]: row for row in reversed(profile.advice().rows) if row["class"] != "none"}.values():

@@ -9,7 +9,7 @@ import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { formatHash, route, withParams } from "../../router";
 import { figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
-import { chosenPart, fact, host, steps } from "../../session";
+import { chosenPart } from "../../session";
 import { Card, FigureRow } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
@@ -45,7 +45,7 @@ function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) 
   const [loaders, copies] = [tableOf(sections, "loaders"), tableOf(sections, "copies")];
   return (
     <>
-      <Findings lines={withCopies(report)} />
+      <Findings lines={report.summary} />
       {(report.steps ?? []).length > 1 ? (
         <div class="two uneven">
           <DeviceSide report={report} />
@@ -84,14 +84,6 @@ function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) 
       </More>
     </>
   );
-}
-
-/** The sentences, with what of the share is the copy of the batch, which the summary names apart. */
-function withCopies({ summary, input_percent: share }: InputReport): readonly string[] {
-  const own = fact("cause") === "input" && !host.value && !steps.value ? fact("cause_percent") : null;
-  if (typeof own !== "number" || share === null || share - own < 0.05) return summary;
-  const parts = `${percent(own)} is input itself, ${percent(share - own)} copying it to the device`;
-  return summary.flatMap((line, at) => (at ? [line] : [line, parts]));
 }
 
 /** The parts of the steps are drawn above. */

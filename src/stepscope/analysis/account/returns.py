@@ -10,15 +10,10 @@ from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.account.stream_waits import awaited_work
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import is_any_kind
-from stepscope.analysis.trace.grouping import enclosing_events
-from stepscope.model import EventKind, HostTrace
+from stepscope.analysis.trace.grouping import COPIES, enclosing_events
+from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, Mask, distinct, look_up, median
 from stepscope.records import dataclass
-
-_COPIES = (
-    EventKind.COPY_HOST_TO_DEVICE, EventKind.COPY_DEVICE_TO_HOST, EventKind.COPY_DEVICE_TO_DEVICE, EventKind.COPY_PEER,
-    EventKind.COPY_OTHER,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,7 +73,7 @@ def _outer_waits(trace: HostTrace) -> I64:
 def _blocking_copies(trace: HostTrace, queues: Queues) -> I64:
     """Calls that start a copy and return after its end: memory that is not pinned makes them wait, whatever their
     name."""
-    copies = np.flatnonzero((queues.call >= 0) & is_any_kind(trace.events.kind[queues.event], _COPIES))
+    copies = np.flatnonzero((queues.call >= 0) & is_any_kind(trace.events.kind[queues.event], COPIES))
     call = queues.call[copies]
     end = trace.events.start_ps[call] + trace.events.duration_ps[call]
     return distinct(call[queues.end_ps[copies] <= end])

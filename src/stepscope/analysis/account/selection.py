@@ -54,7 +54,7 @@ CAUSES_OF_CLASS: dict[str, tuple[Cause, ...]] = {
     "input_transfer": (Cause.TRANSFER, Cause.INPUT),
     **dict.fromkeys(("small_batch", "eager_dispatch"), _DISPATCH),
     "recompilation": (Cause.COMPILE, Cause.LAUNCH, Cause.PYTHON),
-    "host_sync": (Cause.SYNC, *_DISPATCH),
+    "host_sync": (Cause.SYNC, Cause.PYTHON, *_DISPATCH),
     "python_overhead": (Cause.PYTHON,),
     "checkpoint_stall": (Cause.CHECKPOINT, Cause.PYTHON, Cause.COPY),
     "communication_bound": (Cause.COMMUNICATION,),

@@ -15,8 +15,9 @@ from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I32, I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary import tf_data
-from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.lookup import has_trait, is_called
 from stepscope.vocabulary.traits import InputTrait
+from stepscope.vocabulary.xla import AWAITS_PROGRAM
 
 K = EventKind
 
@@ -117,7 +118,15 @@ def _works(trace: HostTrace) -> Mask:
     works = is_any_kind(trace.events.kind, _WORKING) & is_thread_event(trace)
     works[blocking_calls(trace)] = True
     works[_calls_to_workers(trace)] = True  # what they wait for is a model of its own, see producers.py
+    works[_regions_that_wait(trace)] = False
     return works
+
+
+def _regions_that_wait(trace: HostTrace) -> I64:
+    """Work handed to a thread that soon waits for others to run the rest of a program: rows of events."""
+    waits = np.flatnonzero(is_called(trace, (AWAITS_PROGRAM,)))
+    around = enclosing_events(trace, is_any_kind(trace.events.kind, (K.REGION_BEGIN,)))[waits]
+    return around[around >= 0].astype(np.int64)
 
 
 def worker_waits(trace: HostTrace, line: int) -> I64:

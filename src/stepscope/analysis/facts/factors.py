@@ -37,8 +37,8 @@ IN_32_BITS = Estimate(
     0.35,
     0.5,
     0.75,
-    "a processor's vectors hold twice as many numbers of 32 bits as of 64: products take half the time (35 to 75 % were"
-    " measured)",
+    "a processor's vectors and its memory hold twice as many numbers of 32 bits as of 64: ops take half the time (of"
+    " products 35 to 75 % were measured)",
 )
 
 

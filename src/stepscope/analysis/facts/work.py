@@ -48,7 +48,7 @@ _PROGRAM = " (program "
 _LEAST_TO_COMPARE = 4  # steps: fewer have no best quarter
 _LONG_OP_PS = 300_000_000  # longer than starting an op: its operands are large
 
-_DOUBLE, _DOUBLE_ARRAY, _ONE_DOUBLE = "double", "f64[", "f64[]"  # as PyTorch and XLA write it
+_DOUBLE, _DOUBLE_ARRAY, _SINGLE_ARRAY = "double", "f64[", "f32["  # as PyTorch and XLA write it
 
 _TRAIT_OF_WORK = {"moves": OpTrait.MOVES_DATA, "casts": OpTrait.CONVERTS, "heavy": OpTrait.MULTIPLIES}
 _FORWARD_IS_HEAVY = 0.3  # least share of products and convolutions in the time of a forward pass
@@ -92,7 +92,7 @@ class WorkFacts:
         alike: median count of calls with equal operand shapes.
         operands: total number of elements in the first operands of these products.
         recomputed_ps: time of forward ops that run again within the backward pass.
-        doubles_ps: time of products and convolutions in 64 bits, where the trace shows types.
+        doubles_ps: time of ops that compute in 64 bits, where the trace shows types.
         callbacks_ps, callback: time in which compiled programs or graphs call Python, and the largest such op.
         modules: compiled programs with their ops, if ops name their program, longest first.
         training, multiplying: names of the programs with a backward pass, and of those with products; empty if the
@@ -159,7 +159,7 @@ def work_events_of(trace: HostTrace) -> dict[str, tuple[I64, I64]]:
 
     The kinds: `moves` and `casts` as in WorkFacts, `extra` is forward work without a backward pass, `recomputed` what
     runs again within one, `programs` are all ops of compiled programs, `callbacks` what calls Python, and `doubles`
-    products and convolutions in 64 bits.
+    what computes in 64 bits.
     """
     return trace.derived("work", _find_work_facts)[1]
 
@@ -235,7 +235,7 @@ def _facts_without_device(
     in_program = trace.stat_strings(stat_names.HLO_MODULE, rows=ops) > 0
     calls = has_trait(trace, trace.events.type[ops], OpTrait.CALLS_BACK | OpTrait.CALLS_PYTHON)
     chosen = {"moves": moves, "casts": casts, "extra": extra, "programs": in_program}
-    chosen |= {"callbacks": calls, "doubles": heavy & _computes_in_64_bits(trace, ops)}
+    chosen |= {"callbacks": calls, "doubles": _computes_in_64_bits(trace, ops)}
     events |= {name: (ops[mask], own[mask]) for name, mask in chosen.items()}
     moved, own_ps = events["moves"]
     events["moves"] = np.append(moved, eager), np.append(own_ps, trace.events.duration_ps[eager])
@@ -286,17 +286,15 @@ def _kinds_of_work(trace: HostTrace, ops: I64) -> dict[str, Mask]:
 
 def _computes_in_64_bits(trace: HostTrace, ops: I64) -> Mask:
     """Whether each op computes with floats of 64 bits: by the types of its operands, in PyTorch, or as its compiled
-    program takes an array of that type."""
+    program takes more arrays of that type than of 32 bits."""
     texts, inverse = np.unique(trace.stat_strings(stat_names.INPUT_TYPES, rows=ops), return_inverse=True)
     found = np.array([_DOUBLE in trace.strings[max(text, 0)] for text in texts.tolist()], np.bool_)[inverse]
     if not trace.has_stat(stat_names.HLO_MODULE) or not len(ops):
         return found
     programs, place = programs_of(trace), places_of_events(trace, ops)
     for each in distinct(place[place >= 0]).tolist():
-        if any(
-            shape.startswith(_DOUBLE_ARRAY) and shape != _ONE_DOUBLE for _, shape in programs.module(each).parameters
-        ):
-            found[place == each] = True
+        types = [shape[: len(_DOUBLE_ARRAY)] for _, shape in programs.module(each).parameters if shape[-2:] != "[]"]
+        found[place == each] |= types.count(_DOUBLE_ARRAY) > types.count(_SINGLE_ARRAY)
     return found
 
 

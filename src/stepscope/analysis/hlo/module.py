@@ -381,6 +381,14 @@ class Module:
         wanted = np.frombuffer(name.encode(), np.uint8)
         return int(self.find_rows(wanted, np.array([0]), np.array([len(wanted)]))[0])
 
+    def rows_of(self, computation: int) -> range:
+        """The instructions of a computation."""
+        return range(*self.computation_offsets[computation : computation + 2].tolist())
+
+    def rows_called(self, row: int) -> list[int]:
+        """The instructions of the computations that one calls: of a fusion its body."""
+        return [each for called in self.callees.linked(row) for each in self.rows_of(called)]
+
     def find_rows(self, buf: U8, starts: I64, stops: I64) -> I64:
         """Instructions by their names: int64 of shape (names,), -1 for what is not there.
 

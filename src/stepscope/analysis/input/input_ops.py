@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 import numpy as np
 
-from stepscope import kernels
 from stepscope.analysis.input.iterators import iterator_calls
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
-from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.grouping import forest, is_device_work, self_times
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 from stepscope.model.arrays import I64, distinct, sum_groups
 from stepscope.records import dataclass
+from stepscope.report import add_records
 from stepscope.vocabulary.lookup import names_have
 from stepscope.vocabulary.traits import InputTrait
 
@@ -70,20 +71,14 @@ def input_ops(trace: HostTrace) -> list[InputOp]:
     counts = is_any_kind(trace.events.kind, (K.OP, K.ITERATOR, K.COPY_HOST_TO_DEVICE_CALL))
     for calls in sets:
         counts[calls.row] = True
-    own = np.empty(len(trace.events), np.int64)
-    kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
+    own = self_times(trace, counts)
     ops = add_ops(op for calls in sets for op in _sum_calls(trace, calls, own))
     return ops[:MOST_OPS]
 
 
 def add_ops(ops: Iterable[InputOp]) -> list[InputOp]:
     """Merges ops of equal name and category; longest self time first."""
-    merged: dict[tuple[str, str], list[int]] = {}
-    for op in ops:
-        entry = merged.setdefault((op.op, op.category), [0, 0, 0, 0])
-        for at, value in enumerate((op.count, op.total_ps, op.self_ps, op.work_ps)):
-            entry[at] += value
-    added = [InputOp(*key, *entry) for key, entry in merged.items()]
+    added = add_records(ops, attrgetter("op", "category"), ("count", "total_ps", "self_ps", "work_ps"))
     return sorted(added, key=lambda op: (-op.self_ps, op.op))
 
 
@@ -95,7 +90,7 @@ def work_by_category(ops: Sequence[InputOp]) -> dict[str, int]:
 def _sum_calls(trace: HostTrace, calls: _Calls, own: I64) -> list[InputOp]:
     key, at = np.unique(calls.name * len(CATEGORIES) + calls.category, return_inverse=True)
     at = at.reshape(-1)
-    self_ps = np.maximum(own[calls.row], 0)
+    self_ps = own[calls.row]
     columns = (trace.events.duration_ps[calls.row], self_ps, self_ps if calls.work_ps is None else calls.work_ps)
     sums = [sum_groups(at, values, len(key)).tolist() for values in columns]
     count = np.bincount(at, minlength=len(key)).tolist()

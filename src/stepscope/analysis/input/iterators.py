@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.trace.columns import events_of_kind
-from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.grouping import nearest_above
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, Mask, distinct, last_below, run_rows
 from stepscope.records import dataclass
@@ -123,8 +123,7 @@ class _Links:
     """Finds the call that each call was made for."""
 
     def __init__(self, trace: HostTrace, row: I64, ids: I64, above: I64, start: I64, end: I64) -> None:
-        self.row, self.ids, self.above, self.start, self.end = row, ids, above, start, end
-        self.up = forest(trace).parent
+        self.trace, self.row, self.ids, self.above, self.start, self.end = trace, row, ids, above, start, end
         kind = trace.events.kind
         self.is_iterator = kind == EventKind.ITERATOR
         self.is_mark = kind == EventKind.INPUT_HANDOVER
@@ -138,9 +137,9 @@ class _Links:
 
     def parents(self) -> tuple[I32, Mask]:
         """The call that each call was made for, or -1, and whether that runs on another thread."""
-        near = self._nearest(self.row, self.is_iterator | self.is_mark)
+        near = nearest_above(self.trace, self.row, self.is_iterator | self.is_mark)
         mark = np.where((near >= 0) & self.is_mark[near], near, -1)
-        enclosing = np.where(mark >= 0, self._nearest_from(mark, self.is_iterator), near)
+        enclosing = np.where(mark >= 0, nearest_above(self.trace, mark, self.is_iterator), near)
         parent = np.where(enclosing >= 0, self.call_of[enclosing], -1).astype(np.int32)
         foreign = (parent >= 0) & (self.above != _UNKNOWN) & (self.ids[parent] != self.above)
         parent[foreign] = -1
@@ -149,25 +148,12 @@ class _Links:
         self._link_unmarked(parent, elsewhere)
         return parent, elsewhere
 
-    def _nearest(self, rows: I64, wanted: Mask) -> I64:
-        """The nearest wanted event that encloses each of `rows`, or -1."""
-        above = self.up[rows].astype(np.int64)
-        while (going := (above >= 0) & ~wanted[above]).any():
-            above = np.where(going, self.up[above], above)
-        return above
-
-    def _nearest_from(self, rows: I64, wanted: Mask) -> I64:
-        found = np.full(len(rows), -1, np.int64)
-        known = np.flatnonzero(rows >= 0)
-        found[known] = self._nearest(rows[known], wanted)
-        return found
-
     def _link_elements(self, mark: I64, parent: I32, elsewhere: Mask) -> None:
         """Links calls inside a produce marker to the call that consumed the element."""
         if not self.has_marks:
             return
         marks = np.flatnonzero(self.is_mark)
-        consumer = self._nearest(marks, self.is_iterator)
+        consumer = nearest_above(self.trace, marks, self.is_iterator)
         eats = (consumer >= 0) & (self.element[marks] != _UNKNOWN)
         consumer = self.call_of[consumer[eats]]
         key = _pair(self.ids[consumer], self.element[marks[eats]])

@@ -14,6 +14,7 @@ from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
+from stepscope.report import add_up
 from stepscope.vocabulary.lookup import has_trait, name_has
 from stepscope.vocabulary.traits import InputTrait
 
@@ -68,17 +69,9 @@ def add_loaders(loaders: Iterable[Loader]) -> list[Loader]:
 
 
 def _merge_loaders(one: Loader, other: Loader) -> Loader:
-    return replace(
-        one,
-        calls=one.calls + other.calls,
-        total_ps=one.total_ps + other.total_ps,
-        max_ps=max(one.max_ps, other.max_ps),
-        in_steps_ps=one.in_steps_ps + other.in_steps_ps,
-        workers=one.workers if one.workers == other.workers else None,
-        pinning=one.pinning or other.pinning,
-        pins=one.pins + other.pins,
-        pin_ps=one.pin_ps + other.pin_ps,
-    )
+    summed = add_up((one, other), ("calls", "total_ps", "max_ps", "in_steps_ps", "pins", "pin_ps"))
+    workers = one.workers if one.workers == other.workers else None
+    return replace(summed, workers=workers, pinning=one.pinning or other.pinning)
 
 
 def outer_waits(trace: HostTrace) -> I64:

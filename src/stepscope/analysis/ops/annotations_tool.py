@@ -18,12 +18,11 @@ from typing import ClassVar
 import numpy as np
 
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
-from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.grouping import forest, is_device_work, nearest_above
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.trace.thread_labels import thread_label
-from stepscope.analysis.trace.user_ranges import user_ranges
+from stepscope.analysis.trace.user_ranges import ranges_and_steps
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
@@ -123,15 +122,10 @@ def partial(trace: HostTrace) -> Partial:
     return Partial(origin_of(trace), rows[:MOST_ROWS], inside.total, len(rows[MOST_ROWS:]))
 
 
-def _ranges(trace: HostTrace) -> I64:
-    marks = events_of_kind(trace, EventKind.STEP_MARK)
-    return np.union1d(user_ranges(trace), marks[is_thread_event(trace)[marks]])
-
-
 def _groups(trace: HostTrace) -> Iterator[I64]:
     """The ranges of each name on each thread, in order of time."""
     by_key: dict[tuple[str, int], list[int]] = {}
-    rows = _ranges(trace)
+    rows = ranges_and_steps(trace)
     for row, line in zip(rows.tolist(), trace.events.line[rows].tolist(), strict=True):
         by_key.setdefault((_plain_name(trace, row), line), []).append(row)
     yield from (np.array(own, np.int64) for own in by_key.values())
@@ -161,12 +155,10 @@ def _measure(trace: HostTrace, rows: I64, steps: Spans) -> RangeRow:
 
 def _own_times(trace: HostTrace) -> I64:
     """The duration of each range without the named ranges directly inside: int64 of shape (events,), 0 elsewhere."""
-    rows, parent = _ranges(trace), forest(trace).parent
+    rows = ranges_and_steps(trace)
     is_range = np.zeros(len(trace.events), np.bool_)
     is_range[rows] = True
-    above = parent[rows]
-    while (going := (above >= 0) & ~is_range[np.maximum(above, 0)]).any():
-        above = np.where(going, parent[np.maximum(above, 0)], above)
+    above = nearest_above(trace, rows, is_range)
     own = np.zeros(len(trace.events), np.int64)
     own[rows] = trace.events.duration_ps[rows]
     np.subtract.at(own, above[above >= 0], trace.events.duration_ps[rows[above >= 0]])

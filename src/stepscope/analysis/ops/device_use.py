@@ -11,14 +11,13 @@ import numpy as np
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.columns import is_any_kind
-from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.grouping import KERNELS, is_device_work
 from stepscope.analysis.trace.spans import Spans
-from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import F64, I64
 from stepscope.records import dataclass
 from stepscope.report import Field, Role, Row, make_row
 
-_KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
 _MOST_BLOCKS = 1e9  # on a multiprocessor; more is garbage
 
 FIELDS: tuple[Field, ...] = (
@@ -54,7 +53,7 @@ class DeviceUse:
 def device_uses(trace: HostTrace) -> list[DeviceUse]:
     """Every device that runs a kernel during the steps."""
     steps = steps_of(trace)
-    kernels = np.flatnonzero(is_device_work(trace) & is_any_kind(trace.events.kind, _KERNELS))
+    kernels = np.flatnonzero(is_device_work(trace) & is_any_kind(trace.events.kind, KERNELS))
     if not len(steps.number) or not len(kernels):
         return []
     window = int(steps.start_ps.min()), int(steps.end_ps.max())

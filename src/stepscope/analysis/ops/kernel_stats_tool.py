@@ -17,9 +17,10 @@ from stepscope.analysis.ops.device_use import DeviceUse
 from stepscope.analysis.ops.launches import STREAM_FIELDS, StreamLaunches, launches_of_streams
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, attribute, event_name_rows, shares
+from stepscope.analysis.trace.grouping import KERNELS
 from stepscope.analysis.trace.kernel_facts import Launch, launches_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
-from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
+from stepscope.model import HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import I64, Groups, distinct, measure_groups
 from stepscope.records import dataclass
 from stepscope.report import (
@@ -43,7 +44,6 @@ from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.tensor_cores import kernel_uses, op_is_eligible
 
 MOST_ROWS = 50_000  # kept per host
-_KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
 _FIRST_TENSOR_CORES = 7  # NVIDIA's compute capability
 
 FIELDS: tuple[Field, ...] = (
@@ -195,7 +195,7 @@ def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     found = attribute(trace)
     on_stream = (trace.lines.kind == LineKind.STREAM)[trace.events.line[found.rows]]
-    among = on_stream & np.isin(trace.events.kind[found.rows], _KERNELS)
+    among = on_stream & np.isin(trace.events.kind[found.rows], KERNELS)
     names, rows = _kernel_rows(trace, np.flatnonzero(among))
     kept, rest = rows[:MOST_ROWS], rows[MOST_ROWS:]
     used = dict.fromkeys(row.kernel for row in kept)

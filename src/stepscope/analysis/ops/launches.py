@@ -10,7 +10,8 @@ import numpy as np
 
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.trace.attribution import attribute
-from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.analysis.trace.grouping import KERNELS
+from stepscope.model import HostTrace, LineKind
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, Row, make_row, percent, round_us
@@ -19,7 +20,6 @@ SHORT_US = 10.0
 LONG_DELAY_US = 100.0
 _LEAST_FOR_P90 = 10  # launches: one of them is above it
 MOST_STREAMS = 256  # kept per host, the busiest
-_KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def launches_of_streams(trace: HostTrace) -> list[StreamLaunches]:
     streams = []
     for line in trace.lines_of(LineKind.STREAM).tolist():
         here = slice(int(bounds[line]), int(np.searchsorted(rows, trace.lines.event_end[line])))
-        if np.isin(trace.events.kind[rows[here]], _KERNELS).any():
+        if np.isin(trace.events.kind[rows[here]], KERNELS).any():
             streams.append(_stream(trace, line, rows[here], call[here], first, pieces))
     return sorted(streams, key=lambda stream: (-stream.busy_ps, stream.device, stream.stream))[:MOST_STREAMS]
 
@@ -95,7 +95,7 @@ def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, piece
     start, duration = events.start_ps[rows], events.duration_ps[rows]
     known = call >= 0
     call_start, call_ps = events.start_ps[call], events.duration_ps[call]  # of the last event where unknown; unused
-    kernel = np.isin(events.kind[rows], _KERNELS)
+    kernel = np.isin(events.kind[rows], KERNELS)
     short = kernel & (duration < SHORT_US * 1e6)
     alone = kernel & known & (pieces[call] == 1)
     opening = known & (rows == first[call])

@@ -24,7 +24,7 @@ from stepscope.analysis.trace.module_calls import backward_modules, module_calls
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import MODULES, remedy
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, Mask, number_pairs, sum_groups
+from stepscope.model.arrays import I32, I64, Mask, number_paths, sum_groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Comparable,
@@ -34,7 +34,7 @@ from stepscope.report import (
     Role,
     Row,
     Table,
-    add_record,
+    add_up,
     as_table,
     fields_named,
     make_rows,
@@ -141,7 +141,7 @@ def _called_modules(trace: HostTrace, found: Attribution) -> tuple[list[ModuleNo
     inside[rows] = np.arange(len(rows))
     spread_labels(trace, inside)
     above = _enclosing_calls(trace, rows, inside)
-    path, parent, first = _paths(above, event_name_rows(trace, rows))
+    path, parent, first = number_paths(above, event_name_rows(trace, rows), np.full(len(rows), -1))
     size = len(first)
     duration = trace.events.duration_ps[rows]
     own = duration.copy()
@@ -190,24 +190,7 @@ def _enclosing_calls(trace: HostTrace, rows: I64, inside: I32) -> I64:
     return np.where(parent >= 0, inside[np.maximum(parent, 0)], -1).astype(np.int64)
 
 
-def _paths(above: I64, name: I64) -> tuple[I32, I64, I64]:
-    """Numbers the paths of calls, callers first: the path of each call, the path above each path, its first call."""
-    path = np.full(len(above), -1, np.int32)
-    parents: list[I64] = []
-    firsts: list[I64] = []
-    level, count = np.flatnonzero(above < 0), 0
-    while len(level):
-        over = np.where(above[level] >= 0, path[np.maximum(above[level], 0)], -1).astype(np.int64)
-        number, first = number_pairs(over, name[level])
-        path[level] = number + count
-        parents.append(over[first])
-        firsts.append(level[first])
-        count += len(first)
-        level = np.flatnonzero((path < 0) & (above >= 0) & (path[np.maximum(above, 0)] >= 0))
-    return path, np.concatenate(parents), np.concatenate(firsts)
-
-
-def _device_sums(path: I32, call: I32, time: I64, size: int) -> I64:
+def _device_sums(path: I64, call: I32, time: I64, size: int) -> I64:
     known = call >= 0
     return sum_groups(path[call[known]], time[known], size)
 
@@ -243,7 +226,7 @@ def merge(partials: Sequence[Partial]) -> ModulesReport:
     whole = dict(own)
     for path in sorted(own, key=len, reverse=True):
         if path[:-1] in whole:
-            whole[path[:-1]] = add_record(whole[path[:-1]], whole[path], _OF_DEVICES)
+            whole[path[:-1]] = add_up((whole[path[:-1]], whole[path]), _OF_DEVICES)
     left_out = sum(part.left_out for part in partials)
     framework = framework_of([part.origin for part in partials])
     warnings = [] if own else [_empty(framework)]
@@ -268,7 +251,7 @@ def _sum_paths(partials: Sequence[Partial]) -> dict[_Path, ModuleNode]:
         for node in part.nodes:
             path = (*(paths[node.parent] if node.parent >= 0 else ()), node.name)
             paths.append(path)
-            sums[path] = add_record(sums[path], node, _FIGURES) if path in sums else node
+            sums[path] = add_up((sums[path], node), _FIGURES) if path in sums else node
     return sums
 
 

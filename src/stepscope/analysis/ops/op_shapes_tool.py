@@ -21,11 +21,11 @@ from stepscope import kernels
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
-from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.grouping import OPS, forest, self_times
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import CALL_SITES, SHAPES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Groups, Mask, sum_groups
+from stepscope.model.arrays import I64, Groups, sum_groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -45,7 +45,6 @@ from stepscope.report import (
 K = EventKind
 
 MOST_ROWS = 4000  # kept per host and table, those with most time
-_OPS = (K.OP, K.BACKWARD, K.COLLECTIVE_CALL)
 
 _NAME = Field("name", "text", "the op", role=Role.NAME)
 _TIME_FIELDS: tuple[Field, ...] = (
@@ -152,16 +151,11 @@ COMPARABLES = (
 
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
-    counts = is_any_kind(trace.events.kind, _OPS) & is_thread_event(trace)
+    counts = is_any_kind(trace.events.kind, OPS) & is_thread_event(trace)
     rows = np.flatnonzero(counts)
     device = _device_times(trace)
-    duration = trace.events.duration_ps
-    times = (
-        duration[rows],
-        _self_times(trace, duration, counts)[rows],
-        device[rows],
-        _self_times(trace, device, counts)[rows],
-    )
+    whole = (trace.events.duration_ps, self_times(trace, counts), device, self_times(trace, counts, device))
+    times = tuple(time[rows] for time in whole)
     dims, types = (_texts(trace, rows, names) for names in (stat_names.INPUT_DIMS, stat_names.INPUT_TYPES))
     shapes = _groups(trace, rows, times, dims, types)
     sites = call_sites(trace, rows)
@@ -185,13 +179,6 @@ def _device_times(trace: HostTrace) -> I64:
     time = sum_groups(found.call[known], found.time_ps[known], len(trace.events))
     kernels.nesting.add_to_ancestors(time, forest(trace).parent)
     return time
-
-
-def _self_times(trace: HostTrace, time: I64, counts: Mask) -> I64:
-    """`time` without that of nested counted events."""
-    own = np.empty(len(time), np.int64)
-    kernels.nesting.self_times(time, forest(trace).parent, counts, own)
-    return np.maximum(own, 0)
 
 
 def _groups(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,11 +100,17 @@ def side_of(trace: HostTrace, work: OpWork, calls: I64 | None, idle_ps: int) -> 
     names = zip(*(work.ops[at] for at in listed), strict=True)
     rows = [OpRow(*row) for row in zip(*names, *numbers, *others, strict=True)]
     rows.sort(key=lambda row: (-row.self_ps, row.name, row.type))
-    types: dict[str, int] = {}
-    for (_, op_type), ps in zip(work.ops, own.tolist(), strict=True):
-        types[op_type] = types.get(op_type, 0) + ps
+    types = sum_types(zip((op_type for _, op_type in work.ops), own.tolist(), strict=True))
     left_out_ps = int(own.sum()) - sum(row.self_ps for row in rows)
     return OpsOfSide(rows, size - len(rows), left_out_ps, types, idle_ps)
+
+
+def sum_types(times: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Time by type."""
+    sums: dict[str, int] = {}
+    for name, ps in times:
+        sums[name] = sums.get(name, 0) + ps
+    return sums
 
 
 def host_idle(trace: HostTrace, work: OpWork) -> int:

@@ -14,11 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, TypeVar
+from operator import attrgetter
+from typing import ClassVar
 
 import numpy as np
 
-from stepscope.analysis.ops.op_sides import NO_OPS, OpRow, OpsOfSide, RecordedPeaks, host_idle, peaks_of, side_of
+from stepscope.analysis.ops.op_sides import (
+    NO_OPS,
+    OpRow,
+    OpsOfSide,
+    RecordedPeaks,
+    host_idle,
+    peaks_of,
+    side_of,
+    sum_types,
+)
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, shares
 from stepscope.analysis.trace.op_work import device_calls, device_idle, device_work, host_work
@@ -36,6 +46,7 @@ from stepscope.report import (
     Role,
     Row,
     Table,
+    add_records,
     as_figures,
     as_table,
     fields_named,
@@ -50,10 +61,10 @@ from stepscope.vocabulary.kernel_names import brief
 # their shares, rates and time distribution.
 
 
-T = TypeVar("T", int, float)
 TOP = 10  # of a distribution
 IDLE = "IDLE"  # the name and type of idle time, which is not an op
 
+_SUMMED = OpRow._fields[2:]  # all but name and type
 _TOTAL_PS, _SELF_PS = OpRow._fields.index("total_ps"), OpRow._fields.index("self_ps")
 
 
@@ -65,34 +76,10 @@ def merge_sides(sides: Sequence[OpsOfSide]) -> OpsOfSide:
 
 def sum_sides(sides: Sequence[OpsOfSide]) -> OpsOfSide:
     """One side of all hosts, ops in the order in which they first appear: sums may be summed again."""
-    types: dict[str, int] = {}
-    for side in sides:
-        for name, ps in side.types.items():
-            types[name] = types.get(name, 0) + ps
+    ops = add_records((row for side in sides for row in side.ops), attrgetter("name", "type"), _SUMMED)
     left_out, left_out_ps = sum(side.left_out for side in sides), sum(side.left_out_ps for side in sides)
-    return OpsOfSide(_sum_ops(sides), left_out, left_out_ps, types, sum(side.idle_ps for side in sides))
-
-
-def _sum_ops(sides: Sequence[OpsOfSide]) -> list[OpRow]:
-    merged: dict[tuple[str, str], OpRow] = {}
-    for side in sides:
-        for row in side.ops:
-            key = (row.name, row.type)
-            merged[key] = _sum(merged[key], row) if key in merged else row
-    return [*merged.values()]
-
-
-def _sum(one: OpRow, other: OpRow) -> OpRow:
-    """The sum of both rows.  A figure missing on one is unknown: the sum would be too small for their time."""
-
-    def plus(mine: T | None, its: T | None) -> T | None:
-        return None if mine is None or its is None else mine + its
-
-    return OpRow(
-        one.name, one.type, one.calls + other.calls, one.total_ps + other.total_ps, one.self_ps + other.self_ps,
-        plus(one.flops, other.flops), plus(one.bytes, other.bytes), plus(one.tensor_ps, other.tensor_ps),
-        one.kernel_ps + other.kernel_ps, plus(one.eager_ps, other.eager_ps),
-    )  # fmt: skip
+    types = sum_types(item for side in sides for item in side.types.items())
+    return OpsOfSide(ops, left_out, left_out_ps, types, sum(side.idle_ps for side in sides))
 
 
 def side_rows(where: str, side: OpsOfSide, before: int, peaks: RecordedPeaks | None) -> list[dict[str, Cell]]:

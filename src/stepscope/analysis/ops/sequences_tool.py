@@ -16,7 +16,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.columns import is_any_kind
-from stepscope.analysis.trace.grouping import enclosing_events
+from stepscope.analysis.trace.grouping import KERNELS, OPS, enclosing_events
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, Groups
@@ -44,8 +44,7 @@ MOST_ROWS = 500  # kept per host and table
 LONGEST = 8
 LEAST_COUNT = 3
 _MOST_NAMED = 32  # kernels of one sequence that are named
-_OPS = (K.OP, K.BACKWARD, K.COLLECTIVE_CALL)
-_KERNELS = (K.KERNEL, K.COLLECTIVE, K.MEMSET)
+_KERNELS = (*KERNELS, K.MEMSET)
 
 _FIGURES: tuple[Field, ...] = (
     Field("length", "count", "kernels in the sequence", "int"),
@@ -140,7 +139,7 @@ def _op_sequences(trace: HostTrace, rows: I64, call: I64) -> list[KernelSequence
     rows, call = rows[call >= 0], call[call >= 0]
     if not len(rows):
         return []
-    outer = enclosing_events(trace, is_any_kind(trace.events.kind, _OPS))
+    outer = enclosing_events(trace, is_any_kind(trace.events.kind, OPS))
     unit = np.where(outer[call] >= 0, outer[call], call)
     order = np.lexsort((trace.events.start_ps[rows], trace.events.start_ps[call], unit))
     rows, unit = rows[order], unit[order]

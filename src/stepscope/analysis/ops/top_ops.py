@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -12,8 +13,10 @@ from stepscope.analysis.trace.op_work import OpWork, device_calls, device_work, 
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask, measure_groups
 from stepscope.records import dataclass
+from stepscope.report import add_records
 
 MOST_OPS = 1000  # kept per host
+_KEY = attrgetter("name", "category")
 K = EventKind
 
 
@@ -72,7 +75,9 @@ def _table(trace: HostTrace, work: OpWork, calls: I64, eager_ps: int | None) -> 
     ops = [TopOp(work.ops[at][0], work.ops[at][1], int(own[at]), int(calls[at])) for at in longest]
     ops.sort(key=lambda op: (-op.self_ps, op.name))
     outside = int(work.own_ps[_outside_steps(trace, work.rows)].sum())
-    return OpTable(ops, _types(work, own, calls), int(own.sum()), int(calls.sum()), eager_ps, outside)
+    categories = (category for _, category in work.ops)
+    types = _sum_types(zip(categories, zip(own.tolist(), calls.tolist(), strict=True), strict=True))
+    return OpTable(ops, types, int(own.sum()), int(calls.sum()), eager_ps, outside)
 
 
 def _outside_steps(trace: HostTrace, rows: I64) -> Mask:
@@ -86,11 +91,11 @@ def _outside_steps(trace: HostTrace, rows: I64) -> Mask:
     return outside
 
 
-def _types(work: OpWork, own: I64, calls: I64) -> dict[str, tuple[int, int]]:
+def _sum_types(figures: Iterable[tuple[str, tuple[int, int]]]) -> dict[str, tuple[int, int]]:
     sums: dict[str, tuple[int, int]] = {}
-    for (_, category), self_ps, count in zip(work.ops, own.tolist(), calls.tolist(), strict=True):
+    for category, (self_ps, calls) in figures:
         before = sums.get(category, (0, 0))
-        sums[category] = (before[0] + self_ps, before[1] + count)
+        sums[category] = (before[0] + self_ps, before[1] + calls)
     return sums
 
 
@@ -102,22 +107,11 @@ def add_tables(tables: Sequence[OpTable]) -> OpTable:
 
 def sum_tables(tables: Sequence[OpTable]) -> OpTable:
     """The ops of several hosts together, in the order in which they first appear: sums may be summed again."""
-    merged: dict[tuple[str, str], list[int]] = {}
-    for table in tables:
-        for op in table.ops:
-            entry = merged.setdefault((op.name, op.category), [0, 0])
-            entry[0] += op.self_ps
-            entry[1] += op.calls
-    types: dict[str, tuple[int, int]] = {}
-    for table in tables:
-        for category, (self_ps, calls) in table.types.items():
-            before = types.get(category, (0, 0))
-            types[category] = (before[0] + self_ps, before[1] + calls)
     eager = [table.eager_self_ps for table in tables if table.total_self_ps]
     known = [time for time in eager if time is not None]
     return OpTable(
-        ops=[TopOp(*key, *value) for key, value in merged.items()],
-        types=types,
+        ops=add_records((op for table in tables for op in table.ops), _KEY, ("self_ps", "calls")),
+        types=_sum_types(item for table in tables for item in table.types.items()),
         total_self_ps=sum(table.total_self_ps for table in tables),
         total_calls=sum(table.total_calls for table in tables),
         eager_self_ps=sum(known) if known and len(known) == len(eager) else None,

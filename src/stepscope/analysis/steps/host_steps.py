@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.grouping import nearest_above
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Mask, distinct, median, percentiles
 from stepscope.records import dataclass
@@ -150,11 +150,7 @@ def unfinished_steps(label: I32, work: Mask, n_steps: int) -> Mask:
 
 def drop_enclosed(trace: HostTrace, rows: I64, others: Mask) -> I64:
     """The events that none of `others` encloses."""
-    parent = forest(trace).parent
-    above = parent[rows]
-    while (going := (above >= 0) & ~others[above]).any():
-        above = np.where(going, parent[above], above)
-    free: I64 = rows[above < 0]
+    free: I64 = rows[nearest_above(trace, rows, others) < 0]
     return free
 
 

@@ -202,12 +202,8 @@ def _cycles_are_layers(trace: HostTrace, rows: I64, cycle: Cycle) -> bool:
 
 def _outermost_call(trace: HostTrace, events: I32) -> I32:
     """The outermost op, function or annotation around each host event, or -1: int32 of shape of `events`."""
-    parent, is_call = forest(trace).parent, is_any_kind(trace.events.kind, _CALLS)
-    outermost, at = np.full(len(events), -1, np.int32), events
-    while (at >= 0).any():
-        outermost = np.where((at >= 0) & is_call[at], at, outermost)
-        at = np.where(at >= 0, parent[at], -1)
-    return outermost
+    outermost = enclosing_events(trace, is_any_kind(trace.events.kind, _CALLS))
+    return np.where(events >= 0, outermost[events], -1)
 
 
 def _candidate_sequences(trace: HostTrace) -> Iterator[tuple[str, I64]]:

@@ -141,7 +141,11 @@ def _adopt_crossing(trace: HostTrace, label: I32, line: int, start: I64, end: I6
     they hold is nested in them and not in a mark.
     """
     rows = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
-    rows = rows[label[rows] < 0]
+    _adopt(trace, label, rows[label[rows] < 0], start, end)
+
+
+def _adopt(trace: HostTrace, label: I32, rows: I64, start: I64, end: I64) -> None:
+    """Assigns events to the step during whose mark they start."""
     at = np.searchsorted(start, trace.events.start_ps[rows], side="right") - 1
     inside = (at >= 0) & (trace.events.start_ps[rows] < end[at])
     label[rows[inside]] = at[inside]
@@ -161,9 +165,7 @@ def _adopt_helpers(trace: HostTrace, label: I32, marked_line: int, start: I64, e
     helps[lines[is_any_kind(kind, _SERVES_INPUT)]] = False
     helps[marked_line] = False
     rows = np.flatnonzero(look_up(helps, lines) & (label < 0) & (kind != EventKind.INPUT_WAIT))
-    at = np.searchsorted(start, trace.events.start_ps[rows], side="right") - 1
-    inside = (at >= 0) & (trace.events.start_ps[rows] < end[at])
-    label[rows[inside]] = at[inside]
+    _adopt(trace, label, rows, start, end)
     launched = np.flatnonzero(device & (label < 0) & (cause >= 0))
     label[launched] = label[cause[launched]]
 

@@ -18,10 +18,9 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.timeline.index import Index, Window, cut_window, lay_out
 from stepscope.analysis.timeline.tracks import Group, Track
 from stepscope.analysis.trace.attribution import Attribution, HowKnown, attribute
-from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
-from stepscope.analysis.trace.grouping import forest, is_device_work, spread_labels
+from stepscope.analysis.trace.grouping import COPIES, forest, is_device_work, spread_labels
 from stepscope.analysis.trace.module_calls import module_calls
-from stepscope.analysis.trace.user_ranges import user_ranges
+from stepscope.analysis.trace.user_ranges import ranges_and_steps
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, U8, Mask, look_up
@@ -38,16 +37,6 @@ from stepscope.vocabulary.scopes import named_scopes
 
 MOST_LEVELS = 10
 """Deeper scopes are left out."""
-
-_COPIES = (
-    EventKind.COPY_HOST_TO_DEVICE,
-    EventKind.COPY_DEVICE_TO_HOST,
-    EventKind.COPY_DEVICE_TO_DEVICE,
-    EventKind.COPY_PEER,
-    EventKind.COPY_HOST_TO_HOST,
-    EventKind.COPY_OTHER,
-    EventKind.MEMSET,
-)
 
 
 @dataclass(frozen=True)
@@ -131,7 +120,7 @@ def _is_scoped_work(trace: HostTrace, found: Attribution) -> Mask:
     derived = np.flatnonzero((lines.kind == LineKind.DERIVED) & (lines.event_end > lines.event_begin)).tolist()
     has_rows = np.isin(lines.plane, [lines.plane[line] for line in derived if holds_scopes(trace.line_label(line))])
     own = np.isin(found.source, (HowKnown.OWN, HowKnown.GRAPH)) & (found.op >= 0)
-    copies = np.isin(trace.events.kind[found.rows], _COPIES)
+    copies = np.isin(trace.events.kind[found.rows], (*COPIES, EventKind.MEMSET))
     has_path = np.array([*("/" in name for name, _ in found.ops), False])[found.op]
     nameless = (found.instruction > 0) & ~has_path
     scoped: Mask = own & ~copies & ~nameless & ~has_rows[trace.events.line[found.rows]]
@@ -301,9 +290,7 @@ def _project(trace: HostTrace) -> Projection:
 
 
 def _lay_annotations(trace: HostTrace) -> _Ranges:
-    marks = events_of_kind(trace, EventKind.STEP_MARK)
-    ranges = np.union1d(user_ranges(trace), marks[is_thread_event(trace)[marks]])
-    return _lay_onto_streams(trace, ranges, ~_has_annotations(trace))
+    return _lay_onto_streams(trace, ranges_and_steps(trace), ~_has_annotations(trace))
 
 
 def _has_annotations(trace: HostTrace) -> Mask:

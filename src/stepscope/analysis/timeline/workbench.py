@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
 from stepscope.analysis.timeline.index import is_drawn, is_own_code
 from stepscope.analysis.timeline.projection import streams_of, times_of
 from stepscope.analysis.timeline.search import find_events
-from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.grouping import nearest_above
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import F64, I32, I64, Mask, offsets_of
+from stepscope.model.arrays import F64, I32, I64, Mask, levels_of
 from stepscope.records import dataclass
 
 BINS_A_DECADE = 8
@@ -157,26 +156,16 @@ def _nearest_parents(trace: HostTrace, rows: I64) -> I32:
     """For each event the place in `rows` of the nearest one that encloses it; -1 without one."""
     place = np.full(len(trace.events) + 1, -1, np.int32)
     place[rows] = np.arange(len(rows), dtype=np.int32)
-    above = forest(trace).parent
-    at = above[rows]
-    while (skipped := np.flatnonzero((at >= 0) & (place[at] < 0))).size:
-        at[skipped] = above[at[skipped]]
-    return place[at]
+    return place[nearest_above(trace, rows, place >= 0)]
 
 
 def _merge_callees(parent: I32, name: I64, inside: I64, own: I64) -> tuple[CallTree, I64]:
     """The tree from callers to callees, and the node of each event in it."""
-    depth = _depths(parent)
-    deepest = int(depth.max(initial=-1))
-    # Sorting two bytes takes one pass, four take many.
-    order = np.argsort(depth.astype(np.uint16) if deepest < 1 << 16 else depth, kind="stable")
-    bounds = offsets_of(np.bincount(depth, minlength=deepest + 1))
     node = np.zeros(len(parent), np.int64)
     parts: list[tuple[I64, I64]] = []
     first = 0
     n_names = int(name.max(initial=0)) + 1
-    for low, high in pairwise(bounds.tolist()):
-        level = order[low:high]
+    for level in levels_of(parent):
         above = np.where(parent[level] >= 0, node[parent[level]], -1)
         keys, place = _unique((above + 1) * n_names + name[level], (first + 1) * n_names)
         node[level] = first + place
@@ -202,19 +191,6 @@ def _unique(keys: I64, bound: int) -> tuple[I64, I64]:
     places = np.empty(bound, np.int64)
     places[found] = np.arange(len(found))
     return found, places[keys]
-
-
-def _depths(parent: I32) -> I32:
-    """How many events enclose each one: each looks twice as far up as in the round before."""
-    up = parent.copy()
-    depth = (up >= 0).astype(np.int32)
-    inner = np.flatnonzero(depth)
-    while len(inner):
-        above = up[inner]
-        depth[inner] += depth[above]
-        up[inner] = up[above]
-        inner = inner[up[inner] >= 0]
-    return depth
 
 
 def _merge_callers(tree: CallTree, working: I64) -> CallTree:

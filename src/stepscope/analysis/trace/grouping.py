@@ -18,10 +18,15 @@ from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I32, I64, Mask, blocks_of, last_below, look_up
 from stepscope.records import dataclass
 
+OPS = (EventKind.OP, EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)  # of a framework, on the host
+KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
+COPIES = (  # of a device; one from host to host is none of its work
+    EventKind.COPY_HOST_TO_DEVICE, EventKind.COPY_DEVICE_TO_HOST, EventKind.COPY_DEVICE_TO_DEVICE, EventKind.COPY_PEER,
+    EventKind.COPY_OTHER,
+)  # fmt: skip
 _MEASURED_DEVICE = frozenset({
-    EventKind.KERNEL, EventKind.COPY_HOST_TO_DEVICE, EventKind.COPY_DEVICE_TO_HOST, EventKind.COPY_DEVICE_TO_DEVICE,
-    EventKind.COPY_PEER, EventKind.COPY_OTHER, EventKind.MEMSET, EventKind.COLLECTIVE, EventKind.DEVICE_OP,
-    EventKind.GRAPH_LAUNCH, EventKind.INFEED, EventKind.OUTFEED,
+    *KERNELS, *COPIES, EventKind.MEMSET, EventKind.DEVICE_OP, EventKind.GRAPH_LAUNCH, EventKind.INFEED,
+    EventKind.OUTFEED,
 })  # fmt: skip
 # Device work that shows a device in use; copies alone do not.
 COMPUTING = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE, EventKind.GRAPH_LAUNCH)
@@ -96,6 +101,29 @@ def enclosing_events(trace: HostTrace, counts: Mask) -> I32:
     out = np.empty(len(trace.events), np.int32)
     kernels.nesting.outermost(forest(trace).parent, counts, out)
     return out
+
+
+def nearest_above(trace: HostTrace, rows: I64 | I32, counts: Mask) -> I64:
+    """The nearest event of `counts` that encloses each of some, itself left out: int64 of shape (rows,).
+
+    -1 without one, and for a row of -1.
+    """
+    parent = forest(trace).parent
+    above = np.where(rows >= 0, parent[rows], -1).astype(np.int64)
+    while (going := np.flatnonzero((above >= 0) & ~counts[above])).size:
+        above[going] = parent[above[going]]
+    return above
+
+
+def self_times(trace: HostTrace, counts: Mask, time_ps: I64 | None = None) -> I64:
+    """The time of each event without that of the counted ones inside it: int64 of shape (events,), at least 0.
+
+    `time_ps` of shape (events,) is the duration unless given.
+    """
+    own = np.empty(len(trace.events), np.int64)
+    time_ps = trace.events.duration_ps if time_ps is None else time_ps
+    kernels.nesting.self_times(time_ps, forest(trace).parent, counts, own)
+    return np.maximum(own, 0, out=own)
 
 
 def _is_device_work(trace: HostTrace) -> Mask:

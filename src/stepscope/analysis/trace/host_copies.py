@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
+from stepscope.report import add_records
 from stepscope.vocabulary.devices import memory_of
 
 K = EventKind
@@ -46,18 +48,8 @@ def host_copies(trace: HostTrace) -> list[HostCopy]:
 
 def add_copies(copies: Iterable[HostCopy]) -> list[HostCopy]:
     """Merges copies from the same kind of memory, longest first."""
-    merged: dict[str, HostCopy] = {}
-    for copy in copies:
-        before = merged.get(copy.memory)
-        merged[copy.memory] = copy if before is None else _sum_copies(before, copy)
-    return sorted(merged.values(), key=lambda copy: (-copy.total_ps, copy.memory))
-
-
-def _sum_copies(one: HostCopy, other: HostCopy) -> HostCopy:
-    return HostCopy(
-        one.memory, one.count + other.count, None if one.size is None or other.size is None else one.size + other.size,
-        one.total_ps + other.total_ps, one.exposed_ps + other.exposed_ps, one.call_ps + other.call_ps,
-    )  # fmt: skip
+    added = add_records(copies, attrgetter("memory"), ("count", "size", "total_ps", "exposed_ps", "call_ps"))
+    return sorted(added, key=lambda copy: (-copy.total_ps, copy.memory))
 
 
 def _memories(trace: HostTrace, rows: I64) -> tuple[list[str], I64]:

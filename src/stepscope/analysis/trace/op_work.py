@@ -13,7 +13,7 @@ from stepscope import kernels
 from stepscope.analysis.trace.attribution import attribute, event_name_rows, name_instructions
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.eager import eager_ops
-from stepscope.analysis.trace.grouping import forest, spread_labels
+from stepscope.analysis.trace.grouping import COPIES, forest, spread_labels
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I32, I64, U8, Mask, distinct, number_pairs
 from stepscope.records import dataclass
@@ -24,9 +24,6 @@ K = EventKind
 
 _HOST_KINDS = (K.OP, K.BACKWARD, K.ITERATOR, K.COLLECTIVE_CALL, K.CHECKPOINT, K.INPUT_WAIT)
 _STAND_INS = (K.TRACED_FUNCTION, K.ANNOTATION, K.PYTHON_CALL)  # for a host without ops: the first kind that it has
-_COPIES = (
-    K.COPY_HOST_TO_DEVICE, K.COPY_DEVICE_TO_HOST, K.COPY_DEVICE_TO_DEVICE, K.COPY_PEER, K.COPY_OTHER, K.MEMSET,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -138,7 +135,7 @@ def device_work(trace: HostTrace) -> OpWork:
     found = attribute(trace)
     kind = trace.events.kind[found.rows]
     name = np.where(found.op >= 0, -1, event_name_rows(trace, found.rows))
-    copy_kind = np.where(np.isin(kind, (*_COPIES, K.COLLECTIVE)), kind, 0).astype(np.int64)
+    copy_kind = np.where(np.isin(kind, (*COPIES, K.MEMSET, K.COLLECTIVE)), kind, 0).astype(np.int64)
     number, _ = number_pairs(found.op, name)
     number, first = number_pairs(number, copy_kind)
 

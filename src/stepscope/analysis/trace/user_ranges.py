@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, look_up
@@ -17,6 +17,12 @@ _LIKE_RUNTIMES = ("tensorflow", "jax")  # they record ranges of the program like
 def user_ranges(trace: HostTrace) -> I64:
     """Rows of the ranges that the program named on its threads, in the order of the events; step marks left out."""
     return trace.derived("user ranges", _find_ranges)
+
+
+def ranges_and_steps(trace: HostTrace) -> I64:
+    """Rows of these ranges and of the marks of steps on threads."""
+    marks = events_of_kind(trace, EventKind.STEP_MARK)
+    return np.union1d(user_ranges(trace), marks[is_thread_event(trace)[marks]])
 
 
 def _find_ranges(trace: HostTrace) -> I64:

@@ -26,7 +26,7 @@ from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
-from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
+from stepscope.analysis.trace.grouping import OPS, enclosing_events, is_device_work
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import CALL_SITES, remedy
 from stepscope.model import EventKind, HostTrace
@@ -54,7 +54,6 @@ from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 K = EventKind
 
 MOST_ROWS = 2000  # kept per host
-_OPS = (K.OP, K.BACKWARD, K.COLLECTIVE_CALL)
 _REASONS: tuple[tuple[str, tuple[IntFlag, ...]], ...] = (
     ("reads a value", (CallTrait.READS_VALUE, OpTrait.COMPARES_VALUES)),
     ("size depends on data", (OpTrait.SIZED_BY_DATA,)),
@@ -239,7 +238,7 @@ def _measure_calls(trace: HostTrace, rows: I64, groups: Groups) -> list[list[int
 
 
 def _outer_ops(trace: HostTrace, rows: I64) -> I64:
-    return enclosing_events(trace, is_any_kind(trace.events.kind, _OPS))[rows].astype(np.int64)
+    return enclosing_events(trace, is_any_kind(trace.events.kind, OPS))[rows].astype(np.int64)
 
 
 def merge(partials: Sequence[Partial]) -> SyncsReport:

@@ -6,19 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from stepscope.analysis.trace.grouping import COPIES
 from stepscope.model import EventKind, HostTrace, PlaneKind
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
-
-_COPIES = (
-    EventKind.COPY_HOST_TO_DEVICE,
-    EventKind.COPY_DEVICE_TO_HOST,
-    EventKind.COPY_DEVICE_TO_DEVICE,
-    EventKind.COPY_PEER,
-    EventKind.COPY_OTHER,
-    EventKind.COPY_HOST_TO_HOST,
-    EventKind.MEMSET,
-)
 
 
 @dataclass(frozen=True)
@@ -65,7 +56,7 @@ def device_facts(trace: HostTrace, rows: I64) -> list[DeviceFacts]:
 
 def is_copy(trace: HostTrace, rows: I64) -> Mask:
     """Which events copy or fill memory: bool of shape (n,)."""
-    copies: Mask = np.isin(trace.events.kind[rows], _COPIES)
+    copies: Mask = np.isin(trace.events.kind[rows], (*COPIES, EventKind.MEMSET))
     return copies
 
 

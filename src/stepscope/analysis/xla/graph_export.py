@@ -46,7 +46,7 @@ def program_text(module: Module) -> Iterator[str]:
     for computation, name in enumerate(module.computation_names):
         entry = "ENTRY " if computation == module.entry else ""
         yield f"\n{entry}%{name} {{\n"
-        for row in range(*module.computation_offsets[computation : computation + 2].tolist()):
+        for row in module.rows_of(computation):
             root = "ROOT " if row == module.roots[computation] else ""
             yield f"  {root}{instruction_text(module, row)}\n"
         yield "}\n"

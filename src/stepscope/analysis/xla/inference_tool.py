@@ -21,7 +21,7 @@ from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.xla.op_time import OpTime, op_time
 from stepscope.model import HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I64, distinct, look_up, number_pairs, sum_groups
+from stepscope.model.arrays import I32, I64, distinct, look_up, number_pairs, sum_groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -162,11 +162,7 @@ def _runs_by_number(trace: HostTrace, done: OpTime) -> list[Runs]:
     number = trace.stat_ints(stat_names.XLA_RUN_ID, missing=0, rows=done.rows)
     program = done.program[done.op]
     run, first = number_pairs(program, number)
-    start, end = np.full(len(first), np.iinfo(np.int64).max), np.zeros(len(first), np.int64)
-    begin = trace.events.start_ps[done.rows]
-    np.minimum.at(start, run, begin)
-    np.maximum.at(end, run, begin + trace.events.duration_ps[done.rows])
-    return _split_by_program(trace, done, program[first], start, end, sum_groups(run, done.self_ps, len(first)))
+    return _split_by_program(trace, done, np.arange(len(done.rows)), run, program[first])
 
 
 def _runs_by_kernels(trace: HostTrace, done: OpTime) -> list[Runs]:
@@ -183,15 +179,16 @@ def _runs_by_kernels(trace: HostTrace, done: OpTime) -> list[Runs]:
     regular = np.array([sizes[at] == usual[key] for at, key in enumerate(owner.tolist())], np.bool_)
     chosen = order[regular[group[order]]]
     run, first_piece = number_pairs(owner[group[chosen]], place[regular[group[order]]])
+    return _split_by_program(trace, done, chosen, run, program[done.op[chosen[first_piece]]])
+
+
+def _split_by_program(trace: HostTrace, done: OpTime, chosen: I64, run: I32, program: I64) -> list[Runs]:
+    """The runs that chosen pieces of the work belong to, by the program of each run."""
+    start, end = np.full(len(program), np.iinfo(np.int64).max), np.zeros(len(program), np.int64)
     begin = trace.events.start_ps[done.rows[chosen]]
-    start, end = np.full(len(first_piece), np.iinfo(np.int64).max), np.zeros(len(first_piece), np.int64)
     np.minimum.at(start, run, begin)
     np.maximum.at(end, run, begin + trace.events.duration_ps[done.rows[chosen]])
-    busy = sum_groups(run, done.self_ps[chosen], len(first_piece))
-    return _split_by_program(trace, done, program[done.op[chosen[first_piece]]], start, end, busy)
-
-
-def _split_by_program(trace: HostTrace, done: OpTime, program: I64, start: I64, end: I64, busy: I64) -> list[Runs]:
+    busy = sum_groups(run, done.self_ps[chosen], len(program))
     found = []
     places = programs_of(trace).find_all(done.programs)
     for each in distinct(program).tolist():

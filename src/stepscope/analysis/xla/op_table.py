@@ -12,7 +12,7 @@ from stepscope.analysis.xla.ops import Partial, XlaOp
 from stepscope.analysis.xla.peaks import HOW_TO_ADD, Peaks, peaks_of
 from stepscope.analysis.xla.step_time import StepTime
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Role, percent, round_us
+from stepscope.report import Cell, Field, Role, add_up, percent, round_us
 
 REPORTED_FROM_PERCENT = 1.0
 
@@ -201,22 +201,15 @@ class UsedOp:
 
 def add_ops(ops: Iterable[UsedOp]) -> list[UsedOp]:
     """Ops of equal program, name, category and shapes added up, in the order in which they first appear."""
-    found: dict[tuple[str, str, str, str], UsedOp] = {}
+    alike: dict[tuple[str, str, str, str], list[UsedOp]] = {}
     for used in ops:
-        key = (used.program, used.op.name, used.op.category, used.shapes)
-        found[key] = replace(used, op=_add_runs(found[key].op, used.op)) if key in found else used
-    return [*found.values()]
+        alike.setdefault((used.program, used.op.name, used.op.category, used.shapes), []).append(used)
+    return [replace(first, op=_add_runs([first.op, *(used.op for used in more)])) for first, *more in alike.values()]
 
 
-def _add_runs(one: XlaOp, other: XlaOp) -> XlaOp:
-    return one._replace(
-        runs=one.runs + other.runs,
-        total_ps=one.total_ps + other.total_ps,
-        self_ps=one.self_ps + other.self_ps,
-        flops=None if one.flops is None or other.flops is None else one.flops + other.flops,
-        bytes=None if one.bytes is None or other.bytes is None else one.bytes + other.bytes,
-        instructions=max(one.instructions, other.instructions),
-    )
+def _add_runs(ops: Sequence[XlaOp]) -> XlaOp:
+    summed = add_up(ops, ("runs", "total_ps", "self_ps", "flops", "bytes"))
+    return summed._replace(instructions=max(op.instructions for op in ops))
 
 
 def ops_of_host(part: Partial) -> list[UsedOp]:

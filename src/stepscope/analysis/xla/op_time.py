@@ -14,13 +14,12 @@ from functools import cached_property
 
 import numpy as np
 
-from stepscope import kernels
 from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import Programs, programs_of
 from stepscope.analysis.hlo.texts import find_texts
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.columns import is_thread_event
-from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.grouping import forest, self_times
 from stepscope.analysis.trace.op_work import device_work
 from stepscope.analysis.xla.device_facts import is_copy
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
@@ -134,10 +133,8 @@ def _read_carried(trace: HostTrace, rows: I64) -> tuple[I64, I64, I64]:
 def _work_on_host(trace: HostTrace) -> _Work:
     """XLA ops on threads; those that run inside others, as in a loop, take from the time of these."""
     chosen = is_thread_event(trace) & (trace.stat_strings(stat_names.HLO_OP) > 0)
-    own = np.empty(len(trace.events), np.int64)
-    kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, chosen, own)
     rows = np.flatnonzero(chosen)
-    return _Work(rows, trace.events.duration_ps[rows], np.maximum(own[rows], 0), *_read_carried(trace, rows))
+    return _Work(rows, trace.events.duration_ps[rows], self_times(trace, chosen)[rows], *_read_carried(trace, rows))
 
 
 def _match_work(trace: HostTrace, work: _Work, on_host: bool) -> OpTime:

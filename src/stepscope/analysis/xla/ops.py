@@ -317,11 +317,8 @@ class _OpTable:
             return []
         flops = program_costs(self.programs, place).flops
         body = [
-            each
-            for called in module.callees.linked(row)
-            for each in range(*module.computation_offsets[called : called + 2].tolist())
+            each for each in module.rows_called(row) if module.opcode_of(each) not in ("parameter", "constant", "tuple")
         ]
-        body = [each for each in body if module.opcode_of(each) not in ("parameter", "constant", "tuple")]
         body = sorted(body, key=lambda each: -np.nan_to_num(flops[each]))[:_MOST_INSIDE]
         sources = module.sources.read(body) if body else []
         runs = int(self.runs[op])

@@ -152,11 +152,7 @@ def _insides(trace: HostTrace, place: int, opened: Collection[int]) -> dict[int,
 def _inside(trace: HostTrace, place: int, row: int) -> GraphPart:
     """What is in the computations that an instruction calls: of a fusion its body."""
     module = programs_of(trace).module(place)
-    rows = [
-        each
-        for called in module.callees.linked(row)
-        for each in range(*module.computation_offsets[called : called + 2].tolist())
-    ]
+    rows = module.rows_called(row)
     shown = rows[:MOST_INSIDE]
     return GraphPart(
         nodes_of(trace, place, shown, [0] * len(shown), set()), _edges(module, shown), len(shown) < len(rows)

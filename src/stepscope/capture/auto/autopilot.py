@@ -126,12 +126,12 @@ class Autopilot:
 
     # -- what finders report, on the thread of the steps -------------------------------------------------------------
 
-    def begin(self, source: StepSource) -> None:
+    def start_step(self, source: StepSource) -> None:
         """A step of a source starts, unless one runs."""
         if self.active:
             self._run_exclusively(lambda: self._begin(source))
 
-    def end(self, source: StepSource, another_follows: bool = True) -> None:
+    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
         """A step of a source has ended; if another follows, it starts with that."""
         if self.active:
             self._run_exclusively(lambda: self._end(source, another_follows))
@@ -264,7 +264,7 @@ class Autopilot:
 
     def _begin(self, source: StepSource) -> None:
         if self._is_best(source) and self._is_planned():
-            self._conductor.begin()
+            self._conductor.start_step()
 
     def _mark_step(self) -> None:
         if MARKED in self._counts:
@@ -281,13 +281,13 @@ class Autopilot:
             return
         self._drop_window()
         self._cancel_timer()
-        self._conductor.end()
+        self._conductor.end_step()
         if not self._is_planned():  # it has just been saved
             return
         if self._conductor.number > self._last and not self._conductor.is_capturing:
             self._report_failed_plan()
         elif another_follows:
-            self._conductor.begin()
+            self._conductor.start_step()
 
     def _is_best(self, source: StepSource) -> bool:
         """True if this is the source whose steps count."""

@@ -55,14 +55,14 @@ class LastingWatch:
         self.active = bool(self._options)
         self.watch: Watch | None = None
 
-    def begin(self, source: StepSource) -> None:
+    def start_step(self, source: StepSource) -> None:
         """A step starts: the watch starts with its end."""
 
-    def end(self, source: StepSource, another_follows: bool = True) -> None:
+    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
         """A step has ended."""
         self._start()
         if self.watch is not None:
-            self.watch.steps.end(source, another_follows)
+            self.watch.steps.end_step(source, another_follows)
 
     def mark_step(self, number: object) -> None:
         """The program has marked a step."""

@@ -100,7 +100,7 @@ class BatchCallback:
 
     def start_batch(self) -> None:
         """The trainer has a batch."""
-        self._steps.begin()
+        self._steps.start_step()
 
     def end_batch(self, another_follows: bool) -> None:
         """The trainer is done with a batch.
@@ -108,9 +108,9 @@ class BatchCallback:
         Args:
             another_follows: True if the trainer fetches another batch next.
         """
-        self._steps.end()
+        self._steps.end_step()
         if another_follows:
-            self._steps.begin()
+            self._steps.start_step()
 
     def end_training(self) -> None:
         """There are no more batches: a capture that still records is saved."""

@@ -6,4 +6,5 @@
 - changes: what is put there: a count, a delay, the last results again, nothing at all
 - campaign: which blocks run when; makes proofs of them
 - prover: hears of the steps and runs the campaign on their thread
+- devices, deadlines: what is waited for at the end of a block, and what never for ever
 """

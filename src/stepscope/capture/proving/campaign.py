@@ -119,6 +119,7 @@ class Campaign:
         show_line: called with a line for the user.
         clock: the time in seconds.
         read_queued: for how long the thread of the steps has waited for processors so far, in seconds.
+        wait: waits until devices have done what the steps have started.
 
     Attributes:
         proofs: what was found, in the order of the answers.
@@ -132,11 +133,13 @@ class Campaign:
         show_line: Callable[[str], object],
         clock: Callable[[], float] = time.perf_counter,
         read_queued: Callable[[], float] = lambda: 0.0,
+        wait: Callable[[], object] = lambda: None,
     ) -> None:
         self._options = options
         self._show_line = show_line
         self._clock = clock
         self._read_queued = read_queued
+        self._wait = wait
         self._undo = ExitStack()
         self._start_s = self._end_s = clock()
         self._pid, worker = os.getpid(), this_worker()
@@ -237,6 +240,7 @@ class Campaign:
 
     def _add_pair(self, arm: Arm, number: int) -> Steps[None]:
         blocks: dict[bool, Block] = {}
+        start_s = self._clock()
         for is_changed in (True, False) if changed_first(number) else (False, True):
             blocks[is_changed] = yield from self._run_block(arm, is_changed)
         if arm.refused and not self._together:
@@ -247,11 +251,11 @@ class Campaign:
             arm.is_tried = True
             arm.choose_blocks(arm.usual_s, median(blocks[True].steps))
         if not self._together:  # else all keep to the same blocks to the end
-            self._adapt(arm)
+            self._adapt(arm, self._clock() - start_s)
 
-    def _adapt(self, arm: Arm) -> None:
+    def _adapt(self, arm: Arm, pair_s: float) -> None:
         """Ends a measurement that is narrow enough; makes blocks longer that had not settled, if there is time for
-        enough of them."""
+        enough pairs of them where one took `pair_s` until now."""
         finding = arm.judge()
         if finding is None or finding.found is None:
             return
@@ -259,7 +263,7 @@ class Campaign:
         wanted = CLOSE_SENSITIVITY if arm.is_delay else CLOSE_GAIN * found.value
         arm.is_close = finding.is_settled and count >= FEWEST_PAIRS and found.half_width <= wanted
         others = sum(not self._is_done(each) for each in self._arms if each is not arm)
-        needed_s = 2 * ENOUGH_PAIRS * LONGER * arm.block_s * (1 + others)
+        needed_s = ENOUGH_PAIRS * LONGER * pair_s * (1 + others)
         if not (finding.is_settled or count % ENOUGH_PAIRS) and self._clock() + needed_s < self._end_s:
             arm.lengthen()
 
@@ -292,7 +296,9 @@ class Campaign:
             delays.append(change.spent_s - before_s)
             self.ended_steps += 1
             change.next_step()
-        return Block(steps, delays, self._read_queued() - queued_s)
+        end_s = self._clock()
+        self._wait()
+        return Block(steps, delays, self._read_queued() - queued_s, self._clock() - end_s)
 
     def save(self, session: Path) -> None:
         """Writes the proofs beside a session, and where the user wants them."""

@@ -26,6 +26,7 @@ from stepscope.capture.job import this_worker
 from stepscope.capture.proving import relays, saving
 from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, Steps, split_rank
 from stepscope.capture.proving.deadlines import STUCK_S, STUCK_STEPS, end_program, leave, watch_for_stuck_step
+from stepscope.capture.proving.devices import wait_for_devices
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.stopwatch import Settings, Stopwatch
 from stepscope.capture.recorder import RECORDER
@@ -97,17 +98,17 @@ class Prover:
     # The follower finds the source of the loop's steps.  From the start of the campaign on, they are timed here, with
     # two readings of the clock in a step: what the follower reads besides takes 0.2 ms where its caches are cold.
 
-    def begin(self, source: StepSource) -> None:
+    def start_step(self, source: StepSource) -> None:
         """A step starts."""
         if self._running is None:
-            self._follower.begin(source)
+            self._follower.start_step(source)
         elif source is self._source and self._since_ns == 0:
             self._since_ns = time.perf_counter_ns()
 
-    def end(self, source: StepSource, another_follows: bool = True) -> None:
+    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
         """A step has ended."""
         if self._running is None:
-            self._follower.end(source, another_follows)
+            self._follower.end_step(source, another_follows)
         elif self._is_of_loop(source):
             self._end_step(another_follows)
         self._end_program_if_wanted()
@@ -183,7 +184,7 @@ class Prover:
         if self._options.timed:
             return Stopwatch(self._options, self._knobs)
         asked = replace(self._options, at=self._places or self._options.at)
-        return Campaign(asked, self._show_line, read_queued=self._read_queued)
+        return Campaign(asked, self._show_line, read_queued=self._read_queued, wait=wait_for_devices)
 
     def _read_queued(self) -> float:
         """For how long the thread of the steps has waited for processors, in seconds."""

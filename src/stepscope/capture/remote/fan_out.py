@@ -43,14 +43,14 @@ class FanOut:
         self._cancel = cancel or threading.Event()
         # Not a SimpleQueue: in Python 3.11 its `get` waits forever if a signal handler runs past the timeout, and the
         # capture of `stepscope run` ends in one.
-        self._told: queue.Queue[WorkerStatus] = queue.Queue()
+        self._statuses: queue.Queue[WorkerStatus] = queue.Queue()
         self._ended_at: float | None = None
 
     def run(self) -> CaptureOutcome:
         """Captures; returns the result of each worker.  Raises CaptureError if the logdir cannot be written."""
         plan = self._plan()
         workers = [
-            Worker(address, plan, self._told.put) for address in addresses.parse(",".join(self._request.workers))
+            Worker(address, plan, self._statuses.put) for address in addresses.parse(",".join(self._request.workers))
         ]
         try:
             for attempt in range(plan.attempts):
@@ -63,7 +63,7 @@ class FanOut:
             _clean_up(plan)
         for worker in workers:
             worker.fail_unfinished()
-        self._tell_progress()
+        self._report_progress()
         return _outcome(plan, workers, self._cancel.is_set())
 
     def _plan(self) -> Plan:
@@ -97,12 +97,12 @@ class FanOut:
                 for worker in workers:
                     worker.give_up()
                 raise
-        self._tell_progress()
+        self._report_progress()
         return [future.result() for future in running]
 
     def _look(self, workers: Sequence[Worker]) -> None:
         with suppress(queue.Empty):
-            self._on_progress(self._told.get(timeout=_LOOK_SECONDS))
+            self._on_progress(self._statuses.get(timeout=_LOOK_SECONDS))
         if not self._cancel.is_set():
             return
         if self._ended_at is None:
@@ -113,9 +113,9 @@ class FanOut:
             for worker in workers:
                 worker.give_up()
 
-    def _tell_progress(self) -> None:
-        while not self._told.empty():
-            self._on_progress(self._told.get())
+    def _report_progress(self) -> None:
+        while not self._statuses.empty():
+            self._on_progress(self._statuses.get())
 
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stepscope.capture.tracers.system import PLANE as SYSTEM_PLANE
+from stepscope.formats.protobuf import DELIMITED, read_fields
 
 _PLANES, _NAME, _LINES, _EVENTS = 1, 2, 3, 4  # XSpace.planes, XPlane.name, XPlane.lines, XLine.events
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _SYSTEM = SYSTEM_PLANE.encode()
 
 
@@ -27,35 +27,10 @@ def has_events(space: bytes) -> bool:
             for line in _parts(plane, _LINES)
             for _ in _parts(line, _EVENTS)
         )
-    except (IndexError, ValueError):
+    except ValueError:
         return False
 
 
-def _parts(data: memoryview, wanted: int) -> Iterator[memoryview]:
-    """The contents of every length-delimited field `wanted`, in order; other fields are skipped."""
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        kind = tag & 7
-        if kind == _BYTES:
-            size, at = _varint(data, at)
-            if tag >> 3 == wanted:
-                yield data[at : at + size]
-            at += size
-        elif kind == _VARINT:
-            _, at = _varint(data, at)
-        elif kind in (_FIXED64, _FIXED32):
-            at += 8 if kind == _FIXED64 else 4
-        else:
-            raise ValueError(f"wire type {kind}")
-
-
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at += 1
-        if byte < 0x80:
-            return value, at
-        shift += 7
+def _parts(message: memoryview, wanted: int) -> Iterator[memoryview]:
+    """The contents of every length-delimited field `wanted`, in order."""
+    return (value for number, wire, value in read_fields(message) if number == wanted and wire == DELIMITED)

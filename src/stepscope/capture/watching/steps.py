@@ -188,12 +188,12 @@ class StepFollower:
 
     # -- what finders report, on the thread of the steps ---------------------------------------------------------------
 
-    def begin(self, source: StepSource) -> None:
+    def start_step(self, source: StepSource) -> None:
         """A step of a source starts, unless one is open."""
         if self._start is None or source is not self.source:
             self._run(self._begin, source)
 
-    def end(self, source: StepSource, another_follows: bool = True) -> None:
+    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
         """A step of a source has ended; if another follows, it starts with that."""
         now, quick = time.perf_counter_ns(), self._quick_source
         if now < self._quick_until_ns and quick is not None:

@@ -83,9 +83,9 @@ class Windows(Conductor):
             return
         with Wall("recording a window of the watch", strict=False):
             self.marks = not is_marked
-            self.end()
+            self.end_step()
             self.number = step.number + 1
-            self.begin()
+            self.start_step()
 
     def _choose_action(self, number: int) -> Action:
         if self._plan is None:

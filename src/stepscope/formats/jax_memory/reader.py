@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator
 
 from stepscope.errors import UnreadableError
+from stepscope.formats.protobuf import DELIMITED, VARINT, read_fields, read_number
 from stepscope.formats.xspace.schema import HOST_PLANE
 from stepscope.model import EventKind, HostTrace, PlaneKind, StatValue, TraceBuilder
 from stepscope.model.stat_names import ADDRESS, ALLOCATED_BYTES, ALLOCATING_OP, ALLOCATOR, HEAP_BYTES, REGION_TYPE
@@ -129,37 +130,15 @@ def _owner(stack: list[str]) -> str:
 
 
 def _fields(message: bytes) -> Message:
-    """The fields of a message.  Raises ValueError or IndexError if it is damaged."""
+    """The fields of a message.  Raises ValueError if it is damaged."""
     found: Message = {}
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        value: int | bytes
-        if tag & 7 == 0:
-            value, at = _varint(message, at)
-        elif tag & 7 == 2:
-            length, at = _varint(message, at)
-            value, at = message[at : at + length], at + length
-            if at > len(message):
-                raise ValueError("it is cut short")
-        elif tag & 7 in (1, 5):
-            width = 8 if tag & 7 == 1 else 4
-            value, at = int.from_bytes(message[at : at + width], "little"), at + width
+    for number, wire, value in read_fields(memoryview(message)):
+        if wire == DELIMITED:
+            plain: int | bytes = bytes(value)
         else:
-            raise ValueError(f"byte {at:,} starts no field")
-        found.setdefault(tag >> 3, []).append(value)
+            plain = read_number(value, 0)[0] if wire == VARINT else int.from_bytes(value, "little")
+        found.setdefault(number, []).append(plain)
     return found
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        byte = message[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & ((1 << 64) - 1), at
-    raise ValueError(f"byte {at:,} lies in a number without an end")
 
 
 def _bytes(value: int | bytes) -> bytes:
@@ -189,6 +168,6 @@ def _numbers(message: Message, field: int) -> list[int]:
             continue
         at = 0
         while at < len(value):
-            number, at = _varint(value, at)
+            number, at = read_number(value, at)
             found.append(number)
     return [number - (1 << 64) if number >= 1 << 63 else number for number in found]

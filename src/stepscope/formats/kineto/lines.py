@@ -15,6 +15,7 @@ import numpy as np
 from stepscope.formats.kineto.classify import Place, device_of
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import Kept, is_phase
+from stepscope.formats.tables import Plane
 from stepscope.formats.xspace import schema
 from stepscope.model import EventKind, LineKind, PlaneKind, StatTag
 from stepscope.model.arrays import I32, I64, distinct, number_pairs
@@ -45,15 +46,6 @@ WORK_NAMES: dict[EventKind, str] = {
     EventKind.COPY_OTHER: "Memcpy",
     EventKind.MEMSET: "Memset",
 }
-
-
-@dataclass
-class Plane:
-    """One plane of the trace to build."""
-
-    name: str
-    kind: PlaneKind
-    ordinal: int = -1
 
 
 @dataclass

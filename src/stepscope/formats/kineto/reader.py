@@ -23,7 +23,8 @@ from stepscope.formats.kineto.events import EventClasses, Kept, Oddities, classi
 from stepscope.formats.kineto.graph_annotations import normalize_annotations
 from stepscope.formats.kineto.lines import Labels, Layout, lay_out, read_labels, time_order
 from stepscope.formats.kineto.links import Extra, canonical_names, link, unescape
-from stepscope.formats.kineto.threads import run_in_parts
+from stepscope.formats.tables import make_lines, make_planes, make_stats
+from stepscope.formats.threads import run_in_parts
 from stepscope.formats.xspace import classify as xspace
 from stepscope.kernels import trace_events
 from stepscope.model import (
@@ -32,12 +33,10 @@ from stepscope.model import (
     EventTypes,
     HostTrace,
     LineKind,
-    Lines,
     PlaneKind,
     Planes,
     Stats,
     StatTag,
-    StatValue,
 )
 from stepscope.model.arrays import I32, I64, distinct, number_pairs, offsets_of
 
@@ -98,7 +97,7 @@ def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: F
     planes, plane_stats = _plane_table(raw, layout)
     types, type_of, type_stats = _type_table(raw, classes, kept, layout)
     events = _event_table(raw, kept, layout, types, type_of, order)
-    lines = _line_table(raw, layout, events)
+    lines = make_lines(layout.lines, np.array(layout.plane_row, np.int32), events, raw.texts.add)
     start_ns = _start_unix_ns(raw, kept, kineto)
     strings = raw.texts.strings()
     metadata_host = raw.metadata.get("host_name")
@@ -143,36 +142,7 @@ def _plane_table(raw: Raw, layout: Layout) -> tuple[Planes, Stats]:
         else (host_stats(raw.metadata) if at == 0 and plane.kind == PlaneKind.HOST else {})
         for at, plane in enumerate(layout.planes)
     ]
-    ordinals = np.array([plane.ordinal for plane in layout.planes], np.int64)
-    others = ordinals.max(initial=-1) + 1 + np.arange(len(ordinals))
-    table = Planes(
-        plane_id=np.where(ordinals >= 0, ordinals, others),
-        name=np.array([raw.texts.add(plane.name) for plane in layout.planes], np.int32),
-        kind=np.array([plane.kind for plane in layout.planes], np.uint8),
-        ordinal=ordinals.astype(np.int32),
-    )
-    return table, _stats_from_values(raw, facts)
-
-
-def _stats_from_values(raw: Raw, owners: Iterable[Mapping[str, StatValue]]) -> Stats:
-    """Stats of few owners, from Python values."""
-    rows: list[tuple[int, int, int]] = []
-    offsets = [0]
-    for facts in owners:
-        for name, value in facts.items():
-            if isinstance(value, str):
-                rows.append((raw.texts.add(name), StatTag.STRING, raw.texts.add(value)))
-            elif isinstance(value, float):
-                rows.append((raw.texts.add(name), StatTag.DOUBLE, int(np.float64(value).view(np.int64))))
-            else:
-                rows.append((raw.texts.add(name), StatTag.INT, int(value)))
-        offsets.append(len(rows))
-    return Stats(
-        name=np.array([row[0] for row in rows], np.int32),
-        tag=np.array([row[1] for row in rows], np.uint8),
-        value=np.array([row[2] for row in rows], np.int64),
-        offsets=np.array(offsets, np.int64),
-    )
+    return make_planes(layout.planes, raw.texts.add), make_stats(facts, raw.texts.add)
 
 
 def _type_table(raw: Raw, classes: EventClasses, kept: Kept, layout: Layout) -> tuple[EventTypes, I32, Stats]:
@@ -228,23 +198,6 @@ def _classify_by_plane(raw: Raw, layout: Layout, types: EventTypes, events: Even
     nameless = silent & (events.kind == EventKind.OTHER)
     events.kind[nameless & (place == LineKind.STREAM)] = EventKind.KERNEL
     events.kind[nameless & (place == LineKind.DEVICE_OPS)] = EventKind.DEVICE_OP
-
-
-def _line_table(raw: Raw, layout: Layout, events: Events) -> Lines:
-    lines = layout.lines
-    bounds = np.searchsorted(events.line, np.arange(len(lines) + 1))
-    return Lines(
-        plane=np.array(layout.plane_row, np.int32),
-        line_id=np.array([line.line_id for line in lines], np.int64),
-        name=np.array([raw.texts.add(line.name) for line in lines], np.int32),
-        display_name=np.zeros(len(lines), np.int32),
-        display_id=np.zeros(len(lines), np.int64),
-        start_ns=np.zeros(len(lines), np.int64),
-        duration_ps=np.zeros(len(lines), np.int64),
-        kind=np.array([line.kind for line in lines], np.uint8),
-        event_begin=bounds[:-1].copy(),
-        event_end=bounds[1:].copy(),
-    )
 
 
 def _event_stats(raw: Raw, kept: Kept, extra: Extra, order: I64, names: I32) -> Stats:

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import pairwise
 
-from stepscope.formats.kineto.threads import MOST_THREADS, cores
+from stepscope.formats.threads import MOST_THREADS, usable_cores
 from stepscope.kernels import trace_json as scan
 from stepscope.model.arrays import U8
 from stepscope.records import dataclass
@@ -44,7 +44,7 @@ class PartScanner:
         self.whole = scan.Scanner()
         self.at = 0
         self._part_bytes = part_bytes
-        self._threads = min(cores(), MOST_THREADS) if threads is None else threads
+        self._threads = min(usable_cores(), MOST_THREADS) if threads is None else threads
         self._idle: list[scan.Scanner] = []
         self._pending: list[scan.Scanner] = []  # what they read comes after what `whole` read
         self._pool: ThreadPoolExecutor | None = None

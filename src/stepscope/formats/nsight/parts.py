@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from stepscope.formats.kineto.lines import WORK_NAMES
 from stepscope.formats.nsight.tables import Texts
+from stepscope.formats.tables import Plane, make_lines, make_planes, make_stats
 from stepscope.formats.xspace import schema
 from stepscope.model import (
     EventKind,
@@ -166,9 +167,9 @@ def assemble(
         metadata_id=np.arange(1, len(of_type) + 1, dtype=np.int64),
     )
     return Assembled(
-        planes=_plane_table(planes, texts),
-        plane_stats=_fact_stats([gpus.get(plane.ordinal, {}) for plane in planes], texts),
-        lines=_line_table(ordered, plane_of_line, events, texts),
+        planes=make_planes(planes, texts.add),
+        plane_stats=make_stats([gpus.get(plane.ordinal, {}) for plane in planes], texts.add),
+        lines=make_lines(ordered, plane_of_line, events, texts.add),
         events=events,
         event_types=types,
         event_stats=_event_stats(sound, texts).take(rows),
@@ -188,28 +189,25 @@ def _joined(parts: Sequence[Part], column: str) -> I64:
 # -- lines and planes --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Plane:
-    name: str
-    kind: PlaneKind
-    ordinal: int = -1
-
-
 @dataclass
 class _Line:
     place: Place
     key: int
     name: str = ""
-    plane: _Plane = field(default_factory=lambda: _Plane(schema.HOST_PLANE, PlaneKind.HOST))
+    plane: Plane = field(default_factory=lambda: Plane(schema.HOST_PLANE, PlaneKind.HOST))
 
     @property
-    def number(self) -> int:
+    def kind(self) -> LineKind:
+        return _LINE_KIND[self.place]
+
+    @property
+    def line_id(self) -> int:
         return self.key & 0xFFFFFF if self.place == Place.THREAD else stream_of(self.key)
 
     def rank(self) -> tuple[int, bool, int, int]:
         """The sort key within a plane: main threads first, then by number."""
-        is_main = self.place == Place.THREAD and process_of(self.key) == self.number
-        return int(self.place), not is_main, self.number, self.key
+        is_main = self.place == Place.THREAD and process_of(self.key) == self.line_id
+        return int(self.place), not is_main, self.line_id, self.key
 
 
 def _name_lines(lines: list[_Line], of_event: NDArray[np.int32], kinds: U8, names: Names) -> None:
@@ -220,55 +218,27 @@ def _name_lines(lines: list[_Line], of_event: NDArray[np.int32], kinds: U8, name
             work.setdefault(pair >> 8, []).append(name)
     for at, line in enumerate(lines):
         if line.place == Place.THREAD:
-            line.name = names.threads.get(line.key) or f"thread {line.number}"
+            line.name = names.threads.get(line.key) or f"thread {line.line_id}"
         elif line.place == Place.STREAM:
-            line.name = f"Stream #{line.number}" + (f"({','.join(work[at])})" if at in work else "")
+            line.name = f"Stream #{line.line_id}" + (f"({','.join(work[at])})" if at in work else "")
         else:
-            line.name = f"Stream #{line.number} waits" if line.number >= 0 else "waits for all streams"
+            line.name = f"Stream #{line.line_id} waits" if line.line_id >= 0 else "waits for all streams"
 
 
-def _find_planes(lines: list[_Line], names: Names, gpus: Mapping[int, Mapping[str, StatValue]]) -> list[_Plane]:
+def _find_planes(lines: list[_Line], names: Names, gpus: Mapping[int, Mapping[str, StatValue]]) -> list[Plane]:
     """The planes of all lines, hosts first; a process has its own if there are several."""
     processes = sorted({process_of(line.key) for line in lines if line.place == Place.THREAD})
     hosts = {
-        process: _Plane(f"{names.processes.get(process) or 'process'} [{process}]", PlaneKind.HOST)
+        process: Plane(f"{names.processes.get(process) or 'process'} [{process}]", PlaneKind.HOST)
         for process in processes
     }
     if len(hosts) < 2:
-        hosts = dict.fromkeys(processes, _Plane(schema.HOST_PLANE, PlaneKind.HOST))
+        hosts = dict.fromkeys(processes, Plane(schema.HOST_PLANE, PlaneKind.HOST))
     devices = sorted({*gpus, *(device_of(line.key) for line in lines if line.place != Place.THREAD)})
-    on_gpu = {device: _Plane(f"/device:GPU:{device}", PlaneKind.GPU, device) for device in devices}
+    on_gpu = {device: Plane(f"/device:GPU:{device}", PlaneKind.GPU, device) for device in devices}
     for line in lines:
         line.plane = hosts[process_of(line.key)] if line.place == Place.THREAD else on_gpu[device_of(line.key)]
     return [*dict.fromkeys(hosts.values()), *on_gpu.values()]
-
-
-def _plane_table(planes: Sequence[_Plane], texts: Texts) -> Planes:
-    ordinal = np.array([plane.ordinal for plane in planes], np.int64)
-    others = ordinal.max(initial=-1) + 1 + np.arange(len(planes))
-    return Planes(
-        plane_id=np.where(ordinal >= 0, ordinal, others),
-        name=np.array([texts.add(plane.name) for plane in planes], np.int32),
-        kind=np.array([plane.kind for plane in planes], np.uint8),
-        ordinal=ordinal.astype(np.int32),
-    )
-
-
-def _line_table(lines: Sequence[_Line], plane: NDArray[np.int32], events: Events, texts: Texts) -> Lines:
-    bounds = np.searchsorted(events.line, np.arange(len(lines) + 1))
-    zeros = np.zeros(len(lines), np.int64)
-    return Lines(
-        plane=plane,
-        line_id=np.array([line.number for line in lines], np.int64),
-        name=np.array([texts.add(line.name) for line in lines], np.int32),
-        display_name=zeros.astype(np.int32),
-        display_id=zeros,
-        start_ns=zeros,
-        duration_ps=zeros,
-        kind=np.array([_LINE_KIND[line.place] for line in lines], np.uint8),
-        event_begin=bounds[:-1].copy(),
-        event_end=bounds[1:].copy(),
-    )
 
 
 # -- stats -------------------------------------------------------------------------------------------------------------
@@ -293,20 +263,4 @@ def _event_stats(parts: Sequence[Part], texts: Texts) -> Stats:
         tag=np.concatenate([np.empty(0, np.uint8), *tags]),
         value=np.concatenate([np.empty(0, np.int64), *values]),
         offsets=offsets_of(np.concatenate(counts)),
-    )
-
-
-def _fact_stats(owners: Sequence[Mapping[str, StatValue]], texts: Texts) -> Stats:
-    rows = [
-        (texts.add(name), StatTag.STRING, texts.add(value))
-        if isinstance(value, str)
-        else (texts.add(name), StatTag.INT, int(value))
-        for facts in owners
-        for name, value in facts.items()
-    ]
-    return Stats(
-        name=np.array([row[0] for row in rows], np.int32),
-        tag=np.array([row[1] for row in rows], np.uint8),
-        value=np.array([row[2] for row in rows], np.int64),
-        offsets=offsets_of([len(facts) for facts in owners]),
     )

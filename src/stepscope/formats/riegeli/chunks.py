@@ -193,8 +193,8 @@ def _fill(content: U8, codec: str, out: U8) -> Iterator[int]:
 
     packed = np.ascontiguousarray(content)
     if codec == "snappy":  # has no stream; it says its own size, which has to be right
-        told, _ = read_varint(packed[:_LONGEST_VARINT].tobytes(), 0)
-        if told != len(out):
+        size, _ = read_varint(packed[:_LONGEST_VARINT].tobytes(), 0)
+        if size != len(out):
             raise ValueError("its size is wrong")
         out[:] = np.frombuffer(pa.decompress(pa.py_buffer(packed), len(out), codec), np.uint8)
         yield len(out)

@@ -19,7 +19,6 @@ from stepscope.formats.store.base import MAX_ENTRIES, Entry, Identity, Kind, Sto
 
 _PIECE_BYTES = 8 << 20
 _WORTH_A_LOOK = 64 << 20  # bytes: a smaller file with holes costs nothing to read
-_WORTH_A_VIEW = 32 << 20  # bytes
 _MOST_PARTS = 10_000  # of a file, between its holes
 
 
@@ -53,9 +52,10 @@ class _LocalStore:
     def buffer(self, path: str) -> memoryview:
         with _local_errors(path), open(path, "rb", buffering=0, opener=_open_at_once) as file:
             size = _file_size(path, file)
-            if size > _WORTH_A_VIEW and kernels.spill.is_on():
-                return memoryview(kernels.spill.FileView(file.fileno(), size))  # a copy would go to the disk as well
-            memory = memoryview(kernels.memory.Memory(size))
+            bytes_of_file = kernels.memory.Memory(size, file.fileno())
+            memory = memoryview(bytes_of_file)
+            if bytes_of_file.is_file:  # a copy would go to the disk as well
+                return memory
             done = 0
             while count := file.readinto(memory[done:]):
                 done += count

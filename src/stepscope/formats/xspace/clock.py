@@ -11,19 +11,19 @@ _ABSOLUTE_NS = 10**17  # line starts later than this (1973) count from 1970, not
 _LIMIT_NS = TIME_LIMIT_PS // 1000
 
 
-def session_start_ns(line_starts: I64, told: int | None) -> int | None:
+def session_start_ns(line_starts: I64, declared: int | None) -> int | None:
     """The start of the session in ns since 1970; None if unknown.
 
     Args:
         line_starts: int64 of shape (lines,), ns, as stored, of the lines that hold events.
-        told: the start that the file declares.  Lines that count from 1970 overrule it if it is impossibly far away.
+        declared: the start that the file declares.  Lines that count from 1970 overrule it if it is impossibly far off.
     """
     absolute = line_starts[line_starts > _ABSOLUTE_NS]
     if not len(absolute):
-        return told
+        return declared
     middle = int(np.sort(absolute)[len(absolute) // 2])  # one damaged start must not move all the others
-    if told is not None and abs(told - middle) <= _LIMIT_NS:
-        return told
+    if declared is not None and abs(declared - middle) <= _LIMIT_NS:
+        return declared
     return int(absolute[np.abs(absolute - middle) <= _LIMIT_NS].min())
 
 

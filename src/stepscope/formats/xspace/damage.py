@@ -80,8 +80,8 @@ class Damage:
 
     def problems(self, n_events: int, source: str) -> tuple[Problem, ...]:
         """Everything that is wrong with the file."""
-        told = (self._cut_problem, self._damage_problem, self._unnamed_problem, self._times_problem)
-        return tuple(problem for problem in (tell(n_events, source) for tell in told) if problem)
+        makers = (self._cut_problem, self._damage_problem, self._unnamed_problem, self._times_problem)
+        return tuple(problem for problem in (make(n_events, source) for make in makers) if problem)
 
     def _cut_problem(self, n_events: int, source: str) -> Problem | None:
         if not self._cuts:

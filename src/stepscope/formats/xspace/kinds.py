@@ -52,9 +52,9 @@ def restore_kinds(events: Events, stats: Stats, strings: Strings) -> Stats:
     if not len(rows):
         return stats
     owners = np.searchsorted(stats.offsets, rows, side="right") - 1
-    told = np.full(len(stats.offsets) - 1, -1, np.int64)
-    told[owners] = stats.value[rows]
-    of_event = look_up(told, events.type)
+    of_type = np.full(len(stats.offsets) - 1, -1, np.int64)
+    of_type[owners] = stats.value[rows]
+    of_event = look_up(of_type, events.type)
     at = np.flatnonzero(of_event >= 0)
     events.kind[at] = of_event[at] & 0xFF
     events.traits[at] = of_event[at] >> 8

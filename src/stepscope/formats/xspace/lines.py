@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.formats import progress
-from stepscope.formats.threads import Task, Workers
+from stepscope.formats.threads import MOST_THREADS, Task, Workers, usable_cores
 from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.clock import line_zeros_ps, session_start_ns
 from stepscope.formats.xspace.damage import Damage
@@ -24,7 +23,6 @@ from stepscope.model.arrays import I32, I64, U8, distinct, offsets_of, run_rows
 from stepscope.records import dataclass
 
 _PART_BYTES = 1 << 20  # bytes of lines per task
-_MOST_THREADS = 8
 _BYTES_A_STAT = 16  # a first guess, to reserve memory
 
 
@@ -94,20 +92,20 @@ class LineReader:
     """
 
     def __init__(
-        self, buf: Bytes, pages: Pages, planes: Sequence[Plane], lines: Ranges, told_start: int | None
+        self, buf: Bytes, pages: Pages, planes: Sequence[Plane], lines: Ranges, declared_start: int | None
     ) -> None:
         self.buf = buf
         self._pages = pages
         self.header = np.zeros((len(lines[0]), wire.HEADER_WIDTH), np.int64)
         self._lines = lines
         self._planes = planes
-        self._workers = min(1 + int((lines[1] - lines[0]).sum()) // _PART_BYTES, os.cpu_count() or 1, _MOST_THREADS)
+        self._workers = min(1 + int((lines[1] - lines[0]).sum()) // _PART_BYTES, usable_cores(), MOST_THREADS)
         cuts = self._scan()
         self.event_base = offsets_of(self.header[:, wire.EVENTS_SEEN])
         self._ranges = _build_ranges(lines, self.header, self.event_base, cuts)
         self._outcome = np.zeros((len(self._ranges), wire.OUTCOME_WIDTH), np.int64)
         starts, used = self.header[:, wire.START_NS], self.header[:, wire.EVENTS_SEEN] > 0
-        self.session_start_ns = session_start_ns(starts[used], told_start)
+        self.session_start_ns = session_start_ns(starts[used], declared_start)
         self._zero_ps, wild = line_zeros_ps(starts, self.session_start_ns)
         self._wild_lines = int((wild & used).sum())
 

@@ -63,8 +63,8 @@ def read(
         first = read(iter([memoryview(content)[:another]]), source, host)
         joined = _joined_problem(another, len(buf), source)
         return replace(first, problems=(joined, *first.problems), partial=True)
-    told_start, stop = _session_times(planes, plane_stats)
-    lines = LineReader(buf, pages, planes.planes, planes.lines[1:], told_start)
+    declared_start, stop = _session_times(planes, plane_stats)
+    lines = LineReader(buf, pages, planes.planes, planes.lines[1:], declared_start)
     line_names = strings.add(lines.header[:, wire.LINE_NAME]), strings.add(lines.header[:, wire.DISPLAY_NAME])
     columns = lines.decode(strings)
     types = _type_table(planes, lines, columns)
@@ -94,7 +94,7 @@ def read(
             plane_stats=plane_stats,
             strings=table,
             start_unix_ns=lines.session_start_ns,
-            stop_unix_ns=stop if lines.session_start_ns == told_start else None,
+            stop_unix_ns=stop if lines.session_start_ns == declared_start else None,
             source=source,
             problems=(
                 *damage.problems(len(events), source),
@@ -111,11 +111,11 @@ def read(
 def _find_another_profile(space: Fields, begins: I64, planes: PlaneReader, stats: Stats) -> int | None:
     """Where the second of several joined profiles begins; None if there is one.
 
-    Joined files are one valid file, and so is a profile to which planes were appended.  But only a profile tells when
-    its session started, and it tells that once.  The next one begins with the first plane behind that whose name was
+    Joined files are one valid file, and so is a profile to which planes were appended.  But only a profile says when
+    its session started, and it says that once.  The next one begins with the first plane behind that whose name was
     there before.
     """
-    sessions = distinct(_told_times(planes, stats, schema.START_TIME_STAT)[0])
+    sessions = distinct(_declared_times(planes, stats, schema.START_TIME_STAT)[0])
     if len(sessions) < 2:
         return None
     _, first_of_name = np.unique(planes.plane_name, return_index=True)
@@ -139,7 +139,7 @@ def _joined_problem(begin: int, size: int, source: str) -> Problem:
 
 
 def _find_repeated_planes(planes: PlaneReader, lines: Lines, strings: Strings, source: str) -> list[Problem]:
-    """A warning if planes with events have one name: perhaps profiles that do not tell their session were joined."""
+    """A warning if planes with events have one name: perhaps profiles that do not say when they started were joined."""
     used = distinct(lines.plane[lines.event_end > lines.event_begin])
     names, counts = np.unique(planes.plane_name[used], return_counts=True)
     repeated = [strings[name] for name in names[(counts > 1) & (names > 0)].tolist()]
@@ -189,19 +189,19 @@ def _session_times(planes: PlaneReader, stats: Stats) -> tuple[int | None, int |
     """Start and end of the session in ns since 1970, as the file declares them; None if unknown."""
 
     def last(name: str) -> int | None:
-        _, values = _told_times(planes, stats, name)
+        _, values = _declared_times(planes, stats, name)
         return int(values[-1]) if len(values) else None
 
     return last(schema.START_TIME_STAT), last(schema.STOP_TIME_STAT)
 
 
-def _told_times(planes: PlaneReader, stats: Stats, name: str) -> tuple[I64, I64]:
-    """The planes that tell a time of their session, and what they tell: int64 of shape (stats of this name,)."""
+def _declared_times(planes: PlaneReader, stats: Stats, name: str) -> tuple[I64, I64]:
+    """The planes that declare a time of their session, and that time: int64 of shape (stats of this name,)."""
     plane = np.repeat(np.arange(len(planes.planes)), np.diff(stats.offsets))
     environment = np.array([each.kind == PlaneKind.ENVIRONMENT for each in planes.planes], np.bool_)
     whole = np.isin(stats.tag, (StatTag.INT, StatTag.UINT))
-    told = environment[plane] & whole & (stats.value > 0) & (stats.name == planes.strings.find(name))
-    return plane[told], stats.value[told]
+    declared = environment[plane] & whole & (stats.value > 0) & (stats.name == planes.strings.find(name))
+    return plane[declared], stats.value[declared]
 
 
 def _type_table(planes: PlaneReader, lines: LineReader, columns: EventColumns) -> EventTypes:

@@ -1,9 +1,9 @@
 """The columns of events and stats, which grow as they are filled."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport realloc
 
 from stepscope.kernels.growing cimport prefer_large_pages
+from stepscope.kernels.memory cimport resize
 
 
 cdef struct Rows:
@@ -40,7 +40,7 @@ cdef struct Stats:
 
 cdef inline bint resized(void **column, int64_t count, int64_t item_bytes) noexcept nogil:
     """A column with room for so many items.  False if there is no memory; then it is as it was."""
-    cdef void *larger = realloc(column[0], count * item_bytes)
+    cdef void *larger = resize(column[0], count * item_bytes)
     if larger != NULL:
         column[0] = larger
         prefer_large_pages(larger, count * item_bytes)

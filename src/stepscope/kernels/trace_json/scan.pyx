@@ -2,13 +2,13 @@
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 import sys
 
 import numpy as np
 
+from stepscope.kernels.memory cimport free
 from stepscope.kernels.trace_json cimport layout
 from stepscope.kernels.trace_json.columns cimport (
     Rows, Stats, make_room_for_rows, make_room_for_stats, resized,

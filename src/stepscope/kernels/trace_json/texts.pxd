@@ -1,9 +1,9 @@
 """The table of texts: equal bytes, equal id."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy
 
+from stepscope.kernels.memory cimport free, resize, zeros
 from stepscope.kernels.trace_json.layout cimport NO_MEMORY
 from stepscope.kernels.trace_json.words cimport load_word
 
@@ -37,7 +37,7 @@ cdef inline bint make_room_for_text(Texts *texts) noexcept nogil:
         return True
     if room > (1 << 30):
         return False
-    slots = <int32_t *>calloc(2 * room, sizeof(int32_t))
+    slots = <int32_t *>zeros(2 * room, sizeof(int32_t))
     if slots == NULL:
         return False
     free(texts.slots)
@@ -58,7 +58,7 @@ cdef inline bint make_room_for_text(Texts *texts) noexcept nogil:
 
 
 cdef inline bint _resized(void **block, size_t size) noexcept nogil:
-    cdef void *larger = realloc(block[0], size)
+    cdef void *larger = resize(block[0], size)
     if larger != NULL:
         block[0] = larger
     return larger != NULL

@@ -6,10 +6,10 @@ end of a table that grows.  Threads take a range each, with a table of its own.
 
 cimport cython
 from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from stepscope.kernels.growing cimport Growing, as_table, grown, push
+from stepscope.kernels.memory cimport fill, free
 from stepscope.kernels.varint cimport read_varint, read_varint_inside
 from stepscope.kernels.wire.fields cimport DELIMITED, OK, OVERRUN, Field, read_field, varint_error
 from stepscope.kernels.wire.texts cimport Interner, Text, hash_text
@@ -237,9 +237,9 @@ cdef class StatTable:
         with nogil:
             self._reserve(self.size + other.size)
             if other.size:
-                memcpy(self.name + self.size, other.name, <size_t>other.size * sizeof(int32_t))
-                memcpy(self.tag + self.size, other.tag, <size_t>other.size)
-                memcpy(self.value + self.size, other.value, <size_t>other.size * sizeof(int64_t))
+                fill(self.name, <size_t>self.size * 4, other.name, <size_t>other.size * 4)
+                fill(self.tag, <size_t>self.size, other.tag, <size_t>other.size)
+                fill(self.value, <size_t>self.size * 8, other.value, <size_t>other.size * 8)
             self.size += other.size
             for at in range(other.unnamed.size):
                 push(&self.unnamed, other.unnamed.items[at])

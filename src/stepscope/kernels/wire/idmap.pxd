@@ -1,7 +1,8 @@
 """A map from the numbers that a file gives to numbers of ours.  Equal numbers of different scopes do not meet."""
 
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport calloc, free
+
+from stepscope.kernels.memory cimport free, zeros
 
 cdef enum:
     FREE_SLOT = 0  # no scope has this number
@@ -53,7 +54,7 @@ cdef inline bint _grow_ids(IdMap* ids) noexcept nogil:
     cdef IdSlot* old = ids.slots
     cdef int64_t room = ids.room
     cdef int64_t at
-    cdef IdSlot* larger = <IdSlot*>calloc(<size_t>(2 * room if room else 256), sizeof(IdSlot))
+    cdef IdSlot* larger = <IdSlot*>zeros(<size_t>(2 * room if room else 256), sizeof(IdSlot))
     if larger == NULL:
         return False
     ids.slots = larger

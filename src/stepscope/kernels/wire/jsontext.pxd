@@ -1,8 +1,9 @@
 """Nested values written as JSON, into bytes that grow: trace JSON keeps such values as the text of their JSON."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.stdlib cimport realloc
 from libc.string cimport memcpy
+
+from stepscope.kernels.memory cimport resize
 
 cdef extern from *:
     """
@@ -83,7 +84,7 @@ cdef inline bint put_bytes(Scratch* into, const void* data, int64_t count) noexc
     while room < into.size + count:
         room *= 2
     if room > into.room:
-        larger = realloc(into.data, <size_t>room)
+        larger = resize(into.data, <size_t>room)
         if larger == NULL:
             return False
         into.data, into.room = <uint8_t*>larger, room

@@ -12,9 +12,9 @@ no event.
 
 cimport cython
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
+from stepscope.kernels.memory cimport free, resize
 from stepscope.kernels.trace_json.columns cimport Rows, make_room_for_rows, make_room_for_stats
 from stepscope.kernels.trace_json.events cimport Event, Scan, put_row, put_stat
 from stepscope.kernels.trace_json.layout cimport (
@@ -243,7 +243,7 @@ cdef bint put_name(Names* names, int64_t number, int64_t text) noexcept nogil:
     while room <= number:
         room *= 2
     if room > names.room:
-        larger = <int32_t*>realloc(names.text, <size_t>room * sizeof(int32_t))
+        larger = <int32_t*>resize(names.text, <size_t>room * sizeof(int32_t))
         if larger == NULL:
             return False
         names.text, names.room = larger, room
@@ -313,7 +313,7 @@ cdef void* make_room(void* rows, int64_t count, int64_t* room, size_t size) noex
     cdef void* larger
     if count < room[0]:
         return rows
-    larger = realloc(rows, <size_t>(2 * count + 64) * size)
+    larger = resize(rows, <size_t>(2 * count + 64) * size)
     if larger != NULL:
         room[0] = 2 * count + 64
     return larger

@@ -1,10 +1,10 @@
 """Texts of the file: equal ones get equal ids."""
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
 from stepscope.kernels.growing cimport grown
+from stepscope.kernels.memory cimport free
 from stepscope.kernels.varint cimport read_varint
 
 cdef enum:

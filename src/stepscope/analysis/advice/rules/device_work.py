@@ -113,15 +113,8 @@ _NARROW: Actions = {
     "": ("try mixed precision: 16 bits for products, 32 for weights, and a scaled loss for float16",),
 }
 _SINGLE: Actions = {
-    "tensorflow": ("keep data and weights in tf.float32: NumPy's arrays are float64 unless told otherwise",),
-    "jax": (
-        "leave jax_enable_x64 off, or give arrays of the step dtype=jnp.float32",
-        "compute only what needs it in float64, such as a sum of many losses",
-    ),
-    "pytorch": (
-        "model.float(), and torch.from_numpy(x).float() for NumPy arrays, which are float64 unless told otherwise",
-        "compute only what needs it in float64, such as a sum of many losses",
-    ),
+    "jax": ("leave jax_enable_x64 off, or give the arrays of the step dtype=jnp.float32",),
+    "pytorch": ("model.float(), and .float() for tensors of NumPy arrays, which are float64 unless told otherwise",),
     "": ("compute in 32 bits: NumPy's arrays are float64 unless told otherwise",),
 }
 HOLES: Actions = {
@@ -182,16 +175,16 @@ def _describe_tensor_cores(context: Context) -> str:
 
 
 def _find_doubles(context: Context) -> Finding | None:
-    """Products in 64 bits of a host that computes itself."""
+    """Ops in 64 bits on a host that computes itself."""
     work = context.work
     if work is None or not work.doubles_ps:
         return None
     time = work.doubles_ps / max(work.steps, 1) / MS * work.critical_path_share
     return Finding(
         part_ms=time,
-        evidence=f"{context.percent(time):.1f} % of each step multiplies matrices or convolves in 64 bits (float64)",
+        evidence=f"{context.percent(time):.1f} % of each step computes in 64 bits (float64)",
         change="doubles",
-        without="half the time of 64-bit products",
+        without="half the time of ops in 64 bits",
         parts=("doubles",),
     )
 

@@ -118,12 +118,9 @@ _CALLS = (".map(fn, num_parallel", "map whole batches", ".cache()", ".interleave
 _READY = ("Prefetch", "Root")  # stages without a remedy: nothing slow was recorded behind them
 
 # The loop takes a new iterator of its DataLoader again and again, such as in each short epoch.
-_RESTARTS = (
-    "the loader's worker processes start {} times in the captured steps, and nothing is prepared before they run"
-)
+_RESTARTS = "the loader's worker processes start {} times in the captured steps, and nothing is prepared before that"
 _KEEP_WORKERS = (
     "make the DataLoader once, before the loop, with persistent_workers=True: its processes live through all epochs",
-    "take batches from one long iterator, such as of a RandomSampler(dataset, num_samples=...) over many epochs",
     "num_workers=0 for a dataset so small that starting processes takes longer than its batches",
 )
 

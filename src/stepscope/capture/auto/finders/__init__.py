@@ -52,10 +52,10 @@ class Listener(Protocol):
     def active(self) -> bool:
         """False while steps are of no interest; finders then do nothing."""
 
-    def begin(self, source: StepSource) -> None:
+    def start_step(self, source: StepSource) -> None:
         """A step starts, unless one is open."""
 
-    def end(self, source: StepSource, another_follows: bool = True) -> None:
+    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
         """A step has ended; the next one starts with that, if another follows."""
 
     def mark_step(self, number: object) -> None:
@@ -110,17 +110,17 @@ class Finding:
         """Whether any listener is."""
         return any(listener.active for listener in self._listeners)
 
-    def begin(self, source: StepSource) -> None:
+    def start_step(self, source: StepSource) -> None:
         """A step starts."""
         for listener in self._listeners:
             if listener.active:
-                listener.begin(source)
+                listener.start_step(source)
 
-    def end(self, source: StepSource, another_follows: bool = True) -> None:
+    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
         """A step has ended."""
         for listener in self._listeners:
             if listener.active:
-                listener.end(source, another_follows)
+                listener.end_step(source, another_follows)
 
     def mark_step(self, number: object) -> None:
         """The program has marked a step."""
@@ -157,7 +157,7 @@ class Calls:
         finally:
             self._depth.now = depth
         if depth == 0:
-            self._listener.end(self._source(name, (key, threading.get_ident()), size()))
+            self._listener.end_step(self._source(name, (key, threading.get_ident()), size()))
         return result
 
     def _source(self, name: str, key: Hashable, size: int) -> StepSource:
@@ -217,7 +217,7 @@ class OptimizerCalls:
             source = self._sources.get(thread)
             if source is None:
                 source = self._sources[thread] = StepSource(OPTIMIZED, self._name, thread)
-            self._listener.end(source)
+            self._listener.end_step(source)
 
 
 serial = itertools.count(1).__next__

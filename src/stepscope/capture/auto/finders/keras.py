@@ -23,7 +23,7 @@ def install(keras: ModuleType, listener: Listener) -> Undo:
     @functools.wraps(begin)
     def begin_and_report(self: Any, batch: int, logs: Any = None) -> None:
         if listener.active:
-            listener.begin(BATCH)
+            listener.start_step(BATCH)
         begin(self, batch, logs)
 
     @functools.wraps(end)
@@ -32,7 +32,7 @@ def install(keras: ModuleType, listener: Listener) -> Undo:
         if listener.active:
             from stepscope.capture.callbacks.keras import another_follows
 
-            listener.end(BATCH, another_follows(batch, self.params))
+            listener.end_step(BATCH, another_follows(batch, self.params))
 
     hooks.on_train_batch_begin, hooks.on_train_batch_end = begin_and_report, end_and_report
 

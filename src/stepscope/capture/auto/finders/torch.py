@@ -76,7 +76,7 @@ def _watch_loaders(torch: ModuleType, listener: Listener) -> Undo:
     def fetch_and_report(self: Any) -> Any:
         if listener.active and not trains.is_set():
             if hasattr(self, "_stepscope"):
-                listener.end(StepSource(LOADED, "one per batch of a DataLoader", self._stepscope))
+                listener.end_step(StepSource(LOADED, "one per batch of a DataLoader", self._stepscope))
             else:  # the time before the first batch is not a step
                 self._stepscope = serial()
         return fetch(self)

@@ -597,7 +597,7 @@ def fuzz(corpus: Path, count: int, seed: int) -> tuple[int, int, int]:
     return tally[0], tally[1], tally[2]
 
 
-LOOPS_OF_READING = ("columns", "combine", "stats")  # and all of the folders wire/ and trace_json/
+LOOPS_OF_READING = ("columns", "combine", "memory", "stats")  # and all of the folders wire/ and trace_json/
 
 
 @pytest.mark.timeout(1200)  # eight modules are compiled, beside whatever else the machine does

@@ -45,32 +45,6 @@ def test_the_heap_keeps_what_is_freed_in_large_pages() -> None:
     assert in_heap >= 36 << 10  # in KB
 
 
-_ASKS_FOR_TABLES = """
-import ctypes
-from stepscope.kernels import memory
-class Figures(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd usmblks".split() + list("abcd")]
-library = ctypes.CDLL(None)
-library.mallinfo2.restype, library.malloc.restype = Figures, ctypes.c_void_p
-before = library.mallinfo2().hblks
-if {preferred}:
-    memory.prefer_heap()
-library.malloc(ctypes.c_size_t(9 << 20))
-print(library.mallinfo2().hblks - before)
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is another one")
-@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="the sanitizer has a heap of its own")
-@pytest.mark.parametrize(("preferred", "taken_from_the_system"), [(False, 1), (True, 0)])
-def test_tables_of_some_megabytes_are_in_the_heap(preferred: bool, taken_from_the_system: int) -> None:
-    program = _ASKS_FOR_TABLES.format(preferred=preferred)
-
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-
-    assert int(done.stdout) == taken_from_the_system
-
-
 @pytest.mark.parametrize("size", [0, 1, 5 << 20])
 def test_memory_is_as_long_as_was_asked_for_and_can_be_written(size: int) -> None:
     view = memoryview(memory.Memory(size))

@@ -29,7 +29,7 @@ WORTH_KEEPING = 200_000
 
 _FOREST = "forest"
 
-# Larger files are decoded while they are read, where their format can be; what is made of them is worth a large heap.
+# Larger files are decoded while they are read and are never in memory as a whole.
 _LARGE_FILE_BYTES = 8 << 20
 
 
@@ -150,10 +150,6 @@ class HostWork:
             from stepscope.engines.spilling import make_room
 
             make_room(file, self._memory_bytes)
-        if (file.size or 0) >= _LARGE_FILE_BYTES:
-            from stepscope.kernels import memory
-
-            memory.prefer_heap()
         self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
         self.bytes_read[file.host] = 0
         with reading.listening(lambda nbytes: self._note_read(file, nbytes), file.size):

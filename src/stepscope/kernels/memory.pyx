@@ -469,7 +469,6 @@ def figures():
 
 cdef enum:
     _ROOM_BYTES = 1 << 30  # addresses, not memory; a million events and their file need a quarter of it
-    _TABLE_BYTES = 12 << 20  # columns of a million events; with the 32 MB that glibc allows the peak is 5 % higher
 
 
 def prefer_large_heap():
@@ -485,16 +484,6 @@ def prefer_large_heap():
         False if the system cannot do that; nothing is lost then.
     """
     return keep_heap(_ROOM_BYTES)
-
-
-def prefer_heap():
-    """Lets tables of some megabytes be in the heap, where what is freed becomes the next ones.
-
-    The C library of Linux takes each of them from the system and gives it back, until a process has freed a larger one:
-    this frees one, to which nothing was written.  A third of the page faults of a first overview go.
-    """
-    with nogil:
-        free(large_pages(_TABLE_BYTES))
 
 
 @cython.final

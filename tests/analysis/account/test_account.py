@@ -46,6 +46,19 @@ def test_a_device_that_computes_all_the_time_is_the_cause():
     assert causes(trace) == {"device_compute": 14, "launch": 2, "sync": 1}
 
 
+def test_a_capture_without_steps_that_the_device_ends_computes_after_its_last_launch():
+    trace = draw(
+        """
+        host main | p---------
+        host main | L1L2L3
+        gpu0 s    |   K1----H2--------K3------
+        """,
+        {"p": LOOP},
+    )
+    # LLkkkkkkhhhhhhhhhhkkkkkkkk: the thread records nothing after its last launch.
+    assert causes(trace) == {"device_compute": 24, "launch": 2}
+
+
 def test_launches_into_a_full_queue_wait_for_the_device():
     trace = draw(
         """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope import kernels
 from stepscope.analysis.account.graph import Edges
 from stepscope.analysis.account.handovers import Meetings, handovers, inferred_meetings
 from stepscope.analysis.account.nodes import NodeFinder
@@ -12,7 +11,7 @@ from stepscope.analysis.account.producers import Producers
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.account.returns import Waits, waits_of
 from stepscope.analysis.account.threads import Quiet, Threads
-from stepscope.analysis.account.windows import StepBounds
+from stepscope.analysis.account.windows import StepBounds, line_span
 from stepscope.analysis.trace.collective_events import collective_rows
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.model import HostTrace
@@ -135,10 +134,5 @@ def _collective_bounds(trace: HostTrace) -> list[_Marks]:
 
 def _line_bounds(trace: HostTrace, threads: Threads) -> _Marks:
     """The first start and the last end of each thread."""
-    lines, times = [], []
-    for line in threads.lines:
-        rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
-        start = trace.events.start_ps[rows]
-        lines += [line, line]
-        times += [int(start.min()), kernels.columns.latest_end(start, trace.events.duration_ps[rows])]
-    return _Marks(np.array(lines, np.int32), np.array(times, np.int64))
+    times = [time for line in threads.lines for time in line_span(trace, line)]
+    return _Marks(np.repeat(np.array(threads.lines, np.int32), 2), np.array(times, np.int64))

@@ -91,7 +91,7 @@ def _threads(trace: HostTrace) -> Threads:
     zero = trace.span_ps()[0]
     found = [_quiet_of_line(trace, line, works, zero if line != main else None) for line in lines]
     columns = [np.concatenate(column) for column in zip(*(vars(each).values() for each in found), strict=True)]
-    quiet = Quiet(*columns) if columns else _none()
+    quiet = Quiet(*columns) if columns else Quiet(np.empty(0, np.int32), *3 * [np.empty(0, np.int64)])
     return Threads(lines, main, serves, quiet, working)
 
 
@@ -163,9 +163,3 @@ def _quiet_of_line(trace: HostTrace, line: int, works: Mask, since_ps: int | Non
     if since_ps is not None and since_ps < first:
         start, stop, event = np.append(since_ps, start), np.append(first, stop), np.append(-1, event)
     return Quiet(np.full(len(start), line, np.int32), start, stop, event)
-
-
-def _none() -> Quiet:
-    return Quiet(
-        np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
-    )  # fmt: skip

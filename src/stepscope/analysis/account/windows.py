@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope import kernels
 from stepscope.analysis.account.graph import EdgeKind, Edges
 from stepscope.analysis.account.nodes import NodeFinder, numbers_in
 from stepscope.analysis.account.queues import Queues
@@ -28,6 +29,7 @@ class StepBounds:
         mark_line: the line of the marks, -1 where steps have none.
         host_line: without marks the thread that an event of starts every step, or -1.
         mark_ps: int64 of shape (steps + 1,), when the thread of the marks is there.
+        host_ps: int64 of shape (n,), the bounds that `host_line` still records something at.
         last_line, last_bound, last_ps: for each line and bound the end of the work of earlier steps that was done last,
             as columns; int32, int64, int64 of shape (n,).
     """
@@ -39,6 +41,7 @@ class StepBounds:
     mark_line: int
     host_line: int
     mark_ps: I64
+    host_ps: I64
     last_line: I32
     last_bound: I64
     last_ps: I64
@@ -58,7 +61,7 @@ class StepBounds:
 
     def cuts(self) -> list[tuple[I32, I64]]:
         """Where threads are cut, so that a node ends or starts there."""
-        known = [(self.mark_line, self.mark_ps), (self.host_line, self.time_ps)]
+        known = [(self.mark_line, self.mark_ps), (self.host_line, self.host_ps)]
         marks = [(np.full(len(time), line, np.int32), time) for line, time in known if line >= 0]
         return [*marks, (self.last_line, self.last_ps)]
 
@@ -88,7 +91,7 @@ class StepBounds:
             done = Edges.of(
                 np.where(found < 0, finder.ending_by(line, self.time_ps), -1), bound, 0, EdgeKind.BOUND, False
             )
-            return [starts, done]
+            return [starts, done, self._last_work_edges(queues, first_work, bound[-1:])]
         ends = self._last_work_edges(queues, first_work, bound[1:] if self.apart else bound[-1:])
         if self.apart:
             return [ends]
@@ -118,7 +121,15 @@ def bounds_of(trace: HostTrace, steps: HostSteps) -> StepBounds:
     line, bound, last = _last_work(trace, steps, len(time))
     rows = np.arange(len(time) - 1)
     host = _starting_thread(trace, time) if steps.line < 0 and not apart else -1
-    return StepBounds(time, apart, rows, steps.complete[rows], steps.line, host, mark, line, bound, last)
+    on_host = time[time <= line_span(trace, host)[1]] if host >= 0 else time[:0]
+    return StepBounds(time, apart, rows, steps.complete[rows], steps.line, host, mark, on_host, line, bound, last)
+
+
+def line_span(trace: HostTrace, line: int) -> tuple[int, int]:
+    """When the first event of a line starts and the last one ends."""
+    rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+    start = trace.events.start_ps[rows]
+    return int(start.min()), kernels.columns.latest_end(start, trace.events.duration_ps[rows])
 
 
 def _starting_thread(trace: HostTrace, time: I64) -> int:

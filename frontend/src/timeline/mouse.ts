@@ -73,7 +73,7 @@ export class Mouse {
     private readonly on: Canvases,
   ) {}
 
-  /** Follows the mouse on canvases, of which all but the first zoom by the wheel, and the last is that of the tracks. */
+  /** Follows the mouse on canvases: all but the first zoom by the wheel, and the last is that of the tracks. */
   listen(canvases: readonly HTMLCanvasElement[], signal: AbortSignal): void {
     for (const canvas of canvases) {
       canvas.addEventListener("pointerdown", (event) => this.down(event, canvas), { signal });

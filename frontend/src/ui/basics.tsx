@@ -80,12 +80,11 @@ export function Figure({
   const [number, shownUnit] = inUnit(value, field.unit);
   const unit = unitLabel(shownUnit);
   const known = isKnown(value);
+  const look = `${known ? "" : "unknown"} ${typeof value === "string" ? "is-text" : ""}`;
   return (
     <div class="figure" tabIndex={0} {...hint(label ?? field.label, field.doc, exact(value, field.unit))}>
       <div class="figure-label muted minor">{label ?? field.label}</div>
-      <div
-        class={`figure-value title-size strong breaks ${known ? "" : "unknown"} ${typeof value === "string" ? "is-text" : ""}`}
-      >
+      <div class={`figure-value title-size strong breaks ${look}`}>
         {typeof value === "string" ? (termsOf(field)?.(value) ?? value) : cellText(number, shownUnit)}
         {known && unit && field.unit !== "percent" && <span class="figure-unit muted minor"> {unit}</span>}
       </div>

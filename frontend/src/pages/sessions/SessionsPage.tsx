@@ -30,7 +30,9 @@ export default function SessionsPage() {
     <>
       <header class="page-head baseline-row gap-l below-l wrap">
         <h1>Sessions</h1>
-        <p class="page-summary cut muted">{`${found.length.toLocaleString("en-US")} of ${all.length.toLocaleString("en-US")}`}</p>
+        <p class="page-summary cut muted">
+          {[found, all].map((each) => each.length.toLocaleString("en-US")).join(" of ")}
+        </p>
         <div class="page-controls row to-end gap-m rigid">
           <Compare ticked={ticked} />
           <button type="button" class="button" onClick={() => void refreshSessions()}>

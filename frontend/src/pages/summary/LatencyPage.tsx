@@ -58,8 +58,8 @@ function latencySentence(kinds: readonly Kind[]): string {
   const [most] = [...kinds].sort((one, other) => Number(other.runs) - Number(one.runs));
   if (most?.p50_ms == null) return "";
   const runs = Number(most.runs);
-  if (runs < FEW_RUNS)
-    return `${runs === 1 ? "The one run" : `One of ${runs} runs`} of \`${most.name}\` takes ${duration(Number(most.mean_ms))}`;
+  const one = runs === 1 ? "The one run" : `One of ${runs} runs`;
+  if (runs < FEW_RUNS) return `${one} of \`${most.name}\` takes ${duration(Number(most.mean_ms))}`;
   const tail = most.p99_ms == null ? "" : `, and one in a hundred takes more than ${duration(most.p99_ms)}`;
   return `Half of the runs of \`${most.name}\` take less than ${duration(most.p50_ms)}${tail}`;
 }

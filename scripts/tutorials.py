@@ -28,7 +28,7 @@ QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS":
 _COMMAND = re.compile(r"^    \$ (stepscope .*)\n(?:    (?!\$).*\n|\n(?=    (?!\$)))*", re.MULTILINE)
 _MOST_LINES = {"run": 9, "compare": 2}  # of a command's output
 _WIDEST = 160  # columns of it
-_CUT_PATH = re.compile(r"(?<=>)/\w*\N{HORIZONTAL ELLIPSIS}(?=<)")  # of a narrow box: the start of a path says nothing
+_CUT_PATH = re.compile(r"(?<=>)/[^<]*\N{HORIZONTAL ELLIPSIS}(?=<)")  # of a narrow box: the start of a path says nothing
 
 
 @dataclass(frozen=True)

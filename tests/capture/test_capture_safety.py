@@ -170,9 +170,10 @@ def test_kill_9_leaves_what_was_flushed(framework, logdir):
     trace = the_profile(logdir, "vm.xplane.pb.partial")
     assert steps_in(trace) == [0, 1, 2, 3, 4]
     assert trace.partial
-    overview = load(logdir).overview()
-    assert overview.to_dict()["step_time_ms"]["count"] == 5
-    assert any("has not ended" in warning for warning in overview.warnings)
+    # Steps of some 20 us differ by as much, so the last one may be too short to count as a usual step.
+    report = load(logdir).steps()
+    assert [row["step"] for row in report.to_dict()["rows"]] == [0, 1, 2, 3, 4]
+    assert any("has not ended" in warning for warning in report.warnings)
 
 
 @pytest.mark.parametrize("framework", ["plain", "torch"])

@@ -169,4 +169,4 @@ def test_a_job_is_disturbed_only_by_what_waiting_does_not_explain(steps_before, 
     cost = ProfilingCost(100.0, 170.0, steps_before, 10, (98.0, 102.0), (165.0, 175.0), ms_queued=ms_queued)
 
     assert (cost.is_clear, cost.disturbs) == (is_clear, is_clear)
-    assert cost.in_short() == ("+70.0 % from profiling" if is_clear else "cost of profiling unknown")
+    assert cost.short_text() == ("+70.0 % from profiling" if is_clear else "cost of profiling unknown")

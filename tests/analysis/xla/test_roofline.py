@@ -17,7 +17,7 @@ from stepscope.analysis.xla import peaks as device_table
 from stepscope.analysis.xla import roofline_tool
 from stepscope.analysis.xla.device_facts import DeviceFacts
 from stepscope.analysis.xla.framework_costs import Cost, tensorflow_cost, torch_cost
-from stepscope.analysis.xla.op_table import UsedOp, above_peaks, rates_of
+from stepscope.analysis.xla.op_table import UsedOp, describe_above_peaks, rates_of
 from stepscope.analysis.xla.ops import XlaOp
 from stepscope.analysis.xla.peaks import Peaks, peaks_of, table
 from stepscope.analysis.xla.roofline_tool import Partial, RooflineReport
@@ -174,8 +174,8 @@ def test_what_is_above_a_peak_is_said_with_its_reason() -> None:
         costs = (0.0, nbytes, 0.0, "bf16", False, "", "", [], "", False, False, [])
         return UsedOp(XlaOp(-1, name, category, 1, 10**6, 10**6, *costs), "", peaks)
 
-    assert above_peaks([ran("full", "fusion", 1e6), ran("copy", "copy-start", 1e9)]) == []
-    [said] = above_peaks([ran("full", "fusion", 1e6), ran("cached", "fusion", 2e6)])
+    assert describe_above_peaks([ran("full", "fusion", 1e6), ran("copy", "copy-start", 1e9)]) == []
+    [said] = describe_above_peaks([ran("full", "fusion", 1e6), ran("cached", "fusion", 2e6)])
     assert said.startswith("one op is above a peak of the device, `cached` at 200 %: ")
     assert said.endswith("bytes that a cache holds")
 

@@ -329,7 +329,7 @@ class OverviewReport(Report):
         spread = f" ± {std}" if time["std"] is not None else ""
         limits = f", {least} to {most} ms" if time["count"] != 1 else ""
         source = _SOURCES.get(self.steps_source, self.steps_source)
-        cost = f", {self.profiling.in_short()}" if self.profiling else ""
+        cost = f", {self.profiling.short_text()}" if self.profiling else ""
         steps = f"{_count_text(time['count'], 'step')} ({source}){cost}"
         outliers = self._outlier_sentence()
         apart = f"; {outliers}" if outliers else ""

@@ -82,7 +82,7 @@ class ProfilingCost:
     def _is_large(self) -> bool:
         return self.ms_inside >= _DISTURBED * self.ms_before
 
-    def in_short(self) -> str:
+    def short_text(self) -> str:
         """A few words behind the step time."""
         by = f" ({self.recorded})" if self.recorded else ""
         if not self.is_clear:

@@ -29,7 +29,7 @@ from stepscope.analysis.xla.op_table import (
     STEP_FIELDS,
     TOTAL_FIELDS,
     UsedOp,
-    above_peaks,
+    describe_above_peaks,
     device_rows,
     host_ops,
     op_cells,
@@ -125,7 +125,7 @@ def merge(partials: Sequence[Partial]) -> HloStatsReport:
     ops = host_ops(partials)
     busy = sum(part.busy_ps for part in partials)
     return HloStatsReport(
-        **header([part.origin for part in partials], [*warnings_of(partials), *above_peaks(ops)]),
+        **header([part.origin for part in partials], [*warnings_of(partials), *describe_above_peaks(ops)]),
         rows=tuple(_list_ops(ops, busy)),
         totals=totals(partials),
         programs=tuple(program_rows(partials, ops)),

@@ -135,7 +135,7 @@ def rates_of_op(op: XlaOp, peaks: Peaks | None) -> Rates:
     return rates_of(op.flops, op.bytes, op.self_ps, peak_flops, peaks.memory if peaks else None)
 
 
-def above_peaks(ops: Sequence[UsedOp]) -> list[str]:
+def describe_above_peaks(ops: Sequence[UsedOp]) -> list[str]:
     """A sentence about ops whose rates are beyond what their device can do; empty without any."""
     found = [(rates_of_op(used.op, used.peaks), used.op.name) for used in ops]
     shares = [(max(rates.compute_percent or 0.0, rates.memory_percent or 0.0), name) for rates, name in found]

@@ -42,8 +42,8 @@ from stepscope.analysis.xla.op_table import (
     STEP_FIELDS,
     Rates,
     UsedOp,
-    above_peaks,
     add_ops,
+    describe_above_peaks,
     device_rows,
     host_ops,
     list_programs,
@@ -268,7 +268,7 @@ def merge(partials: Sequence[Partial]) -> RooflineReport:
     hosts = [(part.xla.origin.host, part.devices) for part in partials]
     known = any(used.op.flops is not None or used.op.bytes is not None for used in single)
     return RooflineReport(
-        **header([part.xla.origin for part in partials], [*_warnings(partials, known), *above_peaks(single)]),
+        **header([part.xla.origin for part in partials], [*_warnings(partials, known), *describe_above_peaks(single)]),
         rows=tuple(_row(rank, used, busy) for rank, used in enumerate(ranked, 1)),
         roofs=tuple(_roofs([facts for _, devices in hosts for facts in devices])),
         steps=step_use([(part.xla.steps, _all_ops(part), part.devices) for part in partials]),

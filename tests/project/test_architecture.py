@@ -98,6 +98,7 @@ ALLOWED: dict[str, set[str]] = {
         "api",
         "budgets",
         "runs",
+        "shelf",
         "agents",
         "sheets",
         "plugins",

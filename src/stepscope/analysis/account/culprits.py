@@ -11,7 +11,7 @@ from stepscope.analysis.account.causes import Cause, event_causes
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
-from stepscope.analysis.account.pieces import Pieces, around, around_by_kind, kinds_of
+from stepscope.analysis.account.pieces import Pieces, around, kinds_of
 from stepscope.analysis.account.worker_functions import function_of_workers, waits_for_workers
 from stepscope.analysis.steps.find_steps import holds_step, steps_of, whole_steps
 from stepscope.analysis.steps.stack_samples import main_function
@@ -262,7 +262,7 @@ class Finder:
         event that has the op's name."""
         is_op = np.zeros(256, np.uint8)
         is_op[list(_OPS)] = 1
-        found: I64 = around_by_kind(self._trace, self._event[rows], is_op, 1)
+        found: I64 = around(self._trace, self._event[rows], is_op, 1, by_kind=True)
         starting = np.flatnonzero(kinds_of(self._trace, found) == K.EAGER_EXECUTE)
         if len(starting):
             named = self._trace.derived("nearest dispatches", _nearest_dispatches)[found[starting]]

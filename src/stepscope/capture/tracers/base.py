@@ -108,8 +108,14 @@ class Tracer(Protocol):
         """A named range; `step_num` in the metadata makes it a step mark."""
 
 
-class Probe(Protocol):
-    """One of Stepscope's own tracers.  An instance serves one capture."""
+class Probe:
+    """One of Stepscope's own tracers.  An instance serves one capture.  This one records nothing.
+
+    Attributes:
+        cost_ms: what recording has added to the thread that it cost most, as far as that is known.
+    """
+
+    cost_ms: float = 0.0
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Starts recording.  Raises CaptureError, or anything else, if it cannot; the capture then goes on without it.
@@ -126,10 +132,12 @@ class Probe(Protocol):
 
     def waiting_bytes(self) -> int:
         """Roughly how much memory the next `drain` frees."""
+        return 0
 
     def drain(self) -> list[Chunk]:
         """Returns what was recorded since the last call, and forgets it.  One thread at a time calls it, while others
         go on recording."""
+        return []
 
 
 class TwoSpans:

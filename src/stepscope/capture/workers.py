@@ -27,6 +27,7 @@ from typing import Any
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.publish import replace_text
 from stepscope.capture.report import Wall, report
+from stepscope.capture.tracers.base import make_chunk
 from stepscope.capture.tracers.stack_samples import StackSampler
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.formats.spool import layout
@@ -204,7 +205,7 @@ class Worker:
         spans, self._spans = self._spans, []
         chunks = [replace(chunk, line=f"{name}: {chunk.line}") for chunk in sampled]
         if spans:
-            chunks.append(layout.make_chunk(WORKERS_PLANE, name, pid, "INPUT_CALLBACK", spans))
+            chunks.append(make_chunk(WORKERS_PLANE, name, pid, "INPUT_CALLBACK", spans))
         return chunks
 
 

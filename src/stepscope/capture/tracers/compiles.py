@@ -18,8 +18,8 @@ from typing import Protocol
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.patches import Undo
-from stepscope.capture.tracers.base import Clock, Probe
-from stepscope.formats.spool.layout import COMPILATIONS_PLANE, Chunk, StatValue, make_chunk
+from stepscope.capture.tracers.base import Clock, Probe, make_chunk
+from stepscope.formats.spool.layout import COMPILATIONS_PLANE, Chunk, StatValue
 from stepscope.records import dataclass
 
 FIRST, AGAIN, FUNCTION, VARIABLES = "first", "again", "function", "variables"

@@ -14,8 +14,8 @@ from typing import Any
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.report import warn
-from stepscope.capture.tracers.base import Clock, Probe
-from stepscope.formats.spool.layout import Chunk, StatValue, make_chunk
+from stepscope.capture.tracers.base import Clock, Probe, make_chunk
+from stepscope.formats.spool.layout import Chunk, StatValue
 
 _BUFFER_BYTES = 8 << 20
 _BYTES_OF_ACTIVITY = 400

@@ -16,8 +16,8 @@ from dataclasses import field
 from types import TracebackType
 
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.tracers.base import Clock, Metadata, Probe
-from stepscope.formats.spool.layout import Chunk, StatValue, make_chunk
+from stepscope.capture.tracers.base import Clock, Metadata, Probe, make_chunk
+from stepscope.formats.spool.layout import Chunk, StatValue
 from stepscope.records import dataclass
 
 PLANE = "/host:CPU"

@@ -27,11 +27,11 @@ from types import CodeType
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.program_files import LIBRARIES
-from stepscope.capture.tracers.base import Clock, Probe
+from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.capture.tracers.switching import SwitchInterval
 from stepscope.capture.tracers.thread_usage import ThreadUsage
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, THREAD_PREFIX, Ticker
-from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE, Chunk, make_chunk
+from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE, Chunk
 from stepscope.kernels.stacks import file_of, read_stacks
 from stepscope.records import dataclass
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.tracers.base import Clock, Probe
+from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, Ticker
-from stepscope.formats.spool.layout import Chunk, StatValue, make_chunk
+from stepscope.formats.spool.layout import Chunk, StatValue
 
 if TYPE_CHECKING:
     from stepscope.capture.tracers.nvml import Nvml

@@ -18,9 +18,9 @@ from dataclasses import field
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.ranges import watch_steps
-from stepscope.capture.tracers.base import Clock, Probe
+from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.capture.tracers.system import make_reader
-from stepscope.formats.spool.layout import QUEUED_NS, RAN_NS, USAGE_PLANE, Chunk, StatValue, make_chunk
+from stepscope.formats.spool.layout import QUEUED_NS, RAN_NS, USAGE_PLANE, Chunk, StatValue
 from stepscope.records import dataclass
 
 _NAME = "usage"

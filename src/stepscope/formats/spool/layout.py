@@ -21,7 +21,7 @@ import json
 import struct
 import sys
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -64,21 +64,6 @@ class Chunk:
     begin: array[int] = field(default_factory=lambda: array("q"))
     end: array[int] = field(default_factory=lambda: array("q"))
     stats: dict[int, dict[str, StatValue]] = field(default_factory=dict)
-
-
-def make_chunk(
-    plane: str,
-    line: str,
-    line_id: int,
-    kind: str,
-    events: Sequence[tuple[str, int, int]],
-    stats: Mapping[int, dict[str, StatValue]] | None = None,
-) -> Chunk:
-    """A chunk of events: the name, and the begin and end in ns of the capture's clock, of each; the rest as there."""
-    rows: dict[str, int] = {}
-    name = array("i", [rows.setdefault(each[0], len(rows)) for each in events])
-    begin, end = array("q", [each[1] for each in events]), array("q", [each[2] for each in events])
-    return Chunk(plane, line, line_id, kind, list(rows), name, begin, end, dict(stats or {}))
 
 
 def session(host: str, framework: str, clock_ns: int, unix_ns: int) -> bytes:

@@ -269,7 +269,7 @@ class Finder:
             found[starting] = np.where(named >= 0, named, found[starting])
         while len(taking := np.flatnonzero(self._only_allocates(found))):
             callers = forest(self._trace).parent[found[taking]].astype(np.int64)
-            caller = around_by_kind(self._trace, callers, is_op, 1)
+            caller = around(self._trace, callers, is_op, 1, by_kind=True)
             if not (caller >= 0).any():
                 break
             found[taking] = np.where(caller >= 0, caller, found[taking])

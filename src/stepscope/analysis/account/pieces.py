@@ -106,23 +106,18 @@ def _join_pieces(parts: list[Pieces]) -> Pieces:
 
 
 def _cut_at_events(trace: HostTrace, graph: Graph, pieces: Pieces, inside: Pieces) -> Pieces:
-    """The pieces with the own time of threads, as far as it is inside of steps, cut wherever the innermost event
-    changes."""
-    on_thread = (pieces.edge == OWN) & (graph.kind[pieces.node] != NodeKind.WORK) & (graph.line[pieces.node] >= 0)
-    kept = np.flatnonzero(~on_thread)
-    parts = [pieces.take(kept)]
+    """The pieces with the own time of threads inside of steps, cut wherever the innermost event changes."""
     line = graph.line[pieces.node]
+    on_thread = (pieces.edge == OWN) & (graph.kind[pieces.node] != NodeKind.WORK) & (line >= 0)
+    parts = [pieces.take(~on_thread)]
     for each in numbers_in(line[on_thread]):
         rows = np.flatnonzero(on_thread & (line == each))
-        parts.append(_line_pieces(trace, each, inside, rows[np.argsort(inside.start_ps[rows])]))
+        rows = rows[np.argsort(inside.start_ps[rows])]
+        place, begin, stop, event = cut_by_events(trace, each, inside.start_ps[rows], inside.end_ps[rows])
+        part, begin, stop = cut_at_stretches(trace, begin, stop)
+        row = rows[place[part]]
+        parts.append(Pieces(begin, stop, pieces.node[row], pieces.edge[row], event[part]))
     return _join_pieces(parts)
-
-
-def _line_pieces(trace: HostTrace, line: int, pieces: Pieces, rows: I64) -> Pieces:
-    place, begin, stop, event = cut_by_events(trace, line, pieces.start_ps[rows], pieces.end_ps[rows])
-    part, begin, stop = cut_at_stretches(trace, begin, stop)
-    row = rows[place[part]]
-    return Pieces(begin, stop, pieces.node[row], pieces.edge[row], event[part])
 
 
 def kinds_of(trace: HostTrace, events: I64) -> U8:

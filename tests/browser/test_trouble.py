@@ -22,14 +22,6 @@ from stepscope.web.app import App
 from stepscope.web.catalogue import Root
 from stepscope.web.site import Site, SiteOptions
 
-LONGER = "host main | M0----------M1----------M2----------M3----------M4----------"
-
-
-def expect_steps(page: Any, count: int) -> None:
-    """Waits until the summary tells of so many steps."""
-    steps = page.locator(".verdict .figure").filter(has_text="Steps").first
-    expect(steps).to_have_attribute("data-hint-value", str(count))
-
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[PageServer]:
@@ -171,11 +163,3 @@ def test_the_page_works_below_the_address_that_a_proxy_gives_it(browser, tmp_pat
         thread.join()
         proxy.server_close()
         site.close()
-
-
-def test_a_profile_that_is_replaced_while_open_is_shown_anew(page, server):
-    show(page, server, "first")
-    expect_steps(page, 4)
-    store_profile(server.logdir, "first", draw(LONGER))
-    page.reload()
-    expect_steps(page, 5)

@@ -56,6 +56,11 @@ def test_every_page_draws_its_charts_and_explains_its_numbers(page, page_server,
             "main .figure, main .head button", "all => all.filter(e => !e.dataset.hint).map(e => e.textContent)"
         )
         assert silent == [], tool
+        unreachable = page.eval_on_selector_all(
+            "main :is([role=grid], [role=slider], .graph-node, .figure)",
+            "all => all.filter(e => e.tabIndex !== 0).map(e => e.outerHTML)",
+        )
+        assert unreachable == [], tool
         sideways = page.evaluate(
             "(() => { const m = document.querySelector('main'); return m.scrollWidth - m.clientWidth })()"
         )

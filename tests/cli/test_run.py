@@ -378,15 +378,6 @@ def test_a_launcher_that_is_armed_by_the_environment_leaves_nothing_but_profiles
     assert not list((tmp_path / "logs" / "plugins" / ".stepscope").glob("children-*"))
 
 
-def test_ranks_with_too_few_steps_tell_so_through_their_launcher(tmp_path):
-    write(tmp_path, "rank.py", MARKING)
-    script = write(tmp_path, "launch.py", LAUNCHER)
-
-    done = run_command(["-m", "stepscope", "run", "--skip", "50", script], tmp_path)
-
-    assert "and the first 50 are skipped; skip fewer (--skip) (in 3 processes that the program started)" in done.stderr
-
-
 def test_a_script_that_ends_by_os_exit_keeps_its_profile_and_is_told_where_it_is(tmp_path):
     script = write(tmp_path, "script.py", "import os\n" + textwrap.dedent(MARKING) + "os._exit(4)\n")
 

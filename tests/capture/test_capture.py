@@ -167,33 +167,6 @@ def test_two_captures_in_one_second_are_two_runs(logdir):
 # -- what must not hurt the training run -----------------------------------------------------------------------------
 
 
-def test_stop_without_start_is_reported(caplog):
-    assert profiler.stop() is None
-
-    assert last_code() == "not-running"
-    assert [record.name for record in caplog.records] == ["stepscope"]
-
-
-def test_stop_after_a_start_that_failed_tells_why_that_failed(tmp_path):
-    (tmp_path / "file").touch()
-    profiler.start(tmp_path / "file")
-    profiler.stop()
-
-    assert last_code() == "not-running"
-    assert "no capture is running, because it did not start: nothing can be written here" in str(profiler.last_error())
-
-
-def test_a_second_start_leaves_the_first_capture_alone(logdir):
-    profiler.start(logdir)
-    profiler.start(logdir / "other")
-    assert last_code() == "already-running"
-    with profiler.annotate("after both"):
-        pass
-
-    assert names(profiler.stop()) == ["after both"]
-    assert not (logdir / "other").exists()
-
-
 def test_a_profile_nested_in_itself_ends_with_the_outer_block(logdir):
     profile = profiler.Profile(logdir)
     with profile:
@@ -827,15 +800,6 @@ def test_importing_it_loads_nothing_heavy():
     assert {"numpy", "stepscope.model", "tensorflow", "jax", "torch"} & set(loaded) == set()
 
 
-def test_control_c_while_the_profile_is_written_ends_the_capture(logdir, monkeypatch):
-    monkeypatch.setattr(files, "_fill", raises(KeyboardInterrupt()))
-    profiler.start(logdir)
-
-    with pytest.raises(KeyboardInterrupt):
-        profiler.stop()
-    assert [path.name for path in profiles(logdir)] == ["vm.xplane.pb.partial"]
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_leaves_the_capture_to_its_parent(logdir):
     script = f"""if True:
@@ -854,19 +818,6 @@ def test_a_forked_child_leaves_the_capture_to_its_parent(logdir):
     assert status == "0"
     assert profiles(logdir) == [Path(path)]
     assert names(Path(path)) == ["parent"]
-
-
-def test_a_full_disk_is_reported_and_leaves_no_half_file_but_what_was_flushed(logdir, monkeypatch):
-    monkeypatch.setattr(files, "_fill", raises(OSError(errno.ENOSPC, "No space left on device")))
-    profiler.start(logdir)
-    with profiler.step(0):
-        pass
-
-    assert profiler.stop() is None
-    assert "No space left on device" in str(profiler.last_error())
-    (left,) = profiles(logdir)
-    assert left.name == "vm.xplane.pb.partial"
-    assert [row["step"] for row in load(left).steps().to_dict()["rows"]] == [0]
 
 
 def test_a_remote_logdir_gets_the_files_at_the_end():

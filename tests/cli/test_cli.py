@@ -153,16 +153,6 @@ def test_sizes_are_readable(nbytes: int, text: str) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
-def test_the_size_of_what_went_into_a_pipe_is_told(logdir: Path, tmp_path: Path, capsys) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with ThreadPoolExecutor(1) as other_end:
-        read = other_end.submit(pipe.read_bytes)
-        assert run(["trace", str(logdir), "--output", str(pipe)]) == 0
-        assert capsys.readouterr().err == f"{pipe} ({file_size_text(len(read.result()))})\n"
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
 def test_a_pipe_is_written_to_and_not_replaced(logdir: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -584,12 +574,3 @@ def test_brackets_in_an_address_and_in_an_answer_are_no_markup(capsys) -> None:
 def test_a_demo_that_does_not_exist_begins_nothing(tmp_path: Path, capsys) -> None:
     assert run(["demo", "--framework", "caffe", "--logdir", str(tmp_path / "logs")]) == 2
     assert capsys.readouterr().err.startswith("stepscope: [usage] there is no demo for caffe; choose one of: jax")
-
-
-def test_a_changed_file_is_read_anew(logdir: Path, capsys) -> None:
-    path = logdir / "plugins" / "profile" / "2026_01_02_00_00_00" / "a.xplane.pb"
-    assert run(["steps", str(path), "--format", "csv"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 4
-    path.write_bytes(training("a", steps=5))
-    assert run(["steps", str(path), "--format", "csv"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 6

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 from draw import draw
 from places import ROOT
-from program_runs import profiles_below, run_command
+from program_runs import run_command
 
 from stepscope.capture.conductor import Conductor
 from stepscope.capture.schedules import schedule
@@ -194,15 +194,6 @@ def test_a_script_that_fails_at_once_is_given_no_advice(tmp_path):
     assert done.returncode == 1
     assert "No module named 'no_such_module'" in done.stderr
     assert "verdict" not in done.stderr
-
-
-def test_the_end_of_a_run_says_how_to_open_the_page(tmp_path):
-    (tmp_path / "script.py").write_text("import stepscope\nfor i in range(9):\n    with stepscope.step(i): pass\n")
-
-    done = run_command(["-m", "stepscope", "run", "--steps", "2", "script.py"], tmp_path)
-
-    assert len(profiles_below(tmp_path / "stepscope-logs")) == 1
-    assert done.stderr.splitlines()[-1].endswith("the page: stepscope open stepscope-logs")
 
 
 # -- object stores ---------------------------------------------------------------------------------------------------

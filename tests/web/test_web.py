@@ -502,12 +502,6 @@ def test_what_changes_something_needs_the_header_that_other_sites_cannot_send(cl
     assert client.post("/api/config", headers={"X-Stepscope": "1"}).status_code == 405
 
 
-def test_a_huge_request_is_refused(client):
-    answer = client.post("/api/capture", data=b" " * (2 << 20), headers={"X-Stepscope": "1"})
-
-    assert answer.status_code == 413
-
-
 # -- what goes with an answer ------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from collections.abc import Iterator
@@ -84,8 +85,8 @@ def test_a_hundred_thousand_sessions_are_searched_and_a_few_of_them_listed(page,
     listing = server.get("api/sessions")
     known = listing["sessions"][0]
     many = [{**known, "id": f"other-{at}", "run": f"run {at:06d}"} for at in range(100_000)]
-    every = {**listing, "sessions": [*listing["sessions"], *many]}
-    page.route("**/api/sessions", lambda route: route.fulfill(json=every))
+    every = json.dumps({**listing, "sessions": [*listing["sessions"], *many]})
+    page.route("**/api/sessions", lambda route: route.fulfill(body=every, content_type="application/json"))
     page.goto(f"{server.address}#/summary?session={session}")
     settle(page)
     page.get_by_role("button", name="Choose a session").click()

@@ -377,10 +377,9 @@ def test_a_drawn_torch_trace_gives_what_its_json_gives():
     compare_with_json({"traceEvents": [name, *({"ph": "X", **event} for event in events)]})
 
 
-@pytest.mark.parametrize("profile", ["torch-h100-qwen", "torch-mi300-resnet"])
-def test_a_torch_trace_gives_what_its_json_gives(corpus: Path, profile: str):
+def test_a_torch_trace_gives_what_its_json_gives(corpus: Path):
     """The same events, kinds, lines and stats, and so the same answer of every tool."""
-    (file,) = [path for path in (corpus / profile).rglob("*.json*") if ".trace.json" in path.name][:1]
+    (file,) = [path for path in (corpus / "torch-h100-qwen").rglob("*.json*") if ".trace.json" in path.name][:1]
     text = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
     document = json.loads(text)
     for event in document["traceEvents"]:  # packets have whole ns, and no null

@@ -30,9 +30,9 @@ PADDING = 40 << 20
 
 @pytest.fixture(scope="module")
 def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """160 thousand events, in a file that is too large for 64 MiB of memory: most of it is a field to be skipped."""
+    """80 thousand events, in a file that is too large for 64 MiB of memory: most of it is a field to be skipped."""
     path = tmp_path_factory.mktemp("large") / "host.xplane.pb"
-    content = sessions.write(sessions.repeat_steps(sessions.drawn_rank(kernels=400), 400))
+    content = sessions.write(sessions.repeat_steps(sessions.drawn_rank(kernels=400), 200))
     length = bytes([PADDING & 127 | 128, PADDING >> 7 & 127 | 128, PADDING >> 14 & 127 | 128, PADDING >> 21])
     path.write_bytes(content + UNKNOWN_FIELD + length + bytes(PADDING))
     return Path(path)
@@ -117,11 +117,11 @@ def test_too_little_space_on_the_disk_is_said_before_it_starts(profile: Path, mo
 
 
 BLOCKS = """
-import random, sys
+import random
 import numpy as np
 from stepscope.kernels import memory
 assert memory.keep_within("/var/tmp", 30 << 20)
-rng = random.Random(int(sys.argv[1]))
+rng = random.Random(1)
 blocks, expected = [], []
 for turn in range(150):
     size = rng.choice([0, 10, 5000, (1 << 20) - 5, 1 << 20, 3_000_000, 9_000_000])
@@ -154,9 +154,8 @@ assert memory.figures()[0] == 0, memory.figures()
 
 
 @can_spill
-@pytest.mark.parametrize("seed", [1])
-def test_blocks_keep_what_is_in_them_while_they_grow_and_leave_memory(seed: int) -> None:
-    done = subprocess.run([sys.executable, "-c", BLOCKS, str(seed)], capture_output=True, text=True, timeout=300)
+def test_blocks_keep_what_is_in_them_while_they_grow_and_leave_memory() -> None:
+    done = subprocess.run([sys.executable, "-c", BLOCKS], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 
@@ -170,7 +169,7 @@ content.tofile(sys.argv[1])
 wrong = []
 
 def work(seed):
-    for turn in range(10):
+    for turn in range(5):
         column = np.empty(1 << 20, np.int64)
         left = memoryview(column).cast("B")
         with open(sys.argv[1], "rb", buffering=0) as file:

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 from draw import MS, Sort, draw
 from framework_captures import FrameworkCapture, skip_unless_regular
-from places import ROOT
 
 import stepscope
 from stepscope.analysis import advice as advising
@@ -918,9 +917,6 @@ def test_entry_points_give_rules_and_bad_ones_give_warnings(tmp_path: Path, monk
     )
 
 
-# -- gain ----------------------------------------------------------------------------------------------------------
-
-
 # -- the tool ------------------------------------------------------------------------------------------------------
 
 
@@ -977,12 +973,6 @@ def test_an_item_in_json() -> None:
             "inside": None,
         },
     }  # fmt: skip
-
-
-def test_every_class_has_a_section_in_the_docs() -> None:
-    page = (ROOT / "docs" / "advice.md").read_text(encoding="utf-8")
-
-    assert [kind for kind in CLASSES if f"\n### {kind}\n" not in page] == []
 
 
 # -- programs whose bottleneck is known ----------------------------------------------------------------------------

@@ -147,7 +147,7 @@ def test_a_capture_without_steps_is_one_path():
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(traces())
 def test_every_moment_of_a_step_is_given_to_one_part(trace: HostTrace) -> None:
     found = critical_path.partial(trace)

@@ -30,9 +30,9 @@ PADDING = 40 << 20
 
 @pytest.fixture(scope="module")
 def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """80 thousand events, in a file that is too large for 64 MiB of memory: most of it is a field to be skipped."""
+    """160 thousand events, in a file that is too large for 64 MiB of memory: most of it is a field to be skipped."""
     path = tmp_path_factory.mktemp("large") / "host.xplane.pb"
-    content = sessions.write(sessions.repeat_steps(sessions.drawn_rank(kernels=400), 200))
+    content = sessions.write(sessions.repeat_steps(sessions.drawn_rank(kernels=400), 400))
     length = bytes([PADDING & 127 | 128, PADDING >> 7 & 127 | 128, PADDING >> 14 & 127 | 128, PADDING >> 21])
     path.write_bytes(content + UNKNOWN_FIELD + length + bytes(PADDING))
     return Path(path)

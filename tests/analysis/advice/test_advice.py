@@ -1019,3 +1019,10 @@ def test_a_fresh_healthy_capture_has_no_advice_on_its_input(tf_healthy_capture: 
     advice = stepscope.load(tf_healthy_capture.logdir).overview().to_dict()["advice"]
 
     assert [item["class"] for item in advice if item["class"].startswith("input_")] == []
+
+
+def test_a_training_without_marks_of_its_gradients_is_not_taken_for_inference(corpus: Path) -> None:
+    """PyTorch 1.9 records no `autograd::engine` events: only the ops' names tell that the model is trained."""
+    first = stepscope.load(corpus / "torch-v100-resnet50-workers0").advice().to_dict()["advice"][0]
+
+    assert first["actions"][0].endswith("DataLoader(num_workers=4 or more, persistent_workers=True)")

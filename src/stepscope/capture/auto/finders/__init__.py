@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import importlib
 import itertools
+import sys
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import field
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, Protocol
 
 from stepscope.capture import ranges
@@ -37,8 +38,8 @@ class StepSource:
     size: int = field(default=0, compare=False)
 
 
-LOADED, CALLS, OPTIMIZED, FITTED = 1, 2, 3, 4  # ranks
-MARKED = StepSource(rank=5, name="as the program marks them")
+LOADED, DIFFERENTIATED, CALLS, OPTIMIZED, FITTED = 1, 2, 3, 4, 5  # ranks
+MARKED = StepSource(rank=6, name="as the program marks them")
 
 
 _MOST_SOURCES = 1000
@@ -217,6 +218,57 @@ class OptimizerCalls:
             source = self._sources.get(thread)
             if source is None:
                 source = self._sources[thread] = StepSource(OPTIMIZED, self._name, thread)
+            self._listener.end_step(source)
+
+
+class GradientCalls:
+    """Reports the calls that compute gradients, of a program that updates its parameters by itself.
+
+    Of several such calls in one loop, such as those of a GAN, the one that came first counts the steps: a source is the
+    line of the program that calls.  Calls inside of another one, as of reentrant checkpoints, belong to that.
+
+    Args:
+        package: the framework, whose own frames lie between the line and the call.
+    """
+
+    def __init__(self, listener: Listener, package: str) -> None:
+        self._listener = listener
+        self._package = package
+        self._inside = threading.local()
+        self._sources: dict[Hashable, StepSource] = {}
+
+    def watch(
+        self, function: Callable[..., Any], name: str, counts: Callable[..., bool] = lambda *_, **__: True
+    ) -> Callable[..., Any]:
+        """The same function, whose calls are reported once they have returned.
+
+        Args:
+            name: of the steps, for the user.
+            counts: whether a call with these arguments is one of a step.
+        """
+
+        @functools.wraps(function)
+        def call_and_report(*args: Any, **kwargs: Any) -> Any:
+            if not self._listener.active or getattr(self._inside, "now", False):
+                return function(*args, **kwargs)
+            self._inside.now = True
+            try:
+                result = function(*args, **kwargs)
+            finally:
+                self._inside.now = False
+            if counts(*args, **kwargs):
+                self._report(name)
+            return result
+
+        return call_and_report
+
+    def _report(self, name: str) -> None:
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == self._package:
+            frame = frame.f_back
+        if frame is not None:  # else a thread of the framework
+            key = frame.f_code, frame.f_lineno, threading.get_ident()
+            source = self._sources.setdefault(key, StepSource(DIFFERENTIATED, name, key))
             self._listener.end_step(source)
 
 

@@ -1,4 +1,4 @@
-"""TensorFlow without Keras' fit: the calls of the largest `tf.function`."""
+"""TensorFlow without Keras' fit: the calls of the largest `tf.function`, or else the gradients that a tape computes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, Listener, Undo, serial
+from stepscope.capture.auto.finders import Calls, GradientCalls, Listener, Undo, serial
 
 
 def install(tensorflow: ModuleType, listener: Listener) -> Undo:
@@ -29,8 +29,15 @@ def install(tensorflow: ModuleType, listener: Listener) -> Undo:
 
     function.__call__ = call_and_report
 
+    tape = tensorflow.GradientTape
+    gradient, gradients = tape.gradient, GradientCalls(listener, "tensorflow")
+    tape.gradient = gradients.watch(
+        gradient, "one per gradient() of a tape of TensorFlow", lambda *_, **__: tensorflow.executing_eagerly()
+    )
+
     def undo() -> None:
         function.__call__ = call
+        tape.gradient = gradient
 
     return undo
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import collections
 import functools
-import importlib
+import importlib.util
 import itertools
 import json
 import math
@@ -34,7 +34,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
-from unittest.mock import patch
 
 import stepscope
 from bench.bottlenecks.blocks import build, choose_mark
@@ -62,19 +61,19 @@ def plant(program: Program) -> Planted:
 
 def build_bare(program: Program) -> Made:
     """The slow variant in a module of its own, in which the part gives its first result for ever."""
-    name = f"bench.bottlenecks.{program.module}"
-    with patch.dict(sys.modules):
-        sys.modules.pop(name, None)
-        module = importlib.import_module(name)
-    owner, _, last = (program.ablate or "").rpartition(".")
+    file = Path(__file__).parent / "bottlenecks" / f"{program.module}.py"
+    spec = importlib.util.spec_from_file_location(f"bare_{program.name}", file)
+    assert spec is not None and spec.loader is not None, "a file has a loader"
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     if program.ablate == "input":
         vars(module)["iter"] = repeat_first
-        if hasattr(module, "DataLoader"):
-            loader = module.DataLoader
-            vars(module)["DataLoader"] = type(
-                "Repeating", (loader,), {"__iter__": lambda self: repeat_first(loader.__iter__(self))}
-            )
+        loader = vars(module).get("DataLoader")
+        if loader is not None:
+            again = {"__iter__": lambda self: repeat_first(loader.__iter__(self))}
+            vars(module)["DataLoader"] = type("Again", (loader,), again)
     else:
+        owner, _, last = str(program.ablate).rpartition(".")
         home = getattr(module, owner) if owner else module
         setattr(home, last, keep_first(getattr(home, last)))
     made = getattr(module, program.name)(Run(True, choose_mark(program.framework)))

@@ -292,7 +292,9 @@ class Campaign:
 
     def _collect(self, count: int, arm: Arm | None = None, change: CallChange | None = None) -> Steps[Block]:
         """Runs so many steps, or fewer of an arm where they take several times as long as its blocks are meant to."""
-        change, steps, delays = change or CallChange(), [], []
+        change = change or CallChange()
+        steps: list[float] = []
+        delays: list[float] = []
         queued_s, start_s = self._read_queued(), self._clock()
         late_s = math.inf if arm is None or self._together else start_s + LONGER * arm.block_s
         while len(steps) < count and not (arm and len(steps) >= arm.fewest and self._clock() > late_s):

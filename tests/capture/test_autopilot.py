@@ -11,13 +11,13 @@ import pytest
 
 from stepscope.capture import cost, report
 from stepscope.capture.auto.autopilot import Autopilot
-from stepscope.capture.auto.finders import FINDERS, MARKED, StepSource
+from stepscope.capture.auto.finders import CALLS, FINDERS, LOADED, MARKED, OPTIMIZED, StepSource
 from stepscope.capture.auto.ledger import Entry, Ledger
 from stepscope.capture.auto.settings import Settings
 
-OPTIMIZER = StepSource(3, "optimizer.step()", "a")
-LOADER = StepSource(1, "batches", "b")
-SMALL, LARGE = StepSource(2, "small", "s", size=1), StepSource(2, "large", "l", size=9)
+OPTIMIZER = StepSource(OPTIMIZED, "optimizer.step()", "a")
+LOADER = StepSource(LOADED, "batches", "b")
+SMALL, LARGE = StepSource(CALLS, "small", "s", size=1), StepSource(CALLS, "large", "l", size=9)
 
 
 @pytest.fixture(autouse=True)
@@ -172,7 +172,7 @@ def test_a_window_of_a_program_with_a_framework_holds_what_was_asked_for(watch, 
     monkeypatch.setitem(sys.modules, "jax", object())
     autopilot = watch()
     autopilot.watch_from_here(at_once=False)
-    autopilot._run_on_main(autopilot._open_window)  # its patience is over
+    autopilot.run_on_main(autopilot._open_window)  # its patience is over
     autopilot.finish()
 
     assert fake_recorder.said() == "start save"

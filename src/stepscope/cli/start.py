@@ -48,7 +48,9 @@ def ask(words: Sequence[str]) -> int | None:
     None if no server does that.  Whatever goes wrong on the way to it is no error: the command runs here then.
     """
     path = socket_path()
-    if not words or path is None or not os.path.exists(path):  # noqa: PTH110 - pathlib takes as long as the answer
+    if not words or sys.stdout is None or sys.stderr is None:
+        return None
+    if path is None or not os.path.exists(path):  # noqa: PTH110 - pathlib takes as long as the answer
         return None
     try:
         frames = _fetch(path, words)

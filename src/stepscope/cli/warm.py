@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from stepscope.capture.running_servers import is_private
 from stepscope.cli import defaults, process, screen, start
@@ -28,9 +28,6 @@ from stepscope.engines.budget import default_budget
 from stepscope.errors import AccessError, StepscopeError, UsageError
 from stepscope.records import dataclass
 from stepscope.shelf import TraceShelf
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 IDLE_S = 600.0
 """Without a question for so long the server ends: what it keeps takes memory that a training job may need."""
@@ -152,7 +149,7 @@ class _Held(io.RawIOBase):
     def isatty(self) -> bool:
         return self._to == 1 and os.isatty(1)  # progress on stderr would come when all is over
 
-    def write(self, content: ReadableBuffer) -> int:
+    def write(self, content: Any) -> int:
         self._said.append((self._to, bytes(content)))
         return len(self._said[-1][1])
 

@@ -32,6 +32,7 @@ from stepscope.capture.kept_arrays import (
     take_locals,
 )
 from stepscope.capture.kept_arrays import describe_use as describe_array_use
+from stepscope.capture.program_files import is_users_file
 from stepscope.capture.report import Wall
 from stepscope.formats.spool.layout import StatValue
 from stepscope.records import dataclass
@@ -93,8 +94,6 @@ def describe_request(error: BaseException) -> str:
 
 def _find_asking_line(error: BaseException) -> str:
     """The innermost line of the user's own code that an exception passed: `load (train.py:12)`; empty if none."""
-    from stepscope.capture.watching.places import is_users_file
-
     trace, found = error.__traceback__, ""
     while trace is not None:
         code = trace.tb_frame.f_code

@@ -128,8 +128,9 @@ def group_named(trace: HostTrace, name: str) -> Group | None:
 
 
 def activity_ps(trace: HostTrace) -> tuple[int, int]:
-    """The part of the trace that fits first: all steps, and nearly all device work, or events if there is none.
+    """The part of the trace that fits first: all steps, and the device work around them, or events if there is none.
 
+    Work that is further from the steps than these are long is left out, so steps take a third of the picture or more.
     It is the whole span unless that part is much shorter: a recording may start long before the work does.  Without
     steps it is the whole span, for a wait before the work may be what the reader looks for.
     """
@@ -144,12 +145,12 @@ def _activity_ps(trace: HostTrace) -> tuple[int, int]:
     device = is_device_work(trace)
     rows = np.flatnonzero(device if device.any() else is_drawn(trace))
     rows = rows[:: max(1, len(rows) // 100_000)]
-    if not len(rows):
-        return begin, end
     start = trace.events.start_ps[rows]
     stop = start + trace.events.duration_ps[rows]
-    first = min(float(np.quantile(start, 0.002)), float(steps.start_ps.min()))
-    last = max(float(np.quantile(stop, 0.998)), float(steps.end_ps.max()))
+    first, last = int(steps.start_ps.min()), int(steps.end_ps.max())
+    reach = last - first
+    near = (stop >= first - reach) & (start <= last + reach)
+    first, last = int(start[near].min(initial=first)), int(stop[near].max(initial=last))
     margin = 0.04 * (last - first)
     low, high = max(begin, int(first - margin)), min(end, int(last + margin))
     return (low, high) if 0 < high - low < 0.7 * (end - begin) else (begin, end)

@@ -313,17 +313,19 @@ describe("what is nearest to an empty window", () => {
 });
 
 describe("a call tree", () => {
-  const calls = callsOf({
+  const answer = {
     parent: [-1, 0, 0, 1, -1],
     name: ["step", "forward", "backward", "mm", "idle"],
     events: [1, 1, 1, 4, 1],
     total_ps: [100, 30, 60, 20, 50],
     self_ps: [10, 10, 60, 20, 50],
     left_out: 0,
-  });
+  };
+  const calls = callsOf(answer);
   it("has its longest branches first", () => {
     expect(calls.roots).toEqual([0, 4]);
     expect(calls.nodes[0]?.children).toEqual([2, 1]);
+    expect(callsOf(answer, true).nodes[0]?.children).toEqual([1, 2]);
     expect(calls.total).toBe(150);
     expect(pathOf(calls, 3).map((node) => node.name)).toEqual(["step", "forward", "mm"]);
     expect([...hotPath(calls)]).toEqual([0]);

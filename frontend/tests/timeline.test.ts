@@ -113,6 +113,7 @@ const track = (id: string, rows: number): TrackInfo => ({
   main: false,
   is_profiler: false,
   communicates: false,
+  events_at_first: 0,
   unit: "",
   highest: null,
   lowest: null,
@@ -151,6 +152,11 @@ describe("the layout", () => {
   it("pins what there is and ignores what there is not", () =>
     expect(layoutOf(GROUPS, { ...choices, pinned: ["t1", "t77"] }).pinnedItems.map((item) => item.id)).toEqual(["t1"]));
   it("collapses pools at first", () => expect([...collapsedAtFirst(GROUPS)]).toEqual(["p1.2"]));
+  it("collapses devices that do nothing in the first picture", () => {
+    const quiet = group("p8", "device", [track("t8", 1)]);
+    const busy = group("p9", "device", [{ ...track("t9", 1), events_at_first: 5 }]);
+    expect([...collapsedAtFirst([quiet, busy])]).toEqual(["p8"]);
+  });
 });
 
 describe("the address", () => {

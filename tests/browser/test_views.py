@@ -221,9 +221,7 @@ def test_a_module_opens_up_and_the_address_says_so(page, page_server, corpus, ca
 
     back = page.get_by_role("button", name="All modules")
     back.wait_for()  # the picture is of the layer now
-    names = page.eval_on_selector_all(
-        ".flame-block", "all => all.map(e => e.getAttribute('aria-label').split(':')[0])"
-    )
+    names = page.eval_on_selector_all(".flame-block", "all => all.map(e => e.getAttribute('aria-label').split(':')[0])")
     inside = [row["module"] for row in rows if row["parent"] == layer["id"]]
     assert names[0] == layer["module"]
     assert set(inside) <= set(names)

@@ -17,7 +17,7 @@ interface FlameProps {
 
 const LEVEL = 22;
 /** A narrower block has no room for its name. */
-const WRITTEN_FROM = 0.02;
+const WRITTEN_FROM = 0.03;
 
 export function Flame({ label, blocks, total, write, colourOf, onPick }: FlameProps) {
   const depth = Math.max(0, ...blocks.map((block) => block.level)) + 1;

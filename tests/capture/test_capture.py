@@ -345,7 +345,7 @@ def test_a_file_that_could_not_be_made_is_reported_beside_what_could(fake, logdi
 
 def test_a_tracer_that_fails_in_the_midst_costs_no_other_its_events(logdir, monkeypatch):
     calls = ("start", "stop", "abandon")
-    broken = SimpleNamespace(waiting_bytes=lambda: 0, drain=lambda: 1 // 0)
+    broken = SimpleNamespace(waiting_bytes=lambda: 0, drain=lambda: 1 // 0, cost_ms=0.0)
     vars(broken).update(dict.fromkeys(calls, lambda *_: None))
     entry = SimpleNamespace(what="a device", wanted=lambda *_: True, make=lambda: broken)
     monkeypatch.setattr(tracers, "PROBES", (entry,))

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from stepscope.capture import ranges
 from stepscope.capture.auto.imports import ImportHook
+from stepscope.capture.patches import Call, Undo
 from stepscope.records import dataclass
 
 
@@ -62,8 +63,6 @@ class Listener(Protocol):
         """The program itself has marked the start of a step.  The finders do not call this."""
 
 
-Undo = Callable[[], object]
-StepMethod = Callable[..., Any]
 Finder = Callable[[ModuleType, Listener], Undo]
 
 # The module that has to be imported, and the function that installs its finder.
@@ -178,39 +177,44 @@ class OptimizerCalls:
 
     Args:
         name: of the steps, for the user.
-
-    Attributes:
-        active: False once nothing is to be reported any more.
     """
 
     def __init__(self, listener: Listener, name: str) -> None:
-        self.active = True
+        self._active = True
         self._name = name
         self._listener = listener
         self._sources: dict[int, StepSource] = {}
         self._first: dict[int, int] = {}  # thread -> the optimizer that steps first there
         self._depth = threading.local()
 
-    def watch(self, step: StepMethod) -> StepMethod:
+    def watch(self, step: Call) -> Call:
         """The same method, whose calls are reported once they have returned."""
 
         @functools.wraps(step)  # takes over `hooked` and `__wrapped__`, by which PyTorch knows its own wrapper
         def call_and_report(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            depth = getattr(self._depth, "now", 0)
-            self._depth.now = depth + 1
-            try:
-                result = step(optimizer, *args, **kwargs)
-            finally:
-                self._depth.now = depth
-            if depth == 0:
-                self._report(optimizer)
-            return result
+            return self.call(step, optimizer, *args, **kwargs)
 
         call_and_report.__wrapped__ = getattr(step, "__wrapped__", step)
         return call_and_report
 
+    def call(self, step: Call, optimizer: object, *args: Any, **kwargs: Any) -> Any:
+        """Calls a step of an optimizer, and reports it once it has returned."""
+        depth = getattr(self._depth, "now", 0)
+        self._depth.now = depth + 1
+        try:
+            result = step(optimizer, *args, **kwargs)
+        finally:
+            self._depth.now = depth
+        if depth == 0:
+            self._report(optimizer)
+        return result
+
+    def end(self) -> None:
+        """Reports nothing any more, also for classes that were wrapped meanwhile."""
+        self._active = False
+
     def _report(self, optimizer: object) -> None:
-        if not (self.active and self._listener.active):
+        if not (self._active and self._listener.active):
             return
         thread = threading.get_ident()
         if self._first.setdefault(thread, id(optimizer)) == id(optimizer):

@@ -181,7 +181,7 @@ MOST_LINES: dict[str, int] = {
     "input": 2139,
     "resources": 1990,
     "engines": 1907,
-    "timeline": 1773,
+    "timeline": 1788,
     "overview": 1230,
     "model": 1314,
     "compare": 1177,

@@ -28,6 +28,42 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# The longest files, which start first: one that starts last keeps a worker busy while the others have nothing to do.
+# Of those that take turns (calm.py), two that start together would wait for each other.
+LONGEST_FIRST = (
+    "project/test_tutorials.py",  # takes turns
+    "truth/test_everything.py",
+    "browser/test_every_page.py",
+    "engines/test_clusters.py",
+    "engines/test_memory_budget.py",
+    "truth/test_real_libraries.py",  # takes turns
+    "capture/test_capture_safety.py",
+    "analysis/workers/test_equal_work.py",
+    "truth/test_torch_fuzz.py",
+    "capture/test_workers.py",  # takes turns
+    "browser/test_in_tensorboard.py",
+    "project/test_extending.py",
+    "analysis/advice/test_advice_names.py",
+    "capture/test_capture_matrix.py",
+    "formats/test_bounds.py",
+    "capture/test_save_finder.py",  # takes turns
+    "formats/test_xspace_damage.py",
+    "capture/test_capture_demo.py",
+    "browser/test_report.py",
+    "browser/test_people.py",
+    "truth/test_unmarked_loops.py",  # takes turns
+    "kernels/test_ranks.py",
+    "browser/test_views.py",
+    "browser/test_pages.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the longest files first; within a file the order stays."""
+    rank = {Path(__file__).parent / name: at for at, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
+
 def _shared_or_skip(*parts: str) -> Path:
     wanted = shared_folder().joinpath(*parts)
     if not wanted.exists():

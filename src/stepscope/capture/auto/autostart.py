@@ -162,7 +162,15 @@ class Armed:
 
         first = settings.skip + settings.steps
         options = ProveOptions.from_text(settings.prove)
-        return Prover(options, first, self.autopilot.find_capture, settings.logdir, print_for_user)
+        return Prover(
+            options,
+            first,
+            self.autopilot.find_capture,
+            settings.logdir,
+            print_for_user,
+            self.autopilot.run_on_main,
+            settings.patience,
+        )
 
     def _remove_ledger(self) -> None:
         """Removes the ledger in the process that made it; a child, forked or not, only writes to it."""

@@ -1,4 +1,4 @@
-"""TensorFlow without Keras' fit: the calls of the largest `tf.function`."""
+"""TensorFlow without Keras' fit: the calls of the largest `tf.function`, or else the gradients that a tape computes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, Listener, serial
-from stepscope.capture.patches import Call, Undo, wrap_attribute
+from stepscope.capture.auto.finders import Calls, GradientCalls, Listener, serial
+from stepscope.capture.patches import Call, Undo, undo_all, wrap_attribute
 
 
 def install(tensorflow: ModuleType, listener: Listener) -> Undo:
@@ -25,7 +25,11 @@ def install(tensorflow: ModuleType, listener: Listener) -> Undo:
             functools.partial(call, self, *args, **kwargs), name, self._stepscope, lambda: _count_operations(self)
         )
 
-    return wrap_attribute(type(tensorflow.function(lambda: None)), "__call__", call_and_report)
+    gradients = GradientCalls(listener, "tensorflow", lambda _: tensorflow.executing_eagerly())
+    return undo_all(
+        wrap_attribute(type(tensorflow.function(lambda: None)), "__call__", call_and_report),
+        wrap_attribute(tensorflow.GradientTape, "gradient", gradients.watch("one per gradient() of a tape")),
+    )
 
 
 def _count_operations(function: Any) -> int:

@@ -1,4 +1,5 @@
-"""PyTorch: `optimizer.step()`, whatever the optimizer; without one, the batches of a DataLoader."""
+"""PyTorch: `optimizer.step()`, whatever the optimizer; without one of PyTorch's, `loss.backward()` or `autograd.grad`,
+and without that the batches of a DataLoader."""
 
 from __future__ import annotations
 
@@ -7,13 +8,25 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import LOADED, Listener, OptimizerCalls, StepSource, serial
+from stepscope.capture.auto.finders import LOADED, GradientCalls, Listener, OptimizerCalls, StepSource, serial
 from stepscope.capture.patches import Call, Undo, replace_attribute, undo_all, wrap_attribute
 
 
 def install(torch: ModuleType, listener: Listener) -> Undo:
-    """Watches all optimizers and loaders from now on."""
-    return undo_all(_watch_optimizers(torch.optim.Optimizer, listener), _watch_loaders(torch, listener))
+    """Watches all optimizers from now on, and gradients and loaders as long as the program has made none: one with an
+    optimizer also computes gradients and reads data for other purposes, such as evaluation."""
+    made = threading.Event()
+
+    def prepare_and_note(prepare: Call, *args: Any, **kwargs: Any) -> None:
+        made.set()
+        prepare(*args, **kwargs)
+
+    return undo_all(
+        _watch_optimizers(torch.optim.Optimizer, listener),
+        wrap_attribute(torch.optim.Optimizer, "__init__", prepare_and_note),
+        _watch_gradients(torch.autograd, listener, made),
+        _watch_loaders(torch, listener, made),
+    )
 
 
 def _watch_optimizers(optimizer: Any, listener: Listener) -> Undo:
@@ -43,24 +56,24 @@ def _find_subclasses(kind: Any) -> Iterator[Any]:
         yield from _find_subclasses(subclass)
 
 
-def _watch_loaders(torch: ModuleType, listener: Listener) -> Undo:
-    """Watches the batches of each loop over a DataLoader, as long as the program has no optimizer: one with an
-    optimizer also reads data for other purposes, such as evaluation."""
-    trains = threading.Event()
+def _watch_gradients(autograd: Any, listener: Listener, made: threading.Event) -> Undo:
+    """Watches the calls that compute gradients, but for those whose gradients are differentiated again."""
+    calls = GradientCalls(listener, "torch", lambda named: not (made.is_set() or named.get("create_graph")))
+    return undo_all(
+        wrap_attribute(autograd, "backward", calls.watch("one per backward() of PyTorch")),
+        wrap_attribute(autograd, "grad", calls.watch("one per autograd.grad() of PyTorch")),
+    )
 
-    def prepare_and_note(prepare: Call, *args: Any, **kwargs: Any) -> None:
-        trains.set()
-        prepare(*args, **kwargs)
+
+def _watch_loaders(torch: ModuleType, listener: Listener, made: threading.Event) -> Undo:
+    """Watches the batches of each loop over a DataLoader."""
 
     def fetch_and_report(fetch: Call, self: Any) -> Any:
-        if listener.active and not trains.is_set():
+        if listener.active and not made.is_set():
             if hasattr(self, "_stepscope"):
                 listener.end_step(StepSource(LOADED, "one per batch of a DataLoader", self._stepscope))
             else:  # the time before the first batch is not a step
                 self._stepscope = serial()
         return fetch(self)
 
-    return undo_all(
-        wrap_attribute(torch.optim.Optimizer, "__init__", prepare_and_note),
-        wrap_attribute(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", fetch_and_report),
-    )
+    return wrap_attribute(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", fetch_and_report)

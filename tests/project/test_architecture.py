@@ -98,6 +98,7 @@ ALLOWED: dict[str, set[str]] = {
         "api",
         "budgets",
         "runs",
+        "shelf",
         "agents",
         "sheets",
         "plugins",
@@ -170,7 +171,7 @@ MOST_LINES: dict[str, int] = {
     "xla": 4757,
     "workers": 4554,
     "advice": 4079,
-    "cli": 3360,
+    "cli": 3764,  # 387 of them answer from memory
     "facts": 2544,
     "steps": 2885,
     "trace": 2886,

@@ -13,7 +13,7 @@ from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.account.stretches import computing_beside, time_of_loop
 from stepscope.analysis.facts.loop_events import Loop, Starts, loop_events
-from stepscope.analysis.facts.work import OpShare, sum_by_name
+from stepscope.analysis.facts.work import SHORT_OP_PS, OpShare, sum_by_name
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.steps.loop_thread import find_loop_line
 from stepscope.analysis.steps.stack_samples import spans_of_others
@@ -53,6 +53,7 @@ class LoopFacts:
         places: the longest stretches of each cause of the account, of fetched values and of long Python.
         calls: number of outermost events that start work of a kind, see `Starts`.
         python_ps: time of the long stretches of Python while nothing computes, in places where several steps have one.
+        chance_ps: time of such stretches in places where no other step has one: other programs used the core.
         input_ps: time in which the loop's thread makes input, or waits for it, whether the step waits for that or not.
         input_from_python_ps: the part of it in Python functions that count as input because of their names.
         input_reads_files_percent, input_is_native_percent: percent of that part in functions that read files, and in
@@ -67,7 +68,7 @@ class LoopFacts:
             its batch as far as is known.
         after_moves_ps: the part of long gaps spent freeing memory: it follows an op that moved or converted data, or
             enough bytes are freed in it to explain it.
-        fetches_ps: time of bursts of fetched values, including the time between fetches of a burst.
+        fetches_ps: time of bursts of values that the program fetches, including the time between fetches of a burst.
     """
 
     steps: int
@@ -75,6 +76,7 @@ class LoopFacts:
     places: dict[str, list[Span]]
     calls: dict[str, int]
     python_ps: int
+    chance_ps: int
     input_ps: int
     input_from_python_ps: int
     input_reads_files_percent: float | None
@@ -125,7 +127,8 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
     seen = observed_time(trace)
     loop = loop_events(trace, line, seen)
     idle = (every.spans_of(Cause.PYTHON, line) & seen) - computing_beside(trace)
-    python = _keep_recurring(loop, steps, idle.drop_shorter(LONG_GAP_PS))
+    long = idle.drop_shorter(LONG_GAP_PS)
+    python = _keep_recurring(loop, steps, long)
     before = _gaps_before_work(loop, steps, python, spans_of_others(trace, line))
     spans = {PYTHON: python, FETCHES: _fetch_spans(loop) & seen, BEFORE_WORK: before}
     spans[FREEING] = _gaps_freeing(loop, python)
@@ -138,6 +141,7 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
         places={name: _longest_spans(loop, each) for name, each in _places(every, seen, spans).items()},
         calls={each.name.lower(): len(loop.outer[each]) for each in Starts},
         python_ps=python.total,
+        chance_ps=long.total - python.total,
         input_ps=made.total,
         input_from_python_ps=from_python.total,
         input_reads_files_percent=_share_with_trait(loop, from_python, CodeTrait.READS_FILE),
@@ -160,11 +164,27 @@ def _input_calls(loop: Loop) -> I64:
 
 
 def _fetch_spans(loop: Loop) -> Spans:
-    """Fetches of values: each from the end of the previous one if that is near, else from its own start."""
+    """Fetches of values: each from the end of the previous one if that is near and the step's own work does not lie
+    between them, else from its own start.
+
+        ops      f---b---u-iaiai      f, b, u: forward, backward, update; i: a fetch; a: finds the place of a value
+        fetches            -----
+    """
     rows = loop.outer[Starts.SYNC]
     start, end = loop.start[rows], loop.end[rows]
+    work = loop.start[_work_of_step(loop)]
     near = start[1:] - end[:-1] < _NEAR_FETCH_PS
+    near &= np.searchsorted(work, end[:-1]) == np.searchsorted(work, start[1:])
     return Spans.union(np.concatenate([start[:1], np.where(near, end[:-1], start[1:])]), end)
+
+
+def _work_of_step(loop: Loop) -> I64:
+    """What no fetch is the reason of: backward passes, products, and ops longer than their dispatch; in order of
+    time."""
+    ops = loop.outer[Starts.OP]
+    is_long = loop.end[ops] - loop.start[ops] >= SHORT_OP_PS
+    heavy = (loop.kind[ops] == K.BACKWARD) | has_trait(loop.trace, loop.type[ops], OpTrait.MULTIPLIES)
+    return ops[is_long | heavy]
 
 
 # -- names and places --------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from stepscope.model import EventKind, HostTrace, Kind, stat_names
 from stepscope.model.arrays import I64, Mask, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.traits import CallTrait
+from stepscope.vocabulary.traits import CallTrait, RangeTrait
 
 K = EventKind
 
@@ -27,7 +27,7 @@ class Starts(Kind):
     PROGRAM = 1  # a compiled function: tf.function, jax.jit
     EAGER = 2  # a single op dispatched from Python
     OP = 3  # an op that computes on this thread
-    SYNC = 4  # a value that is fetched
+    SYNC = 4  # a value that the program fetches: step counts that an optimizer of PyTorch fetches are not its to change
     COMPILE = 5
     COLLECTIVE = 6
 
@@ -68,13 +68,19 @@ class Loop:
         named = np.flatnonzero(is_any_kind(self.kind, _NAMED))
         found[named[has_trait(self.trace, self.type[named], _OTHERWISE)]] = 0
         reads = named[has_trait(self.trace, self.type[named], CallTrait.READS_VALUE)]
-        found[reads[~holds_step(self.trace, self.start[reads], self.end[reads])]] = Starts.SYNC
+        reads = reads[~holds_step(self.trace, self.start[reads], self.end[reads])]
+        found[reads[~self._update_spans().touches(self.start[reads], self.end[reads])]] = Starts.SYNC
         rows = {each: np.flatnonzero(found == each) for each in Starts}
         return {each: at[is_outermost(self.start[at], self.end[at])] for each, at in rows.items()}
 
     def kind_events(self, kind: EventKind) -> I64:
         """The events of a kind, in order of time."""
         return np.flatnonzero(is_any_kind(self.kind, (kind,)))
+
+    def _update_spans(self) -> Spans:
+        """The calls in which an optimizer of PyTorch updates the parameters."""
+        rows = self.kind_events(K.ANNOTATION)
+        return self.event_spans(rows[has_trait(self.trace, self.type[rows], RangeTrait.UPDATES_MODEL)])
 
     def event_spans(self, rows: I64) -> Spans:
         """When the given events are running."""

@@ -110,6 +110,8 @@ def test_every_trait_can_be_given_by_some_table_and_fits(kind: type[IntFlag]) ->
         ("hipExtModuleLaunchKernel", CallTrait.LAUNCHES_KERNEL),
         ("cudaMemsetAsync", CallTrait.CLEARS),
         ("aten::conv2d", OpTrait.MULTIPLIES),
+        ("aten::cudnn_convolution_backward", OpTrait.MULTIPLIES),  # the outermost op of a gradient before PyTorch 1.11
+        ("aten::cudnn_convolution_backward", OpTrait.OF_GRADIENT),
         ("gradients/mul:MatMul", OpTrait.MULTIPLIES),
         ("gradient_tape/model/MatMul:MatMul", OpTrait.OF_GRADIENT),
         ("map/py:EagerPyFunc", OpTrait.CALLS_PYTHON),

@@ -74,3 +74,10 @@ def test_verdict_and_advice_of_known_bottlenecks_go_together(bottleneck_captures
     found = {folder: list(contradictions(stepscope.load(folder))) for folder in folders}
 
     assert {folder: each for folder, each in found.items() if each} == {}
+
+
+def test_a_training_without_marks_of_its_gradients_is_not_taken_for_inference(corpus: Path) -> None:
+    """PyTorch 1.9 records no `autograd::engine` events: only the ops' names tell that the model is trained."""
+    first = stepscope.load(corpus / "torch-v100-resnet50-workers0").advice().to_dict()["advice"][0]
+
+    assert first["actions"][0].endswith("DataLoader(num_workers=4 or more, persistent_workers=True)")

@@ -14,7 +14,7 @@ from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.pieces import Pieces, around, around_by_kind, kinds_of
 from stepscope.analysis.account.worker_functions import function_of_workers, waits_for_workers
 from stepscope.analysis.steps.find_steps import holds_step, steps_of, whole_steps
-from stepscope.analysis.steps.stack_samples import main_function
+from stepscope.analysis.steps.stack_samples import function_called_back, main_function
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_call_with, is_inside
 from stepscope.analysis.trace.forward_ops import forward_events
@@ -25,16 +25,17 @@ from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
-from stepscope.vocabulary.lookup import has_trait, type_names
+from stepscope.vocabulary.lookup import has_trait, name_has, type_names
 from stepscope.vocabulary.python import place_of
 from stepscope.vocabulary.tf_data import plain_name
 from stepscope.vocabulary.torch import MODULE_PREFIX
-from stepscope.vocabulary.traits import CallTrait, CodeTrait
+from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
 
 _MOST_OF = 0.5  # of a cause's time: a frame further in that holds as much is where to look
 _OF_PYTHON = (Cause.PYTHON, Cause.INPUT, Cause.CHECKPOINT, Cause.LAUNCH)  # where a function says more than the op
+_CALLS = OpTrait.CALLS_PYTHON | OpTrait.CALLS_BACK
 _OPS = (K.OP, K.BACKWARD, K.INPUT_WAIT, K.ITERATOR, K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.COLLECTIVE_CALL, K.CHECKPOINT)
 
 
@@ -108,7 +109,13 @@ class Finder:
         if frame >= 0:
             name, file, line = place_of(self._trace.name_of(frame))
             return Culprit(name, file, line, op, self._layer(rows), calls, ps, self._inside(rows, frame))
-        return (self._traced_line(named) or self._make_op_culprit(named, op, op_rows)) if len(named) else None
+        if not len(named):
+            return None
+        return (
+            self._called_back(named, op, op_rows)
+            or self._traced_line(named)
+            or self._make_op_culprit(named, op, op_rows)
+        )
 
     def sampled(self, rows: I64, line: int, spans: Spans) -> Culprit | None:
         """The function that samples of a thread's stack show for most of some time, for stretches of that time; None
@@ -135,6 +142,17 @@ class Finder:
             return None
         name, file, line = place_of(self._trace.name_of(found.frame))
         return Culprit(name, file, line, op, None, None, round(found.share * waits_ps))
+
+    def _called_back(self, rows: I64, op: str | None, op_rows: I64) -> Culprit | None:
+        """The function that an op of a graph calls, which most of the time is; None where no sample shows it."""
+        op_ps = int(self._length[op_rows].sum())
+        if op is None or not name_has(op, _CALLS) or op_ps < _MOST_OF * int(self._length[rows].sum()):
+            return None
+        events = distinct(self._op_events(op_rows))
+        frame = function_called_back(self._trace, spans_of(self._trace, events))
+        if frame < 0:
+            return None
+        return Culprit(*place_of(self._trace.name_of(frame)), op, self._layer(op_rows), len(events), op_ps)
 
     def _function(self, rows: I64) -> tuple[int, int, int]:
         """The user's function furthest in that holds most of the time, as `_frame` has it.  Where that calls a library

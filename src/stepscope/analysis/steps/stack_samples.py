@@ -23,7 +23,7 @@ from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, Mask, distinct, run_rows
 from stepscope.records import dataclass
-from stepscope.vocabulary.lines import holds_sample_times, holds_stack_samples, holds_worker_processes
+from stepscope.vocabulary.lines import FOREIGN_THREAD, holds_sample_times, holds_stack_samples, holds_worker_processes
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.python import CODE_OF_MODULE, place_of
 from stepscope.vocabulary.traits import CallTrait, CodeTrait
@@ -102,6 +102,25 @@ def pool_function(trace: HostTrace, prefix: str, spans: Spans) -> SampledFunctio
         return None
     running_ps, _, frame = min(found)  # of frames with the same times the inner one has the later row
     return SampledFunction(-frame, running_ps / spans.total)
+
+
+def function_called_back(trace: HostTrace, spans: Spans) -> int:
+    """The function of the program that samples show longest on threads that Python did not start, in some time in which
+    such threads call Python, as for TensorFlow's `numpy_function`: a row of one of its frames, -1 without one.
+
+    Nothing else of the program runs there, so one sample tells it, however short the calls are.
+    """
+    frames = rows_on(trace, holds_stack_samples, FOREIGN_THREAD)
+    users, part = (
+        has_trait(trace, trace.events.type[frames], each) for each in (CodeTrait.OF_USER, CodeTrait.PART_OF_FUNCTION)
+    )
+    frames = frames[users & ~part]
+    start, length = trace.events.start_ps[frames], np.maximum(trace.events.duration_ps[frames], 1)
+    shown_ps = spans.overlap_ps(start, start + length)
+    if not shown_ps.any():
+        return -1
+    _, first, function = np.unique(trace.events.type[frames], return_index=True, return_inverse=True)
+    return int(frames[first[np.argmax(np.bincount(function, weights=shown_ps))]])
 
 
 def rows_on(trace: HostTrace, is_plane: Callable[[str], bool], prefix: str = "") -> I64:

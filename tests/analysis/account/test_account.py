@@ -353,6 +353,23 @@ def culprit_of(**names: str) -> Culprit:
     return found
 
 
+def test_memory_that_an_op_asks_for_is_time_of_that_op():
+    """`B` asks for memory twice in each call, and longer than it does anything else."""
+    trace = draw(
+        """
+        host main | M0-----------------M1-----------------M2
+        host main | B------- B-------  B------- B-------  B
+        host main | E--E--L1 E--E--L2  E--E--L3 E--E--L4
+        gpu0 s    |         K1       K2        K3       K4
+        """,
+        {"B": Sort(K.OP, "aten::batch_norm"), "E": Sort(K.OP, "aten::empty")},
+    )
+    found = next(row.culprit for row in account(trace).rows if row.cause == "launch")
+
+    assert found is not None
+    assert (found.name, found.calls) == ("aten::batch_norm", 2)
+
+
 def test_a_library_that_lies_in_no_known_folder_is_no_culprit_but_named_inside_it():
     found = culprit_of(Y="train.py(9): augment", Z="scipy/ndimage/x.py(3): zoom", Q="threading.py(5): run")
 

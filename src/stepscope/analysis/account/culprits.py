@@ -277,7 +277,7 @@ class Finder:
 
     def _op_events(self, rows: I64) -> I64:
         """The innermost op around each piece of a thread, -1 without one; of what TensorFlow does to start an op the
-        event that has the op's name."""
+        event that has the op's name, and of memory that an op asks for that op."""
         is_op = np.zeros(256, np.uint8)
         is_op[list(_OPS)] = 1
         found: I64 = around_by_kind(self._trace, self._event[rows], is_op, 1)
@@ -285,7 +285,17 @@ class Finder:
         if len(starting):
             named = self._trace.derived("nearest dispatches", _nearest_dispatches)[found[starting]]
             found[starting] = np.where(named >= 0, named, found[starting])
+        while len(taking := np.flatnonzero(self._only_allocates(found))):
+            callers = forest(self._trace).parent[found[taking]].astype(np.int64)
+            caller = around_by_kind(self._trace, callers, is_op, 1)
+            if not (caller >= 0).any():
+                break
+            found[taking] = np.where(caller >= 0, caller, found[taking])
         return found
+
+    def _only_allocates(self, ops: I64) -> Mask:
+        types = self._trace.events.type[np.maximum(ops, 0)]
+        return (ops >= 0) & has_trait(self._trace, types, OpTrait.ONLY_ALLOCATES)
 
     def _names(self, rows: I64) -> np.ndarray:
         return np.array([self._trace.name_of(event) for event in self._event[rows].tolist()], object)
@@ -295,7 +305,10 @@ class Finder:
         return self._trace.strings[int(np.argmax(np.bincount(name, weights=self._length[rows])))]
 
     def _calls(self, rows: I64) -> int:
-        return len(distinct(self._event[rows]))
+        """How many events of device work, calls of ops, or other events the pieces are of."""
+        event = self._event[rows]
+        op = np.where(self._is_work[rows], -1, self._op_events(rows))
+        return len(distinct(np.where(op >= 0, op, event)))
 
     def _layer(self, rows: I64) -> str | None:
         """The module that most of the time of the pieces is in; without modules the stage of the input pipeline."""

@@ -26,8 +26,7 @@ RUNTIME: tuple[KindRule, ...] = (
     (r"tf\.function-graph_building", K.COMPILE, Trait.COMPILES),
     (r"(?:SaveV2|MergeV2Checkpoints|RestoreV2|ShardedFilename)(?::|$)|.*:(?:SaveV2|MergeV2Checkpoints|RestoreV2)$",
      K.CHECKPOINT, Trait.NONE),
-    # `sgd/CollectiveReduceV2:CollectiveReduceV2`, and the threads that run it, see core/common_runtime/base_collective_
-    # executor.cc and core/kernels/collective_ops.cc of TensorFlow 2.  Groups are set up by ops of other names.
+    # Ops and those who run them: core/common_runtime/base_collective_executor.cc.  Other ops set up groups.
     (r"(?:Base)?CollectiveExecutor::|CollectiveOp(?:V2)?Kernel::|[^:]+:Collective(?:Reduce|Gather|Bcast|AllToAll)\w*$",
      K.COLLECTIVE_CALL, Trait.NONE),
 )  # fmt: skip

@@ -173,7 +173,7 @@ class Finder:
         return holds_step(self._trace, start, start + forest(self._trace).extent_ps[frames])
 
     def _make_op_culprit(self, rows: I64, op: str | None, op_rows: I64) -> Culprit:
-        name = op if op is not None else self._longest_name(rows)
+        name = op or self._name_of_most(self._event[rows], rows) or ""
         if op is None:
             op_rows = rows[self._names(rows) == name]
         return Culprit(
@@ -300,9 +300,13 @@ class Finder:
     def _names(self, rows: I64) -> np.ndarray:
         return np.array([self._trace.name_of(event) for event in self._event[rows].tolist()], object)
 
-    def _longest_name(self, rows: I64) -> str:
-        name = self._trace.event_names(self._event[rows])
-        return self._trace.strings[int(np.argmax(np.bincount(name, weights=self._length[rows])))]
+    def _name_of_most(self, event: I64, rows: I64) -> str | None:
+        """The name that the events around some pieces have for most of their time; None where none is around them."""
+        inside = event >= 0
+        if not inside.any():
+            return None
+        total = np.bincount(self._trace.event_names(event[inside]), weights=self._length[rows][inside])
+        return self._trace.strings[int(np.argmax(total))]
 
     def _calls(self, rows: I64) -> int:
         """How many events of device work, calls of ops, or other events the pieces are of."""
@@ -317,13 +321,8 @@ class Finder:
             return self._stage(rows)
         level = np.zeros(len(self._trace.events), np.uint8)
         level[modules] = 1
-        found = around(self._trace, self._host[rows], level, 1)
-        inside = found >= 0
-        if not inside.any():
-            return None
-        name = self._trace.event_names(found[inside])
-        total = np.bincount(name, weights=self._length[rows][inside])
-        return self._trace.strings[int(np.argmax(total))].removeprefix(MODULE_PREFIX)
+        name = self._name_of_most(around(self._trace, self._host[rows], level, 1), rows)
+        return None if name is None else name.removeprefix(MODULE_PREFIX)
 
     def _stage(self, rows: I64) -> str | None:
         """The stage of a tf.data pipeline that the pieces work for, on its own threads or those of a pool."""
@@ -331,12 +330,8 @@ class Finder:
         is_stage[K.ITERATOR] = 1
         links, found = forest(self._trace), np.empty(len(rows), np.int64)
         kernels.ops.climb(self._host[rows], links.parent, links.cause, self._trace.events.kind, is_stage, 1, found)
-        inside = found >= 0
-        if not inside.any():
-            return None
-        name = self._trace.event_names(found[inside])
-        total = np.bincount(name, weights=self._length[rows][inside])
-        return plain_name(self._trace.strings[int(np.argmax(total))])
+        name = self._name_of_most(found, rows)
+        return None if name is None else plain_name(name)
 
 
 class PieceFinder:

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.account.causes import LONG_GAP_PS, Cause
+from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, input_functions
 from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.account.stretches import computing_beside, time_of_loop
+from stepscope.analysis.facts.device_facts import update_calls
 from stepscope.analysis.facts.loop_events import Loop, Starts, loop_events
-from stepscope.analysis.facts.work import SHORT_OP_PS, OpShare, sum_by_name
+from stepscope.analysis.facts.work import OpShare, count_before, sum_by_name
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.steps.loop_thread import find_loop_line
 from stepscope.analysis.steps.stack_samples import spans_of_others
-from stepscope.analysis.trace.spans import Spans
+from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.torch import LIFTS_VALUES
-from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
+from stepscope.vocabulary.traits import CodeTrait, OpTrait
 
 K = EventKind
 
@@ -133,7 +134,8 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
     spans = {PYTHON: python, FETCHES: _fetch_spans(loop) & seen, BEFORE_WORK: before}
     spans[FREEING] = _gaps_freeing(loop, python)
     made = time_of_loop(trace, Cause.INPUT) & seen
-    from_python = made & loop.event_spans(_input_calls(loop))
+    calls = input_functions(trace)
+    from_python = made & spans_of(trace, calls[trace.events.line[calls] == line])
     starts = np.sort(np.concatenate([loop.outer[each] for each in (Starts.PROGRAM, Starts.EAGER, Starts.OP)]))
     facts = LoopFacts(
         steps=len(steps.number),
@@ -158,33 +160,21 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
     return facts, LoopTime(line, spans, loop.row[starts])
 
 
-def _input_calls(loop: Loop) -> I64:
-    calls = loop.kind_events(K.PYTHON_CALL)
-    return calls[has_trait(loop.trace, loop.type[calls], CallTrait.MAKES_INPUT)]
-
-
 def _fetch_spans(loop: Loop) -> Spans:
-    """Fetches of values: each from the end of the previous one if that is near and the step's own work does not lie
-    between them, else from its own start.
+    """Fetches of values: each from the end of the previous one if that is near and no product, backward pass or update
+    lies between them, else from its own start.
 
         ops      f---b---u-iaiai      f, b, u: forward, backward, update; i: a fetch; a: finds the place of a value
         fetches            -----
     """
     rows = loop.outer[Starts.SYNC]
     start, end = loop.start[rows], loop.end[rows]
-    work = loop.start[_work_of_step(loop)]
+    ops = loop.outer[Starts.OP]
+    works = (loop.kind[ops] == K.BACKWARD) | has_trait(loop.trace, loop.type[ops], OpTrait.MULTIPLIES)
+    work = np.sort(np.append(loop.start[ops[works]], loop.trace.events.start_ps[update_calls(loop.trace)]))
     near = start[1:] - end[:-1] < _NEAR_FETCH_PS
     near &= np.searchsorted(work, end[:-1]) == np.searchsorted(work, start[1:])
     return Spans.union(np.concatenate([start[:1], np.where(near, end[:-1], start[1:])]), end)
-
-
-def _work_of_step(loop: Loop) -> I64:
-    """What no fetch is the reason of: backward passes, products, and ops longer than their dispatch; in order of
-    time."""
-    ops = loop.outer[Starts.OP]
-    is_long = loop.end[ops] - loop.start[ops] >= SHORT_OP_PS
-    heavy = (loop.kind[ops] == K.BACKWARD) | has_trait(loop.trace, loop.type[ops], OpTrait.MULTIPLIES)
-    return ops[is_long | heavy]
 
 
 # -- names and places --------------------------------------------------------------------------------------------
@@ -258,12 +248,9 @@ def _counts_within_steps(loop: Loop, steps: HostSteps, names: I64, chosen: I64) 
     rows = np.flatnonzero(np.isin(names, chosen))
     step = np.searchsorted(steps.start_ps, loop.start[rows], side="right")
     group = names[rows] * (len(steps.number) + 1) + step
-    order = np.argsort(group, kind="stable")
-    begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
-    count = np.diff(np.append(begins, len(order)))
     since, until = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
-    since[rows[order]] = np.arange(len(order)) - np.repeat(begins, count)
-    until[rows[order]] = np.repeat(count, count) - since[rows[order]]
+    since[rows] = count_before(group)
+    until[rows] = count_before(group[::-1])[::-1] + 1
     return since, until
 
 

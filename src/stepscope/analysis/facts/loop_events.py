@@ -8,15 +8,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope.analysis.facts.device_facts import update_calls
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest
-from stepscope.analysis.trace.spans import Spans, is_outermost
+from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
 from stepscope.model import EventKind, HostTrace, Kind, stat_names
 from stepscope.model.arrays import I64, Mask, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.traits import CallTrait, RangeTrait
+from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind
 
@@ -69,18 +70,14 @@ class Loop:
         found[named[has_trait(self.trace, self.type[named], _OTHERWISE)]] = 0
         reads = named[has_trait(self.trace, self.type[named], CallTrait.READS_VALUE)]
         reads = reads[~holds_step(self.trace, self.start[reads], self.end[reads])]
-        found[reads[~self._update_spans().touches(self.start[reads], self.end[reads])]] = Starts.SYNC
+        updates = spans_of(self.trace, update_calls(self.trace))
+        found[reads[~updates.touches(self.start[reads], self.end[reads])]] = Starts.SYNC
         rows = {each: np.flatnonzero(found == each) for each in Starts}
         return {each: at[is_outermost(self.start[at], self.end[at])] for each, at in rows.items()}
 
     def kind_events(self, kind: EventKind) -> I64:
         """The events of a kind, in order of time."""
         return np.flatnonzero(is_any_kind(self.kind, (kind,)))
-
-    def _update_spans(self) -> Spans:
-        """The calls in which an optimizer of PyTorch updates the parameters."""
-        rows = self.kind_events(K.ANNOTATION)
-        return self.event_spans(rows[has_trait(self.trace, self.type[rows], RangeTrait.UPDATES_MODEL)])
 
     def event_spans(self, rows: I64) -> Spans:
         """When the given events are running."""

@@ -90,14 +90,8 @@ def pool_function(trace: HostTrace, prefix: str, spans: Spans) -> SampledFunctio
     Args:
         prefix: how the names of the threads start.
     """
-    frames = rows_on(trace, holds_stack_samples, prefix)
-    frames = frames[has_trait(trace, trace.events.type[frames], CodeTrait.OF_USER)]
-    found = []
-    for type_ in distinct(trace.events.type[frames]).tolist() if spans.total >= _LEAST_PS else ():
-        own = frames[trace.events.type[frames] == type_]
-        running_ps = (spans_of(trace, own) & spans).total
-        if running_ps >= _MOST_OF * spans.total:
-            found.append((running_ps, -int(trace.events.start_ps[own].min()), -int(own[0])))
+    functions = _time_of_functions(trace, prefix, spans) if spans.total >= _LEAST_PS else []
+    found = [each for each in functions if each[0] >= _MOST_OF * spans.total]
     if not found:
         return None
     running_ps, _, frame = min(found)  # of frames with the same times the inner one has the later row
@@ -110,17 +104,23 @@ def function_called_back(trace: HostTrace, spans: Spans) -> int:
 
     Nothing else of the program runs there, so one sample tells it, however short the calls are.
     """
-    frames = rows_on(trace, holds_stack_samples, FOREIGN_THREAD)
+    running_ps, _, frame = max(_time_of_functions(trace, FOREIGN_THREAD, spans), default=(0, 0, 1))
+    return -frame if running_ps else -1
+
+
+def _time_of_functions(trace: HostTrace, prefix: str, spans: Spans) -> list[tuple[int, int, int]]:
+    """For each of the program's functions on some threads how long it runs in some time, in ps, and minus the first
+    start and row of its frames.  A frame that one sample shows counts as one ps."""
+    frames, events = rows_on(trace, holds_stack_samples, prefix), trace.events
     users, part = (
-        has_trait(trace, trace.events.type[frames], each) for each in (CodeTrait.OF_USER, CodeTrait.PART_OF_FUNCTION)
+        has_trait(trace, events.type[frames], each) for each in (CodeTrait.OF_USER, CodeTrait.PART_OF_FUNCTION)
     )
-    frames = frames[users & ~part]
-    start, length = trace.events.start_ps[frames], np.maximum(trace.events.duration_ps[frames], 1)
-    shown_ps = spans.overlap_ps(start, start + length)
-    if not shown_ps.any():
-        return -1
-    _, first, function = np.unique(trace.events.type[frames], return_index=True, return_inverse=True)
-    return int(frames[first[np.argmax(np.bincount(function, weights=shown_ps))]])
+    frames, found = frames[users & ~part], []
+    for type_ in distinct(events.type[frames]).tolist():
+        own = frames[events.type[frames] == type_]
+        start, length = events.start_ps[own], np.maximum(events.duration_ps[own], 1)
+        found.append(((Spans.union(start, start + length) & spans).total, -int(start.min()), -int(own[0])))
+    return found
 
 
 def rows_on(trace: HostTrace, is_plane: Callable[[str], bool], prefix: str = "") -> I64:

@@ -28,6 +28,38 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# The longest files, which start first: one that starts last keeps a worker busy while the others have nothing to do.
+LONGEST_FIRST = (
+    "project/test_tutorials.py",
+    "truth/test_real_libraries.py",
+    "browser/test_every_page.py",
+    "engines/test_clusters.py",
+    "engines/test_memory_budget.py",
+    "capture/test_capture_safety.py",
+    "analysis/workers/test_equal_work.py",
+    "analysis/advice/test_advice_names.py",
+    "truth/test_torch_fuzz.py",
+    "browser/test_in_tensorboard.py",
+    "capture/test_workers.py",
+    "capture/test_capture_matrix.py",
+    "formats/test_bounds.py",
+    "formats/test_xspace_damage.py",
+    "truth/test_guide.py",
+    "truth/test_unmarked_loops.py",
+    "project/test_extending.py",
+    "browser/test_report.py",
+    "browser/test_views.py",
+    "browser/test_pages.py",
+    "browser/test_people.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the longest files first; within a file the order stays."""
+    rank = {Path(__file__).parent / name: at for at, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
+
 def _shared_or_skip(*parts: str) -> Path:
     wanted = shared_folder().joinpath(*parts)
     if not wanted.exists():

@@ -148,7 +148,7 @@ def _measure_rank(rank: int, declared: Program, place: Path, meeting: str) -> No
 def build(declared: Program, variant: str) -> Loop | Fit:
     """One variant of a program, in the environment of this process."""
     function = getattr(importlib.import_module(f"bench.bottlenecks.{declared.module}"), declared.name)
-    found = function(Run(variant == "slow", _choose_mark(declared.framework)))
+    found = function(Run(variant == "slow", choose_mark(declared.framework)))
     return found if isinstance(found, Fit) else Loop(found)
 
 
@@ -167,7 +167,8 @@ def _write(declared: Program, place: Path, result: dict[str, Any]) -> None:
     (place / "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
 
 
-def _choose_mark(framework: str) -> Callable[[int], AbstractContextManager[Any]]:
+def choose_mark(framework: str) -> Callable[[int], AbstractContextManager[Any]]:
+    """The framework's mark around a step."""
     if framework == "tf":
         import tensorflow as tf
 

@@ -333,6 +333,62 @@ def test_the_command_answers_over_stdio(logdir: str) -> None:
     assert asyncio.run(main())["verdict"] == "compile_bound"
 
 
+def message(method: str, number: int | None = None, **params: Any) -> str:
+    """A line of the protocol: a request if it has a number."""
+    known = {"id": number} if number else {}
+    return json.dumps({"jsonrpc": "2.0", "method": method, "params": params} | known) + "\n"
+
+
+ABOUT_CLIENT = {"capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+HELLO = message("initialize", 1, protocolVersion="2025-06-18", **ABOUT_CLIENT)
+CALL = message("tools/call", 3, name="summary", arguments={"session": "new_shapes"})
+LINES = HELLO + message("notifications/initialized") + message("tools/list", 2) + CALL
+
+
+@pytest.fixture
+def served(logdir: str) -> Iterator[subprocess.Popen[str]]:
+    words = [sys.executable, "-m", "stepscope", "mcp", logdir]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        yield server
+        server.kill()
+
+
+def test_whoever_closes_stdin_at_once_still_gets_every_answer(served: subprocess.Popen[str]) -> None:
+    answers = [json.loads(line) for line in served.communicate(LINES, timeout=60)[0].splitlines()]
+
+    assert [answer["id"] for answer in answers] == [1, 2, 3]
+    assert answers[2]["result"]["structuredContent"]["verdict"] == "compile_bound"
+    assert served.returncode == 0
+
+
+def test_whoever_keeps_stdin_open_gets_each_answer_as_it_is_ready(served: subprocess.Popen[str]) -> None:
+    assert served.stdin and served.stdout
+    served.stdin.write(LINES)
+    served.stdin.flush()
+
+    assert [json.loads(served.stdout.readline())["id"] for _ in range(3)] == [1, 2, 3]
+    assert served.poll() is None
+
+
+def test_a_request_that_is_cancelled_is_not_waited_for_at_the_end(served: subprocess.Popen[str]) -> None:
+    cancelled = LINES + message("notifications/cancelled", requestId=3) + message("ping", 4)
+    answers, _ = served.communicate(cancelled, timeout=60)
+
+    assert {json.loads(line)["id"] for line in answers.splitlines()} - {3} == {1, 2, 4}
+    assert served.returncode == 0
+
+
+def test_ctrl_c_ends_the_server_while_it_waits_for_a_message(served: subprocess.Popen[str]) -> None:
+    assert served.stdin and served.stdout
+    served.stdin.write(HELLO)
+    served.stdin.flush()
+    served.stdout.readline()
+
+    served.send_signal(signal.SIGINT)
+
+    assert served.wait(60) == -signal.SIGINT
+
+
 def test_http_asks_for_the_token(logdir: str) -> None:
     """Runs the app that the command serves, by the messages that a web server sends to it."""
     token = "0123456789abcdef"

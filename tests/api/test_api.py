@@ -171,11 +171,6 @@ def test_what_is_no_path_is_told(path: Any) -> None:
         stepscope.load(path)
 
 
-def test_the_module_runs_as_a_command() -> None:
-    done = subprocess.run([sys.executable, "-m", "stepscope", "--version"], capture_output=True, text=True, check=True)
-    assert done.stdout == f"stepscope {stepscope.__version__}\n"
-
-
 def test_every_tool_is_a_method_that_explains_itself(tmp_path: Path) -> None:
     profile = stepscope.load(trace_file(tmp_path / "h.xplane.pb"))
     for tool in TOOLS:

@@ -445,11 +445,6 @@ def test_the_bound_is_chosen_by_the_environment(
     assert len(caplog.records) == warnings
 
 
-def test_bytes_come_back_in_another_process(folder: Path, cache: Cache) -> None:
-    cache.put_bytes(KEY, "overview", b"result")
-    assert Cache(CacheOptions(folder)).get_bytes(KEY, "overview") == b"result"
-
-
 def test_an_entry_larger_than_the_bound_is_not_kept(folder: Path) -> None:
     cache = Cache(CacheOptions(folder, max_bytes=1000))
     cache.put_bytes(KEY, "data", bytes(1000))

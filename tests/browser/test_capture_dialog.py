@@ -1,4 +1,4 @@
-"""The capture dialog from end to end: a real browser, the page's own server, and real jobs of TensorFlow and JAX."""
+"""The capture dialog from end to end: a real browser, the page's own server, and a real job of JAX or TensorFlow."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from remote_jobs import Job, closed_port, running_jobs
 
 import stepscope
 
-FRAMEWORKS = [name for name in ("tensorflow", "jax") if importlib.util.find_spec(name)]
+# Both have the same server; `test_remote.py` captures from each.
+FRAMEWORK = next((name for name in ("jax", "tensorflow") if importlib.util.find_spec(name)), "")
 
-pytestmark = pytest.mark.skipif(not FRAMEWORKS, reason="needs TensorFlow or JAX, whose servers it captures from")
+pytestmark = pytest.mark.skipif(not FRAMEWORK, reason="needs TensorFlow or JAX, whose servers it captures from")
 
 
 @pytest.fixture(scope="module")
-def jobs(tmp_path_factory) -> Iterator[dict[str, Job]]:
-    """A job of each framework, with the framework's own profiler server beside ours."""
-    with running_jobs(tmp_path_factory.mktemp("jobs"), FRAMEWORKS) as started:
-        yield started
+def job(tmp_path_factory) -> Iterator[Job]:
+    """A job with the framework's own profiler server beside ours."""
+    with running_jobs(tmp_path_factory.mktemp("jobs"), [FRAMEWORK]) as started:
+        yield started[FRAMEWORK]
 
 
 @pytest.fixture
@@ -61,9 +62,7 @@ def shown_session(page: Any, server: PageServer) -> dict[str, Any]:
     return session  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_a_job_is_captured_from_its_frameworks_server_and_opens_by_itself(page, server, jobs, framework):
-    job = jobs[framework]
+def test_a_job_is_captured_from_its_frameworks_server_and_opens_by_itself(page, server, job):
     ask(page, server, job.address("theirs"))
     # Which state it is in just then is another test's: this capture is shorter than a busy machine may take to ask.
     page.locator(".workers li").filter(has_text=job.address("theirs")).wait_for()
@@ -86,8 +85,7 @@ def nobody() -> Iterator[str]:
         yield f"localhost:{port}"
 
 
-def test_of_two_workers_one_fails_and_the_other_ones_profile_is_kept(page, server, jobs, nobody):
-    job = jobs[FRAMEWORKS[0]]
+def test_of_two_workers_one_fails_and_the_other_ones_profile_is_kept(page, server, job, nobody):
     ask(page, server, job.address("theirs"), nobody)
 
     said = page.locator(".running [role=alert]")

@@ -38,25 +38,32 @@ def ours(page: Any) -> Any:
     return page.frame_locator("iframe[src*=stepscope]")
 
 
-def test_the_profile_tab_shows_the_whole_page(browser, tmp_path):
-    store_profile(tmp_path / "train", "r1", draw(DRAWN))
-    with running_tensorboard(tmp_path) as address, board(browser, address) as page:
-        page.goto(f"{address}#stepscope")
+@pytest.fixture(scope="module")
+def tensorboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One TensorBoard for all that is looked at here, with XProf's plugin where it is installed."""
+    logdir = tmp_path_factory.mktemp("logs")
+    store_profile(logdir / "train", "2020_01_01_00_00_00", draw(DRAWN))
+    with running_tensorboard(logdir, others="profile" if "profile" in PLUGINS else "") as address:
+        yield address
+
+
+def test_the_profile_tab_shows_the_whole_page(browser, tensorboard):
+    with board(browser, tensorboard) as page:
+        page.goto(f"{tensorboard}#stepscope")
         tab = page.locator(OURS).first
         tab.wait_for()
         expect(tab).to_contain_text("Profile", ignore_case=True)
         frame = ours(page)
-        frame.get_by_text("r1").first.wait_for()
+        frame.get_by_text("2020_01_01_00_00_00").first.wait_for()
         frame.locator(".verdict").wait_for()
         address_of_frame = next(inner.url for inner in page.frames if "plugin/stepscope" in inner.url)
 
-    assert address_of_frame.startswith(f"{address}data/plugin/stepscope/index.html")
+    assert address_of_frame.startswith(f"{tensorboard}data/plugin/stepscope/index.html")
 
 
-def test_a_link_in_tensorboard_can_be_shared_and_survives_a_reload(browser, tmp_path):
-    store_profile(tmp_path, "r1", draw(DRAWN))
-    with running_tensorboard(tmp_path) as address, board(browser, address) as page:
-        page.goto(f"{address}#stepscope")
+def test_a_link_in_tensorboard_can_be_shared_and_survives_a_reload(browser, tensorboard):
+    with board(browser, tensorboard) as page:
+        page.goto(f"{tensorboard}#stepscope")
         ours(page).locator(".verdict").wait_for()
         ours(page).get_by_role("link", name="Timeline", exact=True).click()
         ours(page).locator(".tl-tracks").wait_for()
@@ -70,14 +77,28 @@ def test_a_link_in_tensorboard_can_be_shared_and_survives_a_reload(browser, tmp_
     assert "#stepscope&view=" in shared
 
 
-def test_a_profile_is_captured_from_within_tensorboard(browser, tmp_path):
-    store_profile(tmp_path / "logs", "2020_01_01_00_00_00", draw(DRAWN))
-    with (
-        running_jobs(tmp_path, ["plain"]) as jobs,
-        running_tensorboard(tmp_path / "logs") as address,
-        board(browser, address) as page,
-    ):
-        page.goto(f"{address}#stepscope")
+@pytest.mark.skipif("profile" not in PLUGINS, reason="needs XProf's plugin, beside which ours has to work")
+def test_beside_xprofs_plugin_both_work_and_are_told_apart(browser, tensorboard):
+    with board(browser, tensorboard) as page:
+        page.goto(f"{tensorboard}#stepscope")
+        ours(page).locator(".verdict").wait_for()
+        names = {name: page.locator(f"[data-plugin-id={name}]").first.inner_text() for name in ("stepscope", "profile")}
+        assert {name: text.strip().upper() for name, text in names.items()} == {
+            "stepscope": "PROFILE (STEPSCOPE)",
+            "profile": "PROFILE",
+        }
+
+        page.locator("[data-plugin-id=profile]").first.click()
+        page.wait_for_function("() => [...document.querySelectorAll('iframe')].length > 1")
+        theirs = page.evaluate("() => fetch('data/plugin/profile/runs').then(answer => answer.json())")
+        assert theirs == ["train/2020_01_01_00_00_00"]
+        page.locator(OURS).first.click()
+        ours(page).locator(".verdict").first.wait_for()
+
+
+def test_a_profile_is_captured_from_within_tensorboard(browser, tensorboard, tmp_path):
+    with running_jobs(tmp_path, ["plain"]) as jobs, board(browser, tensorboard) as page:
+        page.goto(f"{tensorboard}#stepscope")
         frame = ours(page)
         frame.locator(".verdict").wait_for()
         frame.get_by_role("button", name="Capture").click()
@@ -90,23 +111,3 @@ def test_a_profile_is_captured_from_within_tensorboard(browser, tmp_path):
         await_address(inner, "#/", f"session={newest['id']}")
         frame.locator(".verdict").wait_for()
     assert newest["hosts"] == [jobs["plain"].address().replace(":", "_")]
-
-
-@pytest.mark.skipif("profile" not in PLUGINS, reason="needs XProf's plugin, beside which ours has to work")
-def test_beside_xprofs_plugin_both_work_and_are_told_apart(browser, tmp_path):
-    store_profile(tmp_path, "r1", draw(DRAWN))
-    with running_tensorboard(tmp_path, others="profile") as address, board(browser, address) as page:
-        page.goto(f"{address}#stepscope")
-        ours(page).locator(".verdict").wait_for()
-        names = {name: page.locator(f"[data-plugin-id={name}]").first.inner_text() for name in ("stepscope", "profile")}
-        assert {name: text.strip().upper() for name, text in names.items()} == {
-            "stepscope": "PROFILE (STEPSCOPE)",
-            "profile": "PROFILE",
-        }
-
-        page.locator("[data-plugin-id=profile]").first.click()
-        page.wait_for_function("() => [...document.querySelectorAll('iframe')].length > 1")
-        theirs = page.evaluate("() => fetch('data/plugin/profile/runs').then(answer => answer.json())")
-        assert theirs == ["r1"]
-        page.locator(OURS).first.click()
-        ours(page).locator(".verdict").first.wait_for()

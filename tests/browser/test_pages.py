@@ -177,8 +177,8 @@ def test_tables_and_their_csv_hold_what_the_command_line_says(page, page_server,
                 assert rounds_to(text, row[name]), (name, text, row[name])
 
 
-@pytest.mark.parametrize(("tool", "table"), [("kernel-stats", "kernels"), ("op-stats", "ops")])
-def test_a_table_shows_the_columns_that_there_is_room_for_and_gives_all(page, page_server, corpus, tool, table):
+def test_a_table_shows_the_columns_that_there_is_room_for_and_gives_all(page, page_server, corpus):
+    tool, table = "kernel-stats", "kernels"
     page.set_viewport_size({"width": 1280, "height": 900})
     show(page, page_server, tool, TORCH)
     grid = page.locator(f"[data-table='{table}'] .grid")
@@ -342,41 +342,6 @@ def test_the_page_is_used_by_keys_alone(page, page_server, corpus):
     page.wait_for_function("before => document.documentElement.dataset.theme !== before", arg=theme)
 
 
-def test_everything_that_can_be_clicked_can_be_reached_and_has_a_name(page, page_server, corpus):
-    for tool in TOOLS:
-        show(page, page_server, tool, TF)
-        nameless = page.eval_on_selector_all(
-            "button, a, input, select, [role=grid], [role=slider]",
-            """all => all
-                .filter(e => e.offsetParent !== null)
-                .filter(e => !e.getAttribute('aria-label') && !e.textContent.trim() && !e.labels?.length)
-                .map(e => e.outerHTML)""",
-        )
-        assert nameless == [], tool
-        unreachable = page.eval_on_selector_all(
-            "[role=grid], [role=slider], .graph-node, .figure",
-            "all => all.filter(e => e.tabIndex !== 0).map(e => e.outerHTML)",
-        )
-        assert unreachable == [], tool
-
-
-def test_a_step_leads_to_its_interval_in_the_timeline(page, page_server, corpus, capsys):
-    step = said(capsys, "steps", page_server.logdir / TORCH)["rows"][2]
-    show(page, page_server, "steps", TORCH)
-    page.get_by_role("grid", name="Steps").focus()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
-    href = page.get_by_role("link", name="Show in the timeline").get_attribute("href")
-    query = urllib.parse.parse_qs(urllib.parse.urlsplit(href[1:]).query)
-
-    start_ms, end_ms = map(float, query["evidence"][0].split("_"))
-    assert start_ms == step["start_ms"]
-    assert end_ms == pytest.approx(step["start_ms"] + step["duration_ms"], abs=1e-6)
-    assert float(query["begin"][0]) < start_ms < end_ms < float(query["end"][0])
-    assert query["why"][0].startswith("Step")
-
-
 def test_the_head_of_a_column_says_what_it_means_and_in_which_unit(page, page_server, corpus):
     show(page, page_server, "steps", TF)
     page.get_by_role("columnheader", name="Duration").first.get_by_role("button").hover()
@@ -458,33 +423,6 @@ def answering(page: Any, server: PageServer, answers: list[dict[str, Any]]) -> l
 def progress(state: str, **more: Any) -> dict[str, Any]:
     worker = {"address": "localhost:6009", "state": "recording", "message": "2 s", "bytes": None}
     return {"state": state, "seconds_left": None, "workers": [worker], "session": None, "error": None, **more}
-
-
-def test_a_capture_opens_its_session_by_itself_and_settings_are_remembered(page, page_server):
-    there = page_server.session("two-hosts")
-    asked = answering(page, page_server, [progress("running", seconds_left=1.5), progress("done", session=there)])
-    show(page, page_server, "overview", "drawn")
-    page.keyboard.press("c")
-    page.get_by_label("Addresses").fill("localhost:6009, worker:6009")
-    page.get_by_label("Duration, ms").fill("1500")
-    page.get_by_label("Python level").select_option("1")
-    page.get_by_role("button", name="Capture 1.5 s").click()
-    await_address(page, "#/", f"session={there}")
-    expect(page.get_by_role("dialog")).to_have_count(0)
-
-    assert asked == [
-        {
-            "addresses": ["localhost:6009", "worker:6009"],
-            "duration_ms": 1500,
-            "delay_ms": None,
-            "retries": 2,
-            "host_tracer_level": 2,
-            "device_tracer_level": 1,
-            "python_tracer_level": 1,
-        }
-    ]
-    page.keyboard.press("c")
-    expect(page.get_by_label("Addresses")).to_have_value("localhost:6009, worker:6009")
 
 
 def test_a_capture_shows_its_workers_can_be_cancelled_and_says_what_went_wrong(page, page_server):

@@ -13,7 +13,7 @@ from places import shared_folder
 from stepscope.cli.main import run
 
 WHOLE = "document.querySelector('.sheet .card') && !document.querySelector('.chart[data-drawn=false], .spinner')"
-CORPUS = ("torch-v100-resnet50-workers0", "tf-gpu-multi-worker", "jax-mi300x-conv", "torch-multirank")
+CORPUS = ("torch-v100-resnet50-workers0", "tf-gpu-multi-worker", "torch-multirank")
 
 
 def written(tmp_path: Path, name: str) -> str:

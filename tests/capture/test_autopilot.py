@@ -11,13 +11,13 @@ import pytest
 
 from stepscope.capture import cost, report
 from stepscope.capture.auto.autopilot import Autopilot
-from stepscope.capture.auto.finders import FINDERS, MARKED, StepSource
+from stepscope.capture.auto.finders import CALLS, FINDERS, LOADED, MARKED, OPTIMIZED, StepSource
 from stepscope.capture.auto.ledger import Entry, Ledger
 from stepscope.capture.auto.settings import Settings
 
-OPTIMIZER = StepSource(3, "optimizer.step()", "a")
-LOADER = StepSource(1, "batches", "b")
-SMALL, LARGE = StepSource(2, "small", "s", size=1), StepSource(2, "large", "l", size=9)
+OPTIMIZER = StepSource(OPTIMIZED, "optimizer.step()", "a")
+LOADER = StepSource(LOADED, "batches", "b")
+SMALL, LARGE = StepSource(CALLS, "small", "s", size=1), StepSource(CALLS, "large", "l", size=9)
 
 
 @pytest.fixture(autouse=True)
@@ -59,15 +59,44 @@ def test_a_framework_may_be_imported_where_no_more_threads_can_be_had(watch, mon
     assert autopilot.active
 
 
-def test_steps_pass_then_steps_are_captured_then_the_program_goes_on(watch, fake_recorder):
-    autopilot = watch(steps=2, skip=2)
-
-    steps(autopilot, *[OPTIMIZER] * 9)
-
+LOOPS = [
+    # steps, skipped, who ends a step; what the recorder is told, what is said
     # The first end is that of step 0, whose beginning nobody saw.
-    assert fake_recorder.said() == "start mark-2 end-2 mark-3 end-3 save"
-    assert autopilot.outcome == "captured steps 2-3 (optimizer.step())"
-    assert not autopilot.active
+    (2, 2, [OPTIMIZER] * 9, "start mark-2 end-2 mark-3 end-3 save", "steps 2-3"),
+    (1, 0, [OPTIMIZER] * 4, "start mark-1 end-1 save", "step 1"),
+    (2, 2, [LOADER, OPTIMIZER] * 5, "start mark-2 end-2 mark-3 end-3 save", "steps 2-3"),  # the surest source counts
+    (2, 1, [LOADER, *[LOADER, OPTIMIZER] * 5],  # it comes late
+     "start mark-1 end-1 mark-2 discard start mark-1 end-1 mark-2 end-2 save", "steps 1-2"),
+    (9, 1, [OPTIMIZER] * 3, "start mark-1 end-1 mark-2 end-2 mark-3 save", "steps 1-2"),  # the program ends
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("count", "skip", "sources", "said", "captured"), LOOPS)
+def test_a_loop_is_captured_as_its_steps_end(watch, fake_recorder, count, skip, sources, said, captured):
+    autopilot = watch(steps=count, skip=skip)
+
+    steps(autopilot, *sources)
+    assert autopilot.active == (len(sources) < count)  # else it has ended by itself
+    autopilot.finish()
+
+    assert fake_recorder.said() == said
+    assert autopilot.outcome == f"captured {captured} (optimizer.step())"
+
+
+FUNCTIONS = {
+    "the largest counts though another is called more often": ([SMALL, SMALL, SMALL, LARGE] * 5, "large"),
+    "a step after many moves is not given up during the next": ([*[SMALL] * 64, LARGE] * 5, "large"),
+    "one that is called no more is given up": ([LARGE, *[SMALL] * 60], "small"),
+}
+
+
+@pytest.mark.parametrize(("sources", "name"), FUNCTIONS.values(), ids=FUNCTIONS)
+def test_of_functions_one_is_the_step(watch, sources, name):
+    autopilot = watch()
+
+    steps(autopilot, *sources)
+
+    assert autopilot.outcome == f"captured steps 1-2 ({name})"
 
 
 @pytest.mark.parametrize(("step_s", "captured"), [(0.03, "2-12"), (0.1, "2-6"), (1.0, "2-5")])
@@ -83,41 +112,6 @@ def test_short_steps_are_captured_for_a_while(watch, monkeypatch, step_s, captur
     assert autopilot.outcome == f"captured steps {captured} (optimizer.step())"
 
 
-def test_without_a_step_to_skip_the_first_whole_step_is_captured(watch, fake_recorder):
-    steps(watch(steps=1, skip=0), *[OPTIMIZER] * 4)
-
-    assert fake_recorder.said() == "start mark-1 end-1 save"
-
-
-def test_the_surest_source_counts(watch, fake_recorder):
-    steps(watch(skip=2), *[LOADER, OPTIMIZER] * 5)
-
-    assert fake_recorder.said() == "start mark-2 end-2 mark-3 end-3 save"
-
-
-def test_a_surer_source_that_comes_late_makes_the_capture_begin_again(watch, fake_recorder):
-    steps(watch(skip=1), LOADER, *[LOADER, OPTIMIZER] * 5)
-
-    assert fake_recorder.said() == "start mark-1 end-1 mark-2 discard start mark-1 end-1 mark-2 end-2 save"
-
-
-def test_of_functions_the_largest_counts_though_another_is_called_more_often(watch, fake_recorder):
-    autopilot = watch()
-
-    steps(autopilot, *[SMALL, SMALL, SMALL, LARGE] * 5)
-
-    assert autopilot.outcome == "captured steps 1-2 (large)"
-
-
-def test_a_step_after_each_episode_of_many_moves_is_not_given_up_during_the_next(watch, fake_recorder):
-    autopilot = watch()
-
-    steps(autopilot, *[*[SMALL] * 64, LARGE] * 5)
-
-    assert autopilot.outcome == "captured steps 1-2 (large)"
-    assert fake_recorder.said().count("start") == 2  # of the moves of the first episode, and of the steps
-
-
 def test_the_lengths_of_a_small_function_are_not_those_of_the_step(watch, monkeypatch):
     monkeypatch.setattr(cost, "LENGTHS", cost.StepLengths())
     autopilot = watch(skip=9)
@@ -125,14 +119,6 @@ def test_the_lengths_of_a_small_function_are_not_those_of_the_step(watch, monkey
     steps(autopilot, *[SMALL] * 8, LARGE, LARGE)
 
     assert cost.LENGTHS.facts()["steps_before"] == 0
-
-
-def test_a_function_that_is_called_no_more_is_given_up(watch, fake_recorder):
-    autopilot = watch()
-
-    steps(autopilot, LARGE, *[SMALL] * 60)
-
-    assert autopilot.outcome == "captured steps 1-2 (small)"
 
 
 def test_steps_that_the_program_marks_count_before_all_and_are_not_marked_again(watch, fake_recorder):
@@ -147,16 +133,6 @@ def test_steps_that_the_program_marks_count_before_all_and_are_not_marked_again(
     assert MARKED.rank > OPTIMIZER.rank
 
 
-def test_a_program_that_ends_during_its_capture_leaves_what_there_is(watch, fake_recorder):
-    autopilot = watch(steps=9, skip=1)
-    steps(autopilot, *[OPTIMIZER] * 3)
-
-    autopilot.finish()
-
-    assert fake_recorder.said() == "start mark-1 end-1 mark-2 end-2 mark-3 save"
-    assert autopilot.outcome == "captured steps 1-2 (optimizer.step())"
-
-
 def test_a_program_with_too_few_steps_is_told_so(watch, fake_recorder):
     autopilot = watch(steps=9, skip=5)
     steps(autopilot, *[OPTIMIZER] * 3)
@@ -167,16 +143,6 @@ def test_a_program_with_too_few_steps_is_told_so(watch, fake_recorder):
         "nothing was captured: the program ran 3 steps (optimizer.step()) and the first 5 are skipped; "
         "skip fewer (--skip)"
     )
-
-
-def test_the_last_step_that_a_program_marks_counts(watch):
-    autopilot = watch(steps=9, skip=5)
-    for number in range(3):
-        autopilot.mark_step(number)
-
-    autopilot.finish()
-
-    assert "the program ran 3 steps (as the program marks them)" in autopilot.outcome
 
 
 def test_a_capture_that_cannot_start_is_told(watch, fake_recorder):
@@ -206,7 +172,7 @@ def test_a_window_of_a_program_with_a_framework_holds_what_was_asked_for(watch, 
     monkeypatch.setitem(sys.modules, "jax", object())
     autopilot = watch()
     autopilot.watch_from_here(at_once=False)
-    autopilot._run_on_main(autopilot._open_window)  # its patience is over
+    autopilot.run_on_main(autopilot._open_window)  # its patience is over
     autopilot.finish()
 
     assert fake_recorder.said() == "start save"

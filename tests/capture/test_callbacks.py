@@ -139,9 +139,3 @@ def test_a_capture_that_cannot_start_does_not_reach_the_trainer(fake_recorder):
 
     assert set(fake_recorder.words) == {"refuse"}
     assert profiler.last_error() is not None
-
-
-def test_training_that_ends_before_its_batches_saves_what_there_is(fake_recorder):
-    LightningTrainer(LightningCallback("logs", (2, 9))).fit(epochs=1, batches=3)
-
-    assert fake_recorder.said() == "start mark-2 end-2 mark-3 end-3 save"

@@ -139,16 +139,6 @@ def test_stepscopes_own_threads_are_left_out():
     assert not [name for chunk in recorded_beside("stepscope-flush") for name in chunk.names if name.endswith(" outer")]
 
 
-def test_functions_of_one_name_and_place_share_a_row():
-    twins = [lambda: 1 for _ in range(2)]
-    other = outer.__code__
-
-    names, rows = python_calls.name_codes([twins[0].__code__, other, twins[1].__code__, other])
-
-    assert names == [python_calls.code_name(twins[0].__code__), python_calls.code_name(other)]
-    assert rows.tolist() == [0, 1, 0, 1]
-
-
 @pytest.mark.skipif(hasattr(sys, "monitoring"), reason="this Python has sys.monitoring, which shares its hooks")
 def test_another_profiler_keeps_its_hook_and_the_capture_goes_on(tmp_path, monkeypatch):
     monkeypatch.setenv("STEPSCOPE_TRACER", "host")  # other tests of this process may have imported a framework

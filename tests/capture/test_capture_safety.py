@@ -203,22 +203,6 @@ def test_an_end_by_os_exit_waits_for_no_device_and_keeps_what_stepscope_recorded
     assert [check.found for check in checks if "empty" in check.found or "not recorded" in check.found] == []
 
 
-def test_a_forked_child_ends_at_once_and_leaves_the_capture_to_its_parent(logdir):
-    script = """
-train()
-profiler.start(logdir)
-child = os.fork()
-if not child: os._exit(7)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-with profiler.step(1): train()
-profiler.stop()
-"""
-    status, _, complaints = run("plain", script, logdir)
-
-    assert status == 0, complaints
-    assert steps_in(the_profile(logdir)) == [1]
-
-
 def test_kill_9_while_the_profile_is_written_leaves_what_was_flushed_and_no_half_profile(logdir):
     script = """
 def slow(path, content): path.write_bytes(content[:100]); print("writing", flush=True); time.sleep(600)
@@ -414,14 +398,6 @@ print(profiler.stop() is not None)
 
     assert (status, said) == (0, "False False\nTrue\n"), complaints
     assert steps_in(the_profile(logdir)) == [3]
-
-
-def test_the_end_of_the_program_waits_for_a_profile_that_is_being_written(logdir):
-    script = "profiler.start(logdir)\nwith profiler.step(7): train()\nprint(profiler.stop(wait=False))"
-    status, said, complaints = run("plain", script, logdir)
-
-    assert (status, said) == (0, "None\n"), complaints
-    assert steps_in(the_profile(logdir)) == [7]
 
 
 # -- profilers of the program's own ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from stepscope.capture.auto.finders import Calls, StepSource
+from stepscope.capture.auto.finders import Calls, GradientCalls, StepSource
 from stepscope.capture.auto.finders import jax as jax_finder
 from stepscope.capture.auto.finders import keras as keras_finder
 
@@ -100,6 +100,51 @@ def test_of_an_optimizer_that_calls_another_one_the_outer_call_counts(make_optim
 
     assert len(listener.ends) == 2
     assert listener.inside == [False, False]
+
+
+def minimize(torch, parameter, times):
+    """A loop with an optimizer of its own, and a penalty on the gradient, which is differentiated again."""
+    for _ in range(times):
+        loss = (parameter**2).sum()
+        (slope,) = torch.autograd.grad(loss, parameter, create_graph=True)
+        (loss + slope.sum()).backward()
+        with torch.no_grad():
+            parameter -= 0.1 * parameter.grad
+            parameter.grad = None
+
+
+def test_steps_of_an_own_optimizer_are_the_gradients_that_it_uses(torch, watch):
+    listener = watch()
+    minimize(torch, torch.ones(3, requires_grad=True), 2)
+    assert listener.ends == ["one per backward() of PyTorch"] * 2
+
+
+def test_gradients_are_no_steps_once_there_is_an_optimizer(torch, watch, make_optimizer):
+    listener = watch()
+    make_optimizer()
+    minimize(torch, torch.ones(3, requires_grad=True), 2)
+    assert listener.ends == []
+
+
+def watched(end_step, name="one per call"):
+    listener = SimpleNamespace(active=True, end_step=end_step)
+    return GradientCalls(listener, "torch", lambda _: True).watch(name)
+
+
+def test_of_two_lines_that_compute_gradients_each_is_a_source():
+    sources = []
+    differentiate = watched(sources.append)
+    for _ in range(3):
+        differentiate(list)
+        differentiate(list)
+    assert [source == sources[0] for source in sources] == [True, False] * 3
+
+
+def test_gradients_inside_of_gradients_belong_to_them():
+    sources = []
+    differentiate = watched(sources.append)
+    differentiate(lambda: differentiate(list))
+    assert len(sources) == 1
 
 
 def test_a_step_that_fails_is_none(make_optimizer, watch):

@@ -76,7 +76,7 @@ def test_nothing_is_left_patched_when_the_last_block_is_over(tmp_path):
 HURRIED = """
 import sys
 from stepscope.capture.proving import deadlines, prover
-prover.STUCK_S, prover.STUCK_STEPS, deadlines.END_S = 0.5, 1, 3.0
+prover.STUCK_S, prover.STUCK_STEPS, prover.SILENT_S, deadlines.END_S = 0.5, 1, 3.0, 3.0
 from stepscope.cli.main import main
 sys.argv[0] = "stepscope"
 main()
@@ -134,11 +134,63 @@ for number in range(10**9):
         pass
 """
 
+NO_STEPS = """
+import atexit, time
 
-def prove_hurried(folder, program, place):
+atexit.register(print, "cleaned up")
+while True:
+    time.sleep(0.01)
+"""
+NO_STEPS_MORE = """
+import time
+import stepscope
+
+for number in range(8):
+    with stepscope.step(number):
+        time.sleep(0.01)
+while True:
+    time.sleep(0.01)
+"""
+STEPS_ON_A_THREAD = """
+import threading, time
+import stepscope
+
+def fetch_batch():
+    time.sleep(0.001)
+
+def train():
+    for number in range(10**9):
+        with stepscope.step(number):
+            fetch_batch()
+
+training = threading.Thread(target=train)
+training.start()
+training.join()
+"""
+
+
+def prove_hurried(folder, program, place, kind="--ablate"):
     (folder / "job.py").write_text(program)
-    words = ["prove", "--steps", "0", "--budget", "2", "--ablate", place, "job.py"]
+    words = ["prove", "--steps", "0", "--skip", "1", "--stop-after", "--budget", "2", kind, place, "job.py"]
     return run_command(["-c", HURRIED, *words], folder, timeout=100)
+
+
+@pytest.mark.parametrize("kind", ["--at", "--ablate"])
+@pytest.mark.parametrize(
+    ("program", "why", "printed"),
+    [(NO_STEPS, "no steps were found; mark them", "cleaned up\n"), (NO_STEPS_MORE, "no step ended for 3 s", "")],
+    ids=["none", "no more"],
+)
+def test_a_program_without_steps_that_never_ends_is_ended_and_says_so(tmp_path, program, why, printed, kind):
+    done = prove_hurried(tmp_path, program, "logging", kind)
+    assert (done.returncode, done.stdout) == (0, printed), done.stderr
+    assert f"logging: nothing measured: {why}" in done.stderr
+
+
+def test_a_program_whose_steps_run_on_another_thread_is_ended_too(tmp_path):
+    done = prove_hurried(tmp_path, STEPS_ON_A_THREAD, "fetch_batch", "--at")
+    assert done.returncode == 0, done.stderr
+    assert "fetch_batch: each ms there costs the step" in done.stderr
 
 
 @pytest.mark.parametrize(

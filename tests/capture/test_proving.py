@@ -14,11 +14,11 @@ from types import SimpleNamespace
 import pytest
 
 from stepscope.capture.auto.finders.jax import WatchedFunction
+from stepscope.capture.patches import swap_attribute, swap_code
 from stepscope.capture.proving import changes, relays
 from stepscope.capture.proving.campaign import Campaign
 from stepscope.capture.proving.devices import wait_for_devices
 from stepscope.capture.proving.options import ProveOptions
-from stepscope.capture.proving.patches import swap_attribute, swap_code
 from stepscope.capture.proving.prover import places_of
 from stepscope.capture.proving.saving import redirect
 from stepscope.proof.record import read_proofs

@@ -28,7 +28,7 @@ from stepscope import ProfilerOptions
 from stepscope.capture import client, report, server, tracers
 from stepscope.capture.client import CaptureRequest, Cause, Phase
 from stepscope.capture.remote import messages, reach, service
-from stepscope.errors import CaptureError, NotFoundError
+from stepscope.errors import CaptureError
 
 FRAMEWORKS = [name for name in ("torch", "jax", "tensorflow") if importlib.util.find_spec(name)]
 THEIRS = [name for name in ("jax", "tensorflow") if name in FRAMEWORKS]
@@ -490,10 +490,3 @@ def test_trace_by_the_names_of_tensorflow(jobs, tmp_path):
     )
 
     assert [str(path) for path in tmp_path.rglob("*.xplane.pb")] == [outcome.workers[0].path]
-
-
-def test_an_unreadable_run_is_not_left_behind(tmp_path, closed_port):
-    captured(tmp_path, f"localhost:{closed_port}", attempts=1)
-
-    with pytest.raises(NotFoundError):
-        stepscope.load(str(tmp_path))

@@ -72,10 +72,26 @@ def test_each_cycle_is_a_capture_of_its_own_and_every_step_of_it_is_marked(fake_
     assert str(profile.path) == "profile-2"
 
 
-def test_a_warm_up_runs_the_tracer_and_throws_its_record_away(fake_recorder):
-    follow(profiler.schedule(warmup=2, active=1, repeat=1), steps=4)
+@pytest.mark.parametrize(
+    ("schedule", "steps", "said"),
+    [
+        # A warm-up runs the tracer and throws its record away.
+        (profiler.schedule(warmup=2, active=1, repeat=1), 4,
+         "start mark-0 end-0 mark-1 end-1 discard start mark-2 end-2 save"),
+        # The loop ends early, within what is recorded or within the warm-up: the step that never ran does not count.
+        (profiler.schedule(active=5), 2, "start mark-0 end-0 mark-1 end-1 mark-2 save"),
+        (profiler.schedule(warmup=5, active=1), 1, "start mark-0 end-0 mark-1 discard"),
+        # Cycles may follow each other without a step between.
+        (profiler.schedule(active=1, repeat=2), 3, "start mark-0 end-0 save start mark-1 end-1 save"),
+        # A schedule of anybody will do.
+        (lambda step: SimpleNamespace(name="RECORD_AND_SAVE" if step == 1 else "NONE"), 3, "start mark-1 end-1 save"),
+    ],
+)  # fmt: skip
+def test_what_a_schedule_records_is_saved_or_thrown_away(fake_recorder, schedule, steps, said):
+    profile = follow(schedule, steps)
 
-    assert fake_recorder.said() == "start mark-0 end-0 mark-1 end-1 discard start mark-2 end-2 save"
+    assert fake_recorder.said() == said
+    assert (profile.path is None) == said.endswith("discard")
 
 
 def test_steps_that_are_not_recorded_tell_what_profiling_costs_the_others(fake_recorder, monkeypatch):
@@ -89,25 +105,6 @@ def test_steps_that_are_not_recorded_tell_what_profiling_costs_the_others(fake_r
         now[0] += 70  # no step
 
     assert noted == [(10, False), (20, False), (30, False), (60, False)]
-
-
-def test_a_loop_that_ends_early_saves_what_it_has_and_does_not_count_the_step_that_never_ran(fake_recorder):
-    follow(profiler.schedule(active=5), steps=2)
-
-    assert fake_recorder.said() == "start mark-0 end-0 mark-1 end-1 mark-2 save"
-
-
-def test_a_warm_up_that_the_loop_ends_in_is_thrown_away(fake_recorder):
-    profile = follow(profiler.schedule(warmup=5, active=1), steps=1)
-
-    assert fake_recorder.said() == "start mark-0 end-0 mark-1 discard"
-    assert profile.path is None
-
-
-def test_cycles_may_follow_each_other_without_a_step_between(fake_recorder):
-    follow(profiler.schedule(active=1, repeat=2), steps=3)
-
-    assert fake_recorder.said() == "start mark-0 end-0 save start mark-1 end-1 save"
 
 
 def test_an_exception_of_the_loop_leaves_unchanged_and_what_was_recorded_is_saved(fake_recorder):
@@ -169,12 +166,6 @@ def test_a_schedule_that_fails_is_told_once_and_what_was_recorded_until_then_is_
     assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
         "[usage] the schedule returned 'MAYBE', which is not an action"
     ]
-
-
-def test_a_schedule_of_anybody_will_do(fake_recorder):
-    follow(lambda step: SimpleNamespace(name="RECORD_AND_SAVE" if step == 1 else "NONE"), steps=3)
-
-    assert fake_recorder.said() == "start mark-1 end-1 save"
 
 
 def test_step_without_a_schedule_says_what_to_do(fake_recorder, monkeypatch, caplog):

@@ -153,16 +153,6 @@ def test_sizes_are_readable(nbytes: int, text: str) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
-def test_the_size_of_what_went_into_a_pipe_is_told(logdir: Path, tmp_path: Path, capsys) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with ThreadPoolExecutor(1) as other_end:
-        read = other_end.submit(pipe.read_bytes)
-        assert run(["trace", str(logdir), "--output", str(pipe)]) == 0
-        assert capsys.readouterr().err == f"{pipe} ({file_size_text(len(read.result()))})\n"
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
 def test_a_pipe_is_written_to_and_not_replaced(logdir: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -216,11 +206,6 @@ def test_a_failure_is_one_line_that_says_what_where_and_what_to_do(
     assert "Traceback" not in streams.err
 
 
-@pytest.mark.parametrize("arguments", [["nonsense"], ["overview"], ["overview", "x", "--format", "xml"], []])
-def test_wrong_usage_ends_with_two(arguments: list[str], capsys) -> None:
-    assert run(arguments) == 2
-
-
 def test_version_and_help_end_with_zero(capsys) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"stepscope {__version__}\n"
@@ -264,26 +249,6 @@ def test_a_cut_file_says_partial_in_every_form(tmp_path: Path, capsys) -> None:
     assert any("[truncated]" in warning and "cut.xplane.pb at byte" in warning for warning in out["warnings"])
     assert run(["summary", str(path)]) == 0
     assert capsys.readouterr().out.startswith("! [truncated]")
-
-
-def test_the_second_opening_reads_the_cache_and_not_the_file(logdir: Path, capsys, monkeypatch) -> None:
-    assert run(["overview", str(logdir), "--format", "json"]) == 0
-    first = capsys.readouterr().out
-    monkeypatch.setattr("stepscope.formats.base.Format.read", None)
-    assert run(["overview", str(logdir), "--format", "json"]) == 0
-    assert capsys.readouterr().out == first
-
-
-def test_the_answer_is_the_same_and_imports_no_library_when_the_cache_gives_it(logdir: Path) -> None:
-    program = (
-        "import sys; from stepscope.cli.main import run; status = run(sys.argv[1:]);"
-        "print([m for m in ('pyarrow', 'scipy') if m in sys.modules], file=sys.stderr); sys.exit(status)"
-    )
-    command = [sys.executable, "-c", program, "overview", str(logdir), "--format", "json"]
-    first = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
-    second = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
-    assert first.stdout == second.stdout
-    assert second.stderr.strip() == "[]"
 
 
 def test_an_unforeseen_error_is_told_without_a_traceback(logdir: Path, capsys, monkeypatch) -> None:
@@ -368,15 +333,6 @@ def test_doctor_lists_the_sessions_and_what_they_lack(logdir: Path, capsys) -> N
         ("2026_01_01_00_00_00", 2, "note", 3),
     ]
     assert any(check["found"] == "not recorded: Python calls" and check["remedy"] for check in out["checks"])
-
-
-def test_doctor_tells_a_broken_file_from_a_good_one(logdir: Path, capsys) -> None:
-    for host in ("a", "b"):
-        (logdir / "plugins" / "profile" / "2026_01_02_00_00_00" / f"{host}.xplane.pb").write_bytes(b"")
-    assert run(["doctor", str(logdir), "--format", "json"]) == 0
-    out = json.loads(capsys.readouterr().out)
-    assert [row["state"] for row in out["sessions"]] == ["problem", "note"]
-    assert out["checks"][0]["state"] == "problem"
 
 
 def test_doctor_fails_where_something_stands_in_the_way_of_a_capture(capsys, monkeypatch) -> None:
@@ -618,12 +574,3 @@ def test_brackets_in_an_address_and_in_an_answer_are_no_markup(capsys) -> None:
 def test_a_demo_that_does_not_exist_begins_nothing(tmp_path: Path, capsys) -> None:
     assert run(["demo", "--framework", "caffe", "--logdir", str(tmp_path / "logs")]) == 2
     assert capsys.readouterr().err.startswith("stepscope: [usage] there is no demo for caffe; choose one of: jax")
-
-
-def test_a_changed_file_is_read_anew(logdir: Path, capsys) -> None:
-    path = logdir / "plugins" / "profile" / "2026_01_02_00_00_00" / "a.xplane.pb"
-    assert run(["steps", str(path), "--format", "csv"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 4
-    path.write_bytes(training("a", steps=5))
-    assert run(["steps", str(path), "--format", "csv"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 6

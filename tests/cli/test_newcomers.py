@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 from draw import draw
 from places import ROOT
-from program_runs import profiles_below, run_command
+from program_runs import run_command
 
 from stepscope.capture.conductor import Conductor
 from stepscope.capture.schedules import schedule
@@ -123,11 +123,6 @@ def test_a_file_of_defaults_that_is_none_is_named(tmp_path):
         defaults.read()
 
 
-def test_a_mistyped_command_is_answered_with_the_one_that_may_be_meant(capsys):
-    assert run(["sumary", "x"]) == 2
-    assert "no such command 'sumary'; did you mean 'summary'?; see stepscope --help" in capsys.readouterr().err
-
-
 def test_a_logdir_that_may_not_be_read_is_not_served(tmp_path, monkeypatch, capsys):
     def refuse(path):
         raise AccessError("permission denied", path=path)
@@ -148,17 +143,6 @@ def test_what_is_said_in_a_program_without_logging_has_our_name(setting, said):
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
-
-
-def test_a_short_word_shows_the_version(capsys):
-    assert run(["-V"]) == 0
-    assert re.fullmatch(r"stepscope \d+\.\d+\.\d+\S*\n", capsys.readouterr().out)
-
-
-@pytest.mark.parametrize("words", [["run"], ["capture"]])
-def test_how_long_is_said_in_seconds_everywhere(words, capsys):
-    assert run([*words, "--help"]) == 0
-    assert "--seconds" in capsys.readouterr().out
 
 
 def test_a_path_that_is_not_there_is_a_failure_of_doctor(tmp_path, capsys):
@@ -210,15 +194,6 @@ def test_a_script_that_fails_at_once_is_given_no_advice(tmp_path):
     assert done.returncode == 1
     assert "No module named 'no_such_module'" in done.stderr
     assert "verdict" not in done.stderr
-
-
-def test_the_end_of_a_run_says_how_to_open_the_page(tmp_path):
-    (tmp_path / "script.py").write_text("import stepscope\nfor i in range(9):\n    with stepscope.step(i): pass\n")
-
-    done = run_command(["-m", "stepscope", "run", "--steps", "2", "script.py"], tmp_path)
-
-    assert len(profiles_below(tmp_path / "stepscope-logs")) == 1
-    assert done.stderr.splitlines()[-1].endswith("the page: stepscope open stepscope-logs")
 
 
 # -- object stores ---------------------------------------------------------------------------------------------------

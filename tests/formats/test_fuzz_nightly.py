@@ -25,7 +25,8 @@ def fake_batch(first: int, count: int, corpus: Path | None) -> list[dict[str, An
 def test_the_same_number_gives_the_same_damaged_file_of_both_formats() -> None:
     made = [injuries.damage(number, SOURCES) for number in range(200)]
 
-    assert made == [injuries.damage(number, injuries.make_seeds()) for number in range(200)]
+    again = injuries.make_seeds()
+    assert made == [injuries.damage(number, again) for number in range(200)]
     assert {seed.name for seed in made} == set(injuries.NAMES.values())
     assert len({seed.content for seed in made}) > 150
 

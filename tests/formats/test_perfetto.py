@@ -377,10 +377,9 @@ def test_a_drawn_torch_trace_gives_what_its_json_gives():
     compare_with_json({"traceEvents": [name, *({"ph": "X", **event} for event in events)]})
 
 
-@pytest.mark.parametrize("profile", ["torch-h100-qwen", "torch-mi300-resnet"])
-def test_a_torch_trace_gives_what_its_json_gives(corpus: Path, profile: str):
+def test_a_torch_trace_gives_what_its_json_gives(corpus: Path):
     """The same events, kinds, lines and stats, and so the same answer of every tool."""
-    (file,) = [path for path in (corpus / profile).rglob("*.json*") if ".trace.json" in path.name][:1]
+    (file,) = [path for path in (corpus / "torch-h100-qwen").rglob("*.json*") if ".trace.json" in path.name][:1]
     text = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
     document = json.loads(text)
     for event in document["traceEvents"]:  # packets have whole ns, and no null
@@ -418,18 +417,17 @@ WHOLE = tuple(
 )
 
 
-@pytest.mark.parametrize("size", range(0, len(b"".join(WHOLE)), 7))
-def test_a_cut_file_gives_what_is_before_the_cut(size: int):
-    data = b"".join(WHOLE)[:size]
-    try:
-        found = read_back(data)
-    except UnreadableError as error:
-        assert size < len(WHOLE[0])
-        assert error.problem.path == "a.pftrace"
-        return
-    whole = sum(1 for k in range(40) if sum(map(len, WHOLE[: 3 + 2 * k])) <= size)
-    assert len(found.events) == whole
-    assert ("truncated" in codes(found)) == (data not in {b"".join(WHOLE[:k]) for k in range(len(WHOLE) + 1)})
+def test_a_cut_file_gives_what_is_before_the_cut():
+    whole, ends = b"".join(WHOLE), {b"".join(WHOLE[:k]) for k in range(len(WHOLE) + 1)}
+    for size in range(0, len(whole), 7):
+        try:
+            found = read_back(whole[:size])
+        except UnreadableError as error:
+            assert size < len(WHOLE[0])
+            assert error.problem.path == "a.pftrace"
+            continue
+        assert len(found.events) == sum(1 for k in range(40) if sum(map(len, WHOLE[: 3 + 2 * k])) <= size)
+        assert ("truncated" in codes(found)) == (whole[:size] not in ends), size
 
 
 def test_reading_goes_on_behind_damage():

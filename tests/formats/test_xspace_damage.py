@@ -92,8 +92,8 @@ def attempt(data: bytes) -> HostTrace | None:
 
 
 def cuts(data: bytes) -> Iterator[tuple[int, HostTrace]]:
-    """What is left of a file cut at each percent of its length, where anything is."""
-    for percent in range(1, 100):
+    """What is left of a file cut at every third percent of its length, where anything is."""
+    for percent in range(3, 100, 3):
         size = len(data) * percent // 100
         trace = attempt(data[:size])
         if trace is not None:
@@ -112,7 +112,7 @@ def test_a_real_file_cut_anywhere_keeps_the_events_before_the_cut(name: str, cor
         assert problem.kept == f"{len(trace.events):,} events before the cut" or len(trace.events) == 1
         counts.append(len(trace.events))
 
-    assert len(counts) > 95
+    assert len(counts) > 31
     assert counts == sorted(counts)
     assert counts[-1] > 0.9 * len(whole)
 
@@ -132,7 +132,7 @@ def test_a_file_of_ours_cut_anywhere_keeps_the_names_too(name: str, corpus: Path
         assert (trace.events.kind[complete] == whole.events.kind[complete]).all()
         counts.append(kept)
 
-    assert len(counts) > 95
+    assert len(counts) > 31
     assert counts == sorted(counts)
 
 
@@ -602,9 +602,9 @@ LOOPS_OF_READING = ("columns", "combine", "memory", "stats")  # and all of the f
 
 @pytest.mark.timeout(1200)  # eight modules are compiled, beside whatever else the machine does
 @pytest.mark.skipif(importlib.util.find_spec("Cython") is None, reason="the checked build needs Cython")
-@pytest.mark.timeout(900)  # it compiles all kernels
-def test_no_index_leaves_its_array(corpus: Path) -> None:
+def test_no_index_leaves_its_array(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loops that read check no index, so one run has them check all; `make test-checked` does more of that."""
+    monkeypatch.setenv("CFLAGS", "-O0 -g0")  # half the time of the compiler; the checks are the same
     folder = native.ROOT / "build" / "native-checked-reading"
     unread = [path.name for path in native.kernels(native.ROOT).glob("*.pyx") if path.stem not in LOOPS_OF_READING]
     native.build_copy(folder, "checked", without=tuple(unread))

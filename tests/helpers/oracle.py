@@ -74,20 +74,15 @@ class XprofOverview:
     Attributes:
         steps: the step table; XProf leaves out the first and the last of more than five.
         step_time: statistics over steps, ms, rounded to 0.1.
-        mean_ms: mean of each breakdown column by its field name in `XprofStep`, rounded to 0.1.
         input_conclusion: XProf's sentence about input.
-        next_step: its sentence about where to look.
         bottleneck: its class of input-boundness: host, both, device or unknown.
         precision_16bit_percent, precision_32bit_percent: share of device compute; None for profiles without a GPU.
-        diagnostics: (severity, message) pairs.
         properties: everything that the first table says besides, as printed.
     """
 
     steps: tuple[XprofStep, ...]
     step_time: Spread
-    mean_ms: dict[str, float | None]
     input_conclusion: str
-    next_step: str
     bottleneck: str
     top_ops: tuple[Row, ...]
     precision_16bit_percent: float | None
@@ -95,7 +90,6 @@ class XprofOverview:
     host_count: int
     device_core_count: int
     device_type: str
-    diagnostics: tuple[tuple[str, str], ...]
     properties: dict[str, str]
 
     @property
@@ -119,28 +113,14 @@ _STEP_FIELDS = {
     "stepTimeMs": "step_time_ms",
 }
 
-_MEAN_FIELDS = {
-    "device_compute_time_ms_avg": "device_compute_ms",
-    "device_to_device_time_ms_avg": "device_to_device_ms",
-    "device_collectives_time_ms_avg": "collectives_ms",
-    "host_compute_time_ms_avg": "host_compute_ms",
-    "kernel_launch_time_ms_avg": "kernel_launch_ms",
-    "infeed_time_ms_avg": "input_ms",
-    "outfeed_time_ms_avg": "output_ms",
-    "compile_time_ms_avg": "compilation_ms",
-    "other_time_ms_avg": "other_ms",
-}
-
 
 def overview(paths: Sequence[Path]) -> XprofOverview:
     """XProf's overview of the hosts in `paths`, in that order."""
-    analysis, steps, environment, advice, _, _, diagnostics = (_table(t) for t in _run("overview_page", paths))
+    analysis, steps, environment, advice, *_ = (_table(t) for t in _run("overview_page", paths))
     return XprofOverview(
         steps=tuple(_step(row) for row in steps.rows),
         step_time=_spread(steps.properties),
-        mean_ms={field: _number(steps.properties.get(name)) for name, field in _MEAN_FIELDS.items()},
         input_conclusion=steps.properties.get("input_conclusion", ""),
-        next_step=steps.properties.get("summary_nextstep", ""),
         bottleneck=advice.properties.get("bottleneck", ""),
         top_ops=analysis.rows,
         precision_16bit_percent=_number(analysis.properties.get("device_compute_16bit_percent")),
@@ -148,7 +128,6 @@ def overview(paths: Sequence[Path]) -> XprofOverview:
         host_count=int(environment.properties["host_count"]),
         device_core_count=int(environment.properties["device_core_count"]),
         device_type=environment.properties["device_type"],
-        diagnostics=tuple((row["severity"], row["message"]) for row in diagnostics.rows),
         properties=analysis.properties,
     )
 

@@ -40,20 +40,30 @@ def nest(
 # -- nesting -----------------------------------------------------------------------------------------------------
 
 
-def test_an_event_lies_in_the_innermost_that_encloses_it() -> None:
-    #        0---------
-    #         1---- 4--
-    #         2-
-    #            3-
-    assert parents([(0, 10), (1, 5), (1, 2), (4, 2), (7, 3)]) == [-1, 0, 1, 1, 0]
+@pytest.mark.parametrize(
+    ("spans", "parent"),
+    [
+        #  0---------
+        #   1---- 4--
+        #   2-
+        #      3-
+        ([(0, 10), (1, 5), (1, 2), (4, 2), (7, 3)], [-1, 0, 1, 1, 0]),
+        ([(0, 5), (2, 0), (2, 0), (6, 0)], [-1, 0, 1, -1]),  # points
+        ([(0, 4), (0, 4), (0, 4)], [-1, 0, 1]),  # equal ones
+        ([(0, 5), (5, 5), (10, 5)], [-1, -1, -1]),  # neighbours
+        #  0----
+        #    1------
+        #     2-
+        ([(0, 5), (2, 7), (3, 2)], [-1, -1, 1]),
+    ],
+)
+def test_an_event_lies_in_the_innermost_that_encloses_it(spans: list[Span], parent: list[int]) -> None:
+    assert parents(spans) == parent
 
 
-def test_points_lie_in_what_is_open_around_them() -> None:
-    assert parents([(0, 5), (2, 0), (2, 0), (6, 0)]) == [-1, 0, 1, -1]
-
-
-def test_asynchronous_events_neither_enclose_nor_are_enclosed() -> None:
+def test_neither_asynchronous_events_nor_an_end_without_a_begin_enclose() -> None:
     assert parents([(0, 10), (1, 8), (2, 3), (3, 1)], apart=frozenset({1, 3})) == [-1, -1, 0, -1]
+    assert parents([(0, 10), (2, 0), (3, 2)], [PLAIN, END, PLAIN]) == [-1, 0, 0]
 
 
 def test_a_region_encloses_what_lies_between_its_marks() -> None:
@@ -357,22 +367,6 @@ def test_self_times_of_the_counted_events_alone_are_the_same(tree: list[tuple[Sp
     assert some.tolist() == whole[rows].tolist()
 
 
-@given(trees(), st.data())
-@settings(max_examples=100, deadline=None)
-def test_all_that_encloses_something_marked_is_marked(tree: list[tuple[Span, int]], data: st.DataObject) -> None:
-    parent = [parent for _, parent in tree]
-    marked = data.draw(st.lists(st.booleans(), min_size=len(tree), max_size=len(tree)))
-    found = np.array(marked, np.uint8)
-    nesting.mark_ancestors(found, np.array(parent, np.int32))
-
-    expected = list(marked)
-    for row in range(len(tree)):
-        at = row if marked[row] else -1
-        while at >= 0:
-            expected[at], at = True, parent[at]
-    assert found.astype(bool).tolist() == expected
-
-
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(-2, 5))), st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_united_intervals_hold_the_same_moments(spans: list[Span], in_order: bool) -> None:
@@ -387,25 +381,6 @@ def test_united_intervals_hold_the_same_moments(spans: list[Span], in_order: boo
     moments = {at for first, length in spans for at in range(first, first + length)}
     assert {at for first, last in united for at in range(first, last)} == moments
     assert all(one[1] < other[0] for one, other in pairwise(united))
-
-
-def test_equal_spans_nest_in_their_order() -> None:
-    assert parents([(0, 4), (0, 4), (0, 4)]) == [-1, 0, 1]
-
-
-def test_what_only_overlaps_does_not_enclose() -> None:
-    #        0----
-    #          1------
-    #           2-
-    assert parents([(0, 5), (2, 7), (3, 2)]) == [-1, -1, 1]
-
-
-def test_neighbours_do_not_nest() -> None:
-    assert parents([(0, 5), (5, 5), (10, 5)]) == [-1, -1, -1]
-
-
-def test_an_end_without_a_begin_ends_nothing() -> None:
-    assert parents([(0, 10), (2, 0), (3, 2)], [PLAIN, END, PLAIN]) == [-1, 0, 0]
 
 
 def test_nesting_may_be_deep() -> None:

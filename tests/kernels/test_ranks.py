@@ -63,7 +63,7 @@ def contracted(graph, most=NODES, window=8):
 
 
 @given(graphs())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_a_contracted_graph_replays_as_the_whole_one_whatever_time_meetings_take(graph):
     *_, own, _, meetings, longer = graph
     ways, lost = contracted(graph)
@@ -82,6 +82,7 @@ def test_a_contracted_graph_replays_as_the_whole_one_whatever_time_meetings_take
 
 
 @given(graphs())
+@settings(max_examples=50)
 def test_with_too_little_room_the_latest_ways_stay_and_the_others_are_counted(graph):
     ways, lost = contracted(graph, most=1)
     whole, none = contracted(graph)

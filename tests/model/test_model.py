@@ -364,17 +364,6 @@ def test_a_value_that_no_stat_can_hold_is_refused(value: Any) -> None:
         TraceBuilder("vm").plane("p", stats={"it": value})
 
 
-def test_what_the_builder_is_told_about_the_session() -> None:
-    builder = TraceBuilder("vm", 5, 9)
-    builder.framework, builder.source, builder.partial = "jax", "a file", True
-    builder.recorder_messages.append("a message")
-    trace = builder.build()
-
-    assert (trace.host, trace.start_unix_ns, trace.stop_unix_ns) == ("vm", 5, 9)
-    assert (trace.framework, trace.source, trace.partial) == ("jax", "a file", True)
-    assert trace.recorder_messages == ("a message",)
-
-
 def test_of_several_threads_one_derives_and_the_others_wait():
     trace = TraceBuilder("host").build()
     calls: list[int] = []
@@ -445,17 +434,6 @@ def test_looking_up_is_indexing(table: type[np.generic], index: type[np.generic]
         found = arrays.look_up(entries, each)
         assert found.dtype == entries.dtype
         assert found.tolist() == entries[each].tolist()
-
-
-def test_what_is_derived_is_computed_once() -> None:
-    trace, calls = small().build(), []
-
-    def count(of: HostTrace) -> int:
-        calls.append(of)
-        return len(of.events)
-
-    assert [trace.derived("events", count), trace.derived("events", count)] == [4, 4]
-    assert calls == [trace]
 
 
 def test_an_empty_trace_is_a_trace() -> None:

@@ -23,11 +23,6 @@ def test_the_interval_holds_the_true_gain_as_often_as_it_says():
     assert 0.9 <= np.mean(held) < 1.0
 
 
-def test_a_gain_is_precise_if_its_interval_is_narrower_than_a_good_prediction():
-    assert gains.Gain(2.0, 1.7, 2.3).is_precise
-    assert not gains.Gain(2.0, 1.5, 2.3).is_precise
-
-
 def test_blocks_are_paired_with_their_neighbours():
     order = [("slow", 1), ("fixed", 2), ("fixed", 3), ("slow", 4), ("slow", 5), ("fixed", 6)]
     blocks = [{"variant": variant, "step_ms": step_ms} for variant, step_ms in order]
@@ -51,9 +46,3 @@ def test_a_proof_stands_beside_the_prediction_and_says_where_they_are_apart(valu
     verdict = gains.Verdict(program, gain, cpu=gain, **said, **times, expected=(1.5, 3.0), fixed="none", proof=proof)
     heading, row = (gains.make_section("second", [verdict], known=[]).splitlines()[at] for at in (-3, -1))
     assert dict(zip(heading.split("|"), row.split("|"), strict=True))[" proved "].strip() == cell
-
-
-def test_what_can_be_left_out_is_a_culprit_in_the_file_or_the_input():
-    programs = [program for program in gains.list_unseen("third") if program.ablate not in (None, "input")]
-    assert len(programs) >= 9
-    assert [program.name for program in programs if program.ablate not in program.culprits or not program.lines] == []

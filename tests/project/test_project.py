@@ -9,12 +9,10 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tomllib
 from pathlib import Path
 
 import pytest
-from conftest import extract_once
 from imports import PACKAGE, imports_of, modules
 from places import ROOT
 
@@ -33,33 +31,7 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
-def fake_python(path: Path, version: tuple[int, int, int], missing: tuple[str, ...] = ()) -> Path:
-    """A program that answers the set-up's question like a Python of that version."""
-    return script(path, f"echo '{json.dumps({'version': version, 'missing': missing})}'\n")
-
-
-@pytest.fixture
-def machine(tmp_path, monkeypatch):
-    """A folder that is all there is on the PATH."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", str(folder))
-    return folder
-
-
 # -- set-up ------------------------------------------------------------------------------------------------------
-
-
-def test_the_first_python_that_will_do_is_taken_and_what_others_lack_is_said(machine):
-    with pytest.raises(bootstrap.SetupError, match=r"^Python 3\.11 or newer is missing: there is no Python"):
-        bootstrap.choose(None)
-    fake_python(machine / "python3", (3, 9, 2))
-    fake_python(machine / "python3.13", (3, 13, 0), missing=("ensurepip",))
-    with pytest.raises(bootstrap.SetupError, match=r"python3 is Python 3\.9\.2; .* without the module ensurepip"):
-        bootstrap.choose(None)
-    fake_python(machine / "python3.12", (3, 12, 1))
-
-    assert bootstrap.choose(None).version == (3, 12, 1)
 
 
 @pytest.fixture
@@ -159,19 +131,6 @@ def test_only_loops_whose_sources_changed_are_compiled_again(loops):
     script(native.kernels(root) / "shared.pxd", "two")  # which any of them may include
     assert (native.build(root), sorted(made)) == (True, ["_views", "spans", "sums"])
     assert (native.is_outdated(root), native.is_built(root)) == (False, True)
-
-
-def test_the_modules_are_not_in_git_and_not_in_a_source_distribution(loops):
-    root, _ = loops
-    native.build(root)
-
-    assert {module.target.name for module in native.modules(root)} == {
-        "sums" + native.suffix(),
-        "_views" + native.suffix(),
-    }
-    ignored = (native.ROOT / ".gitignore").read_text()
-    assert "src/stepscope/kernels/**/*.so" in ignored
-    assert "src/stepscope/kernels/.native-stamp" in ignored
 
 
 # -- the page ----------------------------------------------------------------------------------------------------
@@ -321,20 +280,3 @@ def test_torch_is_pinned_exactly_for_tests():
 
 
 # -- fixtures ----------------------------------------------------------------------------------------------------
-
-
-def test_an_archive_is_extracted_once(tmp_path):
-    (tmp_path / "file.txt").write_text("hello")
-    with tarfile.open(tmp_path / "a.tar.xz", "w:xz") as tar:
-        tar.add(tmp_path / "file.txt", "case/file.txt")
-
-    folder = extract_once(tmp_path / "a.tar.xz", tmp_path / "out")
-    (folder / "case" / "file.txt").write_text("changed")
-    extract_once(tmp_path / "a.tar.xz", tmp_path / "out")
-
-    assert (folder / "case" / "file.txt").read_text() == "changed"
-
-
-def test_each_test_has_an_empty_cache_of_its_own(cache_dir):
-    assert os.environ["STEPSCOPE_CACHE_DIR"] == str(cache_dir)
-    assert list(cache_dir.iterdir()) == []

@@ -7,8 +7,8 @@ entry that is gone.
 from __future__ import annotations
 
 import ast
+import functools
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -75,9 +75,11 @@ _OF_A_FRAMEWORK = re.compile(
 )
 
 
-def modules(folder: Path) -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(folder.rglob("*.py")):
-        yield path.relative_to(folder).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+@functools.cache
+def modules(folder: Path) -> list[tuple[str, ast.Module]]:
+    """Name and tree of each module; three tests walk them."""
+    paths = sorted(folder.rglob("*.py"))
+    return [(path.relative_to(folder).as_posix(), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 def patterns_in(folder: Path) -> list[tuple[str, str]]:

@@ -58,12 +58,6 @@ def test_limits_of_a_question(logs: Path) -> None:
         profile.sql("SELECT count(*) FROM range(1000000000000)", timeout=0.05)
 
 
-def test_the_schema_of_a_profile(logs: Path) -> None:
-    lines = stepscope.load(logs / "two").sql_schema().to_dict()["rows"]
-
-    assert {"events", "stats", "op_stats"} <= {line["table"] for line in lines}
-
-
 def test_the_command_prints_one_object(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sql", str(logs / "two"), "SELECT count(*) AS n FROM steps", "--format", "json"]) == 0
 
@@ -116,16 +110,6 @@ def test_a_wrong_question_is_one_line_and_status_2(
 @pytest.mark.parametrize(("text", "size"), [("64 MiB", 64 << 20), ("1.5 GiB", 3 << 29), ("8g", 8_000_000_000)])
 def test_sizes(text: str, size: int) -> None:
     assert read_size(text) == size
-
-
-def test_a_question_whose_engine_ignores_an_interrupt_is_ended(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Looking for the distance of two long texts, the engine asks nobody whether to go on."""
-    query = "SELECT levenshtein(repeat('ab', 500000), repeat('ba', 500000))"
-
-    assert run(["sql", str(logs / "two"), query, "--timeout", "0.2"]) == 2
-
-    assert "[stopped] the query was stopped after 0.2 s" in capsys.readouterr().err
-    assert run(["sql", str(logs / "two"), "SELECT 1 AS one", "--format", "csv"]) == 0
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="Windows has no signals for threads")

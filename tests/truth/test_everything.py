@@ -1,55 +1,209 @@
-"""Every corpus file, and every fresh capture, through every tool and every form of result."""
+"""Every corpus file, and every fresh capture, through every tool and every form of result: one walk, read once."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from draw import Sort, draw
 from every_form import SESSIONS, exercise
 from framework_captures import FRESH, FrameworkCapture
 
 import stepscope
+from stepscope.analysis.account.selection import causes_of_class
+from stepscope.analysis.account.verdict import row_of_change
+from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.registry import TOOLS
 from stepscope.analysis.steps.breakdown import CATEGORIES
+from stepscope.api import LoadedProfile
+from stepscope.errors import InputError
+from stepscope.formats.xspace.writer import write
+from stepscope.model import EventKind as K
+
+# What is doubtful about the recordings, each looked at by hand: collectives that PyTorch 1.12 did not describe, and
+# those that were launched before the recording began; a step that the end of the recording cuts.
+DOUBTS = {
+    "jax-mi300x-conv": ["steps_cut"], "torch-mi300-resnet": ["collectives_without_details"],
+    "torch-multirank": ["collectives_without_details"],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("session", SESSIONS)
-def test_every_corpus_session_goes_through_every_tool_and_form(session: str, corpus: Path) -> None:
-    profile = stepscope.load(corpus / session)
+@pytest.fixture(scope="module", params=SESSIONS)
+def profile(request: pytest.FixtureRequest, corpus: Path) -> LoadedProfile:
+    """A session of the corpus; all tests of it come one after the other, so it is read once."""
+    return stepscope.load(corpus / request.param)
+
+
+def takes_every_form(profile: LoadedProfile) -> None:
     for tool in TOOLS:
         report = profile.report(tool.name)
         exercise(report)
         assert report.hosts, tool.name
 
 
-@pytest.mark.parametrize("name", FRESH)
-def test_every_fresh_capture_goes_through_every_tool_and_form(name: str, request: pytest.FixtureRequest) -> None:
-    profile = stepscope.load(request.getfixturevalue(name).logdir)
-    for tool in TOOLS:
-        report = profile.report(tool.name)
-        exercise(report)
-        assert report.hosts, tool.name
-
-
-@pytest.mark.parametrize("name", FRESH)
-def test_a_fresh_capture_has_the_steps_of_its_program_and_their_parts_add_up(
-    name: str, request: pytest.FixtureRequest
-) -> None:
-    capture: FrameworkCapture = request.getfixturevalue(name)
-    profile = stepscope.load(capture.logdir)
-
-    assert profile.overview().steps_source == "markers"
-    rows = profile.steps().rows
-    assert len(rows) == len(capture.step_ms)
-    for row in rows:
-        assert sum(row[category] for category in CATEGORIES) == pytest.approx(row["duration_ms"], abs=1e-5)
-        assert all(row[category] >= 0 for category in CATEGORIES)
-
-
-@pytest.mark.parametrize("session", SESSIONS)
-def test_the_parts_of_a_step_add_up_to_the_step(session: str, corpus: Path) -> None:
-    rows = stepscope.load(corpus / session).steps().rows
+def parts_add_up(rows: Any) -> None:
     assert rows
     for row in rows:
         assert sum(row[category] for category in CATEGORIES) == pytest.approx(row["duration_ms"], abs=1e-5)
         assert all(row[category] >= 0 for category in CATEGORIES)
+
+
+def test_every_session_goes_through_every_tool_and_form(profile: LoadedProfile) -> None:
+    takes_every_form(profile)
+
+
+def test_the_parts_of_a_step_add_up_to_the_step(profile: LoadedProfile) -> None:
+    parts_add_up(profile.steps().rows)
+    parts_add_up(profile.pod_viewer().rows)
+
+
+@pytest.mark.parametrize("name", FRESH)
+def test_every_fresh_capture_goes_through_every_tool_and_form(name: str, request: pytest.FixtureRequest) -> None:
+    capture: FrameworkCapture = request.getfixturevalue(name)
+    profile = stepscope.load(capture.logdir)
+
+    takes_every_form(profile)
+    assert profile.overview().steps_source == "markers"
+    assert len(profile.steps().rows) == len(capture.step_ms)
+    parts_add_up(profile.steps().rows)
+    parts_add_up(profile.pod_viewer().rows)
+    assert list(contradictions(profile)) == []
+
+
+def test_real_recordings_raise_no_false_alarm(profile: LoadedProfile, request: pytest.FixtureRequest) -> None:
+    report = profile.report("trust")
+    session = request.node.callspec.params["profile"]
+
+    assert sorted({row["check"] for row in report.to_dict()["rows"]}) == DOUBTS.get(session, [])
+    line = getattr(report, "line", "")
+    assert all((line in profile.report(tool).warnings) == bool(line) for tool in ("overview", "op-stats", "idle"))
+
+
+def test_a_session_compared_with_itself_is_all_zeros(profile: LoadedProfile) -> None:
+    report = stepscope.compare(profile, profile)
+
+    assert report.difference.verdict in ("within_noise", "unknown")
+    tables = (*report.table("breakdown").rows, *report.rows, *report.table("kernels").rows)
+    assert not any(row["difference_ms"] for row in tables)
+    assert report.notes[0].startswith("both sides are the session")
+    exercise(report)
+
+
+# -- verdict, breakdown and first advice go together -----------------------------------------------------------------
+
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+ELSEWHERE = "the next that can be shortened is "
+
+
+def contradictions(profile: LoadedProfile) -> Iterator[str]:
+    """What would make a reader stop and ask which of two is right."""
+    report = profile.overview()
+    assert isinstance(report, OverviewReport)
+    body, first = report.to_dict(), report.advice[0]
+    bar = {row["cause"]: row["percent"] for row in body["account"]}
+    headline, cause, step_ms = body["verdict_text"], body["verdict_cause"], body["account_step"]["ms"]
+    if len(headline.split()) > 14 or len(NUMBER.findall(re.sub("`.*`", "", headline))) > 1:
+        yield f"a long headline: {headline}"
+    if abs(bar[cause] - body["verdict_percent"]) > 0.001 or f"{bar[cause]:.1f} %" not in headline:
+        yield f"{headline!r} beside a bar of {bar[cause]} %"
+    about = row_of_change(report.account, causes_of_class(first.kind)) if first.kind != "none" else None
+    if about is not None and about.cause != cause and not any(ELSEWHERE in line for line in body["verdict_evidence"]):
+        yield f"{headline!r} beside {first.kind} about {about.cause}, and no sentence says why"
+    share = bar[cause if about is None else about.cause]
+    if f"{share:.1f} % of {report.account.each_step} is " not in first.evidence:
+        yield f"the first advice says another share than {share}: {first.evidence}"
+    if max(bar.values()) > bar[cause] and not any("takes more" in line for line in body["verdict_evidence"]):
+        yield "a longer cause than the limit is not spoken of"
+    for item in profile.advice().to_dict()["advice"]:
+        if item["step_time_ms"] not in (None, step_ms):
+            yield f"{item['id']} is about a step of {item['step_time_ms']} ms, the account of {step_ms}"
+    if [profile.advice().rows[0]["id"], profile.advice().verdict] != [first.id, headline]:
+        yield "the tool advice says something else than the overview"
+    mean = body["step_time_ms"]["mean"]
+    if profile.input_pipeline().to_dict()["step_time_ms"]["mean"] != mean:
+        yield "input-pipeline has other steps"
+
+
+# -- every face says the same --------------------------------------------------------------------------------------
+
+
+def what_if_is_the_advice(profile: LoadedProfile) -> None:
+    """What-if of each advised class is the advice, to the last digit; where nothing is foretold, in neither."""
+    for item in {row["class"]: row for row in reversed(profile.advice().rows) if row["class"] != "none"}.values():
+        if item["predicted_speedup"] is None:
+            with pytest.raises(InputError, match="not predictable from this recording, because"):
+                profile.whatif(item["class"])
+            continue
+        found = profile.whatif(item["class"]).to_dict()
+        for figure in ("step_time_ms", "predicted_step_time_ms", "predicted_speedup"):
+            assert found[figure] == item[figure], (item["class"], figure)
+
+
+def same_step_time(profile: LoadedProfile) -> None:
+    overview = profile.overview().to_dict()
+    account = overview["account_step"]["ms"]
+
+    assert profile.input_pipeline().to_dict()["step_time_ms"]["mean"] == overview["step_time_ms"]["mean"]
+    assert sum(part["ms"] for part in overview["account"]) == pytest.approx(account, abs=1e-5)
+    for advice in profile.advice().to_dict()["advice"]:
+        assert advice["step_time_ms"] is None or advice["step_time_ms"] == pytest.approx(account, abs=1e-3)
+    for table in (profile.critical_path().to_dict()["steps"], profile.steps().to_dict()["rows"]):
+        lengths = [row["duration_ms"] for row in table if row["step"] == overview["account_step"]["step"]]
+        assert any(length == pytest.approx(account, abs=1e-5) for length in lengths)
+
+
+def same_limit(profile: LoadedProfile) -> None:
+    overview, advice = profile.overview().to_dict(), profile.advice().to_dict()
+    share = next(part["percent"] for part in overview["account"] if part["cause"] == overview["verdict_cause"])
+
+    assert share == pytest.approx(overview["verdict_percent"], abs=1e-3)
+    assert re.findall(r"[\d.]+(?= %)", overview["verdict_text"]) == [f"{share:.1f}"]
+    assert advice["verdict_text"] == overview["findings"][0]["title"] == overview["verdict_text"]
+    for first, listed in zip(overview["advice"][:1], advice["advice"], strict=False):
+        assert all(listed[key] == first[key] for key in ("id", "predicted_speedup", "step_time_ms"))
+        assert listed["evidence"].startswith(first["evidence"])  # the page of advice adds what other tools know
+
+
+def same_input(profile: LoadedProfile) -> None:
+    overview, found = profile.overview().to_dict(), profile.input_pipeline().to_dict()
+    parts = {part["cause"]: part["percent"] for part in overview["account"]}
+
+    assert found["input_percent"] == overview["input_bound_percent"]
+    assert found["input_percent"] == pytest.approx(parts.get("input", 0) + parts.get("transfer", 0), abs=1e-3)
+    assert overview["verdict"] != "input_bound" or found["verdict"] == "input_bound"
+
+
+def test_every_face_of_a_session_says_the_same(profile: LoadedProfile) -> None:
+    same_step_time(profile)
+    same_limit(profile)
+    same_input(profile)
+    what_if_is_the_advice(profile)
+    assert list(contradictions(profile)) == []
+
+
+@pytest.mark.parametrize(
+    "work", ["I----a----", "C----a----", "Iaaaaaaaa-"], ids=["waits", "copies in", "waits a little"]
+)
+def test_every_face_of_a_drawn_session_says_the_same(work: str, tmp_path: Path) -> None:
+    sorts = {"C": Sort(K.COPY_HOST_TO_DEVICE_CALL, "H2D Dispatch")}
+    path = tmp_path / "host.xplane.pb"
+    path.write_bytes(write(draw(f"host main | M0--------M1--------M2--------\nhost main | {work * 3}", sorts)))
+    profile = stepscope.load(path)
+
+    same_step_time(profile)
+    same_limit(profile)
+    same_input(profile)
+
+
+def test_what_is_said_of_known_bottlenecks_goes_together(bottleneck_captures: Path) -> None:
+    for folder in sorted(each for each in bottleneck_captures.glob("*/*") if each.is_dir()):
+        profile = stepscope.load(folder)
+        what_if_is_the_advice(profile)
+        assert (folder, list(contradictions(profile))) == (folder, [])
+
+
+def test_the_corpus_is_all_here(corpus: Path) -> None:
+    assert {folder.name for folder in corpus.iterdir() if folder.is_dir()} == set(SESSIONS)

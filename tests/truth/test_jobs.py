@@ -24,9 +24,6 @@ LAUNCH, ARRIVAL, GAP = simulate.LAUNCH_US, simulate.ARRIVAL_US, simulate.GAP_US
 FIRST = LAUNCH + ARRIVAL + GAP  # when the first work of an idle stream starts
 
 
-# ---- the rules -------------------------------------------------------------------------------------------------------
-
-
 # ---- schedules -------------------------------------------------------------------------------------------------------
 
 SLOT = plans.ATTENTION_US + plans.MLP_US  # forward of one layer; backward takes two, or one and one

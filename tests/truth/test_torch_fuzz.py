@@ -15,7 +15,7 @@ from stepscope.errors import StepscopeError, UnreadableError
 from stepscope.formats.kineto.reader import read
 
 Event = dict[str, Any]
-TURNS = 60
+TURNS = 30
 HOSTILE: tuple[Any, ...] = (
     None, -1, 0, 1 << 31, 1 << 63, 1 << 70, -(1 << 63), 1e308, -1e308, float("nan"), float("inf"), 1e-300,
     "", "0", "-7", "\ud83d", "\x00", "x" * 5000, [], [[]], {}, {"a": {"b": 1}}, True, [1, None, "x"],

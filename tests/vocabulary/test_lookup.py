@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
-from stepscope.vocabulary import lookup, traits
+from stepscope.vocabulary import lookup
 from stepscope.vocabulary.lookup import has_trait, is_called, name_has, names_have, traits_by_type
 from stepscope.vocabulary.tables import NameTable
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait, KernelTrait, OpTrait
@@ -155,10 +155,3 @@ def test_a_name_has_the_trait(name: str, trait: IntFlag) -> None:
 )
 def test_a_name_does_not_have_the_trait(name: str, trait: IntFlag) -> None:
     assert not name_has(name, trait)
-
-
-def test_every_class_of_traits_fits_its_column():
-    """Traits of a name are the bits of a uint32."""
-    classes = [each for each in vars(traits).values() if isinstance(each, type) and issubclass(each, IntFlag)]
-
-    assert [each.__name__ for each in classes if len(each) and max(each).bit_length() > 32] == []

@@ -93,13 +93,6 @@ def test_without_a_token_nothing_is_answered(team, path):
     assert team.ask(path, None, headers={"Cookie": f"{COOKIE}=1.0.0.0"}).status_code == 401
 
 
-def test_people_are_led_to_the_login_page(team):
-    answer = team.ask("/", None, headers={"Accept": "text/html"})
-
-    assert (answer.status_code, answer.location) == (303, "/login")
-    assert 'type="password"' in team.ask("/login", None).text
-
-
 def log_in(client: Client, text: str, **headers: str) -> TestResponse:
     """The answer to the login form."""
     return client.post("/login", data={"token": text}, headers={"Origin": "http://localhost"} | headers)

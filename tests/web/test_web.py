@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from browsing import DRAWN, HOSTILE, hostile_trace, store_profile
+from browsing import DRAWN, store_profile
 from draw import draw
 from waiting import await_until
 from werkzeug.test import Client
@@ -470,6 +470,8 @@ def test_no_address_leads_out_of_the_logdir_or_the_page(client, address, caplog)
     assert answer.status_code in (400, 404)
     assert "root:" not in answer.text
     assert "Set-Cookie" not in answer.headers
+    if "..%2f" in address:
+        assert "outside the site" in caplog.text
 
 
 def test_a_defect_is_a_plain_500_and_the_log_has_the_rest(client, monkeypatch, caplog):
@@ -498,12 +500,6 @@ def test_what_changes_something_needs_the_header_that_other_sites_cannot_send(cl
     assert client.post("/api/capture", json={"addresses": ["a:1"]}).status_code == 403
     assert client.delete("/api/capture/1").status_code == 403
     assert client.post("/api/config", headers={"X-Stepscope": "1"}).status_code == 405
-
-
-def test_a_huge_request_is_refused(client):
-    answer = client.post("/api/capture", data=b" " * (2 << 20), headers={"X-Stepscope": "1"})
-
-    assert answer.status_code == 413
 
 
 # -- what goes with an answer ------------------------------------------------------------------------------------------
@@ -574,19 +570,6 @@ def test_where_the_front_end_was_not_built_the_page_says_how_to(client, built):
     assert "npm run build" in answer.text
 
 
-def test_hostile_names_are_text(tmp_path):
-    store_profile(tmp_path, "<script>alert(1)<", hostile_trace())
-    client = client_of(tmp_path)
-    session = client.get("/api/sessions").json["sessions"][0]
-    assert session["run"] == "<script>alert(1)<"
-
-    answer = client.get(f"/api/sessions/{session['id']}/tools/op-stats")
-    assert answer.mimetype == "application/json"
-    assert any(row["name"].startswith(HOSTILE[:20]) for row in answer.json["report"]["rows"])
-    export = client.get(f"/api/sessions/{session['id']}/tools/op-stats.csv")
-    assert "<" not in export.headers["Content-Disposition"]
-
-
 # -- many at a time ----------------------------------------------------------------------------------------------------
 
 
@@ -640,11 +623,3 @@ def test_a_table_of_any_section_becomes_arrow():
     assert read.schema.metadata == {b"id": b"t"}
     described = {b"unit": b"ms", b"role": b"duration", b"label": b"A", b"meaning": b"one"}
     assert read.schema.field("a").metadata == described
-
-
-def test_attempts_to_leave_are_logged(client, caplog):
-    caplog.set_level(logging.WARNING)
-    for address in ("/..%2f..%2fetc/passwd", "/assets/../../app.py", "/api/sessions/..%2f../tools/steps"):
-        caplog.clear()
-        client.get(address)
-        assert "outside the site" in caplog.text

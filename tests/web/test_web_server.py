@@ -457,14 +457,6 @@ def test_where_nothing_can_be_captured_the_page_knows():
     assert (refused.status_code, refused.json["hint"]) == (409, "open a folder of this machine")
 
 
-def test_a_failed_reading_is_tried_again():
-    shelf = TraceShelf()
-    with pytest.raises(ZeroDivisionError):
-        shelf.get("a", lambda: 1 // 0)  # type: ignore[arg-type, return-value]
-
-    assert len(shelf.get("a", lambda: draw(DRAWN)).events) == len(draw(DRAWN).events)
-
-
 def test_a_capture_can_be_ended_early(capture_client):
     client, _ = capture_client
     capture = post(client, {"addresses": ["b:2"], "duration_ms": 60_000}).json["id"]

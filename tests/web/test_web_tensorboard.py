@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-import urllib.request
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from browsing import running_tensorboard, store_profile
+from browsing import store_profile
 from draw import draw
 from waiting import await_until
 from werkzeug.test import Client
@@ -147,21 +144,3 @@ def test_importing_the_plugin_loads_nothing_heavy():
 
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert loaded & {"pyarrow", "fsspec", "tensorflow", "jax", "torch"} == set()
-
-
-def test_a_real_tensorboard_shows_the_tab_and_the_page(tmp_path):
-    store_profile(tmp_path, "r1", TRACE)
-
-    with running_tensorboard(tmp_path) as address:
-        listed = read(f"{address}data/plugins_listing")["stepscope"]
-        sessions = read(f"{address}data/plugin/stepscope/api/sessions")["sessions"]
-
-    assert (listed["enabled"], listed["loading_mechanism"]["type"]) == (True, "IFRAME")
-    assert listed["loading_mechanism"]["module_path"] == "/data/plugin/stepscope/index.js"
-    assert [session["run"] for session in sessions] == ["r1"]
-
-
-def read(address: str) -> Any:
-    """The JSON at an address."""
-    with urllib.request.urlopen(address, timeout=120) as answer:
-        return json.loads(answer.read())

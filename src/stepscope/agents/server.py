@@ -47,7 +47,14 @@ def make_server(sessions: Sessions, version: str) -> Any:
     from mcp.server.mcpserver import MCPServer
     from mcp.types import ToolAnnotations
 
-    server = MCPServer("stepscope", title="Stepscope", instructions=INSTRUCTIONS, version=version, log_level="WARNING")
+    server = MCPServer(
+        "stepscope",
+        title="Stepscope",
+        instructions=INSTRUCTIONS,
+        version=version,
+        log_level="WARNING",
+        subscriptions=False,  # nothing of ours changes, and such a request is never answered
+    )
     answers = Answers(sessions)
     reading = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
     for name in _TOOLS:
@@ -64,6 +71,69 @@ def require_sdk() -> None:
     """Raises UsageError if the SDK is not installed."""
     if importlib.util.find_spec("mcp") is None:
         raise UsageError("the MCP server needs the package mcp", hint='pip install "stepscope[mcp]"')
+
+
+async def serve_stdio(server: Any) -> None:
+    """Answers messages on stdin, a line each, until it ends and every request has its answer.
+
+    The SDK by itself drops what is not answered yet when stdin ends, as it does at once after `printf ... |`.
+
+    Args:
+        server: what `make_server` returned.
+    """
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as tasks:
+        to_server, received = anyio.create_memory_object_stream[Any]()
+        answers, from_server = anyio.create_memory_object_stream[Any]()
+        exchange = _Exchange()
+        tasks.start_soon(exchange.receive, incoming, to_server)
+        tasks.start_soon(exchange.send, from_server, outgoing)
+        protocol = server._lowlevel_server  # `MCPServer.run` takes no streams
+        await protocol.run(received, answers, protocol.create_initialization_options())
+
+
+class _Exchange:
+    """Passes messages on in both directions, and knows which requests have no answer yet."""
+
+    def __init__(self) -> None:
+        from anyio import Event
+
+        self._unanswered: set[Any] = set()
+        self._is_ended = False
+        self._all_answered = Event()
+
+    async def receive(self, incoming: Any, to_server: Any) -> None:
+        """Passes on what the client sends; ends with the last answer after it."""
+        from mcp.types import JSONRPCNotification, JSONRPCRequest
+
+        async with to_server:
+            async for item in incoming:
+                match getattr(item, "message", None):  # an exception has none
+                    case JSONRPCRequest(id=request):
+                        self._unanswered.add(request)
+                    case JSONRPCNotification(method="notifications/cancelled", params={"requestId": request}):
+                        self._settle(request)
+                await to_server.send(item)
+            self._is_ended = True
+            self._settle(None)
+            await self._all_answered.wait()
+
+    async def send(self, from_server: Any, outgoing: Any) -> None:
+        """Passes on what the server sends."""
+        from mcp.types import JSONRPCError, JSONRPCResponse
+
+        async with outgoing:
+            async for item in from_server:
+                await outgoing.send(item)
+                if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+                    self._settle(item.message.id)
+
+    def _settle(self, request: Any) -> None:
+        self._unanswered.discard(request)
+        if self._is_ended and not self._unanswered:
+            self._all_answered.set()
 
 
 def make_http_app(server: Any, token: str, host: str) -> App:

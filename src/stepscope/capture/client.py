@@ -171,26 +171,14 @@ def _check(address: Address, channel: Any) -> Failure | None:
 
 
 def _ask_monitor(address: Address, channel: Any, duration_ms: int, level: int) -> str:
-    import grpc
-
-    from stepscope.capture.remote import messages, service
-    from stepscope.capture.remote.reach import translate_rpc_error
+    from stepscope.capture.remote import messages, reach, service
 
     request = messages.new("MonitorRequest", duration_ms=duration_ms, monitoring_level=level, timestamp=True)
+    unsupported = "this server does not support monitoring, nor do TensorFlow's and JAX's; capture a profile instead"
     deadline = duration_ms / 1e3 + _ANSWER_SECONDS
-    try:
-        return str(service.caller(channel, service.MONITOR)(request, timeout=deadline).data)
-    except grpc.RpcError as error:
-        if error.code() == grpc.StatusCode.UNIMPLEMENTED:
-            text = "this server does not support monitoring, nor do TensorFlow's and JAX's; capture a profile instead"
-            raise _make_error(address, Failure(Cause.NO_PROFILER, text)) from None
-        raise _make_error(address, translate_rpc_error(error, deadline)) from None
+    return str(reach.call(address, channel, service.MONITOR, request, deadline, unsupported).data)
 
 
 def _raise_if(address: Address, failure: Failure | None) -> None:
     if failure is not None:
-        raise _make_error(address, failure)
-
-
-def _make_error(address: Address, failure: Failure) -> CaptureError:
-    return CaptureError(f"{address}: {failure.detail}", code=failure.cause.value.replace(" ", "-"))
+        raise failure.to_error(address)

@@ -27,6 +27,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from stepscope.capture import job
+from stepscope.capture.publish import claim_name, draft_in
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact
 from stepscope.errors import CaptureError, InputError
@@ -318,8 +319,9 @@ def _candidate_names(host: str) -> Iterator[str]:
 def _store(artifact: Artifact, folder: Path, name: str) -> Path:
     final = folder / f"{name}.{artifact.suffix}"
     try:
-        with _write_temporary(artifact, folder) as temporary:
-            _publish(temporary, final)
+        with draft_in(folder) as draft:
+            _fill(draft, artifact.content)
+            claim_name(draft, final)
     except FileExistsError:
         raise
     except OSError as error:
@@ -334,38 +336,15 @@ def _store(artifact: Artifact, folder: Path, name: str) -> Path:
     return final
 
 
-@contextmanager
-def _write_temporary(artifact: Artifact, folder: Path) -> Iterator[Path]:
-    """Writes the content to a temporary file in `folder`, on the disk; the file is removed after the block."""
-    temporary = folder / f".{os.getpid()}-{os.urandom(8).hex()}.tmp"
-    try:
-        _fill(temporary, artifact.content)
-        yield temporary
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
-
-
-def _fill(temporary: Path, content: bytes | Path) -> None:
+def _fill(draft: Path, content: bytes | Path) -> None:
+    """Writes a file, on the disk."""
     if isinstance(content, Path):
-        shutil.copyfile(content, temporary)
-    with temporary.open("ab") as file:
+        shutil.copyfile(content, draft)
+    with draft.open("ab") as file:
         if isinstance(content, bytes):
             file.write(content)
             file.flush()
         os.fsync(file.fileno())
-
-
-def _publish(temporary: Path, final: Path) -> None:
-    """Gives a file its final name.  Raises FileExistsError if another file has it."""
-    try:
-        final.hardlink_to(temporary)
-    except FileExistsError:
-        raise
-    except OSError:
-        # The file system has no links: an empty file reserves the name, and only its maker replaces it.
-        os.close(os.open(final, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        temporary.replace(final)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -27,6 +27,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from stepscope.capture.publish import claim_name, draft_in
 from stepscope.records import dataclass
 
 RUN_VARIABLE = "STEPSCOPE_RUN"
@@ -143,16 +144,8 @@ def _forget_old_jobs(jobs: Path) -> None:
 
 def _write_or_read_name(path: Path, name: Callable[[], str]) -> str | None:
     """Writes a name to a file, or reads the name that another worker has written; None if that was too long ago."""
-    own = path.with_name(f".{os.getpid()}-{os.urandom(4).hex()}")
-    try:
-        own.write_text(name())
-        with suppress(FileExistsError):
-            path.hardlink_to(own)
-    except OSError:
-        with suppress(FileExistsError), path.open("x") as file:  # the file system has no links
-            file.write(own.read_text())
-    finally:
-        with suppress(OSError):
-            own.unlink()
+    with draft_in(path.parent) as draft, suppress(FileExistsError):
+        draft.write_text(name())
+        claim_name(draft, path)
     is_fresh = time.time() - path.stat().st_mtime < _TOGETHER_S
     return path.read_text() or None if is_fresh else None

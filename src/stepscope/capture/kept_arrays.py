@@ -17,6 +17,7 @@ from math import prod
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from stepscope.capture.program_files import is_users_file
 from stepscope.formats.spool.layout import StatValue
 
 KEPT = "kept:"  # before the number of a group in the facts of a capture
@@ -28,7 +29,6 @@ _MOST_GROUPS, _EXAMPLES = 8, 3
 _LEVELS = 2  # a list may hold tuples or dicts of arrays
 _CONTAINERS = (list, dict, tuple, set)
 _ADDS = {"append", "add", "extend", "insert", "appendleft", "setdefault", "update"}
-_NOT_PROGRAM = ("/stepscope/", "site-packages", "/lib/python", "<frozen")
 _Kind = tuple[str, tuple[int, ...]]
 
 
@@ -104,7 +104,7 @@ def _frames_of_program() -> Iterator[FrameType]:
     for frame in sys._current_frames().values():
         at: FrameType | None = frame
         while at is not None:
-            if not any(part in at.f_code.co_filename for part in _NOT_PROGRAM):
+            if is_users_file(at.f_code.co_filename):
                 yield at
             at = at.f_back
 

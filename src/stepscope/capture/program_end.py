@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import functools
 import os
 import signal
 import sys
@@ -11,9 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 from typing import Any, Protocol
 
+from stepscope.capture.patches import Call, Undo, wrap_attribute
 from stepscope.capture.report import warn
 from stepscope.capture.running import Capture
 from stepscope.children import hurry
@@ -209,7 +210,7 @@ HardEndListener = Callable[[str], object]
 
 _FUNCTIONS = {"_exit": "os._exit", "execv": "os.exec", "execve": "os.exec"}
 _listeners: list[HardEndListener] = []
-_original: dict[str, Callable[..., Any]] = {}
+_undo: list[Undo] = []
 
 
 def listen_for_hard_end(listener: HardEndListener) -> None:
@@ -217,27 +218,21 @@ def listen_for_hard_end(listener: HardEndListener) -> None:
     if listener in _listeners:
         return
     _listeners.append(listener)
-    for name, shown in _FUNCTIONS.items():
-        if name not in _original and hasattr(os, name):
-            _original[name] = getattr(os, name)
-            setattr(os, name, _call_listeners_first(_original[name], shown))
+    if not _undo:
+        found = {name: shown for name, shown in _FUNCTIONS.items() if hasattr(os, name)}
+        _undo.extend(wrap_attribute(os, name, partial(_end_program, shown)) for name, shown in found.items())
 
 
 def forget_hard_end(listener: HardEndListener) -> None:
     """Stops calling it; without a listener the functions are the original ones again."""
     if listener in _listeners:
         _listeners.remove(listener)
-    while _original and not _listeners:
-        name, function = _original.popitem()
-        setattr(os, name, function)
+    while _undo and not _listeners:
+        _undo.pop()()
 
 
-def _call_listeners_first(function: Callable[..., Any], shown: str) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def end_program(*args: Any, **named: Any) -> Any:
-        for listener in list(_listeners):
-            with suppress(Exception):
-                listener(shown)
-        return function(*args, **named)
-
-    return end_program
+def _end_program(shown: str, function: Call, *args: Any, **named: Any) -> Any:
+    for listener in list(_listeners):
+        with suppress(Exception):
+            listener(shown)
+    return function(*args, **named)

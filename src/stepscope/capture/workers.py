@@ -18,7 +18,6 @@ import sys
 import tempfile
 import threading
 import time
-from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -26,7 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.publish import replace_text
 from stepscope.capture.report import Wall, report
+from stepscope.capture.tracers.base import make_chunk
 from stepscope.capture.tracers.stack_samples import StackSampler
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.formats.spool import layout
@@ -87,9 +88,7 @@ def shared_folder() -> Path | None:
 def write_now(folder: Path, text: str) -> None:
     """Asks the workers to record: a capture has started."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = folder / f"{_NOW}.{os.getpid()}"
-    part.write_text(text)
-    part.replace(folder / _NOW)
+    replace_text(folder / _NOW, text)
 
 
 def clear_now(folder: Path) -> None:
@@ -206,9 +205,7 @@ class Worker:
         spans, self._spans = self._spans, []
         chunks = [replace(chunk, line=f"{name}: {chunk.line}") for chunk in sampled]
         if spans:
-            rows = array("i", [int(span[0] == SEND) for span in spans])
-            begin, end = array("q", [span[1] for span in spans]), array("q", [span[2] for span in spans])
-            chunks.append(Chunk(WORKERS_PLANE, name, pid, "INPUT_CALLBACK", [PREPARE, SEND], rows, begin, end))
+            chunks.append(make_chunk(WORKERS_PLANE, name, pid, "INPUT_CALLBACK", spans))
         return chunks
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import secrets
@@ -33,7 +34,7 @@ def serve(
     follow_links: Annotated[bool, option("--follow-links", help="Links may lead out of the logdirs.")] = False,
 ) -> None:
     """Answers agents by the Model Context Protocol: summaries, advice, rows, what-if, comparisons, pictures."""
-    from stepscope.agents.server import make_server
+    from stepscope.agents.server import make_server, serve_stdio
     from stepscope.agents.sessions import Sessions
 
     if http and not logdirs:
@@ -47,7 +48,8 @@ def serve(
     if http:
         _serve_http(server, host, port, token or secrets.token_urlsafe(24))
     else:
-        server.run("stdio")
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread that reads stdin would keep an interrupt waiting
+        asyncio.run(serve_stdio(server))
 
 
 def _serve_http(server: object, host: str, port: int, token: str) -> None:

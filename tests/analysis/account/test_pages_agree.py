@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from draw import Sort, draw, traces
+from every_form import SESSIONS
 from hypothesis import given, settings
 
 import stepscope
@@ -22,11 +23,6 @@ Reports = Mapping[str, dict[str, Any]]
 TOOLS = ("overview", "critical-path", "idle", "pod-viewer")
 NEAR = 0.001  # of the step
 _LEAST_MS = 1e-5  # what rounding of a dozen parts to nanoseconds may add up to
-CORPUS = (
-    "jax-mi300x-attention", "jax-mi300x-conv", "tf-gpu-multi-worker", "torch-h100-owlv2", "torch-h100-qwen",
-    "torch-mi300-resnet", "torch-multirank", "torch-nccl", "torch-sglang-qwen3", "torch-v100-resnet50-workers0",
-    "torch-v100-resnet50-workers4", "tpu-inference",
-)  # fmt: skip
 SYNC = {"S": Sort(K.SYNC, "cudaStreamSynchronize")}
 PICTURES = {
     "a host alone": "host main | M0-----M1------M2-----\nhost main | I-a--  I-aa--  I-a---",
@@ -176,24 +172,19 @@ def test_all_tools_say_the_same_step_times_on_a_picture(picture: str) -> None:
     check_step_times({tool.name: tool.merge([tool.partial(trace)]).to_dict() for tool in tools})
 
 
-@pytest.mark.parametrize("name", CORPUS)
-def test_all_tools_say_the_same_step_times_on_real_profiles(corpus: Path, name: str) -> None:
-    profile = stepscope.load(corpus / name)
-
-    check_step_times({tool: profile.report(tool).to_dict() for tool in STEP_TOOLS})
-
-
 @settings(max_examples=100, deadline=None)
 @given(traces())
 def test_pages_agree_whatever_was_recorded(trace: HostTrace) -> None:
     assert list(disagreements(reports_of(trace))) == []
 
 
-@pytest.mark.parametrize("name", CORPUS)
+@pytest.mark.parametrize("name", SESSIONS)
 def test_pages_agree_on_real_profiles(corpus: Path, name: str) -> None:
     profile = stepscope.load(corpus / name)
 
-    assert list(disagreements({tool: profile.report(tool).to_dict() for tool in TOOLS})) == []
+    reports = {tool: profile.report(tool).to_dict() for tool in {*TOOLS, *STEP_TOOLS}}
+    assert list(disagreements(reports)) == []
+    check_step_times(reports)
 
 
 @pytest.mark.parametrize("name", ["torch-v100-resnet50-workers0", "torch-h100-owlv2", "tpu-inference"])

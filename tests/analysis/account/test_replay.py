@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from draw import MS, Sort, draw, traces
+from every_form import SESSIONS
 from framework_captures import FRESH
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -180,11 +181,7 @@ def test_any_trace_has_a_replay_and_an_account_that_adds_up(trace):
 
 # -- real profiles -----------------------------------------------------------------------------------------------------
 
-WITH_STEPS = (
-    "jax-mi300x-attention", "jax-mi300x-conv", "tf-gpu-multi-worker", "torch-h100-owlv2", "torch-h100-qwen",
-    "torch-mi300-resnet", "torch-multirank", "torch-nccl", "torch-v100-resnet50-workers0",
-    "torch-v100-resnet50-workers4", "tpu-inference",
-)  # fmt: skip
+WITH_STEPS = [session for session in SESSIONS if session != "torch-sglang-qwen3"]
 
 
 def errors_of(path: Path) -> list[float]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from warm_python import WARM
 
 from stepscope.analysis.advice.rules import waiting
 from stepscope.analysis.input import pipeline_advice
@@ -57,11 +57,6 @@ def test_names_in_advice_exist(framework: str) -> None:
     asked = sorted(f"{packages[short]}/{name}" for short, name in names if short in packages)
     assert asked
 
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _MISSING, *asked],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = WARM.run(framework, ["-c", _MISSING, *asked], os.environ, timeout=200)
 
-    assert done.stdout.split() == []
+    assert (done.returncode, done.stdout.split()) == (0, []), done.stderr

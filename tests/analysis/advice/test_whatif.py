@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from draw import MS, Sort, draw
-from every_form import SESSIONS
 from framework_captures import FrameworkCapture
 
 import stepscope
@@ -26,7 +25,6 @@ from stepscope.analysis.advice.whatif import (
     what_if_of_class,
 )
 from stepscope.analysis.overview import overview_tool as overview
-from stepscope.api import LoadedProfile
 from stepscope.errors import InputError, UsageError
 from stepscope.model import EventKind as K
 
@@ -352,28 +350,3 @@ def test_a_thread_that_waits_for_the_rest_of_a_program_goes_on_once_that_is_left
     found = what_if([model], [Change(REMOVE, "b")], lambda _: ()).to_dict()
 
     assert found["step_time_ms"] - found["predicted_step_time_ms"] == pytest.approx(6.0, abs=0.5)
-
-
-def same_as_advised(profile: LoadedProfile) -> None:
-    """What-if of each advised class is the advice, to the last digit; where nothing is foretold, in neither."""
-    for item in {row["class"]: row for row in reversed(profile.advice().rows) if row["class"] != "none"}.values():
-        if item["predicted_speedup"] is None:
-            with pytest.raises(InputError, match="not predictable from this recording, because"):
-                profile.whatif(item["class"])
-            continue
-        found = profile.whatif(item["class"]).to_dict()
-        for figure in ("step_time_ms", "predicted_step_time_ms", "predicted_speedup"):
-            assert found[figure] == item[figure], (item["class"], figure)
-
-
-@pytest.mark.parametrize("variant", ["slow", "fixed"])
-def test_what_if_of_a_class_is_the_advice_of_that_class(
-    bottleneck_captures: Path, bottleneck_cases: list[dict[str, Any]], variant: str
-) -> None:
-    for case in bottleneck_cases:
-        same_as_advised(stepscope.load(bottleneck_captures / case["id"] / variant))
-
-
-@pytest.mark.parametrize("session", SESSIONS)
-def test_what_if_of_a_class_is_the_advice_of_that_class_on_real_profiles(corpus: Path, session: str) -> None:
-    same_as_advised(stepscope.load(corpus / session))

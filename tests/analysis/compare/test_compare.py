@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from draw import draw
-from every_form import SESSIONS, exercise
+from every_form import exercise
 
 import stepscope
 from stepscope.analysis.compare.compare import DEFAULT_TOOLS, choose_tools, comparable_tools, compare
@@ -608,15 +608,3 @@ def test_two_runs_of_one_program_are_within_the_noise(case: str, bottleneck_capt
     report = stepscope.compare(bottleneck_captures / case / "slow", bottleneck_captures / case / "fixed")
 
     assert report.difference.verdict == "within_noise"
-
-
-@pytest.mark.parametrize("session", SESSIONS)
-def test_every_corpus_session_against_itself_is_all_zeros(session: str, corpus: Path) -> None:
-    report = stepscope.compare(corpus / session, corpus / session)
-
-    assert report.difference.verdict in ("within_noise", "unknown")
-    assert not any(
-        row["difference_ms"] for row in (*report.table("breakdown").rows, *report.rows, *report.table("kernels").rows)
-    )
-    assert report.notes[0].startswith("both sides are the session")
-    exercise(report)

@@ -21,7 +21,6 @@ from framework_captures import (  # noqa: F401 - fixtures
 import stepscope
 from stepscope.analysis.input import input_pipeline_tool as input_pipeline
 from stepscope.analysis.input import tf_data_tool
-from stepscope.analysis.input.input_ops import MEANING
 from stepscope.analysis.input.input_pipeline_tool import InputPipelineReport
 from stepscope.formats.session import find_session
 from stepscope.model import EventKind, HostTrace, Trait
@@ -287,15 +286,6 @@ def test_a_profile_without_input_ops_says_which_option_records_them() -> None:
     assert "ProfilerOptions(host_tracer_level=2)" in found.warnings[0]
     assert found.figures["level"] == "not"
     exercise(found)
-
-
-def test_every_category_has_a_meaning_in_the_breakdown() -> None:
-    found = report(draw("host main | M1--------\nhost main | R---", SORTS))
-    breakdown = found.section("host_breakdown")
-    assert [row["category"] for row in breakdown.rows] == list(MEANING)  # type: ignore[union-attr]
-
-
-# -- PyTorch -----------------------------------------------------------------------------------------------------
 
 
 # -- XProf -------------------------------------------------------------------------------------------------------

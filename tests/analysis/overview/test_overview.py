@@ -259,7 +259,7 @@ def test_a_damaged_trace_says_so() -> None:
 
 
 @given(st.lists(traces(), min_size=1, max_size=3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_whatever_was_recorded_the_report_is_plain_and_finite(drawn: list[HostTrace]) -> None:
     report = report_of(*drawn)
     body = report.to_dict()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from draw import MS, SORTS, Sort, draw
+from gallery import gallery
 
 from stepscope.analysis.ops.top_ops import add_tables, device_ops, host_ops
-from stepscope.analysis.steps.breakdown import CATEGORIES, CATEGORY_OF_RANK, MEANING, Breakdown, Rank, breakdown
+from stepscope.analysis.steps.breakdown import Breakdown, breakdown
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.model import EventKind, HostTrace, Trait
 from stepscope.vocabulary.op_names import parse_op
@@ -69,44 +72,53 @@ def test_where_two_things_overlap_the_more_important_counts(
     assert parts(trace) == [expected]
 
 
-def test_every_category_can_be_reached_and_is_explained() -> None:
-    assert set(CATEGORY_OF_RANK) == set(Rank)
-    assert set(CATEGORY_OF_RANK.values()) == set(CATEGORIES) == set(MEANING)
+def figures(trace: HostTrace) -> dict[str, Any]:
+    """What the pictures below expect."""
+    return {"parts": parts(trace), "precision": precision(trace), "ops": ops(trace), "device_ops": ops(trace, "device")}
 
 
-def test_work_on_several_devices_counts_once() -> None:
-    trace = draw(
-        """
+@gallery("""
+    work on several devices counts once
         gpu0 Steps | W0--------
         gpu0 s     | K0----
         gpu1 s     |    K0----
         gpu1 t     |   D0-----
-        """,
-        GROUPED,
+        parts = [{"device_compute": 9.0, "other": 1.0}]
+    memory that is set and graphs that are launched are compute
+        gpu0 Steps | W0--------
+        gpu0 s | s0-  g0-
+        parts = [{"device_compute": 6.0, "other": 4.0}]
+    copies between devices and of unknown direction are device to device
+        gpu0 Steps | W0----------
+        gpu0 s | p0-o0---n0-
+        parts = [{"device_to_device": 8.0, "device_collectives": 3.0, "other": 1.0}]
+    where both run the narrow one counts
+        gpu0 Steps | W0--------
+        gpu0 s | K0------
+        gpu0 t |   H0--
+        precision = (4.0, 4.0)
+    precision is of whole events also where the step ends before them
+        gpu0 Steps | W0---
+        gpu0 s | K0----------
+        parts = [{"device_compute": 5.0}]
+        precision = (0.0, 12.0)
+""")
+def test_kinds_of_device_work(picture: str, expected: dict[str, Any]) -> None:
+    found = figures(
+        draw(
+            picture,
+            GROUPED
+            | {
+                "s": Sort(K.MEMSET, "Memset", "group_id"),
+                "g": Sort(K.GRAPH_LAUNCH, "CudaGraphExec:1", "group_id"),
+                "p": Sort(K.COPY_PEER, "MemcpyP2P", "group_id"),
+                "o": Sort(K.COPY_OTHER, "Memcpy", "group_id"),
+                "n": Sort(K.COLLECTIVE, "ncclAllReduce", "group_id"),
+            },
+        )
     )
 
-    assert parts(trace) == [{"device_compute": 9.0, "other": 1.0}]
-
-
-def test_memory_that_is_set_and_graphs_that_are_launched_are_compute() -> None:
-    sorts = GROUPED | {
-        "s": Sort(K.MEMSET, "Memset", "group_id"),
-        "g": Sort(K.GRAPH_LAUNCH, "CudaGraphExec:1", "group_id"),
-    }
-    trace = draw("gpu0 Steps | W0--------\ngpu0 s | s0-  g0-", sorts)
-
-    assert parts(trace) == [{"device_compute": 6.0, "other": 4.0}]
-
-
-def test_copies_between_devices_and_of_unknown_direction_are_device_to_device() -> None:
-    sorts = GROUPED | {
-        "p": Sort(K.COPY_PEER, "MemcpyP2P", "group_id"),
-        "o": Sort(K.COPY_OTHER, "Memcpy", "group_id"),
-        "n": Sort(K.COLLECTIVE, "ncclAllReduce", "group_id"),
-    }
-    trace = draw("gpu0 Steps | W0----------\ngpu0 s | p0-o0---n0-", sorts)
-
-    assert parts(trace) == [{"device_to_device": 8.0, "device_collectives": 3.0, "other": 1.0}]
+    assert {name: found[name] for name in expected} == expected
 
 
 def test_infeed_and_outfeed_of_a_tpu() -> None:
@@ -119,14 +131,63 @@ def test_infeed_and_outfeed_of_a_tpu() -> None:
 # -- host only, or with a device ---------------------------------------------------------------------------------
 
 
-def test_a_run_without_a_device() -> None:
-    trace = draw("""
+@gallery("""
+    a run without a device
         host main | M0------------------
         host main |  I1--- X---  a----
         host main |                 Y-
-    """)
+        parts = [{"input": 5.0, "compilation": 4.0, "host_compute": 5.0, "other": 6.0}]
+    python calls explain nothing
+        host main | M0--------
+        host main |  Y-------
+        host main |   a--
+        parts = [{"host_compute": 3.0, "other": 7.0}]
+    a region of a threadpool counts for as long as it lasts
+        # 2 of the producer, 5 of the region
+        host main | M0---------
+        host main |  P1
+        host pool |      S1!  T!
+        parts = [{"host_compute": 7.0, "other": 4.0}]
+    a device that lags is busy in every step
+        host main | M0-M1-M2-
+        host main |  L1 L2 L3
+        gpu0 s    |    K1-----K2----K3-----
+        parts = [{"kernel_launch": 2.0, "device_compute": 7.0, "other": 1.0}, {"device_compute": 6.0},
+            {"device_compute": 7.0}]
+    what a device still does for steps before the capture keeps it busy
+        # nobody knows which step started `k`
+        host main | M0--------M1--------
+        host main | L1        L2
+        gpu0 s    | k-----K1-  K2-------
+        parts = [{"device_compute": 9.0, "other": 1.0}, {"kernel_launch": 1.0, "device_compute": 9.0}]
+    work of no step counts for none
+        host main | M0------  M1------
+        host data |  J-----------
+        host data |     b--  b--
+        parts = [{"other": 10.0}, {"other": 8.0}]
+    time after a mark belongs to its step until the next one starts
+        host main | M0---  I1--- Y-- M1---  X- M2---
+        host data |      J------------------------
+        parts = [{"input": 5.0, "other": 12.0}, {"compilation": 2.0, "other": 8.0}, {"other": 5.0}]
+    ops of a tpu nest
+        tpu0 ops | a--------
+        tpu0 ops |  b--- b-
+        device_ops = [("b", 6.0, 2), ("a", 3.0, 1)]
+    what is no op takes nothing from an op
+        host main | a--------
+        host main |  Y------
+        host main |   b---
+        ops = [("a", 5.0, 1), ("b", 4.0, 1)]
+    self time is never negative
+        host main | a---
+        host main |  b--
+        host main |  q-------
+        ops = [("q", 8.0, 1), ("b", 3.0, 1), ("a", 1.0, 1)]
+""")
+def test_parts_of_a_step(picture: str, expected: dict[str, Any]) -> None:
+    found = figures(draw(picture, {"q": Sort(K.OP, "q", traits=Trait.ASYNC)}))
 
-    assert parts(trace) == [{"input": 5.0, "compilation": 4.0, "host_compute": 5.0, "other": 6.0}]
+    assert {name: found[name] for name in expected} == expected
 
 
 def test_a_graph_executor_computes_on_a_host_and_launches_beside_a_device() -> None:
@@ -156,82 +217,43 @@ WAITING = {
 }
 
 
-def test_a_copy_that_blocks_is_no_launch_and_the_op_around_it_does_not_compute_meanwhile() -> None:
-    trace = draw(
-        """
+@gallery("""
+    a copy that blocks is no launch and the op around it does not compute meanwhile
         host main | M0--------------
         host main | o-----------L1
         host main |  m2-------
         gpu0 s    |         U2    K1
-        """,
-        WAITING,
-    )
-    assert parts(trace) == [{"host_compute": 3, "other": 7, "input": 2, "kernel_launch": 2, "device_compute": 2}]
-
-
-def test_a_device_that_computes_while_the_host_waits_for_it_computes() -> None:
-    trace = draw(
-        """
+        parts = [{"host_compute": 3, "other": 7, "input": 2, "kernel_launch": 2, "device_compute": 2}]
+    a device that computes while the host waits for it computes
         host main | M0--------
         host main | oL1-------
         host main |    s------
         gpu0 s    |    K1---
-        """,
-        WAITING,
-    )
-    assert parts(trace) == [{"host_compute": 1, "kernel_launch": 2, "device_compute": 5, "other": 2}]
-
-
-def test_a_thread_that_launches_counts_while_another_waits() -> None:
-    trace = draw(
-        """
+        parts = [{"host_compute": 1, "kernel_launch": 2, "device_compute": 5, "other": 2}]
+    a thread that launches counts while another waits
         host main | M0--------
         host main | P1s------
         host back |   C1-----
         host back |   L2--
         gpu0 s    |         K2
-        """,
-        WAITING,
-    )
-    assert parts(trace) == [{"host_compute": 4, "kernel_launch": 4, "device_compute": 2}]
-
-
-def test_waits_one_after_another_leave_what_lies_between_them() -> None:
-    trace = draw(
-        """
+        parts = [{"host_compute": 4, "kernel_launch": 4, "device_compute": 2}]
+    waits one after another leave what lies between them
         host main | M0----------
         host main | a-----------
         host main | b----- c----
         host main | s- s-- ss  s
         gpu0 s    |            K!
-        """,
-        WAITING,
-    )
-    assert parts(trace) == [{"host_compute": 4, "other": 8}]
+        parts = [{"host_compute": 4, "other": 8}]
+    without a device nothing waits for one
+        host main | M0----
+        host main | a-----
+        host main |  s---
+        parts = [{"host_compute": 6}]
+""")
+def test_the_host_waits_for_its_device(picture: str, expected: dict[str, Any]) -> None:
+    found = figures(draw(picture, WAITING))
 
-
-def test_without_a_device_nothing_waits_for_one() -> None:
-    assert parts(draw("host main | M0----\nhost main | a-----\nhost main |  s---", WAITING)) == [{"host_compute": 6}]
-
-
-def test_python_calls_explain_nothing() -> None:
-    trace = draw("""
-        host main | M0--------
-        host main |  Y-------
-        host main |   a--
-    """)
-
-    assert parts(trace) == [{"host_compute": 3.0, "other": 7.0}]
-
-
-def test_a_region_of_a_threadpool_counts_for_as_long_as_it_lasts() -> None:
-    trace = draw("""
-        host main | M0---------
-        host main |  P1
-        host pool |      S1!  T!
-    """)
-
-    assert parts(trace) == [{"host_compute": 7.0, "other": 4.0}]  # 2 of the producer, 5 of the region
+    assert {name: found[name] for name in expected} == expected
 
 
 # -- which step --------------------------------------------------------------------------------------------------
@@ -252,56 +274,6 @@ def test_work_counts_for_the_step_during_which_it_runs() -> None:
     ]
 
 
-def test_a_device_that_lags_is_busy_in_every_step() -> None:
-    trace = draw("""
-        host main | M0-M1-M2-
-        host main |  L1 L2 L3
-        gpu0 s    |    K1-----K2----K3-----
-    """)
-
-    assert parts(trace) == [
-        {"kernel_launch": 2.0, "device_compute": 7.0, "other": 1.0},
-        {"device_compute": 6.0},
-        {"device_compute": 7.0},
-    ]
-
-
-def test_what_a_device_still_does_for_steps_before_the_capture_keeps_it_busy() -> None:
-    trace = draw("""
-        host main | M0--------M1--------
-        host main | L1        L2
-        gpu0 s    | k-----K1-  K2-------
-    """)  # nobody knows which step started `k`
-
-    assert parts(trace) == [
-        {"device_compute": 9.0, "other": 1.0},
-        {"kernel_launch": 1.0, "device_compute": 9.0},
-    ]
-
-
-def test_work_of_no_step_counts_for_none() -> None:
-    trace = draw("""
-        host main | M0------  M1------
-        host data |  J-----------
-        host data |     b--  b--
-    """)
-
-    assert parts(trace) == [{"other": 10.0}, {"other": 8.0}]
-
-
-def test_time_after_a_mark_belongs_to_its_step_until_the_next_one_starts() -> None:
-    trace = draw("""
-        host main | M0---  I1--- Y-- M1---  X- M2---
-        host data |      J------------------------
-    """)
-
-    assert parts(trace) == [
-        {"input": 5.0, "other": 12.0},
-        {"compilation": 2.0, "other": 8.0},
-        {"other": 5.0},
-    ]
-
-
 # -- precision ---------------------------------------------------------------------------------------------------
 
 
@@ -316,19 +288,6 @@ def test_narrow_and_wide_compute() -> None:
     )
 
     assert precision(trace) == (6.0, 10.0)
-
-
-def test_where_both_run_the_narrow_one_counts() -> None:
-    trace = draw("gpu0 Steps | W0--------\ngpu0 s | K0------\ngpu0 t |   H0--", GROUPED)
-
-    assert precision(trace) == (4.0, 4.0)
-
-
-def test_precision_is_of_whole_events_also_where_the_step_ends_before_them() -> None:
-    trace = draw("gpu0 Steps | W0---\ngpu0 s | K0----------", GROUPED)
-
-    assert parts(trace) == [{"device_compute": 5.0}]
-    assert precision(trace) == (0.0, 12.0)
 
 
 # -- top ops -----------------------------------------------------------------------------------------------------
@@ -363,12 +322,6 @@ def test_kernels_of_one_op_add_up() -> None:
 
     assert ops(trace, "device") == [("model/dense/MatMul", 7.0, 1), ("fusion.7", 3.0, 1), ("d", 2.0, 1)]
     assert [op.category for op in device_ops(trace).ops] == ["MatMul", "fusion", "d"]
-
-
-def test_ops_of_a_tpu_nest() -> None:
-    trace = draw("tpu0 ops | a--------\ntpu0 ops |  b--- b-")
-
-    assert ops(trace, "device") == [("b", 6.0, 2), ("a", 3.0, 1)]
 
 
 def test_a_trace_without_ops_is_ranked_by_what_it_has() -> None:
@@ -431,20 +384,3 @@ COPY_DONE = "%copy-done = f32[5,1024]{3,2,1,0:T(8,128)} copy-done((f32[5,1024]{1
 )
 def test_names_and_categories_of_ops(text: str, kind: EventKind, name: str, category: str) -> None:
     assert parse_op(text, kind) == (name, category)
-
-
-def test_what_is_no_op_takes_nothing_from_an_op() -> None:
-    trace = draw("""
-        host main | a--------
-        host main |  Y------
-        host main |   b---
-    """)
-
-    assert ops(trace) == [("a", 5.0, 1), ("b", 4.0, 1)]
-
-
-def test_self_time_is_never_negative() -> None:
-    asynchronous = {"q": Sort(K.OP, "q", traits=Trait.ASYNC)}
-    trace = draw("host main | a---\nhost main |  b--\nhost main |  q-------", asynchronous)
-
-    assert ops(trace) == [("q", 8.0, 1), ("b", 3.0, 1), ("a", 1.0, 1)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from draw import MS, Sort, draw
 from hypothesis import given, settings
@@ -277,11 +276,3 @@ def test_time_between_steps_is_the_mean_of_the_hosts() -> None:
     report = overview_of(hosts("host main | M1---     M2----", "host main | M1---M2---"))
 
     assert report.step_time_ms["between_steps_percent"] == 25.0  # 5 of 10, and nothing
-
-
-def test_what_a_host_contributes_survives_its_way_through_a_cache() -> None:
-    trace = hosts(WORKER)[0]
-    for tool in (overview, steps):
-        part = tool.partial(trace)
-
-        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=tool.Partial) == part

@@ -69,13 +69,6 @@ def test_a_step_that_got_no_longer_is_no_cost_with_a_sign(tmp_path, capsys):
     assert "-5.0 %" not in said
 
 
-def test_json_and_python_tell_it(profiled, capsys):
-    path, percent = profiled
-
-    assert json.loads(printed(capsys, "overview", str(path), "--format", "json"))["profiling_cost_percent"] == percent
-    assert stepscope.load(path).overview().to_dict()["profiling_cost_percent"] == percent
-
-
 SENTENCES = {
     12.5: "cost of profiling: steps inside the capture were 12.5 % longer than the 20 before it (median 100 ms)",
     -5.0: "cost of profiling: steps inside the capture were 5.0 % shorter than the 20 before it (median 100 ms)",
@@ -83,32 +76,23 @@ SENTENCES = {
 }
 
 
-@pytest.mark.parametrize("face", ["table", "notebook"])
-def test_terminal_and_notebook_say_it_in_words(profiled, capsys, face):
+# Profiling speeds nothing up: steps that were longer before were so for another reason.
+BESIDE_THE_STEP_TIME = {
+    12.5: ", +12.5 % from profiling", -5.0: ", 100.00 ms before the capture", 0.0: ", +0.0 % from profiling", None: "",
+}  # fmt: skip
+
+
+def test_every_face_tells_it(profiled, capsys):
     path, percent = profiled
-    shown = {
-        "table": lambda: printed(capsys, "overview", str(path)),
-        "notebook": lambda: stepscope.load(path).overview()._repr_html_(),
-    }[face]()
+    report = stepscope.load(path).overview()
 
-    if percent is None:
-        assert "cost of profiling" not in shown
-    else:
-        assert SENTENCES[percent] in " ".join(shown.split())
-
-
-def test_the_summary_has_it_beside_the_step_time(profiled, capsys):
-    path, percent = profiled
+    assert report.to_dict()["profiling_cost_percent"] == percent
+    assert json.loads(printed(capsys, "overview", str(path), "--format", "json"))["profiling_cost_percent"] == percent
+    for shown in (printed(capsys, "overview", str(path)), report._repr_html_()):
+        assert SENTENCES.get(percent, "") in " ".join(shown.split())
+        assert ("cost of profiling" in shown) == (percent is not None)
     (line,) = (line for line in printed(capsys, "summary", str(path)).splitlines() if line.startswith("step time"))
-
-    # Profiling speeds nothing up: steps that were longer before were so for another reason.
-    said = {
-        12.5: ", +12.5 % from profiling",
-        -5.0: ", 100.00 ms before the capture",
-        0.0: ", +0.0 % from profiling",
-        None: "",
-    }
-    assert line.endswith(f"4 steps (markers){said[percent]}")
+    assert line.endswith(f"4 steps (markers){BESIDE_THE_STEP_TIME[percent]}")
 
 
 def test_what_was_recorded_is_said_beside_the_cost(tmp_path, capsys):

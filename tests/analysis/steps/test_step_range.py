@@ -170,7 +170,7 @@ def test_unknown_steps_are_told_with_those_there_are() -> None:
         choose_steps([steps_of_host(draw(AHEAD))], StepRange(40, 50))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(trace=traces())
 def test_any_steps_of_any_trace_go_through_every_tool(trace: HostTrace) -> None:
     rows = steps_of_host(trace).rows

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from draw import MS, POOL, Sort, draw, traces
+from gallery import gallery
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,37 +96,47 @@ def test_a_name_that_holds_its_number_is_not_given_it_again() -> None:
     assert steps_of(trace).name == ("ProfilerStep#9", "ProfilerStep#10", "phase10 0", "5")
 
 
-def test_the_first_step_does_not_begin_before_the_device_is_done_with_what_was_launched_before_it() -> None:
-    trace = draw("""
+def figures(trace: HostTrace) -> dict[str, Any]:
+    """What the pictures below expect; under the name of an event, the step of every such event."""
+    steps = steps_of(trace)
+    own = {"steps": spans(trace), "names": [*steps.name], "complete": steps.complete.tolist(), "source": steps.source}
+    return members(trace) | own
+
+
+@gallery("""
+    the first step does not begin before the device is done with what was launched before it
+        # K3: launched before the recording started, since its id is low
         host main |    L5 M1------ M2------
         host main |        L6       L7
         gpu0 s    |  K3-------K5--K6-----K7----
-    """)  # K3: launched before the recording started, since its id is low
-
-    assert spans(trace) == [("train 1", 14, 21), ("train 2", 21, 27)]
-    assert members(trace)["kernel"] == [-1, -1, 0, 1]
-
-
-def test_what_other_streams_still_do_of_earlier_work_does_not_delay_the_first_step() -> None:
-    trace = draw("""
+        steps = [("train 1", 14, 21), ("train 2", 21, 27)]
+        kernel = [-1, -1, 0, 1]
+    what other streams still do of earlier work does not delay the first step
         host main | M1------ M2------
         host main |  L6       L7
         gpu0 s    | K3--K6-----K7----
         gpu0 t    | N4--------
-    """)
-
-    assert spans(trace)[0] == ("train 1", 4, 11)
-
-
-def test_copies_that_prefetching_makes_during_the_first_step_are_no_backlog() -> None:
-    trace = draw("""
+        steps = [("train 1", 4, 11), ("train 2", 11, 17)]
+    copies that prefetching makes during the first step are no backlog
         host main | M1------ M2------
         host main |     L6       L7
         host pre  |  L4
         gpu0 s    |   U4  K6-     K7-
-    """)
+        steps = [("train 1", 0, 9), ("train 2", 9, 17)]
+    a mark inside a mark is no step
+        host main | M1-------- M2--------
+        host main |  Y------    Y------
+        host main |   M7-        M8-
+        steps = [("train 1", 0, 10), ("train 2", 11, 21)]
+    of marks on two threads those of the fuller thread count
+        host eval |     M9----------
+        host main | M1--- M2--- M3---
+        names = ["train 1", "train 2", "train 3"]
+""")
+def test_which_marks_are_steps_and_when_the_first_one_begins(picture: str, expected: dict[str, Any]) -> None:
+    found = figures(draw(picture))
 
-    assert spans(trace)[0] == ("train 1", 0, 9)
+    assert {name: found[name] for name in expected} == expected
 
 
 def test_each_device_begins_the_first_step_when_it_is_done_with_its_own_backlog() -> None:
@@ -139,48 +151,84 @@ def test_each_device_begins_the_first_step_when_it_is_done_with_its_own_backlog(
     assert begins == {"GPU:0": [4, 13], "GPU:1": [8, 14]}
 
 
-def test_a_mark_inside_a_mark_is_no_step() -> None:
-    trace = draw("""
-        host main | M1-------- M2--------
-        host main |  Y------    Y------
-        host main |   M7-        M8-
-    """)
-
-    assert spans(trace) == [("train 1", 0, 10), ("train 2", 11, 21)]
-
-
-def test_of_marks_on_two_threads_those_of_the_fuller_thread_count() -> None:
-    trace = draw("""
-        host eval |     M9----------
-        host main | M1--- M2--- M3---
-    """)
-
-    assert [name for name, _, _ in spans(trace)] == ["train 1", "train 2", "train 3"]
-
-
 # -- what belongs to a step --------------------------------------------------------------------------------------
 
 
-def test_what_a_mark_encloses_belongs_to_it() -> None:
-    trace = draw("""
+@gallery("""
+    what a mark encloses belongs to it
         host main | M0------- M1-------
         host main |  a- b-     a-   c-
         host main |   d         d        e
-    """)
-
-    assert members(trace) | {"train": []} == {"train": [], "a": [0, 1], "b": [0], "c": [1], "d": [0, 1], "e": [-1]}
-
-
-def test_a_consumer_belongs_to_the_step_of_its_producer() -> None:
-    trace = draw("""
+        a = [0, 1]
+        b = [0]
+        c = [1]
+        d = [0, 1]
+        e = [-1]
+    a consumer belongs to the step of its producer
         host main | M0------ M1------
         host main |  P5       P6
         host pool |    C5--      C6--
         host pool |     a-        a-  C9-
-    """)
+        consume = [0, 1, -1]
+        a = [0, 1]
+    a context id that is used twice links to the latest producer before
+        host main | M0------ M1------
+        host main |  P5       P5
+        host pool |    C5--      C5--
+        consume = [0, 1]
+    a region of a threadpool belongs to who handed it over
+        # after the region: the thread works for steps, and this is the step at hand
+        host main | M0-------------- M1--------------
+        host main |  P1               P2
+        host pool |     S1!a- b- T!      S2!a- T!  c-
+        a = [0, 1]
+        b = [0]
+        c = [1]
+    a last mark that holds no work does not halve the mean
+        host main | M0-------M1-
+        host main |  a------
+        complete = [True, False]
+    device work belongs to the step that launched it
+        host main | M0---- M1----
+        host main |  L1     L2
+        gpu0 s    |      K1--  K2--
+        kernel = [0, 1]
+    device work launched between steps belongs to none
+        host main | M0----                M1----
+        host main |  L1        L7 L8       L2
+        gpu0 s    |   K1--       K7--K8--   K2--
+        kernel = [0, -1, -1, 1]
+        steps = [("train 0", 0, 6), ("train 1", 22, 28)]
+    work of a thread that nothing links belongs to the step at hand
+        host main     | M0--------- M1---------
+        host autograd |    B-----      B-----  B-
+        host autograd |     a L1        a L2
+        host gloo     |         G--        G--
+        gpu0 s        |         K1--        K2--
+        backward = [0, 1, -1]
+        a = [0, 1]
+        gloo:all_reduce = [0, 1]
+        kernel = [0, 1]
+    threads that launch kernels work for the steps
+        # copies input ahead, for whichever step
+        host main     | M0--------- M1---------
+        host autograd |    a L1        a L2
+        host pin      |  b  V3      b V4
+        gpu0 s        |      K1--        K2--
+        gpu0 copy     |      U3       U4
+        a = [0, 1]
+        b = [-1, -1]
+    threads that prepare input work for no step
+        host main | M0--------- M1---------
+        host main |  P1
+        host data |    C1-- J--   J---
+        host data |          a     a
+        a = [-1, -1]
+""")
+def test_what_belongs_to_a_step_of_marks(picture: str, expected: dict[str, Any]) -> None:
+    found = figures(draw(picture))
 
-    assert members(trace)["consume"] == [0, 1, -1]
-    assert members(trace)["a"] == [0, 1]
+    assert {name: found[name] for name in expected} == expected
 
 
 def test_a_producer_of_another_context_type_links_nothing() -> None:
@@ -195,16 +243,6 @@ def test_a_producer_of_another_context_type_links_nothing() -> None:
     )
 
     assert members(trace)["other"] == [-1]
-
-
-def test_a_context_id_that_is_used_twice_links_to_the_latest_producer_before() -> None:
-    trace = draw("""
-        host main | M0------ M1------
-        host main |  P5       P5
-        host pool |    C5--      C5--
-    """)
-
-    assert members(trace)["consume"] == [0, 1]
 
 
 @pytest.mark.parametrize("consumer", [(1 << 64) - 2, -2])
@@ -246,18 +284,6 @@ def test_a_wait_for_input_belongs_to_the_executor_run_it_was_made_for() -> None:
     assert members(trace)["other run"] == [-1]
 
 
-def test_a_region_of_a_threadpool_belongs_to_who_handed_it_over() -> None:
-    trace = draw("""
-        host main | M0-------------- M1--------------
-        host main |  P1               P2
-        host pool |     S1!a- b- T!      S2!a- T!  c-
-    """)
-
-    assert members(trace)["a"] == [0, 1]
-    assert members(trace)["b"] == [0]
-    assert members(trace)["c"] == [1]  # after the region: the thread works for steps, and this is the step at hand
-
-
 # A program and its runs as JAX records them on a CPU: calls on the loop's thread, runs on one of XLA's.
 RUNS = {
     "F": Sort(K.TRACED_FUNCTION, "PjitFunction(train)"),
@@ -268,21 +294,46 @@ RUNS = {
 }
 
 
-def test_a_run_that_the_run_before_it_starts_belongs_to_the_call_that_made_it() -> None:
-    # The second call waits for the result of the first: the thread that is done with that one starts it.
-    trace = draw(
-        """
+@gallery("""
+    a run that the run before it starts belongs to the call that made it
+        # The second call waits for the result of the first: the thread that is done with that one starts it.
         host main | M0---- M1---- M2----
         host main |  F      F      F
         host main |  P1
         host xla  |   S1!    T!S2!    T!S3! T!
         host xla  |   r1--      r2--    r3--
         host xla  |        P2!      P3!
-        """,
-        RUNS,
-    )
+        dot = [0, 1, 2]
+    runs that no producer is known of belong to the calls in their order
+        host main | M0--------- M1---------
+        host main |  F f         F f
+        host xla  |    q1 r2-- r2-   q3 r4--
+        dot = [0, 0, 1]
+        tanh = [0, 1]
+    runs of programs whose calls nobody recorded follow one another
+        # As TensorFlow runs the clusters of one function.
+        host main | M0-------------- M1--------
+        host main |  P1               P3
+        host xla  |   S1!  T!S2!  T!   S3!  T!
+        host xla  |   q1--   r2--      q3--
+        host xla  |     P2
+        tanh = [0, 1]
+        dot = [0]
+    a step ends when the runs that it called end
+        host main | M0M1--M2--------
+        host main | F F   F
+        host xla  |   r1--r2----r3--
+        steps = [("train 0", 0, 6), ("train 1", 6, 12), ("train 2", 12, 16)]
+    steps without work are usual among those with work and cut at the end
+        host main | M0--M1--M2--M3--
+        host main | F       F
+        host xla  |  r1-     r2-
+        complete = [True, True, True, False]
+""")
+def test_runs_belong_to_the_calls_that_made_them(picture: str, expected: dict[str, Any]) -> None:
+    found = figures(draw(picture, RUNS))
 
-    assert members(trace)["dot"] == [0, 1, 2]
+    assert {name: found[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize("op", ["q", "l"])
@@ -299,20 +350,6 @@ def test_runs_of_a_function_without_a_name_belong_to_its_calls(op: str) -> None:
     assert members(trace)["tanh"] == [0, 1, 2]
 
 
-def test_runs_that_no_producer_is_known_of_belong_to_the_calls_in_their_order() -> None:
-    trace = draw(
-        """
-        host main | M0--------- M1---------
-        host main |  F f         F f
-        host xla  |    q1 r2-- r2-   q3 r4--
-        """,
-        RUNS,
-    )
-
-    assert members(trace)["dot"] == [0, 0, 1]
-    assert members(trace)["tanh"] == [0, 1]
-
-
 def test_a_run_that_was_called_before_the_recording_belongs_to_no_step_and_moves_no_other() -> None:
     trace = draw(
         """
@@ -324,36 +361,6 @@ def test_a_run_that_was_called_before_the_recording_belongs_to_no_step_and_moves
     )
 
     assert members(trace)["dot"][1:] == [0, 1]
-
-
-def test_runs_of_programs_whose_calls_nobody_recorded_follow_one_another() -> None:
-    # As TensorFlow runs the clusters of one function.
-    trace = draw(
-        """
-        host main | M0-------------- M1--------
-        host main |  P1               P3
-        host xla  |   S1!  T!S2!  T!   S3!  T!
-        host xla  |   q1--   r2--      q3--
-        host xla  |     P2
-        """,
-        RUNS,
-    )
-
-    assert members(trace)["tanh"] == [0, 1]
-    assert members(trace)["dot"] == [0]
-
-
-def test_a_step_ends_when_the_runs_that_it_called_end() -> None:
-    trace = draw(
-        """
-        host main | M0M1--M2--------
-        host main | F F   F
-        host xla  |   r1--r2----r3--
-        """,
-        RUNS,
-    )
-
-    assert spans(trace) == [("train 0", 0, 6), ("train 1", 6, 12), ("train 2", 12, 16)]
 
 
 @pytest.mark.parametrize(
@@ -380,28 +387,6 @@ def test_steps_whose_work_had_not_run_when_the_capture_ended_are_cut(calls: str,
     )
 
     assert steps_of(trace).complete.tolist() == complete  # nothing tells whether all of r3 was recorded
-
-
-def test_steps_without_work_are_usual_among_those_with_work_and_cut_at_the_end() -> None:
-    trace = draw(
-        """
-        host main | M0--M1--M2--M3--
-        host main | F       F
-        host xla  |  r1-     r2-
-        """,
-        RUNS,
-    )
-
-    assert steps_of(trace).complete.tolist() == [True, True, True, False]
-
-
-def test_a_last_mark_that_holds_no_work_does_not_halve_the_mean() -> None:
-    trace = draw("""
-        host main | M0-------M1-
-        host main |  a------
-    """)
-
-    assert steps_of(trace).complete.tolist() == [True, False]
 
 
 def test_steps_follow_each_other_unless_their_numbers_say_that_others_lie_between() -> None:
@@ -444,16 +429,6 @@ def test_a_jax_program_that_runs_ahead_of_its_computation_has_the_steps_of_its_o
     assert np.diff(steps.end_ps).mean() / MS == pytest.approx(23.3, rel=0.05)  # which the program measured itself
 
 
-def test_device_work_belongs_to_the_step_that_launched_it() -> None:
-    trace = draw("""
-        host main | M0---- M1----
-        host main |  L1     L2
-        gpu0 s    |      K1--  K2--
-    """)
-
-    assert members(trace)["kernel"] == [0, 1]
-
-
 def test_device_work_without_a_launch_belongs_to_the_step_of_the_work_before_it() -> None:
     trace = draw("""
         host main | M0---- M1----
@@ -467,99 +442,37 @@ def test_device_work_without_a_launch_belongs_to_the_step_of_the_work_before_it(
     assert by_line[1][:1] == [-1]  # nothing before it on its own device
 
 
-def test_device_work_launched_between_steps_belongs_to_none() -> None:
-    trace = draw("""
-        host main | M0----                M1----
-        host main |  L1        L7 L8       L2
-        gpu0 s    |   K1--       K7--K8--   K2--
-    """)
-
-    assert members(trace)["kernel"] == [0, -1, -1, 1]
-    assert spans(trace) == [("train 0", 0, 6), ("train 1", 22, 28)]
-
-
-def test_work_of_a_thread_that_nothing_links_belongs_to_the_step_at_hand() -> None:
-    trace = draw("""
-        host main     | M0--------- M1---------
-        host autograd |    B-----      B-----  B-
-        host autograd |     a L1        a L2
-        host gloo     |         G--        G--
-        gpu0 s        |         K1--        K2--
-    """)
-
-    assert members(trace)["backward"] == [0, 1, -1]
-    assert members(trace)["a"] == [0, 1]
-    assert members(trace)["gloo:all_reduce"] == [0, 1]
-    assert members(trace)["kernel"] == [0, 1]
-
-
-def test_threads_that_launch_kernels_work_for_the_steps() -> None:
-    trace = draw("""
-        host main     | M0--------- M1---------
-        host autograd |    a L1        a L2
-        host pin      |  b  V3      b V4
-        gpu0 s        |      K1--        K2--
-        gpu0 copy     |      U3       U4
-    """)
-
-    assert members(trace)["a"] == [0, 1]
-    assert members(trace)["b"] == [-1, -1]  # copies input ahead, for whichever step
-
-
-def test_threads_that_prepare_input_work_for_no_step() -> None:
-    trace = draw("""
-        host main | M0--------- M1---------
-        host main |  P1
-        host data |    C1-- J--   J---
-        host data |          a     a
-    """)
-
-    assert members(trace)["a"] == [-1, -1]
-
-
 # -- bounds ------------------------------------------------------------------------------------------------------
 
 
-def test_steps_abut_where_the_device_lags() -> None:
-    trace = draw("""
+@gallery("""
+    steps abut where the device lags
         host main | M0-M1-M2-
         host main |  L1 L2 L3
         gpu0 s    |    K1-----K2----K3-----
-    """)
-
-    assert spans(trace) == [("train 0", 0, 10), ("train 1", 10, 16), ("train 2", 16, 23)]
-
-
-def test_steps_are_their_marks_where_the_host_waits_for_the_device() -> None:
-    trace = draw("""
+        steps = [("train 0", 0, 10), ("train 1", 10, 16), ("train 2", 16, 23)]
+    steps are their marks where the host waits for the device
         host main | M0------- M1-------
         host main |  L1        L2
         gpu0 s    |    K1--      K2--
-    """)
-
-    assert spans(trace) == [("train 0", 0, 9), ("train 1", 10, 19)]
-
-
-def test_a_step_ends_with_its_slowest_device() -> None:
-    trace = draw("""
+        steps = [("train 0", 0, 9), ("train 1", 10, 19)]
+    a step ends with its slowest device
         host main | M0---      M1---
         host main |  L1L2       L3L4
         gpu0 s    |    K1         K3
         gpu1 s    |      K2-         K4---
-    """)
-
-    assert spans(trace) == [("train 0", 0, 8), ("train 1", 11, 22)]
-
-
-def test_overlapping_steps_of_a_device_share_no_time() -> None:
-    trace = draw("""
+        steps = [("train 0", 0, 8), ("train 1", 11, 22)]
+    overlapping steps of a device share no time
         host main | M0---M1---
         host main |  L1   L2
         gpu0 s    |     K1--------
         gpu0 t    |        K2--
-    """)
+        steps = [("train 0", 0, 14), ("train 1", 14, 14)]
+""")
+def test_bounds_of_steps_with_a_device(picture: str, expected: dict[str, Any]) -> None:
+    found = figures(draw(picture))
 
-    assert spans(trace) == [("train 0", 0, 14), ("train 1", 14, 14)]
+    assert {name: found[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize(
@@ -617,44 +530,31 @@ GROUPED = {
 }
 
 
-def test_steps_of_a_grouped_file() -> None:
-    trace = draw(
-        """
+@gallery("""
+    steps of a grouped file
         host main  | o0----  o1----
         gpu0 Steps |   W0------W1----
         gpu0 s     |   a0- b0- a1-b1-
-        """,
-        GROUPED,
-    )
-
-    assert spans(trace) == [("0", 2, 10), ("1", 10, 16)]
-    assert steps_of(trace).source == "markers"
-    assert members(trace) == {"o": [0, 1], "step": [0, 1], "a": [0, 1], "b": [0, 1]}
-
-
-def test_a_grouped_step_is_as_long_as_on_its_slowest_device() -> None:
-    trace = draw(
-        """
+        steps = [("0", 2, 10), ("1", 10, 16)]
+        source = "markers"
+        o = [0, 1]
+        step = [0, 1]
+        a = [0, 1]
+        b = [0, 1]
+    a grouped step is as long as on its slowest device
         gpu0 Steps | W0--   W1---------
         gpu1 Steps | W0---- W1---
         gpu0 s     | a0     a1
-        """,
-        GROUPED,
-    )
-
-    assert spans(trace) == [("0", 0, 6), ("1", 7, 18)]
-
-
-def test_of_a_group_that_appears_twice_the_longest_event_is_the_step() -> None:
-    trace = draw(
-        """
+        steps = [("0", 0, 6), ("1", 7, 18)]
+    of a group that appears twice the longest event is the step
         gpu0 Steps | W0- W1-- W0------
         gpu0 s     | a0  a1   b0
-        """,
-        GROUPED,
-    )
+        steps = [("1", 4, 8), ("0", 9, 17)]
+""")
+def test_steps_that_the_writer_of_the_file_grouped(picture: str, expected: dict[str, Any]) -> None:
+    found = figures(draw(picture, GROUPED))
 
-    assert spans(trace) == [("1", 4, 8), ("0", 9, 17)]
+    assert {name: found[name] for name in expected} == expected
 
 
 def test_tpu_steps_are_told_by_the_numbers_that_name_them() -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hlo_build import array, bf16, computation, f32, metadata, op, parameter, program
+from warm_python import WARM
 from xla_traces import Ran, trace_of
 from xspace_build import text
 
@@ -168,8 +167,8 @@ def test_a_fresh_capture_of_jax(tmp_path: Path) -> None:
     pytest.importorskip("jax")
     found = []
     for run in ("first", "second"):
-        command = [sys.executable, "-c", LIVE, str(tmp_path / run), str(tmp_path / "cache")]
-        subprocess.run(command, check=True, capture_output=True, env=os.environ | {"JAX_PLATFORMS": "cpu"})
+        done = WARM.run("jax", ["-c", LIVE, str(tmp_path / run), str(tmp_path / "cache")], os.environ, timeout=200)
+        assert done.returncode == 0, done.stderr
         compiled = compilations_of(stepscope.load(tmp_path / run).trace())
         found.append([(each.cache, find_change(each)) for each in compiled if each.function == "step"])
 

@@ -315,23 +315,3 @@ def test_every_face_says_what_is_doubtful(tmp_path: Path) -> None:
     assert asked == [{key: row[key] for key in ("found", "percent", "fix")}]
     assert (said, row["fix"]) in [(each.found, each.remedy) for each in examine_logdir(str(tmp_path)).checks]
     assert f"! {line}" in Answers(Sessions([str(tmp_path)])).summary("doubted")["lines"]
-
-
-# What is doubtful about real recordings, each looked at by hand: collectives that PyTorch 1.12 did not describe, and
-# those that were launched before the recording began; a step that the end of the recording cuts.
-DOUBTS = {
-    "jax-mi300x-attention": [], "jax-mi300x-conv": ["steps_cut"], "tf-gpu-multi-worker": [], "torch-h100-owlv2": [],
-    "torch-h100-qwen": [], "torch-mi300-resnet": ["collectives_without_details"],
-    "torch-multirank": ["collectives_without_details"], "torch-nccl": [], "torch-sglang-qwen3": [],
-    "torch-v100-resnet50-workers0": [], "torch-v100-resnet50-workers4": [], "tpu-inference": [],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("session", DOUBTS)
-def test_real_recordings_raise_no_false_alarm(session: str, corpus: Path) -> None:
-    profile = stepscope.load(corpus / session)
-    report = profile.report("trust")
-
-    assert sorted({row["check"] for row in report.to_dict()["rows"]}) == DOUBTS[session]
-    line = getattr(report, "line", "")
-    assert all((line in profile.report(tool).warnings) == bool(line) for tool in ("overview", "op-stats", "idle"))

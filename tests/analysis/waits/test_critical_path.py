@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from draw import Sort, draw, traces
+from gallery import gallery
 from hypothesis import given, settings
 
 from stepscope.analysis.account.causes import Cause
@@ -40,28 +41,35 @@ def test_a_device_whose_launches_nothing_recorded_is_the_path_all_the_same():
     )
 
 
-def test_a_device_that_the_host_keeps_ahead_of_is_the_path():
-    found = report(
-        draw("""
-            host main | M0-------------
-            host main | L1L2L3
-            gpu0 s    |   K1---K2--K3----
-        """)
-    )  # LLkkkkkkkkkkkkkkkk : 2 of the first call, then kernels
+@gallery("""
+    a device that the host keeps ahead of is the path
+        host main | M0-------------
+        host main | L1L2L3
+        gpu0 s    |   K1---K2--K3----
+        # path    | LLkkkkkkkkkkkkkkkk: 2 of the first call, then kernels
+        parts = {"launch": 2, "device_compute": 15}
+    a host that launches late is the path
+        host main | M0-----------------
+        host main | a---L1     b--L2
+        gpu0 s    |       K1       K2---
+        # path    | aaaaLL.....bbbLLkkkkk
+        parts = {"host_compute": 7, "launch": 3, "python": 5, "device_compute": 5}
+    a copy that blocks is a wait for the copy
+        host main | M0-----------------
+        host main | L1 V2----------a---
+        gpu0 s    |  K1------D2-
+        # path    | L kkkkkkkk DDD VVV aaaa
+        parts = {"launch": 1, "device_compute": 8, "copy": 3, "sync": 3, "host_compute": 4}
+    whatever happens inside a wait for input is input
+        host main | M0---------
+        host main | I----- b---
+        host main |  c-
+        parts = {"input": 6, "host_compute": 4, "python": 1}
+""")
+def test_the_parts_of_the_path(picture: str, expected: dict[str, Any]) -> None:
+    sorts = {"V": Sort(EventKind.RUNTIME_CALL, "hipMemcpyWithStream", "correlation_id")}
 
-    assert parts(found) == {"launch": 2, "device_compute": 5 + 4 + 6}
-
-
-def test_a_host_that_launches_late_is_the_path():
-    found = report(
-        draw("""
-            host main | M0-----------------
-            host main | a---L1     b--L2
-            gpu0 s    |       K1       K2---
-        """)
-    )  #            aaaaLL.....bbbLLkkkkk
-
-    assert parts(found) == {"host_compute": 4 + 3, "launch": 2 + 1, "python": 5, "device_compute": 5}
+    assert parts(report(draw(picture, sorts))) == expected["parts"]
 
 
 @pytest.mark.parametrize("sorts", [SYNC, OF_JAX], ids=["runtime", "jax"])
@@ -89,30 +97,6 @@ def test_work_between_two_kernels_that_was_launched_in_time_is_a_gap():
     assert parts(found) == {"launch": 2, "device_compute": 5 + 6, "device_gap": 2}
     [first] = [row for row in found.rows if row["part"] == "device_compute"]
     assert (first["name"], first["count"], first["ms"], first["delay_ms"]) == ("kernel", 2, 11, 2)
-
-
-def test_a_copy_that_blocks_is_a_wait_for_the_copy():
-    found = report(
-        draw("""
-            host main | M0-----------------
-            host main | L1 V2----------a---
-            gpu0 s    |  K1------D2-
-        """, {"V": Sort(EventKind.RUNTIME_CALL, "hipMemcpyWithStream", "correlation_id")})
-    )  # fmt: skip
-    #              L kkkkkkkk DDD VVV aaaa
-
-    assert parts(found) == {"launch": 1, "device_compute": 8, "copy": 3, "sync": 3, "host_compute": 4}
-
-
-def test_whatever_happens_inside_a_wait_for_input_is_input():
-    found = report(
-        draw("""
-            host main | M0---------
-            host main | I----- b---
-            host main |  c-
-        """)
-    )
-    assert parts(found) == {"input": 6, "host_compute": 4, "python": 1}
 
 
 def test_the_path_is_that_of_the_median_step_and_every_step_is_listed():
@@ -147,7 +131,7 @@ def test_a_capture_without_steps_is_one_path():
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(traces())
 def test_every_moment_of_a_step_is_given_to_one_part(trace: HostTrace) -> None:
     found = critical_path.partial(trace)

@@ -161,11 +161,11 @@ class Autopilot:
         if any(name in sys.modules for name in FINDERS):
             self._run_later(self._settings.patience, self._open_window_unless_launcher)
         elif at_once:
-            self._run_on_main(self._open_window)
+            self.run_on_main(self._open_window)
 
     def request(self) -> None:
         """Requests a capture, or the end of the running one.  A signal handler may call this."""
-        self._run_on_main(self._toggle)
+        self.run_on_main(self._toggle)
 
     def serve(self) -> None:
         """Serves the requests, on the main thread."""
@@ -221,7 +221,7 @@ class Autopilot:
         finally:
             self._inside.release()
         if self._asked and work != self._do_asked:
-            self._run_on_main()
+            self.run_on_main()
         self._end_program_if_wanted()
         return True
 
@@ -229,7 +229,8 @@ class Autopilot:
         while self._asked:
             self._asked.popleft()()
 
-    def _run_on_main(self, *work: Work) -> None:
+    def run_on_main(self, *work: Work) -> None:
+        """Calls these on the main thread soon; on this one if that cannot be asked."""
         self._asked.extend(work)
         if threading.current_thread() is threading.main_thread() or not self._ask_main():
             self.serve()
@@ -238,7 +239,7 @@ class Autopilot:
         self._cancel_timer()
         if seconds == math.inf:
             return
-        self._timer = threading.Timer(seconds, self._run_on_main, (work,))
+        self._timer = threading.Timer(seconds, self.run_on_main, (work,))
         self._timer.daemon = True
         self._timer.name = f"{THREAD_PREFIX}patience"  # tracers of Python calls leave out threads with this prefix
         with report.Wall("waiting for a time window", strict=False):  # it may be impossible to start a thread

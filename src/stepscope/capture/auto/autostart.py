@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 from stepscope.capture import files, program_end, report, workers
 from stepscope.capture.auto import children
 from stepscope.capture.auto.autopilot import Autopilot
-from stepscope.capture.auto.finders import FINDING, StepSource, Undo
+from stepscope.capture.auto.finders import FINDING, StepSource
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import CHILD, Settings
+from stepscope.capture.patches import Undo
 from stepscope.capture.program_end import REQUEST, take_signal
 from stepscope.errors import CaptureError
 
@@ -161,7 +162,15 @@ class Armed:
 
         first = settings.skip + settings.steps
         options = ProveOptions.from_text(settings.prove)
-        return Prover(options, first, self.autopilot.find_capture, settings.logdir, print_for_user)
+        return Prover(
+            options,
+            first,
+            self.autopilot.find_capture,
+            settings.logdir,
+            print_for_user,
+            self.autopilot.run_on_main,
+            settings.patience,
+        )
 
     def _remove_ledger(self) -> None:
         """Removes the ledger in the process that made it; a child, forked or not, only writes to it."""

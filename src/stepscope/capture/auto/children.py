@@ -20,13 +20,14 @@ from typing import Any
 
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import CHILD, LOGDIR, Settings
+from stepscope.capture.patches import Call, Undo, wrap_attribute
 from stepscope.capture.report import report
 
 _TAKE_A_VALUE = "WX"  # flags whose value is the rest of the word, or the next word
 _WITHOUT_US = "IESs"  # with these flags Python may not find us: it ignores PYTHONPATH or site-packages
 _SPAWN = "from multiprocessing"
 _US = "stepscope.capture.auto"
-_ORIGINAL: dict[str, Any] = {}
+_UNDO: list[Undo] = []
 
 
 def inherit(settings: Settings, ledger: Ledger) -> None:
@@ -34,49 +35,37 @@ def inherit(settings: Settings, ledger: Ledger) -> None:
     before = {name: os.environ.get(name) for name in [*settings.to_environment(), CHILD]}
     os.environ.update(settings.keep_running().to_environment())
     os.environ[CHILD] = ledger.to_text()
-    popen = subprocess.Popen.__init__
-
-    @functools.wraps(popen)
-    def start_with_stepscope(self: Any, args: Any, *others: Any, **named: Any) -> None:
-        popen(self, _add_to_args(args, named), *others, **named)
-
-    _ORIGINAL.update(environment=before, popen=popen, spawn=None)
-    subprocess.Popen.__init__ = start_with_stepscope  # type: ignore[method-assign]
-    _take_spawn()
-
-
-def _take_spawn() -> None:
     from multiprocessing import spawn
 
-    command = spawn.get_command_line
-
-    @functools.wraps(command)
-    def command_with_stepscope(**facts: Any) -> list[str]:
-        words: list[str] = command(**facts)
-        return [f"import stepscope; {word}" if _starts_program(word) else word for word in words]
-
-    _ORIGINAL["spawn"] = command
-    spawn.get_command_line = command_with_stepscope
+    _UNDO.extend(
+        (
+            functools.partial(_set_environment, before),
+            wrap_attribute(subprocess.Popen, "__init__", _start_with_stepscope),
+            wrap_attribute(spawn, "get_command_line", _command_with_stepscope),
+        )
+    )
 
 
-def _starts_program(word: object) -> bool:
-    return isinstance(word, str) and word.startswith(_SPAWN)
+def _start_with_stepscope(popen: Call, self: Any, args: Any, *others: Any, **named: Any) -> None:
+    popen(self, _add_to_args(args, named), *others, **named)
 
 
-def disinherit() -> None:
-    """Starts processes as before."""
-    if not _ORIGINAL:
-        return
-    from multiprocessing import spawn
+def _command_with_stepscope(command: Call, **facts: Any) -> list[str]:
+    return [f"import stepscope; {word}" if str(word).startswith(_SPAWN) else word for word in command(**facts)]
 
-    for name, value in _ORIGINAL["environment"].items():
+
+def _set_environment(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
         if value is None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-    subprocess.Popen.__init__ = _ORIGINAL["popen"]  # type: ignore[method-assign]
-    spawn.get_command_line = _ORIGINAL["spawn"]
-    _ORIGINAL.clear()
+
+
+def disinherit() -> None:
+    """Starts processes as before."""
+    while _UNDO:
+        _UNDO.pop()()
 
 
 def _add_to_args(args: Any, named: Mapping[str, Any]) -> Any:

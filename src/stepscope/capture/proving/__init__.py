@@ -2,7 +2,6 @@
 
 - options: what is to be proved, on the command line and in the environment
 - places: finds what a name such as `data.py:prepare` or `checkpoint` stands for
-- patches: the one way to put something around a function, and to take it off again
 - changes: what is put there: a count, a delay, the last results again, nothing at all
 - campaign: which blocks run when; makes proofs of them
 - prover: hears of the steps and runs the campaign on their thread

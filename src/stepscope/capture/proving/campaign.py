@@ -32,6 +32,7 @@ from stepscope.proof.plan import (
     ENOUGH_PAIRS,
     FEWEST_CALLS,
     FEWEST_PAIRS,
+    FEWEST_STEPS,
     LONGER,
     MOST_IDLE_STEPS,
     PAIRS_OF_RANKS,
@@ -60,6 +61,7 @@ class Arm:
         usual_s: a step before anything was changed.
         block_s: how long a block is meant to be.
         steps: how many a plain block has, and a changed one.
+        fewest: how many it has at least, where steps have become so slow that these would take several times as long.
         targets, make_change: what is changed, and how in a block.
         cost_s: what the change itself takes in a step.
         pairs: what was measured.
@@ -72,6 +74,7 @@ class Arm:
     usual_s: float = 0.0
     block_s: float = BLOCK_S
     steps: tuple[int, int] = (0, 0)
+    fewest: int = FEWEST_STEPS
     targets: Sequence[Target] = ()
     make_change: Callable[[], CallChange] = CallChange
     cost_s: float = 0.0
@@ -100,8 +103,8 @@ class Arm:
             plain_s, changed_s: a step without and with the change.
         """
         calls = self.proof.calls or 1.0
-        fewest = math.ceil(FEWEST_CALLS / calls) if calls < 1 else 0
-        plain, changed = (max(choose_steps(step_s, self.block_s), fewest) for step_s in (plain_s, changed_s))
+        self.fewest = max(math.ceil(FEWEST_CALLS / calls) if calls < 1 else 0, FEWEST_STEPS)
+        plain, changed = (max(choose_steps(step_s, self.block_s), self.fewest) for step_s in (plain_s, changed_s))
         self.steps = plain, changed
 
     def lengthen(self) -> None:
@@ -195,9 +198,9 @@ class Campaign:
         else:
             with refusing(arm):
                 arm.targets = find_targets(name)
-        count, steps = Count(), arm.steps[0]
+        count = Count()
         with self._changed(arm, count):
-            yield from self._collect(steps)
+            steps = len((yield from self._collect(arm.steps[0], arm)).steps)
             if count.calls < steps and not self._together:
                 yield from self._collect(MOST_IDLE_STEPS)
                 steps += MOST_IDLE_STEPS
@@ -271,7 +274,7 @@ class Campaign:
         change = arm.make_change() if is_changed else CallChange()
         with self._changed(arm if is_changed else None, change):
             self.ablated = arm if is_changed and not arm.is_delay else None
-            block = yield from self._collect(arm.steps[is_changed], change)
+            block = yield from self._collect(arm.steps[is_changed], arm, change)
             self.ablated = None
         if change.refused:
             arm.refuse(change.refused)
@@ -287,10 +290,14 @@ class Campaign:
                         self._undo.callback(target.install(functools.partial(change.wrap, name=target.name)))
             yield
 
-    def _collect(self, count: int, change: CallChange | None = None) -> Steps[Block]:
-        change, steps, delays = change or CallChange(), [], []
-        queued_s = self._read_queued()
-        for _ in range(count):
+    def _collect(self, count: int, arm: Arm | None = None, change: CallChange | None = None) -> Steps[Block]:
+        """Runs so many steps, or fewer of an arm where they take several times as long as its blocks are meant to."""
+        change = change or CallChange()
+        steps: list[float] = []
+        delays: list[float] = []
+        queued_s, start_s = self._read_queued(), self._clock()
+        late_s = math.inf if arm is None or self._together else start_s + LONGER * arm.block_s
+        while len(steps) < count and not (arm and len(steps) >= arm.fewest and self._clock() > late_s):
             before_s = change.spent_s
             steps.append((yield))
             delays.append(change.spent_s - before_s)

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from stepscope.capture.proving.patches import Call
+from stepscope.capture.patches import Call
 from stepscope.errors import CaptureError
 from stepscope.proof.parts import KERAS_EPOCHS
 from stepscope.proof.plan import Dose

@@ -20,19 +20,20 @@ from stepscope.capture.tracers.ticker import THREAD_PREFIX
 
 STUCK_S = 30.0  # a step without a part that takes longer, and `STUCK_STEPS` usual ones, does not end
 STUCK_STEPS = 20
+SILENT_S = 600.0  # no step at all for so long: after this a collective of PyTorch gives up, too
 END_S = 20.0  # for the program to end by itself; launchers wait for 30 s
 _LOOK_S = 0.5
 
 
-def watch_for_stuck_step(
-    count_steps: Callable[[], int | None], limit_s: Callable[[], float], on_stuck: Callable[[int], object]
+def watch_for_silence(
+    count_steps: Callable[[], int], limit_s: Callable[[int], float], on_silence: Callable[[int], object]
 ) -> threading.Event:
-    """Notices on a thread of its own that a step without a part does not end, until the event that it returns is set.
+    """Notices on a thread of its own that no step ends any more, until the event that it returns is set.
 
     Args:
-        count_steps: how many steps have ended; None while none runs without a part.
-        limit_s: how long one may take.
-        on_stuck: called with 1 when one takes longer, with 2 when it takes as long again, and so on.
+        count_steps: how many steps have ended.
+        limit_s: how long the next one may take; is told how often it has taken so long already.
+        on_silence: called with 1 when one takes longer, with 2 when it takes longer again, and so on.
     """
     ended = threading.Event()
 
@@ -40,21 +41,37 @@ def watch_for_stuck_step(
         count, since, times = count_steps(), time.monotonic(), 0
         while not ended.wait(_LOOK_S):
             now = count_steps()
-            if now != count and not (times and now is None):  # put back, the step that was stuck still runs
+            if now != count:
                 count, since, times = now, time.monotonic(), 0
-            elif count is not None and time.monotonic() - since > limit_s():
+            elif time.monotonic() - since > limit_s(times):
                 times, since = times + 1, time.monotonic()
-                on_stuck(times)
+                on_silence(times)
 
-    threading.Thread(target=watch, name=f"{THREAD_PREFIX}stuck", daemon=True).start()
+    threading.Thread(target=watch, name=f"{THREAD_PREFIX}silence", daemon=True).start()
     return ended
+
+
+def has_children() -> bool:
+    """Whether processes that this one has started still run, which may have the steps; True where nobody can say."""
+    if not hasattr(os, "waitid"):
+        return True
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def end_process_by_deadline() -> None:
+    """Ends the process after a while, whatever it waits for then."""
+    timer = threading.Timer(END_S, leave)
+    timer.name, timer.daemon = f"{THREAD_PREFIX}end", True
+    timer.start()
 
 
 def end_program() -> NoReturn:
     """Ends the program as `sys.exit(0)` does, and the process by a deadline whatever either waits for."""
-    timer = threading.Timer(END_S, leave)
-    timer.name, timer.daemon = f"{THREAD_PREFIX}end", True
-    timer.start()
+    end_process_by_deadline()
     atexit.register(_leave_after_handlers, os.getpid())
     raise SystemExit(0)
 

@@ -10,17 +10,19 @@ import sys
 from contextlib import suppress
 from typing import Any
 
+from stepscope.capture.frameworks import find_cuda
+
 
 def wait_for_devices() -> None:
     """Waits for the work of JAX, PyTorch and TensorFlow that was started in this process."""
     jax: Any = sys.modules.get("jax")
-    torch: Any = sys.modules.get("torch")
     tensorflow: Any = sys.modules.get("tensorflow")
     if hasattr(jax, "live_arrays"):
         for array in jax.live_arrays():
             with suppress(RuntimeError):  # another thread has donated or deleted it
                 array.block_until_ready()
-    if hasattr(torch, "cuda") and torch.cuda.is_initialized():
-        torch.cuda.synchronize()
+    cuda = find_cuda()
+    if cuda is not None:
+        cuda.synchronize()
     if hasattr(tensorflow, "config") and tensorflow.config.list_physical_devices("GPU"):
         tensorflow.test.experimental.sync_devices()

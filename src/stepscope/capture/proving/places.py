@@ -13,24 +13,16 @@ import gc
 import inspect
 import os
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from stepscope.capture.patches import Change, Undo, swap_attribute, swap_code
+from stepscope.capture.program_files import is_users_file
 from stepscope.capture.proving.changes import refuse_generator
-from stepscope.capture.proving.patches import Change, Undo, swap_attribute, swap_code
 from stepscope.errors import CaptureError
 from stepscope.proof.parts import PARTS
 from stepscope.records import dataclass
-
-_NOT_OF_PROGRAM = (
-    *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib")},
-    str(Path(__file__).parents[2]),
-    "<",
-)
-_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 RESUMED: dict[CodeType, FunctionType] = {}
 """The function that takes each step of a generator, by the generator's code."""
@@ -90,7 +82,9 @@ def find_why_not_called(targets: Sequence[Target]) -> CaptureError:
 
 
 def _hint(name: str) -> str:
-    near = sorted({each.__qualname__ for each in _functions() if is_own_file(each.__code__.co_filename)} - {"<module>"})
+    near = sorted(
+        {each.__qualname__ for each in _functions() if is_users_file(each.__code__.co_filename)} - {"<module>"}
+    )
     similar = [each for each in near if each.rpartition(".")[2].lower() == name.rpartition(".")[2].lower()]
     named = ", ".join((similar or near)[:6])
     return f"functions of the program: {named}" if named else "workers of a loader are other processes; try --at input"
@@ -163,7 +157,7 @@ def _functions() -> list[FunctionType]:
 
 
 def _is_called(code: CodeType, file: str, name: str) -> bool:
-    if not (is_file(code.co_filename, file) if file else is_own_file(code.co_filename)):
+    if not (is_file(code.co_filename, file) if file else is_users_file(code.co_filename)):
         return False
     if name.isdigit():
         lines = [line for _, _, line in code.co_lines() if line is not None]
@@ -181,11 +175,6 @@ def has_workers() -> bool:
 def is_file(path: str, wanted: str) -> bool:
     """Whether a file is the one that a place names; empty for any."""
     return not wanted or path == wanted or path.endswith(os.sep + wanted.lstrip("./"))
-
-
-def is_own_file(file: str) -> bool:
-    """Whether this is a file of the program, and not of Python or of what is installed."""
-    return not file.startswith(_NOT_OF_PROGRAM) and not any(folder in file for folder in _INSTALLED)
 
 
 def _compiled_targets(codes: dict[int, CodeType]) -> Iterator[tuple[CodeType, Target]]:

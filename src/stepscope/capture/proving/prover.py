@@ -25,7 +25,15 @@ from stepscope.capture.auto.finders import MARKED, StepSource
 from stepscope.capture.job import this_worker
 from stepscope.capture.proving import relays, saving
 from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, Steps, split_rank
-from stepscope.capture.proving.deadlines import STUCK_S, STUCK_STEPS, end_program, leave, watch_for_stuck_step
+from stepscope.capture.proving.deadlines import (
+    SILENT_S,
+    STUCK_S,
+    STUCK_STEPS,
+    end_process_by_deadline,
+    end_program,
+    has_children,
+    watch_for_silence,
+)
 from stepscope.capture.proving.devices import wait_for_devices
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.stopwatch import Settings, Stopwatch
@@ -39,6 +47,7 @@ _MOST_FROM_ACCOUNT = 3
 _STEPS_AFTER_CAPTURE = 20  # of a job with ranks, which all have to start at the same step
 _ANALYSIS_S = 120.0  # for the capture to be written, and again for its account
 _STUCK = "a step without it does not end: something in the step waits for what it does"
+_NO_STEPS = "no steps were found; mark them: stepscope.step()"
 
 
 class Prover:
@@ -50,6 +59,8 @@ class Prover:
         captured: the profile that was captured of this program: its path, "" if none will come, None until it is known.
         logdir: where the proofs go without a session.
         show_line: called with a line for the user.
+        run_on_main: calls a function on the main thread soon.
+        patience_s: how long to wait for the first step at least; infinite in a process that another one has started.
 
     Attributes:
         active: as for a `Listener`.
@@ -63,19 +74,22 @@ class Prover:
         captured: Callable[[], str | None],
         logdir: str,
         show_line: Callable[[str], object],
+        run_on_main: Callable[[Callable[[], object]], object],
+        patience_s: float,
     ) -> None:
         self._options = options
         self._first = first
         self._captured = captured
         self._logdir = logdir
         self._show_line = show_line
+        self._run_on_main = run_on_main
+        self._patience_s = patience_s
         self._pid = os.getpid()
         self._campaign: Campaign | None = None
         self._running: Steps[None] | None = None
         self._places: tuple[str, ...] | None = None
-        self._asked = self._wants_end = self._is_saved = False
+        self._asked = self._is_saved = False
         self._give_up_s = math.inf
-        self._watch_ended = threading.Event()
         self._source: StepSource | None = None
         self._thread = self._since_ns = self._others = 0
         self._meter: ThreadMeter | None = None
@@ -91,6 +105,7 @@ class Prover:
         )
         self.active = True
         self.proofs: list[Proof] = []
+        self._watch_ended = watch_for_silence(self._count_steps, self._limit_s, self._on_silence)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget_parent)
 
@@ -111,7 +126,6 @@ class Prover:
             self._follower.end_step(source, another_follows)
         elif self._is_of_loop(source):
             self._end_step(another_follows)
-        self._end_program_if_wanted()
 
     def mark_step(self, number: object) -> None:
         """The program has marked a step."""
@@ -119,7 +133,6 @@ class Prover:
             self._end_step(True)
         elif self._running is None and self.active:
             self._follower.mark_step(number)
-        self._end_program_if_wanted()
 
     def finish(self) -> None:
         """The program ends: what was measured so far is the answer."""
@@ -131,7 +144,7 @@ class Prover:
             if running is not None:
                 running.close()
             elif self._campaign is None:
-                self._report_nothing()
+                self._report_nothing(TOO_EARLY if self._follower.count else _NO_STEPS)
             self._save()
         self._watch_ended.set()
         self._undo.close()
@@ -178,7 +191,6 @@ class Prover:
         running = self._campaign.run()
         next(running)
         self._running, self._since_ns = running, time.perf_counter_ns()
-        self._watch_ended = watch_for_stuck_step(self._count_ablated, self._stuck_s, self._on_stuck)
 
     def _make_campaign(self) -> Campaign:
         if self._options.timed:
@@ -220,35 +232,47 @@ class Prover:
         if not self._options.ablate:  # else the program ends, and saves nothing until then
             self._undo.close()
         self.active = False
-        self._wants_end = self._options.stop_after or bool(self._options.ablate)
-        if self._wants_end and threading.current_thread() is not threading.main_thread():
-            self._show_line("the program goes on, because its steps do not run on the main thread")
+        if self._ends_program:
+            self._run_on_main(end_program)
 
-    def _end_program_if_wanted(self) -> None:
-        if self._wants_end and threading.current_thread() is threading.main_thread():
-            self._wants_end = False
-            end_program()
+    @property
+    def _ends_program(self) -> bool:
+        return self._options.stop_after or bool(self._options.ablate)
 
-    # -- a step that does not end --------------------------------------------------------------------------------------
+    # -- no step any more, on a thread of the watch --------------------------------------------------------------------
 
-    def _count_ablated(self) -> int | None:
-        """How many steps have ended; None while none runs without a part."""
-        campaign = self._campaign
-        return None if campaign is None or campaign.ablated is None else campaign.ended_steps
+    def _count_steps(self) -> int:
+        return self._follower.count + (self._campaign.ended_steps if self._campaign is not None else 0)
 
-    def _stuck_s(self) -> float:
-        return max(STUCK_S, STUCK_STEPS * self._follower.usual.median_ns / 1e9)
+    def _limit_s(self, times: int) -> float:
+        if times or (self._campaign is not None and self._campaign.ablated is not None):
+            return max(STUCK_S, STUCK_STEPS * self._follower.usual.median_ns / 1e9)
+        if not self._ends_program:
+            return math.inf
+        if self._follower.count:
+            return SILENT_S
+        return math.inf if has_children() else max(SILENT_S, self._patience_s)
 
-    def _on_stuck(self, times: int) -> None:
-        """First puts the part back; if that does not help, ends the program, whose results are void anyway."""
-        assert self._campaign is not None, "it counts steps"
-        if times == 1 and self._campaign.ablated is not None:
+    def _on_silence(self, times: int) -> None:
+        """First puts the part back that is left out; if that does not help, or none is, ends the program."""
+        if self._campaign is not None and self._campaign.ablated is not None:
             self._campaign.ablated.refuse(_STUCK)
             self._campaign.put_back()
-        elif times > 1:
-            self._campaign.conclude(_STUCK)
-            self._save()
-            leave()
+        elif self.active:
+            why = f"no step ended for {SILENT_S:.0f} s" if self._follower.count else _NO_STEPS
+            self._give_up(_STUCK if times > 1 else why)
+
+    def _give_up(self, why: str) -> None:
+        """Takes what was measured so far as the answer, and ends the program by a deadline."""
+        self.active = False
+        if self._campaign is None:
+            self._report_nothing(why)
+        else:
+            self._campaign.conclude(why)
+        self._running = None
+        self._save()
+        end_process_by_deadline()
+        self._run_on_main(end_program)
 
     # -- beside the steps ----------------------------------------------------------------------------------------------
 
@@ -272,11 +296,10 @@ class Prover:
             captured = self._captured()
             self._campaign.save(Path(captured).parent if captured and "://" not in captured else Path(self._logdir))
 
-    def _report_nothing(self) -> None:
-        """The program ended before anything could be changed."""
-        nothing = "no steps were found; mark them: stepscope.step()"
+    def _report_nothing(self, why: str) -> None:
+        """Nothing could be changed."""
         self._campaign = self._make_campaign()
-        self._campaign.conclude(TOO_EARLY if self._follower.count else nothing)
+        self._campaign.conclude(why)
 
     def _forget_parent(self) -> None:
         """After a fork: the campaign belongs to the parent, and the child runs as it would without it."""

@@ -12,37 +12,35 @@ import functools
 import inspect
 from collections.abc import Callable, Generator, Sequence
 from importlib.machinery import SourceFileLoader
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
-from stepscope.capture.proving.patches import Undo
-from stepscope.capture.proving.places import RESUMED, is_file, is_own_file
+from stepscope.capture.patches import Call, Undo, undo_all, wrap_attribute
+from stepscope.capture.program_files import is_users_file
+from stepscope.capture.proving.places import RESUMED, is_file
 
 _DECORATOR = "__stepscope_relay__"
 
 
 def install(places: Sequence[str]) -> Undo:
     """Decorates the functions of the program's files that are compiled from now on and have the names of places."""
-    get_code, compile_source = SourceFileLoader.get_code, SourceFileLoader.source_to_code
 
-    def get_code_anew(loader: SourceFileLoader, name: str) -> CodeType | None:
-        if not is_own_file(loader.path):
+    def get_code_anew(get_code: Call, loader: SourceFileLoader, name: str) -> Any:
+        if not is_users_file(loader.path):
             return get_code(loader, name)
         return loader.source_to_code(loader.get_data(loader.path), loader.path)  # what is cached has no decorators
 
-    def decorate(loader: SourceFileLoader, data: Any, path: str, **options: Any) -> CodeType:
+    def decorate(compile_source: Call, loader: SourceFileLoader, data: Any, path: str, **options: Any) -> Any:
         wanted = [name for file, _, name in (place.rpartition(":") for place in places) if is_file(path, file)]
-        if wanted and is_own_file(path) and isinstance(data, bytes) and b"yield" in data:
+        if wanted and is_users_file(path) and isinstance(data, bytes) and b"yield" in data:
             data = _decorate_functions(ast.parse(data, path), wanted)
         return compile_source(loader, data, path, **options)
 
     setattr(builtins, _DECORATOR, relay)  # it stays: a function may be defined later
-    SourceFileLoader.get_code, SourceFileLoader.source_to_code = get_code_anew, decorate  # type: ignore[assignment, method-assign]
-
-    def undo() -> None:
-        del SourceFileLoader.get_code, SourceFileLoader.source_to_code  # both were inherited
-
-    return undo
+    return undo_all(
+        wrap_attribute(SourceFileLoader, "get_code", get_code_anew),
+        wrap_attribute(SourceFileLoader, "source_to_code", decorate),
+    )
 
 
 def _decorate_functions(tree: ast.Module, wanted: Sequence[str]) -> ast.Module:

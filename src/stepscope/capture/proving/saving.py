@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from stepscope.capture.proving.patches import Call, Undo
+from stepscope.capture.patches import Call, Undo
 from stepscope.capture.proving.places import find_attribute_targets
 from stepscope.proof.parts import PARTS
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 import time
@@ -13,9 +12,10 @@ from types import ModuleType
 from typing import Any
 
 from stepscope.capture.auto.imports import ImportHook
+from stepscope.capture.frameworks import find_cuda
+from stepscope.capture.patches import Call, Undo, wrap_attribute
 from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, Steps
 from stepscope.capture.proving.options import ProveOptions
-from stepscope.capture.proving.patches import Undo
 from stepscope.proof.knobs import (
     CUDA,
     DATASETS,
@@ -71,18 +71,16 @@ class Settings:
         return "" if self.applied else self.refused or f"the program made nothing of {where} before its steps"
 
     def _watch_loaders(self, module: ModuleType) -> None:
-        loader = module.DataLoader
-        prepare, signature = loader.__init__, inspect.signature(loader.__init__)
+        signature = inspect.signature(module.DataLoader.__init__)
 
-        @functools.wraps(prepare)
-        def prepare_with_setting(*args: Any, **kwargs: Any) -> None:
+        def prepare_with_setting(prepare: Call, *args: Any, **kwargs: Any) -> None:
             given = signature.bind(*args, **kwargs)
             self.made |= {LOADERS, WORKERS} if given.arguments.get("num_workers") else {LOADERS}
             if self._knob in _KNOBS_OF_LOADER:
                 self._turn_loader(given.arguments, isinstance(given.arguments["dataset"], module.IterableDataset))
             prepare(*given.args, **given.kwargs)
 
-        loader.__init__ = prepare_with_setting
+        wrap_attribute(module.DataLoader, "__init__", prepare_with_setting)
 
     def _turn_loader(self, arguments: dict[str, Any], is_iterable: bool) -> None:
         if self._knob == "workers" and is_iterable:
@@ -97,11 +95,7 @@ class Settings:
                 arguments.pop(name, None)
 
     def _watch_datasets(self, module: ModuleType) -> None:
-        dataset = module.DatasetV2
-        iterate = dataset.__iter__
-
-        @functools.wraps(iterate)
-        def iterate_with_setting(made: Any) -> Any:
+        def iterate_with_setting(iterate: Call, made: Any) -> Any:
             self.made.add(DATASETS)
             if self._knob == "autotune":
                 options = sys.modules["tensorflow"].data.Options()
@@ -109,7 +103,7 @@ class Settings:
                 made, self.applied = made.with_options(options), True
             return iterate(made)
 
-        dataset.__iter__ = iterate_with_setting
+        wrap_attribute(module.DatasetV2, "__iter__", iterate_with_setting)
 
 
 class Stopwatch(Campaign):
@@ -160,8 +154,8 @@ class Stopwatch(Campaign):
 def _find_frameworks() -> set[str]:
     """The frameworks of this process, and whether they use a GPU."""
     found = {name for name in (TORCH, TENSORFLOW, JAX) if name in sys.modules}
-    torch, tensorflow = sys.modules.get(TORCH), sys.modules.get(TENSORFLOW)
-    if torch is not None and torch.cuda.is_initialized():
+    tensorflow = sys.modules.get(TENSORFLOW)
+    if find_cuda() is not None:
         found.add(CUDA)
     if tensorflow is not None and tensorflow.config.list_physical_devices("GPU"):
         found.add(TF_GPU)

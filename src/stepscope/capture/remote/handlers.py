@@ -225,11 +225,7 @@ def _options(opts: Any) -> ProfilerOptions:
     """The levels of a request; the defaults if it has no version, since then they were never set."""
     if opts.version == 0:
         return ProfilerOptions()
-    return ProfilerOptions(
-        host_tracer_level=opts.host_tracer_level,
-        device_tracer_level=opts.device_tracer_level,
-        python_tracer_level=opts.python_tracer_level,
-    )
+    return ProfilerOptions(**{level: getattr(opts, level) for level in messages.LEVELS})
 
 
 def _folder(request: Any) -> Path:

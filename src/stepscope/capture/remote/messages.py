@@ -15,7 +15,10 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from stepscope.capture.options import ProfilerOptions
+
 PACKAGE = "tensorflow"
+LEVELS = ("host_tracer_level", "device_tracer_level", "python_tracer_level")
 
 # Name, number, type.  A type is a scalar of protobuf or a message of this table, possibly after `repeated` or `map`;
 # the keys of all maps are strings.
@@ -84,6 +87,12 @@ _FIELD = descriptor_pb2.FieldDescriptorProto
 def new(name: str, **fields: Any) -> Any:
     """A message of the table with some fields set."""
     return message_class(name)(**fields)
+
+
+def profile_options(options: ProfilerOptions, **fields: Any) -> Any:
+    """What to record, as a message with some more fields set."""
+    levels = {level: getattr(options, level) for level in LEVELS}
+    return new("ProfileOptions", version=1, include_dataset_ops=True, **levels, **fields)
 
 
 def message_class(name: str) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.capture import ranges
+from stepscope.capture.tracers.system import MACHINE, CpuMeter, SmallFile
 from stepscope.records import dataclass
 
 _MACHINE = Path("/proc/stat")
@@ -69,7 +70,9 @@ def measure_load(seconds: float, ended: threading.Event) -> Load:
     """Watches the program for a time, or until `ended`."""
     steps = _StepClock()
     stop_watching = ranges.watch_steps(steps.note)
-    begin, process, machine = time.perf_counter(), time.process_time(), _machine_ticks()
+    machine = CpuMeter(SmallFile(_MACHINE))
+    machine.read(0.0)
+    begin, process = time.perf_counter(), time.process_time()
     try:
         ended.wait(seconds)
     finally:
@@ -79,7 +82,7 @@ def measure_load(seconds: float, ended: threading.Event) -> Load:
         unix_time=time.time(),
         seconds=passed,
         process_percent=100 * (time.process_time() - process) / passed,
-        machine_percent=_busy_percent(machine, _machine_ticks()),
+        machine_percent=machine.read(passed).get(MACHINE),
         cpus=os.cpu_count() or 1,
         step_ms=tuple(steps.step_ms),
     )
@@ -99,19 +102,3 @@ class _StepClock:
         self._begun[thread] = now
         if before is not None:
             self.step_ms.append((now - before) * 1e3)
-
-
-def _machine_ticks() -> tuple[int, int] | None:
-    """Busy ticks and all ticks of all CPUs since the machine started; None without /proc."""
-    try:
-        ticks = [int(text) for text in _MACHINE.read_text().partition("\n")[0].split()[1:9]]
-    except (OSError, ValueError):
-        return None
-    idle = ticks[3] + ticks[4]  # idle, and waiting for I/O
-    return sum(ticks) - idle, sum(ticks)
-
-
-def _busy_percent(before: tuple[int, int] | None, after: tuple[int, int] | None) -> float | None:
-    if before is None or after is None or after[1] <= before[1]:
-        return None
-    return 100 * (after[0] - before[0]) / (after[1] - before[1])

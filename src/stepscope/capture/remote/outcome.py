@@ -10,7 +10,7 @@ from typing import Protocol
 
 from stepscope.capture.options import RANGES, ProfilerOptions
 from stepscope.capture.remote import addresses
-from stepscope.errors import UsageError
+from stepscope.errors import CaptureError, UsageError
 from stepscope.records import dataclass
 
 LONGEST_MS = 3_600_000
@@ -61,6 +61,10 @@ class Failure:
 
     cause: Cause
     detail: str
+
+    def to_error(self, address: addresses.Address) -> CaptureError:
+        """The failure of a worker as an exception."""
+        return CaptureError(f"{address}: {self.detail}", code=self.cause.value.replace(" ", "-"))
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,24 @@ def _check_service(channel: Any, timeout: float) -> Failure | None:
     return None
 
 
+def call(address: Address, channel: Any, method: service.Method, request: Any, seconds: float, unsupported: str) -> Any:
+    """Calls a method of a server.
+
+    Args:
+        seconds: how long to wait for the answer.
+        unsupported: what to say if the server has no such method.
+
+    Raises:
+        CaptureError: it does not answer, or refuses.
+    """
+    try:
+        return service.caller(channel, method)(request, timeout=seconds)
+    except grpc.RpcError as error:
+        if error.code() == grpc.StatusCode.UNIMPLEMENTED:
+            raise Failure(Cause.NO_PROFILER, unsupported).to_error(address) from None
+        raise translate_rpc_error(error, seconds).to_error(address) from None
+
+
 _BUSY = re.compile(r"session.*(active|running|in progress)|already.*(active|running)|another profil", re.IGNORECASE)
 _DISABLED = re.compile("disabled", re.IGNORECASE)
 _CODE = grpc.StatusCode

@@ -63,11 +63,8 @@ class ContinuousProfiling:
         try:
             failure = reach.check(self._address, self._channel)
             if failure is not None:
-                raise self._error(failure)
-            levels = ("host_tracer_level", "device_tracer_level", "python_tracer_level")
-            chosen = {level: getattr(self._options, level) for level in levels}
-            options = messages.new("ProfileOptions", version=1, include_dataset_ops=True, **chosen)
-            self._call(service.START_CONTINUOUS, opts=options, emit_xspace=True)
+                raise failure.to_error(self._address)
+            self._call(service.START_CONTINUOUS, opts=messages.profile_options(self._options), emit_xspace=True)
         except BaseException:
             self._close()
             raise
@@ -84,7 +81,8 @@ class ContinuousProfiling:
             raise CaptureError("no continuous profiling is running", code="not-running", hint="call start() first")
         space = bytes(self._call(service.GET_SNAPSHOT).xspace)
         if not space:
-            raise self._error(Failure(Cause.EMPTY, "the snapshot is empty; ask again while the job trains"))
+            empty = Failure(Cause.EMPTY, "the snapshot is empty; ask again while the job trains")
+            raise empty.to_error(self._address)
         folder = files.make_run_folder(self._logdir)
         try:
             return files.store((Artifact("xplane.pb", space),), folder, files.safe_name(str(self._address)))
@@ -115,23 +113,11 @@ class ContinuousProfiling:
         self.stop()
 
     def _call(self, method: Method, **fields: Any) -> Any:
-        import grpc
+        from stepscope.capture.remote import messages, reach
 
-        from stepscope.capture.remote import messages, service
-        from stepscope.capture.remote.reach import translate_rpc_error
-
-        try:
-            return service.caller(self._channel, method)(
-                messages.new(method.request, **fields), timeout=_ANSWER_SECONDS
-            )
-        except grpc.RpcError as error:
-            if error.code() == grpc.StatusCode.UNIMPLEMENTED:
-                text = "this server does not support continuous profiling; capture a profile instead"
-                raise self._error(Failure(Cause.NO_PROFILER, text)) from None
-            raise self._error(translate_rpc_error(error, _ANSWER_SECONDS)) from None
-
-    def _error(self, failure: Failure) -> CaptureError:
-        return CaptureError(f"{self._address}: {failure.detail}", code=failure.cause.value.replace(" ", "-"))
+        unsupported = "this server does not support continuous profiling; capture a profile instead"
+        request = messages.new(method.request, **fields)
+        return reach.call(self._address, self._channel, method, request, _ANSWER_SECONDS, unsupported)
 
     def _close(self) -> None:
         if self._channel is not None:

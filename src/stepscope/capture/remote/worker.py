@@ -123,16 +123,8 @@ class Worker:
     def _request(self, start_unix_ns: int) -> Any:
         plan = self._plan
         duration_ms = round(plan.seconds * 1e3)
-        options = messages.new(
-            "ProfileOptions",
-            version=1,
-            include_dataset_ops=True,
-            enable_hlo_proto=True,
-            host_tracer_level=plan.options.host_tracer_level,
-            device_tracer_level=plan.options.device_tracer_level,
-            python_tracer_level=plan.options.python_tracer_level,
-            start_timestamp_ns=start_unix_ns,
-            duration_ms=duration_ms,
+        options = messages.profile_options(
+            plan.options, enable_hlo_proto=True, start_timestamp_ns=start_unix_ns, duration_ms=duration_ms
         )
         return messages.new(
             "ProfileRequest",

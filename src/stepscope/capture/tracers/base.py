@@ -8,18 +8,19 @@ capture has as many as its options ask for.  To add one, write a module with suc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from array import array
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
+from stepscope.formats.spool.layout import Chunk, StatValue
 from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from stepscope.capture.aside import Helper
     from stepscope.capture.options import ProfilerOptions
     from stepscope.errors import CaptureError
-    from stepscope.formats.spool.layout import Chunk
 
 Metadata = Mapping[str, object]
 Clock = Callable[[], int]
@@ -108,8 +109,29 @@ class Tracer(Protocol):
         """A named range; `step_num` in the metadata makes it a step mark."""
 
 
-class Probe(Protocol):
-    """One of Stepscope's own tracers.  An instance serves one capture."""
+def make_chunk(
+    plane: str,
+    line: str,
+    line_id: int,
+    kind: str,
+    events: Sequence[tuple[str, int, int]],
+    stats: dict[int, dict[str, StatValue]] | None = None,
+) -> Chunk:
+    """A chunk of events: the name, and the begin and end in ns of the capture's clock, of each; the rest as there."""
+    rows: dict[str, int] = {}
+    name = array("i", [rows.setdefault(each[0], len(rows)) for each in events])
+    begin, end = array("q", [each[1] for each in events]), array("q", [each[2] for each in events])
+    return Chunk(plane, line, line_id, kind, list(rows), name, begin, end, stats or {})
+
+
+class Probe:
+    """One of Stepscope's own tracers.  An instance serves one capture.  This one records nothing.
+
+    Attributes:
+        cost_ms: what recording has added to the thread that it cost most, as far as that is known.
+    """
+
+    cost_ms: float = 0.0
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Starts recording.  Raises CaptureError, or anything else, if it cannot; the capture then goes on without it.
@@ -126,10 +148,12 @@ class Probe(Protocol):
 
     def waiting_bytes(self) -> int:
         """Roughly how much memory the next `drain` frees."""
+        return 0
 
     def drain(self) -> list[Chunk]:
         """Returns what was recorded since the last call, and forgets it.  One thread at a time calls it, while others
         go on recording."""
+        return []
 
 
 class TwoSpans:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Protocol
 
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.tracers.base import Clock
+from stepscope.capture.patches import Undo
+from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.formats.spool.layout import COMPILATIONS_PLANE, Chunk, StatValue
 from stepscope.records import dataclass
 
@@ -63,16 +63,16 @@ class CompileNote:
 class Watched(Protocol):
     """Watches one framework while a capture runs."""
 
+    remove: Undo
+    """Ends the watch."""
+
     def __init__(self, module: ModuleType, clock: Clock) -> None: ...
 
     def take(self) -> list[CompileNote]:
         """What was noted since the last call."""
 
-    def remove(self) -> None:
-        """Ends the watch."""
 
-
-class CompilesTracer:
+class CompilesTracer(Probe):
     """Watches each framework from the moment in which its compiler is imported."""
 
     def __init__(self) -> None:
@@ -94,10 +94,6 @@ class CompilesTracer:
     def abandon(self) -> None:
         """Takes back the changes to the frameworks, in a forked process."""
         self.stop()
-
-    def waiting_bytes(self) -> int:
-        """Hardly anything is held."""
-        return 0
 
     def drain(self) -> list[Chunk]:
         """What was compiled since the last call."""
@@ -129,22 +125,11 @@ def _find_watch(place: str) -> type[Watched]:
     return found
 
 
-def _make_chunk(framework: str, notes: Iterable[CompileNote]) -> Chunk:
-    listed = list(notes)
-    names: dict[str, int] = {}
-    for note in listed:
-        names.setdefault(note.function, len(names))
-    return Chunk(
-        COMPILATIONS_PLANE,
-        framework.partition(".")[0],
-        list(_FRAMEWORKS).index(framework),
-        "OTHER",
-        list(names),
-        array("i", [names[note.function] for note in listed]),
-        array("q", [note.begin_ns for note in listed]),
-        array("q", [note.end_ns for note in listed]),
-        {row: note.stats() for row, note in enumerate(listed)},
-    )
+def _make_chunk(framework: str, notes: Sequence[CompileNote]) -> Chunk:
+    rows = [(note.function, note.begin_ns, note.end_ns) for note in notes]
+    stats = {row: note.stats() for row, note in enumerate(notes)}
+    number = list(_FRAMEWORKS).index(framework)
+    return make_chunk(COMPILATIONS_PLANE, framework.partition(".")[0], number, "OTHER", rows, stats)
 
 
 def find_changes(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[Change, ...]:

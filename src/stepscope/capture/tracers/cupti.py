@@ -9,13 +9,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import time
-from array import array
 from collections.abc import Iterable
 from typing import Any
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.report import warn
-from stepscope.capture.tracers.base import Clock
+from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.formats.spool.layout import Chunk, StatValue
 
 _BUFFER_BYTES = 8 << 20
@@ -64,8 +63,8 @@ def available() -> bool:
         return False
 
 
-class CuptiTracer:
-    """Records kernels, copies and memory fills of all GPUs."""
+class CuptiTracer(Probe):
+    """Records kernels, copies and memory fills of all GPUs.  CUDA does not work in a forked child."""
 
     def __init__(self) -> None:
         self._cupti: Any = None
@@ -101,9 +100,6 @@ class CuptiTracer:
     def _disable(self) -> None:
         while self._enabled:
             self._cupti.activity_disable(self._enabled.pop())
-
-    def abandon(self) -> None:
-        """Does nothing: CUDA does not work in a forked child, and CUPTI makes no calls there."""
 
     def waiting_bytes(self) -> int:
         """About how much memory the activities take."""
@@ -162,11 +158,8 @@ def _describe_launch(kernel: Any) -> dict[str, StatValue]:
 
 
 def _chunk(device: int, stream: int, kind: str, rows: list[_Row]) -> Chunk:
-    names: dict[str, int] = {}
-    name = array("i", [names.setdefault(row[3], len(names)) for row in rows])
-    begin, end = array("q", [row[4] for row in rows]), array("q", [row[5] for row in rows])
     stats = {at: row[6] for at, row in enumerate(rows)}
-    return Chunk(f"/device:GPU:{device}", f"Stream #{stream}", stream, kind, list(names), name, begin, end, stats)
+    return make_chunk(f"/device:GPU:{device}", f"Stream #{stream}", stream, kind, [row[3:6] for row in rows], stats)
 
 
 def _provide_buffer() -> tuple[int, int]:

@@ -7,15 +7,14 @@ this is the function that is watched.
 
 from __future__ import annotations
 
-import functools
 import re
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 from typing import Any
 
+from stepscope.capture.patches import Call, wrap_attribute
 from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.compiles import AGAIN, FIRST, Change, CompileNote, cut_text
 
@@ -36,31 +35,23 @@ class DynamoCompilations:
     Args:
         module: `torch._dynamo.convert_frame`.
         clock: that of the capture.
+
+    Attributes:
+        remove: as for a `Watched`.
     """
 
     def __init__(self, module: Any, clock: Clock) -> None:
-        self._module = module
         self._offset_ns = time.time_ns() - clock()
         self._since_us = time.time_ns() // 1000
         self._taken: set[tuple[str, int]] = set()
         self._changes: dict[str, Change] = {}
-        original: Callable[..., Any] = self._module.get_and_maybe_log_recompilation_reasons
-        self._original = original
+        self.remove = wrap_attribute(module, "get_and_maybe_log_recompilation_reasons", self._find_and_note)
 
-        @functools.wraps(self._original)
-        def find_and_note(entries: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-            reasons = self._original(entries, frame, *args, **kwargs)
-            with suppress(Exception):  # a note is worth no failure
-                self._note(reasons, frame)
-            return reasons
-
-        self._watching = find_and_note
-        self._module.get_and_maybe_log_recompilation_reasons = find_and_note
-
-    def remove(self) -> None:
-        """Ends the watch, unless someone else has replaced the function since."""
-        if self._module.get_and_maybe_log_recompilation_reasons is self._watching:
-            self._module.get_and_maybe_log_recompilation_reasons = self._original
+    def _find_and_note(self, original: Call, entries: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+        reasons = original(entries, frame, *args, **kwargs)
+        with suppress(Exception):  # a note is worth no failure
+            self._note(reasons, frame)
+        return reasons
 
     def take(self) -> list[CompileNote]:
         """What was compiled since the last call."""

@@ -7,7 +7,6 @@ way: its recording ends there, and the program gets the profiler as if nothing e
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.capture.aside import Helper
+from stepscope.capture.patches import Call, Undo, wrap_attribute
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.errors import CaptureError
@@ -33,7 +33,7 @@ class Possession:
         self._lock = threading.RLock()
         self._has_ended = False
         self._failure: Exception | None = None
-        self._undo: list[Callable[[], object]] = []
+        self._undo: list[Undo] = []
         self.gave_way = False
 
     def end_before_call(self, home: Any, name: str, then: Callable[..., object] = lambda *_, **__: None) -> None:
@@ -44,24 +44,14 @@ class Possession:
             name: its name there.
             then: called next, with the same arguments, if this has ended the recording.
         """
-        original = getattr(home, name, None)
-        if original is None:  # this release of the framework has none
-            return
 
-        @functools.wraps(original)
-        def end_and_call(*args: Any, **kwargs: Any) -> Any:
+        def end_and_call(original: Call, *args: Any, **kwargs: Any) -> Any:
             if self._give_way():
                 then(*args, **kwargs)
             return original(*args, **kwargs)
 
-        def undo() -> None:
-            if (
-                getattr(home, name) is end_and_call
-            ):  # otherwise it has been wrapped once more; our wrapper then does nothing
-                setattr(home, name, original)
-
-        setattr(home, name, end_and_call)
-        self._undo.append(undo)
+        if hasattr(home, name):  # another release of the framework may have none
+            self._undo.append(wrap_attribute(home, name, end_and_call))
 
     def end(self) -> None:
         """Ends the recording, unless it has given way.

@@ -11,13 +11,12 @@ import operator
 import sys
 import threading
 import time
-from array import array
 from collections.abc import Callable
 from dataclasses import field
 from types import TracebackType
 
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.tracers.base import Clock, Metadata
+from stepscope.capture.tracers.base import Clock, Metadata, Probe, make_chunk
 from stepscope.formats.spool.layout import Chunk, StatValue
 from stepscope.records import dataclass
 
@@ -38,7 +37,7 @@ class Thread:
     events: list[Event] = field(default_factory=list)
 
 
-class HostTracer:
+class HostTracer(Probe):
     """Records annotations, in memory until they are drained."""
 
     def __init__(self) -> None:
@@ -54,9 +53,6 @@ class HostTracer:
     def stop(self) -> None:
         """Ends the recording: ranges that end later are not drained."""
         self._stop_ns = self._clock()
-
-    def abandon(self) -> None:
-        """Nothing: there is no hook in this process."""
 
     def waiting_bytes(self) -> int:
         """About how much memory the ranges take."""
@@ -79,23 +75,9 @@ class HostTracer:
     def _chunk(self, thread: Thread, events: list[Event]) -> Chunk:
         if self._stop_ns != _FOREVER:
             events = [event for event in events if event[2] <= self._stop_ns]
-        if not events:
-            return Chunk(PLANE, thread.name, thread.number, "ANNOTATION", [])
-        given, begin, end, metadata = zip(*events, strict=True)
-        names: dict[str, int] = {}
-        return Chunk(
-            PLANE,
-            thread.name,
-            thread.number,
-            "ANNOTATION",
-            name=array(
-                "i", [names.setdefault(name if type(name) is str else _text(name), len(names)) for name in given]
-            ),
-            begin=array("q", begin),
-            end=array("q", end),
-            stats={row: _stats(facts) for row, facts in enumerate(metadata) if facts},
-            names=list(names),
-        )
+        rows = [(_text(name), begin, end) for name, begin, end, _ in events]
+        stats = {row: _stats(facts) for row, (_, _, _, facts) in enumerate(events) if facts}
+        return make_chunk(PLANE, thread.name, thread.number, "ANNOTATION", rows, stats)
 
     def annotate(self, name: str, metadata: Metadata) -> HostSpan:
         """A range of the thread that enters it."""

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from stepscope.capture.frameworks import has_jax_backend
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Metadata, Span
 from stepscope.capture.tracers.giving_way import ExportFolder, Possession
@@ -36,8 +37,7 @@ class JaxTracer:
     @staticmethod
     def is_in_use() -> bool:
         """True once JAX has set up a backend."""
-        asked = getattr(sys.modules.get("jax._src.xla_bridge"), "backends_are_initialized", None)
-        return bool(asked and asked())
+        return has_jax_backend()
 
     @staticmethod
     def is_listening() -> bool:

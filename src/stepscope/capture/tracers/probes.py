@@ -40,7 +40,7 @@ class Probes:
 
     def cost_ms(self) -> float:
         """What recording has added to the thread that it cost most, as far as the tracers know."""
-        return max((getattr(probe, "cost_ms", 0.0) for probe in self._probes), default=0.0)
+        return max((probe.cost_ms for probe in self._probes), default=0.0)
 
     def stop(self) -> None:
         """Ends the recording quickly, because the training waits; `drain` still works."""

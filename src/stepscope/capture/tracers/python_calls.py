@@ -18,7 +18,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.tracers.base import Clock
+from stepscope.capture.tracers.base import Clock, Probe
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.errors import CaptureError
 from stepscope.formats.spool.layout import Chunk
@@ -42,7 +42,7 @@ class Thread:
     log: CallLog
 
 
-class PythonTracer:
+class PythonTracer(Probe):
     """Records Python calls that last at least `python_min_us` and are at most `python_max_depth` deep."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class PythonTracer:
         self.stop()
 
     @property
-    def cost_ms(self) -> float:
+    def cost_ms(self) -> float:  # type: ignore[override]
         """What recording has added to the thread with most calls, by their number."""
         return max((thread.log.calls for thread in self._threads), default=0) * self._call_ns / 1e6
 

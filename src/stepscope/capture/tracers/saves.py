@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from stepscope.capture import ranges
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.tracers.base import Clock
-from stepscope.formats.spool.layout import Chunk
+from stepscope.capture.patches import Call, Undo, wrap_attribute
+from stepscope.capture.tracers.base import Clock, Probe
 
 SAVE, WAIT = "save checkpoint (Orbax)", "wait for save checkpoint (Orbax)"
 _PACKAGE = "orbax.checkpoint._src.checkpointers"
@@ -25,18 +24,18 @@ _METHODS: tuple[tuple[str, str, str, str], ...] = (
 )
 
 
-class SavesTracer:
+class SavesTracer(Probe):
     """Wraps the methods from the start of a capture to its end; the ranges go where all ranges of the program go."""
 
     def __init__(self) -> None:
-        self._undo: list[Callable[[], None]] = []
+        self._undo: list[Undo] = []
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Wraps the methods that this release of Orbax has."""
         for module, name, method, title in _METHODS:
             owner: Any = getattr(sys.modules.get(module), name, None)
             if owner is not None and method in vars(owner):
-                self._undo.append(_wrap(owner, method, title))
+                self._undo.append(wrap_attribute(owner, method, functools.partial(_call_in_range, title)))
 
     def stop(self) -> None:
         """Puts the methods back."""
@@ -47,26 +46,7 @@ class SavesTracer:
         """Puts them back, in a forked process."""
         self.stop()
 
-    def waiting_bytes(self) -> int:
-        """Nothing is held here."""
-        return 0
 
-    def drain(self) -> list[Chunk]:
-        """Nothing: the ranges are recorded with the program's."""
-        return []
-
-
-def _wrap(owner: Any, method: str, title: str) -> Callable[[], None]:
-    original = vars(owner)[method]
-
-    @functools.wraps(original)
-    def save_in_range(*args: Any, **kwargs: Any) -> Any:
-        with ranges.annotate(title):
-            return original(*args, **kwargs)
-
-    def undo() -> None:
-        if vars(owner).get(method) is save_in_range:
-            setattr(owner, method, original)
-
-    setattr(owner, method, save_in_range)
-    return undo
+def _call_in_range(title: str, original: Call, *args: Any, **kwargs: Any) -> Any:
+    with ranges.annotate(title):
+        return original(*args, **kwargs)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 import threading
 import time
 from array import array
@@ -27,7 +26,8 @@ from pathlib import Path
 from types import CodeType
 
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.tracers.base import Clock
+from stepscope.capture.program_files import LIBRARIES
+from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.capture.tracers.switching import SwitchInterval
 from stepscope.capture.tracers.thread_usage import ThreadUsage
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, THREAD_PREFIX, Ticker
@@ -45,9 +45,7 @@ _MOST_WAIT_S = 1.0
 _OWN_FOLDER = str(Path(__file__).parents[2]) + os.sep
 _DEMO_FOLDER = _OWN_FOLDER + "demo" + os.sep
 _COMMAND_FOLDER = _OWN_FOLDER + "cli" + os.sep
-_LIBRARIES = tuple(
-    {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {"<frozen "}
-)
+_LIBRARIES = (*LIBRARIES, "<frozen ")
 
 Frame = tuple[CodeType, int]
 """A frame's code, and the line that it is named by."""
@@ -65,7 +63,7 @@ class Thread:
     ended: list[tuple[Frame, int, int]] = field(default_factory=list)
 
 
-class StackSampler:
+class StackSampler(Probe):
     """Samples the stacks of all threads `stack_samples_hz` times a second.
 
     Args:
@@ -202,15 +200,12 @@ class StackSampler:
             times, self._times = self._times, array("q")
         stacks = [self._chunk(thread, ranges) for thread, ranges in taken]
         if times:
-            name = array("i", bytes(4 * len(times)))
-            stacks.append(Chunk(SAMPLE_TIMES_PLANE, "samples", 0, "OTHER", ["sample"], name, times, times))
+            stacks.append(make_chunk(SAMPLE_TIMES_PLANE, "samples", 0, "OTHER", [("sample", at, at) for at in times]))
         return stacks + (self._usage.drain() if self._usage is not None else [])
 
     def _chunk(self, thread: Thread, ranges: list[tuple[Frame, int, int]]) -> Chunk:
-        rows: dict[str, int] = {}
-        name = array("i", [rows.setdefault(self._names.find(*frame), len(rows)) for frame, _, _ in ranges])
-        begin, end = array("q", [each[1] for each in ranges]), array("q", [each[2] for each in ranges])
-        return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", list(rows), name, begin, end)
+        rows = [(self._names.find(*frame), begin, end) for frame, begin, end in ranges]
+        return make_chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", rows)
 
 
 class FrameNames:

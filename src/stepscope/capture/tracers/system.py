@@ -11,14 +11,13 @@ from __future__ import annotations
 import functools
 import os
 import time
-from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.tracers.base import Clock
+from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, Ticker
 from stepscope.formats.spool.layout import Chunk, StatValue
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 PLANE = "/device:CUSTOM:System (Stepscope)"
 LINE = "_counters_"  # the name by which viewers know a line of counters
 VALUE = "counter_value"
+PROCESS, MACHINE = "CPU process %", "CPU machine %"
 MOST_SHARE = 0.002
 """The share of one core that sampling may take.  The program loses more, because its training thread is interrupted."""
 
@@ -46,7 +46,7 @@ def _open_nvml() -> Nvml | None:
     return Nvml.open()
 
 
-class SystemTracer:
+class SystemTracer(Probe):
     """Samples the machine every `system_interval_ms`, or less often if that would cost more than `MOST_SHARE`."""
 
     def __init__(self, proc: Path = Path("/proc"), nvml: Callable[[], Nvml | None] = _open_nvml) -> None:
@@ -57,7 +57,7 @@ class SystemTracer:
         self._values: list[tuple[int, str, float]] = []
         self._ticker: Ticker | None = None
         self._reads: list[Read] = []
-        self._files: list[_File] = []
+        self._files: list[SmallFile] = []
         self._interval_s = 0.0
         self._last_ns = self._used_ns = 0
 
@@ -65,7 +65,7 @@ class SystemTracer:
         """Starts sampling, with a sample of the state at the start."""
         self._clock = clock
         stat, statm, meminfo, io = (self._open_file(name) for name in ("stat", "self/statm", "meminfo", "self/io"))
-        self._reads = [_Cpu(stat).read, _Memory(statm, meminfo).read, _Disk(io).read]
+        self._reads = [CpuMeter(stat).read, _Memory(statm, meminfo).read, _Disk(io).read]
         self._last_ns = clock()
         for read in self._reads:
             read(0.0)  # counters since the boot need a first reading to give a rate
@@ -73,8 +73,8 @@ class SystemTracer:
         self._ticker = Ticker("system", self._interval_s, self._tick, first=self._find_gpus)
         self._ticker.start()
 
-    def _open_file(self, name: str) -> _File:
-        self._files.append(_File(self._proc / name))
+    def _open_file(self, name: str) -> SmallFile:
+        self._files.append(SmallFile(self._proc / name))
         return self._files[-1]
 
     def _tick(self) -> float:
@@ -129,14 +129,11 @@ class SystemTracer:
         del self._values[: len(taken)]
         if not taken:
             return []
-        rows: dict[str, int] = {}
-        name = array("i", [rows.setdefault(text, len(rows)) for _, text, _ in taken])
-        at = array("q", [moment for moment, _, _ in taken])
         stats: dict[int, dict[str, StatValue]] = {row: {VALUE: value} for row, (_, _, value) in enumerate(taken)}
-        return [Chunk(PLANE, LINE, 0, "COUNTER", list(rows), name, at, at[:], stats)]
+        return [make_chunk(PLANE, LINE, 0, "COUNTER", [(name, at, at) for at, name, _ in taken], stats)]
 
 
-class _File:
+class SmallFile:
     """A small file that the system produces anew for each read.  It stays open, since opening costs more than
     reading."""
 
@@ -184,18 +181,19 @@ def make_reader() -> Callable[[int], bytes]:
 _reader = functools.cache(make_reader)
 
 
-class _Cpu:
+class CpuMeter:
     """CPU time of this process, in percent of one core, and of the machine, in percent of all cores."""
 
-    def __init__(self, stat: _File) -> None:
+    def __init__(self, stat: SmallFile) -> None:
         self._stat = stat
         self._own = 0.0
         self._busy = self._all = 0
 
     def read(self, passed_s: float) -> dict[str, float]:
+        """The counters since the last reading, which was `passed_s` seconds ago; none at the first."""
         times = os.times()
         own, self._own = times.user + times.system - self._own, times.user + times.system
-        values = {"CPU process %": 100 * own / passed_s} if passed_s else {}
+        values = {PROCESS: 100 * own / passed_s} if passed_s else {}
         machine, _, _ = self._stat.read().partition(b"\n")
         if machine.startswith(b"cpu "):
             ticks = [int(field) for field in machine.split()[1:9]]
@@ -203,14 +201,14 @@ class _Cpu:
             grown, busy = whole - self._all, whole - idle - self._busy
             self._all, self._busy = whole, whole - idle
             if passed_s and grown > 0:
-                values["CPU machine %"] = 100 * busy / grown
+                values[MACHINE] = 100 * busy / grown
         return values
 
 
 class _Memory:
     """Memory that this process uses, and memory that is available on the machine."""
 
-    def __init__(self, statm: _File, meminfo: _File) -> None:
+    def __init__(self, statm: SmallFile, meminfo: SmallFile) -> None:
         self._statm, self._meminfo = statm, meminfo
         self._page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
@@ -230,7 +228,7 @@ class _Disk:
 
     _NAMES = {b"read_bytes": "Disk read MB/s", b"write_bytes": "Disk write MB/s"}  # noqa: RUF012 - a table
 
-    def __init__(self, io: _File) -> None:
+    def __init__(self, io: SmallFile) -> None:
         self._io = io
         self._last: dict[str, int] = {}
 

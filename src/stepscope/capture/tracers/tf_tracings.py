@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from types import CodeType
 from typing import Any
 
+from stepscope.capture.patches import Call, wrap_attribute
+from stepscope.capture.program_files import is_users_file
 from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.compiles import AGAIN, FIRST, FUNCTION, VARIABLES, CompileNote, cut_text, find_changes
-from stepscope.capture.watching.places import find_place, is_users_file
+from stepscope.capture.watching.places import find_place
 from stepscope.kernels.stacks import read_stack
 
 _MOST_ARGUMENTS = 200  # of a nest, flattened
@@ -26,37 +26,29 @@ class TensorFlowTracings:
     Args:
         module: `tracing_compilation` of TensorFlow.
         clock: that of the capture.
+
+    Attributes:
+        remove: as for a `Watched`.
     """
 
     def __init__(self, module: Any, clock: Clock) -> None:
-        self._module = module
         self._clock = clock
         self._notes: list[CompileNote] = []
-        original: Callable[..., Any] = self._module._create_concrete_function
-        self._original = original
+        self.remove = wrap_attribute(module, "_create_concrete_function", self._trace_and_note)
 
-        @functools.wraps(self._original)
-        def trace_and_note(function_type: Any, context: Any, graph: Any, options: Any) -> Any:
-            begin, is_inner = clock(), _is_tracing()
-            made = self._original(function_type, context, graph, options)
-            with suppress(Exception):  # a note is worth no failure
-                if not is_inner:  # otherwise it is part of what is being traced, such as the body of a loop
-                    self._note(function_type, options, begin)
-            return made
-
-        self._watching = trace_and_note
-        self._module._create_concrete_function = trace_and_note
+    def _trace_and_note(self, original: Call, function_type: Any, context: Any, graph: Any, options: Any) -> Any:
+        begin, is_inner = self._clock(), _is_tracing()
+        made = original(function_type, context, graph, options)
+        with suppress(Exception):  # a note is worth no failure
+            if not is_inner:  # otherwise it is part of what is being traced, such as the body of a loop
+                self._note(function_type, options, begin)
+        return made
 
     def take(self) -> list[CompileNote]:
         """What was traced since the last call."""
         taken = self._notes[:]
         del self._notes[: len(taken)]
         return taken
-
-    def remove(self) -> None:
-        """Ends the watch, unless someone else has replaced the function since."""
-        if self._module._create_concrete_function is self._watching:
-            self._module._create_concrete_function = self._original
 
     def _note(self, function_type: Any, options: Any, begin_ns: int) -> None:
         if options.scope_type.name == "NO_SCOPE":  # TensorFlow's own, such as that which sets variables

@@ -12,16 +12,15 @@ import itertools
 import os
 import threading
 import time
-from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import field
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.ranges import watch_steps
-from stepscope.capture.tracers.base import Clock
+from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.capture.tracers.system import make_reader
-from stepscope.formats.spool.layout import QUEUED_NS, RAN_NS, USAGE_PLANE, Chunk
+from stepscope.formats.spool.layout import QUEUED_NS, RAN_NS, USAGE_PLANE, Chunk, StatValue
 from stepscope.records import dataclass
 
 _NAME = "usage"
@@ -59,7 +58,7 @@ class Meter:
             self.readings.append((now_ns, processor_time_ns(self.number), queued))
 
 
-class ThreadUsage:
+class ThreadUsage(Probe):
     """Reads the counters of the main thread and of each thread that marks a step."""
 
     def __init__(self) -> None:
@@ -133,10 +132,9 @@ def _drain_meter(meter: Meter) -> Chunk | None:
     if not intervals:
         return None
     meter.last = readings[-1]
-    begin, end = (array("q", [each[bound][0] for each in intervals]) for bound in (0, 1))
+    rows = [(_NAME, start[0], stop[0]) for start, stop in intervals]
     stats = {row: _stats(start, stop) for row, (start, stop) in enumerate(intervals)}
-    name = array("i", bytes(4 * len(intervals)))
-    return Chunk(USAGE_PLANE, meter.name, meter.number, "OTHER", [_NAME], name, begin, end, stats)
+    return make_chunk(USAGE_PLANE, meter.name, meter.number, "OTHER", rows, stats)
 
 
 def join_late(readings: list[Reading]) -> list[tuple[Reading, Reading]]:
@@ -154,5 +152,5 @@ def join_late(readings: list[Reading]) -> list[tuple[Reading, Reading]]:
     return joined
 
 
-def _stats(start: Reading, stop: Reading) -> dict[str, int | float | str | bytes]:
+def _stats(start: Reading, stop: Reading) -> dict[str, StatValue]:
     return {RAN_NS: stop[1] - start[1], QUEUED_NS: max(stop[2] - start[2], 0)}

@@ -13,7 +13,7 @@ from typing import Any
 
 from stepscope.capture import workers
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.tracers.base import Clock
+from stepscope.capture.tracers.base import Clock, Probe
 from stepscope.formats.spool import layout
 from stepscope.formats.spool.layout import Chunk
 
@@ -22,7 +22,7 @@ _MOST_BYTES = 1 << 28  # of one worker's file
 _number = itertools.count(1).__next__
 
 
-class WorkersTracer:
+class WorkersTracer(Probe):
     """Asks the workers to record, and takes over what they wrote once the capture has ended."""
 
     def __init__(self) -> None:
@@ -46,13 +46,6 @@ class WorkersTracer:
         if self._folder is not None:
             workers.clear_now(self._folder)
         self._ended = True
-
-    def abandon(self) -> None:
-        """Nothing: the files belong to the parent."""
-
-    def waiting_bytes(self) -> int:
-        """Nothing is held in memory."""
-        return 0
 
     def drain(self) -> list[Chunk]:
         """What the workers recorded, once the capture has ended."""

@@ -151,14 +151,6 @@ class Watch:
         if self._end():
             self._finish(keep_ring=False)
 
-    def __enter__(self) -> Watch:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object, /) -> None:
-        if isinstance(error, Exception):
-            self.crash(error)
-        self.stop()
-
     # -- what the process calls ----------------------------------------------------------------------------------------
 
     def crash(self, error: BaseException) -> None:

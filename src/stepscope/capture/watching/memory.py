@@ -9,8 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from stepscope.capture.frameworks import find_cuda, has_jax_backend
+from stepscope.capture.program_files import is_users_file
 from stepscope.capture.tracers.base import Artifact
-from stepscope.capture.watching.places import is_users_file
 
 _HISTORY = 20_000  # allocations that PyTorch keeps
 _WORDS = ("out of memory", "resource_exhausted", "resource exhausted", "oom when allocating")
@@ -33,16 +34,13 @@ def is_out_of_memory(error: BaseException | None) -> bool:
 
 def uses_cuda() -> bool:
     """Whether PyTorch has computed on a GPU."""
-    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
-    asked = getattr(cuda, "is_initialized", None)
-    return bool(asked and asked())
+    return find_cuda() is not None
 
 
 def keep_history() -> None:
     """Lets PyTorch remember its last allocations on GPUs, with their Python stacks, for the snapshot."""
-    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
-    record = getattr(getattr(cuda, "memory", None), "_record_memory_history", None)
-    if cuda is not None and record is not None and cuda.is_initialized():
+    record = getattr(getattr(find_cuda(), "memory", None), "_record_memory_history", None)
+    if record is not None:
         record(max_entries=_HISTORY, stacks="python")
 
 
@@ -74,8 +72,8 @@ def device_snapshots(folder: Path) -> tuple[Artifact, ...]:
 
 
 def _snapshot_torch(folder: Path) -> list[Artifact]:
-    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
-    if cuda is None or not cuda.is_initialized():
+    cuda = find_cuda()
+    if cuda is None:
         return []
     path = folder / "memory.pickle"
     cuda.memory._dump_snapshot(str(path))
@@ -83,8 +81,7 @@ def _snapshot_torch(folder: Path) -> list[Artifact]:
 
 
 def _snapshot_jax(folder: Path) -> list[Artifact]:
-    asked: Any = getattr(sys.modules.get("jax._src.xla_bridge"), "backends_are_initialized", None)
-    if not (asked and asked()):
+    if not has_jax_backend():
         return []
     path = folder / "memory.prof"
     sys.modules["jax"].profiler.save_device_memory_profile(str(path))
@@ -117,8 +114,8 @@ def _read_process() -> dict[str, float]:
 
 
 def _read_torch() -> dict[str, float]:
-    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
-    if cuda is None or not cuda.is_initialized():
+    cuda = find_cuda()
+    if cuda is None:
         return {}
     devices = range(cuda.device_count())
     return {
@@ -128,8 +125,7 @@ def _read_torch() -> dict[str, float]:
 
 
 def _read_jax() -> dict[str, float]:
-    asked: Any = getattr(sys.modules.get("jax._src.xla_bridge"), "backends_are_initialized", None)
-    if not (asked and asked()):
+    if not has_jax_backend():
         return {}
     stats = [device.memory_stats() for device in sys.modules["jax"].local_devices()]
     known = [each["bytes_in_use"] for each in stats if each and "bytes_in_use" in each]

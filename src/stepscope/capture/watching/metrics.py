@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepscope.capture import report
+from stepscope.capture.patches import Undo, undo_all
 from stepscope.capture.tracers.ticker import Ticker
 from stepscope.capture.watching import memory
 from stepscope.errors import CaptureError
@@ -20,10 +21,23 @@ from stepscope.records import dataclass
 if TYPE_CHECKING:
     from stepscope.capture.watching.continuous import Watch
 
-Undo = Callable[[], object]
-
 _INSTALL = 'pip install "stepscope[metrics]"'
 _SCALARS_S = 10.0
+
+
+MEANINGS = {
+    "steps_total": "Steps that have ended.",
+    "step_number": "Number of the step that runs.",
+    "step_seconds": "Median of the last steps.",
+    "seconds_since_step": "Time since the last step ended.",
+    "watch_overhead_ratio": "Measured cost of the watch.",
+    "collector_seconds_total": "Time in full garbage collections.",
+    "triggers_total": "Triggers, by kind.",
+    "memory_bytes": "Memory in use, by kind.",
+    "observed_value": "Last value that the program has observed.",
+}
+"""Each figure by its name, without the prefix and with its unit, as Prometheus wants it; what ends in `_total` only
+grows."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +45,12 @@ class Metric:
     """One figure.
 
     Attributes:
-        name: without the prefix; with its unit, as Prometheus wants it.
-        meaning: in a sentence.
-        is_counter: it only grows.
-        labels: name and value of one label; empty without.
+        name: one of `MEANINGS`.
         value: now.
+        labels: name and value of one label; empty without.
     """
 
     name: str
-    meaning: str
-    is_counter: bool
     value: float
     labels: tuple[tuple[str, str], ...] = ()
 
@@ -49,31 +59,26 @@ def read_metrics(watch: Watch) -> list[Metric]:
     """All figures of a watch, as they are now.  A figure that is unknown is left out."""
     steps, usual = watch.steps, watch.steps.usual
     found = [
-        Metric("steps_total", "Steps that have ended.", True, float(steps.count)),
-        Metric("step_number", "Number of the step that runs.", False, float(steps.number)),
-        Metric("watch_overhead_ratio", "Measured cost of the watch.", False, watch.budget.percent / 100),
-        Metric("collector_seconds_total", "Time in full garbage collections.", True, watch.collector.total_ns / 1e9),
+        Metric("steps_total", float(steps.count)),
+        Metric("step_number", float(steps.number)),
+        Metric("watch_overhead_ratio", watch.budget.percent / 100),
+        Metric("collector_seconds_total", watch.collector.total_ns / 1e9),
     ]
     if usual.median_ns:
-        found.append(Metric("step_seconds", "Median of the last steps.", False, usual.median_ns / 1e9))
+        found.append(Metric("step_seconds", usual.median_ns / 1e9))
     if steps.last_end_ns:
-        silent_s = (time.perf_counter_ns() - steps.last_end_ns) / 1e9
-        found.append(Metric("seconds_since_step", "Time since the last step ended.", False, silent_s))
-    counts = watch.trigger_counts
-    found += [
-        Metric("triggers_total", "Triggers, by kind.", True, float(count), (("trigger", kind),))
-        for kind, count in sorted(counts.items())
+        found.append(Metric("seconds_since_step", (time.perf_counter_ns() - steps.last_end_ns) / 1e9))
+    in_use = {name: value for name, value in memory.memory_in_use().items() if name.endswith("_bytes")}
+    return [
+        *found,
+        *_label("triggers_total", "trigger", watch.trigger_counts),
+        *_label("memory_bytes", "kind", {name.removesuffix("_bytes"): value for name, value in in_use.items()}),
+        *_label("observed_value", "name", watch.observed),
     ]
-    found += [
-        Metric("memory_bytes", "Memory in use, by kind.", False, value, (("kind", name.removesuffix("_bytes")),))
-        for name, value in sorted(memory.memory_in_use().items())
-        if name.endswith("_bytes")
-    ]
-    found += [
-        Metric("observed_value", "Last value that the program has observed.", False, value, (("name", name),))
-        for name, value in sorted(watch.observed.items())
-    ]
-    return found
+
+
+def _label(name: str, label: str, values: Mapping[str, float]) -> Iterator[Metric]:
+    return (Metric(name, float(value), ((label, each),)) for each, value in sorted(values.items()))
 
 
 def publish(watch: Watch) -> Undo:
@@ -92,11 +97,7 @@ def publish(watch: Watch) -> Undo:
             with report.Wall("publishing the metrics of the watch", strict=False):
                 undo.append(start(watch))
 
-    def end() -> None:
-        for each in undo:
-            each()
-
-    return end
+    return undo_all(*undo)
 
 
 def labels_of(watch: Watch) -> dict[str, str]:
@@ -148,9 +149,9 @@ class _PrometheusCollector:
         families: dict[str, Any] = {}
         for metric in read_metrics(self._watch):
             names = [*common, *(name for name, _ in metric.labels)]
-            kind = CounterMetricFamily if metric.is_counter else GaugeMetricFamily
+            kind = CounterMetricFamily if metric.name.endswith("_total") else GaugeMetricFamily
             full = f"stepscope_{metric.name.removesuffix('_total')}"
-            family = families.setdefault(full, kind(full, metric.meaning, labels=names))
+            family = families.setdefault(full, kind(full, MEANINGS[metric.name], labels=names))
             family.add_metric([*common.values(), *(value for _, value in metric.labels)], metric.value)
         return families.values()
 
@@ -181,27 +182,11 @@ def export_by_reader(watch: Watch, reader: Any) -> Undo:
 
         return read
 
-    for metric in _KNOWN:
-        make = meter.create_observable_counter if metric.is_counter else meter.create_observable_gauge
-        make(f"stepscope.{metric.name.removesuffix('_total')}", [observe(metric.name)], description=metric.meaning)
-
-    def end() -> None:
-        provider.shutdown()
-
-    return end
-
-
-_KNOWN = (
-    Metric("steps_total", "Steps that have ended.", True, 0),
-    Metric("step_number", "Number of the step that runs.", False, 0),
-    Metric("step_seconds", "Median of the last steps.", False, 0),
-    Metric("seconds_since_step", "Time since the last step ended.", False, 0),
-    Metric("watch_overhead_ratio", "Measured cost of the watch.", False, 0),
-    Metric("collector_seconds_total", "Time in full garbage collections.", True, 0),
-    Metric("triggers_total", "Triggers, by kind.", True, 0),
-    Metric("memory_bytes", "Memory in use, by kind.", False, 0),
-    Metric("observed_value", "Last value that the program has observed.", False, 0),
-)
+    for name, meaning in MEANINGS.items():
+        make = meter.create_observable_counter if name.endswith("_total") else meter.create_observable_gauge
+        make(f"stepscope.{name.removesuffix('_total')}", [observe(name)], description=meaning)
+    shutdown: Undo = provider.shutdown
+    return shutdown
 
 
 def _write_scalars(watch: Watch) -> Undo:

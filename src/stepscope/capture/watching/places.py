@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import sysconfig
 import threading
 import traceback
 from collections.abc import Sequence
@@ -15,14 +14,11 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
+from stepscope.capture.frameworks import find_cuda
+from stepscope.capture.program_files import is_users_file
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.kernels.stacks import read_stack
 from stepscope.records import dataclass
-
-_LIBRARIES = tuple(
-    {f"{sysconfig.get_paths()[name]}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
-_OWN = f"{Path(__file__).absolute().parents[2]}{os.sep}"
 
 
 class Place(NamedTuple):
@@ -100,14 +96,6 @@ _RULES: tuple[_Rule, ...] = (
 
 
 @cache
-def is_users_file(file: str) -> bool:
-    """True for a file that belongs to no library."""
-    if file.startswith("<") or file.startswith(_OWN):
-        return False
-    return not file.startswith(_LIBRARIES) and "site-packages" not in file and "dist-packages" not in file
-
-
-@cache
 def _activity(file: str, function: str) -> str:
     fitting = (rule for rule in _RULES if rule.file in file and (not rule.functions or function in rule.functions))
     return next((rule.activity for rule in fitting), "")
@@ -176,8 +164,8 @@ def describe_devices() -> list[str]:
 
 def _describe_cuda() -> list[str]:
     """Which of PyTorch's GPUs still have work in their current stream; the query does not wait."""
-    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
-    if cuda is None or not cuda.is_initialized():
+    cuda = find_cuda()
+    if cuda is None:
         return []
     lines = []
     for index in range(cuda.device_count()):

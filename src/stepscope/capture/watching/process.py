@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import Any
 
 from stepscope.capture import program_end, report
-from stepscope.capture.auto.finders import FINDING, Undo
+from stepscope.capture.auto.finders import FINDING
+from stepscope.capture.patches import Call, Undo, undo_all, wrap_attribute
 from stepscope.capture.program_end import INTERRUPTS, REQUEST, take_signal
 from stepscope.capture.watching.continuous import Watch
 from stepscope.capture.watching.options import WatchOptions
@@ -194,27 +195,18 @@ def observe(**values: float) -> bool:
 
 def _take_exceptions(watch: Watch) -> Undo:
     """Keeps the ring when an exception ends the program, or one of its threads."""
-    before, before_in_thread = sys.excepthook, threading.excepthook
 
-    def end_program(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
+    def end_program(before: Call, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
         if isinstance(error, Exception):
             watch.crash(error)
         return before(kind, error, trace)
 
-    def end_thread(args: threading.ExceptHookArgs) -> Any:
+    def end_thread(before: Call, args: threading.ExceptHookArgs) -> Any:
         if isinstance(args.exc_value, Exception):
             watch.crash(args.exc_value)
-        return before_in_thread(args)
+        return before(args)
 
-    sys.excepthook, threading.excepthook = end_program, end_thread
-
-    def undo() -> None:
-        if sys.excepthook is end_program:
-            sys.excepthook = before
-        if threading.excepthook is end_thread:
-            threading.excepthook = before_in_thread
-
-    return undo
+    return undo_all(wrap_attribute(sys, "excepthook", end_program), wrap_attribute(threading, "excepthook", end_thread))
 
 
 def _start_metrics(watch: Watch) -> Undo:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from stepscope.capture.publish import replace_text
 from stepscope.formats import store
 from stepscope.records import dataclass
 
@@ -34,13 +34,7 @@ class KeptRun:
 
 def mark_run(folder: Path, facts: dict[str, object]) -> None:
     """Makes a session one of a watch.  Another rank may do the same at the same time."""
-    draft = folder / f".{os.getpid()}-{os.urandom(4).hex()}.tmp"
-    try:
-        draft.write_text(json.dumps(facts))
-        draft.replace(folder / MARKER)
-    finally:
-        with suppress(OSError):
-            draft.unlink()
+    replace_text(folder / MARKER, json.dumps(facts))
 
 
 def find_kept_runs(logdir: Path) -> list[KeptRun]:

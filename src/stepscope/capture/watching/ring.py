@@ -16,8 +16,8 @@ from stepscope.capture.tracers.base import Metadata, Probe, Span
 from stepscope.capture.tracers.host import PLANE as ANNOTATIONS
 from stepscope.capture.tracers.host import Event, HostTracer
 from stepscope.capture.tracers.probes import Probes
+from stepscope.capture.tracers.system import MACHINE, PROCESS, VALUE, SystemTracer
 from stepscope.capture.tracers.system import PLANE as COUNTERS
-from stepscope.capture.tracers.system import VALUE, SystemTracer
 from stepscope.capture.tracers.ticker import Ticker
 from stepscope.capture.watching.budget import Budget
 from stepscope.capture.watching.cause import Machine
@@ -133,12 +133,12 @@ class Ring:
     def machine_during(self, start_ns: int, end_ns: int) -> Machine:
         """What the machine did in a span of time, by the samples in it and the next one."""
         means: dict[str, float] = {}
-        for name in ("CPU machine %", "CPU process %"):
+        for name in (MACHINE, PROCESS):
             values = [value for at, each, value in self._machine if each == name and start_ns <= at <= end_ns + 1e9]
             if values:
                 means[name] = sum(values) / len(values)
-        own, processors = means.get("CPU process %"), os.cpu_count() or 1
-        return Machine(means.get("CPU machine %"), None if own is None else own / processors, processors)
+        own, processors = means.get(PROCESS), os.cpu_count() or 1
+        return Machine(means.get(MACHINE), None if own is None else own / processors, processors)
 
     def stop(self, keep: bool) -> None:
         """Ends the tracers.

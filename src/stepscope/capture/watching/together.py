@@ -22,6 +22,7 @@ from typing import Any
 
 from stepscope.capture import files
 from stepscope.capture.job import Worker
+from stepscope.capture.publish import claim_name, draft_in, replace_text
 from stepscope.capture.watching.triggers import Trigger
 from stepscope.records import dataclass
 
@@ -95,24 +96,15 @@ def _requests(logdir: Path) -> Path:
 def _publish(requests: Path, request: Request) -> Request:
     """Writes a request; returns that of another rank if it has taken the number a moment earlier."""
     final = requests / f"{request.id}.json"
-    draft = requests / f".{os.getpid()}-{os.urandom(4).hex()}.tmp"
     try:
-        draft.write_text(json.dumps({name: getattr(request, name) for name in _FIELDS}))
-        try:
-            final.hardlink_to(draft)
-        except FileExistsError:
-            raise
-        except OSError:  # the file system has no links
-            with final.open("x") as file:
-                file.write(draft.read_text())
+        with draft_in(requests) as draft:
+            draft.write_text(json.dumps({name: getattr(request, name) for name in _FIELDS}))
+            claim_name(draft, final)
     except FileExistsError:
         other = _read_request(final)
         if other is None:
             raise
         return other
-    finally:
-        with suppress(OSError):
-            draft.unlink()
     return request
 
 
@@ -237,11 +229,9 @@ class Ranks:
         """Writes where this rank is.  An error is ignored."""
         if self._is_alone:
             return
-        path = self._ranks / f"{self.job}-{self._rank}.json"
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
         with suppress(OSError):
-            draft.write_text(json.dumps({"step": step, "unix_s": unix_s}))
-            draft.replace(path)
+            path = self._ranks / f"{self.job}-{self._rank}.json"
+            replace_text(path, json.dumps({"step": step, "unix_s": unix_s}))
 
     def steps_of_others(self) -> dict[int, tuple[int, float]]:
         """The last known step of each other rank, and when it was written, in seconds since 1970."""

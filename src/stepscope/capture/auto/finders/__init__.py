@@ -9,14 +9,16 @@ from __future__ import annotations
 import functools
 import importlib
 import itertools
+import sys
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import field
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, Protocol
 
 from stepscope.capture import ranges
 from stepscope.capture.auto.imports import ImportHook
+from stepscope.capture.patches import Call, Undo
 from stepscope.records import dataclass
 
 
@@ -37,8 +39,8 @@ class StepSource:
     size: int = field(default=0, compare=False)
 
 
-LOADED, CALLS, OPTIMIZED, FITTED = 1, 2, 3, 4  # ranks
-MARKED = StepSource(rank=5, name="as the program marks them")
+LOADED, DIFFERENTIATED, CALLS, OPTIMIZED, FITTED = 1, 2, 3, 4, 5  # ranks
+MARKED = StepSource(rank=6, name="as the program marks them")
 
 
 _MOST_SOURCES = 1000
@@ -62,8 +64,6 @@ class Listener(Protocol):
         """The program itself has marked the start of a step.  The finders do not call this."""
 
 
-Undo = Callable[[], object]
-StepMethod = Callable[..., Any]
 Finder = Callable[[ModuleType, Listener], Undo]
 
 # The module that has to be imported, and the function that installs its finder.
@@ -178,45 +178,99 @@ class OptimizerCalls:
 
     Args:
         name: of the steps, for the user.
-
-    Attributes:
-        active: False once nothing is to be reported any more.
     """
 
     def __init__(self, listener: Listener, name: str) -> None:
-        self.active = True
+        self._active = True
         self._name = name
         self._listener = listener
         self._sources: dict[int, StepSource] = {}
         self._first: dict[int, int] = {}  # thread -> the optimizer that steps first there
         self._depth = threading.local()
 
-    def watch(self, step: StepMethod) -> StepMethod:
+    def watch(self, step: Call) -> Call:
         """The same method, whose calls are reported once they have returned."""
 
         @functools.wraps(step)  # takes over `hooked` and `__wrapped__`, by which PyTorch knows its own wrapper
         def call_and_report(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            depth = getattr(self._depth, "now", 0)
-            self._depth.now = depth + 1
-            try:
-                result = step(optimizer, *args, **kwargs)
-            finally:
-                self._depth.now = depth
-            if depth == 0:
-                self._report(optimizer)
-            return result
+            return self.call(step, optimizer, *args, **kwargs)
 
         call_and_report.__wrapped__ = getattr(step, "__wrapped__", step)
         return call_and_report
 
+    def call(self, step: Call, optimizer: object, *args: Any, **kwargs: Any) -> Any:
+        """Calls a step of an optimizer, and reports it once it has returned."""
+        depth = getattr(self._depth, "now", 0)
+        self._depth.now = depth + 1
+        try:
+            result = step(optimizer, *args, **kwargs)
+        finally:
+            self._depth.now = depth
+        if depth == 0:
+            self._report(optimizer)
+        return result
+
+    def end(self) -> None:
+        """Reports nothing any more, also for classes that were wrapped meanwhile."""
+        self._active = False
+
     def _report(self, optimizer: object) -> None:
-        if not (self.active and self._listener.active):
+        if not (self._active and self._listener.active):
             return
         thread = threading.get_ident()
         if self._first.setdefault(thread, id(optimizer)) == id(optimizer):
             source = self._sources.get(thread)
             if source is None:
                 source = self._sources[thread] = StepSource(OPTIMIZED, self._name, thread)
+            self._listener.end_step(source)
+
+
+class GradientCalls:
+    """Reports the calls that compute gradients, of a program that updates its parameters by itself.
+
+    Of several such calls in one loop, such as those of a GAN, the one that came first counts the steps: a source is the
+    line of the program that calls.  Calls inside of another one, as of reentrant checkpoints, belong to that.
+
+    Args:
+        package: the framework, whose own frames lie between the line and the call.
+        counts: whether a call with these arguments by name is one of a step.
+    """
+
+    def __init__(self, listener: Listener, package: str, counts: Callable[[Mapping[str, Any]], bool]) -> None:
+        self._listener = listener
+        self._inner = (package, "stepscope")
+        self._counts = counts
+        self._inside = threading.local()
+        self._sources: dict[Hashable, StepSource] = {}
+
+    def watch(self, name: str) -> Call:
+        """What `wrap_attribute` puts around such a function: its calls are reported once they have returned.
+
+        Args:
+            name: of the steps, for the user.
+        """
+
+        def call_and_report(function: Call, *args: Any, **kwargs: Any) -> Any:
+            if not self._listener.active or getattr(self._inside, "now", False):
+                return function(*args, **kwargs)
+            self._inside.now = True
+            try:
+                result = function(*args, **kwargs)
+            finally:
+                self._inside.now = False
+            if self._counts(kwargs):
+                self._report(name)
+            return result
+
+        return call_and_report
+
+    def _report(self, name: str) -> None:
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in self._inner:
+            frame = frame.f_back
+        if frame is not None:  # else a thread of the framework
+            key = frame.f_code, frame.f_lineno, threading.get_ident()
+            source = self._sources.setdefault(key, StepSource(DIFFERENTIATED, name, key))
             self._listener.end_step(source)
 
 

@@ -8,33 +8,22 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, Listener, Undo, serial
+from stepscope.capture.auto.finders import Calls, Listener, serial
+from stepscope.capture.patches import Call, Undo, undo_all, wrap_attribute
 
 
 def install(jax: ModuleType, listener: Listener) -> Undo:
     """Watches the functions that are jitted from now on: those of the program, since JAX's own are jitted already."""
     calls = Calls(listener)
-    originals = {name: getattr(jax, name) for name in ("jit", "pmap")}
     leaves: Callable[[Any], list[Any]] = jax.tree_util.tree_leaves
 
-    def watch_transform(transform: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(transform)
-        def transform_and_watch(*args: Any, **kwargs: Any) -> Any:
-            made = transform(*args, **kwargs)
-            if not hasattr(made, "lower"):  # jit(static_argnums=0) waits for the function
-                return lambda function: WatchedFunction(made(function), calls, listener, leaves)
-            return WatchedFunction(made, calls, listener, leaves)
+    def transform_and_watch(transform: Call, *args: Any, **kwargs: Any) -> Any:
+        made = transform(*args, **kwargs)
+        if not hasattr(made, "lower"):  # jit(static_argnums=0) waits for the function
+            return lambda function: WatchedFunction(made(function), calls, listener, leaves)
+        return WatchedFunction(made, calls, listener, leaves)
 
-        return transform_and_watch
-
-    for name, transform in originals.items():
-        setattr(jax, name, watch_transform(transform))
-
-    def undo() -> None:
-        for name, transform in originals.items():
-            setattr(jax, name, transform)
-
-    return undo
+    return undo_all(*(wrap_attribute(jax, name, transform_and_watch) for name in ("jit", "pmap")))
 
 
 class WatchedFunction:

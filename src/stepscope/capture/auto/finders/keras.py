@@ -3,66 +3,52 @@ its optimizers in a loop of the program, where they run at once and are not only
 
 from __future__ import annotations
 
-import functools
 import importlib
 import sys
 from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import FITTED, Listener, OptimizerCalls, StepSource, Undo
+from stepscope.capture.auto.finders import FITTED, Listener, OptimizerCalls, StepSource
+from stepscope.capture.patches import Call, Undo, undo_all, wrap_attribute
 
 BATCH = StepSource(rank=FITTED, name="one per batch of Keras' fit")
 
 
 def install(keras: ModuleType, listener: Listener) -> Undo:
     """Watches all `fit` calls from now on."""
-    hooks = keras.callbacks.CallbackList
-    begin, end = hooks.on_train_batch_begin, hooks.on_train_batch_end
 
-    @functools.wraps(begin)
-    def begin_and_report(self: Any, batch: int, logs: Any = None) -> None:
+    def begin_and_report(begin: Call, self: Any, batch: int, logs: Any = None) -> None:
         if listener.active:
             listener.start_step(BATCH)
         begin(self, batch, logs)
 
-    @functools.wraps(end)
-    def end_and_report(self: Any, batch: int, logs: Any = None) -> None:
+    def end_and_report(end: Call, self: Any, batch: int, logs: Any = None) -> None:
         end(self, batch, logs)
         if listener.active:
             from stepscope.capture.callbacks.keras import another_follows
 
             listener.end_step(BATCH, another_follows(batch, self.params))
 
-    hooks.on_train_batch_begin, hooks.on_train_batch_end = begin_and_report, end_and_report
-
-    undo_optimizers = _watch_optimizers(keras, listener)
-
-    def undo() -> None:
-        hooks.on_train_batch_begin, hooks.on_train_batch_end = begin, end
-        undo_optimizers()
-
-    return undo
+    hooks = keras.callbacks.CallbackList
+    return undo_all(
+        wrap_attribute(hooks, "on_train_batch_begin", begin_and_report),
+        wrap_attribute(hooks, "on_train_batch_end", end_and_report),
+        _watch_optimizers(keras, listener),
+    )
 
 
 def _watch_optimizers(keras: ModuleType, listener: Listener) -> Undo:
     """Watches `apply`, which every other way to update variables calls."""
     home = next(kind for kind in keras.optimizers.Optimizer.__mro__ if "apply" in vars(kind))
-    apply, calls = home.apply, OptimizerCalls(listener, "one per update of Keras' optimizer")
-    watched = calls.watch(apply)
+    calls = OptimizerCalls(listener, "one per update of Keras' optimizer")
 
-    @functools.wraps(apply)
-    def apply_and_report(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        runs = listener.active and not _is_traced()
-        return (watched if runs else apply)(optimizer, *args, **kwargs)
+    def apply_and_report(apply: Call, *args: Any, **kwargs: Any) -> Any:
+        if listener.active and not _is_traced():
+            return calls.call(apply, *args, **kwargs)
+        return apply(*args, **kwargs)
 
-    home.apply = apply_and_report
-
-    def undo() -> None:
-        home.apply = apply
-        calls.active = False
-
-    return undo
+    return undo_all(wrap_attribute(home, "apply", apply_and_report), calls.end)
 
 
 def _is_traced() -> bool:

@@ -1,4 +1,4 @@
-"""TensorFlow without Keras' fit: the calls of the largest `tf.function`."""
+"""TensorFlow without Keras' fit: the calls of the largest `tf.function`, or else the gradients that a tape computes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, Listener, Undo, serial
+from stepscope.capture.auto.finders import Calls, GradientCalls, Listener, serial
+from stepscope.capture.patches import Call, Undo, undo_all, wrap_attribute
 
 
 def install(tensorflow: ModuleType, listener: Listener) -> Undo:
     """Watches all functions from now on, those that exist already included."""
     calls = Calls(listener)
-    function = type(tensorflow.function(lambda: None))
-    call = function.__call__
 
-    @functools.wraps(call)
-    def call_and_report(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call_and_report(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
         if not listener.active:
             return call(self, *args, **kwargs)
         if not hasattr(self, "_stepscope"):
@@ -27,12 +25,11 @@ def install(tensorflow: ModuleType, listener: Listener) -> Undo:
             functools.partial(call, self, *args, **kwargs), name, self._stepscope, lambda: _count_operations(self)
         )
 
-    function.__call__ = call_and_report
-
-    def undo() -> None:
-        function.__call__ = call
-
-    return undo
+    gradients = GradientCalls(listener, "tensorflow", lambda _: tensorflow.executing_eagerly())
+    return undo_all(
+        wrap_attribute(type(tensorflow.function(lambda: None)), "__call__", call_and_report),
+        wrap_attribute(tensorflow.GradientTape, "gradient", gradients.watch("one per gradient() of a tape")),
+    )
 
 
 def _count_operations(function: Any) -> int:

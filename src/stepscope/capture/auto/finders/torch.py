@@ -1,26 +1,32 @@
-"""PyTorch: `optimizer.step()`, whatever the optimizer; without one, the batches of a DataLoader."""
+"""PyTorch: `optimizer.step()`, whatever the optimizer; without one of PyTorch's, `loss.backward()` or `autograd.grad`,
+and without that the batches of a DataLoader."""
 
 from __future__ import annotations
 
-import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import LOADED, Listener, OptimizerCalls, StepMethod, StepSource, Undo, serial
+from stepscope.capture.auto.finders import LOADED, GradientCalls, Listener, OptimizerCalls, StepSource, serial
+from stepscope.capture.patches import Call, Undo, replace_attribute, undo_all, wrap_attribute
 
 
 def install(torch: ModuleType, listener: Listener) -> Undo:
-    """Watches all optimizers and loaders from now on."""
-    undo_optimizers = _watch_optimizers(torch.optim.Optimizer, listener)
-    undo_loaders = _watch_loaders(torch, listener)
+    """Watches all optimizers from now on, and gradients and loaders as long as the program has made none: one with an
+    optimizer also computes gradients and reads data for other purposes, such as evaluation."""
+    made = threading.Event()
 
-    def undo() -> None:
-        undo_optimizers()
-        undo_loaders()
+    def prepare_and_note(prepare: Call, *args: Any, **kwargs: Any) -> None:
+        made.set()
+        prepare(*args, **kwargs)
 
-    return undo
+    return undo_all(
+        _watch_optimizers(torch.optim.Optimizer, listener),
+        wrap_attribute(torch.optim.Optimizer, "__init__", prepare_and_note),
+        _watch_gradients(torch.autograd, listener, made),
+        _watch_loaders(torch, listener, made),
+    )
 
 
 def _watch_optimizers(optimizer: Any, listener: Listener) -> Undo:
@@ -31,26 +37,17 @@ def _watch_optimizers(optimizer: Any, listener: Listener) -> Undo:
     a class when its first object is made, by `profile_hook_step`; the watch goes around that wrapper.
     """
     calls = OptimizerCalls(listener, "one per optimizer.step() of PyTorch")
-    profile_hook_step = optimizer.profile_hook_step
-    plain: dict[Any, StepMethod] = {}  # PyTorch's wrapper of each class that existed before
 
-    def hook_and_watch(function: StepMethod) -> StepMethod:
-        return calls.watch(profile_hook_step(function))
+    def watch_new_classes(profile_hook_step: Callable[[Call], Call]) -> Any:
+        return staticmethod(lambda function: calls.watch(profile_hook_step(function)))
 
-    for kind in _find_subclasses(optimizer):
-        step = vars(kind).get("step")
-        if getattr(step, "hooked", False):
-            plain[kind] = step
-            kind.step = calls.watch(step)
-    optimizer.profile_hook_step = staticmethod(hook_and_watch)
-
-    def undo() -> None:
-        optimizer.profile_hook_step = staticmethod(profile_hook_step)
-        calls.active = False  # for classes that were wrapped meanwhile
-        for kind, step in plain.items():
-            kind.step = step
-
-    return undo
+    undos = [
+        replace_attribute(kind, "step", calls.watch)
+        for kind in _find_subclasses(optimizer)
+        if getattr(vars(kind).get("step"), "hooked", False)
+    ]
+    undos.append(replace_attribute(optimizer, "profile_hook_step", watch_new_classes))
+    return undo_all(*undos, calls.end)
 
 
 def _find_subclasses(kind: Any) -> Iterator[Any]:
@@ -59,31 +56,24 @@ def _find_subclasses(kind: Any) -> Iterator[Any]:
         yield from _find_subclasses(subclass)
 
 
-def _watch_loaders(torch: ModuleType, listener: Listener) -> Undo:
-    """Watches the batches of each loop over a DataLoader, as long as the program has no optimizer: one with an
-    optimizer also reads data for other purposes, such as evaluation."""
-    iterator = torch.utils.data.dataloader._BaseDataLoaderIter
-    fetch, optimizer = iterator.__next__, torch.optim.Optimizer
-    trains = threading.Event()
-    prepare = optimizer.__init__
+def _watch_gradients(autograd: Any, listener: Listener, made: threading.Event) -> Undo:
+    """Watches the calls that compute gradients, but for those whose gradients are differentiated again."""
+    calls = GradientCalls(listener, "torch", lambda named: not (made.is_set() or named.get("create_graph")))
+    return undo_all(
+        wrap_attribute(autograd, "backward", calls.watch("one per backward() of PyTorch")),
+        wrap_attribute(autograd, "grad", calls.watch("one per autograd.grad() of PyTorch")),
+    )
 
-    @functools.wraps(prepare)
-    def prepare_and_note(self: Any, *args: Any, **kwargs: Any) -> None:
-        trains.set()
-        prepare(self, *args, **kwargs)
 
-    @functools.wraps(fetch)
-    def fetch_and_report(self: Any) -> Any:
-        if listener.active and not trains.is_set():
+def _watch_loaders(torch: ModuleType, listener: Listener, made: threading.Event) -> Undo:
+    """Watches the batches of each loop over a DataLoader."""
+
+    def fetch_and_report(fetch: Call, self: Any) -> Any:
+        if listener.active and not made.is_set():
             if hasattr(self, "_stepscope"):
                 listener.end_step(StepSource(LOADED, "one per batch of a DataLoader", self._stepscope))
             else:  # the time before the first batch is not a step
                 self._stepscope = serial()
         return fetch(self)
 
-    optimizer.__init__, iterator.__next__ = prepare_and_note, fetch_and_report
-
-    def undo() -> None:
-        optimizer.__init__, iterator.__next__ = prepare, fetch
-
-    return undo
+    return wrap_attribute(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", fetch_and_report)

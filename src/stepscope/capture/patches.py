@@ -1,18 +1,20 @@
-"""Puts a call around a function, and takes it off again.
+"""Puts a call around a function of the program or of a framework, and takes it off again.
 
-A function of Python keeps its identity and gets other code for a while, so that everyone who holds it, by whatever
-name, is affected, and nobody once the code is back.  Anything else, such as a method in C, is replaced where it hangs.
+`wrap_attribute` is for functions that are called by one name.  To change one that anybody may hold, by whatever name,
+`swap_code` gives it other code for a while: nobody is affected once that is back.  Anything else, such as a method in
+C, is replaced where it hangs.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
 Call = Callable[..., Any]
 Change = Callable[[Call], Call]
-Undo = Callable[[], None]
+Undo = Callable[[], object]
 
 _CALL = "stands for the call"
 
@@ -20,6 +22,50 @@ _CALL = "stands for the call"
 def _template(*args: Any, **kwargs: Any) -> Any:
     call: Any = "stands for the call"
     return call(*args, **kwargs)
+
+
+def replace_attribute(owner: Any, name: str, make: Change) -> Undo:
+    """Puts what `make` makes of it in place of what hangs at an object, a class or a module.
+
+    Returns:
+        What puts the original back.  If somebody else has replaced it once more since, it does nothing.
+    """
+    is_own, kept = name in vars(owner), vars(owner).get(name)
+    changed = make(getattr(owner, name))
+    setattr(owner, name, changed)
+
+    def undo() -> None:
+        if vars(owner).get(name) is not changed:
+            return
+        if is_own:
+            setattr(owner, name, kept)
+        else:
+            delattr(owner, name)
+
+    return undo
+
+
+def wrap_attribute(owner: Any, name: str, around: Call) -> Undo:
+    """As `replace_attribute`; `around` is called in place of the original, with that before the arguments."""
+
+    def wrap(original: Call) -> Call:
+        @functools.wraps(original)
+        def call_around(*args: Any, **kwargs: Any) -> Any:
+            return around(original, *args, **kwargs)
+
+        return call_around
+
+    return replace_attribute(owner, name, wrap)
+
+
+def undo_all(*undos: Undo) -> Undo:
+    """What undoes several changes, in this order."""
+
+    def undo() -> None:
+        for each in undos:
+            each()
+
+    return undo
 
 
 def swap_code(function: FunctionType, change: Change) -> Undo:
@@ -54,24 +100,13 @@ def _code_that_calls(call: Call, original: CodeType) -> CodeType:
 
 
 def swap_attribute(owner: Any, name: str, change: Change) -> Undo:
-    """Replaces what hangs at an object, a class or a module, by what `change` makes of it."""
-    original = getattr(owner, name)
-    is_own = name in vars(owner)
-    kept = vars(owner).get(name)
-    call = change(original)
-    is_plain = isinstance(owner, type) or isinstance(original, BuiltinFunctionType)
-    changed = call if is_plain else Wrapped(original, call)
-    setattr(owner, name, changed)
+    """As `replace_attribute`; what is not called stays as it is."""
 
-    def undo() -> None:
-        if vars(owner).get(name) is not changed:  # the program has put something else there
-            return
-        if is_own:
-            setattr(owner, name, kept)
-        else:
-            delattr(owner, name)
+    def wrap(original: Any) -> Any:
+        is_plain = isinstance(owner, type) or isinstance(original, BuiltinFunctionType)
+        return change(original) if is_plain else Wrapped(original, change(original))
 
-    return undo
+    return replace_attribute(owner, name, wrap)
 
 
 class Wrapped:

@@ -29,28 +29,32 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 # The longest files, which start first: one that starts last keeps a worker busy while the others have nothing to do.
+# Of those that take turns (calm.py), two that start together would wait for each other.
 LONGEST_FIRST = (
-    "project/test_tutorials.py",
-    "truth/test_real_libraries.py",
+    "project/test_tutorials.py",  # takes turns
+    "truth/test_everything.py",
     "browser/test_every_page.py",
     "engines/test_clusters.py",
     "engines/test_memory_budget.py",
+    "truth/test_real_libraries.py",  # takes turns
     "capture/test_capture_safety.py",
     "analysis/workers/test_equal_work.py",
-    "analysis/advice/test_advice_names.py",
     "truth/test_torch_fuzz.py",
+    "capture/test_workers.py",  # takes turns
     "browser/test_in_tensorboard.py",
-    "capture/test_workers.py",
+    "project/test_extending.py",
+    "analysis/advice/test_advice_names.py",
     "capture/test_capture_matrix.py",
     "formats/test_bounds.py",
+    "capture/test_save_finder.py",  # takes turns
     "formats/test_xspace_damage.py",
-    "truth/test_guide.py",
-    "truth/test_unmarked_loops.py",
-    "project/test_extending.py",
+    "capture/test_capture_demo.py",
     "browser/test_report.py",
+    "browser/test_people.py",
+    "truth/test_unmarked_loops.py",  # takes turns
+    "kernels/test_ranks.py",
     "browser/test_views.py",
     "browser/test_pages.py",
-    "browser/test_people.py",
 )
 
 

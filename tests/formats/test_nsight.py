@@ -314,7 +314,7 @@ def test_values_of_other_types_are_no_times(value: Any, tmp_path: Path) -> None:
 
 
 def test_a_large_database_is_read_from_its_file_and_not_written(tmp_path: Path) -> None:
-    path = training(20_000).write_sqlite(tmp_path / "t.sqlite")
+    path = training(5_000).write_sqlite(tmp_path / "t.sqlite")
     before = path.read_bytes()
     found = format_of(path.name)
     assert found is not None and found.takes_pieces
@@ -324,7 +324,7 @@ def test_a_large_database_is_read_from_its_file_and_not_written(tmp_path: Path) 
         yield b""
 
     trace = found.read(pieces(), str(path), "host")
-    assert (trace.events.kind == K.STEP_MARK).sum() == 20_000
+    assert (trace.events.kind == K.STEP_MARK).sum() == 5_000
     assert [each.name for each in tmp_path.iterdir()] == ["t.sqlite"]
     assert path.read_bytes() == before
     assert len(trace.lines_of(LineKind.STREAM)) == 1

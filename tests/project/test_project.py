@@ -13,6 +13,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from conftest import LONGEST_FIRST
 from imports import PACKAGE, imports_of, modules
 from places import ROOT
 
@@ -279,4 +280,5 @@ def test_torch_is_pinned_exactly_for_tests():
     assert [need for need in PROJECT["optional-dependencies"]["test"] if need.startswith("torch")] == ["torch==2.13.0"]
 
 
-# -- fixtures ----------------------------------------------------------------------------------------------------
+def test_the_files_that_start_first_exist():
+    assert [name for name in LONGEST_FIRST if not (ROOT / "tests" / name).is_file()] == []

@@ -8,32 +8,13 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
-from framework_captures import (
-    FrameworkCapture,
-    jax_marked_capture,
-    jax_unmarked_capture,
-    skip_unless_regular,
-    tf_healthy_capture,
-    tf_keras_fit_capture,
-    tf_slow_map_capture,
-    tf_unmarked_capture,
-)
+from framework_captures import FrameworkCapture, skip_unless_regular
 
 import stepscope
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import EventKind, HostTrace, stat_names
-
-# Fixtures; named here, since their only use is as the arguments of the same name.
-__all__ = [
-    "jax_marked_capture",
-    "jax_unmarked_capture",
-    "tf_healthy_capture",
-    "tf_keras_fit_capture",
-    "tf_slow_map_capture",
-    "tf_unmarked_capture",
-]
 
 Body = dict[str, Any]
 

@@ -18,6 +18,7 @@ ITEM = Sort(K.PYTHON_CALL, "train.py(9): __getitem__")
 LOADER = Sort(K.PYTHON_CALL, "/x/site-packages/torch/utils/data/dataloader.py(7): fetch")
 LOOP = Sort(K.PYTHON_CALL, "train.py(20): main")
 LAYER = Sort(K.PYTHON_CALL, "nn.Module: Linear_0")
+GLOO = {"C": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_"), "G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce")}
 ALLREDUCE = Sort(K.COLLECTIVE, "ncclAllReduce", "correlation_id")
 
 
@@ -396,12 +397,9 @@ def test_a_wait_for_a_thread_of_gloo_is_communication_and_not_python():
         host main  | aaC         bbbaaC         bbb
         host gloo1 |    G--------      G--------
         """,
-        {"C": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_"), "G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce")},
+        GLOO,
     )
     assert causes(trace) == {"communication": 10, "host_compute": 5}
-
-
-GLOO = {"C": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_"), "G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce")}
 
 
 def test_a_thread_of_gloo_may_close_its_call_after_it_has_woken_the_one_that_waits():
@@ -452,7 +450,7 @@ def test_a_thread_of_gloo_waits_for_the_call_that_hands_the_next_collective_over
         host main  | aaC   aaC         bbbaaC   aaC         bbb
         host gloo1 |    G--   G--------      G--   G--------
         """,
-        {"C": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_"), "G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce")},
+        GLOO,
     )
     assert "unknown" not in causes(trace)
 
@@ -500,6 +498,6 @@ def test_python_beside_a_collective_that_ends_much_earlier_stays_python():
         host main  | aaC         bbbaaC         bbb
         host gloo1 |    G----          G----
         """,
-        {"C": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_"), "G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce")},
+        GLOO,
     )
     assert causes(trace) == {"python": 9, "communication": 1, "host_compute": 5}

@@ -9,14 +9,7 @@ import oracle
 import pytest
 from draw import Sort, draw
 from every_form import exercise
-from framework_captures import (  # noqa: F401 - fixtures
-    FrameworkCapture,
-    jax_marked_capture,
-    skip_unless_regular,
-    tf_healthy_capture,
-    tf_slow_map_capture,
-    torch_marked_capture,
-)
+from framework_captures import FrameworkCapture
 
 import stepscope
 from stepscope.analysis.input import input_pipeline_tool as input_pipeline
@@ -337,7 +330,7 @@ def test_ops_and_steps_equal_those_of_xprof(capture: str, bottleneck_captures: P
     check_parity(paths, stepscope.load(bottleneck_captures / capture).input_pipeline())
 
 
-def test_a_fresh_capture_of_tensorflow_equals_xprof(tf_slow_map_capture: FrameworkCapture) -> None:  # noqa: F811
+def test_a_fresh_capture_of_tensorflow_equals_xprof(tf_slow_map_capture: FrameworkCapture) -> None:
     found = stepscope.load(tf_slow_map_capture.logdir).input_pipeline()
     check_parity(tf_slow_map_capture.paths, found)
     assert (found.figures["level"], found.figures["largest"]) == ("highly", "preprocessing")

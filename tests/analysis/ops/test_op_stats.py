@@ -11,13 +11,7 @@ import numpy as np
 import oracle
 import pytest
 from draw import Sort, draw
-from framework_captures import (  # noqa: F401
-    FrameworkCapture,
-    jax_marked_capture,
-    tf_keras_fit_capture,
-    tf_slow_map_capture,
-    torch_marked_capture,
-)
+from framework_captures import FrameworkCapture
 
 import stepscope
 from stepscope.analysis.ops import op_sides
@@ -515,7 +509,7 @@ def test_idle_time_of_devices_is_that_of_xprof(session: str, corpus: Path) -> No
 
 
 def test_idle_time_of_threads_is_that_of_xprof(
-    tf_slow_map_capture: FrameworkCapture,  # noqa: F811
+    tf_slow_map_capture: FrameworkCapture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """But for ops outside of graphs, which XProf does not count."""
@@ -561,7 +555,7 @@ def test_shares_and_rates_are_those_of_xprof(corpus: Path) -> None:
 # -- where XProf is wrong or silent; see docs/differences.md ---------------------------------------------------------
 
 
-def test_an_allocation_is_no_occurrence_of_the_op_that_makes_it(tf_slow_map_capture: FrameworkCapture) -> None:  # noqa: F811
+def test_an_allocation_is_no_occurrence_of_the_op_that_makes_it(tf_slow_map_capture: FrameworkCapture) -> None:
     trace = draw(
         "host main | m--\nhost main |  z!\nhost main |   z!",
         SORTS | {"z": Sort(K.ALLOCATION, "MemoryAllocation", stats={"tf_op": "dense/MatMul"})},
@@ -594,7 +588,7 @@ def test_older_profiles_have_device_ops_too(corpus: Path) -> None:
     assert {row["type"] for row in ours} >= {"RandomUniform", "Cast", "GreaterEqual"}
 
 
-def test_xla_ops_on_a_cpu_are_ops(jax_marked_capture: FrameworkCapture) -> None:  # noqa: F811
+def test_xla_ops_on_a_cpu_are_ops(jax_marked_capture: FrameworkCapture) -> None:
     _, without_idle = oracle.framework_op_stats(jax_marked_capture.paths)
     ours = stepscope.load(jax_marked_capture.logdir).op_stats().rows
 
@@ -602,7 +596,7 @@ def test_xla_ops_on_a_cpu_are_ops(jax_marked_capture: FrameworkCapture) -> None:
     assert any(row["type"] == "dot_general" and row["name"].startswith("jit(") for row in ours)
 
 
-def test_ops_of_pytorch(torch_marked_capture: FrameworkCapture) -> None:  # noqa: F811
+def test_ops_of_pytorch(torch_marked_capture: FrameworkCapture) -> None:
     rows = {row["name"]: row for row in stepscope.load(torch_marked_capture.logdir).op_stats().rows}
 
     assert rows["aten::addmm"]["occurrences"] % 10 == 0

@@ -11,7 +11,7 @@ from stepscope.analysis.account.causes import Cause, event_causes
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
-from stepscope.analysis.account.pieces import Pieces, around, around_by_kind, kinds_of
+from stepscope.analysis.account.pieces import Pieces, around, kinds_of
 from stepscope.analysis.account.worker_functions import function_of_workers, waits_for_workers
 from stepscope.analysis.steps.find_steps import holds_step, steps_of, whole_steps
 from stepscope.analysis.steps.stack_samples import function_called_back, main_function
@@ -280,14 +280,14 @@ class Finder:
         event that has the op's name, and of memory that an op asks for that op."""
         is_op = np.zeros(256, np.uint8)
         is_op[list(_OPS)] = 1
-        found: I64 = around_by_kind(self._trace, self._event[rows], is_op, 1)
+        found: I64 = around(self._trace, self._event[rows], is_op, 1, by_kind=True)
         starting = np.flatnonzero(kinds_of(self._trace, found) == K.EAGER_EXECUTE)
         if len(starting):
             named = self._trace.derived("nearest dispatches", _nearest_dispatches)[found[starting]]
             found[starting] = np.where(named >= 0, named, found[starting])
         while len(taking := np.flatnonzero(self._only_allocates(found))):
             callers = forest(self._trace).parent[found[taking]].astype(np.int64)
-            caller = around_by_kind(self._trace, callers, is_op, 1)
+            caller = around(self._trace, callers, is_op, 1, by_kind=True)
             if not (caller >= 0).any():
                 break
             found[taking] = np.where(caller >= 0, caller, found[taking])

@@ -19,13 +19,14 @@ Importing this package imports nothing heavy: names are looked up on first use.
 
 from __future__ import annotations
 
-import importlib
 import os
-from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from stepscope.api import compare, load
     from stepscope.budgets import BudgetWarning, budget, gate
     from stepscope.capture import (
@@ -105,6 +106,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    import importlib
+
     if name in _MODULES:
         return importlib.import_module(f"stepscope.{name}")
     if name not in _HOME:
@@ -126,4 +129,6 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 if os.environ.get("STEPSCOPE_LOGDIR"):  # see stepscope.capture.auto.autostart
-    importlib.import_module("stepscope.capture.auto.autostart").arm_from_environment()
+    from stepscope.capture.auto.autostart import arm_from_environment
+
+    arm_from_environment()

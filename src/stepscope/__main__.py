@@ -1,6 +1,6 @@
 """`python -m stepscope`: the command line."""
 
-from stepscope.cli.main import main
+from stepscope.cli.start import main
 
 if __name__ == "__main__":
     main()

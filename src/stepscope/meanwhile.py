@@ -11,13 +11,13 @@ from contextlib import contextmanager, suppress
 
 
 @contextmanager
-def importing(module: str) -> Iterator[None]:
-    """A context that imports a module in the background and ends when the import is done.  A failed import is ignored:
-    the next regular import raises the error."""
-    if module in sys.modules:
+def importing(*modules: str) -> Iterator[None]:
+    """A context that imports modules in the background, one after the other, and ends when that is done.  A failed
+    import is ignored: the next regular import raises the error."""
+    if all(module in sys.modules for module in modules):
         yield
         return
-    thread = threading.Thread(target=_import_quietly, args=(module,), name=f"import {module}")
+    thread = threading.Thread(target=_import_quietly, args=modules, name=f"import {modules[-1]}")
     thread.start()
     try:
         yield
@@ -38,6 +38,7 @@ def collecting_later() -> Iterator[None]:
             gc.enable()
 
 
-def _import_quietly(module: str) -> None:
-    with suppress(Exception):
-        importlib.import_module(module)
+def _import_quietly(*modules: str) -> None:
+    for module in modules:
+        with suppress(Exception):
+            importlib.import_module(module)

@@ -529,3 +529,13 @@ def test_arrays_of_jax_are_waited_for_also_after_one_that_is_gone(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", None)
     wait_for_devices()
     assert waited == ["weights", "loss"]
+
+
+def test_a_wait_that_is_deferred_gets_what_the_step_before_would_have_waited_for():
+    change, waited = changes.Defer(), []
+    wait = change.wrap(waited.append)
+    for step in ("first", "second", "third"):
+        wait(step)
+        change.next_step()
+
+    assert waited == ["first", "first", "second"]

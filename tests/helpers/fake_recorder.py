@@ -100,8 +100,9 @@ class FakeMark:
 
 
 @pytest.fixture
-def fake_recorder(monkeypatch: pytest.MonkeyPatch) -> FakeRecorder:
-    """The recorder of this test."""
+def fake_recorder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeRecorder:
+    """The recorder of this test, in a folder of its own: a loop that ends too early leaves a note in its logdir."""
+    monkeypatch.chdir(tmp_path)
     fake = FakeRecorder()
     monkeypatch.setattr(FakeMark, "recorder", fake, raising=False)
     monkeypatch.setattr(recorder, "RECORDER", fake)

@@ -57,7 +57,7 @@ def announce_server(port: int, program: str = "", token: str | None = None) -> P
     with suppress(OSError, ValueError):
         folder = _folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _is_private(folder):
+        if not is_private(folder):
             return None
         note = folder / f"{os.getpid()}-{port}.json"
         note.touch(mode=0o600)
@@ -98,7 +98,7 @@ def _folder() -> Path:
     return Path(tempfile.gettempdir(), f"stepscope-{user}", "servers")
 
 
-def _is_private(folder: Path) -> bool:
+def is_private(folder: Path) -> bool:
     """Whether the folder is this user's own, and nobody else can read it: it lies where every user may write."""
     found = folder.stat()
     return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o077)

@@ -131,7 +131,7 @@ def _run_command(command: Command, words: list[str]) -> int:
     from stepscope.cli.words import HelpWanted
 
     os.environ.setdefault(_BLAS_THREADS, "1")
-    if command.shows_tool:
+    if command.shows_tool and process.shelf is None:
         from stepscope.kernels import memory
 
         process.shows_tool = True

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from stepscope.cli.options import LOGDIR_HELP, MOST_PORT, Address, argument, option
+from stepscope.cli.words import Given
+from stepscope.errors import UsageError
 from stepscope.report.looks import clean
 
 if TYPE_CHECKING:
@@ -53,11 +55,16 @@ _IdentityRole = Annotated[
     option("--identity-role", value="ROLE", help="What a person that the proxy names may do: see, label or capture."),
 ]
 _Links = Annotated[bool, option("--follow-links", help="Links may lead out of the logdirs.")]
+_Warm = Annotated[
+    bool,
+    option("--warm", help="Instead of the page: answer your own commands from memory; ends after ten idle minutes."),
+]
 _Log = Annotated[bool, option("--log", off="--no-log", help="One line of JSON per request on stderr.")]
 
 
 def serve_team(
     logdirs: _Logdirs,
+    given: Given,
     host: _Host = "127.0.0.1",
     port: _Port = 8090,
     token_file: _TokenFile = None,
@@ -70,11 +77,22 @@ def serve_team(
     identity_role: _IdentityRole = "label",
     follow_links: _Links = False,
     log: _Log = True,
+    warm: _Warm = False,
 ) -> None:
     """Shows the page to a team: behind a token, over TLS or behind a proxy, until it is asked to end.
 
     Without --token-file, the token is that of the variable STEPSCOPE_TOKEN; without both, a new one is printed once.
+
+    With --warm there is no page: `stepscope summary` and the commands of tools are answered from memory, if the same
+    user asks about profiles below these folders, until nobody has asked for ten minutes.
     """
+    if warm:
+        if given.fields != {"logdirs", "warm"}:
+            raise UsageError("--warm shows no page, so it takes no other option")
+        from stepscope.cli.warm import serve_warm
+
+        serve_warm(logdirs)
+        return
     from stepscope.web import serving
     from stepscope.web.catalogue import parse_root
     from stepscope.web.door.door import Door, DoorOptions

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from stepscope.cli import process
 from stepscope.cli.options import (
     STDOUT,
     Format,
@@ -94,7 +95,7 @@ def load_profile(
         from stepscope.cli.stdin import save_stdin
 
         path = str(save_stdin())
-    return load([path, *more], run=run, host=host, progress=progress, shelf=beside.shelf if beside else None)
+    return load([path, *more], run=run, host=host, progress=progress, shelf=beside.shelf if beside else process.shelf)
 
 
 def check_output(form: OutputFormat, output: Path | None) -> None:

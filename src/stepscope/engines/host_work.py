@@ -113,7 +113,8 @@ class HostWork:
         kept = self.kept_partial(tool, file, within_steps)
         if kept is not None:
             return kept
-        with collecting_later(), importing(tool.module):
+        reader = file.format.reader.partition(":")[0]  # imported first, since decoding waits for it
+        with collecting_later(), importing(reader, tool.module):
             trace = self._trace_within_steps(file) if within_steps else self.trace(file)
         self._progress(f"analysing {file.host} ({len(trace.events):,} events)")
         partial = tool.partial(trace)

@@ -17,7 +17,7 @@ from stepscope.analysis.account.devices import busy_by_device, work_of_device
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import median_step, usual_steps
 from stepscope.analysis.account.piece_causes import causes_of
-from stepscope.analysis.account.pieces import OWN, Pieces, pieces_of_steps
+from stepscope.analysis.account.pieces import OWN, Pieces, clip_to_steps, pieces_of_steps
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of
@@ -207,10 +207,5 @@ def _every_step(trace: HostTrace) -> EveryStep | None:
         return None
     pieces = pieces_of_steps(trace, graph)
     cause = causes_of(trace, graph, pieces, threads_of(trace))
-    bounds = graph.end_ps[graph.bounds]
-    step = np.searchsorted(bounds, pieces.start_ps, side="right") - 1
-    steps = steps_of(trace)  # which may be apart
-    start, end = steps.start_ps[graph.steps[step]], steps.until_ps[graph.steps[step]]
-    pieces = replace(pieces, start_ps=np.maximum(pieces.start_ps, start), end_ps=np.minimum(pieces.end_ps, end))
-    lasts = pieces.end_ps > pieces.start_ps
-    return EveryStep(graph, pieces.take(lasts), step[lasts], cause[lasts], median_step(trace, graph))
+    step, pieces = clip_to_steps(trace, graph, pieces)
+    return EveryStep(graph, pieces, step, cause, median_step(trace, graph))

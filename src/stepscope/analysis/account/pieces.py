@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from stepscope import kernels
@@ -9,6 +11,7 @@ from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.stretches import cut_at_stretches
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, U8, Mask
@@ -74,8 +77,22 @@ def way_through(graph: Graph, step: int, start_ps: I64, end_ps: I64) -> Way:
 
 
 def pieces_of_steps(trace: HostTrace, graph: Graph) -> Pieces:
-    """The pieces of all steps; which of them each belongs to, its times tell."""
-    return _cut_at_events(trace, graph, _join_pieces([_uncut_pieces(graph, step) for step in range(len(graph.steps))]))
+    """The pieces of all steps; which of them each belongs to, its times tell.  Steps may be apart: pieces between them
+    are left out, and no event there is looked at."""
+    ways = _join_pieces([_uncut_pieces(graph, step) for step in range(len(graph.steps))])
+    ways = ways.take(ways.end_ps > ways.start_ps)
+    _, inside = clip_to_steps(trace, graph, ways)
+    lasts = inside.end_ps > inside.start_ps
+    return _cut_at_events(trace, graph, ways.take(lasts), inside.take(lasts))
+
+
+def clip_to_steps(trace: HostTrace, graph: Graph, pieces: Pieces) -> tuple[I64, Pieces]:
+    """The place of each piece's step among `graph.steps`: int64 of shape (pieces,); and the pieces without what is
+    outside of their steps, which end before they start if all of it is."""
+    steps, bounds = steps_of(trace), graph.end_ps[graph.bounds]
+    place = np.searchsorted(bounds, pieces.start_ps, side="right") - 1
+    start = np.maximum(pieces.start_ps, steps.start_ps[graph.steps][place])
+    return place, replace(pieces, start_ps=start, end_ps=np.minimum(pieces.end_ps, steps.until_ps[graph.steps][place]))
 
 
 def _uncut_pieces(graph: Graph, step: int) -> Pieces:
@@ -85,27 +102,22 @@ def _uncut_pieces(graph: Graph, step: int) -> Pieces:
 
 
 def _join_pieces(parts: list[Pieces]) -> Pieces:
-    columns = zip(*(vars(part).values() for part in parts), strict=True)
-    return Pieces(*(np.concatenate(column) for column in columns))
+    return Pieces(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
 
 
-def _cut_at_events(trace: HostTrace, graph: Graph, pieces: Pieces) -> Pieces:
-    """The same with the own time of threads cut wherever the innermost event changes."""
-    on_thread = (pieces.edge == OWN) & (graph.kind[pieces.node] != NodeKind.WORK) & (graph.line[pieces.node] >= 0)
-    kept = np.flatnonzero(~on_thread)
-    parts = [pieces.take(kept)]
+def _cut_at_events(trace: HostTrace, graph: Graph, pieces: Pieces, inside: Pieces) -> Pieces:
+    """The pieces with the own time of threads inside of steps, cut wherever the innermost event changes."""
     line = graph.line[pieces.node]
+    on_thread = (pieces.edge == OWN) & (graph.kind[pieces.node] != NodeKind.WORK) & (line >= 0)
+    parts = [pieces.take(~on_thread)]
     for each in numbers_in(line[on_thread]):
         rows = np.flatnonzero(on_thread & (line == each))
-        parts.append(_line_pieces(trace, each, pieces, rows[np.argsort(pieces.start_ps[rows])]))
+        rows = rows[np.argsort(inside.start_ps[rows])]
+        place, begin, stop, event = cut_by_events(trace, each, inside.start_ps[rows], inside.end_ps[rows])
+        part, begin, stop = cut_at_stretches(trace, begin, stop)
+        row = rows[place[part]]
+        parts.append(Pieces(begin, stop, pieces.node[row], pieces.edge[row], event[part]))
     return _join_pieces(parts)
-
-
-def _line_pieces(trace: HostTrace, line: int, pieces: Pieces, rows: I64) -> Pieces:
-    place, begin, stop, event = cut_by_events(trace, line, pieces.start_ps[rows], pieces.end_ps[rows])
-    part, begin, stop = cut_at_stretches(trace, begin, stop)
-    row = rows[place[part]]
-    return Pieces(begin, stop, pieces.node[row], pieces.edge[row], event[part])
 
 
 def kinds_of(trace: HostTrace, events: I64) -> U8:
@@ -114,24 +126,17 @@ def kinds_of(trace: HostTrace, events: I64) -> U8:
     return found
 
 
-def around(trace: HostTrace, events: I64, level: U8, top: int) -> I64:
+def around(trace: HostTrace, events: I64, level: U8, top: int, by_kind: bool = False) -> I64:
     """The event of the highest level around each of some events, itself counted; among equals the nearest.
 
     Args:
-        level: uint8 of shape (all events,), 0 for those that do not count; top: the highest level there is.
+        level: uint8 of shape (all events,), or `by_kind` of event of shape (256,); 0 for those that do not count.
+        top: the highest level there is.
 
     Returns:
         int64 of shape (n,), -1 where none counts.
     """
-    return _around(trace, events, level, np.arange(256).astype(np.uint8), top)
-
-
-def around_by_kind(trace: HostTrace, events: I64, level: U8, top: int) -> I64:
-    """The same as `around` where the kind of an event tells its level: `level` is uint8 of shape (256,)."""
-    return _around(trace, events, trace.events.kind, level, top)
-
-
-def _around(trace: HostTrace, events: I64, kind: U8, level: U8, top: int) -> I64:
+    kind, level = (trace.events.kind, level) if by_kind else (level, np.arange(256).astype(np.uint8))
     found, parent = np.empty(len(events), np.int64), forest(trace).parent
     # In place of causes: an event without a parent has no parent as its cause, so the way ends there.
     kernels.ops.climb(events, parent, parent, kind, level, top, found)

@@ -258,11 +258,13 @@ def time_steps(loop: Loop | Fit) -> tuple[float, float]:
 def compare_with_plain(name: str) -> str:
     """What a step in plain blocks takes over one of the program alone: processes of both kinds in turns.
 
-    A rank whose place is changed on another one has blocks like all, and all of them are plain.
+    A rank whose place is changed on another one has blocks like all, and all of them are plain.  They are as long as
+    without ranks, which make theirs for one step time.
     """
+    step_s = json.loads(_run(["--clock", name]))[0] / 1e3
     text = (
-        "import sys, os; os.environ.update(RANK='0', WORLD_SIZE='2');"
-        "from stepscope.capture.proving import campaign; campaign.PAIRS_OF_RANKS = 10**9;"
+        "import sys, os; os.environ.update(RANK='0', WORLD_SIZE='2'); from stepscope.capture.proving import campaign;"
+        f"campaign.PAIRS_OF_RANKS, campaign._STEP_OF_RANKS_S = 10**9, {step_s};"
         "from stepscope.cli.main import main; sys.argv[0] = 'stepscope'; main()"
     )
     with tempfile.TemporaryDirectory() as folder:

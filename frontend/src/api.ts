@@ -255,6 +255,7 @@ export const generation = signal(0);
 
 export function forget(): void {
   seen.clear();
+  asked.clear();
   generation.value += 1;
 }
 
@@ -262,6 +263,17 @@ function keep(url: string, data: unknown): void {
   seen.delete(url);
   seen.set(url, data);
   if (seen.size > MOST_SEEN) seen.delete(seen.keys().next().value as string);
+}
+
+/** Requests under way, so that two parts of a page that show one answer send one. */
+const asked = new Map<string, Promise<unknown>>();
+
+function askOnce<T>(url: string): Promise<T> {
+  const known = asked.get(url);
+  if (known) return known as Promise<T>;
+  const answer = getJson<T>(url).finally(() => asked.get(url) === answer && asked.delete(url));
+  asked.set(url, answer);
+  return answer;
 }
 
 /** The content of an address; null requests nothing yet. */
@@ -281,21 +293,20 @@ export function useResource<T>(url: string | null): Resource<T> {
       setFound({ url, result: { state: "ready", data: known as T } });
       return undefined;
     }
-    const abort = new AbortController();
-    getJson<T>(url, abort.signal)
-      .then((data) => {
+    let isGone = false;
+    const put = (result: Resource<T>) => !isGone && setFound({ url, result });
+    askOnce<T>(url).then(
+      (data) => {
         keep(url, data);
-        setFound({ url, result: { state: "ready", data } });
-      })
-      .catch((error: unknown) => {
-        if (!abort.signal.aborted)
-          setFound({
-            url,
-            result: { state: "failed", error: asApiError(error), retry: () => setAttempt((n) => n + 1) },
-          });
-      });
-    setFound({ url, result: { state: "loading" } });
-    return () => abort.abort();
+        put({ state: "ready", data });
+      },
+      (error: unknown) =>
+        put({ state: "failed", error: asApiError(error), retry: () => setAttempt((count) => count + 1) }),
+    );
+    put({ state: "loading" });
+    return () => {
+      isGone = true;
+    };
   }, [url, attempt, now]);
   if (url && seen.has(url)) return { state: "ready", data: seen.get(url) as T };
   return found.url === url ? found.result : { state: "loading" };

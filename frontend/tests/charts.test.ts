@@ -5,7 +5,6 @@ import { bins, type Column, markCount, outliers, stackedColumns } from "../src/c
 import { causeParts } from "../src/design/causes";
 import { PALETTES } from "../src/design/colours";
 import { type GraphNode, layout, NODE } from "../src/pages/input/graph";
-import { gradientOf } from "../src/pages/shared/Ring";
 
 const palette = PALETTES.light;
 const column = (label: string, parts: Record<string, number>): Column => ({ label, title: label, total_ms: 10, parts });
@@ -60,16 +59,6 @@ describe("outliers", () => {
     expect(outliers([10, 10, 11, 10, 30, 10])).toEqual([false, false, false, false, true, false]);
     expect(outliers([10, 30, 10])).toEqual([false, false, false]);
     expect(outliers([10, 10.5, 10, 10.4, 10, 10.2])).not.toContain(true);
-  });
-});
-
-describe("rings", () => {
-  it("hold what they were given", () => {
-    const slices = [
-      { value: 3, colour: "#111111" },
-      { value: 1, colour: "#222222" },
-    ];
-    expect(gradientOf(slices)).toBe("conic-gradient(#111111 0.00% 75.00%, #222222 75.00% 100.00%)");
   });
 });
 

@@ -13,7 +13,6 @@ import {
   PALETTES,
   rgb,
   setCategoryRules,
-  shades,
 } from "../src/design/colours";
 
 type Triple = [number, number, number];
@@ -145,13 +144,6 @@ describe("ops take their category's hue", () => {
   ] as const)("%s on a %s is %s", (kind, where, category) => {
     setCategoryRules(RULES);
     expect(categoryOf(kind, where)).toBe(category);
-  });
-
-  it("and later slices of a hue are other shades of it", () => {
-    const three = shades(["device_compute", "input", "device_compute"], "#ffffff");
-    expect(new Set(three).size).toBe(3);
-    expect(three[0]).toBe(CATEGORY_COLOUR.device_compute);
-    expect(mix("#000000", "#ffffff", 0.5)).toBe("#808080");
   });
 });
 

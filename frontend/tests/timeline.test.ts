@@ -113,6 +113,7 @@ const track = (id: string, rows: number): TrackInfo => ({
   main: false,
   is_profiler: false,
   communicates: false,
+  events_at_first: 0,
   unit: "",
   highest: null,
   lowest: null,
@@ -151,6 +152,11 @@ describe("the layout", () => {
   it("pins what there is and ignores what there is not", () =>
     expect(layoutOf(GROUPS, { ...choices, pinned: ["t1", "t77"] }).pinnedItems.map((item) => item.id)).toEqual(["t1"]));
   it("collapses pools at first", () => expect([...collapsedAtFirst(GROUPS)]).toEqual(["p1.2"]));
+  it("collapses devices that do nothing in the first picture", () => {
+    const quiet = group("p8", "device", [track("t8", 1)]);
+    const busy = group("p9", "device", [{ ...track("t9", 1), events_at_first: 5 }]);
+    expect([...collapsedAtFirst([quiet, busy])]).toEqual(["p8"]);
+  });
 });
 
 describe("the address", () => {
@@ -313,17 +319,19 @@ describe("what is nearest to an empty window", () => {
 });
 
 describe("a call tree", () => {
-  const calls = callsOf({
+  const answer = {
     parent: [-1, 0, 0, 1, -1],
     name: ["step", "forward", "backward", "mm", "idle"],
     events: [1, 1, 1, 4, 1],
     total_ps: [100, 30, 60, 20, 50],
     self_ps: [10, 10, 60, 20, 50],
     left_out: 0,
-  });
+  };
+  const calls = callsOf(answer);
   it("has its longest branches first", () => {
     expect(calls.roots).toEqual([0, 4]);
     expect(calls.nodes[0]?.children).toEqual([2, 1]);
+    expect(callsOf(answer, true).nodes[0]?.children).toEqual([1, 2]);
     expect(calls.total).toBe(150);
     expect(pathOf(calls, 3).map((node) => node.name)).toEqual(["step", "forward", "mm"]);
     expect([...hotPath(calls)]).toEqual([0]);

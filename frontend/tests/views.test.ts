@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { evidenceLink } from "../src/pages/advice/evidence";
-import { icicle, type ModuleRow, pathTo } from "../src/pages/compute/icicle";
 import { isWithoutDevice, toExplain } from "../src/pages/shared/differences";
 import { longestOps } from "../src/pages/shared/examples";
 import { headline } from "../src/pages/shared/Findings";
@@ -8,52 +7,6 @@ import { shapesText, shortKernel, shortPath } from "../src/pages/shared/names";
 import type { Advice } from "../src/pages/shared/reports";
 import { tellingTypes } from "../src/pages/summary/topOps";
 import { parseHash } from "../src/router";
-
-const module = (
-  id: number,
-  parent: number | null,
-  name: string,
-  device_us: number,
-  device_self_us = device_us,
-): ModuleRow => ({ id, parent, module: name, calls: 1, host_us: 1, host_self_us: 1, device_us, device_self_us });
-
-//  net 100
-//  block0 60            block1 30   (10 its own)
-//  linear0 40  act0 20
-const NET = [
-  module(0, null, "net", 100, 10),
-  module(1, 0, "block0", 60, 0),
-  module(2, 1, "linear0", 40),
-  module(3, 1, "act0", 20),
-  module(4, 0, "block1", 30),
-];
-
-describe("the icicle of modules", () => {
-  const drawn = (focus: number | null = null) =>
-    icicle(NET, "device", focus).map(
-      (block) => `${block.row.module} ${block.level}: ${block.left.toFixed(2)} + ${block.width.toFixed(2)}`,
-    );
-
-  it("puts children below their parent, each as wide as its time", () => {
-    expect(drawn()).toEqual([
-      "net 0: 0.00 + 1.00",
-      "block0 1: 0.00 + 0.60",
-      "linear0 2: 0.00 + 0.40",
-      "act0 2: 0.40 + 0.20",
-      "block1 1: 0.60 + 0.30",
-    ]);
-  });
-
-  it("fills the width with the module that is looked into", () => {
-    expect(drawn(1)).toEqual(["block0 0: 0.00 + 1.00", "linear0 1: 0.00 + 0.67", "act0 1: 0.67 + 0.33"]);
-    expect(pathTo(NET, 3).map((row) => row.module)).toEqual(["net", "block0", "act0"]);
-  });
-
-  it("draws nothing without time, and leaves out what cannot be seen", () => {
-    expect(icicle([module(0, null, "net", 0)], "device")).toEqual([]);
-    expect(icicle([module(0, null, "net", 10_000), module(1, 0, "tiny", 1)], "device")).toHaveLength(1);
-  });
-});
 
 describe("names", () => {
   it.each([
@@ -179,5 +132,11 @@ describe("a headline", () => {
       "37.4 % of each step is computation on the device",
       "the largest part is `conv` (165 calls of 144 us)",
     ]));
+  it("has as many clauses as it has room for, and none that is cut in code or in brackets", () => {
+    const waits = "Longest part: 60.3 % of each step is Python of the loop, while all 2 devices are idle";
+    expect(headline(waits)[0]).toBe("Longest part: 60.3 % of each step is Python of the loop");
+    expect(headline(`\`f(a, b)\` takes ${"very ".repeat(14)}long, in all`)[0]).toMatch(/long$/);
+    expect(headline(`x (1, 2) takes ${"very ".repeat(14)}long, in all`)[0]).toMatch(/long$/);
+  });
   it("is the whole of a short one", () => expect(headline("not input-bound: 0.8 % waits")).toHaveLength(1));
 });

@@ -15,6 +15,7 @@ from stepscope.report import Field, Report, Role, Row, Rows, Section, Table, not
 if TYPE_CHECKING:
     import pyarrow
 
+    from stepscope.analysis.steps.step_range import StepRange
     from stepscope.api import LoadedProfile
     from stepscope.sql.answer import SqlReport
 
@@ -37,14 +38,26 @@ RUN_FIELDS: tuple[Field, ...] = (
     Field("problem", "text", "why the session could not be read", role=Role.TEXT),
 )
 
+CHANGE_FIELDS: tuple[Field, ...] = (
+    Field(
+        *("change", "text", "`base`: the others are compared with it; else `faster`, `slower`, `within_noise`"),
+        role=Role.TERM,
+    ),
+    Field(
+        *("change_percent", "percent", "by how much the mean step is longer than that of the base, as a share of it"),
+        role=Role.CHANGE,
+    ),
+    Field("because", "text", "the same in a sentence, with the cause that changed most", role=Role.TEXT),
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunsReport(Report):
-    """All sessions of a logdir, the oldest first.
+    """All sessions of a logdir, the oldest first; or several sessions, compared with the first.
 
     Attributes:
-        rows: one per session; keys as in RUN_FIELDS, and the ids of the figures that were asked for.
-        added: the fields of these figures.
+        rows: one per session; keys as in RUN_FIELDS, and the names of `added`.
+        added: further fields: the figures that were asked for, or CHANGE_FIELDS.
     """
 
     TOOL: ClassVar[str] = "runs"
@@ -96,6 +109,33 @@ def list_runs(
     warnings = (f"{unreadable} of {len(rows)} sessions could not be read",) if unreadable else ()
     added = tuple(fields[figure] for figure in figures if figure in fields)
     return RunsReport(hosts=hosts, warnings=warnings, partial=bool(unreadable), rows=tuple(rows), added=added)
+
+
+def compare_runs(
+    profiles: Sequence[LoadedProfile], *, host: str | None = None, steps: StepRange | str | int | None = None
+) -> RunsReport:
+    """What each of several sessions says of its steps, in this order, and whether they are faster than the first's.
+
+    Args:
+        profiles: the first is the base.
+        host, steps: what is compared, as for `stepscope.compare`; the other figures are those of the whole sessions.
+
+    Raises:
+        InputError: a session cannot be read.
+        UsageError: a session has no such host or steps.
+    """
+    base, *others = profiles
+    rows: list[Row] = [_describe_profile(base) | {"change": "base", "change_percent": None, "because": None}]
+    for profile in others:
+        found = base.compare(profile, host=host, steps=steps)
+        change: Row = {"change": found.difference.verdict, "change_percent": found.difference.change_percent}
+        rows.append(_describe_profile(profile) | change | {"because": found.verdict_text})
+    names = [profile.run for profile in profiles]
+    for row, profile in zip(rows, profiles, strict=True):
+        row["run"] = profile.run if names.count(profile.run) == 1 else profile.path
+        row["host_count"] = len(profile.hosts)
+    hosts = dict.fromkeys(each for profile in profiles for each in profile.hosts)
+    return RunsReport(hosts=tuple(hosts), warnings=(), partial=False, rows=tuple(rows), added=CHANGE_FIELDS)
 
 
 def ask_runs(
@@ -172,12 +212,15 @@ def _describe_session(
 
     try:
         profile = load(logdir, run=run)
-        own: Row = {"mfu_percent": _read_mfu(profile), "memory_bytes": _read_memory(profile), "problem": None}
-        facts = describe_overview(profile.report("overview").to_dict())
-        return {**facts, **own, **_read_figures(profile, figures, fields)}
+        return {**_describe_profile(profile), **_read_figures(profile, figures, fields)}
     except StepscopeError as error:  # it is being written, or damaged, or was removed meanwhile
         unknown = dict.fromkeys((*(field.name for field in RUN_FIELDS[2:]), *figures))
         return {**unknown, "problem": error.problem.reason}
+
+
+def _describe_profile(profile: LoadedProfile) -> Row:
+    own: Row = {"mfu_percent": _read_mfu(profile), "memory_bytes": _read_memory(profile), "problem": None}
+    return describe_overview(profile.report("overview").to_dict()) | own
 
 
 def describe_overview(facts: Mapping[str, Any]) -> Row:

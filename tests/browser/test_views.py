@@ -219,16 +219,14 @@ def test_a_module_opens_up_and_the_address_says_so(page, page_server, corpus, ca
     rows = said(capsys, "modules", page_server.logdir / QWEN)["rows"]
     show(page, page_server, "modules", QWEN)
     layer = next(row for row in rows if row["depth"] == 1)
-    block = page.locator(f".icicle-block[aria-label^='{layer['module']}:']")
+    block = page.locator(f".flame-block[aria-label^='{layer['module']}:']")
     assert f"total {layer['device_us'] / 1e3:.3g} ms" in block.get_attribute("aria-label")
     block.click()
     await_address(page, "#/compute/layer?", f"module={layer['id']}")
 
     back = page.get_by_role("button", name="All modules")
     back.wait_for()  # the picture is of the layer now
-    names = page.eval_on_selector_all(
-        ".icicle-block", "all => all.map(e => e.getAttribute('aria-label').split(':')[0])"
-    )
+    names = page.eval_on_selector_all(".flame-block", "all => all.map(e => e.getAttribute('aria-label').split(':')[0])")
     inside = [row["module"] for row in rows if row["parent"] == layer["id"]]
     assert names[0] == layer["module"]
     assert set(inside) <= set(names)

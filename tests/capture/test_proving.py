@@ -56,7 +56,7 @@ def prove(clock, step, steps=2000, **asked):
         for _ in range(steps):
             start = clock.now
             step()
-            running.send(clock.now - start)
+            running.send([clock.now - start])
     except StopIteration:
         pass
     running.close()
@@ -234,7 +234,7 @@ def test_one_rank_alone_is_changed_and_answers(clock, monkeypatch, tmp_path):
             while True:
                 start = clock.now
                 reduce_gradients()
-                running.send(clock.now - start)
+                running.send([clock.now - start])
                 steps += 1
         except StopIteration:
             found.save(tmp_path)
@@ -463,7 +463,7 @@ def test_a_function_in_which_a_step_ends_is_a_place(clock):
 
     def train_batch():
         clock.now += 0.01
-        running.send(clock.now - start[0])
+        running.send([clock.now - start[0]])
         start[0] = clock.now
 
     with pytest.raises(StopIteration):
@@ -508,7 +508,7 @@ def test_work_that_a_block_leaves_to_devices_counts_in_it(clock):
         while True:
             start = clock.now
             step()
-            running.send(clock.now - start)
+            running.send([clock.now - start])
     assert campaign.proofs[0].value == pytest.approx(13 / 8, rel=0.02)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -174,3 +175,16 @@ def test_step_without_a_schedule_says_what_to_do(fake_recorder, monkeypatch, cap
         profile.step()
 
     assert "stepscope.step(number)" in caplog.text
+
+
+def test_the_mark_of_a_step_that_the_loops_end_cuts_short_outlives_the_capture(fake_recorder):
+    loop = conductor.Conductor("logs", None, lambda step: Action.RECORD)
+    loop.start_step()
+    mark = weakref.ref(loop._mark)
+
+    loop.finish()
+    assert mark() is not None, "freeing it would end it while the framework's profiler still stops"
+
+    loop.start_step()
+    assert mark() is None
+    loop.cancel()

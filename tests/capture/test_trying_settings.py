@@ -73,7 +73,7 @@ def test_steps_are_timed_until_the_budget_or_the_program_ends(tmp_path, steps, s
     try:
         for _ in range(steps):
             clock[0] += 0.01
-            running.send(0.01)
+            running.send([0.01])
     except StopIteration:
         pass
     stopwatch.save(tmp_path)

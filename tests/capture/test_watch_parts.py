@@ -11,9 +11,9 @@ from array import array
 import pytest
 
 from stepscope.capture.job import Worker
+from stepscope.capture.out_of_memory import describe_request, is_out_of_memory
 from stepscope.capture.spool import RingSpool
 from stepscope.capture.watching.cause import Machine, find_cause
-from stepscope.capture.watching.memory import describe_request, is_out_of_memory
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.capture.watching.places import Place, find_place
 from stepscope.capture.watching.quota import enforce_quota, mark_run
@@ -467,7 +467,7 @@ def test_out_of_memory_is_recognized(error, expected):
         ("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1 GiB", "asked for 2.00 GiB"),
         ("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8000000000 bytes.", "asked for 8.00 GB"),
         ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4.50GiB", "asked for 4.50GiB"),
-        ("RESOURCE_EXHAUSTED: Out of memory allocating 500000000 bytes.", "asked for 0.50 GB"),
+        ("RESOURCE_EXHAUSTED: Out of memory allocating 500000000 bytes.", "asked for 500 MB"),
         ("OOM when allocating tensor with shape[8,4] and type float on GPU:0",
          "asked for tensor with shape[8,4] and type float"),
         ("Unable to allocate 7.45 GiB for an array with shape (10,)", "asked for 7.45 GiB"),

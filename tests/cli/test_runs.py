@@ -84,3 +84,34 @@ def test_the_cause_of_a_session_is_that_of_its_verdict(logdir: Path) -> None:
     overview = stepscope.load(logdir, run=str(row["run"])).overview().to_dict()
 
     assert (row["cause"], row["cause_percent"]) == (overview["verdict_cause"], overview["verdict_percent"])
+
+
+THREE = {"base": SHORT, "slow": LONG, "same": SHORT}
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> list[str]:
+    for name, drawn in THREE.items():
+        store_profile(tmp_path / name, "2026_01_01_00_00_00", draw(drawn))
+    return [str(tmp_path / name) for name in THREE]
+
+
+def test_several_sessions_are_each_compared_with_the_first(three: list[str], capsys) -> None:
+    assert run(["compare", *three, "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+
+    assert [row["change"] for row in rows] == ["base", "slower", "within_noise"]
+    assert [Path(row["run"]).relative_to(Path(three[0]).parent).parts[0] for row in rows] == [*THREE]
+    alone = stepscope.compare(three[0], three[1])
+    assert (rows[1]["change_percent"], rows[1]["because"]) == (alone.difference.change_percent, alone.verdict_text)
+
+
+def test_a_slow_one_among_several_fails_the_gate(three: list[str], capsys) -> None:
+    assert run(["compare", *three, "--fail-above", "10"]) == 1
+    assert "of --fail-above: " in capsys.readouterr().err
+    assert run(["compare", three[0], three[2], three[2], "--fail-above", "10"]) == 0
+
+
+def test_the_tools_of_several_sessions_are_not_compared(three: list[str], capsys) -> None:
+    assert run(["compare", *three, "--tool", "op-stats"]) == 2
+    assert "for two profiles" in capsys.readouterr().err

@@ -87,11 +87,13 @@ def draw(
     host: str = "host",
     start_unix_ns: int | None = None,
     usage: Sequence[tuple[int, int, int, int]] = (),
+    column_ps: int = MS,
 ) -> HostTrace:
     """The trace that a picture shows.  Raises ValueError if it is no picture.
 
     Args:
         sorts: adds letters or replaces some.
+        column_ps: how long a column is.
         usage: what the main thread used: start and end of an interval, how long it ran in it, and how long it was ready
             and had no processor, all in ms.
     """
@@ -108,7 +110,8 @@ def draw(
         if (device, found["line"]) not in lines:
             kind = _LINES_BY_NAME.get(found["line"], _LINES[place])
             lines[device, found["line"]] = builder.line(planes[device], found["line"], kind=kind)
-        _add_events(lines[device, found["line"]], found["events"], SORTS | dict(sorts or {}), _WORK[place])
+        line = lines[device, found["line"]]
+        _add_events(line, found["events"], SORTS | dict(sorts or {}), _WORK[place], column_ps)
     if usage:
         _add_usage(builder, usage)
     return builder.build()
@@ -126,7 +129,7 @@ def _plane(builder: TraceBuilder, place: str, ordinal: str) -> int:
     return builder.plane(name, _PLANES[place], int(ordinal or -1))
 
 
-def _add_events(line: LineBuilder, text: str, sorts: Mapping[str, Sort], work: EventKind) -> None:
+def _add_events(line: LineBuilder, text: str, sorts: Mapping[str, Sort], work: EventKind, column_ps: int) -> None:
     rest = _EVENT.sub("", text).strip()
     if rest:
         raise ValueError(f"not an event: {rest!r} in {text!r}")
@@ -137,7 +140,7 @@ def _add_events(line: LineBuilder, text: str, sorts: Mapping[str, Sort], work: E
         if number and sort.number:
             stats[sort.number] = int(number)
         length = 0 if found["point"] else found.end() - found.start()
-        line.event(sort.name, found.start() * MS, length * MS, sort.kind, stats, sort.traits)
+        line.event(sort.name, found.start() * column_ps, length * column_ps, sort.kind, stats, sort.traits)
 
 
 _KINDS = [K.OTHER, K.OP, K.INPUT_WAIT, K.ITERATOR, K.COMPILE, K.RUNTIME_CALL, K.PYTHON_CALL, K.COLLECTIVE_CALL]

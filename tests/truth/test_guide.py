@@ -195,8 +195,8 @@ def test_the_trace_viewer_shows_python_calls(profile_of):
 @pytest.mark.parametrize(
     ("message", "told"),
     [
-        ("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has", "Tried to allocate 20.00 MiB"),
-        ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes.", "trying to allocate 8 bytes"),
+        ("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has", "ran out of memory: asked for 20.00 MiB in"),
+        ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes.", "asked for 8 bytes in"),
         (
             "OOM when allocating tensor with shape[8,8] and type float [[{{node dense/MatMul}}]]",
             "memory in dense/MatMul",

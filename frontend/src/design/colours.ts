@@ -83,21 +83,6 @@ export function inkOn(colour: string): string {
   return contrast(colour, "#ffffff") >= contrast(colour, "#10141b") ? "#ffffff" : "#10141b";
 }
 
-/**
- * The shades of slices of a pie: each takes its category's hue, the first of a hue its own colour, later ones lighter
- * or darker, so that neighbours differ.
- */
-export function shades(categories: readonly Category[], surface: string): string[] {
-  const count = new Map<Category, number>();
-  // On a dark page a shade vanishes sooner.
-  const [step, most] = luminance(surface) < 0.2 ? [0.09, 0.5] : [0.13, 0.72];
-  return categories.map((category) => {
-    const index = count.get(category) ?? 0;
-    count.set(category, index + 1);
-    return mix(CATEGORY_COLOUR[category], surface, Math.min(most, index * step));
-  });
-}
-
 export interface Palette {
   readonly page: string;
   readonly surface: string;

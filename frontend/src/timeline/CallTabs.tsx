@@ -1,18 +1,18 @@
 /** Flame graph and call tree of what the workbench is about. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { CATEGORY_COLOUR, categoryOf, inkOn, mix } from "../design/colours";
+import { Flame } from "../charts/Flame";
+import { CATEGORY_COLOUR, categoryOf, mix } from "../design/colours";
 import { palette } from "../design/theme";
 import { percent } from "../format";
 import { route, setParams } from "../router";
 import { Failed, Loading, LongName, Segmented } from "../ui/basics";
 import { IconButton } from "../ui/controls";
-import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import type { Model } from "./model";
 import { hash } from "./paint-colours";
 import { duration } from "./ticks";
-import { type CallNode, type Calls, callsOf, type FlameBlock, flameOf, hotPath, pathOf } from "./tree";
+import { type CallNode, type Calls, callsOf, flameOf, hotPath, pathOf } from "./tree";
 import { dataOf, scopeText, useScope } from "./useScope";
 
 const SEPARATOR = "\u0001";
@@ -75,15 +75,12 @@ function Controls({ model, shown, children }: { model: Model; shown: Shown; chil
 
 // -- the flame graph --------------------------------------------------------------------------------------------
 
-const LEVEL = 22;
-
 export function FlameTab({ model }: { model: Model }) {
   const shown = useCalls(model);
   const [focus, setFocus] = useState<number | null>(null);
   const { calls } = shown;
   useEffect(() => setFocus(null), [calls]);
   const blocks = useMemo(() => (calls ? flameOf(calls, focus) : []), [calls, focus]);
-  const depth = Math.max(0, ...blocks.map((block) => block.level)) + 1;
   const path = calls && focus !== null ? pathOf(calls, focus) : [];
   const focused = path.at(-1);
   return (
@@ -119,11 +116,14 @@ export function FlameTab({ model }: { model: Model }) {
           ))}
         </p>
       )}
-      <div class="flame" role="group" aria-label="Flame graph" style={{ height: `${depth * LEVEL}px` }}>
-        {blocks.map((block) => (
-          <Block key={block.node.id} block={block} total={calls?.total ?? 1} pick={setFocus} />
-        ))}
-      </div>
+      <Flame
+        label="Flame graph"
+        blocks={blocks}
+        total={calls?.total ?? 1}
+        write={duration}
+        colourOf={({ name }) => colourOfCall(name, palette.value.surface)}
+        onPick={setFocus}
+      />
     </div>
   );
 }
@@ -131,30 +131,6 @@ export function FlameTab({ model }: { model: Model }) {
 function colourOfCall(name: string, surface: string): string {
   const base = CATEGORY_COLOUR[categoryOf(name, "host")];
   return mix(base, surface, 0.12 + 0.1 * (hash(name) % 4));
-}
-
-function Block({ block, total, pick }: { block: FlameBlock; total: number; pick: (id: number) => void }) {
-  const { node } = block;
-  const colour = colourOfCall(node.name, palette.value.surface);
-  const text = `${duration(node.total)}, ${percent((100 * node.total) / total)}; self ${duration(node.self)}`;
-  return (
-    <button
-      type="button"
-      class="flame-block cut"
-      style={{
-        left: `${100 * block.left}%`,
-        width: `${100 * block.width}%`,
-        top: `${block.level * LEVEL}px`,
-        background: colour,
-        color: inkOn(colour),
-      }}
-      aria-label={`${node.name}: ${text}`}
-      onClick={() => pick(node.id)}
-      {...hint(node.name, node.events === 1 ? "called once" : `${node.events.toLocaleString("en-US")} calls`, text)}
-    >
-      {block.width > 0.02 && node.name}
-    </button>
-  );
 }
 
 // -- the call tree ----------------------------------------------------------------------------------------------

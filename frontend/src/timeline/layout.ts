@@ -212,11 +212,11 @@ function repeatedRanges(group: GroupInfo): string[] {
 
 const OPEN_DEVICES = 2;
 
-/** What is collapsed until the reader says otherwise: pools of threads, and all devices but the first busy ones. */
+/** What is collapsed until the reader says otherwise: pools of threads, and all devices but the first that are busy in the first picture. */
 export function collapsedAtFirst(groups: readonly GroupInfo[]): ReadonlySet<string> {
   const found = new Set<string>();
   const devices = groups.filter((group) => group.kind === "device");
-  const size = (group: GroupInfo) => group.tracks.reduce((sum, track) => sum + track.events, 0);
+  const size = (group: GroupInfo) => group.tracks.reduce((sum, track) => sum + track.events_at_first, 0);
   const largest = Math.max(0, ...devices.map(size));
   let open = 0;
   for (const device of devices) {

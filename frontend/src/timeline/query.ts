@@ -38,7 +38,15 @@ export function toTracks(all: readonly Stretch[]): QueryTracks {
     });
     return {
       ...{ id, name: label || "rows", detail: "", kind: GROUP, line: 0, rows: placed.length, events: parts.length },
-      ...{ main: false, is_profiler: false, communicates: false, unit: "", highest: null, lowest: null },
+      ...{
+        main: false,
+        is_profiler: false,
+        communicates: false,
+        events_at_first: 0,
+        unit: "",
+        highest: null,
+        lowest: null,
+      },
     };
   });
   const group: GroupInfo = {

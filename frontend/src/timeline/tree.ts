@@ -1,4 +1,4 @@
-/** A call tree as the flame graph and the table of calls draw it. */
+/** A tree of times, as flame graphs and the table of calls draw it. */
 import type { CallTreeAnswer } from "./wire";
 
 export interface CallNode {
@@ -8,7 +8,6 @@ export interface CallNode {
   readonly events: number;
   readonly total: number;
   readonly self: number;
-  /** The longest first. */
   readonly children: readonly number[];
 }
 
@@ -19,15 +18,16 @@ export interface Calls {
   readonly leftOut: number;
 }
 
-export function callsOf(answer: CallTreeAnswer): Calls {
+/** What is in a node comes in the order of time, the longest first, unless it `keepsOrder`. */
+export function callsOf(answer: CallTreeAnswer, keepsOrder = false): Calls {
   const children: number[][] = answer.parent.map(() => []);
   const roots: number[] = [];
   for (const [id, parent] of answer.parent.entries()) {
     if (parent < 0) roots.push(id);
     else (children[parent] as number[]).push(id);
   }
-  const byTime = (list: number[]) =>
-    list.sort((a, b) => (answer.total_ps[b] as number) - (answer.total_ps[a] as number) || a - b);
+  const timeOf = (id: number) => (keepsOrder ? 0 : (answer.total_ps[id] as number));
+  const byTime = (list: number[]) => list.sort((a, b) => timeOf(b) - timeOf(a) || a - b);
   const nodes = answer.parent.map((parent, id) => ({
     ...{ id, parent, name: answer.name[id] as string, events: answer.events[id] as number },
     ...{ total: answer.total_ps[id] as number, self: answer.self_ps[id] as number },

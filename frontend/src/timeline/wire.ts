@@ -14,6 +14,8 @@ export interface TrackInfo {
   readonly main: boolean;
   readonly is_profiler: boolean;
   readonly communicates: boolean;
+  /** How many of its events touch the part that is shown first. */
+  readonly events_at_first: number;
   readonly unit: string;
   readonly highest: number | null;
   readonly lowest: number | null;

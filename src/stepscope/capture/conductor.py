@@ -68,6 +68,7 @@ class Conductor:
         self._capture: Capture | None = None  # ours, while it runs
         self._open = False  # a step runs
         self._mark: ranges.Trace | None = None
+        self._cut_mark: ranges.Trace | None = None  # of a step that the loop's end cut short
         self._began_ns = 0  # of a step that is not recorded
 
     @property
@@ -130,15 +131,14 @@ class Conductor:
         """The loop has ended.  What was recorded is saved; a warm-up is discarded.
 
         An open step does not count: it holds the end of the loop, or an exception cut it short.  Therefore its mark is
-        never ended, and every tracer but PyTorch's drops it.  The mark must outlive the capture, because freeing it
-        would end it.
+        never ended, and every tracer but PyTorch's drops it.  Freeing it would end it, and the framework's profiler may
+        still run on another thread: so it is kept until the next capture starts.
         """
-        mark, self._mark = self._mark, None
+        self._cut_mark, self._mark = self._mark, None
         self._open, self._began_ns = False, 0
         self._change_phase(Action.NONE)
         if self.has_begun and not self._has_recorded:
             self._say_not_reached(self.number - self._first)
-        del mark
 
     def _say_not_reached(self, steps: int) -> None:
         if self._wanted:
@@ -175,6 +175,7 @@ class Conductor:
             self._has_recorded |= wanted.records
 
     def _start_capture(self) -> Capture | None:
+        self._cut_mark = None
         return recorder.RECORDER.start(self._logdir, self._options)
 
     def _stop(self, save: bool) -> Capture | None:

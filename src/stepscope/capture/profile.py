@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from pathlib import Path
 from types import TracebackType
@@ -84,7 +83,6 @@ class Profile:
         capture = self._captures.pop() if self._captures else None
         if capture is None:
             return
-        capture.notes.extend(filter(None, [describe_failed_allocation(error)]))
         if capture.ended_early:
             self.path = capture.wait_for_path()
         else:
@@ -137,22 +135,3 @@ def warmup() -> None:
     with tempfile.TemporaryDirectory(prefix="stepscope-", ignore_cleanup_errors=True) as folder:
         recorder.RECORDER.start(folder)
         recorder.RECORDER.stop(save=False)
-
-
-_OP = re.compile(r"\{\{node (?P<node>[^}]+)\}\}|\[Op:(?P<op>\w+)\]")  # in messages of TensorFlow
-_LONGEST = 300  # of the message: PyTorch goes on with advice about its settings
-
-
-def describe_failed_allocation(error: BaseException | None) -> str | None:
-    """A sentence about the allocation that failed, with the op if the exception names it; None for another error."""
-    if error is None:
-        return None
-    from stepscope.capture.watching.memory import is_out_of_memory
-
-    if not is_out_of_memory(error):
-        return None
-    text = str(error)
-    message = next(iter(text.strip().splitlines()), type(error).__name__)[:_LONGEST].rstrip(" .")
-    found = _OP.search(text)
-    op = found and (found["node"] or found["op"])
-    return f"the program ran out of memory{f' in {op}' if op else ''}, and the capture ended with it: {message}"

@@ -101,6 +101,9 @@ class Captures(Protocol):
     def end_capture(self, capture: Capture) -> object:
         """Ends a capture and writes it; raises nothing."""
 
+    def keep_full_memory(self) -> object:
+        """Adds what fills the memory to the last profile, if the program dies of that; raises nothing."""
+
 
 class ProgramEnd:
     """Watches for the end of the program while a capture records."""
@@ -163,6 +166,7 @@ class ProgramEnd:
             self._save_running()
             for capture in list(self._captures.exporting):
                 capture.finished.wait(None if capture.target is not None else _HAND_OVER_S)
+            self._captures.keep_full_memory()
         _keep_interrupted_status()
 
     def _save_running(self) -> None:

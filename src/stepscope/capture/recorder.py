@@ -25,6 +25,7 @@ from pathlib import Path
 from stepscope.capture import files, not_recorded, ranges, report, tracers
 from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.out_of_memory import add_to_profile, find_full_memory
 from stepscope.capture.program_end import ProgramEnd
 from stepscope.capture.running import Capture
 from stepscope.capture.tracers.base import Artifact, Collected, Recording
@@ -66,6 +67,7 @@ class Recorder:
         self.exporting: set[Capture] = set()
         self._ended_early: Capture | None = None  # at a limit; nobody has called stop since
         self._failure: StepscopeError | None = None  # why the last start failed
+        self._last_profile: Path | None = None
 
     # -- what the program calls --------------------------------------------------------------------------------------
 
@@ -209,6 +211,18 @@ class Recorder:
         """True unless a framework's profiler runs: stopping that may wait for a device."""
         return self.recording is None or not self.recording.needs_framework
 
+    def keep_full_memory(self) -> str | None:
+        """The program ends: if it dies because memory is used up, adds what fills it to the last profile.
+
+        Returns:
+            The sentence that says it; None if memory was not the reason, or if a capture holds it already.
+        """
+        full = find_full_memory()
+        if full is not None and self._last_profile is not None:
+            with report.Wall("adding what fills the memory", strict=False):
+                add_to_profile(self._last_profile, full)
+        return None if full is None else full.sentence
+
     def forget_parent(self) -> None:
         """After a fork: the captures belong to the parent, which will write them."""
         parents = self.recording
@@ -313,6 +327,7 @@ class Recorder:
             recording, failure = taken or _take(capture, save)
             if save:
                 failure = _write(capture, recording) or failure
+                self._last_profile = capture.path or self._last_profile
         finally:
             if not save or capture.is_written:
                 capture.forget()

@@ -14,6 +14,7 @@ from stepscope.capture.aside import Helper
 from stepscope.capture.assemble import assemble_profile, measure_jump_ns
 from stepscope.capture.kept_arrays import KeptArrays
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.out_of_memory import find_full_memory
 from stepscope.capture.program_facts import collect_program_facts
 from stepscope.capture.spool import Spool
 from stepscope.capture.tracers.base import Collected, Metadata, Recording, Span, Tracer, TwoSpans
@@ -237,6 +238,10 @@ class Capture:
             with report.Wall("counting arrays", strict=False):
                 self.own_facts |= self._arrays.find()
             self._arrays = None
+        with report.Wall("finding what fills the memory", strict=False):
+            if (full := find_full_memory()) is not None:
+                self.notes.append(full.sentence)
+                self.own_facts |= full.facts
 
     def take(self, save: bool) -> Recording | None:
         """Stops the framework's profiler, which may take seconds.  None without one, or if nothing is to be saved."""

@@ -1,8 +1,8 @@
-"""`stepscope compare`: compares two sessions; `--fail-above` makes it a check for continuous integration."""
+"""`stepscope compare`: compares two sessions or more; `--fail-above` makes it a check for continuous integration."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from stepscope.cli.options import Format, Output, OutputFormat, Sort, Steps, Top, Where, argument, option
 from stepscope.cli.show import show_report, working
@@ -10,14 +10,16 @@ from stepscope.cli.tools import check_output, load_profile
 from stepscope.errors import RegressionError, UsageError
 
 if TYPE_CHECKING:
-    from stepscope.analysis.compare.compare_report import CompareReport
+    from stepscope.report import Row
 
 _PATH = "a profile file, a session folder, a logdir, or a parent of these."
 
 
 def compare(
     before: Annotated[str, argument(value="BEFORE", help=f"The profile before the change: {_PATH}")],
-    after: Annotated[str, argument(value="AFTER", help=f"The profile after it: {_PATH}")],
+    after: Annotated[
+        list[str], argument(value="AFTER", help=f"The profile after it: {_PATH} Several are each compared with BEFORE.")
+    ],
     run_before: Annotated[
         str | None, option("--run-before", value="RUN", help="The session in BEFORE (default: the newest).")
     ] = None,
@@ -55,16 +57,25 @@ def compare(
 ) -> None:
     """Shows whether a change helped: step time before and after, noise, and where the time went."""
     from stepscope.api import compare as compare_profiles
+    from stepscope.runs import compare_runs
 
     check_output(form, output)
     tools = _choose_tools(tool, every_tool)
+    if len(after) > 1 and (tools or run_after):
+        raise UsageError("--tool, --all and --run-after are for two profiles", hint="compare two of them")
     with working() as progress:
         one = load_profile(before, run_before, host, progress)
-        other = load_profile(after, run_after, host, progress, beside=one)
-        report = compare_profiles(one, other, steps=steps, tools=tools)
+        others = [load_profile(path, run_after, host, progress, beside=one) for path in after]
+        if len(others) == 1:
+            report: Any = compare_profiles(one, others[0], steps=steps, tools=tools)
+            changes = [(report.difference.slower_percent, report.verdict_text)]
+        else:
+            report = compare_runs([one, *others], steps=steps)
+            changes = [(_slower_percent(row), f"{row['run']}: {row['because']}") for row in report.rows[1:]]
     show_report(report.arranged(sort, where or ()), form, output, top)
     if fail_above is not None:
-        check_gate(report, fail_above)
+        for slower, text in changes:
+            check_gate(slower, text, fail_above)
 
 
 def _choose_tools(named: list[str] | None, every_tool: bool) -> list[str] | None:
@@ -76,13 +87,26 @@ def _choose_tools(named: list[str] | None, every_tool: bool) -> list[str] | None
     return [each.name for each in comparable_tools()] if every_tool else named or None
 
 
-def check_gate(report: CompareReport, allowed_percent: float) -> None:
-    """Raises RegressionError if the step got slower by more than the limit, or if the noise is unknown."""
-    slower = report.difference.slower_percent
+def _slower_percent(row: Row) -> float | None:
+    """As `StepTimeDifference.slower_percent`, of a row of several sessions."""
+    from stepscope.analysis.compare.differences import amount
+
+    if row["change"] == "unknown":
+        return None
+    return amount(row["change_percent"]) if row["change"] == "slower" else 0.0
+
+
+def check_gate(slower: float | None, text: str, allowed_percent: float) -> None:
+    """Raises RegressionError if the step got slower by more than the limit, or if the noise is unknown.
+
+    Args:
+        slower: percent by which the step got slower beyond the noise; None if the noise is unknown.
+        text: the difference in a sentence.
+    """
     if slower is None:
         raise RegressionError(
-            f"cannot decide whether the step got slower: {report.verdict_text}",
+            f"cannot decide whether the step got slower: {text}",
             hint="record at least two steps on both sides",
         )
     if not slower <= allowed_percent:  # NaN fails too
-        raise RegressionError(f"more than the {allowed_percent:g} % of --fail-above: {report.verdict_text}")
+        raise RegressionError(f"more than the {allowed_percent:g} % of --fail-above: {text}")

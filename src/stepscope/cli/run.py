@@ -23,6 +23,7 @@ from stepscope.capture.auto.run import STDIN, Program, end_process
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.files import resolve_logdir
 from stepscope.capture.job import this_worker
+from stepscope.capture.out_of_memory import describe_end
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.cli import screen
@@ -202,6 +203,8 @@ def _print_outcome(armed: Armed, logdir: str, children: Sequence[Entry], failed:
         return
     if not failed or autopilot.has_steps:
         _show_summary(autopilot.last)
+    elif sentence := describe_end(getattr(sys, "last_value", None)):
+        print_for_user(sentence)
     print_for_user(f"the profile is {autopilot.last}; {_more(logdir)}")
 
 

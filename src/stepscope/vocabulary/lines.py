@@ -11,6 +11,7 @@ _STREAM = Pattern(r"Stream #?(?P<number>-?\d+)\s*\((?P<work>[^()]*)\)")
 _LOOP = Pattern(r"python|main", re.IGNORECASE)
 _OPS = Pattern(r"(?i)xla ops|tensorflow ops|framework ops")
 _DEVICE = "/device:"
+FOREIGN_THREAD = "thread "  # how samples of stacks begin the name of a thread that Python did not start
 _PROFILER = Pattern(r"(?i)stepscope\b|pytorch profiler\b|profiler(?: |$)")
 
 

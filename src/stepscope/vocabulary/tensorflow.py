@@ -26,6 +26,9 @@ RUNTIME: tuple[KindRule, ...] = (
     (r"tf\.function-graph_building", K.COMPILE, Trait.COMPILES),
     (r"(?:SaveV2|MergeV2Checkpoints|RestoreV2|ShardedFilename)(?::|$)|.*:(?:SaveV2|MergeV2Checkpoints|RestoreV2)$",
      K.CHECKPOINT, Trait.NONE),
+    # Ops and those who run them: core/common_runtime/base_collective_executor.cc.  Other ops set up groups.
+    (r"(?:Base)?CollectiveExecutor::|CollectiveOp(?:V2)?Kernel::|[^:]+:Collective(?:Reduce|Gather|Bcast|AllToAll)\w*$",
+     K.COLLECTIVE_CALL, Trait.NONE),
 )  # fmt: skip
 OPS: tuple[KindRule, ...] = ((r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*:[A-Z_]\w*$", K.OP, Trait.NONE),)
 UNTYPED_OPS: tuple[KindRule, ...] = ((r"[^:]+:$", K.OP, Trait.NONE),)

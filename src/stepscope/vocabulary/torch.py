@@ -84,6 +84,7 @@ WINDOW_MARKS = ("Iteration Start: ", "Record Window End")
 """They repeat the bounds of the profiler's span; the second is often wrong by a tenth of a second or more."""
 
 _PROCESS = Pattern(r"_\d+$")
+_UPDATE = "Optimizer.step#"
 _UPDATES = Pattern(r"(?i)\boptim(?:izer)?\b")
 _DATAPIPE_READS = Pattern(r"#\w*(?:File|Open|Read|Load|Stream|Http|Online)")
 
@@ -146,7 +147,7 @@ NAMES: tuple[NameTable, ...] = (
             (LayerTrait.NORMALIZES_BATCH, r"(?:cudnn|miopen|native)_batch_norm(?:$|:)"),
         ),
     ),
-    NameTable(rules=((RangeTrait.UPDATES_MODEL, lambda name: is_update(name)), (RangeTrait.OF_FRAMEWORK, _FRAMES))),
+    NameTable(rules=((RangeTrait.UPDATES_MODEL, _UPDATE), (RangeTrait.OF_FRAMEWORK, _FRAMES))),
     NameTable(
         exact={"detach_": OpTrait.MAKES_TENSOR, "torch::autograd::AccumulateGrad": OpTrait.ADDS_GRADIENT},
     ),
@@ -197,14 +198,9 @@ def annotated_op(collective: str, module: str, region: str, is_backward: bool, i
     name = "/".join(filter(None, (module, region)))
     if is_backward:
         return name, "backward"
-    if is_update(name) or _UPDATES.search(name):
+    if name.startswith(_UPDATE) or _UPDATES.search(name):
         return name, "update"
     return name, "forward" if is_trained else "module" if module else "annotation"
-
-
-def is_update(name: str) -> bool:
-    """True for the call in which an optimizer updates the parameters."""
-    return name.startswith("Optimizer.step#")
 
 
 def wrapper_of(names: Iterable[str]) -> str:

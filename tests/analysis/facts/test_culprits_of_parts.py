@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from draw import MS, SORTS, Sort, draw
+import pytest
+from draw import MS, POOL, SORTS, Sort, draw
 
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.facts.culprits import culprits_of
@@ -188,6 +189,35 @@ def test_the_python_that_a_dataset_runs_on_another_thread_is_followed_into() -> 
 
     recorded = f"{picture}host tf_data_private_threadpool |  g------   g------   g------"
     assert place(draw(recorded, SORTS_HERE), "feed") == ("encode", "data.py", 8)
+
+
+@pytest.mark.parametrize(
+    ("sampled_ms", "named"),
+    [
+        (14, ("score", "mine.py", 4)),  # inside a call of the function, however short
+        (18, ("PyFunc:PyFunc", None, None)),  # between two calls
+    ],
+)
+def test_samples_of_foreign_threads_tell_the_python_that_a_graph_calls(
+    sampled_ms: int, named: tuple[str, str | None, int | None]
+) -> None:
+    builder = TraceBuilder("host")
+    host = builder.plane("/host:CPU", PlaneKind.HOST)
+    main, pool = builder.line(host, "python", 7), builder.line(host, "tf_Compute/1", 1)
+    stacks = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
+    foreign, feeder = builder.line(stacks, "thread 140370", 140370), builder.line(stacks, "feeder", 9)
+    for step in range(5):
+        main.event("train", 10 * step * MS, 10 * MS, K.STEP_MARK, {"step_num": step})
+        main.event("train", 10 * step * MS, 9 * MS, K.TRACED_FUNCTION)
+        main.event("produce", 10 * step * MS, 0, K.OTHER, {"_p": step + 1, "_pt": POOL})
+        pool.event("StartRegion", (10 * step + 1) * MS, MS, K.REGION_BEGIN, {"_c": step + 1, "_ct": POOL})
+        pool.event("PyFunc:PyFunc", (10 * step + 2) * MS, 6 * MS, K.OP)
+        pool.event("StopRegion", (10 * step + 8) * MS, MS, K.REGION_END)
+    for frame in ("/x/site-packages/tensorflow/python/ops/script_ops.py(239): __call__", "$mine.py:4 score"):
+        foreign.event(frame, sampled_ms * MS, 0, K.PYTHON_CALL)
+    feeder.event("$feed.py:3 fill", 0, 50 * MS, K.PYTHON_CALL)
+
+    assert place(builder.build(), "callbacks") == named
 
 
 def test_a_copy_of_another_thread_is_that_of_the_line_that_ran_as_it_started() -> None:

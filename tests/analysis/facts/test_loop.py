@@ -119,6 +119,35 @@ def test_a_wait_for_input_inside_a_program_is_input() -> None:
     assert causes(trace) == {"input": 4.0, "launch": 6.0}
 
 
+FETCHING = {
+    "f": Sort(K.OP, "aten::addmm"),
+    "u": Sort(K.ANNOTATION, "Optimizer.step#Adam.step"),
+    "a": Sort(K.OP, "aten::select"),
+    "i": Sort(K.OP, "aten::item"),
+}
+
+
+@pytest.mark.parametrize(
+    ("rows", "fetches", "columns"),
+    [
+        # What the optimizer fetches is its own work.
+        ("f--B--u----       f--B--u----       \nhost main |        i i               i i", 0, 0),
+        # One value a step: nothing but the fetch itself goes with it, although the steps are short.
+        ("f--B--u----i      f--B--u----i      \nhost main |        i i               i i", 2, 2),
+        # Value by value: the way to the next value goes, too; what the step computes in between stays.
+        ("f--ia-ia-iB--u--- f--ia-ia-iB--u---", 6, 14),
+        ("f--i  f--i B--u--if--i  f--i B--u--i", 6, 6),
+    ],
+)
+def test_fetches_are_those_of_the_program_and_the_way_between_them(rows: str, fetches: int, columns: int) -> None:
+    column_ps = 10_000_000
+    trace = draw(f"host main | M0----------------M1----------------\nhost main | {rows}", FETCHING, column_ps=column_ps)
+    loop = loop_of(trace)
+
+    assert loop is not None
+    assert (loop.calls["sync"], loop.fetches_ps / column_ps) == (fetches, columns)
+
+
 PYTHON = {
     "n": Sort(K.PYTHON_CALL, "$loader.py:12 next_batch"),
     "s": Sort(K.PYTHON_CALL, "$utils.py:3 save_weights"),

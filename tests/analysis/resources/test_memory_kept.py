@@ -6,7 +6,9 @@ import pytest
 
 from stepscope.analysis.overview import overview_tool
 from stepscope.analysis.resources import memory_profile_tool
-from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
+from stepscope.analysis.resources.counted_memory import last_memory_sentence
+from stepscope.errors import Problem
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 
 MS = 10**9
 
@@ -60,3 +62,18 @@ def test_the_summary_warns_of_what_fills_a_memory_or_keeps_a_graph(group, steps,
 
     found = [warning for warning in report.warnings if "a leak, if unintended" in warning]
     assert [warning[: len(said)] for warning in found] == ([said] if said else [])
+
+
+def test_a_killed_recording_says_how_full_the_memory_was():
+    builder = TraceBuilder("host")
+    plane = builder.plane("/host:CPU", PlaneKind.HOST)
+    builder.line(plane, "main").event("train", 0, 10 * MS, EventKind.STEP_MARK, {"step_num": 0})
+    for name, value in (("Memory process GB", 11.5), ("Memory available GB", 0.25)):
+        line = builder.line(plane, "_counters_", kind=LineKind.COUNTERS)
+        line.event(name, 5 * MS, 0, EventKind.COUNTER, {"value": value})
+    builder.problems.append(Problem("unfinished", "the job was killed", path="a.partial"))
+
+    assert last_memory_sentence(builder.build()) == (
+        "when the recording stops, the process uses 11.50 GB of memory, and the machine has 0.25 GB left;"
+        " with none left the system kills a job without a word to it"
+    )

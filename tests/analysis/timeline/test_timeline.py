@@ -339,6 +339,19 @@ def test_the_first_view_leaves_out_what_lies_far_from_the_work():
     assert activity_ps(spans(events)) == (0, 90_001), "without steps nothing says that the work is what matters"
 
 
+def test_the_first_view_holds_the_step_and_only_the_work_that_is_near_it():
+    trace = draw("""
+        host main |                     M1------
+        gpu0 s7   | k                 k k--k----k-                      k----
+    """)
+
+    begin, end = activity_ps(trace)
+
+    assert 16 * MS < begin < 18 * MS, "the copy before the step is in the picture, the first kernel is not"
+    assert 29 * MS < end < 31 * MS
+    assert activity_ps(spans([(0, 1), (90_000, 1)])) == (0, 90_001), "a trace without steps is shown whole"
+
+
 def test_a_trace_without_gaps_is_shown_whole():
     assert activity_ps(spans([(at * 10, 10) for at in range(100)])) == (0, 1000)
 

@@ -3,7 +3,7 @@
 import { decimal, duration } from "../../format";
 import { evidenceInTimeline } from "../../links";
 import { linkTo } from "../../router";
-import { session } from "../../session";
+import { fact, session } from "../../session";
 import { copyText } from "../../table/export";
 import { toolEntry } from "../../tools";
 import { Code, LongName, sentence } from "../../ui/basics";
@@ -330,6 +330,10 @@ function Evidence({ advice }: { advice: Advice }) {
   );
 }
 
+function perStep(): string {
+  return fact("steps_source") === "none" ? "in the capture" : "a step";
+}
+
 function RowLink({ row }: { row: EvidenceRow }) {
   const tool = toolEntry(row.tool);
   return (
@@ -338,13 +342,13 @@ function RowLink({ row }: { row: EvidenceRow }) {
       href={evidenceLink(row)}
       {...hint(
         `${tool?.heading ?? row.tool}: ${evidenceName(row)}`,
-        "a row of evidence for this advice; its time is per step",
+        `a row of evidence for this advice; its time is ${perStep()}`,
         row.value_ms > 0 ? `${row.value_ms} ms` : "",
       )}
     >
       <Icon name={row.tool} size={16} />
       <LongName text={evidenceName(row)} />
-      {row.value_ms > 0 && <strong>{duration(row.value_ms)} a step</strong>}
+      {row.value_ms > 0 && <strong>{`${duration(row.value_ms)} ${perStep()}`}</strong>}
     </a>
   );
 }

@@ -4,6 +4,7 @@ import { CATEGORY_COLOUR } from "../../design/colours";
 import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { fieldOf, type RowOf, tableOf } from "../../sections";
+import { fact } from "../../session";
 import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { RankedBars } from "../shared/Bars";
@@ -79,7 +80,9 @@ function rangeSentence(rows: readonly Range[]): string {
   const inside = rows.filter((row) => !row.is_step);
   const [most] = [...inside].sort((one, other) => Number(other.total_ms) - Number(one.total_ms));
   if (!most) return rows.length ? "The program names its steps, and nothing inside them" : "";
-  const share = most.step_percent ? `, ${percent(most.step_percent)} of the steps` : "";
+  const share = most.step_percent
+    ? `, ${percent(most.step_percent)} of the ${fact("steps_source") === "none" ? "capture" : "steps"}`
+    : "";
   const device = most.device_ms ? `; the device works ${duration(Number(most.device_ms))} for it` : "";
   return `\`${most.name}\` takes ${duration(Number(most.total_ms))}${share}${device}`;
 }

@@ -1,19 +1,30 @@
 /** The modules of a model, as an icicle chart and as a table. */
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
-import { CATEGORY_COLOUR, inkOn, mix } from "../../design/colours";
+import { Flame } from "../../charts/Flame";
+import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
-import { duration, percent } from "../../format";
+import { duration } from "../../format";
 import { findInTimeline } from "../../links";
 import { route, setParams } from "../../router";
 import { tableOf } from "../../sections";
+import { type CallNode, type Calls, callsOf, flameOf, pathOf } from "../../timeline/tree";
 import { Card, Segmented } from "../../ui/basics";
-import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { Findings } from "../shared/Findings";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
-import { type Block, icicle, type Measure, type ModuleRow, pathTo } from "./icicle";
+
+interface ModuleRow {
+  readonly id: number;
+  readonly parent: number | null;
+  readonly module: string;
+  readonly calls: number;
+  readonly host_us: number;
+  readonly host_self_us: number;
+  readonly device_us: number;
+  readonly device_self_us: number;
+}
 
 interface ModulesReport extends Report {
   readonly rows?: readonly (ModuleRow & { readonly depth: number })[];
@@ -30,7 +41,7 @@ function Modules({ report, sections }: ToolAnswer<"modules", ModulesReport>) {
   return (
     <>
       <Findings lines={[ownTimeSentence(rows)]} />
-      {rows.length > 0 && <IcicleCard rows={rows} unassigned_us={report.unassigned_device_us} />}
+      {rows.length > 0 && <FlameCard rows={rows} unassigned_us={report.unassigned_device_us} />}
       <TableCard
         section={section}
         tool="modules"
@@ -68,17 +79,37 @@ function links(row: ModuleRow | undefined) {
   return row ? [{ label: "Find this module in the timeline", href: findInTimeline(row.module) }] : [];
 }
 
-const LEVEL = 30;
+/** The modules in the order of the model. */
+function treeOf(rows: readonly ModuleRow[], place: "device" | "host"): Calls {
+  const nodes = new Map(rows.map(({ id }, at) => [id, at]));
+  const tree = {
+    parent: rows.map(({ parent }) => (parent === null ? -1 : (nodes.get(parent) ?? -1))),
+    name: rows.map(({ module }) => module),
+    events: rows.map(({ calls }) => calls),
+    total_ps: rows.map((row) => row[`${place}_us`] * PS_PER_US),
+    self_ps: rows.map((row) => row[`${place}_self_us`] * PS_PER_US),
+    left_out: 0,
+  };
+  return callsOf(tree, true);
+}
 
-function IcicleCard({ rows, unassigned_us }: { rows: readonly ModuleRow[]; unassigned_us: number | null }) {
+const PS_PER_US = 1e6;
+
+/** Stronger where more of the time is a module's own. */
+function colourOfModule({ total, self }: CallNode): string {
+  const { device_compute: full } = CATEGORY_COLOUR;
+  return mix(mix(full, palette.value.surface, 0.72), full, total > 0 ? Math.min(1, Math.max(0, self / total)) : 0);
+}
+
+function FlameCard({ rows, unassigned_us }: { rows: readonly ModuleRow[]; unassigned_us: number | null }) {
   const params = route.value.params;
   const hasDevice = rows.some((row) => row.device_us > 0);
-  const measure: Measure = params.by === "host" || !hasDevice ? "host" : "device";
-  const focus = params.module === undefined ? null : Number(params.module);
-  const path = useMemo(() => pathTo(rows, focus), [rows, focus]);
-  const inside = path.at(-1)?.id ?? null;
-  const blocks = useMemo(() => icicle(rows, measure, inside), [rows, measure, inside]);
-  const depth = Math.max(0, ...blocks.map((block) => block.level)) + 1;
+  const measure = params.by === "host" || !hasDevice ? "host" : "device";
+  const tree = useMemo(() => treeOf(rows, measure), [rows, measure]);
+  const focus = rows.findIndex((row) => String(row.id) === params.module);
+  const path = pathOf(tree, focus);
+  const blocks = useMemo(() => flameOf(tree, focus < 0 ? null : focus), [tree, focus]);
+  const open = (at: number | null) => setParams({ module: at === null ? null : String(rows[at]?.id) }, "push");
   return (
     <Card
       title="Time by module"
@@ -101,18 +132,15 @@ function IcicleCard({ rows, unassigned_us }: { rows: readonly ModuleRow[]; unass
         )
       }
     >
-      {path.length > 0 && <Trail path={path} />}
-      <div
-        class="icicle"
-        role="group"
-        aria-label={`Modules by ${measure} time`}
-        style={{ height: `${depth * LEVEL}px` }}
-        data-marks={blocks.length}
-      >
-        {blocks.map((block) => (
-          <BlockButton key={block.row.id} block={block} whole_us={blocks[0]?.level === 0 ? sumOfTop(blocks) : 0} />
-        ))}
-      </div>
+      {path.length > 0 && <Trail path={path} open={open} />}
+      <Flame
+        label={`Modules by ${measure} time`}
+        blocks={blocks}
+        total={focus < 0 ? tree.total : (path.at(-1)?.total ?? tree.total)}
+        write={(time) => duration(time / 1e9)}
+        colourOf={colourOfModule}
+        onPick={open}
+      />
       <p class="graph-foot flex wrap spread above-m minor muted">
         A stronger blue means that more of a module's time is its own and not its children's.
       </p>
@@ -120,46 +148,11 @@ function IcicleCard({ rows, unassigned_us }: { rows: readonly ModuleRow[]; unass
   );
 }
 
-function sumOfTop(blocks: readonly Block[]): number {
-  return blocks.reduce((sum, block) => sum + (block.level === 0 ? block.total_us : 0), 0);
-}
-
-function BlockButton({ block, whole_us }: { block: Block; whole_us: number }) {
-  const { row, total_us, self_us } = block;
-  const own = total_us > 0 ? self_us / total_us : 0;
-  const colour = mix(
-    mix(CATEGORY_COLOUR.device_compute, palette.value.surface, 0.72),
-    CATEGORY_COLOUR.device_compute,
-    Math.min(1, Math.max(0, own)),
-  );
-  const share = percent(whole_us > 0 ? (100 * total_us) / whole_us : 0);
-  const text = `total ${duration(total_us / 1e3)}, ${share}; self ${duration(self_us / 1e3)}`;
-  const calls = row.calls === 1 ? "called once" : `called ${row.calls.toLocaleString("en-US")} times`;
-  return (
-    <button
-      type="button"
-      class="icicle-block cut minor"
-      style={{
-        left: `${block.left * 100}%`,
-        width: `${block.width * 100}%`,
-        top: `${block.level * LEVEL}px`,
-        background: colour,
-        color: inkOn(colour),
-      }}
-      aria-label={`${row.module}: ${text}`}
-      onClick={() => setParams({ module: String(row.id) }, "push")}
-      {...hint(row.module, `${calls}. Self is the time in which none of its children runs.`, text)}
-    >
-      {block.width > 0.03 && row.module}
-    </button>
-  );
-}
-
-function Trail({ path }: { path: readonly ModuleRow[] }) {
-  const last = path.at(-1) as ModuleRow;
+function Trail({ path, open }: { path: readonly CallNode[]; open: (at: number | null) => void }) {
+  const last = path.at(-1) as CallNode;
   return (
     <nav class="trail row wrap gap-s below-m" aria-label="Place in the model">
-      <button type="button" class="button quiet" onClick={() => setParams({ module: null }, "push")}>
+      <button type="button" class="button quiet" onClick={() => open(null)}>
         All modules
       </button>
       {path.map((row) => (
@@ -169,13 +162,13 @@ function Trail({ path }: { path: readonly ModuleRow[] }) {
             type="button"
             class="button quiet"
             aria-current={row === last ? "location" : undefined}
-            onClick={() => setParams({ module: String(row.id) }, "push")}
+            onClick={() => open(row.id)}
           >
-            {row.module}
+            {row.name}
           </button>
         </span>
       ))}
-      <a class="button" href={findInTimeline(last.module)}>
+      <a class="button" href={findInTimeline(last.name)}>
         Find in the timeline <Icon name="arrow" size={14} />
       </a>
     </nav>

@@ -1,12 +1,12 @@
 /** The time of ops and of their types, on hosts and devices: the largest as bars, all of them as a table. */
 import { useCallback, useMemo } from "preact/hooks";
-import type { Report, ToolAnswer } from "../../api";
-import { CATEGORY_COLOUR, categoryOfOp, mix, type Palette, shades } from "../../design/colours";
+import type { Figures, Report, ToolAnswer } from "../../api";
+import { CATEGORY_COLOUR, categoryOfOp, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
-import { duration, percent } from "../../format";
+import { percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { formatHash, route, setParams, withParams } from "../../router";
-import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
+import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
 import type { TableData } from "../../table/model";
 import { Card, FigureRow, Segmented } from "../../ui/basics";
 import { hint } from "../../ui/hint";
@@ -15,7 +15,6 @@ import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { sharesSentence } from "../shared/names";
 import { ownRows } from "../shared/ownRows";
-import { Ring, type Slice } from "../shared/Ring";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
@@ -28,15 +27,7 @@ interface OpsReport extends Report {
   readonly rows?: readonly RowOf<"op-stats", "rows">[];
   readonly graphs?: readonly RowOf<"op-stats", "graphs">[];
   readonly idle?: readonly RowOf<"op-stats", "idle">[];
-  readonly totals: Readonly<Record<string, number>>;
 }
-
-const RINGS = [
-  { where: "device", by: "type", title: "On devices, by type" },
-  { where: "device", by: "op", title: "On devices, by op" },
-  { where: "host", by: "type", title: "On hosts, by type" },
-  { where: "host", by: "op", title: "On hosts, by op" },
-] as const;
 
 export default function OpsPage() {
   const idle = route.value.params.idle === "in" ? "in" : "out";
@@ -65,18 +56,12 @@ type Where = "device" | "host";
 
 function Ops({ report, sections, idle }: ToolAnswer<"op-stats", OpsReport> & { idle: boolean }) {
   const look = palette.value;
-  const rings = useMemo(
-    () =>
-      RINGS.map((each) => ({ ...each, slices: slicesOf(report, each.where, each.by, idle, look) })).filter(
-        (each) => each.slices.length > 0,
-      ),
-    [report, idle, look],
-  );
-  const places = (["device", "host"] as const).filter((each) => rings.some((ring) => ring.where === each));
+  const shares = report.distributions ?? [];
+  const places = (["device", "host"] as const).filter((each) => shares.some((share) => share.where === each));
   const where = places.find((each) => each === route.value.params.where) ?? places[0] ?? "host";
-  const usual = usualFold(report.distributions ?? [], where);
+  const usual = usualFold(shares, where);
   const by = FOLDS.find(({ value }) => value === route.value.params.by)?.value ?? usual;
-  const slices = rings.find((ring) => ring.where === where && ring.by === by)?.slices ?? [];
+  const slices = slicesOf(shares, where, by, idle);
   const columns = useMemo(() => columnsFor(idle), [idle]);
   const complete = useCallback(
     (data: TableData) => (idle ? (report.idle ?? []).reduce(insertIdle, data) : data),
@@ -90,13 +75,15 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats", OpsReport> & { i
     [where, idle],
   );
   const of = `${where} time${idle ? ", idle time included" : ""}`;
-  const shares = slices
-    .filter(({ name }) => name !== "others")
-    .map((slice) => ({ name: slice.name, percent: slice.percent ?? null }));
   return (
     <>
       <Findings
-        lines={[sharesSentence(shares, `the ${of}`)]}
+        lines={[
+          sharesSentence(
+            slices.filter(({ name }) => name !== "others"),
+            `the ${of}`,
+          ),
+        ]}
         meaning={hint("Share of self time", fieldOf(tableOf(sections, "distributions"), "percent").doc)}
       />
       <Card
@@ -169,7 +156,7 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats", OpsReport> & { i
       {(report.graphs ?? []).length > 0 && (
         <TableCard section={tableOf(sections, "graphs")} tool="op-stats" id="graphs" />
       )}
-      <Pies rings={rings} sections={sections} idle={idle} />
+      <Totals section={figuresOf(sections, "totals")} />
     </>
   );
 }
@@ -186,7 +173,7 @@ function usualFold(shares: readonly Share[], where: Where): By {
   return ops.length && largest < TELLING_PERCENT ? "type" : "op";
 }
 
-/** A bar has its category's own colour: unlike slices of a pie, bars need no shades to be told apart. */
+/** A bar has its category's own colour. */
 function colourOfBar({ name, type }: { name: string; type: string }, where: Where, surface: string): string {
   const isWork = name !== "idle" && name !== "others";
   return isWork ? CATEGORY_COLOUR[categoryOfOp(type, name, where)] : mix(CATEGORY_COLOUR.other, surface, 0.35);
@@ -200,8 +187,8 @@ function barOf(slice: Slice, where: Where, by: By, colour: string): RankedRow {
   return {
     key: slice.name,
     label: slice.name,
-    ms: slice.value / 1e3,
-    percent: slice.percent ?? null,
+    ms: slice.ms,
+    percent: slice.percent,
     colour,
     href: isNamed ? href : null,
   };
@@ -211,44 +198,13 @@ function filterOf({ name }: Pick<Slice, "name">, where: Where, by: By): Record<s
   return { "ops.filter": `where=${where} ${by === "type" ? "type" : "name"}="${name}"` };
 }
 
-interface RingOf {
-  readonly where: Where;
-  readonly by: By;
-  readonly title: string;
-  readonly slices: readonly Slice[];
-}
-
-/** Shares as the TensorFlow guide draws them. */
-function Pies({ rings, sections, idle }: { rings: readonly RingOf[]; sections: Sections<"op-stats">; idle: boolean }) {
-  const totals = figuresOf(sections, "totals");
-  const hasDevices = totals.values.device_ops !== 0;
-  const find = (where: Where, by: By) => (name: string) => {
-    if (name !== "idle" && name !== "others") setParams(filterOf({ name }, where, by));
-  };
+function Totals({ section }: { section: Figures }) {
+  const hasDevices = section.values.device_ops !== 0;
+  const names = section.fields.map((field) => field.name).filter((name) => hasDevices || name.startsWith("host"));
   return (
-    <More
-      title="As pies"
-      note={idle ? "shares of all time, idle time included" : "shares of the time in which something ran"}
-    >
+    <More title="Totals">
       <Card>
-        <div class="rings">
-          {rings.map((each) => (
-            <Ring
-              key={each.title}
-              title={each.title}
-              slices={each.slices}
-              size={120}
-              most={6}
-              onPick={find(each.where, each.by)}
-            />
-          ))}
-        </div>
-        <FigureRow
-          section={totals}
-          {...(hasDevices
-            ? {}
-            : { names: totals.fields.map((field) => field.name).filter((name) => name.startsWith("host")) })}
-        />
+        <FigureRow section={section} names={names} />
       </Card>
     </More>
   );
@@ -288,33 +244,23 @@ function columnsFor(idle: boolean): string[] {
   ];
 }
 
+interface Slice {
+  readonly name: string;
+  readonly ms: number;
+  readonly percent: number | null;
+}
+
 /** The report names what it left out of the largest "others", and idle time "IDLE". */
-function slicesOf(
-  report: OpsReport,
-  where: "device" | "host",
-  by: "type" | "op",
-  idle: boolean,
-  look: Palette,
-): Slice[] {
-  const found = (report.distributions ?? []).filter((share) => share.where === where && share.by === by);
-  const shown = found.filter((share) => idle || share.name !== "IDLE");
-  const named = shown.filter((share) => !isRest(share.name));
-  const types = by === "op" ? typesOf(report.rows ?? [], where) : new Map<unknown, string>();
-  const colours = shades(
-    named.map(({ name }) => categoryOfOp(types.get(name) ?? name ?? "", name ?? "", where)),
-    look.surface,
+function slicesOf(all: readonly Share[], where: Where, by: By, idle: boolean): Slice[] {
+  const found = all.filter((share) => share.where === where && share.by === by && (idle || share.name !== "IDLE"));
+  if (found.every((share) => isRest(share.name))) return [];
+  return [...found.filter((share) => !isRest(share.name)), ...found.filter((share) => isRest(share.name))].map(
+    (share) => ({
+      name: share.name === "IDLE" ? "idle" : (share.name ?? ""),
+      ms: (share.self_us ?? 0) / 1e3,
+      percent: (idle ? share.percent_with_idle : share.percent) ?? null,
+    }),
   );
-  const slice = (share: Share, colour: string): Slice => ({
-    name: share.name === "IDLE" ? "idle" : (share.name ?? ""),
-    value: share.self_us ?? 0,
-    percent: idle ? share.percent_with_idle : share.percent,
-    colour,
-    text: duration((share.self_us ?? 0) / 1e3),
-  });
-  const rest = shown
-    .filter((share) => isRest(share.name))
-    .map((share) => slice(share, mix(CATEGORY_COLOUR.other, look.surface, share.name === "IDLE" ? 0.65 : 0.35)));
-  return named.length ? [...named.map((share, index) => slice(share, colours[index] as string)), ...rest] : [];
 }
 
 /** The type of each op; of several of one name that which takes longest, and therefore comes first. */

@@ -14,11 +14,23 @@ interface FindingsProps {
 /** A headline has at most so many words; the rest of a longer sentence is a line below it. */
 const MOST_WORDS = 14;
 
-/** A finding cut behind its first clause, where it has several and is long: the headline, and what it rests on. */
+/** A long finding cut behind the last clause that a headline has room for: the headline, and what it rests on. */
 export function headline(line: string): readonly string[] {
-  const cuts = ["; ", ": ", ", "].map((sign) => line.indexOf(sign)).filter((at) => at > 0);
-  const [at] = line.split(" ").length > MOST_WORDS ? cuts : [];
-  return at === undefined ? [line] : [...headline(line.slice(0, at)), line.slice(at + 2)];
+  if (countWords(line) <= MOST_WORDS) return [line];
+  const cuts = [...line.matchAll(/[;:,] /g)].map(({ index }) => index).filter((at) => isBetweenClauses(line, at));
+  const at = cuts.findLast((each) => countWords(line.slice(0, each)) <= MOST_WORDS) ?? cuts[0];
+  return at === undefined ? [line] : [line.slice(0, at), line.slice(at + 2)];
+}
+
+function countWords(text: string): number {
+  return text.split(" ").length;
+}
+
+/** Whether a place lies neither in code nor in brackets. */
+function isBetweenClauses(line: string, at: number): boolean {
+  const before = line.slice(0, at);
+  const count = (sign: string) => before.split(sign).length - 1;
+  return count("`") % 2 === 0 && (count("`") > 0 || count("(") === count(")"));
 }
 
 export function Findings({ lines, meaning = {}, children }: FindingsProps) {

@@ -1,8 +1,9 @@
 /** Sampled counters over time: one line each, all on one axis of time. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { CATEGORY_COLOUR, mix } from "../../design/colours";
-import { palette } from "../../design/theme";
-import { duration, short } from "../../format";
+import { Chart } from "../../charts/Chart";
+import { fromZero, numbers, type Plot } from "../../charts/plot";
+import { CATEGORY_COLOUR } from "../../design/colours";
+import { bytes, duration, percent, short } from "../../format";
 import { intervalInTimeline } from "../../links";
 import { host as chosenHost, session, sessionId } from "../../session";
 import { type CounterValues, type GroupInfo, Source, type TrackInfo } from "../../timeline/wire";
@@ -12,7 +13,7 @@ import { hint } from "../../ui/hint";
 const CELLS = 400;
 const MOST_LINES = 40;
 const AT_ONCE = 4;
-const HEIGHT = 64;
+const HEIGHT = 110;
 const PS_PER_MS = 1e9;
 
 interface Line {
@@ -93,95 +94,71 @@ function tracksOf(group: GroupInfo): TrackInfo[] {
   return [...group.tracks, ...group.groups.flatMap(tracksOf)];
 }
 
+/** One counter over the recording; a click leads to the moment. */
 function CounterLine({ line, host }: { line: Line; host: string | null }) {
   const { track } = line;
-  const look = palette.value;
-  const path = useMemo(() => outline(line), [line]);
-  const colour = CATEGORY_COLOUR.host_compute;
+  const plot = useMemo(() => counterPlot(line), [line]);
   const range = [track.lowest, track.highest].map((value) => (value === null ? "" : amount(value, track.unit)));
-  const [at, setAt] = useState<number | null>(null);
-  const shareOf = (event: MouseEvent) => {
-    const box = (event.currentTarget as Element).getBoundingClientRect();
-    return Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
-  };
-  const momentOf = (share: number) => line.begin + share * line.cells * line.cell;
+  const span = `${range[0]} to ${range[1]}`;
+  const around = (ms: number) => aroundMoment(ms, line, host);
+  const [low, high] = plot.x.range;
   return (
     <li>
-      <span
-        class="counter-name flex spread gap-l minor"
-        {...hint(track.name, track.detail, `${range[0]} to ${range[1]}`)}
-        tabIndex={0}
-      >
-        <span>{track.name}</span>
-        <span class="muted">
-          {at === null
-            ? `${range[0]} to ${range[1]}`
-            : `${amount(valueAt(line, at), track.unit)} at ${duration(momentOf(at) / PS_PER_MS)}`}
-        </span>
+      <span class="counter-name flex spread gap-l minor">
+        <a href={around((low + high) / 2)} {...hint(track.name, track.detail, span)}>
+          {track.name}
+        </a>
+        <span class="muted">{span}</span>
       </span>
-      <a
-        class="counter-line"
-        href={aroundMoment(momentOf(at ?? 0.5), line, host)}
-        onMouseMove={(event) => setAt(shareOf(event))}
-        onMouseLeave={() => setAt(null)}
-      >
-        <span class="offscreen">{`${track.name} over time, ${range[0]} to ${range[1]}, in the timeline`}</span>
-        <svg viewBox={`0 0 ${line.cells} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
-          <path d={path.area} fill={mix(colour, look.surface, 0.72)} />
-          <path d={path.line} fill="none" stroke={colour} stroke-width="1.5" vector-effect="non-scaling-stroke" />
-          {at !== null && (
-            <path
-              d={`M${at * line.cells} 0V${HEIGHT}`}
-              stroke={look.muted}
-              stroke-width="1"
-              vector-effect="non-scaling-stroke"
-            />
-          )}
-        </svg>
-      </a>
+      <Chart
+        label={`${track.name} over time, ${span}`}
+        plot={plot}
+        height={HEIGHT}
+        marks={line.values.cell.length}
+        onPick={(_, ms) => {
+          window.location.hash = around(ms);
+        }}
+      />
     </li>
   );
 }
 
-function aroundMoment(moment: number, line: Line, host: string | null): string {
-  const half = (line.cells * line.cell) / 50;
-  return intervalInTimeline(Math.max(0, (moment - half) / PS_PER_MS), (moment + half) / PS_PER_MS, host);
+function aroundMoment(ms: number, line: Line, host: string | null): string {
+  const half = (line.cells * line.cell) / PS_PER_MS / 50;
+  return intervalInTimeline(Math.max(0, ms - half), ms + half, host);
 }
-
-/** The last value that was sampled at or before a share of the whole time. */
-function valueAt({ values, cells }: Line, share: number): number {
-  const cell = share * cells;
-  let found = values.last[0] ?? 0;
-  for (let at = 0; at < values.cell.length && (values.cell[at] as number) <= cell; at += 1)
-    found = values.last[at] as number;
-  return found;
-}
-
-const UNITS: readonly (readonly [number, string])[] = [
-  [1 << 30, "GiB"],
-  [1 << 20, "MiB"],
-  [1 << 10, "KiB"],
-];
 
 function amount(value: number, unit: string): string {
-  if (unit === "bytes") {
-    const [size, name] = UNITS.find(([each]) => Math.abs(value) >= each) ?? [1, "B"];
-    return `${short(value / size)} ${name}`;
-  }
-  return `${short(value)}${unit === "percent" ? " %" : unit ? ` ${unit}` : ""}`;
+  if (unit === "bytes") return bytes(value);
+  return unit === "percent" ? percent(value) : `${short(value)}${unit ? ` ${unit}` : ""}`;
 }
 
-/** A step line and the area below it, from zero or from the lowest value where that is negative. */
-function outline({ values, cells, track }: Line): { readonly line: string; readonly area: string } {
-  const low = Math.min(0, track.lowest ?? 0);
-  const high = Math.max(track.highest ?? 1, low + Number.EPSILON);
-  const y = (value: number) => (HEIGHT - 2 - ((value - low) / (high - low)) * (HEIGHT - 4)).toFixed(1);
-  const points: string[] = [];
-  for (let at = 0; at < values.cell.length; at += 1) {
-    const x = values.cell[at] as number;
-    points.push(at ? `H${x}V${y(values.high[at] as number)}` : `M${x} ${y(values.high[at] as number)}`);
-    if (values.last[at] !== values.high[at]) points.push(`V${y(values.last[at] as number)}`);
-  }
-  const line = `${points.join("")}H${cells}`;
-  return { line, area: `${line}V${HEIGHT}H${values.cell[0] ?? 0}Z` };
+/** The largest value of each moment, from zero or from the lowest value where that is negative. */
+function counterPlot({ track, values, cells, begin, cell }: Line): Plot {
+  const ms = (at: number) => (begin + at * cell) / PS_PER_MS;
+  const x = Array.from(values.cell, ms);
+  const y = Array.from(values.high);
+  const colour = CATEGORY_COLOUR.host_compute;
+  const write = (value: number) => amount(value, track.unit);
+  const base = track.unit === "bytes" ? 2 : 10;
+  const low = track.lowest ?? 0;
+  return {
+    x: numbers([ms(0), ms(cells)], duration),
+    y: low < 0 ? numbers([low, track.highest ?? 0], write, "", base) : fromZero(track.highest ?? 1, write, "", base),
+    curves: [
+      {
+        name: track.name,
+        colour,
+        x: [...x, ms(cells)],
+        y: [...y, values.last.at(-1) ?? 0],
+        fill: 0.25,
+        isStepped: true,
+      },
+    ],
+    places: x,
+    popup: (at) => ({
+      title: `at ${duration(x[at] as number)}`,
+      lines: [{ name: track.name, value: write(y[at] as number), colour }],
+    }),
+  };
 }

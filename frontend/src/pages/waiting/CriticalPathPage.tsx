@@ -36,6 +36,7 @@ function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
   const look = palette.value;
   const parts = useMemo(() => partsOf(report.parts ?? [], look.surface), [report, look]);
   const table = tableOf(sections, "rows");
+  const hasSteps = fact("steps_source") !== "none";
   const median = Object.fromEntries((report.parts ?? []).map((row) => [String(row.part), Number(row.ms ?? 0)]));
   return (
     <>
@@ -43,13 +44,14 @@ function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
         <StackedBars
           label="Parts of the critical path"
           parts={parts}
-          rows={[{ key: "median", label: fact("steps_source") === "none" ? "Capture" : "Median step", parts: median }]}
+          rows={[{ key: "median", label: hasSteps ? "Median step" : "Capture", parts: median }]}
         />
       </Findings>
       <TableCard
         section={table}
         tool="critical-path"
         id="path"
+        heading={hasSteps ? table.title : "On the path of the capture"}
         main
         texts={TEXTS}
         mark={(row) => parts.find((part) => part.key === report.rows?.[row]?.part)?.colour ?? null}

@@ -75,9 +75,9 @@ function GraphView({ report, sections }: ToolAnswer<"graph-viewer", Report>) {
 function pathSentence(programs: readonly ProgramEntry[]): string {
   const [longest] = [...programs].sort((one, other) => (other.self_us ?? 0) - (one.self_us ?? 0));
   if (!longest?.self_us) return "";
-  const count = programs.length === 1 ? "the only program" : `the longest of ${programs.length} programs`;
+  const count = programs.length === 1 ? "it is the only program" : `the longest of ${programs.length} programs`;
   const times = [duration(longest.self_us / 1e3), ofAllDevices()].filter(Boolean).join(" on ");
-  return `\`${longest.program}\`, ${count}, takes ${times}; its expensive path comes first`;
+  return `\`${longest.program}\` takes ${times}; ${count}, its expensive path first`;
 }
 
 interface GraphCardProps {

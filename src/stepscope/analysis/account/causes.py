@@ -140,7 +140,7 @@ def _take_enclosing_causes(trace: HostTrace, cause: U8) -> U8:
     bits[blocking_calls(trace)] = 1
     bits[_calls_that_copy(trace)] = 2
     bits[_dispatched_saves(trace)] = 2 << said.index(Cause.CHECKPOINT)
-    bits[_input_functions(trace)] |= _IN_FUNCTION
+    bits[input_functions(trace)] |= _IN_FUNCTION
     kernels.nesting.around(bits, forest(trace).parent, np.arange(256).astype(np.uint8), bits)
     by_bits = np.zeros(256, np.uint8)
     for at, each in enumerate((Cause.SYNC, *said)):  # the most telling last
@@ -195,7 +195,7 @@ def _calls_that_copy(trace: HostTrace) -> I64:
     return np.append(named, assigns[again])
 
 
-def _input_functions(trace: HostTrace) -> I64:
+def input_functions(trace: HostTrace) -> I64:
     """Calls whose names say that they make input: rows of events.
 
     One that holds a whole step is a loop over steps, whatever it is called, such as `record`.

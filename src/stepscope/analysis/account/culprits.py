@@ -14,7 +14,7 @@ from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.pieces import Pieces, around, kinds_of
 from stepscope.analysis.account.worker_functions import function_of_workers, waits_for_workers
 from stepscope.analysis.steps.find_steps import holds_step, steps_of, whole_steps
-from stepscope.analysis.steps.stack_samples import main_function
+from stepscope.analysis.steps.stack_samples import function_called_back, main_function
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_call_with, is_inside
 from stepscope.analysis.trace.forward_ops import forward_events
@@ -25,7 +25,7 @@ from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
-from stepscope.vocabulary.lookup import has_trait, type_names
+from stepscope.vocabulary.lookup import has_trait, name_has, type_names
 from stepscope.vocabulary.python import place_of
 from stepscope.vocabulary.tf_data import plain_name
 from stepscope.vocabulary.torch import MODULE_PREFIX
@@ -35,6 +35,7 @@ K = EventKind
 
 _MOST_OF = 0.5  # of a cause's time: a frame further in that holds as much is where to look
 _OF_PYTHON = (Cause.PYTHON, Cause.INPUT, Cause.CHECKPOINT, Cause.LAUNCH)  # where a function says more than the op
+_CALLS = OpTrait.CALLS_PYTHON | OpTrait.CALLS_BACK
 _OPS = (K.OP, K.BACKWARD, K.INPUT_WAIT, K.ITERATOR, K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.COLLECTIVE_CALL, K.CHECKPOINT)
 
 
@@ -108,7 +109,13 @@ class Finder:
         if frame >= 0:
             name, file, line = place_of(self._trace.name_of(frame))
             return Culprit(name, file, line, op, self._layer(rows), calls, ps, self._inside(rows, frame))
-        return (self._traced_line(named) or self._make_op_culprit(named, op, op_rows)) if len(named) else None
+        if not len(named):
+            return None
+        return (
+            self._called_back(named, op, op_rows)
+            or self._traced_line(named)
+            or self._make_op_culprit(named, op, op_rows)
+        )
 
     def sampled(self, rows: I64, line: int, spans: Spans) -> Culprit | None:
         """The function that samples of a thread's stack show for most of some time, for stretches of that time; None
@@ -136,6 +143,17 @@ class Finder:
         name, file, line = place_of(self._trace.name_of(found.frame))
         return Culprit(name, file, line, op, None, None, round(found.share * waits_ps))
 
+    def _called_back(self, rows: I64, op: str | None, op_rows: I64) -> Culprit | None:
+        """The function that an op of a graph calls, which most of the time is; None where no sample shows it."""
+        op_ps = int(self._length[op_rows].sum())
+        if op is None or not name_has(op, _CALLS) or op_ps < _MOST_OF * int(self._length[rows].sum()):
+            return None
+        events = distinct(self._op_events(op_rows))
+        frame = function_called_back(self._trace, spans_of(self._trace, events))
+        if frame < 0:
+            return None
+        return Culprit(*place_of(self._trace.name_of(frame)), op, self._layer(op_rows), len(events), op_ps)
+
     def _function(self, rows: I64) -> tuple[int, int, int]:
         """The user's function furthest in that holds most of the time, as `_frame` has it.  Where that calls a library
         that runs the loop over steps, it is the first function within that loop that does."""
@@ -155,7 +173,7 @@ class Finder:
         return holds_step(self._trace, start, start + forest(self._trace).extent_ps[frames])
 
     def _make_op_culprit(self, rows: I64, op: str | None, op_rows: I64) -> Culprit:
-        name = op if op is not None else self._longest_name(rows)
+        name = op or self._name_of_most(self._event[rows], rows) or ""
         if op is None:
             op_rows = rows[self._names(rows) == name]
         return Culprit(
@@ -282,9 +300,13 @@ class Finder:
     def _names(self, rows: I64) -> np.ndarray:
         return np.array([self._trace.name_of(event) for event in self._event[rows].tolist()], object)
 
-    def _longest_name(self, rows: I64) -> str:
-        name = self._trace.event_names(self._event[rows])
-        return self._trace.strings[int(np.argmax(np.bincount(name, weights=self._length[rows])))]
+    def _name_of_most(self, event: I64, rows: I64) -> str | None:
+        """The name that the events around some pieces have for most of their time; None where none is around them."""
+        inside = event >= 0
+        if not inside.any():
+            return None
+        total = np.bincount(self._trace.event_names(event[inside]), weights=self._length[rows][inside])
+        return self._trace.strings[int(np.argmax(total))]
 
     def _calls(self, rows: I64) -> int:
         """How many events of device work, calls of ops, or other events the pieces are of."""
@@ -299,13 +321,8 @@ class Finder:
             return self._stage(rows)
         level = np.zeros(len(self._trace.events), np.uint8)
         level[modules] = 1
-        found = around(self._trace, self._host[rows], level, 1)
-        inside = found >= 0
-        if not inside.any():
-            return None
-        name = self._trace.event_names(found[inside])
-        total = np.bincount(name, weights=self._length[rows][inside])
-        return self._trace.strings[int(np.argmax(total))].removeprefix(MODULE_PREFIX)
+        name = self._name_of_most(around(self._trace, self._host[rows], level, 1), rows)
+        return None if name is None else name.removeprefix(MODULE_PREFIX)
 
     def _stage(self, rows: I64) -> str | None:
         """The stage of a tf.data pipeline that the pieces work for, on its own threads or those of a pool."""
@@ -313,12 +330,8 @@ class Finder:
         is_stage[K.ITERATOR] = 1
         links, found = forest(self._trace), np.empty(len(rows), np.int64)
         kernels.ops.climb(self._host[rows], links.parent, links.cause, self._trace.events.kind, is_stage, 1, found)
-        inside = found >= 0
-        if not inside.any():
-            return None
-        name = self._trace.event_names(found[inside])
-        total = np.bincount(name, weights=self._length[rows][inside])
-        return plain_name(self._trace.strings[int(np.argmax(total))])
+        name = self._name_of_most(found, rows)
+        return None if name is None else plain_name(name)
 
 
 class PieceFinder:

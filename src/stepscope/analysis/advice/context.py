@@ -127,8 +127,11 @@ class Context:
 
     @property
     def python_ms(self) -> float:
-        """Time per step of long stretches of the loop's Python."""
-        return self.per_step(self.loop.python_ps) / MS if self.loop else self.cause_ms("python")
+        """Time per step of the loop's Python while nothing computes: by the account; without a device, where the Python
+        between ops dispatches them, of its long stretches."""
+        if self.loop is None or self.has_device:
+            return self.cause_ms("python")
+        return self.per_step(self.loop.python_ps) / MS
 
     def cause_share(self, *causes: str) -> float:
         """The share of the step time that the account gives some causes, the mean over steps, 0 to 1; 0 without an

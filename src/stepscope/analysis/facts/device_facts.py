@@ -20,9 +20,8 @@ from stepscope.model import EventKind, HostTrace, Trait, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, median
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
-from stepscope.vocabulary.lookup import has_trait, names_have, type_names
-from stepscope.vocabulary.torch import is_update
-from stepscope.vocabulary.traits import CallTrait, KernelTrait, OpTrait
+from stepscope.vocabulary.lookup import has_trait, names_have
+from stepscope.vocabulary.traits import CallTrait, KernelTrait, OpTrait, RangeTrait
 from stepscope.vocabulary.xla import instruction_name
 
 K = EventKind
@@ -211,9 +210,7 @@ def update_calls(trace: HostTrace) -> I64:
     """The calls of an optimizer in whole steps: rows of events."""
     rows = events_of_kind(trace, K.ANNOTATION)
     rows = rows[whole_steps(trace).label[rows] >= 0]
-    types = distinct(trace.events.type[rows]).astype(np.int64)
-    updates = [kind for kind, name in zip(types.tolist(), type_names(trace, types), strict=True) if is_update(name)]
-    return rows[np.isin(trace.events.type[rows], updates)] if updates else rows[:0]
+    return rows[has_trait(trace, trace.events.type[rows], RangeTrait.UPDATES_MODEL)]
 
 
 def _find_update(trace: HostTrace) -> Update | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.causes import LONG_GAP_PS
-from stepscope.analysis.facts.work import is_input_thread_event
+from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import observed_time, steps_of
 from stepscope.analysis.steps.stack_samples import rows_on
 from stepscope.analysis.trace.columns import events_of_kind, is_inside
@@ -148,7 +148,7 @@ def _events_in_a_row(trace: HostTrace, handed: I64, ops: I64, in_parallel: bool)
 def ops_of_iterators(trace: HostTrace) -> I64:
     """Ops outside all steps or on input threads: those of the functions that iterators run."""
     ops = events_of_kind(trace, K.OP)
-    return ops[(steps_of(trace).label[ops] < 0) | is_input_thread_event(trace, ops)]
+    return ops[(steps_of(trace).label[ops] < 0) | threads_of(trace).serves_input[trace.events.line[ops]]]
 
 
 _LOADERS = (("single", InputTrait.SINGLE_PROCESS), ("multi", InputTrait.MULTI_PROCESS))

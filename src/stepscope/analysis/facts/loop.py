@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.account.causes import LONG_GAP_PS, Cause
+from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, input_functions
 from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.account.stretches import computing_beside, time_of_loop
+from stepscope.analysis.facts.device_facts import update_calls
 from stepscope.analysis.facts.loop_events import Loop, Starts, loop_events
-from stepscope.analysis.facts.work import OpShare, sum_by_name
+from stepscope.analysis.facts.work import OpShare, count_before, sum_by_name
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.steps.loop_thread import find_loop_line
 from stepscope.analysis.steps.stack_samples import spans_of_others
-from stepscope.analysis.trace.spans import Spans
+from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.torch import LIFTS_VALUES
-from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
+from stepscope.vocabulary.traits import CodeTrait, OpTrait
 
 K = EventKind
 
@@ -53,6 +54,7 @@ class LoopFacts:
         places: the longest stretches of each cause of the account, of fetched values and of long Python.
         calls: number of outermost events that start work of a kind, see `Starts`.
         python_ps: time of the long stretches of Python while nothing computes, in places where several steps have one.
+        chance_ps: time of such stretches in places where no other step has one: other programs used the core.
         input_ps: time in which the loop's thread makes input, or waits for it, whether the step waits for that or not.
         input_from_python_ps: the part of it in Python functions that count as input because of their names.
         input_reads_files_percent, input_is_native_percent: percent of that part in functions that read files, and in
@@ -67,7 +69,7 @@ class LoopFacts:
             its batch as far as is known.
         after_moves_ps: the part of long gaps spent freeing memory: it follows an op that moved or converted data, or
             enough bytes are freed in it to explain it.
-        fetches_ps: time of bursts of fetched values, including the time between fetches of a burst.
+        fetches_ps: time of bursts of values that the program fetches, including the time between fetches of a burst.
     """
 
     steps: int
@@ -75,6 +77,7 @@ class LoopFacts:
     places: dict[str, list[Span]]
     calls: dict[str, int]
     python_ps: int
+    chance_ps: int
     input_ps: int
     input_from_python_ps: int
     input_reads_files_percent: float | None
@@ -125,12 +128,14 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
     seen = observed_time(trace)
     loop = loop_events(trace, line, seen)
     idle = (every.spans_of(Cause.PYTHON, line) & seen) - computing_beside(trace)
-    python = _keep_recurring(loop, steps, idle.drop_shorter(LONG_GAP_PS))
+    long = idle.drop_shorter(LONG_GAP_PS)
+    python = _keep_recurring(loop, steps, long)
     before = _gaps_before_work(loop, steps, python, spans_of_others(trace, line))
     spans = {PYTHON: python, FETCHES: _fetch_spans(loop) & seen, BEFORE_WORK: before}
     spans[FREEING] = _gaps_freeing(loop, python)
     made = time_of_loop(trace, Cause.INPUT) & seen
-    from_python = made & loop.event_spans(_input_calls(loop))
+    calls = input_functions(trace)
+    from_python = made & spans_of(trace, calls[trace.events.line[calls] == line])
     starts = np.sort(np.concatenate([loop.outer[each] for each in (Starts.PROGRAM, Starts.EAGER, Starts.OP)]))
     facts = LoopFacts(
         steps=len(steps.number),
@@ -138,6 +143,7 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
         places={name: _longest_spans(loop, each) for name, each in _places(every, seen, spans).items()},
         calls={each.name.lower(): len(loop.outer[each]) for each in Starts},
         python_ps=python.total,
+        chance_ps=long.total - python.total,
         input_ps=made.total,
         input_from_python_ps=from_python.total,
         input_reads_files_percent=_share_with_trait(loop, from_python, CodeTrait.READS_FILE),
@@ -154,16 +160,20 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
     return facts, LoopTime(line, spans, loop.row[starts])
 
 
-def _input_calls(loop: Loop) -> I64:
-    calls = loop.kind_events(K.PYTHON_CALL)
-    return calls[has_trait(loop.trace, loop.type[calls], CallTrait.MAKES_INPUT)]
-
-
 def _fetch_spans(loop: Loop) -> Spans:
-    """Fetches of values: each from the end of the previous one if that is near, else from its own start."""
+    """Fetches of values: each from the end of the previous one if that is near and no product, backward pass or update
+    lies between them, else from its own start.
+
+        ops      f---b---u-iaiai      f, b, u: forward, backward, update; i: a fetch; a: finds the place of a value
+        fetches            -----
+    """
     rows = loop.outer[Starts.SYNC]
     start, end = loop.start[rows], loop.end[rows]
+    ops = loop.outer[Starts.OP]
+    works = (loop.kind[ops] == K.BACKWARD) | has_trait(loop.trace, loop.type[ops], OpTrait.MULTIPLIES)
+    work = np.sort(np.append(loop.start[ops[works]], loop.trace.events.start_ps[update_calls(loop.trace)]))
     near = start[1:] - end[:-1] < _NEAR_FETCH_PS
+    near &= np.searchsorted(work, end[:-1]) == np.searchsorted(work, start[1:])
     return Spans.union(np.concatenate([start[:1], np.where(near, end[:-1], start[1:])]), end)
 
 
@@ -238,12 +248,9 @@ def _counts_within_steps(loop: Loop, steps: HostSteps, names: I64, chosen: I64) 
     rows = np.flatnonzero(np.isin(names, chosen))
     step = np.searchsorted(steps.start_ps, loop.start[rows], side="right")
     group = names[rows] * (len(steps.number) + 1) + step
-    order = np.argsort(group, kind="stable")
-    begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
-    count = np.diff(np.append(begins, len(order)))
     since, until = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
-    since[rows[order]] = np.arange(len(order)) - np.repeat(begins, count)
-    until[rows[order]] = np.repeat(count, count) - since[rows[order]]
+    since[rows] = count_before(group)
+    until[rows] = count_before(group[::-1])[::-1] + 1
     return since, until
 
 

@@ -8,10 +8,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope.analysis.facts.device_facts import update_calls
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest
-from stepscope.analysis.trace.spans import Spans, is_outermost
+from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
 from stepscope.model import EventKind, HostTrace, Kind, stat_names
 from stepscope.model.arrays import I64, Mask, look_up
 from stepscope.records import dataclass
@@ -27,7 +28,7 @@ class Starts(Kind):
     PROGRAM = 1  # a compiled function: tf.function, jax.jit
     EAGER = 2  # a single op dispatched from Python
     OP = 3  # an op that computes on this thread
-    SYNC = 4  # a value that is fetched
+    SYNC = 4  # a value that the program fetches: step counts that an optimizer of PyTorch fetches are not its to change
     COMPILE = 5
     COLLECTIVE = 6
 
@@ -68,7 +69,9 @@ class Loop:
         named = np.flatnonzero(is_any_kind(self.kind, _NAMED))
         found[named[has_trait(self.trace, self.type[named], _OTHERWISE)]] = 0
         reads = named[has_trait(self.trace, self.type[named], CallTrait.READS_VALUE)]
-        found[reads[~holds_step(self.trace, self.start[reads], self.end[reads])]] = Starts.SYNC
+        reads = reads[~holds_step(self.trace, self.start[reads], self.end[reads])]
+        updates = spans_of(self.trace, update_calls(self.trace))
+        found[reads[~updates.touches(self.start[reads], self.end[reads])]] = Starts.SYNC
         rows = {each: np.flatnonzero(found == each) for each in Starts}
         return {each: at[is_outermost(self.start[at], self.end[at])] for each, at in rows.items()}
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.causes import takes_in
+from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.data_flow import find_needed
 from stepscope.analysis.hlo.framework_ops import framework_ops, places_of_events
 from stepscope.analysis.hlo.programs import programs_of
@@ -26,7 +27,6 @@ from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, last_below
 from stepscope.records import dataclass
-from stepscope.vocabulary import tf_data
 from stepscope.vocabulary.jax import is_backward, is_product
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.python import is_training_function
@@ -169,7 +169,7 @@ def _find_work_facts(trace: HostTrace) -> tuple[WorkFacts, dict[str, tuple[I64, 
     device = is_device_work(trace)
     ops = events_of_kind(trace, K.OP)
     ops = ops[is_thread_event(trace)[ops] & (steps.label[ops] >= 0)]
-    ops = ops[~is_inside(trace, ops, K.INPUT_WAIT) & ~is_input_thread_event(trace, ops)]
+    ops = ops[~is_inside(trace, ops, K.INPUT_WAIT) & ~threads_of(trace).serves_input[trace.events.line[ops]]]
     own, outer = _self_ps(trace, ops), ops[~is_inside_another(trace, ops, K.OP)]
     found = WorkFacts(
         steps=len(steps.number), compute_ps=_compute_time(trace, ops, device), self_ps=int(own.sum()), ops=len(outer)
@@ -329,13 +329,6 @@ def _outer_time(trace: HostTrace, rows: I64) -> int:
     return int(trace.events.duration_ps[rows[enclosing_events(trace, among)[rows] == rows]].sum())
 
 
-def is_input_thread_event(trace: HostTrace, rows: I64) -> Mask:
-    """Whether each event is on a thread of tf.data."""
-    serves = np.array([tf_data.is_thread(trace.strings[name]) for name in trace.lines.name.tolist()], np.bool_)
-    found: Mask = serves[trace.events.line[rows]]
-    return found
-
-
 def _is_compiled(trace: HostTrace, ops: I64) -> Mask:
     """Whether each op belongs to a compiled program, and so is not dispatched individually."""
     return (trace.stat_strings(stat_names.HLO_OP, rows=ops) > 0) | is_inside(trace, ops, K.EXECUTOR)
@@ -354,14 +347,10 @@ def _contention_time(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> 
 
     Each op is compared with its counterparts in other steps: the n-th op of its name.
     """
-    label = steps.label[ops].astype(np.int64)
-    types = trace.events.type[ops].astype(np.int64)
-    order = np.lexsort((trace.events.start_ps[ops], label, types))
-    group = types[order] * len(steps.number) + label[order]
-    begins = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if len(order) else np.empty(0, np.int64)
-    place = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))
-    key = types[order] * (int(place.max(initial=0)) + 1) + place
-    time = own[order]
+    in_time = np.argsort(trace.events.start_ps[ops], kind="stable")
+    types, time = trace.events.type[ops[in_time]].astype(np.int64), own[in_time]
+    place = count_before(types * len(steps.number) + steps.label[ops[in_time]])
+    key = types * (int(place.max(initial=0)) + 1) + place
     order = np.lexsort((time, key))
     key, time = key[order], time[order]
     first = np.flatnonzero(np.append(True, key[1:] != key[:-1])) if len(key) else np.empty(0, np.int64)
@@ -370,6 +359,14 @@ def _contention_time(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> 
     best = time[first + count // 4]
     total = np.add.reduceat(time, first) if len(first) else first
     return int((total - best * count)[several].clip(min=0).sum())
+
+
+def count_before(group: I64) -> I64:
+    """How many entries before each are of its group: int64 of shape (n,)."""
+    order, place = np.argsort(group, kind="stable"), np.empty(len(group), np.int64)
+    begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))[: len(group)]
+    place[order] = np.arange(len(group)) - np.repeat(begins, np.diff(np.append(begins, len(group))))
+    return place
 
 
 def sum_by_name(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:

@@ -19,7 +19,7 @@ from stepscope.analysis.facts.host_facts import facts_of
 from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
 from stepscope.analysis.overview.findings import RECORD_AGAIN, list_findings
 from stepscope.analysis.overview.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown
-from stepscope.analysis.resources.memory_growth import kept_sentence
+from stepscope.analysis.resources.counted_memory import kept_sentence, last_memory_sentence
 from stepscope.analysis.steps.breakdown import category_cells
 from stepscope.analysis.steps.profiling_cost import ProfilingCost, missed_steps, profiling_cost
 from stepscope.analysis.steps.session_steps import (
@@ -453,7 +453,7 @@ def _partial(trace: HostTrace) -> Partial:
         compute_32bit_ps=parts.compute_32bit_ps,
         facts=facts_of(trace),
         profiling=profiling_cost(trace),
-        kept=kept_sentence(trace),
+        kept=[each for each in (last_memory_sentence(trace), kept_sentence(trace)) if each],
         missed=missed_steps(trace) if steps.source == "none" else None,
         account=account_of(trace),
     )
@@ -491,7 +491,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
             *([_MOVE_FETCH] if any(part.facts.feed.between_marks for part in partials) else []),
             *_warm_up_warning(session),
             *dict.fromkeys(part.missed for part in partials if part.missed),
-            *dict.fromkeys(part.kept for part in partials if part.kept),
+            *dict.fromkeys(sentence for part in partials for sentence in part.kept),
             *advised.warnings,
         ),
         partial=any(part.partial for part in hosts),

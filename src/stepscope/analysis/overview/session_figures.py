@@ -38,7 +38,7 @@ class HostPart:
     facts: HostFacts
     profiling: ProfilingCost | None
     missed: str | None
-    kept: str | None
+    kept: list[str]
     account: StepAccount | None
 
 

@@ -17,13 +17,11 @@ import numpy as np
 
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.host_steps import HostSteps
-from stepscope.analysis.trace.environment import capture_facts
 from stepscope.model import HostTrace
 from stepscope.model.arrays import F64, I64, Mask, distinct
 from stepscope.records import dataclass
-from stepscope.report.looks import size_text
 
-_FEWEST = 4  # steps after the first
+FEWEST = 4  # steps after the first
 _MOST_PAIRED = 300  # steps of which all pairs are taken
 _ORDERED = 0.6  # of the pairs, rising less falling
 _MATTERS = 0.01  # of the memory in use at the end, over all steps together
@@ -91,7 +89,7 @@ def growth_of_values(
     rows = compared_steps(steps)
     at = np.searchsorted(time_ps, steps.end_ps[rows], side="right") - 1
     ends = level[at[at >= 0]]
-    if len(ends) < _FEWEST:
+    if len(ends) < FEWEST:
         return None
     slope, order = _slope_and_order(ends)
     enough = slope * (len(ends) - 1) >= matters * max(float(ends[-1]), 1.0)
@@ -124,7 +122,7 @@ def staying_rows(steps: HostSteps, time_ps: I64, end: I64, is_allocation: Mask) 
         Two int64 of shape (hits,): rows of the events, and places among the compared steps.
     """
     rows = compared_steps(steps)
-    if len(rows) <= _FEWEST:
+    if len(rows) <= FEWEST:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     start, stop = steps.start_ps[rows[:-1]], steps.end_ps[rows[:-1]]
     at = np.searchsorted(start, time_ps, side="right") - 1
@@ -132,35 +130,6 @@ def staying_rows(steps: HostSteps, time_ps: I64, end: I64, is_allocation: Mask) 
     freed = np.append(time_ps, np.iinfo(np.int64).max)[end] <= steps.end_ps[rows[-1]]
     found = np.flatnonzero(is_allocation & inside & ~freed)
     return found, at[found]
-
-
-KEPT = "memory of kept arrays"
-_WORTH_SAYING = 100_000  # bytes a step: a gigabyte after 10,000 steps
-
-
-def kept_arrays(trace: HostTrace) -> tuple[list[Growth], list[Staying]]:
-    """What a capture by Stepscope counted at its start and end: by how much arrays became more, and which, those that
-    take most first.  Nothing with fewer steps than five, or where most steps added none."""
-    steps, found = len(compared_steps(steps_of(trace))) + 1, []
-    for name, text in capture_facts(trace).items():
-        count, size, *parts = text.split("\t") if name.startswith("kept:") and isinstance(text, str) else ("", "")
-        if len(parts) == 5 and count.isdecimal() and size.isdecimal() and 2 * int(count) > steps > _FEWEST:
-            data_type, shape, holder, place, what = parts
-            each = min(int(count), steps), int(count), int(size), int(size) / steps, what, data_type, shape
-            found.append(Staying(holder or None, place or None, *each))
-    found.sort(key=lambda each: -each.allocated)
-    return [Growth(KEPT, steps, None, None, sum(each.per_step for each in found), True)] if found else [], found
-
-
-def kept_sentence(trace: HostTrace) -> str | None:
-    """What a reader has to know of the kept arrays: those that fill a memory, or keep a graph; None without."""
-    kept = kept_arrays(trace)[1]
-    each = next((each for each in kept if each.per_step >= _WORTH_SAYING or "graph" in (each.region or "")), None)
-    if each is None:
-        return None
-    where = f"`{each.op}`{f' ({each.place})' if each.place else ''}" if each.op else "the program"
-    size = size_text(round(each.per_step))
-    return f"{where} keeps {size} of {each.region} more with every step: a leak, if unintended"
 
 
 Described = tuple[str | None, str | None, str | None, str | None, str | None]

@@ -31,8 +31,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepscope.analysis.resources.allocations import allocations_of
+from stepscope.analysis.resources.counted_memory import KEPT, Counted, counted_arrays, kept_arrays
 from stepscope.analysis.resources.counters import line_counters
-from stepscope.analysis.resources.memory_growth import KEPT, Growth, Staying, growth_of_values, kept_arrays
+from stepscope.analysis.resources.memory_growth import Growth, Staying, growth_of_values
 from stepscope.analysis.resources.memory_usage import MOST_POINTS, MemoryOfHost, Points, profile_memory, thin_out
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
@@ -80,6 +81,7 @@ _BLOCKS, _CURVE_WIDTH = " ▁▂▃▄▅▆▇█", 48
 NOTHING = "no allocations were recorded"
 _FEW_STEPS = "unknown: no memory was recorded over five steps or more"
 _NOTHING_STAYS = "no allocation of several steps stays"
+_NOT_FULL = "the program did not run out of memory"
 _POINTS_OF_ALL, _LEAST_POINTS = 64 * MOST_POINTS, 50  # of the timelines of many hosts together; of each at least
 
 _MEMORY = Field(
@@ -199,6 +201,16 @@ STAYING_FIELDS: tuple[Field, ...] = (
     _HOST,
 )
 
+FULL_FIELDS: tuple[Field, ...] = (
+    Field("holder", "text", "the variable that holds it, where one does", role=Role.NAME),
+    Field("place", "text", "the line that adds to the variable, or sets it", role=Role.SOURCE),
+    Field("count", "count", "how many objects of this type and shape", "int"),
+    Field("held_bytes", "bytes", "their bytes together; what views share counts once", "int"),
+    Field("kind", "text", "parameters, gradients, state of the optimizer, arrays, or plain objects", role=Role.TYPE),
+    *fields_named(BREAKDOWN_FIELDS, "dtype", "shape"),
+    _HOST,
+)
+
 # Limits of a memory's figures.
 _DOUBTS: tuple[tuple[Callable[[MemoryOfHost], bool], str], ...] = (
     (
@@ -225,6 +237,7 @@ class Partial:
     memories: list[MemoryOfHost]
     process: list[Growth]
     kept: list[Staying]
+    full: list[Row]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,6 +250,7 @@ class MemoryProfileReport(Report):
         rows: the breakdowns of all memories, fullest memory first; keys as in BREAKDOWN_FIELDS.
         growth: how each memory, and the process, grows from step to step; keys as in GROWTH_FIELDS.
         staying: the allocations that every few steps leave; keys as in STAYING_FIELDS.
+        full: what the program held when it ran out of memory; keys as in FULL_FIELDS.
     """
 
     TOOL: ClassVar[str] = "memory-profile"
@@ -245,10 +259,12 @@ class MemoryProfileReport(Report):
     rows: tuple[dict[str, Cell], ...]
     growth: tuple[dict[str, Cell], ...] = ()
     staying: tuple[dict[str, Cell], ...] = ()
+    full: tuple[dict[str, Cell], ...] = ()
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
-        return {"memories": list(self.memories), "growth": list(self.growth), "staying": list(self.staying)}
+        tables = {"growth": list(self.growth), "staying": list(self.staying), "full": list(self.full)}
+        return {"memories": list(self.memories), **tables}
 
     def sections(self) -> Sequence[Section]:
         """The peaks in sentences, the memories, their peaks, breakdowns and timelines."""
@@ -262,6 +278,7 @@ class MemoryProfileReport(Report):
             _make_table("purposes", "What the peak is for", PURPOSE_FIELDS, self._flatten_memories("purposes")),
             Rows("growth", "Growth from step to step", GROWTH_FIELDS, self.growth, _FEW_STEPS),
             Rows("staying", "What stays from step to step", STAYING_FIELDS, self.staying, _NOTHING_STAYS),
+            Rows("full", "What filled the memory", FULL_FIELDS, self.full, _NOT_FULL),
             _make_table("timeline", "Timeline", TIMELINE_FIELDS, self._flatten_memories("timeline")),
         ]
 
@@ -423,6 +440,7 @@ def partial(trace: HostTrace) -> Partial:
         memories=[profile_memory(trace, memory) for memory in allocations_of(trace)],
         process=[*process_growth(trace), *growth],
         kept=kept,
+        full=[_full_cells(trace.host, row) for row in counted_arrays(trace, "full:")],
     )
 
 
@@ -444,6 +462,7 @@ def merge(partials: Sequence[Partial]) -> MemoryProfileReport:
             *(_staying_cells(host, memory.id, row) for host, memory in owned for row in memory.staying),
             *(_staying_cells(part.origin.host, KEPT, row) for part in partials for row in part.kept),
         ),
+        full=tuple(row for part in partials for row in part.full),
     )
 
 
@@ -461,6 +480,10 @@ def _growth_cells(host: str, growth: Growth) -> Row:
 def _staying_cells(host: str, memory: str, row: Staying) -> Row:
     own = {"bytes_per_step": round(row.per_step, 3), "dtype": row.data_type}
     return make_row(STAYING_FIELDS, row, memory=memory, host=host, **own)
+
+
+def _full_cells(host: str, row: Counted) -> Row:
+    return dict(zip((field.name for field in FULL_FIELDS), (*row, host), strict=True))
 
 
 def _memory_json(host: str, memory: MemoryOfHost, most: int) -> dict[str, Any]:

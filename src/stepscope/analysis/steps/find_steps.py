@@ -27,9 +27,9 @@ from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I32, I64, Mask, distinct, look_up
-from stepscope.vocabulary.lookup import type_names
-from stepscope.vocabulary.torch import is_update
+from stepscope.model.arrays import I32, I64, Mask, look_up
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import RangeTrait
 
 # ---- Unmarked steps of PyTorch ---------------------------------------------------------------------------------------
 # each ends with an optimizer's update, which its profiler always records.      main   a--b--c--U  a--b--c--U  a--b--c
@@ -88,12 +88,13 @@ def find_update_steps(trace: HostTrace) -> HostSteps | None:
 
 def _find_updates(trace: HostTrace) -> I64:
     """The outermost updates on the thread that makes most of them, in order of time."""
-    types = distinct(trace.events.type[events_of_kind(trace, K.ANNOTATION)]).astype(np.int64)
-    wanted = [kind for kind, name in zip(types.tolist(), type_names(trace, types), strict=True) if is_update(name)]
-    if not wanted:
-        return np.empty(0, np.int64)
-    is_one = np.isin(trace.events.type, wanted) & is_any_kind(trace.events.kind, (K.ANNOTATION,))
-    return keep_fullest_line(trace, drop_enclosed(trace, np.flatnonzero(is_one), is_one))
+    rows = events_of_kind(trace, K.ANNOTATION)
+    rows = rows[has_trait(trace, trace.events.type[rows], RangeTrait.UPDATES_MODEL)]
+    if not len(rows):
+        return rows
+    is_one = np.zeros(len(trace.events), np.bool_)
+    is_one[rows] = True
+    return keep_fullest_line(trace, drop_enclosed(trace, rows, is_one))
 
 
 def _count_work(trace: HostTrace, line: int, ends: I64, updates: I64) -> I32:

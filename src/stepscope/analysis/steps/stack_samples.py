@@ -23,7 +23,7 @@ from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, Mask, distinct, run_rows
 from stepscope.records import dataclass
-from stepscope.vocabulary.lines import holds_sample_times, holds_stack_samples, holds_worker_processes
+from stepscope.vocabulary.lines import FOREIGN_THREAD, holds_sample_times, holds_stack_samples, holds_worker_processes
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.python import CODE_OF_MODULE, place_of
 from stepscope.vocabulary.traits import CallTrait, CodeTrait
@@ -90,18 +90,37 @@ def pool_function(trace: HostTrace, prefix: str, spans: Spans) -> SampledFunctio
     Args:
         prefix: how the names of the threads start.
     """
-    frames = rows_on(trace, holds_stack_samples, prefix)
-    frames = frames[has_trait(trace, trace.events.type[frames], CodeTrait.OF_USER)]
-    found = []
-    for type_ in distinct(trace.events.type[frames]).tolist() if spans.total >= _LEAST_PS else ():
-        own = frames[trace.events.type[frames] == type_]
-        running_ps = (spans_of(trace, own) & spans).total
-        if running_ps >= _MOST_OF * spans.total:
-            found.append((running_ps, -int(trace.events.start_ps[own].min()), -int(own[0])))
+    functions = _time_of_functions(trace, prefix, spans) if spans.total >= _LEAST_PS else []
+    found = [each for each in functions if each[0] >= _MOST_OF * spans.total]
     if not found:
         return None
     running_ps, _, frame = min(found)  # of frames with the same times the inner one has the later row
     return SampledFunction(-frame, running_ps / spans.total)
+
+
+def function_called_back(trace: HostTrace, spans: Spans) -> int:
+    """The function of the program that samples show longest on threads that Python did not start, in some time in which
+    such threads call Python, as for TensorFlow's `numpy_function`: a row of one of its frames, -1 without one.
+
+    Nothing else of the program runs there, so one sample tells it, however short the calls are.
+    """
+    running_ps, _, frame = max(_time_of_functions(trace, FOREIGN_THREAD, spans), default=(0, 0, 1))
+    return -frame if running_ps else -1
+
+
+def _time_of_functions(trace: HostTrace, prefix: str, spans: Spans) -> list[tuple[int, int, int]]:
+    """For each of the program's functions on some threads how long it runs in some time, in ps, and minus the first
+    start and row of its frames.  A frame that one sample shows counts as one ps."""
+    frames, events = rows_on(trace, holds_stack_samples, prefix), trace.events
+    users, part = (
+        has_trait(trace, events.type[frames], each) for each in (CodeTrait.OF_USER, CodeTrait.PART_OF_FUNCTION)
+    )
+    frames, found = frames[users & ~part], []
+    for type_ in distinct(events.type[frames]).tolist():
+        own = frames[events.type[frames] == type_]
+        start, length = events.start_ps[own], np.maximum(events.duration_ps[own], 1)
+        found.append(((Spans.union(start, start + length) & spans).total, -int(start.min()), -int(own[0])))
+    return found
 
 
 def rows_on(trace: HostTrace, is_plane: Callable[[str], bool], prefix: str = "") -> I64:

@@ -60,6 +60,7 @@ class Track:
         main: True for the thread that runs the training loop.
         is_profiler: True for a thread or line of a profiler itself; communicates: True where collectives, sends or
             receives run.
+        events_at_first: how many of its events touch the part that is shown first.
         unit: of a counter's values: "bytes" or "".
         highest, lowest: extremes of a counter's values; None for other tracks.
     """
@@ -74,6 +75,7 @@ class Track:
     main: bool = False
     is_profiler: bool = False
     communicates: bool = False
+    events_at_first: int = 0
     unit: str = ""
     highest: float | None = None
     lowest: float | None = None
@@ -128,8 +130,9 @@ def group_named(trace: HostTrace, name: str) -> Group | None:
 
 
 def activity_ps(trace: HostTrace) -> tuple[int, int]:
-    """The part of the trace that fits first: all steps, and nearly all device work, or events if there is none.
+    """The part of the trace that fits first: all steps, and the device work around them, or events if there is none.
 
+    Work that is further from the steps than half their length is left out, so steps take half of the picture or more.
     It is the whole span unless that part is much shorter: a recording may start long before the work does.  Without
     steps it is the whole span, for a wait before the work may be what the reader looks for.
     """
@@ -144,12 +147,12 @@ def _activity_ps(trace: HostTrace) -> tuple[int, int]:
     device = is_device_work(trace)
     rows = np.flatnonzero(device if device.any() else is_drawn(trace))
     rows = rows[:: max(1, len(rows) // 100_000)]
-    if not len(rows):
-        return begin, end
     start = trace.events.start_ps[rows]
     stop = start + trace.events.duration_ps[rows]
-    first = min(float(np.quantile(start, 0.002)), float(steps.start_ps.min()))
-    last = max(float(np.quantile(stop, 0.998)), float(steps.end_ps.max()))
+    first, last = int(steps.start_ps.min()), int(steps.end_ps.max())
+    reach = (last - first) // 2
+    near = (stop >= first - reach) & (start <= last + reach)
+    first, last = int(start[near].min(initial=first)), int(stop[near].max(initial=last))
     margin = 0.04 * (last - first)
     low, high = max(begin, int(first - margin)), min(end, int(last + margin))
     return (low, high) if 0 < high - low < 0.7 * (end - begin) else (begin, end)
@@ -227,7 +230,19 @@ def _make_track(
         shown, detail = f"Stream {stream[0]}", stream[1].replace(",", ", ")
     is_profiler = kind == "overhead" or is_of_profiler(_line_name(trace, line))
     rows, events = index.row_count(line), index.event_count(line)
-    return Track(f"t{line}", shown, detail, kind, line, rows, events, main, is_profiler, line in _communicating(trace))
+    communicates, at_first = line in _communicating(trace), int(_events_at_first(trace)[line])
+    return Track(f"t{line}", shown, detail, kind, line, rows, events, main, is_profiler, communicates, at_first)
+
+
+def _events_at_first(trace: HostTrace) -> I64:
+    return trace.derived("events at first", _count_events_at_first)
+
+
+def _count_events_at_first(trace: HostTrace) -> I64:
+    begin, end = activity_ps(trace)
+    events = trace.events
+    is_seen = (events.start_ps < end) & (events.start_ps + events.duration_ps > begin)
+    return np.bincount(events.line[is_seen], minlength=len(trace.lines))
 
 
 def _communicating(trace: HostTrace) -> frozenset[int]:

@@ -93,9 +93,8 @@ def settings_of(trace: HostTrace) -> tuple[str, ...]:
 
 def capture_facts(trace: HostTrace) -> Mapping[str, object]:
     """What a capture by Stepscope wrote about itself; empty for other profiles."""
-    name = trace.strings.find(_CAPTURE_PLANE)
-    plane = next((at for at, row in enumerate(trace.planes.name.tolist()) if row == name > 0), None)
-    return trace.stats_of_plane(plane) if plane is not None else {}
+    planes = (plane for plane in range(len(trace.planes)) if trace.plane_name(plane) == _CAPTURE_PLANE)
+    return {fact: value for plane in planes for fact, value in trace.stats_of_plane(plane).items()}
 
 
 def _device_type(trace: HostTrace, planes: Sequence[int]) -> str:

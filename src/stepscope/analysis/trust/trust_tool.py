@@ -63,7 +63,9 @@ class TrustReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """The worst doubt, and all of them."""
-        return [Prose("summary", "Can this recording be trusted?", (self.line or f"{SOUND}.",)), *super().sections()]
+        looked_at = ", ".join(check.__name__.removeprefix("check_").replace("_", " ") for check in CHECKS)
+        lines = (self.line,) if self.line else (f"{SOUND}.", f"Looked at: {looked_at}.")
+        return [Prose("summary", "Can this recording be trusted?", lines), *super().sections()]
 
 
 def partial(trace: HostTrace) -> Partial:

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from stepscope.capture import cost, files, recorder, report
+from stepscope.capture import cost, files, not_recorded, recorder, report
 from stepscope.capture.auto.finders import CALLS, FINDERS, MARKED, StepSource
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import Settings
@@ -433,6 +433,9 @@ class Autopilot:
     def _finish(self) -> None:
         self._finish_running()
         self._conductor.wait()
+        full = recorder.RECORDER.keep_full_memory()
+        if full is not None and not self.paths:
+            not_recorded.leave_reason(self._settings.logdir, full, "keep less, or compute with smaller batches")
         if self.outcome or self._first is None:
             return
         if self._best is None:

@@ -1,7 +1,8 @@
 """Which blocks of steps run when, and what becomes of their times.
 
-A campaign is a generator: it is sent the length of each step, and changes the program before the next one.  So it
-reads in the order in which things happen, runs wholly on the thread of the steps, and ends wherever the program ends.
+A campaign is a generator: it gives how many steps it needs no word of, is sent the lengths of so many or fewer, and
+changes the program before the next one.  So it reads in the order in which things happen, runs wholly on the thread of
+the steps, and ends wherever the program ends.
 """
 
 from __future__ import annotations
@@ -46,10 +47,11 @@ from stepscope.records import dataclass
 
 TOO_EARLY = "the program ended too early"
 _FIRST_STEPS = 16  # plain ones, before anything is changed, from which the blocks are chosen
+_AT_ONCE = 16  # plain steps after which it is asked whether a block takes too long
 _STEP_OF_RANKS_S = 0.03  # the step that blocks of ranks are made for, whatever each measures: all have to choose alike
 
 T = TypeVar("T")
-Steps = Generator[None, float, T]
+Steps = Generator[int, Sequence[float], T]
 
 
 @dataclass
@@ -153,7 +155,7 @@ class Campaign:
         self.ended_steps = 0
 
     def run(self) -> Steps[None]:
-        """Measures; is sent how long each step took, in seconds, when it has ended."""
+        """Measures; is sent how long steps took, in seconds, when the last of them has ended."""
         why_nothing = TOO_EARLY
         try:
             yield from self._measure()
@@ -299,9 +301,10 @@ class Campaign:
         late_s = math.inf if arm is None or self._together else start_s + LONGER * arm.block_s
         while len(steps) < count and not (arm and len(steps) >= arm.fewest and self._clock() > late_s):
             before_s = change.spent_s
-            steps.append((yield))
-            delays.append(change.spent_s - before_s)
-            self.ended_steps += 1
+            ended = yield min(count - len(steps), _AT_ONCE) if type(change) is CallChange else 1
+            steps += ended
+            delays += [change.spent_s - before_s] * len(ended)
+            self.ended_steps += len(ended)
             change.next_step()
         end_s = self._clock()
         self._wait()

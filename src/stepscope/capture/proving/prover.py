@@ -87,6 +87,8 @@ class Prover:
         self._pid = os.getpid()
         self._campaign: Campaign | None = None
         self._running: Steps[None] | None = None
+        self._lengths: list[float] = []  # of steps that the campaign has not heard of yet
+        self._wanted = 1
         self._places: tuple[str, ...] | None = None
         self._asked = self._is_saved = False
         self._give_up_s = math.inf
@@ -168,10 +170,14 @@ class Prover:
     def _end_step(self, another_follows: bool) -> None:
         now_ns, since_ns = time.perf_counter_ns(), self._since_ns
         self._since_ns = now_ns if another_follows else 0
-        if since_ns == 0 or self._running is None or not self._inside.acquire(blocking=False):
+        if since_ns == 0:
+            return
+        self._lengths.append((now_ns - since_ns) / 1e9)
+        if len(self._lengths) < self._wanted or self._running is None or not self._inside.acquire(blocking=False):
             return
         try:
-            self._running.send((now_ns - since_ns) / 1e9)
+            lengths, self._lengths = self._lengths, []
+            self._wanted = self._running.send(lengths)
         except Exception as error:
             if not isinstance(error, StopIteration):
                 report.report(error, "proving")
@@ -189,7 +195,7 @@ class Prover:
         self._meter = ThreadMeter(lambda: 0)
         self._campaign = self._make_campaign()
         running = self._campaign.run()
-        next(running)
+        self._wanted = next(running)
         self._running, self._since_ns = running, time.perf_counter_ns()
 
     def _make_campaign(self) -> Campaign:
@@ -242,7 +248,8 @@ class Prover:
     # -- no step any more, on a thread of the watch --------------------------------------------------------------------
 
     def _count_steps(self) -> int:
-        return self._follower.count + (self._campaign.ended_steps if self._campaign is not None else 0)
+        ended = 0 if self._campaign is None else self._campaign.ended_steps
+        return self._follower.count + ended + len(self._lengths)
 
     def _limit_s(self, times: int) -> float:
         if times or (self._campaign is not None and self._campaign.ablated is not None):

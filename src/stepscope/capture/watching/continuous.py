@@ -19,6 +19,7 @@ from pathlib import Path
 from stepscope.capture import files, recorder, report
 from stepscope.capture.auto.finders import MARKED
 from stepscope.capture.job import this_worker
+from stepscope.capture.out_of_memory import describe_request, is_out_of_memory
 from stepscope.capture.running import Capture
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact
@@ -157,10 +158,10 @@ class Watch:
         """The program ends with an exception: the ring is kept, now.  Once for an exception."""
         if self._ended or getattr(error, "_stepscope_kept", False):
             return
-        kind = Trigger.OUT_OF_MEMORY if memory.is_out_of_memory(error) else Trigger.CRASH
+        kind = Trigger.OUT_OF_MEMORY if is_out_of_memory(error) else Trigger.CRASH
         sentence = f"{type(error).__name__}: {_first_line(error)}"
         if kind is Trigger.OUT_OF_MEMORY:
-            asked = memory.describe_request(error)
+            asked = describe_request(error)
             sentence = f"{sentence}{f'; {asked}' if asked else ''}; in use: {_describe_memory()}"
         with report.Wall("keeping the ring of the watch", strict=False):
             self._keep_now(self._mark(kind, sentence))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,26 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.capture.frameworks import find_cuda, has_jax_backend
-from stepscope.capture.program_files import is_users_file
 from stepscope.capture.tracers.base import Artifact
 
 _HISTORY = 20_000  # allocations that PyTorch keeps
-_WORDS = ("out of memory", "resource_exhausted", "resource exhausted", "oom when allocating")
-
-
-def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether an exception says that memory, of the host or of a device, is used up."""
-    if error is None:
-        return False
-    if isinstance(error, MemoryError):
-        return True
-    names = {kind.__name__ for kind in type(error).__mro__}
-    if names & {"OutOfMemoryError", "ResourceExhaustedError"}:
-        return True
-    if names & {"XlaRuntimeError", "JaxRuntimeError", "RuntimeError"}:
-        with suppress(Exception):
-            return any(word in str(error).lower() for word in _WORDS)
-    return False
 
 
 def uses_cuda() -> bool:
@@ -130,40 +112,6 @@ def _read_jax() -> dict[str, float]:
     stats = [device.memory_stats() for device in sys.modules["jax"].local_devices()]
     known = [each["bytes_in_use"] for each in stats if each and "bytes_in_use" in each]
     return {"device_allocated_bytes": float(sum(known))} if known else {}
-
-
-_ASKED = (
-    re.compile(r"[Tt]ried to allocate (?P<amount>[\d.,]+ ?[KMGT]?i?B)"),  # PyTorch on a GPU
-    re.compile(r"tried to allocate (?P<bytes>\d+) bytes"),  # PyTorch on a CPU
-    re.compile(r"[Oo]ut of memory (?:while )?trying to allocate (?P<amount>[\d.,]+ ?[KMGT]?i?B|\d+ bytes)"),  # XLA
-    re.compile(r"[Oo]ut of memory allocating (?P<bytes>\d+) bytes"),
-    re.compile(r"Unable to allocate (?P<amount>[\d.,]+ ?[KMGT]?i?B)"),  # NumPy
-    re.compile(r"OOM when allocating (?P<what>tensor with shape\[[\d,]*\] and type \w+)"),  # TensorFlow
-)
-
-
-def describe_request(error: BaseException) -> str:
-    """How much was asked for, by its message, and the line of the program that asked; empty if neither is known.
-
-    >>> describe_request(RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB."))
-    'asked for 2.00 GiB'
-    """
-    found = next((match for pattern in _ASKED if (match := pattern.search(str(error)))), None)
-    parts = found.groupdict() if found else {}
-    size = f"{int(parts['bytes']) / 1e9:.2f} GB" if parts.get("bytes") else parts.get("amount") or parts.get("what")
-    line = _find_asking_line(error)
-    return " ".join([*([f"asked for {size}"] if size else []), *([f"in {line}"] if line else [])])
-
-
-def _find_asking_line(error: BaseException) -> str:
-    """The innermost line of the user's own code that an exception passed: `load (train.py:12)`; empty if none."""
-    trace, found = error.__traceback__, ""
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        if is_users_file(code.co_filename):
-            found = f"{code.co_qualname} ({Path(code.co_filename).name}:{trace.tb_lineno})"
-        trace = trace.tb_next
-    return found
 
 
 def describe_use(used: dict[str, float]) -> str:

@@ -21,7 +21,7 @@ _FEWEST_TORCH_OPS = 100.0  # per step: PyTorch dispatches every op, even in a mi
 _FEW_STARTS_PERCENT = 60.0  # for fewer starts, of which fixed programs of the given set spend up to 31 %
 _LONGEST_START_MS = 1.0  # of a program, with the framework's work around it; longer waits have another cause
 _FETCHES = 10.0  # values per step
-_FETCHES_OF_STARTS = 0.1  # optimizers fetch their step counts; a program that reads values fetches more
+_FETCHES_OF_STARTS = 0.1  # fewer are an accident of many small ops
 _REPEATS = 4.0  # of the same program, or of forward and backward, in a step
 TINY_BATCH = 8  # rows of a matrix product
 _TINY_OPS = 0.6  # of the op time is spent starting the ops
@@ -81,8 +81,10 @@ def _find(context: Context) -> Finding | None:
     enough = _LEAST_PERCENT if max(starts, repeats) >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
     enough = LARGE_SHARE if repeats >= _REPEATS else enough
     fetches = context.calls(Starts.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts)
+    is_torch = context.framework == "pytorch"
+    fetches = fetches and (not is_torch or context.percent(_fetches_ms(context)) >= LARGE_SHARE)
     if context.percent(overhead) < enough and not unfused:
-        return _fetching(context, work) if fetches and _fetches_much(context) else None
+        return _fetching(context, work) if fetches and is_torch else None
     if fetches and not unfused:
         return _fetching(context, work)
     if _has_unrecorded_fetches(context, work):
@@ -95,16 +97,13 @@ def _find(context: Context) -> Finding | None:
     return _single_ops(context, starts, _overhead_ms(context, work) + (context.python_ms if unfused else 0.0))
 
 
-def _fetches_much(context: Context) -> bool:
-    """Whether fetches take much of a step that otherwise computes.
+def _fetches_ms(context: Context) -> float:
+    """Time per step of fetching values.
 
-    PyTorch computes on the thread that fetches, so its fetches are pure overhead.  Elsewhere they wait for necessary
-    computation.
+    PyTorch computes on the thread that fetches: a fetch waits for nothing, and all of that time goes with it.
+    Elsewhere fetches wait for necessary computation.
     """
-    loop = context.loop
-    if loop is None or context.framework != "pytorch":
-        return False
-    return context.percent(context.per_step(loop.fetches_ps) / MS) >= LARGE_SHARE
+    return context.per_step(context.loop.fetches_ps) / MS if context.loop else 0.0
 
 
 def _torch_ops_per_step(context: Context, work: WorkFacts) -> float:
@@ -116,7 +115,8 @@ def _overhead_ms(context: Context, work: WorkFacts) -> float:
     others = context.cause_ms("input", "checkpoint", "compile", "communication", "transfer", "contention")
     idle = work.brief_ps if _one_at_a_time(work) else work.short_ps
     useful = context.compute_ms - idle / work.steps / MS
-    return max(context.period_ms - others - context.python_ms - useful, 0.0)
+    chance = context.per_step(context.loop.chance_ps) / MS if context.loop else 0.0
+    return max(context.period_ms - others - context.python_ms - chance - useful, 0.0)
 
 
 def _runs_single_op_programs(context: Context, work: WorkFacts) -> bool:
@@ -182,17 +182,17 @@ def _fetching(context: Context, work: WorkFacts, confidence: float = 0.85) -> Fi
     count = (
         f"fetches {fetches:.0f} values from the device" if fetches else "dispatches single ops around a compiled step"
     )
-    part = _overhead_ms(context, work)
+    is_torch = context.framework == "pytorch"
+    part = _fetches_ms(context) if is_torch else _overhead_ms(context, work)
+    goes_to = "fetching them" if is_torch else "starting that work and waiting for it"
     return Finding(
         part_ms=part,
         percent=100.0,
         id="host.sync",
         kind="host_sync",
         title="Fetch values rarely, and all at once",
-        evidence=f"each step {count}; {context.percent(part):.1f} % of its time goes to starting that work and"
-        " waiting for it",
-        # PyTorch computes on the thread that fetches, so that time goes.
-        change="fetching" if context.framework == "pytorch" else "",
+        evidence=f"each step {count}; {context.percent(part):.1f} % of its time goes to {goes_to}",
+        change="fetching" if is_torch else "",
         without="fetching values one by one",
         unknown="it does not show how much of that work a single fetch needs",
         parts=("fetches", "starts"),

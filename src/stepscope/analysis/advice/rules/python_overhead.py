@@ -110,7 +110,9 @@ def _find_callbacks(context: Context) -> Finding | None:
 def _gaps(context: Context, loop: LoopFacts) -> Finding:
     idle = context.python_ms - context.per_step(loop.after_moves_ps) / MS
     function = _function(context)
-    row = [Row("op-stats", "{1}:{2} {0}".format(*function.place), round(function.ps / MS, 3))] if function else ()
+    row = Row("overview", "python", round(idle, 3))
+    if function:
+        row = Row("op-stats", "{1}:{2} {0}".format(*function.place), round(function.ps / MS, 3))
     return Finding(
         part_ms=idle,
         evidence=f"for {context.percent(idle):.1f} % of each step Python runs and nothing computes"
@@ -120,7 +122,7 @@ def _gaps(context: Context, loop: LoopFacts) -> Finding:
         parts=("python",),
         actions=(*([_WAITS] if _is_asleep(loop) else []), *_ACTIONS),
         confidence=0.8 if function else 0.6,
-        rows=tuple(row),
+        rows=(row,),
         intervals=_name_intervals(context.intervals("python")),
     )
 

@@ -124,12 +124,18 @@ _KEEP_WORKERS = (
     "num_workers=0 for a dataset so small that starting processes takes longer than its batches",
 )
 
+# Python before a step's first work that neither calls nor samples name: mostly that makes the batch.
+_UNNAMED = "loops make their batch there"
+_UNNAMED_TITLE = "Prepare batches ahead of the step, as Python runs before its first work"
+_IF_OTHER = "if that Python saves, logs or collects garbage instead: do so every N steps"
+
 # Samples of a PyTorch Dataset that are NumPy arrays, in a profile without Python calls.
 _UNKNOWN_READER = (
     "its samples are NumPy arrays that no op creates: they are read from files or unpacked in memory, and this profile"
     " does not show which"
 )
 _UNKNOWN_READER_TITLE = "Prepare samples ahead of the step, in other processes"
+_TITLE_OF_CAUSE = {_UNKNOWN_READER: _UNKNOWN_READER_TITLE, _UNNAMED: _UNNAMED_TITLE}
 _UNKNOWN_READER_ACTIONS = (
     "DataLoader(num_workers=4 or more, prefetch_factor=4, persistent_workers=True) prepares samples ahead of the step",
     "if they are read from files: pack the samples into a few large files (one memory-mapped .npy, WebDataset shards)",
@@ -153,16 +159,19 @@ def _find(context: Context) -> Finding | None:
     actions = _UNKNOWN_READER_ACTIONS if why == _UNKNOWN_READER else _general_actions(context, kind)
     if _restarts_workers(context, _feed(context), waits):
         actions = _KEEP_WORKERS
+    if why == _UNNAMED:
+        actions = (*actions, _IF_OTHER)
+    what = "Python before its first op or program" if why == _UNNAMED else "spent waiting for input"
     return Finding(
         part_ms=waits,
         least_percent=least,
         id=f"input.{kind.removeprefix('input_')}",
         kind=kind,
-        title=_UNKNOWN_READER_TITLE if why == _UNKNOWN_READER else _TITLES[kind],
-        share=f"{context.percent(waits):.1f} % of each step is spent waiting for input",
+        title=_TITLE_OF_CAUSE.get(why, _TITLES[kind]),
+        share=f"{context.percent(waits):.1f} % of each step is {what}",
         evidence=why,
         change=_change(context, kind, unnamed),
-        without="waiting for input",
+        without="that Python" if why == _UNNAMED else "waiting for input",
         parts=("before_work", "python") if unnamed else ("input", "feed"),
         actions=_add_stage_action(context, kind, actions),
         tool="tf-data" if _feed(context).has_iterators else "input-pipeline",
@@ -265,7 +274,7 @@ def _find_cause(context: Context, waits: float, unnamed: float) -> tuple[str, st
     if loop is not None and loop.input_from_python_ps:
         return _python_cause(context)
     if 2 * unnamed >= waits:
-        return "input_python", "Python runs before the first op or program of each step", 0.5
+        return "input_python", _UNNAMED, 0.5
     return _unrecorded_cause(context)
 
 

@@ -212,7 +212,8 @@ function repeatedRanges(group: GroupInfo): string[] {
 
 const OPEN_DEVICES = 2;
 
-/** What is collapsed until the reader says otherwise: pools of threads, and all devices but the first that are busy in the first picture. */
+/** What is collapsed until the reader says otherwise: pools of threads, and all devices but the first that are busy in
+ *  the first picture. */
 export function collapsedAtFirst(groups: readonly GroupInfo[]): ReadonlySet<string> {
   const found = new Set<string>();
   const devices = groups.filter((group) => group.kind === "device");

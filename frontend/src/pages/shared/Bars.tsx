@@ -182,7 +182,8 @@ export function RankedBars({ label, rows, field, rest }: RankedBarsProps) {
       })}
       {rest && rest.count > 0 && (
         <li class="muted">
-          {`and ${rest.count.toLocaleString("en-US")} more${rest.percent ? `, ${percent(rest.percent)}` : ""}: in the table`}
+          {`and ${rest.count.toLocaleString("en-US")} more${rest.percent ? `, ${percent(rest.percent)}` : ""}`}
+          {": in the table"}
         </li>
       )}
     </ul>

@@ -313,6 +313,13 @@ def test_without_pandas_it_says_what_else_there_is(monkeypatch: pytest.MonkeyPat
         report(WIDE).to_pandas()
 
 
+def test_code_within_a_sentence_is_code_in_every_form():
+    found = Prose("found", "Found", ("mostly `a_b<T>`, not ` or <i>",))
+
+    assert "<li>mostly <code>a_b&lt;T&gt;</code>, not ` or &lt;i&gt;</li>" in render_page(report(found), 20)
+    assert render_document(report(found), 20).splitlines()[-1] == r"- mostly `a_b<T>`, not \` or \<i\>"
+
+
 # -- sheets to send ----------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stepscope.report.charts import chart_of_table
 from stepscope.report.drawing import to_svg
 from stepscope.report.fields import Field
-from stepscope.report.looks import clean, column_texts, name_words, unit_symbol, value_text, visible_fields
+from stepscope.report.looks import CODE, clean, column_texts, name_words, unit_symbol, value_text, visible_fields
 from stepscope.report.sections import TABLE_ROWS, Figures, Prose, Rows, Section
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _WORD = 24  # characters; a cell of at most this length stays on one line, longe
 
 def render_page(report: Report, most_rows: int) -> str:
     """A page that needs no network and no other file; tables are cut after `most_rows` rows with a note."""
-    title = _escape_text(f"{report.TOOL}: {', '.join(report.hosts)}")
+    title = escape(clean(f"{report.TOOL}: {', '.join(report.hosts)}"))
     sections = [render_section(each, most_rows, len(report.hosts) == 1) for each in _prose_first(report)]
     head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
     body = "\n".join([f"<h3>{title}</h3>", *_warnings(report), *sections])
@@ -81,7 +81,7 @@ def _warnings(report: Report) -> list[str]:
 
 
 def _escape_text(text: str) -> str:
-    return escape(clean(text))
+    return CODE.sub(r"<code>\1</code>", escape(clean(text)))
 
 
 def render_section(section: Section, most_rows: int, one_host: bool) -> str:

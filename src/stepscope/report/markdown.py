@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stepscope.report.fields import Field
-from stepscope.report.looks import clean, column_texts, name_words, unit_symbol, value_text, visible_fields
+from stepscope.report.looks import CODE, clean, column_texts, name_words, unit_symbol, value_text, visible_fields
 from stepscope.report.sections import Figures, Prose, Rows, Section
 
 if TYPE_CHECKING:
@@ -74,4 +74,6 @@ def _render_cell(text: str, field: Field) -> str:
 
 
 def _escape_text(text: str) -> str:
-    return re.sub(r"([\\`*_<>|\[\]#])", r"\\\1", clean(text))
+    parts = CODE.split(clean(text))  # text and code in turns
+    parts[::2] = [re.sub(r"([\\`*_<>|\[\]#])", r"\\\1", plain) for plain in parts[::2]]
+    return "`".join(parts)

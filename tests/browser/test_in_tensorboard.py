@@ -54,7 +54,7 @@ def test_the_profile_tab_shows_the_whole_page(browser, tensorboard):
         tab.wait_for()
         expect(tab).to_contain_text("Profile", ignore_case=True)
         frame = ours(page)
-        frame.get_by_text("2020_01_01_00_00_00").first.wait_for()
+        frame.get_by_text("train", exact=True).first.wait_for()
         frame.locator(".verdict").wait_for()
         address_of_frame = next(inner.url for inner in page.frames if "plugin/stepscope" in inner.url)
 

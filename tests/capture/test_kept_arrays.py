@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-
 import pytest
 
 from stepscope.capture.kept_arrays import KeptArrays
@@ -12,12 +9,7 @@ from stepscope.capture.kept_arrays import KeptArrays
 torch = pytest.importorskip("torch")
 
 
-@pytest.fixture(autouse=True)
-def only_objects_of_this_test() -> Iterator[None]:
-    """What other tests of this process have left is not searched for holders, which takes seconds."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
+pytestmark = pytest.mark.usefixtures("only_objects_of_this_test")
 
 
 class Trainer:

@@ -13,6 +13,8 @@ from stepscope.capture import not_recorded
 from stepscope.capture.out_of_memory import find_full_memory, is_out_of_memory
 from stepscope.capture.recorder import RECORDER
 
+pytestmark = pytest.mark.usefixtures("only_objects_of_this_test")
+
 MESSAGES = [
     MemoryError(),
     RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB."),

@@ -31,7 +31,7 @@ PAGES = sorted(
 RUNS = ("2026_01_01_00_00_00", "2026_01_02_00_00_00")
 
 # What readers put their own names for.
-LOGDIR = re.compile(r"/path/to/logdir|(?<![\w-])(?:PATH|LOGDIR|BEFORE|AFTER)\b")
+LOGDIR = re.compile(r"/path/to/logdir|(?<![\w-])(?:PATH|LOGDIR|BEFORE|AFTER|LATER)\b")
 WORKERS = re.compile(r"worker-0:6009(?:,worker-1:6009)?")
 
 # Commands that serve until somebody ends them, or need a job that runs; their words are checked, and not run.

@@ -192,6 +192,7 @@ def test_the_trace_viewer_shows_python_calls(profile_of):
     assert any(name.startswith("$guide_programs.py:") and name.endswith(" train") for name in names)
 
 
+@pytest.mark.usefixtures("only_objects_of_this_test")
 @pytest.mark.parametrize(
     ("message", "told"),
     [

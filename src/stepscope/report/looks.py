@@ -28,8 +28,7 @@ _ALMOST_ONE = 0.9995  # rounded to three digits it is one of the next unit
 # any text that a program wrote.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-CODE = re.compile("`([^`]+)`")
-"""Code within a sentence of ours; each form shows it in its own way."""
+CODE = re.compile("`([^`]+)`")  # within a sentence; each form shows it in its own way
 
 
 def clean(text: str) -> str:

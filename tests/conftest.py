@@ -125,7 +125,7 @@ def _cache_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture
 def only_objects_of_this_test() -> Iterator[None]:
-    """What other tests of this process have left is not searched for arrays and what holds them, which takes seconds."""
+    """What other tests of this process have left is not searched for what holds arrays, which takes seconds."""
     gc.freeze()
     yield
     gc.unfreeze()

@@ -355,7 +355,7 @@ def find_error(proof: Proof, real: Estimate) -> float | None:
 
 def put_table(page: str, scores: Sequence[Score]) -> str:
     """The page with the figures of these programs in place of the older ones."""
-    rows = [START, "", f"Made by `python -m bench.prove --gains`: {summarize(scores).partition('; critical')[0]}.", ""]
+    rows = [START, "", f"Made by `bench.prove`: {summarize(scores).partition('; critical')[0]}.", ""]
     rows += [
         "| program | left out | the fix gains | without the part | proved | error |",
         "| --- | --- | --- | --- | --- | --- |",

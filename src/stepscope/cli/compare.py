@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from stepscope.cli.options import Format, Output, OutputFormat, Sort, Steps, Top, Where, argument, option
 from stepscope.cli.show import show_report, working
 from stepscope.cli.tools import check_output, load_profile
 from stepscope.errors import RegressionError, UsageError
-
-if TYPE_CHECKING:
-    from stepscope.report import Row
 
 _PATH = "a profile file, a session folder, a logdir, or a parent of these."
 
@@ -56,6 +53,8 @@ def compare(
     where: Where = None,
 ) -> None:
     """Shows whether a change helped: step time before and after, noise, and where the time went."""
+    from stepscope.analysis.compare.differences import amount
+    from stepscope.analysis.compare.verdict import slower_percent
     from stepscope.api import compare as compare_profiles
     from stepscope.runs import compare_runs
 
@@ -71,7 +70,10 @@ def compare(
             changes = [(report.difference.slower_percent, report.verdict_text)]
         else:
             report = compare_runs([one, *others], steps=steps)
-            changes = [(_slower_percent(row), f"{row['run']}: {row['because']}") for row in report.rows[1:]]
+            changes = [
+                (slower_percent(str(row["change"]), amount(row["change_percent"])), f"{row['run']}: {row['because']}")
+                for row in report.rows[1:]
+            ]
     show_report(report.arranged(sort, where or ()), form, output, top)
     if fail_above is not None:
         for slower, text in changes:
@@ -85,15 +87,6 @@ def _choose_tools(named: list[str] | None, every_tool: bool) -> list[str] | None
     if every_tool and named:
         raise UsageError("--tool and --all cannot be combined", hint="give one of them")
     return [each.name for each in comparable_tools()] if every_tool else named or None
-
-
-def _slower_percent(row: Row) -> float | None:
-    """As `StepTimeDifference.slower_percent`, of a row of several sessions."""
-    from stepscope.analysis.compare.differences import amount
-
-    if row["change"] == "unknown":
-        return None
-    return amount(row["change_percent"]) if row["change"] == "slower" else 0.0
 
 
 def check_gate(slower: float | None, text: str, allowed_percent: float) -> None:

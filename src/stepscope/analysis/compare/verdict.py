@@ -44,15 +44,20 @@ class StepTimeDifference:
     @property
     def slower_percent(self) -> float | None:
         """Percent by which the step got slower beyond the noise; 0 if it did not, None if the noise is unknown."""
-        if self.verdict == "unknown":
-            return None
-        return (self.change_percent or 0.0) if self.verdict == "slower" else 0.0
+        return slower_percent(self.verdict, self.change_percent)
 
     @property
     def figures(self) -> dict[str, Cell]:
         """The figures by the names of DIFFERENCE_FIELDS."""
         values: tuple[Cell, ...] = (self.ms, self.uncertainty_ms, self.change_percent, self.speedup)
         return {field.name: value for field, value in zip(DIFFERENCE_FIELDS, values, strict=True)}
+
+
+def slower_percent(verdict: str, change_percent: float | None) -> float | None:
+    """See `StepTimeDifference.slower_percent`; for who has the two figures only, such as a row of several sessions."""
+    if verdict == "unknown":
+        return None
+    return (change_percent or 0.0) if verdict == "slower" else 0.0
 
 
 def compare_means(before: Sample, after: Sample) -> StepTimeDifference:

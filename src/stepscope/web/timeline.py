@@ -1,8 +1,9 @@
 """The timeline's routes: what the page requests while the user pans, zooms, clicks and searches.
 
 Windows are answered in binary: four bytes with the length of a JSON header (little endian), the header, padded so that
-the data starts at a multiple of eight, and the columns that the header lists, one after the other.  No answer is larger
-than `MOST_BYTES`: the rows with most slices get wider cells until it fits, and the header says how wide.
+the data starts at a multiple of eight, and the columns that the header lists, one after the other, padded likewise.
+No window is larger than `MOST_BYTES`: the rows with most slices get wider cells until it fits, and the header says how
+wide.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
@@ -28,12 +30,16 @@ from stepscope.analysis.timeline import details, index, projection, search, sele
 from stepscope.analysis.timeline.load import group_load, prepare_windows
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace
+from stepscope.records import dataclass
 from stepscope.web.answers import Answer, Refused, binary_answer, json_answer
 from stepscope.web.routes import read_integer
 from stepscope.web.site import Site
 
 MOST_BYTES = 100_000
-"""The largest answer to a window."""
+"""The largest answer to one window."""
+
+MOST_TILES = 16
+"""Windows in one answer: those of a screen of 8,192 pixels at 512 cells each."""
 
 MOST_WIDTH = 4096
 NAMES_A_PAGE = 512
@@ -112,42 +118,65 @@ def get_steps(site: Site, request: Request, session: str) -> Answer:
 # -- windows -----------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """What a window is requested of: rows of the index and of the projection, groups, counters and ribbons."""
+
+    rows: list[int]
+    projected: list[int]
+    groups: list[tracks.Group]
+    counters: list[int]
+    ribbons: list[int]
+
+    def __len__(self) -> int:
+        return len(self.rows) + len(self.projected) + len(self.groups) + len(self.counters)
+
+    def slices_in(self, cells: int) -> int:
+        """The slices that an answer of `MOST_BYTES` has room for."""
+        each = len(self.groups) * _LOAD_BYTES + len(self.counters) * _COUNTER_BYTES + len(self.ribbons) * len(Cause)
+        n_rows = len(self.rows) + len(self.projected)
+        return (MOST_BYTES - _HEADER_BYTES - cells * each - _ROW_BYTES * (n_rows + 2)) // _SLICE_BYTES
+
+
 def get_window(site: Site, request: Request, session: str) -> Answer:
-    """Answers with slices of tracks, loads of groups and values of counters in a time window."""
+    """Answers with slices of tracks, loads of groups and values of counters in a time window.
+
+    With `tiles=N` the N - 1 windows after it, each as long, follow in the same answer.
+    """
     trace = requested_trace(site, request, session)
     begin, end = _window(request)
     width = read_integer(request, "width", 1, MOST_WIDTH)
-    lines, projected, groups, counters = _requested_tracks(trace, request)
-    ribbons = [name for name in _track_names(request) if _RIBBON.fullmatch(name)]
-    n_rows = len(lines) + len(projected)
+    tiles = read_integer(request, "tiles", 1, MOST_TILES, 1)
+    wanted, own = _requested_tracks(trace, request), shows_own_code(request)
+    starts = [begin + tile * (end - begin) for tile in range(tiles)]
+    # Only ribbons compute: a window of rows does not wait for a tool that is at work.
+    with site.opened(session).working() if wanted.ribbons else nullcontext():
+        packed = [_pack_window(trace, wanted, start, start + end - begin, width, own) for start in starts]
+    return binary_answer(b"".join(packed))
+
+
+def _pack_window(trace: HostTrace, wanted: _Wanted, begin: int, end: int, width: int, own_code: bool) -> bytes:
     level = index.level_for(begin, end, width)
-    first, last = begin >> level, -(-end >> level)
-    cells = last - first
-    fixed = cells * (len(groups) * _LOAD_BYTES + len(counters) * _COUNTER_BYTES + len(ribbons) * len(Cause))
-    fixed += _HEADER_BYTES
-    room = (MOST_BYTES - fixed - _ROW_BYTES * (n_rows + 2)) // _SLICE_BYTES
+    first, cells = begin >> level, -(-end >> level) - (begin >> level)
+    room, n_rows = wanted.slices_in(cells), len(wanted.rows) + len(wanted.projected)
     if room < 4 * n_rows:
-        raise Refused(
-            400, f"{n_rows + len(groups) + len(counters)} rows are too many at once", "request fewer at a time"
-        )
+        raise Refused(400, f"{len(wanted)} rows are too many at once", "request fewer at a time")
     unit = 1 << max(0, level - _FINER)
-    own = shows_own_code(request)
-    share = room * len(lines) // max(1, n_rows)
-    found = index.find_slices(trace, begin, end, lines, width, share, own)
-    columns = _slices(found, index.index_of(trace, own).first_row, first << level, unit)
+    share = room * len(wanted.rows) // max(1, n_rows)
+    found = index.find_slices(trace, begin, end, wanted.rows, width, share, own_code)
+    columns = _slices(found, index.index_of(trace, own_code).first_row, first << level, unit)
     columns |= {"type": trace.events.type[found.event], "kind": trace.events.kind[found.event]}
-    if projected:
-        above = projection.find_projected(trace, begin, end, projected, width, room - share)
+    if wanted.projected:
+        above = projection.find_projected(trace, begin, end, wanted.projected, width, room - share)
         first_row = projection.projection_of(trace).index.first_row
         more = _slices(above.window, first_row, first << level, unit)
         columns = _add_rows(columns, {**more, "type": above.type, "kind": above.kind}, len(trace.lines))
-    columns |= _loads(trace, groups, first << level, cells, level)
-    columns |= _counters(trace, counters, first << level, cells, level)
-    with site.opened(session).working():
-        shares = [ribbon_of(trace, _plane(trace, name)).shares(first << level, cells, level) for name in ribbons]
+    columns |= _loads(trace, wanted.groups, first << level, cells, level)
+    columns |= _counters(trace, wanted.counters, first << level, cells, level)
+    shares = [ribbon_of(trace, plane).shares(first << level, cells, level) for plane in wanted.ribbons]
     columns |= {"causes": np.concatenate(shares).ravel()} if shares else {}
     head = {"begin_ps": first << level, "level": level, "cells": cells, "causes": len(Cause), "unit_ps": unit}
-    return binary_answer(pack(head, columns))
+    return pack(head, columns)
 
 
 def get_stretch(site: Site, request: Request, session: str) -> Answer:
@@ -179,7 +208,8 @@ def pack(head: dict[str, Any], columns: dict[str, NDArray[Any]]) -> bytes:
     text = msgspec.json.encode(head)
     text += b" " * (-(len(text) + 4) % 8)
     little = [array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes() for _, array in ordered]
-    return b"".join([len(text).to_bytes(4, "little"), text, *little])
+    end = b" " * (-sum(map(len, little)) % 8)
+    return b"".join([len(text).to_bytes(4, "little"), text, *little, end])
 
 
 def _slices(found: index.Window, first_row: NDArray[np.int64], begin: int, unit: int) -> dict[str, NDArray[Any]]:
@@ -340,30 +370,23 @@ def _track_names(request: Request) -> list[str]:
     return [name for name in request.args.get("tracks", "").split(",") if name]
 
 
-def _requested_tracks(trace: HostTrace, request: Request) -> tuple[list[int], list[int], list[tracks.Group], list[int]]:
-    """The requested tracks, separated by commas: `t3`, `t3.0-4`, `p1`, `c2`.
-
-    Returns:
-        rows of the index, rows of the projection, groups and counters.
-    """
-    rows: list[int] = []
-    projected: list[int] = []
-    groups: list[tracks.Group] = []
-    counters: list[int] = []
+def _requested_tracks(trace: HostTrace, request: Request) -> _Wanted:
+    """The requested tracks, separated by commas: `t3`, `t3.0-4`, `p1`, `c2`, `r0`."""
+    wanted = _Wanted([], [], [], [], [])
+    own_code = shows_own_code(request)
     for name in _track_names(request):
         if found := _TRACK.fullmatch(name):
-            line = int(found["line"]) - len(trace.lines)
-            into = rows if line < 0 else projected
-            into += _track_rows(trace, found, shows_own_code(request))
+            into = wanted.rows if int(found["line"]) < len(trace.lines) else wanted.projected
+            into += _track_rows(trace, found, own_code)
         elif (found := _COUNTER.fullmatch(name)) and int(found["number"]) < len(counters_of(trace)):
-            counters.append(int(found["number"]))
+            wanted.counters.append(int(found["number"]))
         elif _RIBBON.fullmatch(name):
-            _plane(trace, name)
+            wanted.ribbons.append(_plane(trace, name))
         elif group := tracks.group_named(trace, name):
-            groups.append(group)
+            wanted.groups.append(group)
         else:
             raise _unknown_track(trace, name)
-    return rows, projected, groups, counters
+    return wanted
 
 
 def _track_rows(trace: HostTrace, found: re.Match[str], own_code: bool) -> Iterable[int]:

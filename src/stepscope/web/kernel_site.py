@@ -57,7 +57,8 @@ class KernelSite:
         request = Request(EnvironBuilder(TIMELINE.replace("<session>", "kernel"), query_string=query).get_environ())
         try:
             route, values = _ROUTES.match(f"{request.path}/{path}")
-            return route.load()(self, request, **values)
+            found: Answer = route.load()(self, request, **values)
+            return found
         except HTTPException as error:
             return error_answer(404, f"there is nothing at {url!r}: {error.name}")
         except (Refused, StepscopeError) as error:

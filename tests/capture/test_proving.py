@@ -408,8 +408,10 @@ iterator = iter(batches.batch(3))
 step = tensorflow.function(lambda iterator: next(iterator)[1]["y"])
 kept = changes.keep_batch(lambda epoch: (epoch, epoch, iterator), [])
 
-for taken in (iterator, *(kept(at)[2] for at in range(3)), iterator):
-    print(step(taken).numpy().tolist())
+print(step(iterator).numpy().tolist())
+for at in range(3):
+    print(step(kept(at)[2]).numpy().tolist())
+print(step(iterator).numpy().tolist())
 print(step.experimental_get_tracing_count())
 """
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
-from warm_python import WARM
+from program_runs import require_packages
 
 from stepscope import last_error
 from stepscope.capture import client, server
@@ -113,9 +114,10 @@ except Exception as error:
 
 def test_tensorflows_own_client_is_told_what_to_use_where_a_token_is_needed(tmp_path):
     """Where none is needed it captures: `test_remote.py`."""
+    require_packages("tensorflow")
     port = server.start(0, token=TOKEN, strict=True)
-    words = ["-c", _TENSORFLOWS_CLIENT, str(tmp_path), str(port)]
-    refused = WARM.run("tensorflow", words, os.environ, timeout=300)
+    command = [sys.executable, "-c", _TENSORFLOWS_CLIENT, str(tmp_path), str(port)]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=300)
 
     assert refused.stdout.split()[-1] == "RuntimeError"
     assert "TensorFlow's own client cannot send one: use `stepscope capture`" in refused.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from calm import taking_a_turn
 from places import ROOT
-from program_runs import read_profile, run_warm
+from program_runs import read_profile, require_packages, run_warm
 
 from bench.steps import are_same_steps, captures_below, remove_marks
 from stepscope.analysis.steps.find_steps import steps_of
@@ -39,8 +39,7 @@ def recorded(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize(("framework", "loop"), [(name, loop) for name, loops in LOOPS.items() for loop in loops])
 def test_the_steps_of_a_loop_without_marks_are_the_marked_ones(recorded, framework, loop):
-    if importlib.util.find_spec(framework) is None:
-        pytest.skip(f"{framework} is not installed, so there is nothing of it to record")
+    require_packages(framework)
     (path,) = captures_below(recorded / framework / loop)
     trace = read_profile(path)
     marked, found = steps_of(trace), steps_of(remove_marks(trace))

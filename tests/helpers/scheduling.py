@@ -17,6 +17,7 @@ IN_TURNS = (
     "capture/test_workers.py",
     "truth/test_unmarked_loops.py",
     "capture/test_save_finder.py",
+    "analysis/input/test_tf_data.py",
 )
 # The longest of the other files: one that starts last keeps a worker busy while the others have nothing to do.
 LONGEST_FIRST = (

@@ -144,15 +144,6 @@ class _Wanted:
     counters: list[int]
     ribbons: list[int]
 
-    def __len__(self) -> int:
-        return len(self.rows) + len(self.projected) + len(self.groups) + len(self.counters)
-
-    def slices_in(self, cells: int) -> int:
-        """The slices that an answer of `MOST_BYTES` has room for."""
-        each = len(self.groups) * _LOAD_BYTES + len(self.counters) * _COUNTER_BYTES + len(self.ribbons) * len(Cause)
-        n_rows = len(self.rows) + len(self.projected)
-        return (MOST_BYTES - _HEADER_BYTES - cells * each - _ROW_BYTES * (n_rows + 2)) // _SLICE_BYTES
-
 
 def get_window(site: TraceSite, request: Request, session: str) -> Answer:
     """Answers with slices of tracks, loads of groups and values of counters in a time window.
@@ -174,9 +165,11 @@ def get_window(site: TraceSite, request: Request, session: str) -> Answer:
 def _pack_window(trace: HostTrace, wanted: _Wanted, begin: int, end: int, width: int, own_code: bool) -> bytes:
     level = index.level_for(begin, end, width)
     first, cells = begin >> level, -(-end >> level) - (begin >> level)
-    room, n_rows = wanted.slices_in(cells), len(wanted.rows) + len(wanted.projected)
+    n_rows, each = len(wanted.rows) + len(wanted.projected), len(wanted.groups) * _LOAD_BYTES
+    each += len(wanted.counters) * _COUNTER_BYTES + len(wanted.ribbons) * len(Cause)
+    room = (MOST_BYTES - _HEADER_BYTES - cells * each - _ROW_BYTES * (n_rows + 2)) // _SLICE_BYTES
     if room < 4 * n_rows:
-        raise Refused(400, f"{len(wanted)} rows are too many at once", "request fewer at a time")
+        raise Refused(400, "these are too many rows for one answer", "request fewer at a time")
     unit = 1 << max(0, level - _FINER)
     share = room * len(wanted.rows) // max(1, n_rows)
     found = index.find_slices(trace, begin, end, wanted.rows, width, share, own_code)

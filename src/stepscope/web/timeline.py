@@ -180,7 +180,8 @@ def _pack_window(trace: HostTrace, wanted: _Wanted, begin: int, end: int, width:
         first_row = projection.projection_of(trace).index.first_row
         more = _slices(above.window, first_row, first << level, unit)
         columns = _add_rows(columns, {**more, "type": above.type, "kind": above.kind}, len(trace.lines))
-    columns |= _loads(trace, wanted.groups, first << level, cells, level)
+    loads = [group_load(trace, group, first << level, cells, level) for group in wanted.groups]
+    columns |= {"load": np.concatenate(loads).astype(np.float32)} if loads else {}
     columns |= _counters(trace, wanted.counters, first << level, cells, level)
     shares = [ribbon_of(trace, plane).shares(first << level, cells, level) for plane in wanted.ribbons]
     columns |= {"causes": np.concatenate(shares).ravel()} if shares else {}
@@ -253,13 +254,6 @@ def _add_rows(columns: dict[str, NDArray[Any]], more: dict[str, NDArray[Any]], l
     after = {**more, "row_line": more["row_line"] + np.int32(lines)}
     after["row_begin"] = more["row_begin"][1:] + columns["row_begin"][-1]
     return {name: np.concatenate([column, after[name]]) for name, column in columns.items()}
-
-
-def _loads(
-    trace: HostTrace, groups: Sequence[tracks.Group], begin: int, cells: int, level: int
-) -> dict[str, NDArray[Any]]:
-    loads = [group_load(trace, group, begin, cells, level) for group in groups]
-    return {"load": np.concatenate(loads).astype(np.float32)} if loads else {}
 
 
 def _counters(trace: HostTrace, numbers: Sequence[int], begin: int, cells: int, level: int) -> dict[str, NDArray[Any]]:

@@ -77,6 +77,7 @@ ALLOWED: dict[str, set[str]] = {
         "sql",
         "overtime",
         "export",
+        "runs",
         "vocabulary",
     },
     "cli": {

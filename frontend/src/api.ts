@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import type { CategoryRule } from "./design/colours";
 import type { Kind, Role } from "./generated/reports";
-import type { Sections, ToolName } from "./sections";
+import type { ReportOf, Sections, ToolName } from "./sections";
 
 export type Cell = string | number | boolean | null | readonly number[];
 
@@ -130,7 +130,7 @@ export interface SessionState {
   readonly error: Told | null;
 }
 
-export interface ToolAnswer<T extends ToolName = ToolName, R = Report> {
+export interface ToolAnswer<T extends ToolName = ToolName, R = ReportOf<T>> {
   readonly report: R;
   readonly sections: Sections<T>;
   readonly missing: string | null;
@@ -141,6 +141,8 @@ export interface Report {
   readonly hosts: readonly string[];
   readonly partial: boolean;
   readonly warnings: readonly string[];
+  /** What it found, in sentences, where it says so. */
+  readonly findings?: readonly string[];
 }
 
 /** The server's error answer: a sentence, what to do next, and the valid choices. */

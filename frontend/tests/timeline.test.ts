@@ -3,6 +3,7 @@ import { evidenceOf, fromAddress, toAddress } from "../src/timeline/address";
 import { collapsedAtFirst, itemAt, layoutOf, ROW } from "../src/timeline/layout";
 import { brief, cut } from "../src/timeline/names";
 import { nearestOf } from "../src/timeline/nearest";
+import { EMPTY_TRACK } from "../src/timeline/query";
 import { sliceAt } from "../src/timeline/slices";
 import { pixelOf } from "../src/timeline/strip";
 import { duration, moment, ticksOf } from "../src/timeline/ticks";
@@ -102,20 +103,8 @@ describe("hits", () => {
 });
 
 const track = (id: string, rows: number): TrackInfo => ({
-  id,
-  name: id,
-  detail: "",
-  kind: "thread",
-  line: Number(id.slice(1)),
-  rows,
-  events: 9,
-  main: false,
-  is_profiler: false,
-  communicates: false,
-  events_at_first: 0,
-  unit: "",
-  highest: null,
-  lowest: null,
+  ...EMPTY_TRACK,
+  ...{ id, name: id, kind: "thread", line: Number(id.slice(1)), rows, events: 9 },
 });
 const group = (id: string, kind: GroupInfo["kind"], tracks: TrackInfo[], groups: GroupInfo[] = []): GroupInfo => ({
   id,

@@ -1,5 +1,5 @@
 /** The ranges that the program named, the longest first. */
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR } from "../../design/colours";
 import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
@@ -14,14 +14,8 @@ import { ToolPage } from "../shared/ToolPage";
 
 type Range = RowOf<"annotations", "rows">;
 
-interface AnnotationsReport extends Report {
-  readonly rows?: readonly Range[];
-}
-
 export default function AnnotationsPage() {
-  return (
-    <ToolPage<"annotations", AnnotationsReport> tool="annotations">{(answer) => <Annotations {...answer} />}</ToolPage>
-  );
+  return <ToolPage tool="annotations">{(answer) => <Annotations {...answer} />}</ToolPage>;
 }
 
 const MOST_BARS = 12;
@@ -46,7 +40,7 @@ function columnsOf(severalHosts: boolean): readonly string[] {
   return severalHosts ? [COLUMNS[0] as string, "host", ...COLUMNS.slice(1)] : COLUMNS;
 }
 
-function Annotations({ report, sections }: ToolAnswer<"annotations", AnnotationsReport>) {
+function Annotations({ report, sections }: ToolAnswer<"annotations">) {
   const section = tableOf(sections, "rows");
   const rows = report.rows ?? [];
   const several = report.hosts.length > 1;

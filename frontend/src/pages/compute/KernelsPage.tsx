@@ -1,6 +1,6 @@
 /** Every kernel and the op it belongs to. */
 import { useMemo } from "preact/hooks";
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf } from "../../design/colours";
 import { findInTimeline } from "../../links";
 import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
@@ -16,13 +16,8 @@ import { ofAllDevices } from "../summary/topOps";
 
 type KernelShare = RowOf<"kernel-stats", "by_kernel">;
 
-interface KernelReport extends Report {
-  readonly rows?: readonly RowOf<"kernel-stats", "rows">[];
-  readonly by_kernel?: readonly KernelShare[];
-}
-
 export default function KernelsPage() {
-  return <ToolPage<"kernel-stats", KernelReport> tool="kernel-stats">{(answer) => <Kernels {...answer} />}</ToolPage>;
+  return <ToolPage tool="kernel-stats">{(answer) => <Kernels {...answer} />}</ToolPage>;
 }
 
 /** The most important columns first: a narrow window shows only as many as fit. */
@@ -55,7 +50,7 @@ function nameOf({ kernel }: KernelShare): string {
   return shortKernel(kernel ?? "");
 }
 
-function Kernels({ report, sections }: ToolAnswer<"kernel-stats", KernelReport>) {
+function Kernels({ report, sections }: ToolAnswer<"kernel-stats">) {
   const found = report.by_kernel ?? [];
   const largest = useMemo(() => found.filter(({ kernel }) => kernel !== "others").slice(0, MOST_BARS), [report]);
   const names = useMemo(() => tellApart(largest.map(nameOf)), [largest]);

@@ -1,6 +1,6 @@
 /** The time of ops and of their types, on hosts and devices: the largest as bars, all of them as a table. */
 import { useCallback, useMemo } from "preact/hooks";
-import type { Figures, Report, ToolAnswer } from "../../api";
+import type { Figures, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOfOp, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { percent } from "../../format";
@@ -22,17 +22,10 @@ import { ofAllDevices, TELLING_PERCENT } from "../summary/topOps";
 
 type Share = RowOf<"op-stats", "distributions">;
 
-interface OpsReport extends Report {
-  readonly distributions?: readonly Share[];
-  readonly rows?: readonly RowOf<"op-stats", "rows">[];
-  readonly graphs?: readonly RowOf<"op-stats", "graphs">[];
-  readonly idle?: readonly RowOf<"op-stats", "idle">[];
-}
-
 export default function OpsPage() {
   const idle = route.value.params.idle === "in" ? "in" : "out";
   return (
-    <ToolPage<"op-stats", OpsReport>
+    <ToolPage
       tool="op-stats"
       controls={
         <Segmented
@@ -54,7 +47,7 @@ export default function OpsPage() {
 type By = "type" | "op";
 type Where = "device" | "host";
 
-function Ops({ report, sections, idle }: ToolAnswer<"op-stats", OpsReport> & { idle: boolean }) {
+function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolean }) {
   const look = palette.value;
   const shares = report.distributions ?? [];
   const places = (["device", "host"] as const).filter((each) => shares.some((share) => share.where === each));

@@ -1,10 +1,10 @@
 /** Every op by its input shapes and by the line that calls it. */
-import type { Report, TableSection, ToolAnswer } from "../../api";
+import type { TableSection, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf } from "../../design/colours";
 import { percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { route } from "../../router";
-import { type RowOf, tableOf } from "../../sections";
+import { tableOf } from "../../sections";
 import type { TableData } from "../../table/model";
 import { Card } from "../../ui/basics";
 import { RankedBars, type RankedRow, restOf } from "../shared/Bars";
@@ -15,19 +15,14 @@ import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
-interface ShapesReport extends Report {
-  readonly rows?: readonly RowOf<"op-shapes", "rows">[];
-  readonly lines?: readonly RowOf<"op-shapes", "lines">[];
-}
-
 const MOST_BARS = 10;
 
 export default function ShapesPage() {
   const by = route.value.params.by === "line" ? "line" : "shape";
-  return <ToolPage<"op-shapes", ShapesReport> tool="op-shapes">{(answer) => <Shapes {...answer} by={by} />}</ToolPage>;
+  return <ToolPage tool="op-shapes">{(answer) => <Shapes {...answer} by={by} />}</ToolPage>;
 }
 
-function Shapes({ report, sections, by }: ToolAnswer<"op-shapes", ShapesReport> & { by: "shape" | "line" }) {
+function Shapes({ report, sections, by }: ToolAnswer<"op-shapes"> & { by: "shape" | "line" }) {
   const table = tableOf(sections, by === "shape" ? "rows" : "lines");
   const rows: readonly Row[] = (by === "shape" ? report.rows : report.lines) ?? [];
   return (

@@ -1,12 +1,12 @@
 /** Every step on every worker: which worker is slow, and in which part. */
 import { useMemo } from "preact/hooks";
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
 import { causeParts, partsOfRow } from "../../design/causes";
 import { palette } from "../../design/theme";
 import { duration, percent } from "../../format";
 import { linkTo, route, setParams } from "../../router";
-import { docOf, type RowOf, type TableOf, tableOf } from "../../sections";
+import { docOf, type ReportOf, type TableOf, tableOf } from "../../sections";
 import { termText } from "../../terms";
 import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
@@ -20,17 +20,11 @@ import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 import { usualColumns } from "../summary/StepsPage";
 
-interface PodReport extends Report {
-  readonly rows?: readonly RowOf<"pod-viewer", "rows">[];
-  readonly slowest?: readonly RowOf<"pod-viewer", "slowest">[];
-  readonly findings: readonly string[];
-}
-
 export default function HostsPage() {
-  return <ToolPage<"pod-viewer", PodReport> tool="pod-viewer">{(answer) => <Pod {...answer} />}</ToolPage>;
+  return <ToolPage tool="pod-viewer">{(answer) => <Pod {...answer} />}</ToolPage>;
 }
 
-function Pod({ report, sections }: ToolAnswer<"pod-viewer", PodReport>) {
+function Pod({ report, sections }: ToolAnswer<"pod-viewer">) {
   return (
     <>
       <Findings lines={report.findings} />
@@ -59,7 +53,7 @@ function OneStep({
   table,
   slowestTable,
 }: {
-  report: PodReport;
+  report: ReportOf<"pod-viewer">;
   table: TableOf<"pod-viewer", "rows">;
   slowestTable: TableOf<"pod-viewer", "slowest">;
 }) {

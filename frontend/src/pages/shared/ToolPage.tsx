@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { address, type Report, type ToolAnswer, toolAddress, useResource } from "../../api";
 import { linkTo } from "../../router";
-import type { ToolName } from "../../sections";
+import type { ReportOf, ToolName } from "../../sections";
 import { answerAddress, chosenPart, host, otherId, session, sessionId, steps } from "../../session";
 import { toolEntry } from "../../tools";
 import { Code, Empty, Failed, Loading, sentence, Warnings } from "../../ui/basics";
@@ -12,7 +12,7 @@ import { Menu } from "../../ui/menu";
 import { Comparison } from "../compare/Comparison";
 import { PageHead } from "./PageHead";
 
-interface ToolPageProps<T extends ToolName, R extends Report> {
+interface ToolPageProps<T extends ToolName, R extends Report = ReportOf<T>> {
   tool: T;
   children: (answer: ToolAnswer<T, R>) => ComponentChildren;
   /** Controls beside the title. */
@@ -21,7 +21,7 @@ interface ToolPageProps<T extends ToolName, R extends Report> {
   headless?: boolean;
 }
 
-export function ToolPage<T extends ToolName, R extends Report>(props: ToolPageProps<T, R>) {
+export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(props: ToolPageProps<T, R>) {
   const { tool, children, controls, headless = false } = props;
   const entry = toolEntry(tool);
   const found = useResource<ToolAnswer<T, R>>(answerAddress(tool));

@@ -1,5 +1,5 @@
 /** How long runs of models take: of a server's batches, of programs, or of steps. */
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR } from "../../design/colours";
 import { duration } from "../../format";
 import { docOf, type RowOf, type Sections, tableOf } from "../../sections";
@@ -14,17 +14,13 @@ import { ToolPage } from "../shared/ToolPage";
 
 type Kind = RowOf<"inference", "rows">;
 
-interface LatencyReport extends Report {
-  readonly rows?: readonly Kind[];
-}
-
 export default function LatencyPage() {
-  return <ToolPage<"inference", LatencyReport> tool="inference">{(answer) => <Latency {...answer} />}</ToolPage>;
+  return <ToolPage tool="inference">{(answer) => <Latency {...answer} />}</ToolPage>;
 }
 
 const MOST_BARS = 16;
 
-function Latency({ report, sections }: ToolAnswer<"inference", LatencyReport>) {
+function Latency({ report, sections }: ToolAnswer<"inference">) {
   const kinds = report.rows ?? [];
   const slowest = tableOf(sections, "slowest");
   const links = useRowLinks(slowest, report.hosts.length > 1);

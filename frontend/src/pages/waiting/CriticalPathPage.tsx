@@ -1,11 +1,11 @@
 /** The critical path: its parts, its steps, and the events on it. */
 import { useMemo } from "preact/hooks";
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
 import { partsOfCauses } from "../../design/causes";
 import { palette } from "../../design/theme";
 import { percent } from "../../format";
-import { type RowOf, tableOf } from "../../sections";
+import { type ReportOf, type RowOf, tableOf } from "../../sections";
 import { fact, host, steps } from "../../session";
 import { termText } from "../../terms";
 import { Card } from "../../ui/basics";
@@ -19,20 +19,13 @@ import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
-interface PathReport extends Report {
-  readonly findings: readonly string[];
-  readonly parts?: readonly RowOf<"critical-path", "parts">[];
-  readonly rows?: readonly RowOf<"critical-path", "rows">[];
-  readonly steps?: readonly RowOf<"critical-path", "steps">[];
-}
-
 export default function CriticalPathPage() {
-  return <ToolPage<"critical-path", PathReport> tool="critical-path">{(answer) => <Path {...answer} />}</ToolPage>;
+  return <ToolPage tool="critical-path">{(answer) => <Path {...answer} />}</ToolPage>;
 }
 
 const TEXTS = { name: shortKernel };
 
-function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
+function Path({ report, sections }: ToolAnswer<"critical-path">) {
   const look = palette.value;
   const parts = useMemo(() => partsOf(report.parts ?? [], look.surface), [report, look]);
   const table = tableOf(sections, "rows");
@@ -71,7 +64,7 @@ function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
 }
 
 /** The findings, the largest part first, with a word on what limits the step where that is another one. */
-function withLimit({ findings, parts = [] }: PathReport): readonly string[] {
+function withLimit({ findings = [], parts = [] }: ReportOf<"critical-path">): readonly string[] {
   const [cause, share] = [fact("cause"), fact("cause_percent")];
   const largest = parts.reduce<Row | null>((most, row) => (Number(row.ms) > Number(most?.ms ?? 0) ? row : most), null);
   if (!cause || typeof share !== "number" || host.value || steps.value || String(largest?.part) === cause)
@@ -88,7 +81,7 @@ function partsOf(rows: readonly RowOf<"critical-path", "parts">[], surface: stri
   );
 }
 
-function Steps({ report, parts }: { report: PathReport; parts: readonly BarPart[] }) {
+function Steps({ report, parts }: { report: ReportOf<"critical-path">; parts: readonly BarPart[] }) {
   const link = useStepLinks();
   const columns = useMemo(
     () => (report.steps ?? []).map((row) => toColumn(row, parts, report.hosts.length > 1, link)),

@@ -1,6 +1,6 @@
 /** What devices wait for while they idle, how long their queues are, and how launches behave. */
 import { useMemo } from "preact/hooks";
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { partsOfCauses } from "../../design/causes";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
@@ -13,21 +13,15 @@ import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
-interface IdleReport extends Report {
-  readonly findings: readonly string[];
-  readonly causes?: readonly RowOf<"idle", "causes">[];
-  readonly devices?: readonly RowOf<"idle", "devices">[];
-}
-
 export default function IdlePage() {
-  return <ToolPage<"idle", IdleReport> tool="idle">{(answer) => <Idle {...answer} />}</ToolPage>;
+  return <ToolPage tool="idle">{(answer) => <Idle {...answer} />}</ToolPage>;
 }
 
 const MOST_BARS = 24;
 const BUSY = "busy";
 const IDLE = "idle";
 
-function Idle({ report, sections }: ToolAnswer<"idle", IdleReport>) {
+function Idle({ report, sections }: ToolAnswer<"idle">) {
   const streams = tableOf(sections, "rows");
   const gaps = tableOf(sections, "gaps");
   const devices = tableOf(sections, "devices");

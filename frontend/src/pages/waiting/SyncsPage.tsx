@@ -1,5 +1,5 @@
 /** Where the host waits for a device, by line of the program. */
-import type { Field, Report, ToolAnswer } from "../../api";
+import type { Field, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR } from "../../design/colours";
 import { findInTimeline } from "../../links";
 import { fieldOf, type RowOf, tableOf } from "../../sections";
@@ -10,19 +10,14 @@ import { shortPath } from "../shared/names";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
-interface SyncsReport extends Report {
-  readonly findings: readonly string[];
-  readonly rows?: readonly RowOf<"syncs", "rows">[];
-}
-
 export default function SyncsPage() {
-  return <ToolPage<"syncs", SyncsReport> tool="syncs">{(answer) => <Syncs {...answer} />}</ToolPage>;
+  return <ToolPage tool="syncs">{(answer) => <Syncs {...answer} />}</ToolPage>;
 }
 
 const TEXTS = { call_site: shortPath };
 const MOST_BARS = 10;
 
-function Syncs({ report, sections }: ToolAnswer<"syncs", SyncsReport>) {
+function Syncs({ report, sections }: ToolAnswer<"syncs">) {
   const table = tableOf(sections, "rows");
   const field = fieldOf(table, "total_us");
   return (

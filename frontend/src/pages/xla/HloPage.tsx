@@ -1,7 +1,7 @@
 /** The instructions of XLA programs: which take the time, and where they come from. */
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { linkTo } from "../../router";
-import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
+import { fieldOf, figuresOf, tableOf } from "../../sections";
 import { Card, FigureRow } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { RankedBars } from "../shared/Bars";
@@ -12,15 +12,11 @@ import { ToolPage } from "../shared/ToolPage";
 import { barsOf, longestOf, workSentence } from "./hloBars";
 import { MatchCard } from "./MatchCard";
 
-interface HloReport extends Report {
-  readonly rows?: readonly RowOf<"hlo-stats", "rows">[];
-}
-
 export default function HloPage() {
-  return <ToolPage<"hlo-stats", HloReport> tool="hlo-stats">{(answer) => <Hlo {...answer} />}</ToolPage>;
+  return <ToolPage tool="hlo-stats">{(answer) => <Hlo {...answer} />}</ToolPage>;
 }
 
-function Hlo({ report, sections }: ToolAnswer<"hlo-stats", HloReport>) {
+function Hlo({ report, sections }: ToolAnswer<"hlo-stats">) {
   const rows = tableOf(sections, "rows");
   const longest = longestOf(
     (report.rows ?? []).map((row) => ({

@@ -1,8 +1,8 @@
 /** Device time as trees: by program, by category, by scope, by line. */
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR } from "../../design/colours";
 import { linkTo } from "../../router";
-import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
+import { fieldOf, figuresOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { RankedBars, type RankedRow } from "../shared/Bars";
@@ -13,12 +13,8 @@ import { ToolPage } from "../shared/ToolPage";
 import { barsOf, longestOf, type Work, workSentence } from "./hloBars";
 import { MatchCard } from "./MatchCard";
 
-interface ProfileReport extends Report {
-  readonly rows?: readonly RowOf<"op-profile", "rows">[];
-}
-
 export default function HloProfilePage() {
-  return <ToolPage<"op-profile", ProfileReport> tool="op-profile">{(answer) => <HloProfile {...answer} />}</ToolPage>;
+  return <ToolPage tool="op-profile">{(answer) => <HloProfile {...answer} />}</ToolPage>;
 }
 
 /** The tree whose first level is drawn: what kind of work it is. */
@@ -36,7 +32,7 @@ function outside(work: readonly Work[]): RankedRow[] {
   return [{ key: "outside", label, ms, percent: share, colour: CATEGORY_COLOUR.other, href: null }];
 }
 
-function HloProfile({ report, sections }: ToolAnswer<"op-profile", ProfileReport>) {
+function HloProfile({ report, sections }: ToolAnswer<"op-profile">) {
   const section = tableOf(sections, "rows");
   const rows = report.rows ?? [];
   const longest = longestOf(

@@ -1,7 +1,7 @@
 /** The memory of an XLA program as its compiler laid it out: live bytes over its order, and what fills the peak. */
 
 import { useMemo } from "preact/hooks";
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
 import { type MemoryPoint, PROGRAM_MEMORY_COLOUR, programMemory } from "../../charts/programMemory";
 import { bytes, percent } from "../../format";
@@ -19,16 +19,8 @@ import { ToolPage } from "../shared/ToolPage";
 
 type Program = RowOf<"memory-viewer", "programs">;
 
-interface ProgramMemoryReport extends Report {
-  readonly programs?: readonly Program[];
-}
-
 export default function ProgramMemoryPage() {
-  return (
-    <ToolPage<"memory-viewer", ProgramMemoryReport> tool="memory-viewer">
-      {(answer) => <ProgramMemory {...answer} />}
-    </ToolPage>
-  );
+  return <ToolPage tool="memory-viewer">{(answer) => <ProgramMemory {...answer} />}</ToolPage>;
 }
 
 const GROUPS = [
@@ -38,7 +30,7 @@ const GROUPS = [
 ] as const;
 type Grouping = (typeof GROUPS)[number]["value"];
 
-function ProgramMemory({ report, sections }: ToolAnswer<"memory-viewer", ProgramMemoryReport>) {
+function ProgramMemory({ report, sections }: ToolAnswer<"memory-viewer">) {
   const programs = report.programs ?? [];
   const params = route.value.params;
   const chosen = programs.find((each) => each.program === params.program) ?? programs[0];

@@ -1,7 +1,7 @@
 /** How near each op comes to what its device can do: the roofline, and the rows behind it. */
 
 import { useMemo } from "preact/hooks";
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
 import {
   drawable,
@@ -31,13 +31,8 @@ import { shapesText } from "../shared/names";
 import { findLinks, TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
-interface RooflineReport extends Report {
-  readonly rows?: readonly RowOf<"roofline", "rows">[];
-  readonly roofs?: readonly RowOf<"roofline", "roofs">[];
-}
-
 export default function RooflinePage() {
-  return <ToolPage<"roofline", RooflineReport> tool="roofline">{(answer) => <RooflineView {...answer} />}</ToolPage>;
+  return <ToolPage tool="roofline">{(answer) => <RooflineView {...answer} />}</ToolPage>;
 }
 
 const MOST_POINTS = 3000;
@@ -60,7 +55,7 @@ function limitsSentence(rows: readonly RowOf<"roofline", "rows">[]): string {
   return `${percent((100 * most[1]) / total)} of the ops’ time is limited by ${limit}${near}`;
 }
 
-function RooflineView({ report, sections }: ToolAnswer<"roofline", RooflineReport>) {
+function RooflineView({ report, sections }: ToolAnswer<"roofline">) {
   return (
     <>
       <Findings
@@ -98,7 +93,7 @@ function usualColumns(rows: readonly RowOf<"roofline", "rows">[]): string[] {
   return ["rank", ...names, ...figures, "bound_by", "roof_gflop_per_s", "efficiency_percent"];
 }
 
-function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline", RooflineReport>, "report" | "sections">) {
+function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report" | "sections">) {
   const params = route.value.params;
   const shown = params.show === "programs" ? "program" : "op";
   const rows = useRows(tableOf(sections, "rows"), (suffix) => answerAddress("roofline", suffix));

@@ -65,7 +65,6 @@ export interface ToolInfo {
 export interface Config {
   readonly version: string;
   readonly logdir: string;
-  readonly embedded: "tensorboard" | null;
   readonly capture: boolean;
   readonly tools: readonly ToolInfo[];
   /** How names are drawn; see `categoryOf`. */

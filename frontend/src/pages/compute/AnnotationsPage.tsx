@@ -10,13 +10,8 @@ import { hint } from "../../ui/hint";
 import { RankedBars } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 
 type Range = RowOf<"annotations", "rows">;
-
-export default function AnnotationsPage() {
-  return <ToolPage tool="annotations">{(answer) => <Annotations {...answer} />}</ToolPage>;
-}
 
 const MOST_BARS = 12;
 
@@ -40,7 +35,7 @@ function columnsOf(severalHosts: boolean): readonly string[] {
   return severalHosts ? [COLUMNS[0] as string, "host", ...COLUMNS.slice(1)] : COLUMNS;
 }
 
-function Annotations({ report, sections }: ToolAnswer<"annotations">) {
+export default function Annotations({ report, sections }: ToolAnswer<"annotations">) {
   const section = tableOf(sections, "rows");
   const rows = report.rows ?? [];
   const several = report.hosts.length > 1;

@@ -11,14 +11,9 @@ import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { sharesSentence, shortKernel, tellApart } from "../shared/names";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { ofAllDevices } from "../summary/topOps";
 
 type KernelShare = RowOf<"kernel-stats", "by_kernel">;
-
-export default function KernelsPage() {
-  return <ToolPage tool="kernel-stats">{(answer) => <Kernels {...answer} />}</ToolPage>;
-}
 
 /** The most important columns first: a narrow window shows only as many as fit. */
 const COLUMNS = [
@@ -50,7 +45,7 @@ function nameOf({ kernel }: KernelShare): string {
   return shortKernel(kernel ?? "");
 }
 
-function Kernels({ report, sections }: ToolAnswer<"kernel-stats">) {
+export default function Kernels({ report, sections }: ToolAnswer<"kernel-stats">) {
   const found = report.by_kernel ?? [];
   const largest = useMemo(() => found.filter(({ kernel }) => kernel !== "others").slice(0, MOST_BARS), [report]);
   const names = useMemo(() => tellApart(largest.map(nameOf)), [largest]);

@@ -13,7 +13,6 @@ import { Card, Segmented } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
 import { Findings } from "../shared/Findings";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 
 interface ModuleRow {
   readonly id: number;
@@ -31,11 +30,7 @@ interface ModulesReport extends Report {
   readonly unassigned_device_us: number | null;
 }
 
-export default function ModulesPage() {
-  return <ToolPage<"modules", ModulesReport> tool="modules">{(answer) => <Modules {...answer} />}</ToolPage>;
-}
-
-function Modules({ report, sections }: ToolAnswer<"modules", ModulesReport>) {
+export default function Modules({ report, sections }: ToolAnswer<"modules", ModulesReport>) {
   const rows = report.rows ?? [];
   const section = tableOf(sections, "rows");
   return (

@@ -10,18 +10,13 @@ import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { shortKernel } from "../shared/names";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
-
-export default function SequencesPage() {
-  return <ToolPage tool="sequences">{(answer) => <Sequences {...answer} />}</ToolPage>;
-}
 
 const MOST_CHAINS = 6;
 const ARROW = " -> ";
 
 const TEXTS = { kernels: (text: string) => split(text).join(" → ") };
 
-function Sequences({ sections }: ToolAnswer<"sequences">) {
+export default function Sequences({ sections }: ToolAnswer<"sequences">) {
   const [ofOps, onStreams] = [tableOf(sections, "ops"), tableOf(sections, "rows")];
   return (
     <>

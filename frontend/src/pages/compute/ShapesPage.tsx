@@ -13,16 +13,11 @@ import { More } from "../shared/More";
 import { shapesText, shortPath } from "../shared/names";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 
 const MOST_BARS = 10;
 
-export default function ShapesPage() {
+export default function Shapes({ report, sections }: ToolAnswer<"op-shapes">) {
   const by = route.value.params.by === "line" ? "line" : "shape";
-  return <ToolPage tool="op-shapes">{(answer) => <Shapes {...answer} by={by} />}</ToolPage>;
-}
-
-function Shapes({ report, sections, by }: ToolAnswer<"op-shapes"> & { by: "shape" | "line" }) {
   const table = tableOf(sections, by === "shape" ? "rows" : "lines");
   const rows: readonly Row[] = (by === "shape" ? report.rows : report.lines) ?? [];
   return (

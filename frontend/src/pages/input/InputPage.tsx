@@ -21,12 +21,10 @@ import { type StepLink, useStepLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 
 interface InputReport extends Report {
   readonly verdict: string;
   readonly level: string;
-  readonly input_percent: number | null;
   readonly summary: readonly string[];
   readonly largest: string | null;
   readonly host_breakdown_ms: Readonly<Record<string, number>>;
@@ -35,11 +33,7 @@ interface InputReport extends Report {
   readonly rows?: readonly RowOf<"input-pipeline", "rows">[];
 }
 
-export default function InputPage() {
-  return <ToolPage<"input-pipeline", InputReport> tool="input-pipeline">{(answer) => <Input {...answer} />}</ToolPage>;
-}
-
-function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) {
+export default function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) {
   const waiting = figuresOf(sections, "waiting");
   // Only programs with a DataLoader, or with copies to a device, have some.
   const [loaders, copies] = [tableOf(sections, "loaders"), tableOf(sections, "copies")];

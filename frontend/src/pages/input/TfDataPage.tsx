@@ -11,7 +11,6 @@ import { Choice } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { type Edge, type GraphNode, layout, NODE, type Placed } from "./graph";
 
 interface Execution {
@@ -38,11 +37,7 @@ interface TfDataReport extends Report {
   readonly executions?: readonly Execution[];
 }
 
-export default function TfDataPage() {
-  return <ToolPage<"tf-data", TfDataReport> tool="tf-data">{(answer) => <TfData {...answer} />}</ToolPage>;
-}
-
-function TfData({ report, sections }: ToolAnswer<"tf-data", TfDataReport>) {
+export default function TfData({ report, sections }: ToolAnswer<"tf-data", TfDataReport>) {
   const bottleneck = report.bottleneck;
   return (
     <>

@@ -20,7 +20,6 @@ import { StackedBars } from "../shared/Bars";
 import { More } from "../shared/More";
 import { useOwnRows } from "../shared/ownRows";
 import { findLinks } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { mostOf, type Purpose, partsOf, sumsOf } from "./purposes";
 
 interface Memory {
@@ -38,17 +37,11 @@ interface MemoryReport extends Report {
   readonly memories?: readonly Memory[];
 }
 
-export default function MemoryPage() {
-  return (
-    <ToolPage<"memory-profile", MemoryReport> tool="memory-profile">{(answer) => <MemoryView {...answer} />}</ToolPage>
-  );
-}
-
 function keyOf(memory: Memory): string {
   return `${memory.host} ${memory.id}`;
 }
 
-function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryReport>) {
+export default function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryReport>) {
   const memories = report.memories ?? [];
   const chosen = memories.find((memory) => keyOf(memory) === route.value.params.memory) ?? fullest(memories);
   if (!chosen) return null;

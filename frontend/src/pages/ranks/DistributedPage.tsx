@@ -15,7 +15,6 @@ import { useStepLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { HeatMap } from "./HeatMap";
 import {
   heatTable,
@@ -29,17 +28,10 @@ import {
 
 interface DistributedReport extends Report {
   readonly findings: readonly string[];
-  readonly slowest_rank: string | null;
   readonly rows?: readonly RowOf<"distributed", "rows">[];
 }
 
-export default function DistributedPage() {
-  return (
-    <ToolPage<"distributed", DistributedReport> tool="distributed">{(answer) => <Distributed {...answer} />}</ToolPage>
-  );
-}
-
-function Distributed({ report, sections }: ToolAnswer<"distributed", DistributedReport>) {
+export default function Distributed({ report, sections }: ToolAnswer<"distributed", DistributedReport>) {
   const ranks = tableOf(sections, "rows");
   const look = palette.value;
   const parts = useMemo(() => partsOfTime(ranks, look.surface), [ranks, look]);

@@ -17,14 +17,9 @@ import { type StepLink, useStepLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { usualColumns } from "../summary/StepsPage";
 
-export default function HostsPage() {
-  return <ToolPage tool="pod-viewer">{(answer) => <Pod {...answer} />}</ToolPage>;
-}
-
-function Pod({ report, sections }: ToolAnswer<"pod-viewer">) {
+export default function Pod({ report, sections }: ToolAnswer<"pod-viewer">) {
   return (
     <>
       <Findings lines={report.findings} />

@@ -6,9 +6,9 @@ import type { ReportOf, ToolName } from "../../sections";
 import { answerAddress, chosenPart, host, otherId, session, sessionId, steps } from "../../session";
 import { toolEntry } from "../../tools";
 import { Code, Empty, Failed, Loading, sentence, Warnings } from "../../ui/basics";
+import { FileMenu } from "../../ui/FileMenu";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
-import { Menu } from "../../ui/menu";
 import { Comparison } from "../compare/Comparison";
 import { PageHead } from "./PageHead";
 
@@ -131,31 +131,10 @@ const FORMATS = [
 function Exports({ tool }: { tool: string }) {
   const id = sessionId.value;
   if (!id) return null;
-  return (
-    <Menu
-      label="Export"
-      button={
-        <>
-          <Icon name="csv" size={16} /> Export
-        </>
-      }
-    >
-      {(close) => (
-        <ul class="choices">
-          {FORMATS.map(([suffix, label]) => (
-            <li key={suffix}>
-              <a
-                class="choice"
-                download={`${tool}.${suffix}`}
-                href={address(toolAddress(id, tool, `.${suffix}`), { host: host.value, steps: steps.value })}
-                onClick={close}
-              >
-                <span class="strong breaks">{label}</span>
-              </a>
-            </li>
-          ))}
-        </ul>
-      )}
-    </Menu>
-  );
+  const query = { host: host.value, steps: steps.value };
+  const files = FORMATS.map(([suffix, label]) => ({
+    ...{ label, name: `${tool}.${suffix}` },
+    href: address(toolAddress(id, tool, `.${suffix}`), query),
+  }));
+  return <FileMenu label="Export" text="Export" files={files} />;
 }

@@ -10,17 +10,12 @@ import { Findings } from "../shared/Findings";
 import { useRowLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 
 type Kind = RowOf<"inference", "rows">;
 
-export default function LatencyPage() {
-  return <ToolPage tool="inference">{(answer) => <Latency {...answer} />}</ToolPage>;
-}
-
 const MOST_BARS = 16;
 
-function Latency({ report, sections }: ToolAnswer<"inference">) {
+export default function Latency({ report, sections }: ToolAnswer<"inference">) {
   const kinds = report.rows ?? [];
   const slowest = tableOf(sections, "slowest");
   const links = useRowLinks(slowest, report.hosts.length > 1);

@@ -9,14 +9,9 @@ import { More } from "../shared/More";
 import type { OverviewReport, StepsReport } from "../shared/reports";
 import { StepGraph } from "../shared/StepGraph";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { howNote, useGraphSteps } from "./SummaryPage";
 
-export default function StepsPage() {
-  return <ToolPage<"steps", StepsReport> tool="steps">{(answer) => <Steps {...answer} />}</ToolPage>;
-}
-
-function Steps({ report, sections }: ToolAnswer<"steps", StepsReport>) {
+export default function Steps({ report, sections }: ToolAnswer<"steps", StepsReport>) {
   const overview = useResource<ToolAnswer<"overview", OverviewReport>>(answerAddress("overview"));
   const table = tableOf(sections, "rows");
   const links = useRowLinks(table, report.hosts.length > 1);

@@ -5,16 +5,11 @@ import { tableOf } from "../../sections";
 import { Findings } from "../shared/Findings";
 import { counterName } from "../shared/names";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { CounterLines } from "./CounterLines";
-
-export default function SystemPage() {
-  return <ToolPage tool="system">{(answer) => <System {...answer} />}</ToolPage>;
-}
 
 const TEXTS = { counter: counterName };
 
-function System({ report, sections }: ToolAnswer<"system">) {
+export default function System({ report, sections }: ToolAnswer<"system">) {
   const table = tableOf(sections, "rows");
   const several = report.hosts.length > 1;
   const hostOf = (row: number) => (several ? { host: String(table?.columns?.host?.[row] ?? "") } : {});

@@ -17,15 +17,10 @@ import { More } from "../shared/More";
 import { shortKernel } from "../shared/names";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
-
-export default function CriticalPathPage() {
-  return <ToolPage tool="critical-path">{(answer) => <Path {...answer} />}</ToolPage>;
-}
 
 const TEXTS = { name: shortKernel };
 
-function Path({ report, sections }: ToolAnswer<"critical-path">) {
+export default function Path({ report, sections }: ToolAnswer<"critical-path">) {
   const look = palette.value;
   const parts = useMemo(() => partsOf(report.parts ?? [], look.surface), [report, look]);
   const table = tableOf(sections, "rows");

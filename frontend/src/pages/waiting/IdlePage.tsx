@@ -11,17 +11,12 @@ import { Findings } from "../shared/Findings";
 import { useRowLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
-
-export default function IdlePage() {
-  return <ToolPage tool="idle">{(answer) => <Idle {...answer} />}</ToolPage>;
-}
 
 const MOST_BARS = 24;
 const BUSY = "busy";
 const IDLE = "idle";
 
-function Idle({ report, sections }: ToolAnswer<"idle">) {
+export default function Idle({ report, sections }: ToolAnswer<"idle">) {
   const streams = tableOf(sections, "rows");
   const gaps = tableOf(sections, "gaps");
   const devices = tableOf(sections, "devices");

@@ -8,16 +8,11 @@ import { RankedBars } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { shortPath } from "../shared/names";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
-
-export default function SyncsPage() {
-  return <ToolPage tool="syncs">{(answer) => <Syncs {...answer} />}</ToolPage>;
-}
 
 const TEXTS = { call_site: shortPath };
 const MOST_BARS = 10;
 
-function Syncs({ report, sections }: ToolAnswer<"syncs">) {
+export default function Syncs({ report, sections }: ToolAnswer<"syncs">) {
   const table = tableOf(sections, "rows");
   const field = fieldOf(table, "total_us");
   return (

@@ -10,20 +10,15 @@ import { host, sessionId } from "../../session";
 import type { TableData } from "../../table/model";
 import { Card, Empty, Failed, Loading, LongName, Segmented } from "../../ui/basics";
 import { Choice, SearchBox } from "../../ui/controls";
+import { FileMenu } from "../../ui/FileMenu";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
-import { Menu } from "../../ui/menu";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { ofAllDevices } from "../summary/topOps";
 import { GraphPicture } from "./GraphPicture";
 import { type Found, type GraphNode, hloAddress, type Picture, type ProgramEntry, search } from "./graphData";
-
-export default function GraphPage() {
-  return <ToolPage<"graph-viewer", Report> tool="graph-viewer">{(answer) => <GraphView {...answer} />}</ToolPage>;
-}
 
 const MOST_HOPS = 8;
 const USUAL_HOPS = 2;
@@ -40,7 +35,7 @@ function useWanted(programs: readonly ProgramEntry[]) {
   return { program, view, hops, opened, node: params.node ?? "", chosen: params.at ? Number(params.at) : null };
 }
 
-function GraphView({ report, sections }: ToolAnswer<"graph-viewer", Report>) {
+export default function GraphView({ report, sections }: ToolAnswer<"graph-viewer", Report>) {
   const session = sessionId.value ?? "";
   const from = host.value ?? report.hosts[0] ?? null;
   const programs = useResource<readonly ProgramEntry[]>(hloAddress(session, "programs", { host: from }));
@@ -226,31 +221,11 @@ interface QueryProps {
 }
 
 function Exports({ session, query, node, hops }: QueryProps & { node: string; hops: number }) {
-  return (
-    <Menu
-      label="Export the program"
-      button={
-        <>
-          <Icon name="csv" size={16} /> Program
-        </>
-      }
-    >
-      {(close) => (
-        <ul class="choices">
-          <li>
-            <a class="choice" href={hloAddress(session, "text", query)} onClick={close}>
-              <span class="strong breaks">All instructions as text</span>
-            </a>
-          </li>
-          <li>
-            <a class="choice" href={hloAddress(session, "dot", { ...query, node, hops })} onClick={close}>
-              <span class="strong breaks">The surroundings for Graphviz</span>
-            </a>
-          </li>
-        </ul>
-      )}
-    </Menu>
-  );
+  const files = [
+    { label: "All instructions as text", href: hloAddress(session, "text", query) },
+    { label: "The surroundings for Graphviz", href: hloAddress(session, "dot", { ...query, node, hops }) },
+  ];
+  return <FileMenu label="Export the program" text="Program" files={files} />;
 }
 
 const WAIT_MS = 180;

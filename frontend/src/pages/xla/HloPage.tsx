@@ -8,15 +8,10 @@ import { RankedBars } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { barsOf, longestOf, workSentence } from "./hloBars";
 import { MatchCard } from "./MatchCard";
 
-export default function HloPage() {
-  return <ToolPage tool="hlo-stats">{(answer) => <Hlo {...answer} />}</ToolPage>;
-}
-
-function Hlo({ report, sections }: ToolAnswer<"hlo-stats">) {
+export default function Hlo({ report, sections }: ToolAnswer<"hlo-stats">) {
   const rows = tableOf(sections, "rows");
   const longest = longestOf(
     (report.rows ?? []).map((row) => ({

@@ -9,13 +9,8 @@ import { RankedBars, type RankedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { barsOf, longestOf, type Work, workSentence } from "./hloBars";
 import { MatchCard } from "./MatchCard";
-
-export default function HloProfilePage() {
-  return <ToolPage tool="op-profile">{(answer) => <HloProfile {...answer} />}</ToolPage>;
-}
 
 /** The tree whose first level is drawn: what kind of work it is. */
 const DRAWN = "category";
@@ -32,7 +27,7 @@ function outside(work: readonly Work[]): RankedRow[] {
   return [{ key: "outside", label, ms, percent: share, colour: CATEGORY_COLOUR.other, href: null }];
 }
 
-function HloProfile({ report, sections }: ToolAnswer<"op-profile">) {
+export default function HloProfile({ report, sections }: ToolAnswer<"op-profile">) {
   const section = tableOf(sections, "rows");
   const rows = report.rows ?? [];
   const longest = longestOf(

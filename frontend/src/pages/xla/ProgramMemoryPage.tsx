@@ -15,13 +15,8 @@ import { Choice, Legend, type LegendEntry } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { useOwnRows } from "../shared/ownRows";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 
 type Program = RowOf<"memory-viewer", "programs">;
-
-export default function ProgramMemoryPage() {
-  return <ToolPage tool="memory-viewer">{(answer) => <ProgramMemory {...answer} />}</ToolPage>;
-}
 
 const GROUPS = [
   { value: "op", label: "By op" },
@@ -30,7 +25,7 @@ const GROUPS = [
 ] as const;
 type Grouping = (typeof GROUPS)[number]["value"];
 
-function ProgramMemory({ report, sections }: ToolAnswer<"memory-viewer">) {
+export default function ProgramMemory({ report, sections }: ToolAnswer<"memory-viewer">) {
   const programs = report.programs ?? [];
   const params = route.value.params;
   const chosen = programs.find((each) => each.program === params.program) ?? programs[0];

@@ -29,11 +29,6 @@ import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { shapesText } from "../shared/names";
 import { findLinks, TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
-
-export default function RooflinePage() {
-  return <ToolPage tool="roofline">{(answer) => <RooflineView {...answer} />}</ToolPage>;
-}
 
 const MOST_POINTS = 3000;
 
@@ -55,7 +50,7 @@ function limitsSentence(rows: readonly RowOf<"roofline", "rows">[]): string {
   return `${percent((100 * most[1]) / total)} of the ops’ time is limited by ${limit}${near}`;
 }
 
-function RooflineView({ report, sections }: ToolAnswer<"roofline">) {
+export default function RooflineView({ report, sections }: ToolAnswer<"roofline">) {
   return (
     <>
       <Findings

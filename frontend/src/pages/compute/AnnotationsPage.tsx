@@ -59,7 +59,7 @@ export default function Annotations({ report, sections }: ToolAnswer<"annotation
           />
         </Card>
       )}
-      <TableCard section={section} tool="annotations" id="rows" main height="page" columns={columnsOf(several)} />
+      <TableCard section={section} id="rows" main columns={columnsOf(several)} />
     </>
   );
 }

@@ -82,18 +82,15 @@ export default function Kernels({ report, sections }: ToolAnswer<"kernel-stats">
       )}
       <TableCard
         section={tableOf(sections, "by_kernel")}
-        tool="kernel-stats"
         id="kernels"
         heading="Kernels"
         main
-        height="page"
         columns={OF_KERNELS}
         texts={TEXTS}
       />
       <More title="By op and launch" note="the same kernels, apart by the op and the configuration" tables={["ops"]}>
         <TableCard
           section={tableOf(sections, "rows")}
-          tool="kernel-stats"
           id="ops"
           heading="Kernels by op"
           columns={COLUMNS}
@@ -102,7 +99,7 @@ export default function Kernels({ report, sections }: ToolAnswer<"kernel-stats">
       </More>
       <More title="Tensor cores, launches and streams" tables={["streams"]}>
         <FactsCard sections={sections} />
-        <TableCard section={tableOf(sections, "streams")} tool="kernel-stats" id="streams" />
+        <TableCard section={tableOf(sections, "streams")} />
         <Card title="How kernels are matched to ops">
           <FigureRow section={figuresOf(sections, "attribution")} />
         </Card>

@@ -39,10 +39,8 @@ export default function Modules({ report, sections }: ToolAnswer<"modules", Modu
       {rows.length > 0 && <FlameCard rows={rows} unassigned_us={report.unassigned_device_us} />}
       <TableCard
         section={section}
-        tool="modules"
         id="modules"
         main
-        height="page"
         columns={usual(rows)}
         indent={(row) => rows[row]?.depth ?? 0}
         links={(row) => links(rows[row])}

@@ -117,22 +117,18 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolea
         <TableCard
           key="types"
           section={tableOf(sections, "distributions")}
-          tool="op-stats"
           id="types"
           heading={`Types ${where === "host" ? "on hosts" : "on devices"}`}
           main
-          height="page"
           complete={ofTypes}
           columns={["name", "self_us", "percent"]}
         />
       ) : (
         <TableCard
           section={tableOf(sections, "rows")}
-          tool="op-stats"
           id="ops"
           heading="All ops"
           main
-          height="page"
           columns={columns}
           complete={complete}
           mark={(row, data) =>
@@ -146,9 +142,7 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolea
           }
         />
       )}
-      {(report.graphs ?? []).length > 0 && (
-        <TableCard section={tableOf(sections, "graphs")} tool="op-stats" id="graphs" />
-      )}
+      {(report.graphs ?? []).length > 0 && <TableCard section={tableOf(sections, "graphs")} />}
       <Totals section={figuresOf(sections, "totals")} />
     </>
   );

@@ -27,16 +27,9 @@ export default function Sequences({ sections }: ToolAnswer<"sequences">) {
       >
         <Chains table={onStreams} />
       </Card>
-      <TableCard
-        section={onStreams}
-        tool="sequences"
-        id="sequences"
-        main
-        texts={TEXTS}
-        links={(row) => firstKernel(onStreams, row)}
-      />
+      <TableCard section={onStreams} id="sequences" main texts={TEXTS} links={(row) => firstKernel(onStreams, row)} />
       <More title="Sequences of ops" tables={["ops"]}>
-        <TableCard section={ofOps} tool="sequences" id="ops" texts={TEXTS} />
+        <TableCard section={ofOps} id="ops" texts={TEXTS} />
       </More>
     </>
   );

@@ -27,17 +27,15 @@ export default function Shapes({ report, sections }: ToolAnswer<"op-shapes">) {
       <TableCard
         key={by}
         section={table}
-        tool="op-shapes"
         id={by === "shape" ? "shapes" : "lines"}
         main
-        height="page"
         columns={usual(table)}
         texts={TEXTS}
         complete={namesAll}
       />
       {by === "line" && (
         <More title="By op of each line" tables={["sites"]}>
-          <TableCard section={tableOf(sections, "call_sites")} tool="op-shapes" id="sites" texts={TEXTS} />
+          <TableCard section={tableOf(sections, "call_sites")} id="sites" texts={TEXTS} />
         </More>
       )}
     </>

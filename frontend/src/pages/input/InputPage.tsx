@@ -48,15 +48,8 @@ export default function Input({ report, sections }: ToolAnswer<"input-pipeline",
       ) : (
         <HostSide report={report} sections={sections} />
       )}
-      <TableCard
-        section={tableOf(sections, "rows")}
-        tool="input-pipeline"
-        id="ops"
-        heading="Input ops"
-        main
-        height="short"
-      />
-      {loaders.row_count > 0 && <TableCard section={loaders} tool="input-pipeline" heading="Loaders" />}
+      <TableCard section={tableOf(sections, "rows")} id="ops" heading="Input ops" main height="short" />
+      {loaders.row_count > 0 && <TableCard section={loaders} heading="Loaders" />}
       <More title="Each step, and copies to devices" tables={["waiting", "copies"]}>
         <Card title={isWithoutDevice(report.steps ?? []) ? "Times" : "Device times"} class="fills">
           <h3>Step time</h3>
@@ -67,10 +60,9 @@ export default function Input({ report, sections }: ToolAnswer<"input-pipeline",
             {...(isWithoutDevice(report.steps ?? []) ? { names: ["mean", "std", "min", "max"] } : {})}
           />
         </Card>
-        {copies.row_count > 0 && <TableCard section={copies} tool="input-pipeline" />}
+        {copies.row_count > 0 && <TableCard section={copies} />}
         <TableCard
           section={tableOf(sections, "steps")}
-          tool="input-pipeline"
           id="waiting"
           heading="Waiting for input in each step"
           columns={WAITING_COLUMNS}

@@ -56,8 +56,8 @@ export default function TfData({ report, sections }: ToolAnswer<"tf-data", TfDat
         </ul>
       </section>
       {report.graph.length > 0 && <GraphCard report={report} />}
-      <TableCard section={tableOf(sections, "pipelines")} tool="tf-data" id="pipelines" />
-      <TableCard section={tableOf(sections, "executions")} tool="tf-data" id="executions" />
+      <TableCard section={tableOf(sections, "pipelines")} />
+      <TableCard section={tableOf(sections, "executions")} />
     </>
   );
 }

@@ -67,7 +67,6 @@ export default function Distributed({ report, sections }: ToolAnswer<"distribute
       <WhoWaits sections={sections} report={report} />
       <TableCard
         section={ranks}
-        tool="distributed"
         id="ranks"
         main
         columns={RANK_COLUMNS.filter((name) => (report.rows ?? []).some((row) => row[name] !== null))}
@@ -75,7 +74,6 @@ export default function Distributed({ report, sections }: ToolAnswer<"distribute
       {collectives.row_count > 0 && (
         <TableCard
           section={collectives}
-          tool="distributed"
           id="collectives"
           links={(row) => collectiveLinks(String(collectives?.columns?.operation?.[row] ?? ""))}
         />
@@ -89,7 +87,7 @@ export default function Distributed({ report, sections }: ToolAnswer<"distribute
       {hasSteps && (
         <More title="Compute and communication" note={barsNote} tables={["steps"]}>
           <Card title="Time of each rank">{bars}</Card>
-          <TableCard section={tableOf(sections, "steps")} tool="distributed" id="steps" />
+          <TableCard section={tableOf(sections, "steps")} />
         </More>
       )}
     </>
@@ -107,7 +105,7 @@ function IfRows({ sections, ids }: SomeTables) {
     <>
       {ids.map((id) => {
         const section = tableOf(sections, id) as TableSection;
-        return section.row_count > 0 && <TableCard key={id} section={section} tool="distributed" id={id} />;
+        return section.row_count > 0 && <TableCard key={id} section={section} id={id} />;
       })}
     </>
   );

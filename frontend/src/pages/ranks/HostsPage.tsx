@@ -26,17 +26,10 @@ export default function Pod({ report, sections }: ToolAnswer<"pod-viewer">) {
       {(report.rows ?? []).length > 0 && (
         <OneStep report={report} table={tableOf(sections, "rows")} slowestTable={tableOf(sections, "slowest")} />
       )}
-      <TableCard
-        section={tableOf(sections, "rows")}
-        tool="pod-viewer"
-        id="rows"
-        main
-        height="page"
-        columns={usualColumns(tableOf(sections, "rows"))}
-      />
+      <TableCard section={tableOf(sections, "rows")} main columns={usualColumns(tableOf(sections, "rows"))} />
       <More title="Workers, and the slowest of each step" tables={["workers", "slowest"]}>
-        <TableCard section={tableOf(sections, "workers")} tool="pod-viewer" id="workers" />
-        <TableCard section={tableOf(sections, "slowest")} tool="pod-viewer" id="slowest" />
+        <TableCard section={tableOf(sections, "workers")} />
+        <TableCard section={tableOf(sections, "slowest")} />
       </More>
     </>
   );

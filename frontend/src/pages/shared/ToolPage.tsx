@@ -11,6 +11,7 @@ import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { Comparison } from "../compare/Comparison";
 import { PageHead } from "./PageHead";
+import { ToolOfPage } from "./sections";
 
 interface ToolPageProps<T extends ToolName, R extends Report = ReportOf<T>> {
   tool: T;
@@ -50,7 +51,9 @@ export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(pro
         />
       )}
       {answer && !answer.missing && otherId.value && <Comparison tool={tool} />}
-      {answer && (answer.missing ? <Missing text={answer.missing} /> : children(answer))}
+      <ToolOfPage.Provider value={tool}>
+        {answer && (answer.missing ? <Missing text={answer.missing} /> : children(answer))}
+      </ToolOfPage.Provider>
     </>
   );
 }

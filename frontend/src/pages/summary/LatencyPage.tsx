@@ -32,10 +32,10 @@ export default function Latency({ report, sections }: ToolAnswer<"inference">) {
           rows={kinds.slice(0, MOST_BARS).map(barOf)}
         />
       </Card>
-      <TableCard section={tableOf(sections, "rows")} tool="inference" id="rows" main />
+      <TableCard section={tableOf(sections, "rows")} main />
       <More title="Slow runs" note="what differs in them, and each of them" tables={["differences", "slowest"]}>
-        <TableCard section={tableOf(sections, "differences")} tool="inference" id="differences" />
-        <TableCard section={slowest} tool="inference" id="slowest" links={links} />
+        <TableCard section={tableOf(sections, "differences")} />
+        <TableCard section={slowest} id="slowest" links={links} />
       </More>
     </>
   );

@@ -18,17 +18,9 @@ export default function Steps({ report, sections }: ToolAnswer<"steps", StepsRep
   return (
     <>
       {overview.state === "ready" && <Graph report={overview.data.report} />}
-      <TableCard
-        section={table}
-        tool="steps"
-        id="steps"
-        main
-        height="page"
-        links={links}
-        columns={usualColumns(table)}
-      />
+      <TableCard section={table} id="steps" main links={links} columns={usualColumns(table)} />
       <More title="As the guide defines it" note={GUIDE_NOTE} tables={["guide"]}>
-        <TableCard section={tableOf(sections, "guide")} tool="steps" id="guide" heading="Step-time breakdown" />
+        <TableCard section={tableOf(sections, "guide")} heading="Step-time breakdown" />
       </More>
     </>
   );

@@ -19,7 +19,6 @@ export default function System({ report, sections }: ToolAnswer<"system">) {
       <CounterLines />
       <TableCard
         section={table}
-        tool="system"
         id="counters"
         heading="Counters"
         main

@@ -37,7 +37,6 @@ export default function Path({ report, sections }: ToolAnswer<"critical-path">) 
       </Findings>
       <TableCard
         section={table}
-        tool="critical-path"
         id="path"
         heading={hasSteps ? table.title : "On the path of the capture"}
         main
@@ -46,13 +45,8 @@ export default function Path({ report, sections }: ToolAnswer<"critical-path">) 
       />
       <More title="Every step" note="what each step waits for" tables={["parts", "steps"]}>
         <Steps report={report} parts={parts} />
-        <TableCard section={tableOf(sections, "parts")} tool="critical-path" id="parts" plain height="all" />
-        <TableCard
-          section={tableOf(sections, "steps")}
-          tool="critical-path"
-          id="steps"
-          columns={usedColumns(report.steps ?? [])}
-        />
+        <TableCard section={tableOf(sections, "parts")} plain height="all" />
+        <TableCard section={tableOf(sections, "steps")} columns={usedColumns(report.steps ?? [])} />
       </More>
     </>
   );

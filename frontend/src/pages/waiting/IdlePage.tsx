@@ -31,19 +31,14 @@ export default function Idle({ report, sections }: ToolAnswer<"idle">) {
           <Devices rows={report.devices ?? []} several={several} />
         )}
       </Findings>
-      <TableCard section={gaps} tool="idle" id="gaps" heading="Longest gaps" main links={gapLinks} />
+      <TableCard section={gaps} id="gaps" heading="Longest gaps" main links={gapLinks} />
       <More title="Causes, devices and streams" tables={["causes", "devices", "streams"]}>
-        <TableCard section={tableOf(sections, "causes")} tool="idle" id="causes" plain height="all" />
-        <TableCard section={devices} tool="idle" id="devices" plain height="all" />
-        <TableCard section={streams} tool="idle" id="streams" />
+        <TableCard section={tableOf(sections, "causes")} plain height="all" />
+        <TableCard section={devices} id="devices" plain height="all" />
+        <TableCard section={streams} id="streams" />
       </More>
       <More title="Queues and launches" tables={["queues"]}>
-        <TableCard
-          section={tableOf(sections, "queues")}
-          tool="idle"
-          id="queues"
-          heading="Queues: work launched but not yet started"
-        />
+        <TableCard section={tableOf(sections, "queues")} heading="Queues: work launched but not yet started" />
         <Card title="Launches">
           <FigureRow section={figuresOf(sections, "launches")} />
         </Card>

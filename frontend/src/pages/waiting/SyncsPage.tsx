@@ -19,7 +19,7 @@ export default function Syncs({ report, sections }: ToolAnswer<"syncs">) {
     <>
       <Findings lines={report.findings} />
       {(report.rows ?? []).length > 0 && <Longest rows={report.rows ?? []} field={field} />}
-      <TableCard section={table} tool="syncs" id="syncs" main texts={TEXTS} />
+      <TableCard section={table} id="syncs" main texts={TEXTS} />
     </>
   );
 }

@@ -57,10 +57,10 @@ export default function GraphView({ report, sections }: ToolAnswer<"graph-viewer
           meaning={(name) => docOf(tableOf(sections, "rows"), name)}
         />
       )}
-      <TableCard section={tableOf(sections, "path")} tool="graph-viewer" id="path" links={nodeLinks} main />
+      <TableCard section={tableOf(sections, "path")} links={nodeLinks} main />
       <More title="All programs and instructions" tables={["programs", "nodes"]}>
-        <TableCard section={tableOf(sections, "programs")} tool="graph-viewer" id="programs" links={programLinks} />
-        <TableCard section={tableOf(sections, "rows")} tool="graph-viewer" id="nodes" links={nodeLinks} />
+        <TableCard section={tableOf(sections, "programs")} links={programLinks} />
+        <TableCard section={tableOf(sections, "rows")} id="nodes" links={nodeLinks} />
       </More>
     </>
   );

@@ -36,17 +36,17 @@ export default function Hlo({ report, sections }: ToolAnswer<"hlo-stats">) {
       >
         <RankedBars label="Self time by instruction" field={fieldOf(rows, "self_us")} rows={barsOf(longest)} />
       </Card>
-      <TableCard section={rows} tool="hlo-stats" id="rows" main height="page" />
+      <TableCard section={rows} id="rows" main />
       <More title="Programs and what was compiled" tables={["programs", "compiled", "compilations"]}>
-        <TableCard section={tableOf(sections, "programs")} tool="hlo-stats" id="programs" />
-        <TableCard section={tableOf(sections, "compiled")} tool="hlo-stats" id="compiled" />
-        <TableCard section={tableOf(sections, "compilations")} tool="hlo-stats" id="compilations" />
+        <TableCard section={tableOf(sections, "programs")} />
+        <TableCard section={tableOf(sections, "compiled")} />
+        <TableCard section={tableOf(sections, "compilations")} />
       </More>
       <More title="Steps and devices" tables={["devices"]}>
         <Card title="Use of the hardware by steps">
           <FigureRow section={figuresOf(sections, "steps")} />
         </Card>
-        <TableCard section={tableOf(sections, "devices")} tool="hlo-stats" id="devices" />
+        <TableCard section={tableOf(sections, "devices")} />
         <MatchCard section={figuresOf(sections, "totals")} />
       </More>
     </>

@@ -57,17 +57,10 @@ export default function HloProfile({ report, sections }: ToolAnswer<"op-profile"
           />
         </Card>
       )}
-      <TableCard
-        section={section}
-        tool="op-profile"
-        id="rows"
-        main
-        height="page"
-        indent={(row) => Number(rows[row]?.depth ?? 0)}
-      />
+      <TableCard section={section} id="rows" main indent={(row) => Number(rows[row]?.depth ?? 0)} />
       <More title="Programs and devices" tables={["programs", "devices"]}>
-        <TableCard section={tableOf(sections, "programs")} tool="op-profile" id="programs" />
-        <TableCard section={tableOf(sections, "devices")} tool="op-profile" id="devices" />
+        <TableCard section={tableOf(sections, "programs")} />
+        <TableCard section={tableOf(sections, "devices")} />
         <MatchCard section={figuresOf(sections, "totals")} />
       </More>
     </>

@@ -65,8 +65,6 @@ export default function ProgramMemory({ report, sections }: ToolAnswer<"memory-v
       />
       <TableCard
         section={tableOf(sections, "programs")}
-        tool="memory-viewer"
-        id="programs"
         links={(row, data) => [
           {
             label: "Show its memory",

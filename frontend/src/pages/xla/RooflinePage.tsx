@@ -60,10 +60,7 @@ export default function RooflineView({ report, sections }: ToolAnswer<"roofline"
       <RooflineCard report={report} sections={sections} />
       <TableCard
         section={tableOf(sections, "rows")}
-        tool="roofline"
-        id="rows"
         main
-        height="page"
         columns={usualColumns(report.rows ?? [])}
         texts={TEXTS}
         links={opLinks}
@@ -72,8 +69,8 @@ export default function RooflineView({ report, sections }: ToolAnswer<"roofline"
         <Card title="Use of the hardware by steps">
           <FigureRow section={figuresOf(sections, "steps")} />
         </Card>
-        <TableCard section={tableOf(sections, "roofs")} tool="roofline" id="roofs" />
-        <TableCard section={tableOf(sections, "devices")} tool="roofline" id="devices" />
+        <TableCard section={tableOf(sections, "roofs")} />
+        <TableCard section={tableOf(sections, "devices")} />
       </More>
     </>
   );

@@ -8,8 +8,9 @@ import { palette } from "../design/theme";
 import { route, setParams } from "../router";
 import { fromRows, type TableData } from "../table/model";
 import { Table } from "../table/Table";
-import { Failed, Loading, Segmented } from "../ui/basics";
+import { Failed, Loading } from "../ui/basics";
 import { Icon } from "../ui/icons";
+import { ParamChoice } from "../ui/ParamChoice";
 import { fieldNamed, PS_A_US } from "./columns";
 import type { Model } from "./model";
 import { hash } from "./paint-colours";
@@ -44,18 +45,12 @@ function hide(hidden: readonly string[], name: string): void {
   setParams({ without: [...hidden, name].join(SEPARATOR) }, "push");
 }
 
+const DIRECTIONS = { down: "Callers first", inverted: "Own time first" };
+
 function Controls({ model, shown, children }: { model: Model; shown: Shown; children?: preact.ComponentChildren }) {
   return (
     <div class="wb-controls row wrap below-m minor">
-      <Segmented
-        label="Direction"
-        value={shown.inverted ? "inverted" : "down"}
-        options={[
-          { value: "down", label: "Callers first" },
-          { value: "inverted", label: "Own time first" },
-        ]}
-        onChange={(value) => setParams({ calls: value === "inverted" ? "inverted" : null })}
-      />
+      <ParamChoice label="Direction" name="calls" value={shown.inverted ? "inverted" : "down"} options={DIRECTIONS} />
       <span class="muted">{scopeText(model).replace(/^Matches of “.*” in/, "In")}</span>
       {shown.hidden.map((name) => (
         <button

@@ -10,6 +10,7 @@ import { hint } from "../../ui/hint";
 import { RankedBars } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { TableCard } from "../shared/sections";
+import { TELLING_PERCENT } from "../summary/topOps";
 
 type Range = RowOf<"annotations", "rows">;
 
@@ -69,6 +70,8 @@ function rangeSentence(rows: readonly Range[]): string {
   const inside = rows.filter((row) => !row.is_step);
   const [most] = [...inside].sort((one, other) => Number(other.total_ms) - Number(one.total_ms));
   if (!most) return rows.length ? "The program names its steps, and nothing inside them" : "";
+  if (most.step_percent && most.step_percent < TELLING_PERCENT)
+    return `No range inside the steps takes more than ${percent(most.step_percent)} of them`;
   const share = most.step_percent
     ? `, ${percent(most.step_percent)} of the ${fact("steps_source") === "none" ? "capture" : "steps"}`
     : "";

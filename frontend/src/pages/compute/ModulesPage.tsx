@@ -1,4 +1,5 @@
 /** The modules of a model, as an icicle chart and as a table. */
+
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import { Flame } from "../../charts/Flame";
@@ -9,8 +10,9 @@ import { findInTimeline } from "../../links";
 import { route, setParams } from "../../router";
 import { tableOf } from "../../sections";
 import { type CallNode, type Calls, callsOf, flameOf, pathOf } from "../../timeline/tree";
-import { Card, Segmented } from "../../ui/basics";
+import { Card } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
+import { ParamChoice } from "../../ui/ParamChoice";
 import { Findings } from "../shared/Findings";
 import { TableCard } from "../shared/sections";
 
@@ -113,15 +115,7 @@ function FlameCard({ rows, unassigned_us }: { rows: readonly ModuleRow[]; unassi
       }
       actions={
         hasDevice && (
-          <Segmented
-            label="Time"
-            value={measure}
-            options={[
-              { value: "device", label: "Device time" },
-              { value: "host", label: "Host time" },
-            ]}
-            onChange={(value) => setParams({ by: value === "host" ? "host" : null })}
-          />
+          <ParamChoice label="Time" name="by" value={measure} options={{ device: "Device time", host: "Host time" }} />
         )
       }
     >

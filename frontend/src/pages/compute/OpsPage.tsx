@@ -1,15 +1,17 @@
 /** The time of ops and of their types, on hosts and devices: the largest as bars, all of them as a table. */
+
 import { useCallback, useMemo } from "preact/hooks";
 import type { Figures, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOfOp, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { percent } from "../../format";
 import { findInTimeline } from "../../links";
-import { formatHash, route, setParams, withParams } from "../../router";
+import { formatHash, route, withParams } from "../../router";
 import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
 import type { TableData } from "../../table/model";
-import { Card, FigureRow, Segmented } from "../../ui/basics";
+import { Card, FigureRow } from "../../ui/basics";
 import { hint } from "../../ui/hint";
+import { ParamChoice } from "../../ui/ParamChoice";
 import { RankedBars, type RankedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
@@ -28,15 +30,7 @@ export default function OpsPage() {
     <ToolPage
       tool="op-stats"
       controls={
-        <Segmented
-          label="Idle time"
-          value={idle}
-          options={[
-            { value: "out", label: "Without idle" },
-            { value: "in", label: "With idle" },
-          ]}
-          onChange={(value) => setParams({ idle: value === "in" ? "in" : null })}
-        />
+        <ParamChoice label="Idle time" name="idle" value={idle} options={{ out: "Without idle", in: "With idle" }} />
       }
     >
       {(answer) => <Ops {...answer} idle={idle === "in"} />}
@@ -53,7 +47,8 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolea
   const places = (["device", "host"] as const).filter((each) => shares.some((share) => share.where === each));
   const where = places.find((each) => each === route.value.params.where) ?? places[0] ?? "host";
   const usual = usualFold(shares, where);
-  const by = FOLDS.find(({ value }) => value === route.value.params.by)?.value ?? usual;
+  const asked = route.value.params.by;
+  const by = asked === "op" || asked === "type" ? asked : usual;
   const slices = slicesOf(shares, where, by, idle);
   const columns = useMemo(() => columnsFor(idle), [idle]);
   const complete = useCallback(
@@ -84,21 +79,13 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolea
         note={[of, where === "device" && ofAllDevices()].filter(Boolean).join(", ")}
         actions={
           <>
-            <Segmented
-              label="Fold"
-              value={by}
-              options={FOLDS}
-              onChange={(value) => setParams({ by: value === usual ? null : value }, "push")}
-            />
+            <ParamChoice label="Fold" name="by" value={by} usual={usual} options={FOLDS} how="push" />
             {places.length > 1 && (
-              <Segmented
+              <ParamChoice
                 label="Place"
+                name="where"
                 value={where}
-                options={[
-                  { value: "device", label: "On devices" },
-                  { value: "host", label: "On hosts" },
-                ]}
-                onChange={(value) => setParams({ where: value === "host" ? "host" : null })}
+                options={{ device: "On devices", host: "On hosts" }}
               />
             )}
           </>
@@ -148,10 +135,7 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolea
   );
 }
 
-const FOLDS: readonly { readonly value: By; readonly label: string }[] = [
-  { value: "op", label: "Ops" },
-  { value: "type", label: "Types" },
-];
+const FOLDS: Readonly<Record<By, string>> = { op: "Ops", type: "Types" };
 
 /** By type where no op takes much: unrolled layers have hundreds that are alike. */
 function usualFold(shares: readonly Share[], where: Where): By {

@@ -6,10 +6,11 @@ import { duration } from "../../format";
 import { intervalInTimeline } from "../../links";
 import { route, setParams } from "../../router";
 import { tableOf } from "../../sections";
-import { Card, Code, Segmented, sentence } from "../../ui/basics";
+import { Card, Code, sentence } from "../../ui/basics";
 import { Choice } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
+import { ParamChoice } from "../../ui/ParamChoice";
 import { TableCard } from "../shared/sections";
 import { type Edge, type GraphNode, layout, NODE, type Placed } from "./graph";
 
@@ -87,14 +88,11 @@ function GraphCard({ report }: { report: TfDataReport }) {
       }
       actions={
         <>
-          <Segmented
+          <ParamChoice
             label="Size of the graph"
+            name="size"
             value={params.size === "whole" ? "whole" : "full"}
-            options={[
-              { value: "full", label: "Full size" },
-              { value: "whole", label: "Whole graph" },
-            ]}
-            onChange={(value) => setParams({ size: value === "whole" ? "whole" : null })}
+            options={{ full: "Full size", whole: "Whole graph" }}
           />
           {places.length > 1 && (
             <Choice

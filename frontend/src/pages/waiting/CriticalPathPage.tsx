@@ -52,15 +52,18 @@ export default function Path({ report, sections }: ToolAnswer<"critical-path">) 
   );
 }
 
-/** The findings, the largest part first, with a word on what limits the step where that is another one. */
+const LONGEST = "longest, but no limit:";
+
+/** The findings; what limits the step comes first, as on the Summary, where that is not the longest part. */
 function withLimit({ findings = [], parts = [] }: ReportOf<"critical-path">): readonly string[] {
   const [cause, share] = [fact("cause"), fact("cause_percent")];
   const largest = parts.reduce<Row | null>((most, row) => (Number(row.ms) > Number(most?.ms ?? 0) ? row : most), null);
   if (!cause || typeof share !== "number" || host.value || steps.value || String(largest?.part) === cause)
     return findings;
-  const name = (part: unknown) => termText(String(part)).toLowerCase();
-  const [first, ...rest] = findings;
-  return [first ?? "", `${name(largest?.part)} is no limit: ${name(cause)} is, with ${percent(share)}`, ...rest];
+  const limit = findings.find((line) => line.startsWith(percent(share)));
+  if (!limit) return findings;
+  const others = findings.filter((line) => line !== limit).map((line) => line.replace(/^longest part:/i, LONGEST));
+  return [`${termText(String(cause))} limits the step: ${limit}`, ...others];
 }
 
 function partsOf(rows: readonly RowOf<"critical-path", "parts">[], surface: string): BarPart[] {

@@ -8,11 +8,12 @@ import { linkTo, route, setParams } from "../../router";
 import { docOf, type RowOf, tableOf } from "../../sections";
 import { host, sessionId } from "../../session";
 import type { TableData } from "../../table/model";
-import { Card, Empty, Failed, Loading, LongName, Segmented } from "../../ui/basics";
+import { Card, Empty, Failed, Loading, LongName } from "../../ui/basics";
 import { Choice, SearchBox } from "../../ui/controls";
 import { FileMenu } from "../../ui/FileMenu";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
+import { ParamChoice } from "../../ui/ParamChoice";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
@@ -23,7 +24,8 @@ import { type Found, type GraphNode, hloAddress, type Picture, type ProgramEntry
 const MOST_HOPS = 8;
 const USUAL_HOPS = 2;
 
-type View = "path" | "around";
+const VIEWS = { path: "Expensive path", around: "Around an instruction" };
+type View = keyof typeof VIEWS;
 
 /** What the address says: the program, what is drawn of it, which nodes are open, which one is chosen. */
 function useWanted(programs: readonly ProgramEntry[]) {
@@ -116,15 +118,7 @@ function GraphCard({ programs, host: from, session, meaning }: GraphCardProps) {
       }
     >
       <div class="hlo-tools row wrap gap-l below-l">
-        <Segmented<View>
-          label="What is drawn"
-          value={wanted.view}
-          options={[
-            { value: "path", label: "Expensive path" },
-            { value: "around", label: "Around an instruction" },
-          ]}
-          onChange={(view) => setParams({ view: view === "path" ? null : view }, "push")}
-        />
+        <ParamChoice label="What is drawn" name="view" value={wanted.view} options={VIEWS} how="push" />
         {wanted.view === "around" && <Hops hops={wanted.hops} />}
         <Search session={session} query={query} onPick={centre} />
       </div>

@@ -5,9 +5,8 @@ import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { fieldOf, type RowOf, tableOf } from "../../sections";
 import { fact } from "../../session";
-import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
-import { RankedBars } from "../shared/Bars";
+import { RankedCard } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { TableCard } from "../shared/sections";
 import { TELLING_PERCENT } from "../summary/topOps";
@@ -44,21 +43,20 @@ export default function Annotations({ report, sections }: ToolAnswer<"annotation
     <>
       <Findings lines={[rangeSentence(rows)]} meaning={hint("Time of the range", fieldOf(section, "total_ms").doc)} />
       {rows.length > 1 && (
-        <Card title="Time by range" note="each leads to its longest run">
-          <RankedBars
-            label="Time by range"
-            field={fieldOf(section, "total_ms")}
-            rows={rows.slice(0, MOST_BARS).map((row) => ({
-              key: `${row.host} ${row.thread} ${row.name}`,
-              label: String(row.name),
-              note: several ? row.host : row.thread,
-              ms: Number(row.total_ms ?? 0),
-              percent: row.step_percent ?? null,
-              colour: CATEGORY_COLOUR.host_compute,
-              href: findInTimeline(String(row.name), several ? String(row.host) : null),
-            }))}
-          />
-        </Card>
+        <RankedCard
+          title="Time by range"
+          note="each leads to its longest run"
+          field={fieldOf(section, "total_ms")}
+          rows={rows.slice(0, MOST_BARS).map((row) => ({
+            key: `${row.host} ${row.thread} ${row.name}`,
+            label: String(row.name),
+            note: several ? row.host : row.thread,
+            ms: Number(row.total_ms ?? 0),
+            percent: row.step_percent ?? null,
+            colour: CATEGORY_COLOUR.host_compute,
+            href: findInTimeline(String(row.name), several ? String(row.host) : null),
+          }))}
+        />
       )}
       <TableCard section={section} id="rows" main columns={columnsOf(several)} />
     </>

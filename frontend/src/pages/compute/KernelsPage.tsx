@@ -6,11 +6,11 @@ import { findInTimeline } from "../../links";
 import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { Card, FigureRow } from "../../ui/basics";
 import { hint } from "../../ui/hint";
-import { RankedBars, restOf } from "../shared/Bars";
+import { RankedCard, restOf } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { sharesSentence, shortKernel, tellApart } from "../shared/names";
-import { TableCard } from "../shared/sections";
+import { FiguresCard, TableCard } from "../shared/sections";
 import { ofAllDevices } from "../summary/topOps";
 
 type KernelShare = RowOf<"kernel-stats", "by_kernel">;
@@ -57,29 +57,23 @@ export default function Kernels({ report, sections }: ToolAnswer<"kernel-stats">
         lines={[sharesSentence(shares, "the kernels’ time")]}
         meaning={hint("Share of the time of all kernels", fieldOf(tableOf(sections, "by_kernel"), "percent").doc)}
       />
-      {largest.length > 0 && (
-        <Card
-          title="Time by kernel"
-          note={["of the time of all kernels", ofAllDevices(), "each leads to its longest run"]
-            .filter(Boolean)
-            .join("; ")}
-        >
-          <RankedBars
-            label="Time by kernel"
-            field={fieldOf(tableOf(sections, "by_kernel"), "total_us")}
-            rows={largest.map((row) => ({
-              key: String(row.kernel),
-              label: names.get(nameOf(row)) ?? nameOf(row),
-              whole: String(row.kernel),
-              ms: Number(row.total_us) / 1e3,
-              percent: row.percent,
-              colour: CATEGORY_COLOUR[categoryOf(String(row.kernel))],
-              href: findInTimeline(String(row.kernel)),
-            }))}
-            rest={restOf(found, largest)}
-          />
-        </Card>
-      )}
+      <RankedCard
+        title="Time by kernel"
+        note={["of the time of all kernels", ofAllDevices(), "each leads to its longest run"]
+          .filter(Boolean)
+          .join("; ")}
+        field={fieldOf(tableOf(sections, "by_kernel"), "total_us")}
+        rows={largest.map((row) => ({
+          key: String(row.kernel),
+          label: names.get(nameOf(row)) ?? nameOf(row),
+          whole: String(row.kernel),
+          ms: Number(row.total_us) / 1e3,
+          percent: row.percent,
+          colour: CATEGORY_COLOUR[categoryOf(String(row.kernel))],
+          href: findInTimeline(String(row.kernel)),
+        }))}
+        rest={restOf(found, largest)}
+      />
       <TableCard
         section={tableOf(sections, "by_kernel")}
         id="kernels"
@@ -100,9 +94,7 @@ export default function Kernels({ report, sections }: ToolAnswer<"kernel-stats">
       <More title="Tensor cores, launches and streams" tables={["streams"]}>
         <FactsCard sections={sections} />
         <TableCard section={tableOf(sections, "streams")} />
-        <Card title="How kernels are matched to ops">
-          <FigureRow section={figuresOf(sections, "attribution")} />
-        </Card>
+        <FiguresCard title="How kernels are matched to ops" section={figuresOf(sections, "attribution")} />
       </More>
     </>
   );

@@ -12,7 +12,7 @@ import type { TableData } from "../../table/model";
 import { Card, FigureRow } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { ParamChoice } from "../../ui/ParamChoice";
-import { RankedBars, type RankedRow } from "../shared/Bars";
+import { RankedCard, type RankedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { sharesSentence } from "../shared/names";
@@ -74,7 +74,7 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolea
         ]}
         meaning={hint("Share of self time", fieldOf(tableOf(sections, "distributions"), "percent").doc)}
       />
-      <Card
+      <RankedCard
         title={by === "type" ? "Self time by op type" : "Self time by op"}
         note={[of, where === "device" && ofAllDevices()].filter(Boolean).join(", ")}
         actions={
@@ -90,16 +90,13 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolea
             )}
           </>
         }
+        field={fieldOf(tableOf(sections, "distributions"), "self_us")}
+        rows={slices
+          .filter(({ name, percent: share }) => name !== "others" && share !== 0)
+          .map((slice) => barOf(slice, where, by, colourOf(slice.name)))}
       >
-        <RankedBars
-          label="Self time"
-          field={fieldOf(tableOf(sections, "distributions"), "self_us")}
-          rows={slices
-            .filter(({ name, percent: share }) => name !== "others" && share !== 0)
-            .map((slice) => barOf(slice, where, by, colourOf(slice.name)))}
-        />
         {rest && rest.percent !== 0 && <p class="muted">{`All others: ${percent(rest.percent ?? 0)}, in the table`}</p>}
-      </Card>
+      </RankedCard>
       {by === "type" ? (
         <TableCard
           key="types"

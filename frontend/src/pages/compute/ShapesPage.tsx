@@ -6,8 +6,7 @@ import { findInTimeline } from "../../links";
 import { route } from "../../router";
 import { tableOf } from "../../sections";
 import type { TableData } from "../../table/model";
-import { Card } from "../../ui/basics";
-import { RankedBars, type RankedRow, restOf } from "../shared/Bars";
+import { RankedCard, type RankedRow, restOf } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { shapesText, shortPath } from "../shared/names";
@@ -92,17 +91,13 @@ function Largest({ rows, table, by }: { rows: readonly Row[]; table: TableSectio
   const largest = [...ranked.filter(isNamed).slice(0, MOST_BARS), ...unnamed].filter((row) => Number(row[measure]) > 0);
   if (!field || !largest.length) return null;
   return (
-    <Card
+    <RankedCard
       title={onDevice ? "Longest on devices" : "Longest on the host"}
       note="self time; each leads to its calls in the timeline"
-    >
-      <RankedBars
-        label="Longest ops"
-        field={field}
-        rows={largest.map((row, index) => bar(row, index, measure, by))}
-        rest={restOf(rows as readonly { percent?: number }[], largest as readonly { percent?: number }[])}
-      />
-    </Card>
+      field={field}
+      rows={largest.map((row, index) => bar(row, index, measure, by))}
+      rest={restOf(rows as readonly { percent?: number }[], largest as readonly { percent?: number }[])}
+    />
   );
 }
 

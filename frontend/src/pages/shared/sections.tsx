@@ -1,7 +1,7 @@
 /** The sections of a report: figures, tables, sentences. */
 import { type ComponentChildren, createContext } from "preact";
 import { useContext, useMemo } from "preact/hooks";
-import type { Section, TableSection, Values } from "../../api";
+import type { Figures, Section, TableSection, Values } from "../../api";
 import { findInTimeline } from "../../links";
 import { answerAddress } from "../../session";
 import type { TableData } from "../../table/model";
@@ -28,19 +28,24 @@ export function Sections({ sections, tool }: { sections: readonly Section[]; too
 
 function SectionCard({ section, tool, main }: { section: Section; tool: string; main: boolean }) {
   if (section.kind === "table") return <TableCard section={section} tool={tool} main={main} />;
+  if (section.kind === "figures") return <FiguresCard title={section.title} section={section} />;
   return (
     <Card title={section.title}>
-      {section.kind === "figures" ? (
-        <FigureRow section={section} />
-      ) : (
-        <ul class="prose">
-          {section.lines.map((line) => (
-            <li key={line}>
-              <Code text={sentence(line)} />
-            </li>
-          ))}
-        </ul>
-      )}
+      <ul class="prose">
+        {section.lines.map((line) => (
+          <li key={line}>
+            <Code text={sentence(line)} />
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+export function FiguresCard<V = Values>({ title, section }: { title: string; section: Figures<V> }) {
+  return (
+    <Card title={title}>
+      <FigureRow section={section as Figures} />
     </Card>
   );
 }

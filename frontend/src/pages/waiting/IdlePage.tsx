@@ -5,12 +5,11 @@ import { partsOfCauses } from "../../design/causes";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { figuresOf, type RowOf, tableOf } from "../../sections";
-import { Card, FigureRow } from "../../ui/basics";
 import { StackedBars } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { useRowLinks } from "../shared/intervals";
 import { More } from "../shared/More";
-import { TableCard } from "../shared/sections";
+import { FiguresCard, TableCard } from "../shared/sections";
 
 const MOST_BARS = 24;
 const BUSY = "busy";
@@ -39,9 +38,7 @@ export default function Idle({ report, sections }: ToolAnswer<"idle">) {
       </More>
       <More title="Queues and launches" tables={["queues"]}>
         <TableCard section={tableOf(sections, "queues")} heading="Queues: work launched but not yet started" />
-        <Card title="Launches">
-          <FigureRow section={figuresOf(sections, "launches")} />
-        </Card>
+        <FiguresCard title="Launches" section={figuresOf(sections, "launches")} />
       </More>
     </>
   );

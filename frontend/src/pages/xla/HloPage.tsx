@@ -2,14 +2,12 @@
 import type { ToolAnswer } from "../../api";
 import { linkTo } from "../../router";
 import { fieldOf, figuresOf, tableOf } from "../../sections";
-import { Card, FigureRow } from "../../ui/basics";
 import { hint } from "../../ui/hint";
-import { RankedBars } from "../shared/Bars";
+import { RankedCard } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
-import { TableCard } from "../shared/sections";
-import { barsOf, longestOf, workSentence } from "./hloBars";
-import { MatchCard } from "./MatchCard";
+import { FiguresCard, TableCard } from "../shared/sections";
+import { barsOf, longestOf, OF_MATCHES, workSentence } from "./hloBars";
 
 export default function Hlo({ report, sections }: ToolAnswer<"hlo-stats">) {
   const rows = tableOf(sections, "rows");
@@ -29,13 +27,13 @@ export default function Hlo({ report, sections }: ToolAnswer<"hlo-stats">) {
         lines={[workSentence(longest)]}
         meaning={hint("Share of the device time", fieldOf(rows, "self_percent").doc)}
       />
-      <Card
+      <RankedCard
         title="Self time by instruction"
         note="each leads to its longest run"
         actions={<a href={linkTo("op-profile")}>As trees</a>}
-      >
-        <RankedBars label="Self time by instruction" field={fieldOf(rows, "self_us")} rows={barsOf(longest)} />
-      </Card>
+        field={fieldOf(rows, "self_us")}
+        rows={barsOf(longest)}
+      />
       <TableCard section={rows} id="rows" main />
       <More title="Programs and what was compiled" tables={["programs", "compiled", "compilations"]}>
         <TableCard section={tableOf(sections, "programs")} />
@@ -43,11 +41,9 @@ export default function Hlo({ report, sections }: ToolAnswer<"hlo-stats">) {
         <TableCard section={tableOf(sections, "compilations")} />
       </More>
       <More title="Steps and devices" tables={["devices"]}>
-        <Card title="Use of the hardware by steps">
-          <FigureRow section={figuresOf(sections, "steps")} />
-        </Card>
+        <FiguresCard title="Use of the hardware by steps" section={figuresOf(sections, "steps")} />
         <TableCard section={tableOf(sections, "devices")} />
-        <MatchCard section={figuresOf(sections, "totals")} />
+        <FiguresCard title={OF_MATCHES} section={figuresOf(sections, "totals")} />
       </More>
     </>
   );

@@ -3,14 +3,12 @@ import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR } from "../../design/colours";
 import { linkTo } from "../../router";
 import { fieldOf, figuresOf, tableOf } from "../../sections";
-import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
-import { RankedBars, type RankedRow } from "../shared/Bars";
+import { RankedCard, type RankedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
-import { TableCard } from "../shared/sections";
-import { barsOf, longestOf, type Work, workSentence } from "./hloBars";
-import { MatchCard } from "./MatchCard";
+import { FiguresCard, TableCard } from "../shared/sections";
+import { barsOf, longestOf, OF_MATCHES, type Work, workSentence } from "./hloBars";
 
 /** The tree whose first level is drawn: what kind of work it is. */
 const DRAWN = "category";
@@ -48,20 +46,17 @@ export default function HloProfile({ report, sections }: ToolAnswer<"op-profile"
         lines={[workSentence(longest)]}
         meaning={hint("Share of the device time", fieldOf(section, "self_percent").doc)}
       />
-      {longest.length > 0 && (
-        <Card title="Device time by category" actions={<a href={linkTo("hlo-stats")}>All instructions</a>}>
-          <RankedBars
-            label="Device time by category"
-            field={fieldOf(section, "self_us")}
-            rows={[...barsOf(longest), ...outside(longest)]}
-          />
-        </Card>
-      )}
+      <RankedCard
+        title="Device time by category"
+        actions={<a href={linkTo("hlo-stats")}>All instructions</a>}
+        field={fieldOf(section, "self_us")}
+        rows={[...barsOf(longest), ...outside(longest)]}
+      />
       <TableCard section={section} id="rows" main indent={(row) => Number(rows[row]?.depth ?? 0)} />
       <More title="Programs and devices" tables={["programs", "devices"]}>
         <TableCard section={tableOf(sections, "programs")} />
         <TableCard section={tableOf(sections, "devices")} />
-        <MatchCard section={figuresOf(sections, "totals")} />
+        <FiguresCard title={OF_MATCHES} section={figuresOf(sections, "totals")} />
       </More>
     </>
   );

@@ -21,14 +21,14 @@ import { answerAddress } from "../../session";
 import type { TableData } from "../../table/model";
 import { useRows } from "../../table/rows";
 import { termText } from "../../terms";
-import { Card, Empty, FigureRow, Segmented } from "../../ui/basics";
+import { Card, Empty, Segmented } from "../../ui/basics";
 import { Choice, IconButton } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { shapesText } from "../shared/names";
-import { findLinks, TableCard } from "../shared/sections";
+import { FiguresCard, findLinks, TableCard } from "../shared/sections";
 
 const MOST_POINTS = 3000;
 
@@ -66,9 +66,7 @@ export default function RooflineView({ report, sections }: ToolAnswer<"roofline"
         links={opLinks}
       />
       <More title="Steps, roofs and devices" tables={["roofs", "devices"]}>
-        <Card title="Use of the hardware by steps">
-          <FigureRow section={figuresOf(sections, "steps")} />
-        </Card>
+        <FiguresCard title="Use of the hardware by steps" section={figuresOf(sections, "steps")} />
         <TableCard section={tableOf(sections, "roofs")} />
         <TableCard section={tableOf(sections, "devices")} />
       </More>

@@ -21,7 +21,7 @@ export default function Shapes({ report, sections }: ToolAnswer<"op-shapes">) {
   const rows: readonly Row[] = (by === "shape" ? report.rows : report.lines) ?? [];
   return (
     <>
-      <Findings lines={[largestSentence(rows, by)]} />
+      <Findings lines={largestOf(rows, by)} />
       <Largest rows={rows} table={table} by={by} />
       <TableCard
         key={by}
@@ -49,18 +49,24 @@ function namesAll(data: TableData): TableData {
   return sites ? { ...data, columns: { ...data.columns, call_site: sites } } : data;
 }
 
-/** The largest share in one sentence; empty where nothing ran on a device. */
-function largestSentence(rows: readonly Row[], by: "shape" | "line"): string {
+/** The largest share, and where; empty where nothing ran on a device. */
+function largestOf(rows: readonly Row[], by: "shape" | "line"): string[] {
   const named = rows.filter((row) => by === "shape" || row.call_site);
   const largest = [...named].sort((a, b) => Number(b.device_self_us) - Number(a.device_self_us))[0];
-  if (!largest || typeof largest.percent !== "number" || !(Number(largest.device_self_us) > 0)) return "";
+  if (!largest || typeof largest.percent !== "number" || !(Number(largest.device_self_us) > 0)) return [];
   if (by === "line") {
     const rest = rows.find((row) => !row.call_site);
-    const unknown = rest ? `; no line is recorded for ${percent(Number(rest.percent))}` : "";
-    return `\`${shortPath(String(largest.call_site))}\` takes ${percent(largest.percent)} of the device time${unknown}`;
+    const unknown = rest ? [`no line is recorded for ${percent(Number(rest.percent))}`] : [];
+    return [
+      `\`${shortPath(String(largest.call_site))}\` takes ${percent(largest.percent)} of the device time`,
+      ...unknown,
+    ];
   }
   const place = shapesText(String(largest.input_shapes ?? ""));
-  return `\`${largest.name}\` takes ${percent(largest.percent)} of the device time${place && `: on ${place}`}`;
+  return [
+    `\`${largest.name}\` takes ${percent(largest.percent)} of the device time`,
+    ...(place ? [`on ${place}`] : []),
+  ];
 }
 
 const TEXTS = { input_shapes: shapesText, call_site: shortPath };

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -186,10 +186,12 @@ class OpenSession:
             self.state, self.stage = "ready", ""
             self._is_ready.set()
             self._keep_glance()
+            first, *others = self.hosts
+            self._load_timelines([first])  # the page's next picture is its timeline
             for tool in all_tools():
                 if not self._is_closed.is_set():
                     self._try_report(tool.name)
-            self._load_timelines()
+            self._load_timelines(others)
         except StepscopeError as error:
             self.error, self.state = error, "failed"
         except Exception as error:
@@ -254,14 +256,15 @@ class OpenSession:
             _log.warning("%s of %s failed: %s", tool, self.listed.session.path, error)
             self.tools[tool] = replace(self.tools[tool], has_data=False, missing=f"this tool failed: {error}")
 
-    def _load_timelines(self) -> None:
-        """Builds the timeline's index of the traces in memory, so that the timeline opens at once."""
-        from stepscope.analysis.timeline.load import prepare_windows
+    def _load_timelines(self, hosts: Iterable[str]) -> None:
+        """Builds what the timeline draws of the traces in memory, so that it opens at once."""
+        from stepscope.analysis.timeline import load, projection
 
-        for host in self.hosts:
+        for host in hosts:
             if self.profile.is_decoded(host) and not self._is_closed.is_set():
                 with self._turns.background():
-                    prepare_windows(self.profile.trace(host))
+                    load.prepare_windows(self.profile.trace(host))
+                    projection.projection_of(self.profile.trace(host))
 
 
 class _Turns:

@@ -220,6 +220,30 @@ def test_samples_of_foreign_threads_tell_the_python_that_a_graph_calls(
     assert place(builder.build(), "callbacks") == named
 
 
+@pytest.mark.parametrize(
+    ("waits_in", "named"),
+    [
+        ("/x/site-packages/tensorflow/python/eager/execute.py(28): quick_execute", ("encode", "feed.py", 9)),
+        ("$train.py:3 wait", ("wait", "train.py", 3)),  # the program's own function waits
+    ],
+)
+def test_input_that_a_library_waits_for_is_followed_to_the_function_that_makes_it(
+    waits_in: str, named: tuple[str, str | None, int | None]
+) -> None:
+    builder = TraceBuilder("host")
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python", 7)
+    stacks = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
+    sampled, foreign = builder.line(stacks, "MainThread", 7), builder.line(stacks, "thread 140370", 140370)
+    for step in range(10):
+        main.event("train", 10 * step * MS, 10 * MS, K.STEP_MARK, {"step_num": step})
+        main.event("IteratorGetNext", 10 * step * MS, 8 * MS, K.INPUT_WAIT)
+    sampled.event(waits_in, 0, 100 * MS, K.PYTHON_CALL)
+    for frame in ("$feed.py:5 batches", "$feed.py:9 encode"):
+        foreign.event(frame, 14 * MS, 0, K.PYTHON_CALL)
+
+    assert place(builder.build(), "input") == named
+
+
 def test_a_copy_of_another_thread_is_that_of_the_line_that_ran_as_it_started() -> None:
     trace = draw(
         """

@@ -11,7 +11,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.causes import Cause, event_causes, unrecorded_causes
-from stepscope.analysis.account.graph import NodeKind
+from stepscope.analysis.account.graph import EdgeKind, NodeKind
 from stepscope.analysis.account.innermost import intersect
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in
@@ -99,6 +99,14 @@ def part_of_batches(model: StepModel) -> Part:
     own = model.shares.own_ps.take(nodes)
     times = ((nodes, cause, own[:, cause]) for cause in Cause)
     return Part(OwnTimes.gather(len(graph), times), waits=is_batch[graph.edges.source])
+
+
+def waits_for_pipeline(model: StepModel) -> Part:
+    """All waiting for threads of an input pipeline, also where a batch was ready in time: without its other waits a
+    step may come before that.  What such a thread hands on is the step's own work, which stays."""
+    graph, edges = model.graph, model.graph.edges
+    makes_input = np.append(model.threads.serves_input, False)[graph.line[edges.source]]
+    return Part(OwnTimes.gather(len(graph), ()), waits=makes_input & (edges.kind == EdgeKind.JOIN))
 
 
 def join_parts(parts: Sequence[Part]) -> Part:

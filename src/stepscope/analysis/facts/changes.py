@@ -14,7 +14,14 @@ from stepscope.analysis.account.foretell import Foretold, foretell
 from stepscope.analysis.account.graph import EdgeKind
 from stepscope.analysis.account.interventions import Estimate, Intervention, Move, Overlap, ReplayAsGraph, Scale
 from stepscope.analysis.account.model import StepModel, model_of
-from stepscope.analysis.account.parts import Part, part_of_batches, part_of_cause, part_of_events, part_of_stretches
+from stepscope.analysis.account.parts import (
+    Part,
+    part_of_batches,
+    part_of_cause,
+    part_of_events,
+    part_of_stretches,
+    waits_for_pipeline,
+)
 from stepscope.analysis.account.selection import part_with_work
 from stepscope.analysis.account.stretches import time_of_loop
 from stepscope.analysis.facts.device_facts import update_calls, work_by_kind
@@ -170,6 +177,7 @@ class _Row:
         of_loop: time that the loop's thread spends on these causes, with what it waits for there.
         causes: time of any thread with these causes.
         but: names of `LoopTime.spans` that stay.
+        pipeline: threads of the input pipeline do it, which make every batch at once then.
         competes: it takes cores, memory or caches from ops that stay.
     """
 
@@ -178,6 +186,7 @@ class _Row:
     of_loop: tuple[Cause, ...] = ()
     causes: tuple[Cause, ...] = ()
     but: tuple[str, ...] = ()
+    pipeline: bool = False
     competes: bool = True
 
 
@@ -186,7 +195,7 @@ _OF_LOOP: Mapping[str, _Row] = {
     "transfer": _Row(of_loop=(Cause.TRANSFER,), causes=(Cause.TRANSFER,)),
     "checkpoint": _Row(of_loop=(Cause.CHECKPOINT,)),
     "communication": _Row(of_loop=(Cause.COMMUNICATION,)),
-    "waiting_for_python": _Row(stretches=(PYTHON,), of_loop=(Cause.INPUT,)),
+    "waiting_for_python": _Row(stretches=(PYTHON,), of_loop=(Cause.INPUT,), pipeline=True),
     "before_work": _Row(stretches=(BEFORE_WORK,), of_loop=(Cause.INPUT,)),
     "converting": _Row(stretches=(FREEING,), ops=("casts",), of_loop=(Cause.TRANSFER,), causes=(Cause.TRANSFER,)),
     "python_gaps": _Row(stretches=(PYTHON,), but=(FREEING,), competes=False),
@@ -224,6 +233,7 @@ def _changes_of_loop(model: StepModel, least: float) -> Iterator[tuple[str, list
         if left_out.total + sum(part.own_ps.sum() for part in parts) >= least:
             parts.append(part_of_stretches(model, loop.line, left_out))
             parts += [part_of_batches(model)] if Cause.INPUT in row.of_loop else []
+            parts += [waits_for_pipeline(model)] if row.pipeline else []
             removed: list[Intervention] = [Scale(part, kept.get(name, 0.0)) for part in parts]
             yield name, [*removed, *_ease(model)] if row.competes else removed
 

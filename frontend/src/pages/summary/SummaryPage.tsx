@@ -141,7 +141,10 @@ function colourOfCause(sections: Sections<"overview">, surface: string, row: num
 
 function accountName(report: OverviewReport): { label: string; note: string } {
   if (report.steps_source === "none") return { label: "Capture", note: "no steps were found" };
-  return { label: report.account_step?.is_median ? "Median step" : "Long step", note: `step ${report.account_step?.step}` };
+  return {
+    label: report.account_step?.is_median ? "Median step" : "Long step",
+    note: `step ${report.account_step?.step}`,
+  };
 }
 
 function stepWords(report: OverviewReport): string {

@@ -16,7 +16,7 @@ from stepscope.analysis.account.interventions import (
     replay_after,
 )
 from stepscope.analysis.account.model import StepModel, model_of
-from stepscope.analysis.account.parts import Part, part_of_events, waits_for_pipeline, work_launched_by
+from stepscope.analysis.account.parts import Part, part_of_batches, part_of_events, work_launched_by
 from stepscope.model import EventKind as K
 
 SYNC = {"S": Sort(K.SYNC, "cudaStreamSynchronize")}
@@ -66,10 +66,10 @@ def test_without_waiting_for_the_pipeline_its_threads_keep_their_own_work():
     """
     model = model_of(draw(picture, {"Q": Sort(K.INPUT_CALLBACK, "InstantiatedCapturedFunction::Run")}))
     assert model is not None
-    without = waits_for_pipeline(model)
+    without = part_of_batches(model, of_pipeline=True)
 
-    assert steps_ms(model) == [12, 6, 12, 6, 12]
-    assert steps_ms(model, Scale(without, 0.0)) == [3, 6, 3, 6, 3]
+    assert steps_ms(model) == [12, 6, 12, 6, 12, 6]
+    assert steps_ms(model, Scale(without, 0.0)) == [3, 6, 3, 6, 3, 6]
     assert without.own_ps.sum() == 0
 
 

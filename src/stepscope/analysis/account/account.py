@@ -161,13 +161,13 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
     pieces, cause = found.pieces_of_median()
     rows = _rows(found.graph, pieces, cause)
     why_not = "no steps were found" if model is None else model.why_not
-    usual = usual_steps(trace, found.graph)
+    usual, length = usual_steps(trace, found.graph), steps_of(trace).length_ps[found.graph.steps]
     spent = found.causes_ps()[usual]
     return StepAccount(
         host=trace.host,
         step=int(steps_of(trace).number[found.graph.steps[found.median]]),
         has_steps=model is not None,
-        is_median=_is_median(trace, found),
+        is_median=bool(length[found.median] <= OUTLIER * median(length[usual])),
         step_ps=sum(row.ps for row in rows),
         rows=rows,
         replay_error_percent=None if model is None else model.error_percent,
@@ -181,11 +181,6 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         sleeps=_sleeps(trace, found),
         moments=_moments(pieces, cause),
     )
-
-
-def _is_median(trace: HostTrace, found: EveryStep) -> bool:
-    length = steps_of(trace).length_ps[found.graph.steps]
-    return bool(length[found.median] <= OUTLIER * median(length[usual_steps(trace, found.graph)]))
 
 
 def _sleeps(trace: HostTrace, found: EveryStep) -> bool:

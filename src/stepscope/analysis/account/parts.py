@@ -91,22 +91,20 @@ def _times_in_stretches(
     yield from ((nodes, cause, own[:, cause]) for cause in Cause)
 
 
-def part_of_batches(model: StepModel) -> Part:
-    """The work of worker processes for batches, with all waiting for it."""
-    graph = model.graph
-    is_batch = graph.kind == NodeKind.BATCH
+def part_of_batches(model: StepModel, of_pipeline: bool) -> Part:
+    """The work of worker processes for batches, with all waiting for it.
+
+    Args:
+        of_pipeline: also all waiting for threads of an input pipeline, even where a batch was ready in time: without
+            its other waits a step may come before that.  What such a thread hands on is the step's own work, and stays.
+    """
+    graph, edges = model.graph, model.graph.edges
+    is_batch, makes_input = graph.kind == NodeKind.BATCH, np.append(model.threads.serves_input, False)[graph.line]
+    waits = is_batch[edges.source] | (makes_input[edges.source] & (edges.kind == EdgeKind.JOIN) & of_pipeline)
     nodes = np.flatnonzero(is_batch)
     own = model.shares.own_ps.take(nodes)
     times = ((nodes, cause, own[:, cause]) for cause in Cause)
-    return Part(OwnTimes.gather(len(graph), times), waits=is_batch[graph.edges.source])
-
-
-def waits_for_pipeline(model: StepModel) -> Part:
-    """All waiting for threads of an input pipeline, also where a batch was ready in time: without its other waits a
-    step may come before that.  What such a thread hands on is the step's own work, which stays."""
-    graph, edges = model.graph, model.graph.edges
-    makes_input = np.append(model.threads.serves_input, False)[graph.line[edges.source]]
-    return Part(OwnTimes.gather(len(graph), ()), waits=makes_input & (edges.kind == EdgeKind.JOIN))
+    return Part(OwnTimes.gather(len(graph), times), waits=waits)
 
 
 def join_parts(parts: Sequence[Part]) -> Part:

@@ -5,12 +5,14 @@ Verdict, bar and advice speak of one cause of the account, so that they name one
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from stepscope.analysis.account.account import AccountRow, Rival, StepAccount
 from stepscope.analysis.account.shown import cause_sentence, cause_words, share_sentence
 from stepscope.analysis.steps.verdict import LARGE_SHARE, Verdict
 from stepscope.records import dataclass
+from stepscope.vocabulary.python import CODE_OF_MODULE
 
 COMPUTE, INPUT, HOST = "compute_bound", "input_bound", "host_bound"
 VERDICT_OF_CAUSE: Mapping[str, str] = {
@@ -122,7 +124,7 @@ def _headline(account: StepAccount, row: AccountRow, longest: AccountRow) -> str
     why = _WHY_SHORTER if row is not longest else _WHY_BUSY if row is not account.rows[0] else ""
     said = f"{label}: {share_sentence(account, row)}{why}"
     culprit = row.culprit
-    if culprit is None or 2 * culprit.ps <= row.ps or any(letter.isdigit() for letter in culprit.name):
+    if culprit is None or 2 * culprit.ps <= row.ps or re.search(rf"\d|{CODE_OF_MODULE}", culprit.name):
         return said
     longer = f"{said}, mostly `{culprit.name}`"
     return longer if len(longer.split()) <= _MOST_WORDS else said

@@ -14,14 +14,7 @@ from stepscope.analysis.account.foretell import Foretold, foretell
 from stepscope.analysis.account.graph import EdgeKind
 from stepscope.analysis.account.interventions import Estimate, Intervention, Move, Overlap, ReplayAsGraph, Scale
 from stepscope.analysis.account.model import StepModel, model_of
-from stepscope.analysis.account.parts import (
-    Part,
-    part_of_batches,
-    part_of_cause,
-    part_of_events,
-    part_of_stretches,
-    waits_for_pipeline,
-)
+from stepscope.analysis.account.parts import Part, part_of_batches, part_of_cause, part_of_events, part_of_stretches
 from stepscope.analysis.account.selection import part_with_work
 from stepscope.analysis.account.stretches import time_of_loop
 from stepscope.analysis.facts.device_facts import update_calls, work_by_kind
@@ -232,8 +225,7 @@ def _changes_of_loop(model: StepModel, least: float) -> Iterator[tuple[str, list
         parts += [part_of_cause(model, cause) for cause in row.causes]
         if left_out.total + sum(part.own_ps.sum() for part in parts) >= least:
             parts.append(part_of_stretches(model, loop.line, left_out))
-            parts += [part_of_batches(model)] if Cause.INPUT in row.of_loop else []
-            parts += [waits_for_pipeline(model)] if row.pipeline else []
+            parts += [part_of_batches(model, row.pipeline)] if Cause.INPUT in row.of_loop else []
             removed: list[Intervention] = [Scale(part, kept.get(name, 0.0)) for part in parts]
             yield name, [*removed, *_ease(model)] if row.competes else removed
 

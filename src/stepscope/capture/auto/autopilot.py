@@ -125,12 +125,9 @@ class Autopilot:
             self._goes_on_until = time.monotonic() + self._settings.least_seconds
         if step == self._last and step < self._first + _MOST_STEPS and time.monotonic() < self._goes_on_until:
             self._last += 1
-        if self._settings.least_seconds and self._first + _FEW_STEPS <= step + 1 and self._holds_many_events():
-            self._last = step
+        if self._settings.least_seconds and step + 1 >= self._first + _FEW_STEPS:
+            self._last = step if self._conductor.events_recorded() > _MANY_EVENTS else self._last
         return Action.RECORD_AND_SAVE if step == self._last else Action.RECORD
-
-    def _holds_many_events(self) -> bool:
-        return self._conductor.events_recorded() > _MANY_EVENTS
 
     # -- what finders report, on the thread of the steps -------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from stepscope.vocabulary.lookup import has_trait, name_has, type_names
 from stepscope.vocabulary.python import place_of
 from stepscope.vocabulary.tf_data import plain_name
 from stepscope.vocabulary.torch import MODULE_PREFIX
-from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
+from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait, OpTrait
 
 K = EventKind
 
@@ -151,12 +151,15 @@ class Finder:
         return Culprit(name, file, line, op, None, None, round(found.share * waits_ps))
 
     def _called_back(self, rows: I64, op: str | None, op_rows: I64) -> Culprit | None:
-        """The function that an op of a graph calls, which most of the time is; None where no sample shows it."""
+        """The function that an op of a graph or a stage of its input calls, which most of the time is; None where no
+        sample shows it."""
         op_ps = int(self._length[op_rows].sum())
-        if op is None or not name_has(op, _CALLS) or op_ps < _MOST_OF * int(self._length[rows].sum()):
+        makes_input = op is not None and name_has(op, InputTrait.FROM_PYTHON)
+        if op is None or not (makes_input or name_has(op, _CALLS)) or op_ps < _MOST_OF * int(self._length[rows].sum()):
             return None
         events = distinct(self._op_events(op_rows))
-        frame = function_called_back(self._trace, spans_of(self._trace, events))
+        alike = np.flatnonzero(np.isin(self._trace.events.type, self._trace.events.type[events]))  # in every step
+        frame = function_called_back(self._trace, spans_of(self._trace, alike), makes_input)
         if frame < 0:
             return None
         return Culprit(*place_of(self._trace.name_of(frame)), op, self._layer(op_rows), len(events), op_ps)

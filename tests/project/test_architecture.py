@@ -166,7 +166,7 @@ NAMED_ONLY |= {"stepscope.autostart"}
 MOST_LINES: dict[str, int] = {
     "capture": 18455,
     "formats": 10386,
-    "account": 6433,
+    "account": 6436,
     "web": 5222,
     "xla": 4757,
     "workers": 4554,

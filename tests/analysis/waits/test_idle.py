@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from draw import MS, Sort, draw
+from reporting import reporter
 
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.waits import idle_tool as idle
-from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
+from stepscope.model import EventKind, LineKind, PlaneKind, TraceBuilder
 
-
-def report(*traces: HostTrace) -> idle.IdleReport:
-    partials = [idle.partial(trace) for trace in traces]
-    for part in partials:
-        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=idle.Partial) == part
-    return idle.merge(partials)
+report = reporter(idle)
 
 
 def pick(row: dict[str, Any], *names: str) -> tuple[Any, ...]:

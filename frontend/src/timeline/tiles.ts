@@ -2,8 +2,8 @@
  * The parts of the trace that the page holds: tiles of 512 cells, at the levels that were looked at.
  *
  * While a tile is on its way, what a wider or a narrower level knows of its stretch stands in, so that nothing is ever
- * blank.  One request is for all tiles that the screen lacks.  Its answer holds all rows it was asked for, some with wider
- * cells where they would have been too many bytes; those are asked for again, fewer at a time.
+ * blank.  One request is for all tiles that the screen lacks.  Its answer holds all rows it was asked for, some with
+ * wider cells where they would have been too many bytes; those are asked for again, fewer at a time.
  */
 
 import { levelFor, type Span } from "./viewport";

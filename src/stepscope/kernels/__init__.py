@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from stepscope.kernels import (
         columns,
         combine,
-        critical,
         hlo,
         intervals,
         memory,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = [
     "columns",
     "combine",
-    "critical",
     "hlo",
     "intervals",
     "memory",

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from stepscope.kernels import (
         columns,
         combine,
-        hlo,
         intervals,
         memory,
         nesting,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = [
     "columns",
     "combine",
-    "hlo",
     "intervals",
     "memory",
     "nesting",

@@ -3,9 +3,9 @@ import { evidenceOf, fromAddress, toAddress } from "../src/timeline/address";
 import { collapsedAtFirst, itemAt, layoutOf, ROW } from "../src/timeline/layout";
 import { brief, cut } from "../src/timeline/names";
 import { nearestOf } from "../src/timeline/nearest";
+import { EMPTY_TRACK } from "../src/timeline/query";
 import { sliceAt } from "../src/timeline/slices";
 import { pixelOf } from "../src/timeline/strip";
-import { rowsAsText } from "../src/timeline/sums";
 import { duration, moment, ticksOf } from "../src/timeline/ticks";
 import { grouped, requestsFor } from "../src/timeline/tiles";
 import { callsOf, flameOf, hotPath, pathOf } from "../src/timeline/tree";
@@ -103,20 +103,8 @@ describe("hits", () => {
 });
 
 const track = (id: string, rows: number): TrackInfo => ({
-  id,
-  name: id,
-  detail: "",
-  kind: "thread",
-  line: Number(id.slice(1)),
-  rows,
-  events: 9,
-  main: false,
-  is_profiler: false,
-  communicates: false,
-  events_at_first: 0,
-  unit: "",
-  highest: null,
-  lowest: null,
+  ...EMPTY_TRACK,
+  ...{ id, name: id, kind: "thread", line: Number(id.slice(1)), rows, events: 9 },
 });
 const group = (id: string, kind: GroupInfo["kind"], tracks: TrackInfo[], groups: GroupInfo[] = []): GroupInfo => ({
   id,
@@ -284,24 +272,6 @@ describe("an answer", () => {
       [1, 0.25],
     ]);
     expect(answer.counters).toEqual([]);
-  });
-});
-
-describe("a selection as text", () => {
-  it("is a line a name, with times in one unit and no tab or new line inside a name", () => {
-    const row = (name: string, events: number, total_ps: number, self_ps: number) => ({
-      type: 1,
-      name,
-      events,
-      total_ps,
-      self_ps,
-    });
-    const text = rowsAsText([row("gemm<a,\tb>", 2, 1_500_000, 1_000_000), row("two\nlines", 1, 1, 0)]);
-    expect(text.split("\n").map((line) => line.split("\t"))).toEqual([
-      ["name", "events", "total_us", "self_us"],
-      ["gemm<a, b>", "2", "1.5", "1"],
-      ["two lines", "1", "0.000001", "0"],
-    ]);
   });
 });
 

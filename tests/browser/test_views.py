@@ -79,6 +79,14 @@ def test_the_shares_of_a_chart_add_up_to_the_whole(page, page_server, corpus, pr
     assert sum(shares) == pytest.approx(100, abs=0.06 * len(shares))  # each is rounded to a tenth
 
 
+def test_what_has_no_line_is_a_row_of_its_own_in_chart_and_table(page, page_server, corpus):
+    show(page, page_server, "compute/line", TORCH)
+
+    chart = page.locator(".ranked").first
+    expect(chart).to_contain_text("no line recorded")
+    expect(page.locator("main [role=grid]").first).to_contain_text("no line recorded")
+
+
 # -- charts lead on ---------------------------------------------------------------------------------------------------
 
 
@@ -238,6 +246,7 @@ def test_distributed_bars_are_the_spans_of_the_ranks(page, page_server, corpus, 
     rows = said(capsys, "distributed", page_server.logdir / RANKS)["rows"]
     show(page, page_server, "distributed", RANKS)
 
+    expect(page.locator(".stacked-total")).to_have_count(len(rows))
     totals = page.eval_on_selector_all(".stacked-total", "all => all.map(e => parseFloat(e.dataset.hintValue))")
     assert totals == pytest.approx([row["span_ms"] for row in rows], abs=2e-3)
 

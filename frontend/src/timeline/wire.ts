@@ -1,35 +1,14 @@
 /** What the timeline's routes answer, and how a window's bytes are read. */
 
 import { ApiError, address, fetchAnswer, getJson } from "../api";
+import type { Details, Group, Links, Stretch as Reported, Selection, Spot } from "../generated/reports";
+import type { Culprit as Reason } from "../pages/shared/reports";
 import type { Span } from "./viewport";
 
-export interface TrackInfo {
-  readonly id: string;
-  readonly name: string;
-  readonly detail: string;
-  readonly kind: string;
-  readonly line: number;
-  readonly rows: number;
-  readonly events: number;
-  readonly main: boolean;
-  readonly is_profiler: boolean;
-  readonly communicates: boolean;
-  /** How many of its events touch the part that is shown first. */
-  readonly events_at_first: number;
-  readonly unit: string;
-  readonly highest: number | null;
-  readonly lowest: number | null;
-}
+export type { Selection as SelectionAnswer, Spot, Track as TrackInfo } from "../generated/reports";
 
-export interface GroupInfo {
-  readonly id: string;
-  readonly name: string;
-  readonly detail: string;
-  readonly kind: "device" | "host" | "pool" | "counters" | "other" | "query";
-  readonly tracks: readonly TrackInfo[];
+export interface GroupInfo extends Omit<Group, "groups"> {
   readonly groups: readonly GroupInfo[];
-  readonly empty: readonly string[];
-  readonly lanes: number;
   /** The ribbon of causes over it, if it has one. */
   readonly ribbon?: string | null;
 }
@@ -62,36 +41,11 @@ export interface Steps {
   readonly end_ps: readonly number[];
 }
 
-export interface Spot {
-  readonly event: number;
-  readonly name: string;
-  readonly kind: string;
-  readonly line: number;
-  readonly lane: number;
-  readonly start_ps: number;
-  readonly duration_ps: number;
-}
-
-export interface EventDetails {
-  readonly spot: Spot;
-  readonly full_name: string;
-  readonly self_ps: number | null;
-  readonly around: readonly Spot[];
-  readonly around_hidden: number;
-  readonly inside: number;
-  readonly first_inside: Spot | null;
-  readonly previous: Spot | null;
-  readonly next: Spot | null;
+export interface EventDetails extends Details {
   readonly stats: readonly (readonly [string, string | number | null])[];
 }
 
-export interface EventLinks {
-  readonly step: string | null;
-  readonly step_number: number | null;
-  readonly op: string | null;
-  readonly cause: Spot | null;
-  readonly effects: readonly Spot[];
-  readonly effects_hidden: number;
+export interface EventLinks extends Links {
   /** Of device work: what launched it and from where, and what it waited for. */
   readonly work: {
     readonly how: "launch" | "stream" | "queue";
@@ -103,25 +57,12 @@ export interface EventLinks {
 }
 
 /** What a person can look at: a function, an op or a kernel. */
-export interface Culprit {
-  readonly name: string;
-  readonly file: string | null;
-  readonly line: number | null;
-  readonly op: string | null;
-  readonly layer: string | null;
-}
+export type Culprit = Pick<Reason, "name" | "file" | "line" | "op" | "layer">;
 
 /** A stretch of a ribbon that has one cause. */
-export interface Stretch {
-  readonly begin_ps: number;
-  readonly end_ps: number;
-  readonly cause: string;
-  readonly ps: number;
-  readonly count: number;
-  readonly busy: boolean;
+export interface Stretch extends Omit<Reported, "event"> {
   readonly culprit: Culprit | null;
   readonly spot: Spot | null;
-  readonly sentence: string;
 }
 
 /** Event, line, lane, start and end. */
@@ -160,23 +101,6 @@ export interface SearchAnswer {
   readonly bins: readonly number[];
   readonly types: string;
   readonly place: { readonly number: number; readonly spot: Spot } | null;
-}
-
-export interface SelectionRow {
-  readonly name: string;
-  readonly type: number;
-  readonly events: number;
-  readonly total_ps: number;
-  readonly self_ps: number;
-}
-
-export interface SelectionAnswer {
-  readonly events: number;
-  readonly names: number;
-  readonly total_ps: number;
-  readonly self_ps: number;
-  readonly rows: readonly SelectionRow[];
-  readonly rest: SelectionRow | null;
 }
 
 /** Slices of one row of a track, as columns; times are `begin + unit * start`. */
@@ -348,7 +272,7 @@ export class Source {
     );
   }
 
-  selection(begin: number, end: number, tracks: readonly string[], abort?: AbortSignal): Promise<SelectionAnswer> {
+  selection(begin: number, end: number, tracks: readonly string[], abort?: AbortSignal): Promise<Selection> {
     return getJson(
       this.url("selection", { begin: Math.floor(begin), end: Math.ceil(end), tracks: tracks.join(",") }),
       abort,

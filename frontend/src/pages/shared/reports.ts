@@ -72,10 +72,6 @@ export interface OverviewReport extends Report {
   readonly between_steps_percent: number | null;
   readonly steps_source: string;
   readonly steps_how: string;
-  readonly steps_confidence: number | null;
-  readonly steps_a_host: number;
-  readonly breakdown_ms: Readonly<Record<string, number>>;
-  readonly input_bound_percent: number | null;
   readonly verdict: string;
   readonly verdict_text: string;
   readonly verdict_evidence: readonly string[];

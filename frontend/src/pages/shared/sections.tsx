@@ -1,7 +1,7 @@
 /** The sections of a report: figures, tables, sentences. */
-import type { ComponentChildren } from "preact";
-import { useMemo } from "preact/hooks";
-import type { Section, TableSection, Values } from "../../api";
+import { type ComponentChildren, createContext } from "preact";
+import { useContext, useMemo } from "preact/hooks";
+import type { Figures, Section, TableSection, Values } from "../../api";
 import { findInTimeline } from "../../links";
 import { answerAddress } from "../../session";
 import type { TableData } from "../../table/model";
@@ -28,26 +28,32 @@ export function Sections({ sections, tool }: { sections: readonly Section[]; too
 
 function SectionCard({ section, tool, main }: { section: Section; tool: string; main: boolean }) {
   if (section.kind === "table") return <TableCard section={section} tool={tool} main={main} />;
+  if (section.kind === "figures") return <FiguresCard title={section.title} section={section} />;
   return (
     <Card title={section.title}>
-      {section.kind === "figures" ? (
-        <FigureRow section={section} />
-      ) : (
-        <ul class="prose">
-          {section.lines.map((line) => (
-            <li key={line}>
-              <Code text={sentence(line)} />
-            </li>
-          ))}
-        </ul>
-      )}
+      <ul class="prose">
+        {section.lines.map((line) => (
+          <li key={line}>
+            <Code text={sentence(line)} />
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+export function FiguresCard<V = Values>({ title, section }: { title: string; section: Figures<V> }) {
+  return (
+    <Card title={title}>
+      <FigureRow section={section as Figures} />
     </Card>
   );
 }
 
 interface TableCardProps<V> extends Partial<Omit<TableProps, "data" | "id" | "links" | "mark">> {
   section: TableSection<V>;
-  tool: string;
+  /** Whose table it is; that of the page if not given. */
+  tool?: string;
   links?: (row: number, data: TableData) => readonly RowLink[];
   mark?: (row: number, data: TableData) => string | null;
   /** Adds to the rows what another table of the report has. */
@@ -58,6 +64,9 @@ interface TableCardProps<V> extends Partial<Omit<TableProps, "data" | "id" | "li
   note?: ComponentChildren;
 }
 
+/** The tool whose answer is drawn. */
+export const ToolOfPage = createContext("");
+
 /** For scripts: where the report's JSON has the rows of a table; empty if unknown. */
 function inJson(tool: string, key: string | null | undefined): string {
   if (!key) return "";
@@ -66,7 +75,8 @@ function inJson(tool: string, key: string | null | undefined): string {
 }
 
 export function TableCard<V = Values>(props: TableCardProps<V>) {
-  const { section, tool, id, actions, heading, note, links = findLinks, mark, complete, ...rest } = props;
+  const ofPage = useContext(ToolOfPage);
+  const { section, tool = ofPage, id, actions, heading, note, links = findLinks, mark, complete, ...rest } = props;
   const fetched = useRows(section as TableSection, (suffix) => answerAddress(tool, suffix));
   const rows = useMemo(
     () => (complete && fetched.state === "ready" ? { ...fetched, data: complete(fetched.data) } : fetched),
@@ -86,7 +96,7 @@ export function TableCard<V = Values>(props: TableCardProps<V>) {
           source={source}
           empty={section.empty ?? "nothing to show"}
           plain={rows.data.rowCount <= 12 && !rest.main}
-          height={rows.data.rowCount <= 12 && !rest.main ? "all" : "short"}
+          height={rest.main ? "page" : rows.data.rowCount <= 12 ? "all" : "short"}
           links={(row) => links(row, rows.data)}
           {...(mark ? { mark: (row: number) => mark(row, rows.data) } : {})}
           {...(section.usual ? { columns: section.usual } : {})}

@@ -53,7 +53,6 @@ export function Summary({ report, sections, pictures, children }: SummaryProps) 
       {report.account_step && (
         <TableCard
           section={tableOf(sections, "step_account")}
-          tool="overview"
           id="account"
           heading={report.steps_source === "none" ? "What the capture waits for" : "What the median step waits for"}
           note={medianNote(report)}
@@ -77,7 +76,6 @@ export function Summary({ report, sections, pictures, children }: SummaryProps) 
       {types && (
         <TableCard
           section={types}
-          tool="overview"
           id="types"
           heading="Top op types by self time"
           note={[`no single op takes ${TELLING_PERCENT} % of it`, ofAllDevices()].filter(Boolean).join("; ")}
@@ -98,7 +96,6 @@ export function Summary({ report, sections, pictures, children }: SummaryProps) 
       {!types && (
         <TableCard
           section={topOps}
-          tool="overview"
           id="top"
           heading="Top ops by self time"
           note={ofAllDevices()}

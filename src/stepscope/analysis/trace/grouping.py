@@ -121,8 +121,7 @@ def self_times(trace: HostTrace, counts: Mask, time_ps: I64 | None = None) -> I6
     `time_ps` of shape (events,) is the duration unless given.
     """
     own = (trace.events.duration_ps if time_ps is None else time_ps).copy()
-    rows = np.flatnonzero(counts)
-    own[rows] = self_times_of(trace, rows, counts, time_ps)
+    own[counts] = self_times_of(trace, np.flatnonzero(counts), counts, time_ps)
     return np.maximum(own, 0, out=own)
 
 

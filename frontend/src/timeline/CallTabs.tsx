@@ -206,12 +206,16 @@ function openRows({ nodes, roots }: Calls, open: ReadonlySet<number>): TreeRow[]
   return rows;
 }
 
+function foldSign(rows: readonly TreeRow[], at: number): string {
+  return (rows[at + 1]?.depth ?? 0) > (rows[at]?.depth ?? 0) ? "▾ " : "▸ ";
+}
+
 /** Of a function with calls inside, a sign says so. */
 function treeData(rows: readonly TreeRow[], total: number): TableData {
   return fromRows(
     CALLS,
     rows.map(({ node }, at) => ({
-      function: `${node.children.length ? ((rows[at + 1]?.depth ?? 0) > (rows[at]?.depth ?? 0) ? "▾ " : "▸ ") : ""}${node.name}`,
+      function: `${node.children.length ? foldSign(rows, at) : ""}${node.name}`,
       ...{ total_us: node.total / PS_A_US, share: (100 * node.total) / total, self_us: node.self / PS_A_US },
       calls: node.events,
     })),

@@ -90,7 +90,10 @@ function Lengths({ answer }: { answer: SlicesAnswer }) {
       colour={CATEGORY_COLOUR[categoryOfKind(answer.slices[0]?.kind ?? "") ?? "device_compute"]}
     >
       <span>{edge(0)}</span>
-      <span>{`${answer.total.toLocaleString("en-US")} events, ${duration(answer.sum_ps)} in all; each bar is wider than the one before`}</span>
+      <span>
+        {`${answer.total.toLocaleString("en-US")} events, ${duration(answer.sum_ps)} in all; `}
+        each bar is wider than the one before
+      </span>
       <span>{edge(counts.length)}</span>
     </Histogram>
   );

@@ -14,5 +14,5 @@ const KINDS = {
 
 /** A column; its heading is its name without the unit. */
 export function fieldNamed(name: string, kind: keyof typeof KINDS, doc: string): Field {
-  return { ...KINDS[kind], name, doc, label: name.replace(/_(us|ms)$/, "") };
+  return { ...KINDS[kind], name, doc, label: name.charAt(0).toUpperCase() + name.slice(1).replace(/_(us|ms)$/, "") };
 }

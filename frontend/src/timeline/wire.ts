@@ -155,11 +155,22 @@ const TYPES: Readonly<Record<string, new (buffer: ArrayBuffer, at: number, lengt
   u1: Uint8Array,
 };
 
-export function decodeWindow(buffer: ArrayBuffer): WindowAnswer {
-  const size = new DataView(buffer).getUint32(0, true);
-  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size))) as Head;
+/** The windows of an answer, one after the other. */
+export function decodeWindows(buffer: ArrayBuffer): WindowAnswer[] {
+  const found: WindowAnswer[] = [];
+  for (let at = 0; at < buffer.byteLength; ) {
+    const { answer, end } = decodeWindow(buffer, at);
+    found.push(answer);
+    at = Math.ceil(end / 8) * 8;
+  }
+  return found;
+}
+
+function decodeWindow(buffer: ArrayBuffer, first: number): { answer: WindowAnswer; end: number } {
+  const size = new DataView(buffer).getUint32(first, true);
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, first + 4, size))) as Head;
   const columns = new Map<string, Column>();
-  let at = 4 + size;
+  let at = first + 4 + size;
   for (const [name, type, length] of head.columns) {
     const Type = TYPES[type];
     if (!Type) throw new Error(`the server sent a column of an unknown type ${type}`);
@@ -167,7 +178,7 @@ export function decodeWindow(buffer: ArrayBuffer): WindowAnswer {
     columns.set(name, column);
     at += column.byteLength;
   }
-  return {
+  const answer = {
     begin: head.begin_ps,
     level: head.level,
     cells: head.cells,
@@ -176,6 +187,7 @@ export function decodeWindow(buffer: ArrayBuffer): WindowAnswer {
     causes: split(columns.get("causes") as Uint8Array | undefined, head.cells * head.causes),
     counters: countersOf(head, columns),
   };
+  return { answer, end: at };
 }
 
 function lanesOf(head: Head, columns: ReadonlyMap<string, Column>): Map<string, LaneSlices> {
@@ -288,11 +300,13 @@ export class Source {
     return getJson(url + hidden.map((name) => `&hide=${encodeURIComponent(name)}`).join(""), abort);
   }
 
-  async window(begin: number, end: number, width: number, tracks: readonly string[]): Promise<WindowAnswer> {
-    const response = await fetchAnswer(this.url("window", { begin, end, width, tracks: tracks.join(",") }));
+  /** A window, and as many as long after it as make `tiles`. */
+  async windows(span: Span, width: number, tracks: readonly string[], tiles = 1): Promise<WindowAnswer[]> {
+    const query = { ...span, width, tiles: tiles > 1 ? tiles : null, tracks: tracks.join(",") };
+    const response = await fetchAnswer(this.url("window", query));
     if (!response.ok)
       throw new ApiError(`the server answered a window with status ${response.status}`, "", [], response.status);
-    return decodeWindow(await response.arrayBuffer());
+    return decodeWindows(await response.arrayBuffer());
   }
 }
 

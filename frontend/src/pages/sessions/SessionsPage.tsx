@@ -105,7 +105,11 @@ function Compared({ ids }: { ids: readonly string[] }) {
     </button>
   );
   const heading = `Compared with ${section.columns?.run?.[0] ?? "the first"}`;
-  return <TableCard section={section} tool="runs" heading={heading} actions={stop} columns={SHOWN} />;
+  return (
+    <div class="below-l">
+      <TableCard section={section} tool="runs" heading={heading} actions={stop} columns={SHOWN} />
+    </div>
+  );
 }
 
 const SHOWN = ["run", "step_ms", "change_percent", "change", "verdict", "cause", "cause_percent", "because"];

@@ -81,6 +81,8 @@ export interface OverviewReport extends Report {
     readonly host: string;
     readonly ms: number;
     readonly median_of: number;
+    /** False of a step that is much longer than the median, as such steps take most of the time. */
+    readonly is_median: boolean;
     /** Its causes in the order of time, each with how long it goes on in ms. */
     readonly moments?: readonly (readonly [cause: string, ms: number])[];
   } | null;

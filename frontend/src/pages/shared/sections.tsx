@@ -2,7 +2,7 @@
 import { type ComponentChildren, createContext } from "preact";
 import { useContext, useMemo } from "preact/hooks";
 import type { Figures, Section, TableSection, Values } from "../../api";
-import { findInTimeline } from "../../links";
+import { evidenceInTimeline, findInTimeline } from "../../links";
 import { answerAddress } from "../../session";
 import type { TableData } from "../../table/model";
 import type { RowLink } from "../../table/RowDetails";
@@ -107,20 +107,26 @@ export function TableCard<V = Values>(props: TableCardProps<V>) {
   );
 }
 
-/** Links a row that names an op, a kernel or a call to its occurrences in the timeline. */
+export const IN_TIMELINE = "Show in the timeline";
+
+/** Where a row leads: to its interval if it has one, and to the occurrences of the op, kernel or call that it names. */
 export function findLinks(row: number, data: TableData): RowLink[] {
-  const at = data.fields.find((field) => field.role === "host");
-  const host = at && data.columns[at.name]?.[row];
-  return data.fields
-    .filter((field) => field.role === "name")
-    .flatMap((field) => {
-      const value = data.columns[field.name]?.[row];
-      if (typeof value !== "string" || !value) return [];
-      return [
-        {
-          label: `Find this ${field.label.toLowerCase()} in the timeline`,
-          href: findInTimeline(value, typeof host === "string" ? host : null),
-        },
-      ];
-    });
+  const value = (name: string | undefined) => (name ? data.columns[name]?.[row] : null);
+  const host = value(data.fields.find((field) => field.role === "host")?.name);
+  const place = typeof host === "string" ? host : null;
+  const [begin, length] = [value("start_ms"), value("duration_ms")];
+  const hasInterval = typeof begin === "number" && typeof length === "number";
+  const interval = hasInterval ? evidenceInTimeline(begin, begin + length, calledIn(data, value), place) : null;
+  const named = data.fields.flatMap((field) => {
+    const name = field.role === "name" ? value(field.name) : null;
+    if (typeof name !== "string" || !name) return [];
+    return [{ label: `Find this ${field.label.toLowerCase()} in the timeline`, href: findInTimeline(name, place) }];
+  });
+  return [...(interval ? [{ label: IN_TIMELINE, href: interval }] : []), ...named];
+}
+
+/** What a row is called: its first name, term or step. */
+function calledIn({ fields }: TableData, value: (name: string) => unknown): string {
+  const field = fields.find(({ role }) => role === "name" || role === "term" || role === "step");
+  return field ? `${field.label} ${value(field.name) ?? ""}` : "";
 }

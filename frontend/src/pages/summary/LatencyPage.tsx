@@ -7,7 +7,6 @@ import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { type BarPart, StackedBars, type StackedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
-import { useRowLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
 
@@ -17,8 +16,6 @@ const MOST_BARS = 16;
 
 export default function Latency({ report, sections }: ToolAnswer<"inference">) {
   const kinds = report.rows ?? [];
-  const slowest = tableOf(sections, "slowest");
-  const links = useRowLinks(slowest, report.hosts.length > 1);
   return (
     <>
       <Findings
@@ -35,7 +32,7 @@ export default function Latency({ report, sections }: ToolAnswer<"inference">) {
       <TableCard section={tableOf(sections, "rows")} main />
       <More title="Slow runs" note="what differs in them, and each of them" tables={["differences", "slowest"]}>
         <TableCard section={tableOf(sections, "differences")} />
-        <TableCard section={slowest} id="slowest" links={links} />
+        <TableCard section={tableOf(sections, "slowest")} />
       </More>
     </>
   );

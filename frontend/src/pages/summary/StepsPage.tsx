@@ -4,21 +4,19 @@ import { isCause } from "../../design/colours";
 import { tableOf } from "../../sections";
 import { answerAddress } from "../../session";
 import { Card } from "../../ui/basics";
-import { useRowLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import type { OverviewReport, StepsReport } from "../shared/reports";
 import { StepGraph } from "../shared/StepGraph";
 import { TableCard } from "../shared/sections";
 import { howNote, useGraphSteps } from "./SummaryPage";
 
-export default function Steps({ report, sections }: ToolAnswer<"steps", StepsReport>) {
+export default function Steps({ sections }: ToolAnswer<"steps", StepsReport>) {
   const overview = useResource<ToolAnswer<"overview", OverviewReport>>(answerAddress("overview"));
   const table = tableOf(sections, "rows");
-  const links = useRowLinks(table, report.hosts.length > 1);
   return (
     <>
       {overview.state === "ready" && <Graph report={overview.data.report} />}
-      <TableCard section={table} id="steps" main links={links} columns={usualColumns(table)} />
+      <TableCard section={table} id="steps" main columns={usualColumns(table)} />
       <More title="As the guide defines it" note={GUIDE_NOTE} tables={["guide"]}>
         <TableCard section={tableOf(sections, "guide")} heading="Step-time breakdown" />
       </More>

@@ -7,7 +7,6 @@ import { palette } from "../../design/theme";
 import { figuresOf, type RowOf, tableOf } from "../../sections";
 import { StackedBars } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
-import { useRowLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import { FiguresCard, TableCard } from "../shared/sections";
 
@@ -20,7 +19,6 @@ export default function Idle({ report, sections }: ToolAnswer<"idle">) {
   const gaps = tableOf(sections, "gaps");
   const devices = tableOf(sections, "devices");
   const several = report.hosts.length > 1;
-  const gapLinks = useRowLinks(gaps, several);
   return (
     <>
       <Findings lines={report.findings}>
@@ -30,7 +28,7 @@ export default function Idle({ report, sections }: ToolAnswer<"idle">) {
           <Devices rows={report.devices ?? []} several={several} />
         )}
       </Findings>
-      <TableCard section={gaps} id="gaps" heading="Longest gaps" main links={gapLinks} />
+      <TableCard section={gaps} id="gaps" heading="Longest gaps" main />
       <More title="Causes, devices and streams" tables={["causes", "devices", "streams"]}>
         <TableCard section={tableOf(sections, "causes")} plain height="all" />
         <TableCard section={devices} id="devices" plain height="all" />

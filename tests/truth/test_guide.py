@@ -393,7 +393,7 @@ def test_a_few_calls_after_the_first_change_the_words_only():
     }
     overview = report_of("overview", draw("host main | F-------G-\nhost main |  X----", sorts)).to_dict()
 
-    assert overview["verdict_text"].startswith("unknown: hardly more than first calls was captured")
+    assert overview["verdict_text"].startswith("unknown: little more than first calls was captured")
 
 
 def test_a_first_step_that_compiles_is_no_advice_about_every_step():

@@ -154,8 +154,10 @@ def show_lines(report: Report, output: Path | None = None, chosen: str = "", why
 def _list_evidence(report: Report) -> Iterator[str]:
     whole = report.to_dict()
     yield from (f"because    {sentence}" for sentence in whole["verdict_evidence"])
+    said = {clause for sentence in whole["verdict_evidence"] for clause in sentence.split("; ")}
     for first in whole["advice"][:1]:
-        yield f"advised    {first['evidence']}"
+        if more := [clause for clause in first["evidence"].split("; ") if clause not in said]:
+            yield f"advised    {'; '.join(more)}"
         yield f"predicted  {first['reasoning']}"
 
 

@@ -510,7 +510,7 @@ def _find_passed_over(walk: store.Walk, found: Iterable[_Candidate]) -> list[Pro
         if not format_of(entry.name) and (fmt := format_with_ending(entry.name))
     ]
     unread: list[Problem] = []  # a file that cannot be read is no loss: nothing shows that it is a profile
-    reason = "passed over: by its content it is a profile, but its name does not say so, and other files' names do"
+    reason = "passed over: its content is a profile but its name is not that of one, and other files have such names"
     hint = "give the path of this file to open it, or rename it to NAME.pt.trace.json[.gz]"
     return [
         Problem("passed-over", reason, path=entry.path, hint=hint)

@@ -56,12 +56,13 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
     """
     longest, changed = _longest_of_program(account), None if change is None else row_of_change(account, change.causes)
     limit = longest if changed is None or change is None or _gain(change, account) < LARGE_SHARE else changed
+    headline, said = _headline(limit, account), cause_sentence(account, limit)
     return Verdict(
         _verdict_of(limit, account),
         round(_percent(limit, account), 4),
-        _headline(limit, account),
+        headline,
         limit.cause,
-        (cause_sentence(account, limit), *_list_others(account, limit, changed)),
+        (*([said] if said not in headline else []), *_list_others(account, limit, changed)),
     )
 
 
@@ -133,12 +134,12 @@ def _list_others(account: StepAccount, limit: AccountRow, changed: AccountRow | 
     longest = _longest_of_program(account)
     if limit is not longest:
         yield (
-            f"{cause_words(longest.cause)} takes more, {_percent(longest, account):.1f} %, but no change found here"
-            " shortens that as much"
+            f"{cause_words(longest.cause)} takes more, {_percent(longest, account):.1f} %, but no known change"
+            " shortens it as much"
         )
     elif changed is not None and changed is not limit:
         yield (
-            f"no change found here shortens that much; the next that can be shortened is {cause_words(changed.cause)},"
+            f"no known change shortens that much; the next cause that can be shortened is {cause_words(changed.cause)},"
             f" {_percent(changed, account):.1f} %"
         )
     if account.has_steps and account.steps == 1:
@@ -146,11 +147,12 @@ def _list_others(account: StepAccount, limit: AccountRow, changed: AccountRow | 
     if account.why_not is not None:
         yield f"less sure than usual, as {account.why_not}"
     if limit is longest and (near := _close_second(account, limit)):
-        yield f"{cause_words(near.cause)} is as long within the noise, {_percent(near, account):.1f} %"
+        yield f"{cause_words(near.cause)} takes as long, within the noise, {_percent(near, account):.1f} %"
     if limit is account.rows[0] and (rival := _rival(account)):
         gain = 100.0 * (limit.gain_ps or 0) / account.step_ps
         shorter = "no shorter" if gain < _LEAST_SHOWN else f"only {gain:.1f} % shorter"
-        yield f"without it a step would be {shorter}, as {cause_words(rival.cause)} then takes most of that time"
+        words = cause_words(limit.cause), cause_words(rival.cause)
+        yield f"without {words[0]} a step would be {shorter}, as {words[1]} would take most of that time"
 
 
 _LEAST_SHOWN = 0.05  # percent: what rounds to 0.0

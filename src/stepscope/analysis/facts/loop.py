@@ -60,7 +60,7 @@ class LoopFacts:
         input_reads_files_percent, input_is_native_percent: percent of that part in functions that read files, and in
             native code such as NumPy; None without such functions.
         input_sleeps_percent, python_sleeps_percent: percent of the time of input and of long Python in which the thread
-            neither runs nor waits for a processor, as while it waits for a disk or a server; None if nothing shows
+            neither runs nor waits for a core, as while it waits for a disk or a server; None if nothing shows
             that.
         programs: compiled functions that the loop calls, by name.
         eager_ops: ops that the loop dispatches one by one, by name.

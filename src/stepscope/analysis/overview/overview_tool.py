@@ -114,7 +114,7 @@ ENVIRONMENT_FIELDS: tuple[Field, ...] = (
     Field(
         "pause_ms",
         "ms",
-        "how long the program stood still when the capture ended, while PyTorch collected its events",
+        "how long the program paused when the capture ended, while PyTorch collected its events",
         label="Pause at the end",
     ),
 )

@@ -253,7 +253,7 @@ def _find_contention(context: Context, waits: float) -> Finding | None:
         evidence=f"the step does not wait for its input, but {activity} on other threads for"
         f" {min(context.percent(busy), 100.0):.0f} % of the time, and the step's ops take {100 * slower:.0f} % less"
         " time without contention",
-        unknown="no step in it runs without the input's threads beside it",
+        unknown="the input's threads run during every step",
         parts=("feed",),
         actions=(*_add_stage_action(context, kind, _general_actions(context, kind)), *own_threads),
         tool="tf-data",
@@ -304,9 +304,7 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
     if _restarts_workers(context, feed, waits):
         return _Cause("input_no_prefetch", _RESTARTS.format(feed.starts), 0.8, actions=_KEEP_WORKERS)
     if feed.loader == "multi":
-        return _Cause(
-            "input_preprocessing", f"the workers of the DataLoader do not keep up{_workers_text(context)}", 0.6
-        )
+        return _Cause("input_preprocessing", f"the DataLoader's workers do not keep up{_workers_text(context)}", 0.6)
     reads = context.loop.input_reads_files_percent if context.loop else None
     if reads is not None and reads >= _MOST_OF:
         return _Cause("input_file_read", f"{reads:.0f} % of the wait is reading files in the training process", 0.85)
@@ -322,11 +320,9 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
         if reads is None:
             return _UNKNOWN_READER
         return _Cause(
-            "input_preprocessing", f"its samples are NumPy arrays; {reads:.0f} % of the wait is reading files", 0.7
+            "input_preprocessing", f"samples are NumPy arrays; {reads:.0f} % of the wait is reading files", 0.7
         )
-    return _Cause(
-        "input_python", f"only {share:.0f} % of the wait is ops; the rest is Python in the training process", 0.8
-    )
+    return _Cause("input_python", f"only {share:.0f} % of the wait is ops; the rest is Python", 0.8)
 
 
 def _restarts_workers(context: Context, feed: FeedFacts, waits: float) -> bool:
@@ -363,7 +359,7 @@ def _iterator_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
     if waits <= _PREFETCH_SUFFICES * (context.period_ms - waits):
         if not feed.has_prefetch:
             return _Cause(
-                "input_no_prefetch", "no stage prefetches on another thread, so input and step take turns", 0.9
+                "input_no_prefetch", "nothing prefetches on another thread, so input and step take turns", 0.9
             )
         if 100.0 * context.per_step(feed.in_the_wait_ps) / MS >= _MOST_OF * waits:
             return _Cause("input_no_prefetch", "the stages after the last prefetch take turns with the step", 0.85)
@@ -379,7 +375,7 @@ def _python_cause(context: Context) -> _Cause:
         return _Cause("input_file_read", f"{reads:.0f} % of the wait is reading files, in {name}", 0.85)
     calls = context.per_step(loop.python_calls) if loop else 0.0
     if native >= _MOST_OF and context.cause_ms("input") <= _HIDDEN * context.period_ms:
-        return _Cause("input_no_prefetch", f"{name} and the step take turns, though they fit beside it", 0.7)
+        return _Cause("input_no_prefetch", f"{name} and the step take turns, although they could overlap", 0.7)
     if native >= _MOST_OF or calls < _CALLS_PER_MS * context.cause_ms("input"):
         return _Cause("input_preprocessing", f"{name} processes whole arrays on the loop's thread", 0.7)
     return _Cause("input_python", f"{name} runs on the loop's thread", 0.85)
@@ -391,7 +387,7 @@ def _unrecorded_cause(context: Context) -> _Cause:
     culprit = next((row.culprit for row in rows if row.cause == "input"), None)
     if culprit is None or not culprit.file:
         return _Cause("input_preprocessing", "how the input is prepared was not recorded", 0.4)
-    why = f"{culprit.name} prepares it on the loop's thread; not recorded is whether in Python or in compiled code"
+    why = f"{culprit.name} prepares it on the loop's thread, in Python or in compiled code (unknown which)"
     return _Cause("input_preprocessing", why, 0.5)
 
 

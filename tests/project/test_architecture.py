@@ -173,7 +173,7 @@ MOST_LINES: dict[str, int] = {
     "advice": 4115,
     "cli": 3783,  # 387 of them answer from memory
     "facts": 2548,
-    "steps": 2905,
+    "steps": 2910,
     "trace": 2886,
     "ops": 2519,
     "sql": 2516,

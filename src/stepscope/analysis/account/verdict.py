@@ -56,13 +56,12 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
     """
     longest, changed = _longest_of_program(account), None if change is None else row_of_change(account, change.causes)
     limit = longest if changed is None or change is None or _gain(change, account) < LARGE_SHARE else changed
-    headline, said = _headline(limit, account), cause_sentence(account, limit)
     return Verdict(
         _verdict_of(limit, account),
         round(_percent(limit, account), 4),
-        headline,
+        _headline(limit, account),
         limit.cause,
-        (*([said] if said not in headline else []), *_list_others(account, limit, changed)),
+        (cause_sentence(account, limit), *_list_others(account, limit, changed)),
     )
 
 

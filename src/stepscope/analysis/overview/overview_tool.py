@@ -228,7 +228,7 @@ class OverviewReport(Report):
             Prose(
                 "verdict",
                 "Verdict",
-                (self.verdict.sentence, *self.verdict.evidence, *self._how_lines(), *self._cost_lines()),
+                (*self.verdict.lines, *self._how_lines(), *self._cost_lines()),
             ),
             Prose("account_summary", "What the median step waits for", self._account_lines()),
             Rows(

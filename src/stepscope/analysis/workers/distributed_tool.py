@@ -5,7 +5,7 @@ late, and what equal work would give comes from a replay of all ranks together (
 collective is done when its last rank has come and the data is moved, and so are a send and its receive.  This needs no
 common clock.
 
-The same collective on different ranks is told by its step, its process group, its operation, its size, and its place
+The same collective on different ranks is recognised by its step, process group, operation, size, and its place
 among those; the same step by its number, and by its place among the steps of that number where a program counts from 0
 again.  Steps that the program did not number are laid side by side by the ranks' clocks, as in the overview.  Where
 ranks recorded different numbers of collectives of a size, none of these are compared, and that is said.

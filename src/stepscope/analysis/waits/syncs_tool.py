@@ -317,9 +317,8 @@ def _read_findings(reads: Sequence[ReadRow], steps: int) -> list[str]:
         return []
     count, in_steps, waits = (sum(getattr(row, name) for row in reads) for name in ("count", "in_steps", "waits"))
     often = _frequency_text(count, in_steps, steps)
-    return [
-        f"a value is read from a tensor {often}; the device was waited for {waits:,} {'time' if waits == 1 else 'times'}"
-    ]
+    waited = f"{waits:,} time{'' if waits == 1 else 's'}"
+    return [f"a value is read from a tensor {often}; the device was waited for {waited}"]
 
 
 def _warnings(partials: Sequence[Partial], rows: Sequence[SyncRow]) -> list[str]:

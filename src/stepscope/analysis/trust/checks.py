@@ -19,7 +19,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
-from stepscope.model.arrays import I64, Mask, distinct, number_pairs
+from stepscope.model.arrays import I64, Mask, blocks_of, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import duration_text
 from stepscope.vocabulary.lookup import has_trait
@@ -82,8 +82,13 @@ def _clock_step_ps(trace: HostTrace) -> int:
 
 
 def _find_clock_step(trace: HostTrace) -> int:
-    events = trace.events
-    return int(np.gcd(np.gcd.reduce(events.start_ps), np.gcd.reduce(events.duration_ps))) or 1
+    step = 0
+    for times in (trace.events.start_ps, trace.events.duration_ps):
+        for part in blocks_of(len(times)):
+            if step == 1:
+                return 1
+            step = int(np.gcd(step, np.gcd.reduce(times[part])))
+    return step or 1
 
 
 # -- causes and effects ------------------------------------------------------------------------------------------------
@@ -138,6 +143,8 @@ def check_lost_work(trace: HostTrace) -> Doubt | None:
 
 def check_stream_waits(trace: HostTrace) -> Doubt | None:
     """Streams that wait for an event that is recorded only later, or for one that is not known."""
+    if not trace.has_stat(stat_names.WAITS_FOR_RECORD):
+        return None
     rows = np.flatnonzero((trace.lines.kind == LineKind.OTHER)[trace.events.line])
     awaited = trace.stat_ints(stat_names.WAITS_FOR_RECORD, rows=rows, missing=0)
     rows, awaited = rows[awaited > 0], awaited[awaited > 0]
@@ -364,10 +371,21 @@ def check_clocks(trace: HostTrace) -> Doubt | None:
     )  # fmt: skip
 
 
-CHECKS: tuple[Callable[[HostTrace], Doubt | None], ...] = (
-    check_losses, check_clocks, check_cost, check_launches, check_syncs, check_stream_waits, check_lost_work,
-    check_threads, check_attribution, check_collectives, check_backward_ids, check_step_edges,
-)  # fmt: skip
+CHECKS: dict[Callable[[HostTrace], Doubt | None], str] = {
+    check_losses: "nothing was dropped",
+    check_clocks: "all times are on one clock",
+    check_cost: "recording did not slow the steps",
+    check_launches: "work starts after its launch",
+    check_syncs: "waits end after their work",
+    check_stream_waits: "streams wait for known events",
+    check_lost_work: "every launched kernel is there",
+    check_threads: "calls of a thread nest",
+    check_attribution: "device work belongs to ops",
+    check_collectives: "collectives name operation and size",
+    check_backward_ids: "backward ops name their forward op",
+    check_step_edges: "steps are whole",
+}
+"""Each check, and what holds where it finds nothing."""
 
 
 # -- help --------------------------------------------------------------------------------------------------------------

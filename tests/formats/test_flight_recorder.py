@@ -66,7 +66,7 @@ def test_a_rank_that_came_with_another_operation_and_one_without_a_dump(tmp_path
     report = stepscope.load(write(tmp_path, *dumps)).distributed().to_dict()
 
     assert [(row["rank"], row["what"]) for row in report["missing"]] == [
-        (1, "came with broadcast instead"),
+        (1, "arrived with broadcast instead"),
         (3, "left no dump"),
     ]
 

@@ -328,7 +328,7 @@ def test_a_tpu_name_stands_for_its_workers(cloud, name):
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("tpu://a/b", "is not a TPU name"), ("tpu://unknown", "nothing here knows"), ("tpu://off", "it is STOPPED")],
+    [("tpu://a/b", "is not a TPU name"), ("tpu://unknown", "cannot find the TPU"), ("tpu://off", "it is STOPPED")],
 )
 def test_a_tpu_that_cannot_be_asked_ends_in_one_clear_line(cloud, name, reason):
     with pytest.raises(UsageError, match=reason):

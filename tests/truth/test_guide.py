@@ -683,7 +683,7 @@ def test_fewer_threads_than_cores_are_advice_where_the_host_computes(threads, co
     ("memory", "peak", "framework", "advised"),
     [
         ("GPU_0_bfc", 20, "tensorflow", "set_memory_growth"),
-        ("GPU_0_bfc", 20, "pytorch", "increase the batch size"),
+        ("GPU_0_bfc", 20, "pytorch", "raise the batch size"),
         ("GPU_0_bfc", 60, "pytorch", ""),
         ("mklcpu", 20, "pytorch", ""),
     ],

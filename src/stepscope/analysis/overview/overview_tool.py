@@ -15,7 +15,11 @@ from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.items import describe_speedup
 from stepscope.analysis.advice.ranking import find_record_first
 from stepscope.analysis.advice.reading import Read
+from stepscope.analysis.facts.device_facts import device_facts_of
+from stepscope.analysis.facts.feeding import feed_of
 from stepscope.analysis.facts.host_facts import facts_of
+from stepscope.analysis.facts.loop import loop_of
+from stepscope.analysis.facts.work import work_of
 from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
 from stepscope.analysis.overview.findings import RECORD_AGAIN, list_findings
 from stepscope.analysis.overview.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown
@@ -439,6 +443,12 @@ def _advice_lines(advice: Advice) -> list[str]:
 def partial(trace: HostTrace) -> Partial:
     """The part of one host; the tool `advice` uses the same."""
     return trace.derived("overview", _partial)
+
+
+def compute_ahead(trace: HostTrace) -> None:
+    """Computes what does not need the account of the steps, in which `partial` spends half of its time."""
+    for compute in (breakdown_of, host_ops, device_ops, loop_of, device_facts_of, work_of, feed_of):
+        compute(trace)
 
 
 def _partial(trace: HostTrace) -> Partial:

@@ -35,6 +35,17 @@ def look_up_rows(const uint8_t[::1] table, const int32_t[::1] index, uint8_t[::1
             out[at] = table[index[at]]
 
 
+def mark(const int32_t[::1] index, uint8_t[::1] marks):
+    """Sets the mark of each row of another table that an index uses.  `marks`: of shape (rows,), changed in place."""
+    cdef int64_t at, rows = marks.shape[0]
+    with nogil:
+        for at in range(index.shape[0]):
+            if not 0 <= index[at] < rows:
+                with gil:
+                    raise IndexError("there is no such row")
+            marks[index[at]] = 1
+
+
 def count(const uint8_t[::1] values, int64_t[::1] counts):
     """Adds up how often each value occurs.  `counts`: int64 of shape (256,), changed in place."""
     cdef int64_t at

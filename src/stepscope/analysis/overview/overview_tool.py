@@ -9,7 +9,8 @@ from typing import Any, ClassVar, cast
 from stepscope.analysis.account import shown
 from stepscope.analysis.account.account import StepAccount, account_of
 from stepscope.analysis.account.every_step import accounted_steps
-from stepscope.analysis.account.model import OUTLIER
+from stepscope.analysis.account.model import OUTLIER, model_of
+from stepscope.analysis.account.stretches import stretches_of
 from stepscope.analysis.account.verdict import input_percent
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.items import describe_speedup
@@ -445,9 +446,14 @@ def partial(trace: HostTrace) -> Partial:
     return trace.derived("overview", _partial)
 
 
+_NEEDED_LATE = (
+    breakdown_of, host_ops, device_ops, stretches_of, loop_of, device_facts_of, work_of, feed_of, model_of,
+)  # fmt: skip
+
+
 def compute_ahead(trace: HostTrace) -> None:
-    """Computes what does not need the account of the steps, in which `partial` spends half of its time."""
-    for compute in (breakdown_of, host_ops, device_ops, loop_of, device_facts_of, work_of, feed_of):
+    """Computes what `partial` needs after the account of the steps or at its end; that takes half of its time."""
+    for compute in _NEEDED_LATE:
         compute(trace)
 
 

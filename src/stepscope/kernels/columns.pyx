@@ -56,6 +56,22 @@ def count(const uint8_t[::1] values, int64_t[::1] counts):
             counts[values[at]] += 1
 
 
+def common_divisor(const int64_t[::1] values):
+    """The greatest common divisor of values; 0 if all are 0.  Nearly all of them cost one division."""
+    cdef int64_t at, low, high, found = 0
+    with nogil:
+        for at in range(values.shape[0]):
+            if found == 1:
+                break
+            if found and values[at] % found == 0:
+                continue
+            low, high = values[at], found
+            while low:
+                low, high = high % low, low
+            found = -high if high < 0 else high
+    return found
+
+
 def latest_end(const int64_t[::1] start, const int64_t[::1] duration):
     """The latest of the ends; of nothing the lowest number that there is."""
     cdef int64_t at, latest = -0x7FFFFFFFFFFFFFFF - 1

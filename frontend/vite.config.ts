@@ -13,7 +13,7 @@ export default defineConfig({
     assetsInlineLimit: 0, // the Content-Security-Policy knows no data: addresses for scripts and styles
     // The polyfill would be an inline script, and a report has no addresses.
     modulePreload: { polyfill: false },
-    rollupOptions: { input: { index: "index.html", report: "src/report.tsx" } },
+    rollupOptions: { input: { index: "index.html", report: "src/report.tsx", widget: "src/widget.tsx" } },
     chunkSizeWarningLimit: 1200,
   },
   server: {

@@ -22,47 +22,11 @@ settings.register_profile("stepscope", deadline=None)
 settings.load_profile("stepscope")
 
 # Fixtures of fresh captures by the frameworks' own profilers, of captures that only tell, and of the page in a browser.
-pytest_plugins = ("warm_python", "framework_captures", "fake_recorder", "browsing", "installed_plugins")
+pytest_plugins = ("scheduling", "warm_python", "framework_captures", "fake_recorder", "browsing", "installed_plugins")
 
 # A shell lets what it runs in the background ignore Ctrl-C, and all that this starts too; jobs here are to feel it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-# The longest files, which start first: one that starts last keeps a worker busy while the others have nothing to do.
-# Of those that take turns (calm.py), two that start together would wait for each other.
-LONGEST_FIRST = (
-    "project/test_tutorials.py",  # takes turns
-    "truth/test_everything.py",
-    "browser/test_every_page.py",
-    "engines/test_clusters.py",
-    "engines/test_memory_budget.py",
-    "truth/test_real_libraries.py",  # takes turns
-    "capture/test_capture_safety.py",
-    "analysis/workers/test_equal_work.py",
-    "truth/test_torch_fuzz.py",
-    "capture/test_workers.py",  # takes turns
-    "browser/test_in_tensorboard.py",
-    "project/test_extending.py",
-    "analysis/advice/test_advice_names.py",
-    "capture/test_capture_matrix.py",
-    "formats/test_bounds.py",
-    "capture/test_save_finder.py",  # takes turns
-    "formats/test_xspace_damage.py",
-    "capture/test_capture_demo.py",
-    "browser/test_report.py",
-    "browser/test_people.py",
-    "truth/test_unmarked_loops.py",  # takes turns
-    "kernels/test_ranks.py",
-    "browser/test_views.py",
-    "browser/test_pages.py",
-)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the longest files first; within a file the order stays."""
-    rank = {Path(__file__).parent / name: at for at, name in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: rank.get(item.path, len(rank)))
 
 
 def _shared_or_skip(*parts: str) -> Path:
@@ -149,9 +113,10 @@ def cache_dir(
 ) -> Path:
     """An empty cache for each test, so that no test is answered from what another one left.
 
-    The private profiles, which nothing changes, are read once a test run: their tests have one cache in common.
+    The private profiles, which nothing changes, are read once a test run: their tests, and those of the page that shows
+    them, have one cache in common.
     """
-    if {"corpus", "bottleneck_captures"} & set(request.fixturenames):
+    if {"corpus", "bottleneck_captures", "page_server"} & set(request.fixturenames):
         folder = folder_of_run(tmp_path_factory) / "cache_of_private_profiles"
     else:
         folder = tmp_path_factory.mktemp("cache")

@@ -4,7 +4,7 @@
  * The file has the data and, for readers without scripts, the verdict, the advice and the pictures as plain HTML.  This
  * takes the pictures out of that and puts the Summary in its place.
  */
-import { options, render } from "preact";
+import { render } from "preact";
 import "./design/page.css";
 import type { Config, SessionState, TableSection, ToolAnswer } from "./api";
 import { setCategoryRules } from "./design/colours";
@@ -12,6 +12,7 @@ import { Picture, type Pictures } from "./pages/shared/pictures";
 import type { OverviewReport } from "./pages/shared/reports";
 import { TableCard } from "./pages/shared/sections";
 import { Summary } from "./pages/summary/SummaryPage";
+import { makeLinksText } from "./plainLinks";
 import { session } from "./session";
 import { Card, Warnings } from "./ui/basics";
 import { HintLayer } from "./ui/hint";
@@ -25,14 +26,6 @@ interface Sent {
   readonly overview: ToolAnswer<"overview", OverviewReport>;
   readonly tables: readonly { readonly tool: string; readonly heading: string; readonly section: TableSection }[];
 }
-
-/** What links of the page lead to is not in the file, so they are text. */
-const before = options.vnode;
-options.vnode = (node) => {
-  const props = node.props as { href?: unknown };
-  if (node.type === "a" && typeof props.href === "string" && props.href.startsWith("#")) props.href = undefined;
-  before?.(node);
-};
 
 function Report({ sent, pictures }: { sent: Sent; pictures: Pictures }) {
   const others = [...pictures].filter(([, { advice }]) => !advice);
@@ -81,6 +74,7 @@ function picturesOf(box: HTMLElement): Pictures {
 const box = document.getElementById("app") as HTMLElement;
 const sent = JSON.parse(document.getElementById("report")?.textContent ?? "") as Sent;
 const pictures = picturesOf(box);
+makeLinksText();
 setCategoryRules(sent.category_rules);
 session.value = { id: "", state: "ready", hosts: sent.hosts, tools: [] } as unknown as SessionState;
 box.replaceChildren();

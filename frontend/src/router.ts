@@ -48,11 +48,12 @@ function decode(text: string): string {
   }
 }
 
-const inBrowser = typeof window !== "undefined";
+/** A frame of a notebook has no address of its own: what it shows is state of the frame alone. */
+const hasAddress = typeof window !== "undefined" && window.location.protocol !== "about:";
 
-export const route = signal<Route>(parseHash(inBrowser ? firstView(window.location.hash) : ""));
+export const route = signal<Route>(parseHash(hasAddress ? firstView(window.location.hash) : ""));
 
-if (inBrowser) {
+if (hasAddress) {
   const read = () => {
     route.value = parseHash(window.location.hash);
     useNewAddress();
@@ -101,10 +102,10 @@ export function linkTo(tool: string, changes: Params = {}): string {
 export function go(next: Route, how: "push" | "replace" = "push"): void {
   const hash = formatHash(next);
   if (hash === formatHash(route.value)) return;
-  if (how === "push") window.history.pushState(null, "", hash);
-  else window.history.replaceState(null, "", hash);
+  if (hasAddress && how === "push") window.history.pushState(null, "", hash);
+  else if (hasAddress) window.history.replaceState(null, "", hash);
   route.value = next;
-  keepView(hash);
+  if (hasAddress) keepView(hash);
 }
 
 export function setParams(changes: Params, how: "push" | "replace" = "replace"): void {

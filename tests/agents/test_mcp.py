@@ -15,13 +15,12 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 from browsing import store_profile
-from mcp import Client, StdioServerParameters
 from planted_programs import PROGRAMS, write_programs
 
 from stepscope import agents
@@ -35,6 +34,9 @@ from stepscope.model import EventKind, PlaneKind, TraceBuilder
 from stepscope.sql.asking import Asker
 from stepscope.sql.limits import Limits
 
+if TYPE_CHECKING:  # it takes a second to import, which only the worker that runs these tests needs
+    from mcp import Client
+
 Ask = Callable[..., Awaitable[dict[str, Any]]]
 
 
@@ -43,6 +45,12 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("logs")
     assert len(list(write_programs(folder))) == 5
     return str(folder)
+
+
+def connect(server: Any) -> Client:
+    from mcp import Client
+
+    return Client(server)
 
 
 async def ask_tool(client: Client, tool: str, /, **arguments: Any) -> dict[str, Any]:
@@ -59,7 +67,7 @@ def with_server(roots: list[str], job: Callable[[Ask], Coroutine[Any, Any, Any]]
     """Runs a job that asks a server in this process."""
 
     async def main() -> Any:
-        async with Client(make_server(Sessions(roots), "1")) as client:
+        async with connect(make_server(Sessions(roots), "1")) as client:
             return await job(functools.partial(ask_tool, client))
 
     return asyncio.run(main())
@@ -118,7 +126,7 @@ def test_every_call_that_an_answer_proposes_works(logdir: str) -> None:
 
 def test_every_tool_says_what_it_takes_and_what_it_answers(logdir: str) -> None:
     async def main() -> Any:
-        async with Client(make_server(Sessions([logdir]), "1")) as client:
+        async with connect(make_server(Sessions([logdir]), "1")) as client:
             return (await client.list_tools()).tools
 
     tools = asyncio.run(main())
@@ -270,7 +278,7 @@ def all_texts(value: Any) -> Iterator[str]:
 
 def test_a_picture_of_the_timeline_is_a_png_or_an_svg(logdir: str) -> None:
     async def main() -> Any:
-        async with Client(make_server(Sessions([logdir]), "1")) as client:
+        async with connect(make_server(Sessions([logdir]), "1")) as client:
             window = {"session": "slow_input", "start_ms": 12, "end_ms": 24}
             return [await client.call_tool("timeline", {**window, "form": form}) for form in ("png", "svg")]
 
@@ -324,10 +332,12 @@ def test_paths_outside_of_the_given_places_are_refused(logdir: str, tmp_path: Pa
 
 def test_the_command_answers_over_stdio(logdir: str) -> None:
     async def main() -> Any:
+        from mcp import StdioServerParameters
+
         command = StdioServerParameters(
             command=sys.executable, args=["-m", "stepscope", "mcp", logdir], env={**os.environ}
         )
-        async with Client(command) as client:
+        async with connect(command) as client:
             return await ask_tool(client, "summary", session="new_shapes")
 
     assert asyncio.run(main())["verdict"] == "compile_bound"

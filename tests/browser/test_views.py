@@ -238,6 +238,7 @@ def test_distributed_bars_are_the_spans_of_the_ranks(page, page_server, corpus, 
     rows = said(capsys, "distributed", page_server.logdir / RANKS)["rows"]
     show(page, page_server, "distributed", RANKS)
 
+    expect(page.locator(".stacked-total")).to_have_count(len(rows))
     totals = page.eval_on_selector_all(".stacked-total", "all => all.map(e => parseFloat(e.dataset.hintValue))")
     assert totals == pytest.approx([row["span_ms"] for row in rows], abs=2e-3)
 

@@ -9,10 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from stepscope import capture as profiler
+import stepscope as profiler
 from stepscope.capture.callbacks.batches import parse_batches
-from stepscope.capture.callbacks.huggingface import ProfilerCallback as HuggingFaceCallback
-from stepscope.capture.callbacks.lightning import ProfilerCallback as LightningCallback
 from stepscope.capture.schedules import Action
 
 
@@ -71,14 +69,14 @@ class LightningTrainer:
 
 
 def test_lightning_batches_are_steps_from_end_to_end_within_an_epoch(fake_recorder):
-    LightningTrainer(LightningCallback("logs", (2, 4))).fit(epochs=2, batches=3)
+    LightningTrainer(profiler.lightning.ProfilerCallback("logs", (2, 4))).fit(epochs=2, batches=3)
 
     #                    the second and the third batch of the first epoch; the first of the second epoch
     assert fake_recorder.said() == "start mark-2 end-2 mark-3 end-3 mark-4 end-4 save"
 
 
 def test_lightning_training_that_fails_saves_what_there_is(fake_recorder):
-    callback = LightningCallback("logs", (2, 9))
+    callback = profiler.lightning.ProfilerCallback("logs", (2, 9))
     with pytest.raises(KeyError, match="of the model"):
         LightningTrainer(callback).fit(epochs=1, batches=9, fails_at=4)
 
@@ -87,7 +85,7 @@ def test_lightning_training_that_fails_saves_what_there_is(fake_recorder):
 
 
 def test_a_schedule_may_choose_the_batches(fake_recorder):
-    callback = LightningCallback("logs", schedule=profiler.schedule(wait=2, active=1, repeat=1))
+    callback = profiler.lightning.ProfilerCallback("logs", schedule=profiler.schedule(wait=2, active=1, repeat=1))
     LightningTrainer(callback).fit(epochs=1, batches=4)
 
     assert fake_recorder.said() == "start mark-2 end-2 save"
@@ -113,13 +111,13 @@ class HuggingFaceTrainer:
 
 
 def test_hugging_face_steps_are_steps_from_end_to_end_within_an_epoch(fake_recorder):
-    HuggingFaceTrainer(HuggingFaceCallback("logs", "2,4")).train(epochs=2, steps=3)
+    HuggingFaceTrainer(profiler.huggingface.ProfilerCallback("logs", "2,4")).train(epochs=2, steps=3)
 
     assert fake_recorder.said() == "start mark-2 end-2 mark-3 end-3 mark-4 end-4 save"
 
 
 def test_an_evaluation_belongs_to_no_step(fake_recorder):
-    callback = HuggingFaceCallback("logs", "2,3")
+    callback = profiler.huggingface.ProfilerCallback("logs", "2,3")
     begins = []
     callback._steps.start_step = lambda begin=callback._steps.start_step: (
         begins.append(callback._steps.number),
@@ -134,8 +132,8 @@ def test_an_evaluation_belongs_to_no_step(fake_recorder):
 def test_a_capture_that_cannot_start_does_not_reach_the_trainer(fake_recorder):
     fake_recorder.fails = True
 
-    LightningTrainer(LightningCallback("logs", (2, 4))).fit(epochs=1, batches=5)
-    HuggingFaceTrainer(HuggingFaceCallback("logs", (2, 4))).train(epochs=1, steps=5)
+    LightningTrainer(profiler.lightning.ProfilerCallback("logs", (2, 4))).fit(epochs=1, batches=5)
+    HuggingFaceTrainer(profiler.huggingface.ProfilerCallback("logs", (2, 4))).train(epochs=1, steps=5)
 
     assert set(fake_recorder.words) == {"refuse"}
     assert profiler.last_error() is not None

@@ -6,7 +6,6 @@ two together.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -16,7 +15,7 @@ import matrix_programs
 import oracle
 import pytest
 from places import ROOT
-from program_runs import UNHURRIED, profiles_below, run_command, step_marks
+from program_runs import UNHURRIED, profiles_below, require_packages, run_command, step_marks
 
 DOCS = ROOT / "docs" / "capture.md"
 FRAMEWORKS = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch", "python": "plain Python"}
@@ -31,11 +30,8 @@ def framework(request) -> str:
 @pytest.fixture(scope="module")
 def program(framework, tmp_path_factory) -> tuple[Path, Said]:
     """The logdir of one framework's program, and what its own clock said."""
-    for needed in {"tensorflow": ["tensorflow", "keras"], "jax": ["jax", "keras"], "torch": ["torch", "keras"]}.get(
-        framework, []
-    ):
-        if importlib.util.find_spec(needed) is None:
-            pytest.skip(f"{needed} is not installed, so there is nothing of it to capture")
+    if framework != "python":
+        require_packages(framework, "keras")
     folder = tmp_path_factory.mktemp(framework)
     words = ["run", "--logdir", "run", "--steps", "4", "--skip", "3", "-q", *UNHURRIED, matrix_programs.__file__]
     done = run_command(["-m", "stepscope", *words, framework, str(folder)], folder, {"KERAS_BACKEND": framework})
@@ -78,8 +74,7 @@ def test_each_captured_step_is_as_long_as_the_loop_says(program, framework, way)
 
 
 def test_xprof_opens_the_profile(program, framework):
-    if importlib.util.find_spec("xprof") is None:
-        pytest.skip("xprof is not installed, so it cannot be asked")
+    require_packages("xprof")
     folder, said = program
 
     overview = oracle.overview(captured(folder, "start/stop"))

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stepscope.capture.kept_arrays import KeptArrays
 
-torch = pytest.importorskip("torch")
-
-
 pytestmark = pytest.mark.usefixtures("only_objects_of_this_test")
 
 
+@pytest.fixture
+def torch() -> Any:
+    return pytest.importorskip("torch")
+
+
 class Trainer:
-    def __init__(self):
-        self.weights, self.losses = torch.ones(3, requires_grad=True), []
+    def __init__(self, weights):
+        self.weights, self.losses = weights, []
 
     def step(self):
         self.losses.append(self.weights * 2)
 
 
-def test_arrays_of_an_object_have_its_attribute_and_the_line_that_appends():
-    trainer = Trainer()
+def test_arrays_of_an_object_have_its_attribute_and_the_line_that_appends(torch):
+    trainer = Trainer(torch.ones(3, requires_grad=True))
     trainer.step()
     before = KeptArrays()
     for _ in range(7):
@@ -35,7 +39,7 @@ def test_arrays_of_an_object_have_its_attribute_and_the_line_that_appends():
     ]
 
 
-def test_arrays_of_a_local_variable_have_its_name():
+def test_arrays_of_a_local_variable_have_its_name(torch):
     seen = {}
     before = KeptArrays()
     for at in range(7):
@@ -48,7 +52,7 @@ def test_arrays_of_a_local_variable_have_its_name():
 
 
 @pytest.mark.parametrize("record", [lambda loss: (loss, 1), lambda loss: {"loss": loss}], ids=["tuple", "dict"])
-def test_arrays_in_what_a_list_holds_have_the_name_of_the_list(record):
+def test_arrays_in_what_a_list_holds_have_the_name_of_the_list(torch, record):
     history, before = [], KeptArrays()
     for _ in range(7):
         history.append(record(torch.zeros(4)))
@@ -58,7 +62,7 @@ def test_arrays_in_what_a_list_holds_have_the_name_of_the_list(record):
     assert kept.startswith("7\t112\tfloat32\t[4]\thistory\ttest_kept_arrays.py:")
 
 
-def test_arrays_that_are_made_anew_in_each_step_are_not_kept():
+def test_arrays_that_are_made_anew_in_each_step_are_not_kept(torch):
     state = [torch.zeros(5) for _ in range(9)]
     before = KeptArrays()
     for _ in range(7):
@@ -67,7 +71,7 @@ def test_arrays_that_are_made_anew_in_each_step_are_not_kept():
     assert before.find() == {}
 
 
-def test_looking_at_variables_does_not_keep_them():
+def test_looking_at_variables_does_not_keep_them(torch):
     kept, before = [], KeptArrays()
     for _ in range(7):
         kept.append(torch.zeros(6))

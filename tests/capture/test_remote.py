@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from places import HELPERS
 from program_runs import step_numbers
 from remote_jobs import Job, running_jobs
 from waiting import await_until
+from warm_python import WARM
 
 import stepscope
 from stepscope import ProfilerOptions
@@ -132,8 +134,8 @@ def their_clients(jobs, tmp_path_factory) -> dict[str, Any]:
         pytest.skip("needs TensorFlow's client")
     logdir = tmp_path_factory.mktemp("their_clients")
     addresses = [job.address() for job in jobs.values()]
-    command = [sys.executable, str(HELPERS / "remote_clients.py"), str(logdir), *addresses]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    words = [str(HELPERS / "remote_clients.py"), str(logdir), *addresses]
+    done = WARM.run("tensorflow", words, os.environ, timeout=300)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout.splitlines()[-1]))
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import grpc
 import pytest
+from program_runs import require_packages
 
 from stepscope import last_error
 from stepscope.capture import client, server
@@ -113,7 +114,7 @@ except Exception as error:
 
 def test_tensorflows_own_client_is_told_what_to_use_where_a_token_is_needed(tmp_path):
     """Where none is needed it captures: `test_remote.py`."""
-    pytest.importorskip("tensorflow")
+    require_packages("tensorflow")
     port = server.start(0, token=TOKEN, strict=True)
     command = [sys.executable, "-c", _TENSORFLOWS_CLIENT, str(tmp_path), str(port)]
     refused = subprocess.run(command, capture_output=True, text=True, timeout=300)

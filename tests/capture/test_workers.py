@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import worker_programs
 from calm import taking_a_turn
-from program_runs import UNHURRIED, profiles_below, read_profile, run_command, step_marks
+from program_runs import UNHURRIED, profiles_below, read_profile, require_packages, run_command, step_marks
 
 import stepscope
 from stepscope.capture import workers
@@ -33,7 +33,7 @@ def program(request, tmp_path_factory) -> str:
 def profile(program, tmp_path_factory) -> Path:
     """The profile of a program with two workers."""
     if program in ("loader", "grain"):
-        pytest.importorskip({"loader": "torch"}.get(program, program))
+        require_packages({"loader": "torch"}.get(program, program))
     folder = tmp_path_factory.mktemp(program)
     options = ["-q", "--logdir", "logs", *UNHURRIED, *OPTIONS.get(program, [])]
     with taking_a_turn():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from program_runs import UNHURRIED, profiles_below, read_profile, run_command, step_numbers
+from program_runs import UNHURRIED, profiles_below, read_profile, require_packages, run_command, step_numbers
 
 from stepscope.capture import files
 from stepscope.capture.auto.children import add_stepscope
@@ -183,7 +183,7 @@ def bounds(trace: HostTrace, rows: Sequence[int]) -> tuple[np.ndarray, np.ndarra
 
 
 def test_the_optimizers_ops_belong_to_the_step_that_they_end(tmp_path):
-    pytest.importorskip("torch")
+    require_packages("torch")
     script = write(
         tmp_path,
         "script.py",
@@ -212,7 +212,7 @@ def test_the_optimizers_ops_belong_to_the_step_that_they_end(tmp_path):
 
 
 def test_the_step_that_is_open_at_the_end_of_a_shorter_job_is_none(tmp_path):
-    pytest.importorskip("torch")
+    require_packages("torch")
     script = write(
         tmp_path,
         "script.py",

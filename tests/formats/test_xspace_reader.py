@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
+import os
 import pickle
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Sequence
 from itertools import pairwise
@@ -17,6 +15,7 @@ import pytest
 import xspace_build as x
 from framework_captures import FrameworkCapture
 from places import HELPERS
+from warm_python import WARM
 from xspace_build import Ref, Unsigned, event, event_name, line, plane, stat, stat_name
 
 from stepscope.formats.xspace import reader
@@ -86,8 +85,6 @@ def stats_view(trace: HostTrace, stats: Stats) -> list[tuple[Any, ...]]:
 @pytest.fixture(scope="session")
 def protobuf(corpus: Path, bottleneck_captures: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     """What protobuf reads from the real files: planes by path."""
-    if importlib.util.find_spec("tensorflow") is None:
-        pytest.skip("TensorFlow is not installed, so there is no other reader to compare with")
     folders = [corpus / name for name in CORPUS] + [bottleneck_captures / name for name in CAPTURES]
     return read_by_protobuf([next(folder.rglob("*.xplane.pb")) for folder in folders], tmp_path_factory)
 
@@ -97,7 +94,7 @@ def read_by_protobuf(files: Sequence[Path], tmp_path_factory: pytest.TempPathFac
     paths = [str(path) for path in files]
     output = tmp_path_factory.mktemp("protobuf") / "planes.pickle"
     worker = HELPERS / "xspace_protobuf.py"
-    done = subprocess.run([sys.executable, str(worker), str(output), *paths], capture_output=True, text=True)
+    done = WARM.run("tensorflow", [str(worker), str(output), *paths], os.environ, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     planes: dict[str, list[Any]] = pickle.loads(output.read_bytes())
     return planes

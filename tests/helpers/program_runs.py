@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 from warm_python import WARM
 
 from stepscope.formats.base import require_format
@@ -18,6 +20,13 @@ TIMEOUT_S = 300  # of a machine that does other things as well
 # Options of `stepscope run` for a program that may take long to its first step: no time window comes before it.
 UNHURRIED = ("--seconds", "600", "--patience", "600")
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def require_packages(*names: str) -> None:
+    """Skips the test unless the packages that its program uses are installed; this process imports none of them."""
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} is not installed, and a program of this test uses it")
 
 
 def run_command(

@@ -101,9 +101,8 @@ class WarmPython:
             folder: where it runs; the current folder if None.
             has_input: whether its standard input is a pipe, the `stdin` of the process; else it is empty.
         """
-        request = json.dumps(
-            {"words": list(words), "environment": dict(environment), "folder": str(folder or Path.cwd())}
-        )
+        place = {"folder": str(folder or Path.cwd()), "priority": os.getpriority(os.PRIO_PROCESS, 0)}
+        request = json.dumps({"words": list(words), "environment": dict(environment), **place})
         stdin, to_stdin = os.pipe() if has_input else (os.open(os.devnull, os.O_RDONLY), None)
         mine, theirs = zip(*(os.pipe() for _ in range(3)), strict=True)
         socket.send_fds(self._connection(framework), [request.encode()], [stdin, *theirs])

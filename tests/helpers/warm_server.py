@@ -79,7 +79,8 @@ def _fork_program(streams: Sequence[int]) -> None:
     os._exit(0)
 
 
-def _run(words: Sequence[str], environment: Mapping[str, str], folder: str) -> None:
+def _run(words: Sequence[str], environment: Mapping[str, str], folder: str, priority: int) -> None:
+    os.setpriority(os.PRIO_PROCESS, 0, priority)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import json
 import os
@@ -21,14 +22,8 @@ import stepscope
 from stepscope.errors import UsageError
 from stepscope.notebook.magics import Summary, show_line, split_line
 from stepscope.notebook.widget import timeline
-from stepscope.notebook.window import describe_trace, window_slices
-from stepscope.report.palette import CATEGORY_COLOURS
-
-STEPS = draw("""
-    host main | M0--------M1--------M2--------M3--------
-    host main | a---b-----a---b-----a---b-----a---b-----
-    gpu0 s    |  k---      k---      k---      k---
-""")
+from stepscope.web.kernel_site import KernelSite
+from stepscope.web.timeline import unpack
 
 
 @pytest.fixture(scope="module")
@@ -91,13 +86,14 @@ def test_a_timeline_is_a_widget_whose_state_has_the_first_window(executed: Any) 
     [shown] = outputs(executed, 3)
     state = executed.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
 
-    kept = state[shown["application/vnd.jupyter.widget-view+json"]["model_id"]]["state"]
+    model = shown["application/vnd.jupyter.widget-view+json"]["model_id"]
+    kept = state[model]["state"]
     assert kept["_anywidget_id"].endswith("Timeline")
     assert "http" not in kept["_esm"] and "import(" not in kept["_esm"]
-    colours = dict(zip(kept["slices"]["names"], kept["slices"]["colours"], strict=True))
-    assert {"train", "aten::mm"} <= colours.keys()
-    assert colours["aten::mm"] == CATEGORY_COLOURS["host_compute"]
-    assert [track["name"] for track in kept["trace"]["tracks"]] == ["main"]
+    answers = {each["path"][1]: base64.b64decode(each["data"]) for each in state[model]["buffers"]}
+    tracks = json.loads(answers["tracks?code=own"])
+    assert [track["name"] for group in tracks["groups"] for track in group["tracks"]] == ["main"]
+    assert {"train", "aten::mm"} <= {*json.loads(answers["names/0?code=own"])["names"]}
 
 
 def test_a_cell_is_profiled_and_its_variables_stay(executed: Any) -> None:
@@ -166,22 +162,27 @@ def test_an_open_quotation_mark_is_named() -> None:
 # -- the widget ------------------------------------------------------------------------------------------------------
 
 
-def test_a_window_has_its_slices_as_columns() -> None:
-    found = window_slices(STEPS, 10, 20, 500)
+def test_a_kernel_answers_as_the_server_does(logdir: Path) -> None:
+    site = KernelSite(stepscope.load(logdir, run="slow_input"), "host")
 
-    rows = zip(found["lane"], (found["names"][at] for at in found["name"]), found["start"], found["end"], strict=True)
-    assert sorted(row for row in rows if row[2] < 20 and row[3] > 10) == [
-        (0, "k", 11.0, 15.0), (1, "train", 10.0, 20.0), (2, "a", 10.0, 14.0), (2, "b", 14.0, 20.0),
-    ]  # fmt: skip
-    assert window_slices(STEPS, 90, 99, 500)["lane"] == []
+    assert json.loads(site.answer("steps?code=own").body)["number"] == [0, 1, 2, 3]
+    assert json.loads(site.answer("events/0").body)["spot"]["event"] == 0
+    assert (site.answer("events/99999").status, site.answer("nothing").status) == (404, 404)
+    assert (
+        json.loads(site.answer("window?begin=5&end=5&width=10").body)["error"] == "the window from 5 to 5 ps is empty"
+    )
 
 
-def test_a_trace_is_described_once() -> None:
-    described = describe_trace(STEPS)
+def test_a_saved_notebook_has_the_rows_loads_and_ribbons_of_the_window_that_is_shown_first(logdir: Path) -> None:
+    site = KernelSite(stepscope.load(logdir, run="slow_input"), "host")
 
-    assert [(track["name"], track["rows"]) for track in described["tracks"]] == [("GPU 0 s", 1), ("main", 2)]
-    assert described["steps"]["start_ms"] == [0.0, 10.0, 20.0, 30.0]
-    assert (described["start_ms"], described["end_ms"]) == (0.0, 40.0)
+    kept = site.first_answers((12.0, 24.0))
+
+    windows = [unpack(body) for url, body in kept.items() if url.startswith("window?")]
+    held = {name for _, columns in windows for name, values in columns.items() if len(values)}
+    assert {"row_line", "load", "causes"} <= held
+    [head] = [head for head, columns in windows if len(columns["row_line"])]
+    assert 0 <= 12 * 10**9 - head["begin_ps"] < 1 << head["level"]
 
 
 def test_without_anywidget_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch, logdir: Path) -> None:
@@ -192,82 +193,84 @@ def test_without_anywidget_the_message_names_the_extra(monkeypatch: pytest.Monke
 
 # -- a browser -------------------------------------------------------------------------------------------------------
 
-HOST_PAGE = """<!doctype html><meta charset="utf-8"><title>notebook</title><style>STYLE</style>
-<body><div id="cell"></div><script type="module">
-import widget from "./timeline.js";
+HOST_PAGE = """<!doctype html><meta charset="utf-8"><title>notebook</title>
+<body style="COLOURS"><div id="cell"></div><script type="module">
+import widget from "./frame.js";
 const listeners = [], state = STATE;
-window.sent = [];
+const view = (text) => new DataView(Uint8Array.from(atob(text), (each) => each.charCodeAt(0)).buffer);
+state.kept = Object.fromEntries(Object.entries(state.kept).map(([url, text]) => [url, view(text)]));
 const model = {
-  get: (key) => state[key], set: (key, value) => { state[key] = value; }, save_changes: () => {},
-  on: (_, listener) => listeners.push(listener), off: () => {},
+  get: (key) => state[key], on: (_, listener) => listeners.push(listener), off: () => {},
   send: async (message) => {
-    window.sent.push(message);
-    const answer = window.ask_kernel && await window.ask_kernel(JSON.stringify(message));
-    for (const listener of listeners) if (answer) listener(JSON.parse(answer));
+    const [answer, body] = window.ask_kernel ? await window.ask_kernel(message) : [];
+    for (const listener of listeners) if (answer) listener(answer, [view(body)]);
   },
 };
 widget.render({ model, el: document.getElementById("cell") });
-window.state = state;
 </script>"""
+LOOKS = {"light": "color: #111; background: #fff", "dark": "color: #eee; background: #111"}
 
 
 def _fulfil(text: str, kind: str, route: Any) -> None:
     route.fulfill(body=text, content_type=kind)
 
 
-def open_widget(context: Any, folder: Path, logdir: Path, ask: Any) -> Any:
-    """A page that shows a widget as a notebook does, with its kernel if `ask` answers messages."""
+def open_widget(page: Any, logdir: Path, look: str, has_kernel: bool) -> Any:
+    """A page that shows a widget as a notebook does; returns its frame."""
     widget = timeline(stepscope.load(logdir, run="slow_input"))
-    state = {"trace": widget.trace, "slices": widget.slices, "window": widget.window}
-    page = context.new_page()
-    content = {
-        "/": HOST_PAGE.replace("STATE", json.dumps(state)).replace("STYLE", widget._css),
-        "/timeline.js": widget._esm,
-    }
-    for path, text in content.items():
+    kept = {url: base64.b64encode(body).decode() for url, body in widget.kept.items()}
+    state = {name: getattr(widget, name) for name in ("title", "page", "rules", "params")} | {"kept": kept}
+    text = json.dumps(state).replace("</", "<\\/")
+    content = {"/": HOST_PAGE.replace("STATE", text).replace("COLOURS", LOOKS[look]), "/frame.js": widget._esm}
+    for path, body in content.items():
         kind = "text/javascript" if path.endswith(".js") else "text/html"
-        page.route(f"http://127.0.0.1:1{path}", functools.partial(_fulfil, text, kind))
-    if ask:
-        sent: list[dict[str, Any]] = []
-        widget.send = lambda message, buffers=None: sent.append(message)
+        page.route(f"http://127.0.0.1:1{path}", functools.partial(_fulfil, body, kind))
+    if has_kernel:
+        sent: list[Any] = []
+        widget.send = lambda message, buffers: sent.append([message, base64.b64encode(buffers[0]).decode()])
 
-        def answer(text: str) -> str:
-            widget._handle_custom_msg(json.loads(text), [])
-            return json.dumps(sent.pop())
+        def ask(message: dict[str, Any]) -> Any:
+            widget._handle_custom_msg(message, [])
+            return sent.pop()
 
-        page.expose_function("ask_kernel", answer)
+        page.expose_function("ask_kernel", ask)
     page.goto("http://127.0.0.1:1/")
-    page.wait_for_selector("canvas")
-    return page
+    frame = page.frame_locator("iframe")
+    frame.locator(".tl-tracks").wait_for()
+    return frame
 
 
-def test_the_widget_zooms_with_a_kernel_and_is_seen_without_one(browser, tmp_path: Path, logdir: Path) -> None:
-    for scheme, has_kernel in (("light", True), ("dark", False)):
-        with browser.new_context(color_scheme=scheme) as context:
-            page = open_widget(context, tmp_path, logdir, has_kernel)
-            problems: list[str] = []
-            page.on("pageerror", lambda error, problems=problems: problems.append(str(error)))
-            where = page.locator(".where")
-            assert where.text_content() == "host: 24.000 to 48.000 ms (24.000 ms)"
-            page.get_by_title("Zoom in (w)").click()
-            assert where.text_content() == "host: 28.800 to 43.200 ms (14.400 ms)"
-            page.wait_for_function("window.sent.length === 1")
-            page.get_by_text("Whole trace").click()
-            page.wait_for_function("window.sent.length === 2")
-            assert page.evaluate("window.state.window") == [0, 48]
-            box = page.locator("canvas").bounding_box()
-            page.mouse.move(box["x"] + 150 + (box["width"] - 150) * 0.77, box["y"] + 30 + 16 + 8)  # 37 ms, second row
-            page.wait_for_function("document.querySelector('.details').textContent.startsWith('IteratorGetNext')")
-            assert page.locator(".details").text_content().endswith("7.000 ms, from 36.000000 ms")
-            assert painted_colours(page) >= 3
-            assert problems == []
+@pytest.mark.parametrize(("look", "has_kernel"), [("light", True), ("dark", False)])
+def test_the_widget_is_the_pages_own_timeline(browser: Any, logdir: Path, look: str, has_kernel: bool) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        problems: list[str] = []
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        frame = open_widget(page, logdir, look, has_kernel)
+
+        inside = page.frames[1]
+        inside.wait_for_function("document.querySelector('.tl-legend')?.textContent.includes('Input')")
+        assert inside.evaluate("document.documentElement.dataset.theme") == look
+        assert painted_colours(inside) >= 3
+        assert frame.locator(".tl-window").text_content() == "48.00 ms"
+        frame.get_by_role("button", name="Zoom in").click()
+        inside.wait_for_function("document.querySelector('.tl-window').textContent === '34.56 ms'")
+        main = frame.locator(".tl-label", has_text="main").bounding_box()
+        page.mouse.click(main["x"] + main["width"] + 200, main["y"] + 8)
+        if has_kernel:
+            expect = "document.querySelector('.tl-details h2')?.textContent === 'train'"
+        else:
+            expect = "document.querySelector('.tl-problem')?.textContent.includes('kernel')"
+        inside.wait_for_function(expect)
+        assert page.url == "http://127.0.0.1:1/"
+        assert problems == []
 
 
 def painted_colours(page: Any) -> int:
     """How many colours the canvas shows."""
     return int(
         page.evaluate("""() => {
-        const canvas = document.querySelector("canvas"), pen = canvas.getContext("2d"), seen = new Set();
+        const canvas = document.querySelector(".tl-tracks"), pen = canvas.getContext("2d"), seen = new Set();
         const data = pen.getImageData(0, 0, canvas.width, canvas.height).data;
         for (let at = 0; at < data.length; at += 4) if (data[at + 3] === 255) seen.add(data.slice(at, at + 3).join());
         return seen.size;

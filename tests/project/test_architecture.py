@@ -53,7 +53,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "budgets": {"errors", "report", "analysis", "formats", "capture", "api", "shelf"},
     "runs": {"errors", "report", "analysis", "formats", "api", "budgets", "sql"},
-    "notebook": {"errors", "model", "report", "analysis", "capture", "api", "pictures"},
+    "notebook": {"errors", "model", "report", "analysis", "capture", "api", "vocabulary", "web"},
     "stepscope": {"errors", "capture", "api", "budgets", "notebook"},
     "export": {"errors", "model", "kernels", "formats", "analysis", "plugins", "vocabulary"},
     "pictures": {"errors", "model", "report", "analysis"},
@@ -167,7 +167,7 @@ MOST_LINES: dict[str, int] = {
     "capture": 18440,
     "formats": 10386,
     "account": 6411,
-    "web": 5007,
+    "web": 5222,
     "xla": 4757,
     "workers": 4554,
     "advice": 4093,
@@ -193,8 +193,8 @@ MOST_LINES: dict[str, int] = {
     "agents": 920,
     "proof": 770,
     "overtime": 661,
-    "notebook": 377,
-    "sheets": 273,
+    "notebook": 287,
+    "sheets": 221,
     "pictures": 272,
 }
 MOST_LINES_ELSEWHERE = 700

@@ -13,9 +13,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from conftest import LONGEST_FIRST
 from imports import PACKAGE, imports_of, modules
 from places import ROOT
+from scheduling import IN_TURNS, LONGEST_FIRST
 
 import bootstrap
 import frontend
@@ -281,4 +281,13 @@ def test_torch_is_pinned_exactly_for_tests():
 
 
 def test_the_files_that_start_first_exist():
-    assert [name for name in LONGEST_FIRST if not (ROOT / "tests" / name).is_file()] == []
+    assert [name for name in (*IN_TURNS, *LONGEST_FIRST) if not (ROOT / "tests" / name).is_file()] == []
+
+
+def test_one_worker_has_all_tests_that_take_turns():
+    tests = ROOT / "tests"
+    users = [
+        path for path in tests.rglob("test_*.py") if re.search(r"\b(record_calmly|taking_a_turn)\b", path.read_text())
+    ]
+
+    assert {path.relative_to(tests).as_posix() for path in users if path != Path(__file__)} == set(IN_TURNS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 import tempfile
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from calm import is_calm, record_calmly
 from places import ROOT
-from program_runs import profiles_below, run_command
+from program_runs import profiles_below, require_packages, run_command
 
 import stepscope
 import tutorials
@@ -42,10 +41,7 @@ def test_a_page_is_whole(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_program_of_a_tutorial_runs_and_its_summary_names_what_is_slow(name, tmp_path):
     tutorial = tutorials.read_tutorial(name)
-    needed = re.findall(r"^(?:import|from) (\w+)", tutorial.program, re.MULTILINE)
-    missing = [module for module in needed if importlib.util.find_spec(module) is None]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} is not installed, and the tutorial trains with it")
+    require_packages(*re.findall(r"^(?:import|from) (\w+)", tutorial.program, re.MULTILINE))
 
     said, logdir, overview = record_calmly(
         lambda: run_tutorial(tutorial, Path(tempfile.mkdtemp(dir=tmp_path))), lambda recorded: is_calm(recorded[2])

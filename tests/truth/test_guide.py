@@ -405,8 +405,8 @@ def test_a_first_step_that_compiles_is_no_advice_about_every_step():
     assert any("leave out this warm-up" in warning for warning in overview["warnings"])
 
 
-def test_without_steps_the_first_advice_is_to_record_some(profile_of):
-    assert "stepscope.step(i)" in profile_of("agents_basic_trace").overview().advice[0].actions[0]
+def test_without_steps_the_first_advice_is_to_record_some():
+    assert "stepscope.step(i)" in report_of("overview", draw("host main | a-- b--")).advice[0].actions[0]
 
 
 # -- profiling custom training loops -----------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ One process per library runs its loop once for each way, see `library_programs`;
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import library_programs
 import pytest
 from calm import contention_percent, is_calm, record_calmly
-from program_runs import UNHURRIED, run_command
+from program_runs import UNHURRIED, require_packages, run_command
 
 import stepscope
 
@@ -82,9 +81,7 @@ def library(request) -> str:
 def program(library, tmp_path_factory) -> tuple[str, Found]:
     """What one library's program was told at its end, and the overview of each way's profile."""
     expected = LIBRARIES[library]
-    for needed in expected.needs:
-        if importlib.util.find_spec(needed) is None:
-            pytest.skip(f"{needed} is not installed, so there is nothing of it to capture")
+    require_packages(*expected.needs)
     return record_calmly(
         lambda: record(library, tmp_path_factory.mktemp(library)),
         lambda recorded: all(map(is_calm, recorded[1].values())),

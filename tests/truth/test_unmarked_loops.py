@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from calm import taking_a_turn
 from places import ROOT
-from program_runs import read_profile, run_command
+from program_runs import read_profile, require_packages, run_warm
 
 from bench.steps import are_same_steps, captures_below, remove_marks
 from stepscope.analysis.steps.find_steps import steps_of
 
+RECORD = "import sys; from bench.step_loops import main; main(*sys.argv[1:])"
 LOOPS = {
     "torch": (
         "5 identical", "12 identical", "40 identical", "accumulation", "two optimizers", "adversaries", "evaluation",
@@ -29,17 +30,16 @@ def recorded(tmp_path_factory) -> Path:
     for framework in LOOPS:
         if importlib.util.find_spec(framework) is None:
             continue
-        words = ["-m", "bench.step_loops", framework, str(folder / framework)]
+        words = ["-c", RECORD, framework, str(folder / framework)]
         with taking_a_turn():
-            done = run_command(words, ROOT)
+            done = run_warm(framework, words, ROOT)
         assert done.returncode == 0, done.stderr[-3000:]
     return folder
 
 
 @pytest.mark.parametrize(("framework", "loop"), [(name, loop) for name, loops in LOOPS.items() for loop in loops])
 def test_the_steps_of_a_loop_without_marks_are_the_marked_ones(recorded, framework, loop):
-    if importlib.util.find_spec(framework) is None:
-        pytest.skip(f"{framework} is not installed, so there is nothing of it to record")
+    require_packages(framework)
     (path,) = captures_below(recorded / framework / loop)
     trace = read_profile(path)
     marked, found = steps_of(trace), steps_of(remove_marks(trace))

@@ -31,8 +31,12 @@ effect(() => {
 });
 
 export function toggleTheme(): void {
-  chosen.value = theme.value === "dark" ? "light" : "dark";
+  chooseTheme(theme.value === "dark" ? "light" : "dark");
   remember("theme", chosen.value);
+}
+
+export function chooseTheme(next: Theme): void {
+  chosen.value = next;
 }
 
 function asTheme(value: unknown): Theme | null {

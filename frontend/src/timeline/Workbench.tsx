@@ -18,6 +18,7 @@ interface Tab {
   readonly id: string;
   readonly label: string;
   readonly content: ComponentType<{ model: Model }>;
+  readonly needsServer?: boolean;
 }
 
 /** In the order in which they are shown.  Another tab is one line here. */
@@ -27,8 +28,8 @@ const TABS: readonly Tab[] = [
   { id: "flame", label: "Flame graph", content: FlameTab },
   { id: "calls", label: "Call tree", content: CallTreeTab },
   { id: "durations", label: "Durations", content: DurationsTab },
-  { id: "counters", label: "Counters", content: CountersTab },
-  { id: "sql", label: "SQL", content: SqlTab },
+  { id: "counters", label: "Counters", content: CountersTab, needsServer: true },
+  { id: "sql", label: "SQL", content: SqlTab, needsServer: true },
   { id: "marks", label: "Marks", content: MarksTab },
 ];
 
@@ -45,7 +46,8 @@ export function Workbench({ model }: { model: Model }) {
   const problem = model.problem.value;
   const wanted = route.value.params.tab;
   if (!isSelected && !problem && !wanted) return null;
-  const tab = TABS.find((each) => each.id === wanted) ?? (TABS[0] as Tab);
+  const tabs = TABS.filter(({ needsServer }) => model.source.isServed || !needsServer);
+  const tab = tabs.find((each) => each.id === wanted) ?? (TABS[0] as Tab);
   const close = () => {
     void model.choose(null);
     void model.select(null);
@@ -56,8 +58,8 @@ export function Workbench({ model }: { model: Model }) {
     <section class="tl-pane" aria-label="Workbench" style={{ height: `${shownHeight(height.value)}px` }}>
       <Splitter />
       <header class="wb-head row spread gap-m rigid">
-        <div role="tablist" aria-label="Workbench" onKeyDown={(event) => moveTab(event, tab)}>
-          {TABS.map((each) => (
+        <div role="tablist" aria-label="Workbench" onKeyDown={(event) => moveTab(event, tabs, tab)}>
+          {tabs.map((each) => (
             <button
               key={each.id}
               type="button"
@@ -87,12 +89,12 @@ function CountersTab() {
   return <CounterLines isBare />;
 }
 
-function moveTab(event: KeyboardEvent, from: Tab): void {
+function moveTab(event: KeyboardEvent, tabs: readonly Tab[], from: Tab): void {
   const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (!by) return;
   event.preventDefault();
   event.stopPropagation();
-  const next = TABS[(TABS.indexOf(from) + by + TABS.length) % TABS.length] as Tab;
+  const next = tabs[(tabs.indexOf(from) + by + tabs.length) % tabs.length] as Tab;
   setTab(next.id);
   document.getElementById(`tab-${next.id}`)?.focus();
 }

@@ -28,9 +28,11 @@ import { Source } from "./wire";
 export interface TimelineProps {
   session: string;
   host: string | null;
+  /** Who answers, where it is not the page's server; it has no files to send and no SQL. */
+  sourceOf?: ((own: boolean) => Source) | undefined;
 }
 
-export function Timeline({ session, host }: TimelineProps) {
+export function Timeline({ session, host, sourceOf }: TimelineProps) {
   const hosts = openSession.value?.hosts.filter((each) => !each.error).map((each) => each.name) ?? [];
   const shown = host ?? hosts[0] ?? null;
   const own = isOwnCode();
@@ -42,7 +44,7 @@ export function Timeline({ session, host }: TimelineProps) {
     return (
       <Stacked lanes={lanes} own={own} title={otherId.value ? "A step of each session" : `${hosts.length} ranks`} />
     );
-  return <OfHost key={`${session} ${shown} ${own}`} session={session} host={shown} own={own} />;
+  return <OfHost key={`${session} ${shown} ${own}`} session={session} host={shown} own={own} sourceOf={sourceOf} />;
 }
 
 /** Whether calls of libraries are folded: as the address says, else as the reader last chose, else yes. */
@@ -79,18 +81,12 @@ function comparedLanes(session: string, shown: string | null): Lane[] | null {
 
 type State = { readonly model: Model } | { readonly error: ApiError } | null;
 
-interface OfHostProps {
-  session: string;
-  host: string | null;
-  own: boolean;
-}
-
-function OfHost({ session, host, own }: OfHostProps) {
+function OfHost({ session, host, own, sourceOf }: TimelineProps & { own: boolean }) {
   const [state, setState] = useState<State>(null);
   const [attempt, setAttempt] = useState(0);
   useEffect(() => {
     let isGone = false;
-    const source = new Source(session, host, own);
+    const source = sourceOf?.(own) ?? new Source(session, host, own);
     source.tracks().then(
       (tracks) => !isGone && setState({ model: new Model(source, tracks) }),
       (error: unknown) => !isGone && setState({ error: asApiError(error) }),

@@ -308,6 +308,9 @@ export class Source {
     readonly ownCode = false,
   ) {}
 
+  /** Whether a server is behind it, with files to send and a console for SQL. */
+  readonly isServed: boolean = true;
+
   private url(path: string, query: Readonly<Record<string, string | number | null>> = {}): string {
     const texts: Record<string, string | null> = { host: this.host, code: this.ownCode ? "own" : null };
     for (const [key, value] of Object.entries(query)) texts[key] = value === null ? null : String(value);

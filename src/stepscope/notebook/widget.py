@@ -1,4 +1,4 @@
-"""The timeline as a widget: no server and no network, since windows go over the notebook's own connection."""
+"""The timeline as a widget: the page's own, without a server or a network: the notebook's kernel answers it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from stepscope.errors import UsageError
-from stepscope.notebook.window import describe_trace, window_slices
-from stepscope.pictures.timeline import usual_window
+from stepscope.vocabulary.categories import CATEGORY_RULES
+from stepscope.web.kernel_site import KernelSite
+from stepscope.web.parts import part_scripts
 
 if TYPE_CHECKING:
     from stepscope.api import LoadedProfile
-    from stepscope.model import HostTrace
-
-_FIRST_WIDTH = 1200  # pixels of the window that a saved notebook keeps
 
 
 def timeline(
@@ -30,7 +28,7 @@ def timeline(
     Args:
         profile: a loaded profile, or a path as for `load`.
         host: the host to show; the first one if None.
-        start_ms, end_ms: the window to show first; two steps if None.
+        start_ms, end_ms: the window to show first; all steps if None.
 
     Raises:
         UsageError: anywidget is not installed, or there is no such host.
@@ -40,11 +38,9 @@ def timeline(
 
     require_anywidget()
     loaded = profile if isinstance(profile, LoadedProfile) else load(profile)
-    trace = loaded.trace(host or loaded.hosts[0])
-    window = usual_window(trace)
-    if start_ms is not None and end_ms is not None and end_ms > start_ms:
-        window = start_ms, end_ms
-    return _widget_class()(trace, window)
+    shown = host or loaded.hosts[0]
+    window = (start_ms, end_ms) if start_ms is not None and end_ms is not None and end_ms > start_ms else None
+    return _widget_class()(KernelSite(loaded, shown), f"Timeline of {shown} in {loaded.run}", window)
 
 
 def require_anywidget() -> None:
@@ -59,28 +55,35 @@ def _widget_class() -> Any:
     import traitlets
 
     class Timeline(anywidget.AnyWidget):  # type: ignore[misc]
-        """The timeline of one host."""
+        """The timeline of one host: a frame with the page's parts, and its first answers."""
 
-        _esm = files("stepscope.notebook").joinpath("timeline.js").read_text("utf-8")
-        _css = files("stepscope.notebook").joinpath("timeline.css").read_text("utf-8")
-        trace = traitlets.Dict().tag(sync=True)
-        slices = traitlets.Dict().tag(sync=True)
-        window = traitlets.List().tag(sync=True)
+        _esm = files("stepscope.notebook").joinpath("frame.js").read_text("utf-8")
+        title = traitlets.Unicode().tag(sync=True)
+        page = traitlets.Unicode().tag(sync=True)
+        rules = traitlets.List().tag(sync=True)
+        params = traitlets.Dict().tag(sync=True)
+        kept = traitlets.Dict().tag(sync=True)
 
-        def __init__(self, source: HostTrace, window: tuple[float, float]) -> None:
-            first = window_slices(source, *window, _FIRST_WIDTH)
-            super().__init__(trace=describe_trace(source), slices=first, window=list(window))
-            self._source = source
+        def __init__(self, site: KernelSite, title: str, window_ms: tuple[float, float] | None) -> None:
+            params = {} if window_ms is None else {"begin": str(window_ms[0]), "end": str(window_ms[1])}
+            kept = site.first_answers(window_ms)
+            super().__init__(title=title, page=_page(), rules=_rules(), params=params, kept=kept)
+            self._site = site
             self.on_msg(self._answer)
 
         def _answer(self, _: Any, message: Any, buffers: Any) -> None:
-            """Sends the slices of a window that the page asks for; ignores what is not a question."""
-            if isinstance(message, dict) and message.get("kind") == "window":
-                self.send({"kind": "window", "id": message.get("id"), "slices": _asked_slices(self._source, message)})
+            """Answers an address that the page asks for; ignores what is not a question."""
+            if isinstance(message, dict) and isinstance(message.get("url"), str):
+                answer = self._site.answer(message["url"])
+                self.send({"id": message.get("id"), "status": answer.status}, [answer.body])
 
     return Timeline
 
 
-def _asked_slices(trace: HostTrace, message: dict[str, Any]) -> dict[str, Any]:
-    start, end, width = (float(message.get(key) or 0.0) for key in ("start_ms", "end_ms", "width"))
-    return window_slices(trace, start, end, int(width))
+def _rules() -> list[dict[str, Any]]:
+    return [rule._asdict() for rule in CATEGORY_RULES]
+
+
+def _page() -> str:
+    head = '<!doctype html><meta charset="utf-8"><title>Timeline</title><style>#app { height: 100vh }</style>'
+    return f'{head}<div id="app"></div>{part_scripts("widget")}'

@@ -6,14 +6,9 @@ the advice and the pictures are there as plain HTML.
 
 from __future__ import annotations
 
-import base64
 import datetime
-import gzip
-import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,7 +23,7 @@ from stepscope.report.charts import draw_curve
 from stepscope.report.drawing import Drawing, to_svg
 from stepscope.vocabulary.categories import CATEGORY_RULES
 from stepscope.web.api_tools import report_answer, section_json
-from stepscope.web.static import FOLDER
+from stepscope.web.parts import part_scripts
 
 if TYPE_CHECKING:
     from stepscope.analysis.overview.overview_tool import OverviewReport
@@ -40,21 +35,6 @@ _MOST_MEMORIES = 4  # the fullest
 _MARGIN = 0.6  # of an interval, shown on each side of it
 _SHORTEST_MS = 1e-3
 _MOST_STEPS_SHOWN = 2.5  # steps in a picture of evidence
-
-# Unpacks the page's parts, gives each the name by which the others import it, and starts the one for reports.
-_START = """
-const packed = Uint8Array.from(atob(document.getElementById("parts").textContent), (each) => each.charCodeAt(0));
-const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-new Response(unpacked).json().then(({ parts, style, entry }) => {
-  const url = (text) => URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
-  const imports = Object.fromEntries(Object.entries(parts).map(([name, text]) => [name, url(text)]));
-  const add = (kind, type, text) =>
-    document.head.append(Object.assign(document.createElement(kind), { ...type, textContent: text }));
-  add("style", {}, style);
-  add("script", { type: "importmap" }, JSON.stringify({ imports }));
-  return import(entry);
-});
-"""
 
 _PLAIN = """
 :root { color-scheme: light dark }
@@ -96,43 +76,11 @@ def render_sheet(profile: LoadedProfile, version: str, now: datetime.datetime) -
 
 def _scripts(data: Mapping[str, Any]) -> str:
     """The data and the page; empty where the page was not built."""
-    parts = packed_page()
+    parts = part_scripts("report")
     if not parts:
         return ""
     text = msgspec.json.encode(make_finite(data)).decode().replace("<", "\\u003c")
-    return (
-        f'<script type="application/json" id="report">{text}</script>\n'
-        f'<script type="text/plain" id="parts">{parts}</script>\n<script>{_START}</script>\n'
-    )
-
-
-@cache
-def packed_page() -> str:
-    """The parts of the built page that a report needs, as gzip in base 64; empty if it was not built.
-
-    A part imports another by its path; in a file, where none has a path, by its name.
-    """
-    folder = FOLDER / "assets"
-    entry = next(iter(sorted(folder.glob("report-*.js"))), None)
-    if entry is None:
-        return ""
-    known = {path.name: path for path in folder.glob("*.js")}
-    parts: dict[str, str] = {}
-    wanted = [entry.name]
-    while wanted:
-        name = wanted.pop()
-        text = known[name].read_text("utf-8")
-        found = set(re.findall(r"(?:from|import)\s*[\"'`]\./([\w.-]+\.js)", text))
-        for each in found:
-            text = text.replace(f"./{each}", each)
-        parts[name] = text
-        wanted += found - parts.keys() - {*wanted}
-    shown = (FOLDER / "index.html").read_text("utf-8")
-    styles = [(FOLDER / name).read_text("utf-8") for name in re.findall(r'href="\./(assets/[\w.-]+\.css)"', shown)]
-    style = re.sub(r"@font-face\s*\{[^}]*\}", "", "".join(styles))  # a file has no address to fetch one from
-    licenses = (FOLDER / "licenses.txt").read_text("utf-8")
-    whole = json.dumps({"entry": entry.name, "parts": parts, "style": style, "licenses": licenses})
-    return base64.b64encode(gzip.compress(whole.encode(), 9, mtime=0)).decode()
+    return f'<script type="application/json" id="report">{text}</script>\n{parts}'
 
 
 def _data(profile: LoadedProfile, overview: OverviewReport, made: list[str]) -> dict[str, Any]:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from stepscope.web.routes import Route
 
-_TIMELINE = "/api/sessions/<session>/timeline"
+TIMELINE = "/api/sessions/<session>/timeline"
 _HLO = "/api/sessions/<session>/hlo"
 _COMPARE = "/api/sessions/<session>/compare"
 _SQL = "/api/sessions/<session>/sql"
 
+TIMELINE_ROUTES = (
+    Route(f"{TIMELINE}/tracks", "stepscope.web.timeline:get_tracks"),
+    Route(f"{TIMELINE}/names/<int:page>", "stepscope.web.timeline:get_names"),
+    Route(f"{TIMELINE}/steps", "stepscope.web.timeline:get_steps"),
+    Route(f"{TIMELINE}/window", "stepscope.web.timeline:get_window"),
+    Route(f"{TIMELINE}/stretch", "stepscope.web.timeline:get_stretch"),
+    Route(f"{TIMELINE}/events/<int:event>", "stepscope.web.timeline:get_event"),
+    Route(f"{TIMELINE}/events/<int:event>/links", "stepscope.web.timeline:get_links"),
+    Route(f"{TIMELINE}/search", "stepscope.web.timeline:get_search"),
+    Route(f"{TIMELINE}/selection", "stepscope.web.timeline:get_selection"),
+    Route(f"{TIMELINE}/slices", "stepscope.web.workbench:get_slices"),
+    Route(f"{TIMELINE}/calltree", "stepscope.web.workbench:get_call_tree"),
+)
+
 ROUTES = (
-    Route(f"{_TIMELINE}/tracks", "stepscope.web.timeline:get_tracks"),
-    Route(f"{_TIMELINE}/names/<int:page>", "stepscope.web.timeline:get_names"),
-    Route(f"{_TIMELINE}/steps", "stepscope.web.timeline:get_steps"),
-    Route(f"{_TIMELINE}/window", "stepscope.web.timeline:get_window"),
-    Route(f"{_TIMELINE}/stretch", "stepscope.web.timeline:get_stretch"),
-    Route(f"{_TIMELINE}/events/<int:event>", "stepscope.web.timeline:get_event"),
-    Route(f"{_TIMELINE}/events/<int:event>/links", "stepscope.web.timeline:get_links"),
-    Route(f"{_TIMELINE}/search", "stepscope.web.timeline:get_search"),
-    Route(f"{_TIMELINE}/selection", "stepscope.web.timeline:get_selection"),
-    Route(f"{_TIMELINE}/slices", "stepscope.web.workbench:get_slices"),
-    Route(f"{_TIMELINE}/calltree", "stepscope.web.workbench:get_call_tree"),
+    *TIMELINE_ROUTES,
     Route(f"{_HLO}/programs", "stepscope.web.hlo:get_programs"),
     Route(f"{_HLO}/graph", "stepscope.web.hlo:get_graph"),
     Route(f"{_HLO}/search", "stepscope.web.hlo:get_search"),

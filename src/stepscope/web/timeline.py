@@ -10,8 +10,9 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -30,7 +31,6 @@ from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace
 from stepscope.web.answers import Answer, Refused, binary_answer, json_answer
 from stepscope.web.routes import read_integer
-from stepscope.web.site import Site
 
 MOST_BYTES = 100_000
 """The largest answer to a window."""
@@ -50,10 +50,27 @@ _COUNTER = re.compile(r"c(?P<number>\d{1,9})")
 _RIBBON = re.compile(r"r(?P<plane>\d{1,9})")
 
 
+class Traces(Protocol):
+    """What answers need of an open session."""
+
+    def trace(self, host: str | None = None) -> HostTrace:
+        """The trace of a host; of the only one if it is None."""
+
+    def working(self) -> AbstractContextManager[None]:
+        """A context in which one thread at a time computes."""
+
+
+class TraceSite(Protocol):
+    """What answers need of a site; a notebook has one of a single profile."""
+
+    def opened(self, session: str) -> Traces:
+        """An open session by its id."""
+
+
 # -- tracks, names, steps ----------------------------------------------------------------------------------------
 
 
-def get_tracks(site: Site, request: Request, session: str) -> Answer:
+def get_tracks(site: TraceSite, request: Request, session: str) -> Answer:
     """Answers with the tree of tracks and the span of the trace."""
     trace = requested_trace(site, request, session)
     prepare_windows(trace)
@@ -78,12 +95,12 @@ def get_tracks(site: Site, request: Request, session: str) -> Answer:
     })  # fmt: skip
 
 
-def _groups(site: Site, session: str, trace: HostTrace, own_code: bool) -> tuple[tracks.Group, ...]:
+def _groups(site: TraceSite, session: str, trace: HostTrace, own_code: bool) -> tuple[tracks.Group, ...]:
     with site.opened(session).working():
         return projection.add_projections(trace, tracks.groups_of(trace, own_code))
 
 
-def get_names(site: Site, request: Request, session: str, page: int) -> Answer:
+def get_names(site: TraceSite, request: Request, session: str, page: int) -> Answer:
     """Answers with the names of `NAMES_A_PAGE` event types, from `page * NAMES_A_PAGE` on; after them come scopes."""
     trace = requested_trace(site, request, session)
     first, own = page * NAMES_A_PAGE, len(trace.event_types)
@@ -92,7 +109,7 @@ def get_names(site: Site, request: Request, session: str, page: int) -> Answer:
     return json_answer({"first": first, "names": names + [name for name in further if name is not None]})
 
 
-def get_steps(site: Site, request: Request, session: str) -> Answer:
+def get_steps(site: TraceSite, request: Request, session: str) -> Answer:
     """Answers with the steps, for marks on the ruler."""
     opened = site.opened(session)
     trace = requested_trace(site, request, session)
@@ -112,7 +129,7 @@ def get_steps(site: Site, request: Request, session: str) -> Answer:
 # -- windows -----------------------------------------------------------------------------------------------------
 
 
-def get_window(site: Site, request: Request, session: str) -> Answer:
+def get_window(site: TraceSite, request: Request, session: str) -> Answer:
     """Answers with slices of tracks, loads of groups and values of counters in a time window."""
     trace = requested_trace(site, request, session)
     begin, end = _window(request)
@@ -150,7 +167,7 @@ def get_window(site: Site, request: Request, session: str) -> Answer:
     return binary_answer(pack(head, columns))
 
 
-def get_stretch(site: Site, request: Request, session: str) -> Answer:
+def get_stretch(site: TraceSite, request: Request, session: str) -> Answer:
     """Answers with what most of a window of a ribbon is spent on, and on whose account; null where that is unknown."""
     trace, name = requested_trace(site, request, session), request.args.get("cause", "")
     if name and name.upper() not in Cause.__members__:
@@ -180,6 +197,17 @@ def pack(head: dict[str, Any], columns: dict[str, NDArray[Any]]) -> bytes:
     text += b" " * (-(len(text) + 4) % 8)
     little = [array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes() for _, array in ordered]
     return b"".join([len(text).to_bytes(4, "little"), text, *little])
+
+
+def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The header and the arrays of a window's bytes."""
+    at = 4 + int.from_bytes(data[:4], "little")
+    head = msgspec.json.decode(data[4:at])
+    columns = {}
+    for name, kind, length in head["columns"]:
+        columns[name] = np.frombuffer(data, np.dtype(f"<{kind}"), length, at)
+        at += columns[name].nbytes
+    return head, columns
 
 
 def _slices(found: index.Window, first_row: NDArray[np.int64], begin: int, unit: int) -> dict[str, NDArray[Any]]:
@@ -230,7 +258,7 @@ def _counters(trace: HostTrace, numbers: Sequence[int], begin: int, cells: int, 
 # -- events ------------------------------------------------------------------------------------------------------
 
 
-def get_event(site: Site, request: Request, session: str, event: int) -> Answer:
+def get_event(site: TraceSite, request: Request, session: str, event: int) -> Answer:
     """Answers with the facts of an event from its own line and stats."""
     trace = requested_trace(site, request, session)
     found = details.details_of(trace, _check_event(trace, event), shows_own_code(request))
@@ -238,7 +266,7 @@ def get_event(site: Site, request: Request, session: str, event: int) -> Answer:
     return json_answer(asdict(found) | {"stats": stats})
 
 
-def get_links(site: Site, request: Request, session: str, event: int) -> Answer:
+def get_links(site: TraceSite, request: Request, session: str, event: int) -> Answer:
     """Answers with the step, op, cause and effects of an event."""
     opened = site.opened(session)
     trace = requested_trace(site, request, session)
@@ -259,7 +287,7 @@ def _stack(trace: HostTrace, event: int) -> list[Any]:
     return [asdict(spot) for spot in details.details_of(trace, event).around[: -_MOST_FRAMES - 1 : -1]]
 
 
-def get_search(site: Site, request: Request, session: str) -> Answer:
+def get_search(site: TraceSite, request: Request, session: str) -> Answer:
     """Answers with how many events match a name, where they are, and the nearest one to a time."""
     trace, query = requested_trace(site, request, session), request.args
     found = search.find_events(trace, query.get("text", ""), query.get("regex") == "1")
@@ -281,7 +309,7 @@ def get_search(site: Site, request: Request, session: str) -> Answer:
     return json_answer(answer)
 
 
-def get_selection(site: Site, request: Request, session: str) -> Answer:
+def get_selection(site: TraceSite, request: Request, session: str) -> Answer:
     """Answers with the events in a window on some tracks, summed by name."""
     trace = requested_trace(site, request, session)
     return json_answer(asdict(selection.sum_selection(trace, *_window(request), requested_lines(trace, request))))
@@ -302,7 +330,7 @@ def _stat_value(value: object) -> object:
 _HUGE = 1 << 62
 
 
-def requested_trace(site: Site, request: Request, session: str) -> HostTrace:
+def requested_trace(site: TraceSite, request: Request, session: str) -> HostTrace:
     """The trace of the requested host, or of the only one."""
     return site.opened(session).trace(request.args.get("host") or None)
 

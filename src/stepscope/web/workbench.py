@@ -11,13 +11,12 @@ from stepscope.analysis.timeline.projection import times_of
 from stepscope.model import HostTrace
 from stepscope.web.answers import Answer, json_answer
 from stepscope.web.routes import read_integer
-from stepscope.web.site import Site
-from stepscope.web.timeline import requested_lines, requested_trace, requested_window, shows_own_code
+from stepscope.web.timeline import TraceSite, requested_lines, requested_trace, requested_window, shows_own_code
 
 MOST_SLICES = 500
 
 
-def get_slices(site: Site, request: Request, session: str) -> Answer:
+def get_slices(site: TraceSite, request: Request, session: str) -> Answer:
     """Answers with the longest events of a selection or a search, and how long all of them last."""
     trace = requested_trace(site, request, session)
     found = _requested_events(trace, request)
@@ -34,7 +33,7 @@ def get_slices(site: Site, request: Request, session: str) -> Answer:
     })  # fmt: skip
 
 
-def get_call_tree(site: Site, request: Request, session: str) -> Answer:
+def get_call_tree(site: TraceSite, request: Request, session: str) -> Answer:
     """Answers with the call tree of a selection: nodes as columns, parents first."""
     trace = requested_trace(site, request, session)
     opened = site.opened(session)

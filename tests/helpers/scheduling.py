@@ -1,0 +1,62 @@
+"""Which worker of a test run gets which tests, and when: by file, the longest first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+TESTS = Path(__file__).resolve().parents[1]
+# These take turns (calm.py), so one worker has them all: of two, one would wait for the other.  Most of that time is
+# sleep, and they start first.
+IN_TURNS = (
+    "project/test_tutorials.py",
+    "truth/test_real_libraries.py",
+    "capture/test_workers.py",
+    "truth/test_unmarked_loops.py",
+    "capture/test_save_finder.py",
+    "analysis/input/test_tf_data.py",
+)
+# The longest of the other files: one that starts last keeps a worker busy while the others have nothing to do.
+LONGEST_FIRST = (
+    "formats/test_xspace_damage.py",
+    "browser/test_every_page.py",
+    "truth/test_everything.py",
+    "engines/test_clusters.py",
+    "engines/test_memory_budget.py",
+    "capture/test_capture_safety.py",
+    "capture/test_capture_matrix.py",
+    "truth/test_guide.py",
+    "browser/test_views.py",
+    "browser/test_pages.py",
+    "analysis/workers/test_equal_work.py",
+    "truth/test_torch_fuzz.py",
+    "browser/test_in_tensorboard.py",
+    "project/test_extending.py",
+    "analysis/advice/test_advice_names.py",
+    "formats/test_bounds.py",
+    "capture/test_capture_demo.py",
+    "browser/test_report.py",
+    "browser/test_people.py",
+    "kernels/test_ranks.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the longest files first; within a file the order stays."""
+    rank = {TESTS / name: at for at, name in enumerate((*IN_TURNS, *LONGEST_FIRST))}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
+
+class FilesAndTurns(LoadFileScheduling):
+    """A worker gets whole files, since tests of one share captures that are slow to make; one gets all `IN_TURNS`."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = str(super()._split_scope(nodeid))
+        return "in turns" if file.endswith(IN_TURNS) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndTurns:
+    return FilesAndTurns(config, log)

@@ -117,7 +117,6 @@ print(int(late.sum()), lies_in_file(late))
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere memory is asked for in another way")
 def test_arrays_of_a_pool_lie_in_what_a_file_was_read_into() -> None:
     """Only while the context lasts, once the file is dropped, and where they fit; all of it can be used again, and they
     hold what was written to them, also when the pool is gone."""

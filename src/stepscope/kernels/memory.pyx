@@ -5,6 +5,9 @@ name, which are mapped: what they hold stays in the system's cache of files or o
 touched.  Blocks are numpy's arrays, by the handler that numpy offers for that, and the tables of the loops here, by
 `resize` and `free` of `memory.pxd`.  No analysis knows of this, so results are the same.
 
+A program that calls the API keeps its memory as it is: an `ArrayPool` lends the memory of a file to the arrays of one
+analysis.
+
 To put every block into a file took two thirds of a command's processor time, since the file system is asked for each page
 of 4 KB that is written to for the first time; so memory is used first.  Files need Linux.
 """

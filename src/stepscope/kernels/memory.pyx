@@ -376,7 +376,8 @@ cdef extern from *:
 
     /* ---- arrays in what a file was read into ---- */
 
-    enum { PIECE_HEAD = 64, PIECE_LEAST = 1 << 16 };  /* bytes; smaller arrays cost the C library little */
+    /* Bytes.  Smaller arrays cost the C library little; only larger ones are worth to trim for. */
+    enum { PIECE_HEAD = 64, PIECE_LEAST = 1 << 16, TRIM_LEAST = 1 << 22, LARGE_PAGE = 1 << 21 };
     enum { NUMPY_SET_HANDLER = 304, NUMPY_GET_HANDLER = 305 };  /* `PyDataMem_...` in numpy's table, since 1.22 */
 
     typedef struct piece {  /* of the pool's memory, in front of its bytes; those in use have no next */
@@ -416,7 +417,17 @@ cdef extern from *:
             before->next = added;
     }
 
-    /* The smallest piece that is large enough; NULL if there is none. */
+    /* Pages of what is unused leave the memory of this process, whole ones of a size.  With the lock. */
+    static void pool_trim(array_pool* pool, size_t page) {
+        const uintptr_t within = page - 1;
+        piece* at;
+        for (at = pool->unused; at; at = at->next)
+            stepscope_give_back(
+                (char*)(((uintptr_t)at + PIECE_HEAD + within) & ~within),
+                (char*)(((uintptr_t)at + at->size) & ~within));
+    }
+
+    /* The smallest piece that is large enough.  NULL if there is none: what is needed elsewhere then is saved here. */
     static void* pool_take(array_pool* pool, size_t size) {
         size_t wanted = (size + 2 * PIECE_HEAD - 1) & ~(size_t)(PIECE_HEAD - 1);
         piece **at, **best = NULL, *found, *rest;
@@ -435,6 +446,8 @@ cdef extern from *:
             *best = rest;
         } else if (found)
             *best = found->next;
+        else if (size >= TRIM_LEAST)
+            pool_trim(pool, LARGE_PAGE);  /* smaller ones would come back one by one */
         PyThread_release_lock(pool->lock);
         return found ? (char*)found + PIECE_HEAD : NULL;
     }
@@ -497,11 +510,9 @@ cdef extern from *:
 
     /* From now on arrays that are freed leave the memory of this process. */
     static void pool_close(array_pool* pool) {
-        piece* at;
         PyThread_acquire_lock(pool->lock, WAIT_LOCK);
         pool->is_closed = 1;
-        for (at = pool->unused; at; at = at->next)
-            stepscope_give_back((char*)at + PIECE_HEAD, (char*)at + at->size);
+        pool_trim(pool, 1);
         PyThread_release_lock(pool->lock);
     }
 

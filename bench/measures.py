@@ -111,7 +111,7 @@ def _measure_views(subjects: Subjects, profile: BenchProfile, small: BenchProfil
         "timeline-window",
         "Timeline, a window",
         f"Median of {len(views.PLACES) * (len(views.ZOOMS) - 1)} windows of all tracks, from a quarter to a 256th of "
-        "the recording, over HTTP. Requests to Stepscope are for ten tracks each, one after the other.",
+        "the recording, over HTTP. Stepscope is asked for the tiles that cover a window, as its page asks.",
         timeline,
         views.median_window_seconds,
     )

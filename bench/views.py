@@ -27,7 +27,7 @@ from bench.tools import CACHE_OFF, SETTLE_S, store_run
 WIDTH = 1200  # pixels of a window
 ZOOMS = (1, 4, 16, 64, 256)
 PLACES = (0.1, 0.35, 0.6, 0.85)
-LINES_AT_ONCE = 10  # tracks in one request of our page
+TILE_CELLS = 512  # of our page
 
 _SPAN = "import stepscope, sys; print(*stepscope.load(sys.argv[1]).trace().span_ps())"
 
@@ -79,10 +79,12 @@ class StepscopePage:
         self._tracks = list(_list_tracks(ask.json(f"{self._base}/tracks")["groups"]))
 
     def window(self, ask: Answers, run: str, host: str, begin_ps: int, end_ps: int) -> None:
-        """Requests all tracks in a window."""
-        for first in range(0, len(self._tracks), LINES_AT_ONCE):
-            wanted = ",".join(self._tracks[first : first + LINES_AT_ONCE])
-            ask.get(f"{self._base}/window?begin={begin_ps}&end={end_ps}&width={WIDTH}&tracks={wanted}")
+        """Requests all tracks in a window as the page does: the tiles that cover it, at the finest level with cells of
+        a pixel or more (`requestsFor` of tiles.ts)."""
+        size = TILE_CELLS << (-(-(end_ps - begin_ps) // WIDTH) - 1).bit_length()
+        first, stop = begin_ps // size, -(-end_ps // size)
+        tile = f"begin={first * size}&end={(first + 1) * size}&width={TILE_CELLS}&tiles={stop - first}"
+        ask.get(f"{self._base}/window?{tile}&tracks={','.join(self._tracks)}")
 
     @staticmethod
     def _session(ask: Answers, run: str) -> str:

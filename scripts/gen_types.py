@@ -8,15 +8,20 @@ if a file is out of date.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from gen_docs import small_trace
 from schemas import all_schemas, refusals
+from stepscope.analysis.account.ribbon import Stretch
 from stepscope.analysis.registry import TOOLS
+from stepscope.analysis.timeline import details, selection, tracks
 from stepscope.report import Field, Figures, Prose, Report, Role, Rows, palette
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,6 +31,14 @@ NOTICE = "/** Made by scripts/gen_types.py; change the declarations in Python an
 
 # How a kind of field arrives as JSON.  Any value may be unknown.
 _CELLS = {"float": "number", "int": "number", "str": "string", "bool": "boolean", "ints": "readonly number[]"}
+
+
+_PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
+
+_ANSWERS = (
+    *(tracks.Track, tracks.Group, details.Spot, details.Details, details.Links, selection.NameRow, selection.Selection),
+    Stretch,
+)
 
 
 def types() -> str:
@@ -41,8 +54,29 @@ def types() -> str:
         "export interface Reports {",
         *(line for tool in TOOLS for line in _report(tool.name, tool.merge([tool.partial(trace)]))),
         "}",
+        "",
+        "// What the timeline's routes answer.",
+        *(line for answer in _ANSWERS for line in _interface(answer)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _interface(answer: type) -> list[str]:
+    hints = get_type_hints(answer)
+    members = (f"  readonly {field.name}: {_hint(hints[field.name])};" for field in dataclasses.fields(answer))
+    return [f"export interface {answer.__name__} {{", *members, "}"]
+
+
+def _hint(hint: Any) -> str:
+    """A hint of Python as a type; dataclasses among `_ANSWERS` by their names, others as what only Python knows."""
+    parts = get_args(hint)
+    if isinstance(hint, UnionType):
+        return " | ".join(map(_hint, parts))
+    if get_origin(hint) is tuple:
+        return f"readonly {_hint(parts[0])}[]"
+    if hint in _ANSWERS:
+        return str(hint.__name__)
+    return _PLAIN.get(hint, "unknown")
 
 
 def colours() -> str:

@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import type { CategoryRule } from "./design/colours";
 import type { Kind, Role } from "./generated/reports";
-import type { Sections, ToolName } from "./sections";
+import type { ReportOf, Sections, ToolName } from "./sections";
 
 export type Cell = string | number | boolean | null | readonly number[];
 
@@ -65,7 +65,6 @@ export interface ToolInfo {
 export interface Config {
   readonly version: string;
   readonly logdir: string;
-  readonly embedded: "tensorboard" | null;
   readonly capture: boolean;
   readonly tools: readonly ToolInfo[];
   /** How names are drawn; see `categoryOf`. */
@@ -130,7 +129,7 @@ export interface SessionState {
   readonly error: Told | null;
 }
 
-export interface ToolAnswer<T extends ToolName = ToolName, R = Report> {
+export interface ToolAnswer<T extends ToolName = ToolName, R = ReportOf<T>> {
   readonly report: R;
   readonly sections: Sections<T>;
   readonly missing: string | null;
@@ -141,6 +140,8 @@ export interface Report {
   readonly hosts: readonly string[];
   readonly partial: boolean;
   readonly warnings: readonly string[];
+  /** What it found, in sentences, where it says so. */
+  readonly findings?: readonly string[];
 }
 
 /** The server's error answer: a sentence, what to do next, and the valid choices. */

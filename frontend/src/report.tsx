@@ -10,7 +10,7 @@ import type { Config, SessionState, TableSection, ToolAnswer } from "./api";
 import { setCategoryRules } from "./design/colours";
 import { Picture, type Pictures } from "./pages/shared/pictures";
 import type { OverviewReport } from "./pages/shared/reports";
-import { TableCard } from "./pages/shared/sections";
+import { TableCard, ToolOfPage } from "./pages/shared/sections";
 import { Summary } from "./pages/summary/SummaryPage";
 import { makeLinksText } from "./plainLinks";
 import { session } from "./session";
@@ -35,16 +35,26 @@ function Report({ sent, pictures }: { sent: Sent; pictures: Pictures }) {
         <strong>{sent.run}</strong> <span class="muted">{sent.facts}</span>
       </header>
       <Warnings items={sent.overview.report.warnings} />
-      <Summary {...sent.overview} pictures={pictures}>
-        {sent.tables.map(({ tool, heading, section }) => (
-          <TableCard key={section.id} section={section} tool={tool} heading={heading} plain height="all" links={none} />
-        ))}
-        {others.map(([title, picture]) => (
-          <Card key={title} title={title} class="sheet-picture">
-            <Picture of={picture} />
-          </Card>
-        ))}
-      </Summary>
+      <ToolOfPage.Provider value="overview">
+        <Summary {...sent.overview} pictures={pictures}>
+          {sent.tables.map(({ tool, heading, section }) => (
+            <TableCard
+              key={section.id}
+              section={section}
+              tool={tool}
+              heading={heading}
+              plain
+              height="all"
+              links={none}
+            />
+          ))}
+          {others.map(([title, picture]) => (
+            <Card key={title} title={title} class="sheet-picture">
+              <Picture of={picture} />
+            </Card>
+          ))}
+        </Summary>
+      </ToolOfPage.Provider>
       <footer class="muted">
         {sent.made.map((line) => (
           <p key={line}>{line}</p>

@@ -1,5 +1,5 @@
 /** The sections of a report by their ids.  An id or a column that no tool declares does not pass the compiler. */
-import type { Field, Figures, Section, TableSection } from "./api";
+import type { Field, Figures, Report, Section, TableSection } from "./api";
 import type { Reports } from "./generated/reports";
 
 export type ToolName = keyof Reports;
@@ -19,6 +19,10 @@ type FieldsOf<T extends ToolName, I extends keyof Reports[T]> = Reports[T][I] ex
 
 /** A row of a table, or the values of figures. */
 export type RowOf<T extends ToolName, I extends TableId<T> | FiguresId<T>> = Readonly<FieldsOf<T, I>>;
+
+/** The report of a tool: the rows of its tables by their ids, and what else of it a page draws from. */
+export type ReportOf<T extends ToolName, More = unknown> = Report &
+  More & { readonly [I in TableId<T>]?: readonly RowOf<T, I>[] };
 
 export type TableOf<T extends ToolName, I extends TableId<T>> = TableSection<RowOf<T, I>>;
 export type FiguresOf<T extends ToolName, I extends FiguresId<T>> = Figures<RowOf<T, I>>;

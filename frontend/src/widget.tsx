@@ -13,6 +13,7 @@ import { makeLinksText } from "./plainLinks";
 import { setParams } from "./router";
 import { Timeline } from "./timeline";
 import { cutKept, readKept } from "./timeline/kept";
+import type { Span } from "./timeline/viewport";
 import { Source } from "./timeline/wire";
 import { HintLayer } from "./ui/hint";
 import { listenToKeys } from "./ui/keys";
@@ -41,8 +42,11 @@ const kept = readKept(windows);
 class NotebookSource extends Source {
   override readonly isServed = false;
 
-  override async window(begin: number, end: number, width: number, tracks: readonly string[]) {
-    return isAlive.peek() ? super.window(begin, end, width, tracks) : cutKept(kept, begin, end, width, tracks);
+  override async windows(first: Span, width: number, tracks: readonly string[], tiles = 1) {
+    if (isAlive.peek()) return super.windows(first, width, tracks, tiles);
+    const { begin, end } = first;
+    const moved = (tile: number) => tile * (end - begin);
+    return Array.from({ length: tiles }, (_, at) => cutKept(kept, begin + moved(at), end + moved(at), width, tracks));
   }
 }
 

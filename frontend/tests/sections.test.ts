@@ -53,4 +53,13 @@ describe("a column", () => {
     expect(link?.href).toContain("find=mm");
     expect(link?.href).toContain("host=a");
   });
+
+  it("leads to its interval if it has one", () => {
+    const fields = [field("step", "step", "int"), field("start_ms", "measure"), field("duration_ms", "duration")];
+    const data = { fields, columns: { step: [3], start_ms: [20], duration_ms: [10] }, rowCount: 1 };
+    const [link, ...others] = findLinks(0, data);
+    expect(others).toEqual([]);
+    expect(link?.label).toBe("Show in the timeline");
+    expect(link?.href).toContain("evidence=20_30");
+  });
 });

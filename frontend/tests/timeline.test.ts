@@ -3,14 +3,20 @@ import { evidenceOf, fromAddress, toAddress } from "../src/timeline/address";
 import { collapsedAtFirst, itemAt, layoutOf, ROW } from "../src/timeline/layout";
 import { brief, cut } from "../src/timeline/names";
 import { nearestOf } from "../src/timeline/nearest";
+import { EMPTY_TRACK } from "../src/timeline/query";
 import { sliceAt } from "../src/timeline/slices";
 import { pixelOf } from "../src/timeline/strip";
-import { rowsAsText } from "../src/timeline/sums";
 import { duration, moment, ticksOf } from "../src/timeline/ticks";
 import { grouped, requestsFor } from "../src/timeline/tiles";
 import { callsOf, flameOf, hotPath, pathOf } from "../src/timeline/tree";
 import { around, clamp, levelFor, pan, toTime, toX, zoomAt } from "../src/timeline/viewport";
-import { decodeWindow, type GroupInfo, type LaneSlices, type TrackInfo } from "../src/timeline/wire";
+import {
+  decodeWindows,
+  type GroupInfo,
+  type LaneSlices,
+  type TrackInfo,
+  type WindowAnswer,
+} from "../src/timeline/wire";
 
 const WHOLE = { begin: 0, end: 1e12 };
 
@@ -103,20 +109,8 @@ describe("hits", () => {
 });
 
 const track = (id: string, rows: number): TrackInfo => ({
-  id,
-  name: id,
-  detail: "",
-  kind: "thread",
-  line: Number(id.slice(1)),
-  rows,
-  events: 9,
-  main: false,
-  is_profiler: false,
-  communicates: false,
-  events_at_first: 0,
-  unit: "",
-  highest: null,
-  lowest: null,
+  ...EMPTY_TRACK,
+  ...{ id, name: id, kind: "thread", line: Number(id.slice(1)), rows, events: 9 },
 });
 const group = (id: string, kind: GroupInfo["kind"], tracks: TrackInfo[], groups: GroupInfo[] = []): GroupInfo => ({
   id,
@@ -221,6 +215,15 @@ describe("requests", () => {
     const found = requestsFor([want("t1.0", false), want("t2.0", true, 1), want("t3.0", true)]);
     expect(found.map((request) => request.ids)).toEqual([["t3.0"], ["t2.0"], ["t1.0"]]);
   });
+  it("are one for all that a screen shows, and one for its ribbon", () => {
+    const screen = [4, 5, 6].flatMap((index) =>
+      ["t1.0", "p0", "c2", "r0"].map((id) => ({ id, urgent: true, tries: 0, level: 3, index })),
+    );
+    expect(requestsFor(screen)).toEqual([
+      { level: 3, index: 4, tiles: 3, ids: ["t1.0", "p0", "c2"] },
+      { level: 3, index: 4, tiles: 3, ids: ["r0"] },
+    ]);
+  });
 });
 
 describe("names", () => {
@@ -246,7 +249,8 @@ function packed(columns: readonly (readonly [string, string, Int32Array | Float3
   };
   const text = new TextEncoder().encode(JSON.stringify(head));
   const size = text.length + ((8 - ((text.length + 4) % 8)) % 8);
-  const bytes = new Uint8Array(4 + size + columns.reduce((sum, [, , data]) => sum + data.byteLength, 0)).fill(32);
+  const used = 4 + size + columns.reduce((sum, [, , data]) => sum + data.byteLength, 0);
+  const bytes = new Uint8Array(Math.ceil(used / 8) * 8).fill(32);
   new DataView(bytes.buffer).setUint32(0, size, true);
   bytes.set(text, 4);
   let at = 4 + size;
@@ -257,25 +261,32 @@ function packed(columns: readonly (readonly [string, string, Int32Array | Float3
   return bytes.buffer;
 }
 
+function twice(buffer: ArrayBuffer): ArrayBuffer {
+  const both = new Uint8Array(2 * buffer.byteLength);
+  both.set(new Uint8Array(buffer), 0);
+  both.set(new Uint8Array(buffer), buffer.byteLength);
+  return both.buffer;
+}
+
 describe("an answer", () => {
   it("is read from its bytes, row by row and group by group", () => {
     const int = (...values: number[]) => Int32Array.from(values);
-    const answer = decodeWindow(
-      packed([
-        ["row_line", "i4", int(3, 3)],
-        ["row_lane", "i4", int(0, 1)],
-        ["row_level", "i4", int(3, 4)],
-        ["row_begin", "i4", int(0, 1, 3)],
-        ["start", "i4", int(0, 1, 5)],
-        ["end", "i4", int(9, 2, 7)],
-        ["busy_ps", "f4", Float32Array.of(9, 1, 2)],
-        ["count", "i4", int(1, 1, 4)],
-        ["type", "i4", int(0, 1, 2)],
-        ["event", "i4", int(10, 11, 12)],
-        ["load", "f4", Float32Array.of(0, 0.5, 1, 0.25)],
-        ["kind", "u1", Uint8Array.of(2, 2, 32)],
-      ]),
-    );
+    const bytes = packed([
+      ["row_line", "i4", int(3, 3)],
+      ["row_lane", "i4", int(0, 1)],
+      ["row_level", "i4", int(3, 4)],
+      ["row_begin", "i4", int(0, 1, 3)],
+      ["start", "i4", int(0, 1, 5)],
+      ["end", "i4", int(9, 2, 7)],
+      ["busy_ps", "f4", Float32Array.of(9, 1, 2)],
+      ["count", "i4", int(1, 1, 4)],
+      ["type", "i4", int(0, 1, 2)],
+      ["event", "i4", int(10, 11, 12)],
+      ["load", "f4", Float32Array.of(0, 0.5, 1, 0.25)],
+      ["kind", "u1", Uint8Array.of(2, 2, 32)],
+    ]);
+    const [answer, second] = decodeWindows(twice(bytes)) as [WindowAnswer, WindowAnswer];
+    expect(second).toEqual(answer);
     expect([...answer.lanes.keys()]).toEqual(["3.0", "3.1"]);
     expect([...(answer.lanes.get("3.1")?.event ?? [])]).toEqual([11, 12]);
     expect(answer.lanes.get("3.1")).toMatchObject({ level: 4, begin: 8, unit: 1 });
@@ -284,24 +295,6 @@ describe("an answer", () => {
       [1, 0.25],
     ]);
     expect(answer.counters).toEqual([]);
-  });
-});
-
-describe("a selection as text", () => {
-  it("is a line a name, with times in one unit and no tab or new line inside a name", () => {
-    const row = (name: string, events: number, total_ps: number, self_ps: number) => ({
-      type: 1,
-      name,
-      events,
-      total_ps,
-      self_ps,
-    });
-    const text = rowsAsText([row("gemm<a,\tb>", 2, 1_500_000, 1_000_000), row("two\nlines", 1, 1, 0)]);
-    expect(text.split("\n").map((line) => line.split("\t"))).toEqual([
-      ["name", "events", "total_us", "self_us"],
-      ["gemm<a, b>", "2", "1.5", "1"],
-      ["two lines", "1", "0.000001", "0"],
-    ]);
   });
 });
 

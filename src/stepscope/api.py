@@ -638,19 +638,26 @@ def _parse_range(steps: StepRange | str | int) -> StepRange:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Gives a tool the reports of other tools on the same hosts and steps.
+    """Gives a tool the reports of other tools on the same hosts and steps, each made once: rules ask for the same ones.
 
     Attributes:
         failures: a sentence with the reason for each tool that failed.
+        found: the reports that were asked for.
     """
 
     profile: LoadedProfile
     host: str | None = None
     steps: StepRange | None = None
     failures: list[str] = field(default_factory=list)
+    found: dict[str, Report | None] = field(default_factory=dict)
 
     def __call__(self, tool: str) -> Report | None:
         """The report of a tool; None if it fails."""
+        if tool not in self.found:
+            self.found[tool] = self._read(tool)
+        return self.found[tool]
+
+    def _read(self, tool: str) -> Report | None:
         try:
             return self.profile.report(tool, self.host, self.steps)
         except StepscopeError as error:

@@ -43,14 +43,29 @@ def test_a_filter_leaves_what_it_names(table):
     expect(table.locator("tbody tr td.number").last).to_have_text("2")
 
 
-def test_two_that_are_ticked_are_compared_and_a_third_takes_the_place_of_the_first(table, page_server):
-    for run in ("hostile", "drawn", "two-hosts"):
+def test_two_that_are_ticked_are_compared_page_by_page(table, page_server):
+    for run in ("drawn", "two-hosts"):
         row(table, page_server, run).get_by_role("checkbox").check()
-    expect(table.locator("input:checked")).to_have_count(2)
 
     table.page.get_by_role("link", name="Compare the two").click()
     before, after = (page_server.session(run) for run in ("drawn", "two-hosts"))
     await_address(table.page, "#/summary", f"session={after}", f"with={before}")
+
+
+def test_more_that_are_ticked_are_compared_with_the_first_in_a_table(table, page_server, axe):
+    for run in ("two-hosts", "drawn", "hostile"):
+        row(table, page_server, run).get_by_role("checkbox").check()
+    table.page.get_by_role("link", name="Compare the 3").click()
+    settle(table.page)
+
+    card = table.page.locator(".table-card")
+    expect(card).to_contain_text("Compared with two-hosts")
+    expect(card.get_by_role("row")).to_have_count(4)
+    expect(card).to_contain_text("slower")
+    table.page.evaluate(axe)
+    assert objections(table.page) == []
+    card.get_by_role("button", name="Stop comparing").click()
+    expect(card).to_have_count(0)
 
 
 def test_the_table_fits_a_phone(table):

@@ -123,9 +123,9 @@ def test_the_longest_kernel_by_keyboard(page, page_server, corpus, capsys):
     page.keyboard.type(kernel[:60])
     page.keyboard.press("Escape")
     page.keyboard.press("b")
-    rows = page.locator(".tl-table tbody tr")
+    rows = page.locator("#workbench-panel .grid-row")
     expect(rows.first).to_contain_text(kernel[:20])
-    rows.first.get_by_role("button").first.focus()
+    page.locator("#workbench-panel [role=grid]").focus()
     page.keyboard.press("Enter")
     await_timeline(page)
 

@@ -179,7 +179,7 @@ def test_a_dragged_selection_adds_up_and_a_click_selects(page, page_server):
     page.mouse.move(box["x"] + box["width"] - 40, box["y"] + 90, steps=4)
     page.mouse.up()
     page.keyboard.up("Shift")
-    names = page.locator(".tl-table tbody td:first-child")
+    names = page.locator("#workbench-panel .grid-row .cell:first-child")
     until(page, lambda: {"kernel", "launch", "IteratorGetNext"} <= set(names.all_inner_texts()))
 
     page.keyboard.press("Escape")
@@ -348,3 +348,23 @@ def test_it_opens_on_all_steps_and_a_link_that_finds_something_fades_nothing(pag
 
     assert param(page, "begin") is None
     assert colours(page, ".tl-tracks") == before
+
+
+def test_a_recording_that_starts_long_before_its_steps_opens_on_them(page, page_server):
+    builder = TraceBuilder("late")
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main", 1, LineKind.THREAD)
+    stream = builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU), "Stream #7", 7, LineKind.STREAM)
+    main.event("import", 0, 10 * MS, EventKind.PYTHON_CALL)
+    for step in range(3):
+        at = (800 + 20 * step) * MS
+        main.event("train", at, 20 * MS, EventKind.STEP_MARK, {"step_num": step})
+        stream.event("gemm", at + 5 * MS, 16 * MS, EventKind.KERNEL)
+    store_profile(page_server.logdir, "late", builder.build())
+    show(page, page_server, "late")
+
+    assert param(page, "begin") is None
+    expect(page.locator(".tl-window")).to_have_text("63.44 ms")
+    page.keyboard.press("f")
+    assert resting(page)[0] <= 0, "once more shows all that was recorded"
+    page.keyboard.press("f")
+    until(page, lambda: param(page, "begin") is None)

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from fake_recorder import FakeCapture
 
 from stepscope.capture import cost, report
 from stepscope.capture.auto.autopilot import Autopilot
@@ -108,6 +109,19 @@ def test_short_steps_are_captured_for_a_while(watch, monkeypatch, step_s, captur
     for _ in range(40):
         autopilot.end_step(OPTIMIZER)
         now[0] += step_s
+
+    assert autopilot.outcome == f"captured steps {captured} (optimizer.step())"
+
+
+@pytest.mark.parametrize(
+    ("least_seconds", "captured"),
+    [(0.25, "2-6"), (0.0, "2-11")],  # the user named the number of steps: they are captured
+)
+def test_steps_with_very_many_events_are_captured_a_few_times(watch, monkeypatch, least_seconds, captured):
+    autopilot = watch(steps=10, skip=2, least_seconds=least_seconds)
+    monkeypatch.setattr(FakeCapture, "events", 200_000)
+
+    steps(autopilot, *[OPTIMIZER] * 40)
 
     assert autopilot.outcome == f"captured steps {captured} (optimizer.step())"
 

@@ -71,6 +71,15 @@ def test_arrays_that_are_made_anew_in_each_step_are_not_kept(torch):
     assert before.find() == {}
 
 
+def test_a_list_of_another_length_in_each_step_keeps_nothing(torch):
+    moves = [torch.zeros(5) for _ in range(8)]
+    before = KeptArrays()
+    moves = [torch.zeros(5) for _ in range(20)]
+
+    assert before.find() == {}
+    assert len(moves) == 20
+
+
 def test_looking_at_variables_does_not_keep_them(torch):
     kept, before = [], KeptArrays()
     for _ in range(7):

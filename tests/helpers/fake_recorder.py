@@ -12,7 +12,13 @@ from stepscope.errors import CaptureError
 
 
 class FakeCapture:
-    """One capture: what it was asked for, where its profile is, and that nobody has to wait for it."""
+    """One capture: what it was asked for, where its profile is, and that nobody has to wait for it.
+
+    Attributes:
+        events: how many events of the framework's profiler it seems to hold.
+    """
+
+    events = 0
 
     def __init__(self, options: ProfilerOptions) -> None:
         self.name = "host"
@@ -22,6 +28,9 @@ class FakeCapture:
         self.yields = self.gave_way = False
         self.finished, self.released = threading.Event(), threading.Event()
         self.released.set()
+
+    def events_recorded(self) -> int:
+        return self.events
 
     @property
     def place(self) -> Path | str | None:

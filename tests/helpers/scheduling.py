@@ -58,5 +58,5 @@ class FilesAndTurns(LoadFileScheduling):
         return "in turns" if file.endswith(IN_TURNS) else file
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndTurns:
-    return FilesAndTurns(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndTurns | None:
+    return FilesAndTurns(config, log) if config.getvalue("dist") == "loadfile" else None

@@ -13,8 +13,8 @@ from every_form import SESSIONS, exercise
 from framework_captures import FRESH, FrameworkCapture
 
 import stepscope
-from stepscope.analysis.account.selection import causes_of_class
 from stepscope.analysis.account.verdict import row_of_change
+from stepscope.analysis.advice.ranking import causes_shortened
 from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.registry import TOOLS
 from stepscope.analysis.steps.breakdown import CATEGORIES
@@ -109,13 +109,14 @@ def contradictions(profile: LoadedProfile) -> Iterator[str]:
         yield f"a long headline: {headline}"
     if abs(bar[cause] - body["verdict_percent"]) > 0.001 or f"{bar[cause]:.1f} %" not in headline:
         yield f"{headline!r} beside a bar of {bar[cause]} %"
-    about = row_of_change(report.account, causes_of_class(first.kind)) if first.kind != "none" else None
+    about = row_of_change(report.account, causes_shortened(first)) if first.kind != "none" else None
     if about is not None and about.cause != cause and not any(ELSEWHERE in line for line in body["verdict_evidence"]):
         yield f"{headline!r} beside {first.kind} about {about.cause}, and no sentence says why"
     share = bar[cause if about is None else about.cause]
     if f"{share:.1f} % of {report.account.each_step} is " not in first.evidence:
         yield f"the first advice says another share than {share}: {first.evidence}"
-    if max(bar.values()) > bar[cause] and not any("takes more" in line for line in body["verdict_evidence"]):
+    is_said = "the largest saving" in headline or "machine busy" in headline
+    if max(bar.values()) > bar[cause] and not is_said:
         yield "a longer cause than the limit is not spoken of"
     for item in profile.advice().to_dict()["advice"]:
         if item["step_time_ms"] not in (None, step_ms):

@@ -37,6 +37,7 @@ from stepscope.report import (
     Rows,
 )
 from stepscope.report.export import to_csv, to_json
+from stepscope.runs import compare_runs
 from stepscope.web import api_tools, static, warming
 from stepscope.web import opened as opened_module
 from stepscope.web.app import App
@@ -380,6 +381,15 @@ def test_a_comparison_is_of_the_tools_that_were_asked_for(client, logdir):
     assert client.get("/api/comparable").json["tools"] == [tool.name for tool in comparable_tools()]
     refused = client.get(f"/api/sessions/{drawn}/compare?with={two}&tool=zork")
     assert (refused.status_code, "zork" in refused.json["error"]) == (400, True)
+
+
+def test_several_sessions_are_compared_as_the_command_does(client, logdir):
+    two, drawn = (session_id(client, run) for run in ("two", "drawn"))
+    answer = client.get(f"/api/compared?session={two}&session={drawn}&session={two}").json
+
+    report = compare_runs([stepscope.load(logdir, run=run) for run in ("two", "drawn", "two")])
+    assert answer["report"] == json.loads(to_json(report))
+    assert client.get(f"/api/compared?session={two}").status_code == 400
 
 
 @pytest.mark.parametrize("form", ["perfetto", "chrome"])

@@ -1,21 +1,13 @@
 /** The range of steps that every page shows, chosen on a small chart of the step times. */
 
 import { useMemo, useRef, useState } from "preact/hooks";
-import { address, type Report, type ToolAnswer, toolAddress, useResource } from "../api";
+import { address, type ToolAnswer, toolAddress, useResource } from "../api";
 import { duration } from "../format";
+import type { OverviewReport, OverviewStep } from "../pages/shared/reports";
 import { setParams } from "../router";
 import { host, isReady, sessionId, steps } from "../session";
 import { IconButton } from "../ui/controls";
 import { hint } from "../ui/hint";
-
-interface StepRow {
-  readonly step: number;
-  readonly duration_ms: number;
-}
-
-interface Overview extends Report {
-  readonly steps: readonly StepRow[];
-}
 
 export interface StepRange {
   readonly first: number;
@@ -40,13 +32,13 @@ const HEIGHT = 30;
 export function StepBrush() {
   const url =
     isReady.value && sessionId.value ? address(toolAddress(sessionId.value, "overview"), { host: host.value }) : null;
-  const found = useResource<ToolAnswer<"overview", Overview>>(url);
+  const found = useResource<ToolAnswer<"overview", OverviewReport>>(url);
   const rows = found.state === "ready" ? (found.data.report.steps ?? []) : [];
   if (rows.length < 2) return null;
   return <Brush rows={rows} />;
 }
 
-function Brush({ rows }: { rows: readonly StepRow[] }) {
+function Brush({ rows }: { rows: readonly OverviewStep[] }) {
   const picture = useRef<SVGSVGElement>(null);
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
   const longest = Math.max(...rows.map((row) => row.duration_ms));
@@ -127,12 +119,12 @@ function Brush({ rows }: { rows: readonly StepRow[] }) {
   );
 }
 
-function stepsText(rows: readonly StepRow[], range: StepRange): string {
+function stepsText(rows: readonly OverviewStep[], range: StepRange): string {
   const [first, last] = [stepAt(rows, range.first), stepAt(rows, range.last)];
   return first === last ? `step ${first}` : `steps ${first}–${last}`;
 }
 
-function stepAt(rows: readonly StepRow[], index: number): number {
+function stepAt(rows: readonly OverviewStep[], index: number): number {
   return rows[index]?.step ?? 0;
 }
 
@@ -145,14 +137,14 @@ function ordered({ from, to }: { from: number; to: number }): StepRange {
 }
 
 /** The positions of the chosen steps in the list of all. */
-function indices(rows: readonly StepRow[], chosen: StepRange | null): StepRange | null {
+function indices(rows: readonly OverviewStep[], chosen: StepRange | null): StepRange | null {
   if (!chosen) return null;
   const inside = rows.flatMap((row, index) => (row.step >= chosen.first && row.step <= chosen.last ? [index] : []));
   return inside.length ? { first: inside[0] as number, last: inside.at(-1) as number } : null;
 }
 
 /** Step times as one filled outline: light enough for thousands of steps. */
-function outline(rows: readonly StepRow[], longest: number): string {
+function outline(rows: readonly OverviewStep[], longest: number): string {
   const unit = WIDTH / rows.length;
   const gap = unit > 5 ? 1 : 0;
   const columns = rows.map((row, index) => {

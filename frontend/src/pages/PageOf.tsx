@@ -1,15 +1,17 @@
 /** The page of the tool in the address, or why it cannot be shown. */
 import type { ComponentType } from "preact";
 import { lazy, Suspense } from "preact/compat";
-import { ApiError } from "../api";
+import { ApiError, type ToolAnswer } from "../api";
 import { linkTo } from "../router";
+import type { ToolName } from "../sections";
 import { isReady, session, sessionError, sessionId, sessions } from "../session";
 import { toolEntry, tools } from "../tools";
 import { Code, Empty, Failed, Loading, sentence } from "../ui/basics";
-import { PAGES } from "./map";
-import { GenericPage } from "./shared/GenericPage";
+import { PAGES, VIEWS } from "./map";
 import { NoSessions, Opening } from "./shared/Opening";
 import { PageHead } from "./shared/PageHead";
+import { Sections } from "./shared/sections";
+import { ToolPage } from "./shared/ToolPage";
 import SummaryPage from "./summary/SummaryPage";
 
 /** Stands in for a page whose code could not be fetched, because the server has ended or has another version. */
@@ -21,16 +23,19 @@ function Unreachable() {
   );
 }
 
-/** The start page comes with the frame, the others when they are first wanted. */
-const COMPONENTS: Readonly<Record<string, ComponentType>> = {
-  ...Object.fromEntries(
-    Object.entries(PAGES).map(([tool, page]) => [
+type Drawn = ComponentType<ToolAnswer>;
+
+const loaded = (parts: typeof PAGES) =>
+  Object.fromEntries(
+    Object.entries(parts).map(([tool, part]) => [
       tool,
-      lazy(() => page().catch(() => ({ default: Unreachable }))) as ComponentType,
+      lazy(() => part().catch(() => ({ default: Unreachable }))) as unknown as Drawn,
     ]),
-  ),
-  overview: SummaryPage,
-};
+  );
+
+/** The start page comes with the frame, the others when they are first wanted. */
+const COMPONENTS: Readonly<Record<string, ComponentType>> = { ...(loaded(PAGES) as object), overview: SummaryPage };
+const DRAWN: Readonly<Record<string, Drawn>> = loaded(VIEWS);
 
 const OF_NO_SESSION = ["over-time", "sessions"];
 
@@ -85,10 +90,29 @@ export function PageOf({ tool }: { tool: string }) {
     );
   if (entry.missing) return <Explained tool={tool} missing={entry.missing} />;
   const Page = COMPONENTS[tool];
+  if (!Page) return <View key={tool} tool={tool as ToolName} />;
   return (
     <Suspense fallback={<Loading what={tool === "timeline" ? "Loading the timeline" : "Loading"} />}>
-      {Page ? <Page key={tool} /> : <GenericPage key={tool} tool={tool} />}
+      <Page key={tool} />
     </Suspense>
+  );
+}
+
+/** The answer of a tool below its head, by the view that there is for it, else section by section. */
+function View({ tool }: { tool: ToolName }) {
+  const Own = DRAWN[tool];
+  return (
+    <ToolPage tool={tool}>
+      {(answer) =>
+        Own ? (
+          <Suspense fallback={<Loading />}>
+            <Own {...answer} />
+          </Suspense>
+        ) : (
+          <Sections sections={answer.sections} tool={tool} />
+        )
+      }
+    </ToolPage>
   );
 }
 

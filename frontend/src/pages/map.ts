@@ -1,17 +1,14 @@
 /** The page of each tool.  A tool that is not listed shows its sections in order. */
 import type { ComponentType } from "preact";
 
-type Page = () => Promise<{ default: ComponentType }>;
+type Part = () => Promise<{ default: ComponentType<never> }>;
 
-export const PAGES: Readonly<Record<string, Page>> = {
-  overview: () => import("./summary/SummaryPage"),
-  timeline: () => import("./TimelinePage"),
+/** What is drawn of a tool's answer; the head above it is the same for all. */
+export const VIEWS: Readonly<Record<string, Part>> = {
   steps: () => import("./summary/StepsPage"),
   inference: () => import("./summary/LatencyPage"),
-  advice: () => import("./advice/AdvicePage"),
   "input-pipeline": () => import("./input/InputPage"),
   "tf-data": () => import("./input/TfDataPage"),
-  "op-stats": () => import("./compute/OpsPage"),
   "kernel-stats": () => import("./compute/KernelsPage"),
   annotations: () => import("./compute/AnnotationsPage"),
   "hlo-stats": () => import("./xla/HloPage"),
@@ -29,6 +26,14 @@ export const PAGES: Readonly<Record<string, Page>> = {
   "memory-profile": () => import("./memory/MemoryPage"),
   "memory-viewer": () => import("./xla/ProgramMemoryPage"),
   system: () => import("./system/SystemPage"),
+};
+
+/** Pages with controls, or without an answer. */
+export const PAGES: Readonly<Record<string, Part>> = {
+  overview: () => import("./summary/SummaryPage"),
+  timeline: () => import("./TimelinePage"),
+  advice: () => import("./advice/AdvicePage"),
+  "op-stats": () => import("./compute/OpsPage"),
   "over-time": () => import("./overtime/OverTimePage"),
   sessions: () => import("./sessions/SessionsPage"),
   sql: () => import("./sql/SqlPage"),

@@ -39,6 +39,8 @@ export interface TableProps {
   empty?: string;
   /** A sentence that says where a program finds the rows. */
   source?: string;
+  /** What a click on a row or Enter does; its details open if not given. */
+  pick?: (row: number) => void;
   /** Where a row leads: the timeline, another page. */
   links?: (row: number) => readonly RowLink[];
   /** The colour of a mark before a row's first text, if rows have one. */
@@ -101,7 +103,7 @@ export function Table(props: TableProps) {
         rows={view.rows}
         sort={parseSort(sortKey, data.fields)}
         onSort={(next) => setParams({ [`${id}.sort`]: formatSort(next) })}
-        onOpen={setOpen}
+        onOpen={props.pick ?? setOpen}
       />
     ),
     [props, fields, mayFit, view.rows, sortKey],

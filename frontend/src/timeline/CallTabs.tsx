@@ -1,14 +1,17 @@
 /** Flame graph and call tree of what the workbench is about. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Field } from "../api";
 import { Flame } from "../charts/Flame";
 import { CATEGORY_COLOUR, categoryOf, mix } from "../design/colours";
 import { palette } from "../design/theme";
-import { percent } from "../format";
 import { route, setParams } from "../router";
-import { Failed, Loading, LongName, Segmented } from "../ui/basics";
-import { IconButton } from "../ui/controls";
+import { fromRows, type TableData } from "../table/model";
+import { Table } from "../table/Table";
+import { Failed, Loading } from "../ui/basics";
 import { Icon } from "../ui/icons";
+import { ParamChoice } from "../ui/ParamChoice";
+import { fieldNamed, PS_A_US } from "./columns";
 import type { Model } from "./model";
 import { hash } from "./paint-colours";
 import { duration } from "./ticks";
@@ -42,18 +45,12 @@ function hide(hidden: readonly string[], name: string): void {
   setParams({ without: [...hidden, name].join(SEPARATOR) }, "push");
 }
 
+const DIRECTIONS = { down: "Callers first", inverted: "Own time first" };
+
 function Controls({ model, shown, children }: { model: Model; shown: Shown; children?: preact.ComponentChildren }) {
   return (
     <div class="wb-controls row wrap below-m minor">
-      <Segmented
-        label="Direction"
-        value={shown.inverted ? "inverted" : "down"}
-        options={[
-          { value: "down", label: "Callers first" },
-          { value: "inverted", label: "Own time first" },
-        ]}
-        onChange={(value) => setParams({ calls: value === "inverted" ? "inverted" : null })}
-      />
+      <ParamChoice label="Direction" name="calls" value={shown.inverted ? "inverted" : "down"} options={DIRECTIONS} />
       <span class="muted">{scopeText(model).replace(/^Matches of “.*” in/, "In")}</span>
       {shown.hidden.map((name) => (
         <button
@@ -73,6 +70,20 @@ function Controls({ model, shown, children }: { model: Model; shown: Shown; chil
   );
 }
 
+/** What can be done about a chosen function. */
+function OfFunction({ model, shown, name }: { model: Model; shown: Shown; name: string }) {
+  return (
+    <>
+      <button type="button" class="button quiet" onClick={() => hide(shown.hidden, name)}>
+        Hide this function
+      </button>
+      <button type="button" class="button quiet" onClick={() => void model.search(name.slice(0, 400), false)}>
+        Find its calls
+      </button>
+    </>
+  );
+}
+
 // -- the flame graph --------------------------------------------------------------------------------------------
 
 export function FlameTab({ model }: { model: Model }) {
@@ -87,21 +98,12 @@ export function FlameTab({ model }: { model: Model }) {
     <div class="wb-tab">
       <Controls model={model} shown={shown}>
         {focused && (
-          <span class="wb-focus">
+          <>
             <button type="button" class="button quiet" onClick={() => setFocus(null)}>
               Show all
             </button>
-            <button type="button" class="button quiet" onClick={() => hide(shown.hidden, focused.name)}>
-              Hide this function
-            </button>
-            <button
-              type="button"
-              class="button quiet"
-              onClick={() => void model.search(focused.name.slice(0, 400), false)}
-            >
-              Find its calls
-            </button>
-          </span>
+            <OfFunction model={model} shown={shown} name={focused.name} />
+          </>
         )}
       </Controls>
       {shown.failed}
@@ -137,59 +139,61 @@ function colourOfCall(name: string, surface: string): string {
 
 const MOST_ROWS = 1500;
 
+const CALLS: readonly Field[] = [
+  fieldNamed("function", "name", "The function; a click opens what it calls, or closes it"),
+  fieldNamed("total_us", "us", "Time in it and in what it calls"),
+  fieldNamed("share", "share", "Total as a share of all calls"),
+  fieldNamed("self_us", "us", "Time in the function itself"),
+  fieldNamed("calls", "count", "How often it was called"),
+];
+
 export function CallTreeTab({ model }: { model: Model }) {
   const shown = useCalls(model);
   const { calls } = shown;
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
-  useEffect(() => setOpen(calls ? hotPath(calls) : new Set()), [calls]);
+  const [chosen, choose] = useState<CallNode | null>(null);
+  useEffect(() => {
+    setOpen(calls ? hotPath(calls) : new Set());
+    choose(null);
+  }, [calls]);
   const rows = useMemo(() => (calls ? openRows(calls, open) : []), [calls, open]);
-  const toggle = (id: number) => {
+  const data = useMemo(() => treeData(rows, calls?.total ?? 1), [rows]);
+  const pick = ({ node }: TreeRow) => {
     const next = new Set(open);
-    if (!next.delete(id)) next.add(id);
+    if (!next.delete(node.id)) next.add(node.id);
     setOpen(next);
+    choose(node);
   };
   return (
     <div class="wb-tab">
-      <Controls model={model} shown={shown} />
+      <Controls model={model} shown={shown}>
+        {chosen && <OfFunction model={model} shown={shown} name={chosen.name} />}
+      </Controls>
       {shown.failed}
       {!calls && !shown.failed && <Loading what="Merging calls" />}
       {calls && (
-        <div class="tl-table of-calls">
-          <table class="wb-calls">
-            <thead>
-              <tr>
-                <th>Function</th>
-                <th>Total</th>
-                <th>Share</th>
-                <th>Self</th>
-                <th>Calls</th>
-                <th aria-label="Actions" />
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map(({ node, depth }) => (
-                <CallRow
-                  key={node.id}
-                  {...{ node, depth, model }}
-                  total={calls.total}
-                  isOpen={open.has(node.id)}
-                  toggle={() => toggle(node.id)}
-                  hide={() => hide(shown.hidden, node.name)}
-                />
-              ))}
-            </tbody>
-          </table>
-          {calls.leftOut > 0 && (
-            <p class="muted">{`${calls.leftOut.toLocaleString("en-US")} smaller ones are left out.`}</p>
-          )}
-        </div>
+        <Table
+          id="calls"
+          title="Call tree"
+          data={data}
+          indent={(row) => rows[row]?.depth ?? 0}
+          pick={(row) => pick(rows[row] as TreeRow)}
+        />
+      )}
+      {calls && calls.leftOut > 0 && (
+        <p class="muted">{`${calls.leftOut.toLocaleString("en-US")} smaller ones are left out.`}</p>
       )}
     </div>
   );
 }
 
-function openRows({ nodes, roots }: Calls, open: ReadonlySet<number>): { node: CallNode; depth: number }[] {
-  const rows: { node: CallNode; depth: number }[] = [];
+interface TreeRow {
+  readonly node: CallNode;
+  readonly depth: number;
+}
+
+function openRows({ nodes, roots }: Calls, open: ReadonlySet<number>): TreeRow[] {
+  const rows: TreeRow[] = [];
   const walk = (list: readonly number[], depth: number) => {
     for (const id of list) {
       if (rows.length >= MOST_ROWS) return;
@@ -202,53 +206,18 @@ function openRows({ nodes, roots }: Calls, open: ReadonlySet<number>): { node: C
   return rows;
 }
 
-interface CallRowProps {
-  model: Model;
-  node: CallNode;
-  depth: number;
-  total: number;
-  isOpen: boolean;
-  toggle: () => void;
-  hide: () => void;
+function foldSign(rows: readonly TreeRow[], at: number): string {
+  return (rows[at + 1]?.depth ?? 0) > (rows[at]?.depth ?? 0) ? "▾ " : "▸ ";
 }
 
-function CallRow({ model, node, depth, total, isOpen, toggle, hide: hideIt }: CallRowProps) {
-  return (
-    <tr>
-      <td style={{ paddingLeft: `${6 + Math.min(depth, 40) * 14}px` }}>
-        <span class="row gap-s shrinks">
-          {node.children.length > 0 ? (
-            <button
-              type="button"
-              class="tl-fold rigid muted"
-              aria-expanded={isOpen}
-              aria-label={`${isOpen ? "Close" : "Open"} ${node.name}`}
-              onClick={toggle}
-            >
-              <Icon name={isOpen ? "down" : "right"} size={13} />
-            </button>
-          ) : (
-            <span class="tl-fold rigid muted" />
-          )}
-          <button
-            type="button"
-            title="Find its calls"
-            onClick={() => void model.search(node.name.slice(0, 400), false)}
-          >
-            <LongName text={node.name} />
-          </button>
-        </span>
-      </td>
-      <td>{duration(node.total)}</td>
-      <td class="tl-share">
-        <span style={{ width: `${(100 * node.total) / total}%` }} />
-        <b>{percent((100 * node.total) / total)}</b>
-      </td>
-      <td>{duration(node.self)}</td>
-      <td>{node.events.toLocaleString("en-US")}</td>
-      <td>
-        <IconButton icon="close" size={12} label={`Hide ${node.name}`} title="Hide" onClick={hideIt} />
-      </td>
-    </tr>
+/** Of a function with calls inside, a sign says so. */
+function treeData(rows: readonly TreeRow[], total: number): TableData {
+  return fromRows(
+    CALLS,
+    rows.map(({ node }, at) => ({
+      function: `${node.children.length ? foldSign(rows, at) : ""}${node.name}`,
+      ...{ total_us: node.total / PS_A_US, share: (100 * node.total) / total, self_us: node.self / PS_A_US },
+      calls: node.events,
+    })),
   );
 }

@@ -1,14 +1,16 @@
 /** The selected event, or the totals of the selected region. */
-import { useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
+import type { Field } from "../api";
 import { percent, words } from "../format";
 import { linkTo } from "../router";
-import { copyText } from "../table/export";
+import { fromRows, type TableData } from "../table/model";
+import { Table } from "../table/Table";
+import { fieldNamed, PS_A_US } from "./columns";
 import { isScoped } from "./layout";
 import type { Model } from "./model";
 import { culpritFacts, StretchDetails } from "./StretchTab";
-import { rowsAsText } from "./sums";
 import { duration, moment } from "./ticks";
-import type { EventDetails, EventLinks, SelectionAnswer, SelectionRow, Spot } from "./wire";
+import type { EventDetails, EventLinks, SelectionAnswer, Spot } from "./wire";
 
 /** What is selected; how to select something where nothing is. */
 export function SelectionTab({ model }: { model: Model }) {
@@ -232,17 +234,19 @@ function statText(name: string, value: string | number | null): string {
 
 // -- a selection ----------------------------------------------------------------------------------------------------
 
-type Column = "self_ps" | "total_ps" | "events" | "name";
+const SUMS: readonly Field[] = [
+  fieldNamed("name", "name", "Name of the events; a click finds all of them"),
+  fieldNamed("events", "count", "How many events of this name overlap the selection"),
+  fieldNamed("total_us", "us", "Sum of the time of these events inside the selection"),
+  fieldNamed("self_us", "us", "Total without the time of the events nested directly inside them"),
+  fieldNamed("share", "share", "Self time as a share of the selection's length, summed over tracks"),
+];
 
 function Selected({ model, summary }: { model: Model; summary: SelectionAnswer | null }) {
   const region = model.region.value;
-  const [sort, setSort] = useState<Column>("self_ps");
+  const length = region ? region.end - region.begin : 1;
+  const data = useMemo(() => sumsOf(summary, length), [summary, length]);
   if (!region) return null;
-  const length = region.end - region.begin;
-  const rows = summary
-    ? [...summary.rows].sort((a, b) => (sort === "name" ? (a.name < b.name ? -1 : 1) : b[sort] - a[sort]))
-    : [];
-  const most = Math.max(1, ...rows.map((row) => row.self_ps));
   return (
     <div class="tl-details">
       <header>
@@ -250,6 +254,7 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
           {duration(length)}{" "}
           <span class="muted">
             from {moment(region.begin)} on {region.tracks ? tracksText(region.tracks.length) : "all tracks"}
+            {summary && `: ${summary.events.toLocaleString("en-US")} events, ${duration(summary.self_ps)} in all`}
           </span>
         </h2>
         <div class="flex gap-m rigid">
@@ -259,134 +264,33 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
           <button type="button" class="button" title="Mark the selection (M)" onClick={() => model.mark()}>
             Mark
           </button>
-          {summary && (
-            <button
-              type="button"
-              class="button"
-              title="Copy the rows for a spreadsheet, with times in microseconds"
-              onClick={() => void copyText(rowsAsText(rows))}
-            >
-              Copy
-            </button>
-          )}
         </div>
       </header>
-      {!summary ? (
-        <p class="muted tl-wait">Computing totals …</p>
+      {summary ? (
+        <Table
+          id="sums"
+          title="Events of the selection"
+          data={data}
+          pick={(row) => void model.search(String(data.columns.name?.[row]).slice(0, 400), false)}
+        />
       ) : (
-        <div class="tl-table of-sums">
-          <table>
-            <thead>
-              <tr>
-                <Head label="Name" column="name" sort={sort} set={setSort} doc="Name of the events" />
-                <Head
-                  label="Events"
-                  column="events"
-                  sort={sort}
-                  set={setSort}
-                  doc="How many events of this name overlap the selection"
-                />
-                <Head
-                  label="Total"
-                  column="total_ps"
-                  sort={sort}
-                  set={setSort}
-                  doc="Sum of the time of these events inside the selection"
-                />
-                <Head
-                  label="Self"
-                  column="self_ps"
-                  sort={sort}
-                  set={setSort}
-                  doc="Total without the time of the events nested directly inside them"
-                />
-                <th title="Self time as a share of the selection's length, summed over tracks">Share</th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((row) => (
-                <SummaryRow
-                  key={row.name}
-                  row={row}
-                  most={most}
-                  length={length}
-                  find={() => void model.search(row.name.slice(0, 400), false)}
-                />
-              ))}
-              {summary.rest && <SummaryRow row={summary.rest} most={most} length={length} find={null} />}
-            </tbody>
-            <tfoot>
-              <tr>
-                <td>{summary.names.toLocaleString("en-US")} names</td>
-                <td>{summary.events.toLocaleString("en-US")}</td>
-                <td>{duration(summary.total_ps)}</td>
-                <td>{duration(summary.self_ps)}</td>
-                <td />
-              </tr>
-            </tfoot>
-          </table>
-        </div>
+        <p class="muted tl-wait">Computing totals …</p>
       )}
     </div>
   );
 }
 
+function sumsOf(summary: SelectionAnswer | null, length: number): TableData {
+  const rows = [...(summary?.rows ?? []), ...(summary?.rest ? [summary.rest] : [])];
+  return fromRows(
+    SUMS,
+    rows.map(({ name, events, total_ps, self_ps }) => ({
+      ...{ name: name || "(no name)", events, total_us: total_ps / PS_A_US, self_us: self_ps / PS_A_US },
+      share: (100 * self_ps) / length,
+    })),
+  );
+}
+
 function tracksText(count: number): string {
   return count === 1 ? "one track" : `${count} tracks`;
-}
-
-function Head({
-  label,
-  column,
-  sort,
-  set,
-  doc,
-}: {
-  label: string;
-  column: Column;
-  sort: Column;
-  set: (column: Column) => void;
-  doc: string;
-}) {
-  return (
-    <th aria-sort={sort === column ? (column === "name" ? "ascending" : "descending") : "none"}>
-      <button type="button" title={doc} onClick={() => set(column)}>
-        {label}
-        {sort === column && <span aria-hidden="true"> {column === "name" ? "↑" : "↓"}</span>}
-      </button>
-    </th>
-  );
-}
-
-function SummaryRow({
-  row,
-  most,
-  length,
-  find,
-}: {
-  row: SelectionRow;
-  most: number;
-  length: number;
-  find: (() => void) | null;
-}) {
-  return (
-    <tr>
-      <td title={row.name}>
-        {find ? (
-          <button type="button" onClick={find}>
-            {row.name || "(no name)"}
-          </button>
-        ) : (
-          <span class="muted">{row.name}</span>
-        )}
-      </td>
-      <td>{row.events.toLocaleString("en-US")}</td>
-      <td>{duration(row.total_ps)}</td>
-      <td>{duration(row.self_ps)}</td>
-      <td class="tl-share">
-        <span style={{ width: `${(row.self_ps / most) * 100}%` }} />
-        <b>{percent((row.self_ps / length) * 100, 1)}</b>
-      </td>
-    </tr>
-  );
 }

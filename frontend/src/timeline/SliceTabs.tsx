@@ -1,20 +1,33 @@
 /** The longest events of what the workbench is about, and how long all of them last. */
-import { useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
+import type { Field } from "../api";
+import { Histogram } from "../charts/Histogram";
 import { CATEGORY_COLOUR } from "../design/colours";
 import { words } from "../format";
-import { Failed, Loading, LongName } from "../ui/basics";
+import { fromRows, type TableData } from "../table/model";
+import { Table } from "../table/Table";
+import { Failed, Loading } from "../ui/basics";
+import { fieldNamed, PS_A_US } from "./columns";
 import type { Model } from "./model";
 import { categoryOfKind } from "./paint-colours";
-import { duration, moment } from "./ticks";
+import { duration } from "./ticks";
 import { dataOf, scopeText, useScope } from "./useScope";
 import type { SlicesAnswer, Spot } from "./wire";
 
 const TOP = 200;
 
+const SLICES: readonly Field[] = [
+  fieldNamed("name", "name", "Name of the event; a click zooms to it"),
+  fieldNamed("duration_us", "us", "From its start to its end"),
+  fieldNamed("start_ms", "ms", "On the time axis of the session"),
+  fieldNamed("kind", "text", "What sort of event it is"),
+  fieldNamed("track", "text", "Where it is drawn"),
+];
+
 export function SlicesTab({ model }: { model: Model }) {
   const asked = useScope(model, (scope, abort) => model.source.slices(scope, TOP, abort));
   const answer = dataOf(asked);
-  const longest = answer?.slices[0]?.duration_ps ?? 1;
+  const data = useMemo(() => slicesOf(model, answer), [model, answer]);
   return (
     <div class="wb-tab">
       <p class="wb-controls row wrap below-m minor muted">
@@ -25,48 +38,28 @@ export function SlicesTab({ model }: { model: Model }) {
       {asked.state === "failed" && <Failed error={asked.error} />}
       {!answer && asked.state === "loading" && <Loading what="Looking for the longest" />}
       {answer && (
-        <div class="tl-table of-slices">
-          <table>
-            <thead>
-              <tr>
-                <th>Name</th>
-                <th>Kind</th>
-                <th>Track</th>
-                <th>Start</th>
-                <th>Duration</th>
-                <th aria-label="Share of the longest" />
-              </tr>
-            </thead>
-            <tbody>
-              {answer.slices.map((spot) => (
-                <SliceRow key={spot.event} model={model} spot={spot} longest={longest} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          id="longest"
+          title="Longest events"
+          data={data}
+          pick={(row) => void model.goTo(answer.slices[row] as Spot, "fit")}
+        />
       )}
     </div>
   );
 }
 
-function SliceRow({ model, spot, longest }: { model: Model; spot: Spot; longest: number }) {
-  const track = model.track(spot.line);
-  const isChosen = model.selected.value?.event === spot.event;
-  return (
-    <tr class={isChosen ? "chosen" : ""}>
-      <td>
-        <button type="button" onClick={() => void model.goTo(spot, "fit")}>
-          <LongName text={spot.name} />
-        </button>
-      </td>
-      <td>{spot.kind === "other" ? "" : words(spot.kind)}</td>
-      <td>{[track?.name, track?.detail].filter(Boolean).join(" ").slice(0, 40)}</td>
-      <td>{moment(spot.start_ps)}</td>
-      <td>{duration(spot.duration_ps)}</td>
-      <td class="tl-share">
-        <span style={{ width: `${(100 * spot.duration_ps) / longest}%` }} />
-      </td>
-    </tr>
+function slicesOf(model: Model, answer: SlicesAnswer | null): TableData {
+  return fromRows(
+    SLICES,
+    (answer?.slices ?? []).map(({ name, kind, line, start_ps, duration_ps }) => {
+      const track = model.track(line);
+      return {
+        ...{ name, duration_us: duration_ps / PS_A_US, start_ms: start_ps / 1e3 / PS_A_US },
+        kind: kind === "other" ? null : words(kind),
+        track: [track?.name, track?.detail].filter(Boolean).join(" "),
+      };
+    }),
   );
 }
 
@@ -80,47 +73,28 @@ export function DurationsTab({ model }: { model: Model }) {
       <p class="wb-controls row wrap below-m minor muted">{`${scopeText(model)}: how many events last how long`}</p>
       {asked.state === "failed" && <Failed error={asked.error} />}
       {!answer && asked.state === "loading" && <Loading what="Counting" />}
-      {answer && answer.counts.length > 0 && <Histogram answer={answer} />}
+      {answer && answer.counts.length > 0 && <Lengths answer={answer} />}
       {answer?.counts.length === 0 && <p class="muted tl-wait">No events with a duration here.</p>}
     </div>
   );
 }
 
-function Histogram({ answer }: { answer: SlicesAnswer }) {
-  const [at, setAt] = useState<number | null>(null);
+function Lengths({ answer }: { answer: SlicesAnswer }) {
   const { counts, edges_ps: edges } = answer;
-  const most = Math.max(...counts);
-  const kind = answer.slices[0]?.kind ?? "";
-  const colour = CATEGORY_COLOUR[categoryOfKind(kind) ?? "device_compute"];
-  const range = (bin: number) => `${duration(edges[bin] as number)} to ${duration(edges[bin + 1] as number)}`;
-  const said = (bin: number) => `${(counts[bin] as number).toLocaleString("en-US")} events of ${range(bin)}`;
+  const edge = (at: number) => duration(edges[at] as number);
   return (
-    <figure class="histogram">
-      <ul aria-label="Events by duration">
-        {counts.map((count, bin) => (
-          <li
-            key={edges[bin]}
-            tabIndex={0}
-            aria-label={said(bin)}
-            onMouseEnter={() => setAt(bin)}
-            onFocus={() => setAt(bin)}
-          >
-            <span style={{ height: `${(100 * count) / most}%`, background: colour }} />
-          </li>
-        ))}
-      </ul>
-      <ol class="histogram-axis flex spread muted minor" aria-hidden="true">
-        {[0, 0.25, 0.5, 0.75, 1].map((share) => (
-          <li key={share}>{duration(edges[Math.round(share * counts.length)] as number)}</li>
-        ))}
-      </ol>
-      <figcaption>
-        <span>{`up to ${most.toLocaleString("en-US")} events a bar`}</span>
-        <strong role="status">
-          {at === null ? `${answer.total.toLocaleString("en-US")} events, ${duration(answer.sum_ps)} in all` : said(at)}
-        </strong>
-        <span>duration, each bar wider than the one before</span>
-      </figcaption>
-    </figure>
+    <Histogram
+      label={`${answer.total} events by duration`}
+      nouns={["event", "events"]}
+      bins={counts.map((count, bin) => ({ count, range: `${edge(bin)} to ${edge(bin + 1)}` }))}
+      colour={CATEGORY_COLOUR[categoryOfKind(answer.slices[0]?.kind ?? "") ?? "device_compute"]}
+    >
+      <span>{edge(0)}</span>
+      <span>
+        {`${answer.total.toLocaleString("en-US")} events, ${duration(answer.sum_ps)} in all; `}
+        each bar is wider than the one before
+      </span>
+      <span>{edge(counts.length)}</span>
+    </Histogram>
   );
 }

@@ -3,15 +3,15 @@
  * clocks can be compared step by step.
  */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { palette, theme } from "../design/theme";
+import { theme } from "../design/theme";
 import { evidenceInTimeline } from "../links";
 import { linkTo, route, setParams } from "../router";
 import { Loading, LongName } from "../ui/basics";
 import { Icon } from "../ui/icons";
+import { paint, painterOf, sceneOf } from "./frame";
 import { type Item, isProjected, RIBBON, ROW } from "./layout";
 import { Model } from "./model";
-import { paintItems, type Scene } from "./paint";
-import { Painter } from "./paint-colours";
+import { paintItems } from "./paint";
 import { duration } from "./ticks";
 import { type Span, zoomAt } from "./viewport";
 import { Source, type Steps, type TrackInfo, type Tracks } from "./wire";
@@ -272,24 +272,11 @@ interface Picture {
 }
 
 function paintLane(canvas: HTMLCanvasElement, { model, items, height, begin, span }: Picture): void {
-  const ratio = window.devicePixelRatio || 1;
-  const width = Math.max(50, canvas.clientWidth);
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
-  const ctx = canvas.getContext("2d", { alpha: false });
-  if (!ctx || !(span.end > span.begin)) return;
-  const isDark = theme.peek() === "dark";
-  const look = palette.peek();
-  const painter = new Painter(model.kinds, (type) => model.names.get(type), look.surface, isDark);
-  const scene: Scene = {
-    ...{ model, painter, palette: look, isDark, width },
-    span: { begin: begin + span.begin, end: begin + span.end },
-  };
-  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-  ctx.fillStyle = look.surface;
-  ctx.fillRect(0, 0, width, height);
+  if (!(span.end > span.begin)) return;
+  const shown = { begin: begin + span.begin, end: begin + span.end };
+  const scene = sceneOf(model, painterOf(model), shown, Math.max(50, canvas.clientWidth));
   model.tiles.startFrame();
-  paintItems(ctx, scene, items, 0, height);
+  paint(canvas, height, scene, (ctx) => paintItems(ctx, scene, items, 0, height));
   model.tiles.endFrame();
 }
 

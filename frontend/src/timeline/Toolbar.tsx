@@ -2,12 +2,11 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { route, setParams } from "../router";
 import { remember } from "../storage";
+import { FileMenu } from "../ui/FileMenu";
 import { Icon } from "../ui/icons";
-import { Menu } from "../ui/menu";
 import { type Model, TOOLS, type Tool } from "./model";
 import { duration } from "./ticks";
 import { setTab } from "./Workbench";
-import type { Source } from "./wire";
 
 export const TOOL_TEXT: Readonly<Record<Tool, { label: string; does: string; icon: string }>> = {
   select: { label: "Select", does: "Drag over tracks to sum up their events (1)", icon: "M4 3l12 6-5 1.6L9.5 16z" },
@@ -94,33 +93,14 @@ export function Toolbar({ model, search }: { model: Model; search: { current: HT
       >
         Workbench
       </button>
-      {model.source.isServed && <Export source={model.source} />}
-    </div>
-  );
-}
-
-function Export({ source }: { source: Source }) {
-  return (
-    <Menu
-      label="Export the trace"
-      button={
-        <>
-          <Icon name="csv" size={16} /> Export
-        </>
-      }
-    >
-      {(close) => (
-        <ul class="choices">
-          {FILES.map(([form, label]) => (
-            <li key={form}>
-              <a class="choice" download href={source.file(form)} onClick={close}>
-                <span class="strong breaks">{label}</span>
-              </a>
-            </li>
-          ))}
-        </ul>
+      {model.source.isServed && (
+        <FileMenu
+          label="Export the trace"
+          text="Export"
+          files={FILES.map(([form, label]) => ({ label, href: model.source.file(form) }))}
+        />
       )}
-    </Menu>
+    </div>
   );
 }
 

@@ -147,21 +147,8 @@ export class Frame implements Canvases {
 
   private scene(span: Span): Scene {
     const { model } = this;
-    if (this.painter?.theme !== theme.peek()) {
-      const isDark = theme.peek() === "dark";
-      this.painter = {
-        theme: theme.peek(),
-        of: new Painter(model.kinds, (type) => model.names.get(type), palette.peek().surface, isDark),
-      };
-    }
-    return {
-      model,
-      painter: this.painter.of,
-      palette: palette.peek(),
-      isDark: theme.peek() === "dark",
-      span,
-      width: model.width,
-    };
+    if (this.painter?.theme !== theme.peek()) this.painter = { theme: theme.peek(), of: painterOf(model) };
+    return sceneOf(model, this.painter.of, span, model.width);
   }
 
   /** The arrows of the selected event. */
@@ -178,8 +165,18 @@ export class Frame implements Canvases {
   }
 }
 
+/** A part of a timeline in the theme of the page. */
+export function sceneOf(model: Model, painter: Painter, span: Span, width: number): Scene {
+  return { model, painter, palette: palette.peek(), isDark: theme.peek() === "dark", span, width };
+}
+
+export function painterOf(model: Model): Painter {
+  const isDark = theme.peek() === "dark";
+  return new Painter(model.kinds, (type) => model.names.get(type), palette.peek().surface, isDark);
+}
+
 /** Runs a painter on a canvas that is as sharp as the screen. */
-function paint(
+export function paint(
   canvas: HTMLCanvasElement,
   height: number,
   scene: Scene,

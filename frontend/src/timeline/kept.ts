@@ -1,5 +1,5 @@
 /** Windows that came along with a notebook: cut to the stretch that is asked for, whatever its level of detail. */
-import { type CounterValues, decodeWindow, type LaneSlices, type WindowAnswer } from "./wire";
+import { type CounterValues, decodeWindows, type LaneSlices, type WindowAnswer } from "./wire";
 
 interface Row {
   readonly begin: number;
@@ -17,7 +17,9 @@ export type Kept = ReadonlyMap<string, readonly Row[]>;
 /** Reads windows, each with the tracks that it was asked for. */
 export function readKept(windows: readonly (readonly [tracks: string, bytes: ArrayBuffer])[]): Kept {
   const rows = new Map<string, Row[]>();
-  const decoded = windows.map(([tracks, bytes]) => ({ ids: tracks.split(","), answer: decodeWindow(bytes) }));
+  const decoded = windows.flatMap(([tracks, bytes]) =>
+    decodeWindows(bytes).map((answer) => ({ ids: tracks.split(","), answer })),
+  );
   for (const { ids, answer } of decoded.sort((a, b) => a.answer.level - b.answer.level)) {
     const { begin, level, cells } = answer;
     const put = (id: string, part: Partial<Row>) =>

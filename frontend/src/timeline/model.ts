@@ -122,7 +122,7 @@ export class Model {
     this.span.value = this.home();
     const { groups } = tracks;
     this.choices.value = { collapsed: collapsedAtFirst(groups), hidden: hiddenAtFirst(groups), pinned: [] };
-    this.tiles = new Tiles(source.window.bind(source), () => {
+    this.tiles = new Tiles(source.windows.bind(source), () => {
       this.arrived.value += 1;
       this.redraw();
     });

@@ -13,6 +13,11 @@ export interface QueryTracks {
 }
 
 const GROUP = "query";
+/** A track of which nothing is known. */
+export const EMPTY_TRACK = {
+  ...{ detail: "", events: 0, main: false, is_profiler: false, communicates: false, events_at_first: 0 },
+  ...{ unit: "", highest: null, lowest: null },
+};
 const MOST_UNITS = 2 ** 30;
 
 /** Asks the query; null if its answer has no start and length, or no row. */
@@ -37,16 +42,8 @@ export function toTracks(all: readonly Stretch[]): QueryTracks {
       rows.set(`${id}.${row}`, toSlices(own, first, unit, types));
     });
     return {
-      ...{ id, name: label || "rows", detail: "", kind: GROUP, line: 0, rows: placed.length, events: parts.length },
-      ...{
-        main: false,
-        is_profiler: false,
-        communicates: false,
-        events_at_first: 0,
-        unit: "",
-        highest: null,
-        lowest: null,
-      },
+      ...EMPTY_TRACK,
+      ...{ id, name: label || "rows", kind: GROUP, line: 0, rows: placed.length, events: parts.length },
     };
   });
   const group: GroupInfo = {

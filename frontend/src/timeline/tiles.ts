@@ -2,8 +2,8 @@
  * The parts of the trace that the page holds: tiles of 512 cells, at the levels that were looked at.
  *
  * While a tile is on its way, what a wider or a narrower level knows of its stretch stands in, so that nothing is ever
- * blank.  An answer of the server holds all rows it was asked for, some with wider cells where they would have been too
- * many bytes; those are asked for again, fewer at a time.
+ * blank.  One request is for all tiles that the screen lacks.  Its answer holds all rows it was asked for, some with
+ * wider cells where they would have been too many bytes; those are asked for again, fewer at a time.
  */
 
 import { levelFor, type Span } from "./viewport";
@@ -18,6 +18,8 @@ const RETRY_MS = 1500;
 const ROWS_AT_ONCE = [240, 10, 2] as const;
 const LOADS_AT_ONCE = 8;
 const COUNTERS_AT_ONCE = 3;
+/** Neighbours in one request; the server takes at most 16. */
+const TILES_AT_ONCE = 16;
 const COARSER = 16;
 const FINER = 3;
 
@@ -42,11 +44,26 @@ export interface Piece {
   readonly end: number;
 }
 
-export type Fetch = (begin: number, end: number, width: number, tracks: readonly string[]) => Promise<WindowAnswer>;
+export type Fetch = (
+  first: Span,
+  width: number,
+  tracks: readonly string[],
+  tiles: number,
+) => Promise<readonly WindowAnswer[]>;
 
+interface Wanted {
+  readonly level: number;
+  readonly index: number;
+  readonly id: string;
+  readonly urgent: boolean;
+  readonly tries: number;
+}
+
+/** Rows of `tiles` neighbours, from the one with this index on. */
 interface Request {
   readonly level: number;
   readonly index: number;
+  tiles: number;
   readonly ids: readonly string[];
 }
 
@@ -56,17 +73,14 @@ export class Tiles {
   /** Times of the last answers in ms, for measurements. */
   readonly times: number[] = [];
   private readonly tiles = new Map<string, Tile>();
-  private readonly wanted = new Map<
-    string,
-    { level: number; index: number; id: string; urgent: boolean; tries: number }
-  >();
+  private readonly wanted = new Map<string, Wanted>();
   private readonly onTheWay = new Set<string>();
   private running = 0;
   private frame = 0;
   private quietUntil = 0;
 
   constructor(
-    private readonly fetchWindow: Fetch,
+    private readonly fetchTiles: Fetch,
     private readonly changed: () => void,
     private readonly now: () => number = () => performance.now(),
   ) {}
@@ -190,10 +204,9 @@ export class Tiles {
   }
 
   private async ask(request: Request): Promise<void> {
-    const { level, index, ids } = request;
-    const cell = 2 ** level;
-    const begin = index * CELLS * cell;
-    const names = ids.map((id) => key(id, level, index));
+    const { level, index, tiles, ids } = request;
+    const size = CELLS * 2 ** level;
+    const names = indices(request).flatMap((each) => ids.map((id) => key(id, level, each)));
     for (const name of names) {
       this.onTheWay.add(name);
       this.wanted.delete(name);
@@ -201,10 +214,11 @@ export class Tiles {
     this.running += 1;
     const started = this.now();
     try {
-      const answer = await this.fetchWindow(begin, begin + CELLS * cell, CELLS, grouped(ids));
+      const first = { begin: index * size, end: (index + 1) * size };
+      const answers = await this.fetchTiles(first, CELLS, grouped(ids), tiles);
       this.times.push(this.now() - started);
       if (this.times.length > 500) this.times.shift();
-      this.store(request, answer, begin, cell);
+      for (const [at, answer] of answers.entries()) this.store(level, index + at, ids, answer);
       this.error = null;
     } catch (error) {
       this.error = error instanceof Error ? error.message : String(error);
@@ -218,18 +232,20 @@ export class Tiles {
     }
   }
 
-  private store({ level, index, ids }: Request, answer: WindowAnswer, begin: number, cell: number): void {
+  private store(level: number, index: number, ids: readonly string[], answer: WindowAnswer): void {
+    const cell = 2 ** level;
+    const begin = index * CELLS * cell;
     let loads = 0;
     let counters = 0;
     let ribbons = 0;
     for (const id of ids) {
       const name = key(id, level, index);
       const before = this.tiles.get(name)?.tries ?? 0;
-      const isLane = id.startsWith("t");
-      const lane = isLane ? (answer.lanes.get(id.slice(1)) ?? null) : null;
-      const counter = id.startsWith("c") && !isGroup(id) ? (answer.counters[counters++] ?? null) : null;
-      const causes = isRibbon(id) ? (answer.causes[ribbons++] ?? null) : null;
-      const load = !isLane && !counter && !isRibbon(id) ? (answer.loads[loads++] ?? null) : null;
+      const sort = sortOf(id);
+      const lane = sort === "row" ? (answer.lanes.get(id.slice(1)) ?? null) : null;
+      const counter = sort === "counter" ? (answer.counters[counters++] ?? null) : null;
+      const causes = sort === "ribbon" ? (answer.causes[ribbons++] ?? null) : null;
+      const load = sort === "group" ? (answer.loads[loads++] ?? null) : null;
       const isFinest = !lane || lane.level <= level || before + 1 >= ROWS_AT_ONCE.length;
       const tries = isFinest ? -1 : before + 1;
       this.tiles.set(name, { lane, load, counter, causes, begin, cell, tries, used: this.frame });
@@ -247,12 +263,11 @@ function isOwn(id: string): boolean {
   return /^q(?:\d|uery)/.test(id);
 }
 
-function isGroup(id: string): boolean {
-  return !/^[ct]\d/.test(id);
-}
+type Sort = "row" | "counter" | "ribbon" | "group";
 
-function isRibbon(id: string): boolean {
-  return /^r\d/.test(id);
+function sortOf(id: string): Sort {
+  const found = /^([ctr])\d/.exec(id)?.[1];
+  return found === "t" ? "row" : found === "c" ? "counter" : found === "r" ? "ribbon" : "group";
 }
 
 function key(id: string, level: number, index: number): string {
@@ -260,28 +275,54 @@ function key(id: string, level: number, index: number): string {
 }
 
 /** Requests in the order in which they should go: what is on the screen, then its finer form, then its neighbours. */
-export function requestsFor(
-  wanted: readonly { level: number; index: number; id: string; urgent: boolean; tries: number }[],
-): Request[] {
-  const batches = new Map<string, { rank: number; level: number; index: number; ids: string[]; most: number }>();
+export function requestsFor(wanted: readonly Wanted[]): Request[] {
+  const batches = new Map<string, { rank: number; level: number; index: number; tries: number; ids: string[] }>();
   for (const { level, index, id, urgent, tries } of wanted) {
-    const sort = isRibbon(id) ? "r" : isGroup(id) ? "g" : id.startsWith("c") ? "c" : "t";
-    const most =
-      sort === "g" || sort === "r" ? LOADS_AT_ONCE : sort === "c" ? COUNTERS_AT_ONCE : (ROWS_AT_ONCE[tries] ?? 1);
-    const name = `${level}|${index}|${sort}|${tries}|${urgent}`;
     // Ribbons wait for the account, which takes longer than all the rest.
-    const rank = (urgent ? 0 : 10) + tries + (sort === "r" ? 1 : 0);
-    const batch = batches.get(name) ?? { rank, level, index, ids: [], most };
+    const isRibbon = sortOf(id) === "ribbon";
+    const rank = (urgent ? 0 : 10) + tries + (isRibbon ? 1 : 0);
+    const name = `${level}|${index}|${rank}|${isRibbon}`;
+    const batch = batches.get(name) ?? { rank, level, index, tries, ids: [] };
     batch.ids.push(id);
     batches.set(name, batch);
   }
-  return [...batches.values()]
-    .sort((a, b) => a.rank - b.rank)
-    .flatMap(({ level, index, ids, most }) => {
-      const parts: Request[] = [];
-      for (let at = 0; at < ids.length; at += most) parts.push({ level, index, ids: ids.slice(at, at + most) });
-      return parts;
-    });
+  const ordered = [...batches.values()].sort((a, b) => a.rank - b.rank || a.index - b.index);
+  const found: Request[] = [];
+  const last = new Map<string, Request>();
+  for (const { rank, level, index, tries, ids } of ordered)
+    for (const part of partsOf(ids, tries)) {
+      const rows = `${rank}|${level}|${part.join()}`;
+      const before = last.get(rows);
+      if (before && before.index + before.tiles === index && before.tiles < TILES_AT_ONCE) before.tiles += 1;
+      else {
+        const request = { level, index, tiles: 1, ids: part };
+        found.push(request);
+        last.set(rows, request);
+      }
+    }
+  return found;
+}
+
+/** Ids in parts that one request may be for. */
+function partsOf(ids: readonly string[], tries: number): string[][] {
+  const most = {
+    row: ROWS_AT_ONCE[tries] ?? 1,
+    group: LOADS_AT_ONCE,
+    ribbon: LOADS_AT_ONCE,
+    counter: COUNTERS_AT_ONCE,
+  };
+  const seen = { row: 0, group: 0, ribbon: 0, counter: 0 };
+  const parts: string[][] = [];
+  for (const id of ids) {
+    const sort = sortOf(id);
+    const at = Math.floor(seen[sort]++ / most[sort]);
+    parts[at] = [...(parts[at] ?? []), id];
+  }
+  return parts;
+}
+
+function indices({ index, tiles }: Request): number[] {
+  return Array.from({ length: tiles }, (_, at) => index + at);
 }
 
 /** `t3.0,t3.1,t3.2` as `t3.0-2`; the others as they are and in their order. */
@@ -291,7 +332,7 @@ export function grouped(ids: readonly string[]): string[] {
   let first = 0;
   let last = -2;
   for (const id of ids) {
-    const [name = "", row] = isGroup(id) ? [id] : id.split(".");
+    const [name = "", row] = sortOf(id) === "row" ? id.split(".") : [id];
     if (row !== undefined && name === line && Number(row) === last + 1) {
       last += 1;
       found[found.length - 1] = `${line}.${first}-${last}`;

@@ -1,35 +1,14 @@
 /** What the timeline's routes answer, and how a window's bytes are read. */
 
 import { ApiError, address, fetchAnswer, getJson } from "../api";
+import type { Details, Group, Links, Stretch as Reported, Selection, Spot } from "../generated/reports";
+import type { Culprit as Reason } from "../pages/shared/reports";
 import type { Span } from "./viewport";
 
-export interface TrackInfo {
-  readonly id: string;
-  readonly name: string;
-  readonly detail: string;
-  readonly kind: string;
-  readonly line: number;
-  readonly rows: number;
-  readonly events: number;
-  readonly main: boolean;
-  readonly is_profiler: boolean;
-  readonly communicates: boolean;
-  /** How many of its events touch the part that is shown first. */
-  readonly events_at_first: number;
-  readonly unit: string;
-  readonly highest: number | null;
-  readonly lowest: number | null;
-}
+export type { Selection as SelectionAnswer, Spot, Track as TrackInfo } from "../generated/reports";
 
-export interface GroupInfo {
-  readonly id: string;
-  readonly name: string;
-  readonly detail: string;
-  readonly kind: "device" | "host" | "pool" | "counters" | "other" | "query";
-  readonly tracks: readonly TrackInfo[];
+export interface GroupInfo extends Omit<Group, "groups"> {
   readonly groups: readonly GroupInfo[];
-  readonly empty: readonly string[];
-  readonly lanes: number;
   /** The ribbon of causes over it, if it has one. */
   readonly ribbon?: string | null;
 }
@@ -62,36 +41,11 @@ export interface Steps {
   readonly end_ps: readonly number[];
 }
 
-export interface Spot {
-  readonly event: number;
-  readonly name: string;
-  readonly kind: string;
-  readonly line: number;
-  readonly lane: number;
-  readonly start_ps: number;
-  readonly duration_ps: number;
-}
-
-export interface EventDetails {
-  readonly spot: Spot;
-  readonly full_name: string;
-  readonly self_ps: number | null;
-  readonly around: readonly Spot[];
-  readonly around_hidden: number;
-  readonly inside: number;
-  readonly first_inside: Spot | null;
-  readonly previous: Spot | null;
-  readonly next: Spot | null;
+export interface EventDetails extends Details {
   readonly stats: readonly (readonly [string, string | number | null])[];
 }
 
-export interface EventLinks {
-  readonly step: string | null;
-  readonly step_number: number | null;
-  readonly op: string | null;
-  readonly cause: Spot | null;
-  readonly effects: readonly Spot[];
-  readonly effects_hidden: number;
+export interface EventLinks extends Links {
   /** Of device work: what launched it and from where, and what it waited for. */
   readonly work: {
     readonly how: "launch" | "stream" | "queue";
@@ -103,25 +57,12 @@ export interface EventLinks {
 }
 
 /** What a person can look at: a function, an op or a kernel. */
-export interface Culprit {
-  readonly name: string;
-  readonly file: string | null;
-  readonly line: number | null;
-  readonly op: string | null;
-  readonly layer: string | null;
-}
+export type Culprit = Pick<Reason, "name" | "file" | "line" | "op" | "layer">;
 
 /** A stretch of a ribbon that has one cause. */
-export interface Stretch {
-  readonly begin_ps: number;
-  readonly end_ps: number;
-  readonly cause: string;
-  readonly ps: number;
-  readonly count: number;
-  readonly busy: boolean;
+export interface Stretch extends Omit<Reported, "event"> {
   readonly culprit: Culprit | null;
   readonly spot: Spot | null;
-  readonly sentence: string;
 }
 
 /** Event, line, lane, start and end. */
@@ -160,23 +101,6 @@ export interface SearchAnswer {
   readonly bins: readonly number[];
   readonly types: string;
   readonly place: { readonly number: number; readonly spot: Spot } | null;
-}
-
-export interface SelectionRow {
-  readonly name: string;
-  readonly type: number;
-  readonly events: number;
-  readonly total_ps: number;
-  readonly self_ps: number;
-}
-
-export interface SelectionAnswer {
-  readonly events: number;
-  readonly names: number;
-  readonly total_ps: number;
-  readonly self_ps: number;
-  readonly rows: readonly SelectionRow[];
-  readonly rest: SelectionRow | null;
 }
 
 /** Slices of one row of a track, as columns; times are `begin + unit * start`. */
@@ -231,11 +155,22 @@ const TYPES: Readonly<Record<string, new (buffer: ArrayBuffer, at: number, lengt
   u1: Uint8Array,
 };
 
-export function decodeWindow(buffer: ArrayBuffer): WindowAnswer {
-  const size = new DataView(buffer).getUint32(0, true);
-  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size))) as Head;
+/** The windows of an answer, one after the other. */
+export function decodeWindows(buffer: ArrayBuffer): WindowAnswer[] {
+  const found: WindowAnswer[] = [];
+  for (let at = 0; at < buffer.byteLength; ) {
+    const { answer, end } = decodeWindow(buffer, at);
+    found.push(answer);
+    at = Math.ceil(end / 8) * 8;
+  }
+  return found;
+}
+
+function decodeWindow(buffer: ArrayBuffer, first: number): { answer: WindowAnswer; end: number } {
+  const size = new DataView(buffer).getUint32(first, true);
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, first + 4, size))) as Head;
   const columns = new Map<string, Column>();
-  let at = 4 + size;
+  let at = first + 4 + size;
   for (const [name, type, length] of head.columns) {
     const Type = TYPES[type];
     if (!Type) throw new Error(`the server sent a column of an unknown type ${type}`);
@@ -243,7 +178,7 @@ export function decodeWindow(buffer: ArrayBuffer): WindowAnswer {
     columns.set(name, column);
     at += column.byteLength;
   }
-  return {
+  const answer = {
     begin: head.begin_ps,
     level: head.level,
     cells: head.cells,
@@ -252,6 +187,7 @@ export function decodeWindow(buffer: ArrayBuffer): WindowAnswer {
     causes: split(columns.get("causes") as Uint8Array | undefined, head.cells * head.causes),
     counters: countersOf(head, columns),
   };
+  return { answer, end: at };
 }
 
 function lanesOf(head: Head, columns: ReadonlyMap<string, Column>): Map<string, LaneSlices> {
@@ -348,7 +284,7 @@ export class Source {
     );
   }
 
-  selection(begin: number, end: number, tracks: readonly string[], abort?: AbortSignal): Promise<SelectionAnswer> {
+  selection(begin: number, end: number, tracks: readonly string[], abort?: AbortSignal): Promise<Selection> {
     return getJson(
       this.url("selection", { begin: Math.floor(begin), end: Math.ceil(end), tracks: tracks.join(",") }),
       abort,
@@ -364,11 +300,13 @@ export class Source {
     return getJson(url + hidden.map((name) => `&hide=${encodeURIComponent(name)}`).join(""), abort);
   }
 
-  async window(begin: number, end: number, width: number, tracks: readonly string[]): Promise<WindowAnswer> {
-    const response = await fetchAnswer(this.url("window", { begin, end, width, tracks: tracks.join(",") }));
+  /** A window, and as many as long after it as make `tiles`. */
+  async windows(span: Span, width: number, tracks: readonly string[], tiles = 1): Promise<WindowAnswer[]> {
+    const query = { ...span, width, tiles: tiles > 1 ? tiles : null, tracks: tracks.join(",") };
+    const response = await fetchAnswer(this.url("window", query));
     if (!response.ok)
       throw new ApiError(`the server answered a window with status ${response.status}`, "", [], response.status);
-    return decodeWindow(await response.arrayBuffer());
+    return decodeWindows(await response.arrayBuffer());
   }
 }
 

@@ -76,6 +76,10 @@ class Conductor:
         """True while a capture of this loop runs."""
         return self._capture is not None
 
+    def events_recorded(self) -> int:
+        """About how many events the program will wait for when the capture ends; 0 if unknown."""
+        return self._capture.events_recorded() if self._capture else 0
+
     @property
     def paths(self) -> tuple[Path, ...]:
         """The profiles of all captures that have ended, oldest first; waits until they are written."""

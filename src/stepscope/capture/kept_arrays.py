@@ -2,7 +2,8 @@
 
 No profiler records arrays on a CPU, nor what refers to them.  So live arrays are counted when a capture starts and when
 it ends, between steps: about 0.2 us of processor time for each object of the program.  Frameworks make arrays anew in
-every step, so those of a type and shape count only by how many more there are.
+every step, so those of a type and shape count only by how many more there are, and only if that is more than twice
+those of the start that are gone: a list made anew in each step, with another length, keeps nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import dis
 import gc
 import sys
+import weakref
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from inspect import CO_OPTIMIZED
@@ -37,15 +39,18 @@ class KeptArrays:
 
     def __init__(self) -> None:
         self._types = find_types(TYPES)
-        self._before = {kind: {id(each) for each in arrays} for kind, arrays in self._arrays().items()}
+        # By reference: the identity of an array that is gone is soon that of another.
+        self._before = {kind: [weakref.ref(each) for each in arrays] for kind, arrays in self._arrays().items()}
 
     def find(self) -> dict[str, StatValue]:
         """What became more: for each type and shape `count, bytes, type, shape, holder, place, kind`, by tabs."""
         groups, found = self._arrays(), []
         more = Counter({kind: len(arrays) - len(self._before.get(kind, ())) for kind, arrays in groups.items()})
         for kind, count in more.most_common(_MOST_GROUPS):
-            new = [array for array in groups[kind] if id(array) not in self._before.get(kind, ())][-EXAMPLES:]
-            if count >= _FEWEST and new:
+            before = self._before.get(kind, [])
+            left = {id(array) for each in before if (array := each()) is not None}
+            new = [array for array in groups[kind] if id(array) not in left][-EXAMPLES:]
+            if count >= _FEWEST and new and count > 2 * (len(before) - len(left)):
                 found.append((kind, count, new))
         groups.clear()  # it holds them, too
         return {

@@ -167,10 +167,10 @@ class Capture:
         self._enforce_limits(
             ((now - self._start_ns) / 1e9, self.options.max_seconds, "max_seconds", "s"),
             (self._spool.size / 1e6, self.options.max_bytes / 1e6, "max_bytes", "MB"),
-            (self._events_recorded(), self.options.max_events, "max_events", "events"),
+            (self.events_recorded(), self.options.max_events, "max_events", "events"),
         )
 
-    def _events_recorded(self) -> int:
+    def events_recorded(self) -> int:
         """About how many events the framework's profiler holds and the program will wait for; 0 if unknown."""
         count: Callable[[], int | None] | None = getattr(self._tracer, "events_recorded", None)
         return (count() if count else None) or 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from werkzeug import Request
 
@@ -11,9 +12,13 @@ from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.sides import Side, side_of
 from stepscope.report import Report
 from stepscope.report.export import table_to_arrow
+from stepscope.runs import compare_runs
 from stepscope.web.answers import ARROW, Answer, Refused, binary_answer, json_answer
 from stepscope.web.api_tools import find_table, report_answer
 from stepscope.web.site import Site
+
+MOST_COMPARED = 12
+"""Sessions in one table; each is read whole."""
 
 
 def comparable_json(site: Site, request: Request) -> Answer:
@@ -29,6 +34,17 @@ def comparison_json(site: Site, request: Request, session: str) -> Answer:
 def comparison_arrow(site: Site, request: Request, session: str, section: str) -> Answer:
     """Answers with one of its tables, by the id of its section, as an Arrow IPC stream."""
     return binary_answer(table_to_arrow(find_table(_comparison(site, request, session), section)), ARROW)
+
+
+def compared_runs(site: Site, request: Request) -> Answer:
+    """Answers with a row per `session`, each compared with the first, as `stepscope compare A B C` does."""
+    opened = [site.opened(session) for session in request.args.getlist("session")[:MOST_COMPARED]]
+    if len(opened) < 2:
+        raise Refused(400, "two sessions or more are compared", "add session=ID for each, the base first")
+    with ExitStack() as working:
+        for each in {id(each): each for each in opened}.values():
+            working.enter_context(each.working())
+        return report_answer(compare_runs([each.profile for each in opened]))
 
 
 def _comparison(site: Site, request: Request, session: str) -> CompareReport:

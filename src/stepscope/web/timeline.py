@@ -1,8 +1,9 @@
 """The timeline's routes: what the page requests while the user pans, zooms, clicks and searches.
 
 Windows are answered in binary: four bytes with the length of a JSON header (little endian), the header, padded so that
-the data starts at a multiple of eight, and the columns that the header lists, one after the other.  No answer is larger
-than `MOST_BYTES`: the rows with most slices get wider cells until it fits, and the header says how wide.
+the data starts at a multiple of eight, and the columns that the header lists, one after the other, padded likewise.
+No window is larger than `MOST_BYTES`: the rows with most slices get wider cells until it fits, and the header says how
+wide.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import Any, Protocol
 
@@ -29,11 +30,15 @@ from stepscope.analysis.timeline import details, index, projection, search, sele
 from stepscope.analysis.timeline.load import group_load, prepare_windows
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace
+from stepscope.records import dataclass
 from stepscope.web.answers import Answer, Refused, binary_answer, json_answer
 from stepscope.web.routes import read_integer
 
 MOST_BYTES = 100_000
-"""The largest answer to a window."""
+"""The largest answer to one window."""
+
+MOST_TILES = 16
+"""Windows in one answer: those of a screen of 8,192 pixels at 512 cells each."""
 
 MOST_WIDTH = 4096
 NAMES_A_PAGE = 512
@@ -129,42 +134,59 @@ def get_steps(site: TraceSite, request: Request, session: str) -> Answer:
 # -- windows -----------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """What a window is requested of: rows of the index and of the projection, groups, counters and ribbons."""
+
+    rows: list[int]
+    projected: list[int]
+    groups: list[tracks.Group]
+    counters: list[int]
+    ribbons: list[int]
+
+
 def get_window(site: TraceSite, request: Request, session: str) -> Answer:
-    """Answers with slices of tracks, loads of groups and values of counters in a time window."""
+    """Answers with slices of tracks, loads of groups and values of counters in a time window.
+
+    With `tiles=N` the N - 1 windows after it, each as long, follow in the same answer.
+    """
     trace = requested_trace(site, request, session)
     begin, end = _window(request)
     width = read_integer(request, "width", 1, MOST_WIDTH)
-    lines, projected, groups, counters = _requested_tracks(trace, request)
-    ribbons = [name for name in _track_names(request) if _RIBBON.fullmatch(name)]
-    n_rows = len(lines) + len(projected)
+    tiles = read_integer(request, "tiles", 1, MOST_TILES, 1)
+    wanted, own = _requested_tracks(trace, request), shows_own_code(request)
+    starts = [begin + tile * (end - begin) for tile in range(tiles)]
+    # Only ribbons compute: a window of rows does not wait for a tool that is at work.
+    with site.opened(session).working() if wanted.ribbons else nullcontext():
+        packed = [_pack_window(trace, wanted, start, start + end - begin, width, own) for start in starts]
+    return binary_answer(b"".join(packed))
+
+
+def _pack_window(trace: HostTrace, wanted: _Wanted, begin: int, end: int, width: int, own_code: bool) -> bytes:
     level = index.level_for(begin, end, width)
-    first, last = begin >> level, -(-end >> level)
-    cells = last - first
-    fixed = cells * (len(groups) * _LOAD_BYTES + len(counters) * _COUNTER_BYTES + len(ribbons) * len(Cause))
-    fixed += _HEADER_BYTES
-    room = (MOST_BYTES - fixed - _ROW_BYTES * (n_rows + 2)) // _SLICE_BYTES
+    first, cells = begin >> level, -(-end >> level) - (begin >> level)
+    n_rows, each = len(wanted.rows) + len(wanted.projected), len(wanted.groups) * _LOAD_BYTES
+    each += len(wanted.counters) * _COUNTER_BYTES + len(wanted.ribbons) * len(Cause)
+    room = (MOST_BYTES - _HEADER_BYTES - cells * each - _ROW_BYTES * (n_rows + 2)) // _SLICE_BYTES
     if room < 4 * n_rows:
-        raise Refused(
-            400, f"{n_rows + len(groups) + len(counters)} rows are too many at once", "request fewer at a time"
-        )
+        raise Refused(400, "these are too many rows for one answer", "request fewer at a time")
     unit = 1 << max(0, level - _FINER)
-    own = shows_own_code(request)
-    share = room * len(lines) // max(1, n_rows)
-    found = index.find_slices(trace, begin, end, lines, width, share, own)
-    columns = _slices(found, index.index_of(trace, own).first_row, first << level, unit)
+    share = room * len(wanted.rows) // max(1, n_rows)
+    found = index.find_slices(trace, begin, end, wanted.rows, width, share, own_code)
+    columns = _slices(found, index.index_of(trace, own_code).first_row, first << level, unit)
     columns |= {"type": trace.events.type[found.event], "kind": trace.events.kind[found.event]}
-    if projected:
-        above = projection.find_projected(trace, begin, end, projected, width, room - share)
+    if wanted.projected:
+        above = projection.find_projected(trace, begin, end, wanted.projected, width, room - share)
         first_row = projection.projection_of(trace).index.first_row
         more = _slices(above.window, first_row, first << level, unit)
         columns = _add_rows(columns, {**more, "type": above.type, "kind": above.kind}, len(trace.lines))
-    columns |= _loads(trace, groups, first << level, cells, level)
-    columns |= _counters(trace, counters, first << level, cells, level)
-    with site.opened(session).working():
-        shares = [ribbon_of(trace, _plane(trace, name)).shares(first << level, cells, level) for name in ribbons]
+    loads = [group_load(trace, group, first << level, cells, level) for group in wanted.groups]
+    columns |= {"load": np.concatenate(loads).astype(np.float32)} if loads else {}
+    columns |= _counters(trace, wanted.counters, first << level, cells, level)
+    shares = [ribbon_of(trace, plane).shares(first << level, cells, level) for plane in wanted.ribbons]
     columns |= {"causes": np.concatenate(shares).ravel()} if shares else {}
     head = {"begin_ps": first << level, "level": level, "cells": cells, "causes": len(Cause), "unit_ps": unit}
-    return binary_answer(pack(head, columns))
+    return pack(head, columns)
 
 
 def get_stretch(site: TraceSite, request: Request, session: str) -> Answer:
@@ -196,7 +218,8 @@ def pack(head: dict[str, Any], columns: dict[str, NDArray[Any]]) -> bytes:
     text = msgspec.json.encode(head)
     text += b" " * (-(len(text) + 4) % 8)
     little = [array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes() for _, array in ordered]
-    return b"".join([len(text).to_bytes(4, "little"), text, *little])
+    end = b" " * (-sum(map(len, little)) % 8)
+    return b"".join([len(text).to_bytes(4, "little"), text, *little, end])
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -231,13 +254,6 @@ def _add_rows(columns: dict[str, NDArray[Any]], more: dict[str, NDArray[Any]], l
     after = {**more, "row_line": more["row_line"] + np.int32(lines)}
     after["row_begin"] = more["row_begin"][1:] + columns["row_begin"][-1]
     return {name: np.concatenate([column, after[name]]) for name, column in columns.items()}
-
-
-def _loads(
-    trace: HostTrace, groups: Sequence[tracks.Group], begin: int, cells: int, level: int
-) -> dict[str, NDArray[Any]]:
-    loads = [group_load(trace, group, begin, cells, level) for group in groups]
-    return {"load": np.concatenate(loads).astype(np.float32)} if loads else {}
 
 
 def _counters(trace: HostTrace, numbers: Sequence[int], begin: int, cells: int, level: int) -> dict[str, NDArray[Any]]:
@@ -368,30 +384,23 @@ def _track_names(request: Request) -> list[str]:
     return [name for name in request.args.get("tracks", "").split(",") if name]
 
 
-def _requested_tracks(trace: HostTrace, request: Request) -> tuple[list[int], list[int], list[tracks.Group], list[int]]:
-    """The requested tracks, separated by commas: `t3`, `t3.0-4`, `p1`, `c2`.
-
-    Returns:
-        rows of the index, rows of the projection, groups and counters.
-    """
-    rows: list[int] = []
-    projected: list[int] = []
-    groups: list[tracks.Group] = []
-    counters: list[int] = []
+def _requested_tracks(trace: HostTrace, request: Request) -> _Wanted:
+    """The requested tracks, separated by commas: `t3`, `t3.0-4`, `p1`, `c2`, `r0`."""
+    wanted = _Wanted([], [], [], [], [])
+    own_code = shows_own_code(request)
     for name in _track_names(request):
         if found := _TRACK.fullmatch(name):
-            line = int(found["line"]) - len(trace.lines)
-            into = rows if line < 0 else projected
-            into += _track_rows(trace, found, shows_own_code(request))
+            into = wanted.rows if int(found["line"]) < len(trace.lines) else wanted.projected
+            into += _track_rows(trace, found, own_code)
         elif (found := _COUNTER.fullmatch(name)) and int(found["number"]) < len(counters_of(trace)):
-            counters.append(int(found["number"]))
+            wanted.counters.append(int(found["number"]))
         elif _RIBBON.fullmatch(name):
-            _plane(trace, name)
+            wanted.ribbons.append(_plane(trace, name))
         elif group := tracks.group_named(trace, name):
-            groups.append(group)
+            wanted.groups.append(group)
         else:
             raise _unknown_track(trace, name)
-    return rows, projected, groups, counters
+    return wanted
 
 
 def _track_rows(trace: HostTrace, found: re.Match[str], own_code: bool) -> Iterable[int]:

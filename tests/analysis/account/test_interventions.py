@@ -16,7 +16,7 @@ from stepscope.analysis.account.interventions import (
     replay_after,
 )
 from stepscope.analysis.account.model import StepModel, model_of
-from stepscope.analysis.account.parts import Part, part_of_events, work_launched_by
+from stepscope.analysis.account.parts import Part, part_of_batches, part_of_events, work_launched_by
 from stepscope.model import EventKind as K
 
 SYNC = {"S": Sort(K.SYNC, "cudaStreamSynchronize")}
@@ -53,6 +53,24 @@ def test_removing_input_leaves_the_rest_of_the_step():
     assert steps_ms(model) == [10, 10]
     assert steps_ms(model, Scale(waits, 0.0)) == [5, 5]
     assert steps_ms(model, Scale(waits, 0.5)) == [7.5, 7.5]
+
+
+def test_without_waiting_for_the_pipeline_its_threads_keep_their_own_work():
+    picture = """
+        host main                        | M0----------M1----M2----------M3----M4----------M5----
+        host main                        | aaI-------- aaI-- aaI-------- aaI-- aaI-------- aaI--
+        host tf_data_iterator_resource   |   Q--------         Q--------         Q--------
+        host tf_data_iterator_resource   |   P1!               P2!               P3!
+        host tf_data_private_threadpool  |    S1------T         S2------T         S3------T
+        host tf_data_private_threadpool  |    b-------          b-------          b-------
+    """
+    model = model_of(draw(picture, {"Q": Sort(K.INPUT_CALLBACK, "InstantiatedCapturedFunction::Run")}))
+    assert model is not None
+    without = part_of_batches(model, of_pipeline=True)
+
+    assert steps_ms(model) == [12, 6, 12, 6, 12, 6]
+    assert steps_ms(model, Scale(without, 0.0)) == [3, 6, 3, 6, 3, 6]
+    assert without.own_ps.sum() == 0
 
 
 def test_input_in_workers_is_as_fast_as_they_can_make_it():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 from draw import MS, POOL, SORTS, Sort, draw
 
-from stepscope.analysis.account.culprits import Culprit
+from stepscope.analysis.account.culprits import Culprit, Finder
 from stepscope.analysis.facts.culprits import culprits_of
 from stepscope.model import EventKind as K
 from stepscope.model import HostTrace, PlaneKind, TraceBuilder
@@ -218,6 +219,48 @@ def test_samples_of_foreign_threads_tell_the_python_that_a_graph_calls(
     feeder.event("$feed.py:3 fill", 0, 50 * MS, K.PYTHON_CALL)
 
     assert place(builder.build(), "callbacks") == named
+
+
+@pytest.mark.parametrize(
+    ("waits_in", "named"),
+    [
+        ("/x/site-packages/tensorflow/python/eager/execute.py(28): quick_execute", ("encode", "feed.py", 9)),
+        ("$train.py:3 wait", ("wait", "train.py", 3)),  # the program's own function waits
+    ],
+)
+def test_input_that_a_library_waits_for_is_followed_to_the_function_that_makes_it(
+    waits_in: str, named: tuple[str, str | None, int | None]
+) -> None:
+    builder = TraceBuilder("host")
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python", 7)
+    stacks = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
+    sampled, foreign = builder.line(stacks, "MainThread", 7), builder.line(stacks, "thread 140370", 140370)
+    for step in range(10):
+        main.event("train", 10 * step * MS, 10 * MS, K.STEP_MARK, {"step_num": step})
+        main.event("IteratorGetNext", 10 * step * MS, 8 * MS, K.INPUT_WAIT)
+    sampled.event(waits_in, 0, 100 * MS, K.PYTHON_CALL)
+    for frame in ("$feed.py:5 batches", "$feed.py:9 encode"):
+        foreign.event(frame, 14 * MS, 0, K.PYTHON_CALL)
+
+    assert place(builder.build(), "input") == named
+
+
+def test_a_stage_that_takes_from_python_is_followed_to_the_function_that_a_sample_of_any_step_shows() -> None:
+    builder = TraceBuilder("host")
+    pool = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "tf_data_iterator_resource/1", 1)
+    stacks = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
+    foreign = builder.line(stacks, "thread 140370", 140370)
+    for step in range(5):
+        pool.event("Iterator::Root::Prefetch::FlatMap[0]::Generator", 10 * step * MS, 6 * MS, K.ITERATOR)
+    for frame in ("$feed.py:5 batches", "$feed.py:9 encode"):
+        foreign.event(frame, 32 * MS, 0, K.PYTHON_CALL)
+    trace = builder.build()
+    first = np.flatnonzero(trace.events.kind == K.ITERATOR)[:1]
+
+    found = Finder(trace, first, trace.events.duration_ps[first]).culprit(np.arange(1))
+
+    assert found is not None
+    assert (found.name, found.file, found.line, found.calls) == ("encode", "feed.py", 9, 1)
 
 
 def test_a_copy_of_another_thread_is_that_of_the_line_that_ran_as_it_started() -> None:

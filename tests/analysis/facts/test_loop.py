@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.every_step import every_step
 from stepscope.analysis.facts.feeding import feed_of
-from stepscope.analysis.facts.loop import loop_of
+from stepscope.analysis.facts.loop import loop_of, loop_time_of
 from stepscope.analysis.facts.work import work_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.spans import Spans
@@ -331,6 +331,13 @@ def test_a_call_that_waits_for_the_lock_which_the_dataset_holds_waits_for_input(
     """
 
     assert causes(draw(picture, sorts)).get("input") == input_ms
+
+
+def test_python_that_fills_whole_steps_is_not_taken_for_the_gap_of_one_step() -> None:
+    found = loop_time_of(draw("host main | M0----M1----M2----M3----M4----M5----"))
+
+    assert found is not None
+    assert found.spans["python"].total == 36 * MS
 
 
 def test_without_steps_there_is_no_loop() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from draw import Sort, draw
+from reporting import table
 
 from stepscope.analysis.input import input_pipeline_tool as input_pipeline
 from stepscope.analysis.input.loaders import Loader, add_loaders
@@ -36,10 +37,6 @@ SORTS = {
 def body(*pictures: str) -> dict[str, Any]:
     traces: Sequence[HostTrace] = [draw(text, SORTS, host=f"host{at}") for at, text in enumerate(pictures)]
     return input_pipeline.merge([input_pipeline.partial(trace) for trace in traces]).to_dict()
-
-
-def table(rows: list[dict[str, Any]], *columns: str) -> list[tuple[object, ...]]:
-    return [tuple(row[column] for column in columns) for row in rows]
 
 
 # -- loaders -----------------------------------------------------------------------------------------------------

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import oracle
 import pytest
 from draw import Sort, draw
+from reporting import reporter
 
 import stepscope
 from stepscope.analysis.ops import kernel_stats_tool as kernel_stats
 from stepscope.analysis.ops import launches
-from stepscope.analysis.ops.kernel_stats_tool import KernelStatsReport, Partial
+from stepscope.analysis.ops.kernel_stats_tool import KernelStatsReport
 from stepscope.analysis.trace.kernel_facts import Launch, copied_bytes, launches_of, parse_details
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 from stepscope.model.trace import StatValue
@@ -25,10 +25,7 @@ K = EventKind
 MS = 1000.0  # us
 
 
-def report(*traces: HostTrace) -> KernelStatsReport:
-    """The tool's answer, by way of the form in which parts of it are kept."""
-    parts = [msgspec.msgpack.encode(kernel_stats.partial(trace)) for trace in traces]
-    return kernel_stats.merge([msgspec.msgpack.decode(part, type=Partial) for part in parts])
+report = reporter(kernel_stats)
 
 
 def table(found: KernelStatsReport, *columns: str) -> list[tuple[Any, ...]]:

@@ -6,13 +6,13 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 from draw import Sort, draw
+from reporting import reporter
 
 from stepscope.analysis.ops import modules_tool as modules
 from stepscope.formats.kineto.reader import read
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind
 
 SORTS = {
     letter: Sort(EventKind.PYTHON_CALL, f"nn.Module: {name}")
@@ -20,11 +20,7 @@ SORTS = {
 }
 
 
-def report(*traces: HostTrace) -> modules.ModulesReport:
-    partials = [modules.partial(trace) for trace in traces]
-    for part in partials:
-        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=modules.Partial) == part
-    return modules.merge(partials)
+report = reporter(modules)
 
 
 def tree(found: modules.ModulesReport, *names: str) -> list[tuple[Any, ...]]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
 import pytest
 from draw import Sort, draw
+from reporting import reporter, table
 
 from stepscope.analysis.ops import op_shapes_tool as op_shapes
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind
 
 K = EventKind
 
@@ -34,15 +32,7 @@ PICTURE = """
 """
 
 
-def report(*traces: HostTrace) -> op_shapes.OpShapesReport:
-    partials = [op_shapes.partial(trace) for trace in traces]
-    for part in partials:
-        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=op_shapes.Partial) == part
-    return op_shapes.merge(partials)
-
-
-def table(rows: Any, *names: str) -> list[tuple[Any, ...]]:
-    return [tuple(row[name] for name in names) for row in rows]
+report = reporter(op_shapes)
 
 
 TIMES = ("calls", "host_total_us", "host_self_us", "device_total_us", "device_self_us", "percent")

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import oracle
 import pytest
 from draw import Sort, draw
 from framework_captures import FrameworkCapture
+from reporting import reporter
 
 import stepscope
 from stepscope.analysis.ops import op_sides
 from stepscope.analysis.ops import op_stats_tool as op_stats
-from stepscope.analysis.ops.op_stats_tool import OpStatsReport, Partial
+from stepscope.analysis.ops.op_stats_tool import OpStatsReport
 from stepscope.analysis.trace import op_work
-from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder, Trait
+from stepscope.model import EventKind, LineKind, PlaneKind, TraceBuilder, Trait
 
 K = EventKind
 MS = 1000.0  # us
@@ -31,10 +31,7 @@ SORTS = {
 }
 
 
-def report(*traces: HostTrace) -> OpStatsReport:
-    """The tool's answer, by way of the form in which parts of it are kept."""
-    parts = [msgspec.msgpack.encode(op_stats.partial(trace)) for trace in traces]
-    return op_stats.merge([msgspec.msgpack.decode(part, type=Partial) for part in parts])
+report = reporter(op_stats)
 
 
 def table(found: OpStatsReport, *columns: str) -> list[tuple[Any, ...]]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
 from draw import Sort, draw
+from reporting import reporter, table
 
 from stepscope.analysis.ops import sequences_tool as sequences
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind
 
 SORTS = {
     "O": Sort(EventKind.OP, "aten::softmax"),
@@ -18,15 +16,7 @@ SORTS = {
 }
 
 
-def report(*traces: HostTrace) -> sequences.SequencesReport:
-    partials = [sequences.partial(trace) for trace in traces]
-    for part in partials:
-        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=sequences.Partial) == part
-    return sequences.merge(partials)
-
-
-def table(rows: Any, *names: str) -> list[tuple[Any, ...]]:
-    return [tuple(row[name] for name in names) for row in rows]
+report = reporter(sequences)
 
 
 OPS = """

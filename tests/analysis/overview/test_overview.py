@@ -71,7 +71,8 @@ def test_input_percent_and_verdict() -> None:
     assert body["input_bound_percent"] == 30.0  # of the median step
     # Launching takes longer, but the first advice is about the input, and gains more.
     assert (body["verdict"], body["verdict_cause"], body["verdict_percent"]) == ("input_bound", "input", 30.0)
-    assert body["verdict_text"] == "input-bound: 30.0 % of each step is input, mostly `IteratorGetNext`"
+    said = "input-bound: 30.0 % of each step is input, the largest saving, mostly `IteratorGetNext`"
+    assert body["verdict_text"] == said
     assert body["verdict_evidence"] == [
         "30.0 % of each step is input: `IteratorGetNext` (1 call of 3.00 ms), while the GPU is idle",
         "dispatching work takes more, 40.0 %, but no change found here shortens that as much",
@@ -282,7 +283,7 @@ def test_the_summary_tells_it_in_ten_lines() -> None:
     lines = list(report_of(draw(TRAINING)).summary_lines())
 
     assert lines[:4] == [
-        "verdict    input-bound: 30.0 % of each step is input, mostly `IteratorGetNext`",
+        "verdict    input-bound: 30.0 % of each step is input, the largest saving, mostly `IteratorGetNext`",
         "recorded   unknown framework, 1 host, 1 of 1 devices used, GPU",
         "step time  10.00 ms, mean 10.67 ± 1.15 ms, 10.00 to 12.00 ms, 3 steps (markers)",
         "goes to    launch 40.0 %, input 30.0 %, python 30.0 %",

@@ -7,12 +7,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reporting import reporter
 
 import stepscope
 from stepscope.analysis.resources import memory_profile_tool as memory_profile
@@ -91,10 +91,7 @@ class Host:
 
 def profile(*hosts: Host | HostTrace) -> memory_profile.MemoryProfileReport:
     traces = [host.builder.build() if isinstance(host, Host) else host for host in hosts]
-    partials = [memory_profile.partial(trace) for trace in traces]
-    for part in partials:
-        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=memory_profile.Partial) == part
-    return memory_profile.merge(partials)
+    return reporter(memory_profile)(*traces)
 
 
 def loaded(path: Path) -> memory_profile.MemoryProfileReport:

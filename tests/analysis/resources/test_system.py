@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-import msgspec
 import pytest
 from program_runs import read_profile
+from reporting import reporter
 
 import stepscope
 from stepscope.analysis.resources import system_tool as system
@@ -26,11 +26,7 @@ def host(name: str, counters: Mapping[str, Sequence[float]]) -> HostTrace:
     return builder.build()
 
 
-def report(*traces: HostTrace) -> system.SystemReport:
-    partials = [system.partial(trace) for trace in traces]
-    for part in partials:
-        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=system.Partial) == part
-    return system.merge(partials)
+report = reporter(system)
 
 
 def test_each_counter_of_each_host_is_a_row():

@@ -154,3 +154,9 @@ def test_a_job_is_disturbed_only_by_what_waiting_does_not_explain(steps_before, 
 
     assert (cost.is_clear, cost.disturbs) == (is_clear, is_clear)
     assert cost.short_text() == ("+70.0 % from profiling" if is_clear else "cost of profiling unknown")
+
+
+def test_a_cost_beside_a_few_steps_is_known_where_the_number_of_events_explains_it():
+    cost = ProfilingCost(100.0, 170.0, 3, 10, (98.0, 102.0), (165.0, 175.0), ms_recording=40.0)
+
+    assert (cost.short_text(), cost.disturbs) == ("+70.0 % from profiling", False)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 from draw import Sort, draw, traces
 from gallery import gallery
 from hypothesis import given, settings
+from reporting import reporter
 
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.steps.find_steps import steps_of
@@ -19,11 +19,7 @@ SYNC = {"S": Sort(EventKind.SYNC, "cudaStreamSynchronize")}
 OF_JAX = {"S": Sort(EventKind.PYTHON_CALL, "$api.py:3105 block_until_ready")}
 
 
-def report(*traced: HostTrace) -> critical_path.CriticalPathReport:
-    partials = [critical_path.partial(trace) for trace in traced]
-    for part in partials:
-        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=critical_path.Partial) == part
-    return critical_path.merge(partials)
+report = reporter(critical_path)
 
 
 def parts(found: critical_path.CriticalPathReport) -> dict[str, Any]:

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from draw import MS, Sort, draw
+from reporting import reporter
 
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.waits import idle_tool as idle
-from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
+from stepscope.model import EventKind, LineKind, PlaneKind, TraceBuilder
 
-
-def report(*traces: HostTrace) -> idle.IdleReport:
-    partials = [idle.partial(trace) for trace in traces]
-    for part in partials:
-        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=idle.Partial) == part
-    return idle.merge(partials)
+report = reporter(idle)
 
 
 def pick(row: dict[str, Any], *names: str) -> tuple[Any, ...]:
@@ -177,7 +172,7 @@ def test_what_the_step_waits_for_explains_why_the_device_idles():
     assert {row["cause"]: row["ms"] for row in found.causes} == {row.cause: row.ps / MS for row in account.rows}
     assert found.findings[0] == (
         "in the median step the device is idle for 63.6 %; of that time the step waits for: input 57.1 %, "
-        "waiting for an idle device 28.6 %, dispatching work 14.3 %"
+        "waiting for idle devices 28.6 %, dispatching work 14.3 %"
     )
     assert [pick(gap, "cause", "waits_for") for gap in found.gaps] == [("host wait", "input"), ("host wait", "input")]
 

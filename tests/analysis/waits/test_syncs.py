@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 import torch_programs
 from draw import Sort, draw
+from reporting import reporter
 
 import stepscope
 from stepscope.analysis.trace.call_sites import site_text
 from stepscope.analysis.waits import syncs_tool as syncs
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind
 
 if TYPE_CHECKING:
     from framework_captures import FrameworkCapture
@@ -29,11 +29,7 @@ SORTS = {
 }
 
 
-def report(*traces: HostTrace) -> syncs.SyncsReport:
-    partials = [syncs.partial(trace) for trace in traces]
-    for part in partials:
-        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=syncs.Partial) == part
-    return syncs.merge(partials)
+report = reporter(syncs)
 
 
 def table(found: syncs.SyncsReport, *names: str) -> list[tuple[Any, ...]]:

@@ -8,10 +8,10 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 import torch_programs
 from draw import Sort, draw
+from reporting import reporter
 
 import stepscope
 from stepscope.analysis.workers import distributed_tool as distributed
@@ -31,11 +31,7 @@ REDUCE = {
 SORTS = {"N": Sort(EventKind.COLLECTIVE, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "correlation_id", REDUCE)}
 
 
-def compared(*traces: HostTrace) -> distributed.DistributedReport:
-    partials = [distributed.partial(trace) for trace in traces]
-    for part in partials:
-        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=distributed.Partial) == part
-    return distributed.merge(partials)
+compared = reporter(distributed)
 
 
 def rank(number: int, picture: str, sorts: dict[str, Sort] = SORTS) -> HostTrace:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
 import pytest
 from draw import Sort, draw
+from reporting import reporter
 
 from stepscope.analysis.workers import distributed_tool as distributed
 from stepscope.formats.kineto.reader import read
@@ -45,11 +45,7 @@ def stage(rank: int, pipeline: str = "mesh_pp", picture: str | None = None) -> H
     return draw(picture or PICTURE[rank], sorts, host=f"rank{rank}")
 
 
-def report(*traces: HostTrace) -> distributed.DistributedReport:
-    partials = [distributed.partial(trace) for trace in traces]
-    for part in partials:
-        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=distributed.Partial) == part
-    return distributed.merge(partials)
+report = reporter(distributed)
 
 
 def test_the_bubble_is_the_part_of_the_step_without_other_work() -> None:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import oracle
 import pytest
 from draw import Sort, draw
 from framework_captures import FrameworkCapture
+from reporting import reporter, table
 
 import stepscope
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.workers import pod_viewer_tool as pod_viewer
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind
 from stepscope.report import Cell
 
 SECOND_NS = 10**9
 Table = list[tuple[Any, ...]]
 
 
-def viewed(*traces: HostTrace) -> pod_viewer.PodViewerReport:
-    partials = [pod_viewer.partial(trace) for trace in traces]
-    for part in partials:
-        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=pod_viewer.Partial) == part
-    return pod_viewer.merge(partials)
+viewed = reporter(pod_viewer)
 
 
 def loaded(path: Path) -> pod_viewer.PodViewerReport:
@@ -38,10 +34,6 @@ def loaded(path: Path) -> pod_viewer.PodViewerReport:
 
 def dicts(rows: Iterable[dict[str, Cell]]) -> list[dict[str, Any]]:
     return [dict(row) for row in rows]
-
-
-def table(rows: Sequence[dict[str, Cell]], *names: str) -> Table:
-    return [tuple(row[name] for name in names) for row in rows]
 
 
 def parts(report: pod_viewer.PodViewerReport) -> Table:

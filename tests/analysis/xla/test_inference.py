@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from draw import Sort, draw
+from reporting import reporter
 from test_hlo_stats import PROGRAMS, carried
 from xla_traces import Ran, trace_of
 
 from stepscope.analysis.xla import inference_tool
-from stepscope.analysis.xla.inference_tool import InferenceReport, Partial, percentile
+from stepscope.analysis.xla.inference_tool import percentile
 from stepscope.model import EventKind, HostTrace
 from stepscope.vocabulary.serving import Batch, batch_of
 
@@ -17,9 +17,7 @@ K = EventKind
 MS = 1000
 
 
-def report(*traces: HostTrace) -> InferenceReport:
-    parts = [msgspec.msgpack.encode(inference_tool.partial(trace)) for trace in traces]
-    return inference_tool.merge([msgspec.msgpack.decode(part, type=Partial) for part in parts])
+report = reporter(inference_tool)
 
 
 def mark(name: str) -> Sort:

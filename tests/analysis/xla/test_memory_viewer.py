@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import oracle
 import pytest
 from hlo_build import computation, f32, instruction_id, metadata, op, parameter, program
 from hypothesis import given
 from hypothesis import strategies as st
+from reporting import reporter
 from xla_traces import trace_of
 from xspace_build import number, text
 
@@ -18,8 +18,6 @@ import stepscope
 from stepscope.analysis.hlo.module import read_module
 from stepscope.analysis.xla import memory_viewer_tool
 from stepscope.analysis.xla.buffers import Memory, memory_of
-from stepscope.analysis.xla.memory_viewer_tool import MemoryViewerReport, Partial
-from stepscope.model import HostTrace
 
 ALLOCATE, FREE, SHARE = 0, 1, 2
 
@@ -70,9 +68,7 @@ def memory(plan: bytes) -> Memory:
     return found
 
 
-def report(*traces: HostTrace) -> MemoryViewerReport:
-    parts = [msgspec.msgpack.encode(memory_viewer_tool.partial(trace)) for trace in traces]
-    return memory_viewer_tool.merge([msgspec.msgpack.decode(part, type=Partial) for part in parts])
+report = reporter(memory_viewer_tool)
 
 
 def test_live_bytes_over_the_order_of_the_program() -> None:

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import oracle
 import pytest
+from reporting import reporter
 from test_hlo_stats import FLOPS, H100, PROGRAMS, carried
 from xla_traces import Ran, trace_of
 
@@ -20,15 +20,9 @@ from stepscope.analysis.xla.framework_costs import Cost, tensorflow_cost, torch_
 from stepscope.analysis.xla.op_table import UsedOp, describe_above_peaks, rates_of
 from stepscope.analysis.xla.ops import XlaOp
 from stepscope.analysis.xla.peaks import Peaks, peaks_of, table
-from stepscope.analysis.xla.roofline_tool import Partial, RooflineReport
 from stepscope.errors import UsageError
-from stepscope.model import HostTrace
 
-
-def roofline(*traces: HostTrace) -> RooflineReport:
-    """The tool's answer, by way of the form in which parts of it are kept."""
-    parts = [msgspec.msgpack.encode(roofline_tool.partial(trace)) for trace in traces]
-    return roofline_tool.merge([msgspec.msgpack.decode(part, type=Partial) for part in parts])
+roofline = reporter(roofline_tool)
 
 
 def torch(op: str, dims: Any, types: list[str], concrete: list[str] | None = None) -> Cost:

@@ -1,28 +1,17 @@
 /** The ranges that the program named, the longest first. */
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR } from "../../design/colours";
 import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { fieldOf, type RowOf, tableOf } from "../../sections";
 import { fact } from "../../session";
-import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
-import { RankedBars } from "../shared/Bars";
+import { RankedCard } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
+import { TELLING_PERCENT } from "../summary/topOps";
 
 type Range = RowOf<"annotations", "rows">;
-
-interface AnnotationsReport extends Report {
-  readonly rows?: readonly Range[];
-}
-
-export default function AnnotationsPage() {
-  return (
-    <ToolPage<"annotations", AnnotationsReport> tool="annotations">{(answer) => <Annotations {...answer} />}</ToolPage>
-  );
-}
 
 const MOST_BARS = 12;
 
@@ -46,7 +35,7 @@ function columnsOf(severalHosts: boolean): readonly string[] {
   return severalHosts ? [COLUMNS[0] as string, "host", ...COLUMNS.slice(1)] : COLUMNS;
 }
 
-function Annotations({ report, sections }: ToolAnswer<"annotations", AnnotationsReport>) {
+export default function Annotations({ report, sections }: ToolAnswer<"annotations">) {
   const section = tableOf(sections, "rows");
   const rows = report.rows ?? [];
   const several = report.hosts.length > 1;
@@ -54,23 +43,22 @@ function Annotations({ report, sections }: ToolAnswer<"annotations", Annotations
     <>
       <Findings lines={[rangeSentence(rows)]} meaning={hint("Time of the range", fieldOf(section, "total_ms").doc)} />
       {rows.length > 1 && (
-        <Card title="Time by range" note="each leads to its longest run">
-          <RankedBars
-            label="Time by range"
-            field={fieldOf(section, "total_ms")}
-            rows={rows.slice(0, MOST_BARS).map((row) => ({
-              key: `${row.host} ${row.thread} ${row.name}`,
-              label: String(row.name),
-              note: several ? row.host : row.thread,
-              ms: Number(row.total_ms ?? 0),
-              percent: row.step_percent ?? null,
-              colour: CATEGORY_COLOUR.host_compute,
-              href: findInTimeline(String(row.name), several ? String(row.host) : null),
-            }))}
-          />
-        </Card>
+        <RankedCard
+          title="Time by range"
+          note="each leads to its longest run"
+          field={fieldOf(section, "total_ms")}
+          rows={rows.slice(0, MOST_BARS).map((row) => ({
+            key: `${row.host} ${row.thread} ${row.name}`,
+            label: String(row.name),
+            note: several ? row.host : row.thread,
+            ms: Number(row.total_ms ?? 0),
+            percent: row.step_percent ?? null,
+            colour: CATEGORY_COLOUR.host_compute,
+            href: findInTimeline(String(row.name), several ? String(row.host) : null),
+          }))}
+        />
       )}
-      <TableCard section={section} tool="annotations" id="rows" main height="page" columns={columnsOf(several)} />
+      <TableCard section={section} id="rows" main columns={columnsOf(several)} />
     </>
   );
 }
@@ -80,6 +68,8 @@ function rangeSentence(rows: readonly Range[]): string {
   const inside = rows.filter((row) => !row.is_step);
   const [most] = [...inside].sort((one, other) => Number(other.total_ms) - Number(one.total_ms));
   if (!most) return rows.length ? "The program names its steps, and nothing inside them" : "";
+  if (most.step_percent && most.step_percent < TELLING_PERCENT)
+    return `No range inside the steps takes more than ${percent(most.step_percent)} of them`;
   const share = most.step_percent
     ? `, ${percent(most.step_percent)} of the ${fact("steps_source") === "none" ? "capture" : "steps"}`
     : "";

@@ -1,29 +1,19 @@
 /** Every kernel and the op it belongs to. */
 import { useMemo } from "preact/hooks";
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf } from "../../design/colours";
 import { findInTimeline } from "../../links";
 import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { Card, FigureRow } from "../../ui/basics";
 import { hint } from "../../ui/hint";
-import { RankedBars, restOf } from "../shared/Bars";
+import { RankedCard, restOf } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { sharesSentence, shortKernel, tellApart } from "../shared/names";
-import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
+import { FiguresCard, TableCard } from "../shared/sections";
 import { ofAllDevices } from "../summary/topOps";
 
 type KernelShare = RowOf<"kernel-stats", "by_kernel">;
-
-interface KernelReport extends Report {
-  readonly rows?: readonly RowOf<"kernel-stats", "rows">[];
-  readonly by_kernel?: readonly KernelShare[];
-}
-
-export default function KernelsPage() {
-  return <ToolPage<"kernel-stats", KernelReport> tool="kernel-stats">{(answer) => <Kernels {...answer} />}</ToolPage>;
-}
 
 /** The most important columns first: a narrow window shows only as many as fit. */
 const COLUMNS = [
@@ -55,7 +45,7 @@ function nameOf({ kernel }: KernelShare): string {
   return shortKernel(kernel ?? "");
 }
 
-function Kernels({ report, sections }: ToolAnswer<"kernel-stats", KernelReport>) {
+export default function Kernels({ report, sections }: ToolAnswer<"kernel-stats">) {
   const found = report.by_kernel ?? [];
   const largest = useMemo(() => found.filter(({ kernel }) => kernel !== "others").slice(0, MOST_BARS), [report]);
   const names = useMemo(() => tellApart(largest.map(nameOf)), [largest]);
@@ -67,43 +57,34 @@ function Kernels({ report, sections }: ToolAnswer<"kernel-stats", KernelReport>)
         lines={[sharesSentence(shares, "the kernels’ time")]}
         meaning={hint("Share of the time of all kernels", fieldOf(tableOf(sections, "by_kernel"), "percent").doc)}
       />
-      {largest.length > 0 && (
-        <Card
-          title="Time by kernel"
-          note={["of the time of all kernels", ofAllDevices(), "each leads to its longest run"]
-            .filter(Boolean)
-            .join("; ")}
-        >
-          <RankedBars
-            label="Time by kernel"
-            field={fieldOf(tableOf(sections, "by_kernel"), "total_us")}
-            rows={largest.map((row) => ({
-              key: String(row.kernel),
-              label: names.get(nameOf(row)) ?? nameOf(row),
-              whole: String(row.kernel),
-              ms: Number(row.total_us) / 1e3,
-              percent: row.percent,
-              colour: CATEGORY_COLOUR[categoryOf(String(row.kernel))],
-              href: findInTimeline(String(row.kernel)),
-            }))}
-            rest={restOf(found, largest)}
-          />
-        </Card>
-      )}
+      <RankedCard
+        title="Time by kernel"
+        note={["of the time of all kernels", ofAllDevices(), "each leads to its longest run"]
+          .filter(Boolean)
+          .join("; ")}
+        field={fieldOf(tableOf(sections, "by_kernel"), "total_us")}
+        rows={largest.map((row) => ({
+          key: String(row.kernel),
+          label: names.get(nameOf(row)) ?? nameOf(row),
+          whole: String(row.kernel),
+          ms: Number(row.total_us) / 1e3,
+          percent: row.percent,
+          colour: CATEGORY_COLOUR[categoryOf(String(row.kernel))],
+          href: findInTimeline(String(row.kernel)),
+        }))}
+        rest={restOf(found, largest)}
+      />
       <TableCard
         section={tableOf(sections, "by_kernel")}
-        tool="kernel-stats"
         id="kernels"
         heading="Kernels"
         main
-        height="page"
         columns={OF_KERNELS}
         texts={TEXTS}
       />
       <More title="By op and launch" note="the same kernels, apart by the op and the configuration" tables={["ops"]}>
         <TableCard
           section={tableOf(sections, "rows")}
-          tool="kernel-stats"
           id="ops"
           heading="Kernels by op"
           columns={COLUMNS}
@@ -112,10 +93,8 @@ function Kernels({ report, sections }: ToolAnswer<"kernel-stats", KernelReport>)
       </More>
       <More title="Tensor cores, launches and streams" tables={["streams"]}>
         <FactsCard sections={sections} />
-        <TableCard section={tableOf(sections, "streams")} tool="kernel-stats" id="streams" />
-        <Card title="How kernels are matched to ops">
-          <FigureRow section={figuresOf(sections, "attribution")} />
-        </Card>
+        <TableCard section={tableOf(sections, "streams")} />
+        <FiguresCard title="How kernels are matched to ops" section={figuresOf(sections, "attribution")} />
       </More>
     </>
   );

@@ -1,4 +1,5 @@
 /** The modules of a model, as an icicle chart and as a table. */
+
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import { Flame } from "../../charts/Flame";
@@ -9,11 +10,11 @@ import { findInTimeline } from "../../links";
 import { route, setParams } from "../../router";
 import { tableOf } from "../../sections";
 import { type CallNode, type Calls, callsOf, flameOf, pathOf } from "../../timeline/tree";
-import { Card, Segmented } from "../../ui/basics";
+import { Card } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
+import { ParamChoice } from "../../ui/ParamChoice";
 import { Findings } from "../shared/Findings";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 
 interface ModuleRow {
   readonly id: number;
@@ -31,11 +32,7 @@ interface ModulesReport extends Report {
   readonly unassigned_device_us: number | null;
 }
 
-export default function ModulesPage() {
-  return <ToolPage<"modules", ModulesReport> tool="modules">{(answer) => <Modules {...answer} />}</ToolPage>;
-}
-
-function Modules({ report, sections }: ToolAnswer<"modules", ModulesReport>) {
+export default function Modules({ report, sections }: ToolAnswer<"modules", ModulesReport>) {
   const rows = report.rows ?? [];
   const section = tableOf(sections, "rows");
   return (
@@ -44,10 +41,8 @@ function Modules({ report, sections }: ToolAnswer<"modules", ModulesReport>) {
       {rows.length > 0 && <FlameCard rows={rows} unassigned_us={report.unassigned_device_us} />}
       <TableCard
         section={section}
-        tool="modules"
         id="modules"
         main
-        height="page"
         columns={usual(rows)}
         indent={(row) => rows[row]?.depth ?? 0}
         links={(row) => links(rows[row])}
@@ -120,15 +115,7 @@ function FlameCard({ rows, unassigned_us }: { rows: readonly ModuleRow[]; unassi
       }
       actions={
         hasDevice && (
-          <Segmented
-            label="Time"
-            value={measure}
-            options={[
-              { value: "device", label: "Device time" },
-              { value: "host", label: "Host time" },
-            ]}
-            onChange={(value) => setParams({ by: value === "host" ? "host" : null })}
-          />
+          <ParamChoice label="Time" name="by" value={measure} options={{ device: "Device time", host: "Host time" }} />
         )
       }
     >

@@ -1,16 +1,18 @@
 /** The time of ops and of their types, on hosts and devices: the largest as bars, all of them as a table. */
+
 import { useCallback, useMemo } from "preact/hooks";
-import type { Figures, Report, ToolAnswer } from "../../api";
+import type { Figures, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOfOp, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { percent } from "../../format";
 import { findInTimeline } from "../../links";
-import { formatHash, route, setParams, withParams } from "../../router";
+import { formatHash, route, withParams } from "../../router";
 import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
 import type { TableData } from "../../table/model";
-import { Card, FigureRow, Segmented } from "../../ui/basics";
+import { Card, FigureRow } from "../../ui/basics";
 import { hint } from "../../ui/hint";
-import { RankedBars, type RankedRow } from "../shared/Bars";
+import { ParamChoice } from "../../ui/ParamChoice";
+import { RankedCard, type RankedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { sharesSentence } from "../shared/names";
@@ -22,28 +24,13 @@ import { ofAllDevices, TELLING_PERCENT } from "../summary/topOps";
 
 type Share = RowOf<"op-stats", "distributions">;
 
-interface OpsReport extends Report {
-  readonly distributions?: readonly Share[];
-  readonly rows?: readonly RowOf<"op-stats", "rows">[];
-  readonly graphs?: readonly RowOf<"op-stats", "graphs">[];
-  readonly idle?: readonly RowOf<"op-stats", "idle">[];
-}
-
 export default function OpsPage() {
   const idle = route.value.params.idle === "in" ? "in" : "out";
   return (
-    <ToolPage<"op-stats", OpsReport>
+    <ToolPage
       tool="op-stats"
       controls={
-        <Segmented
-          label="Idle time"
-          value={idle}
-          options={[
-            { value: "out", label: "Without idle" },
-            { value: "in", label: "With idle" },
-          ]}
-          onChange={(value) => setParams({ idle: value === "in" ? "in" : null })}
-        />
+        <ParamChoice label="Idle time" name="idle" value={idle} options={{ out: "Without idle", in: "With idle" }} />
       }
     >
       {(answer) => <Ops {...answer} idle={idle === "in"} />}
@@ -54,13 +41,14 @@ export default function OpsPage() {
 type By = "type" | "op";
 type Where = "device" | "host";
 
-function Ops({ report, sections, idle }: ToolAnswer<"op-stats", OpsReport> & { idle: boolean }) {
+function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolean }) {
   const look = palette.value;
   const shares = report.distributions ?? [];
   const places = (["device", "host"] as const).filter((each) => shares.some((share) => share.where === each));
   const where = places.find((each) => each === route.value.params.where) ?? places[0] ?? "host";
   const usual = usualFold(shares, where);
-  const by = FOLDS.find(({ value }) => value === route.value.params.by)?.value ?? usual;
+  const asked = route.value.params.by;
+  const by = asked === "op" || asked === "type" ? asked : usual;
   const slices = slicesOf(shares, where, by, idle);
   const columns = useMemo(() => columnsFor(idle), [idle]);
   const complete = useCallback(
@@ -86,60 +74,45 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats", OpsReport> & { i
         ]}
         meaning={hint("Share of self time", fieldOf(tableOf(sections, "distributions"), "percent").doc)}
       />
-      <Card
+      <RankedCard
         title={by === "type" ? "Self time by op type" : "Self time by op"}
         note={[of, where === "device" && ofAllDevices()].filter(Boolean).join(", ")}
         actions={
           <>
-            <Segmented
-              label="Fold"
-              value={by}
-              options={FOLDS}
-              onChange={(value) => setParams({ by: value === usual ? null : value }, "push")}
-            />
+            <ParamChoice label="Fold" name="by" value={by} usual={usual} options={FOLDS} how="push" />
             {places.length > 1 && (
-              <Segmented
+              <ParamChoice
                 label="Place"
+                name="where"
                 value={where}
-                options={[
-                  { value: "device", label: "On devices" },
-                  { value: "host", label: "On hosts" },
-                ]}
-                onChange={(value) => setParams({ where: value === "host" ? "host" : null })}
+                options={{ device: "On devices", host: "On hosts" }}
               />
             )}
           </>
         }
+        field={fieldOf(tableOf(sections, "distributions"), "self_us")}
+        rows={slices
+          .filter(({ name, percent: share }) => name !== "others" && share !== 0)
+          .map((slice) => barOf(slice, where, by, colourOf(slice.name)))}
       >
-        <RankedBars
-          label="Self time"
-          field={fieldOf(tableOf(sections, "distributions"), "self_us")}
-          rows={slices
-            .filter(({ name, percent: share }) => name !== "others" && share !== 0)
-            .map((slice) => barOf(slice, where, by, colourOf(slice.name)))}
-        />
         {rest && rest.percent !== 0 && <p class="muted">{`All others: ${percent(rest.percent ?? 0)}, in the table`}</p>}
-      </Card>
+      </RankedCard>
       {by === "type" ? (
         <TableCard
           key="types"
           section={tableOf(sections, "distributions")}
-          tool="op-stats"
           id="types"
           heading={`Types ${where === "host" ? "on hosts" : "on devices"}`}
           main
-          height="page"
           complete={ofTypes}
           columns={["name", "self_us", "percent"]}
         />
       ) : (
         <TableCard
           section={tableOf(sections, "rows")}
-          tool="op-stats"
           id="ops"
           heading="All ops"
           main
-          height="page"
           columns={columns}
           complete={complete}
           mark={(row, data) =>
@@ -153,18 +126,13 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats", OpsReport> & { i
           }
         />
       )}
-      {(report.graphs ?? []).length > 0 && (
-        <TableCard section={tableOf(sections, "graphs")} tool="op-stats" id="graphs" />
-      )}
+      {(report.graphs ?? []).length > 0 && <TableCard section={tableOf(sections, "graphs")} />}
       <Totals section={figuresOf(sections, "totals")} />
     </>
   );
 }
 
-const FOLDS: readonly { readonly value: By; readonly label: string }[] = [
-  { value: "op", label: "Ops" },
-  { value: "type", label: "Types" },
-];
+const FOLDS: Readonly<Record<By, string>> = { op: "Ops", type: "Types" };
 
 /** By type where no op takes much: unrolled layers have hundreds that are alike. */
 function usualFold(shares: readonly Share[], where: Where): By {

@@ -1,8 +1,8 @@
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf, inkOn } from "../../design/colours";
 import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
-import { docOf, type RowOf, type TableOf, tableOf } from "../../sections";
+import { docOf, type TableOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
@@ -10,23 +10,13 @@ import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { shortKernel } from "../shared/names";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
-
-export default function SequencesPage() {
-  return <ToolPage<"sequences", SequencesReport> tool="sequences">{(answer) => <Sequences {...answer} />}</ToolPage>;
-}
 
 const MOST_CHAINS = 6;
 const ARROW = " -> ";
 
-interface SequencesReport extends Report {
-  readonly rows?: readonly RowOf<"sequences", "rows">[];
-  readonly ops?: readonly RowOf<"sequences", "ops">[];
-}
-
 const TEXTS = { kernels: (text: string) => split(text).join(" → ") };
 
-function Sequences({ sections }: ToolAnswer<"sequences", SequencesReport>) {
+export default function Sequences({ sections }: ToolAnswer<"sequences">) {
   const [ofOps, onStreams] = [tableOf(sections, "ops"), tableOf(sections, "rows")];
   return (
     <>
@@ -37,16 +27,9 @@ function Sequences({ sections }: ToolAnswer<"sequences", SequencesReport>) {
       >
         <Chains table={onStreams} />
       </Card>
-      <TableCard
-        section={onStreams}
-        tool="sequences"
-        id="sequences"
-        main
-        texts={TEXTS}
-        links={(row) => firstKernel(onStreams, row)}
-      />
+      <TableCard section={onStreams} id="sequences" main texts={TEXTS} links={(row) => firstKernel(onStreams, row)} />
       <More title="Sequences of ops" tables={["ops"]}>
-        <TableCard section={ofOps} tool="sequences" id="ops" texts={TEXTS} />
+        <TableCard section={ofOps} id="ops" texts={TEXTS} />
       </More>
     </>
   );

@@ -1,53 +1,40 @@
 /** Every op by its input shapes and by the line that calls it. */
-import type { Report, TableSection, ToolAnswer } from "../../api";
+import type { TableSection, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf } from "../../design/colours";
 import { percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { route } from "../../router";
-import { type RowOf, tableOf } from "../../sections";
+import { tableOf } from "../../sections";
 import type { TableData } from "../../table/model";
-import { Card } from "../../ui/basics";
-import { RankedBars, type RankedRow, restOf } from "../shared/Bars";
+import { RankedCard, type RankedRow, restOf } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { shapesText, shortPath } from "../shared/names";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
-
-interface ShapesReport extends Report {
-  readonly rows?: readonly RowOf<"op-shapes", "rows">[];
-  readonly lines?: readonly RowOf<"op-shapes", "lines">[];
-}
 
 const MOST_BARS = 10;
 
-export default function ShapesPage() {
+export default function Shapes({ report, sections }: ToolAnswer<"op-shapes">) {
   const by = route.value.params.by === "line" ? "line" : "shape";
-  return <ToolPage<"op-shapes", ShapesReport> tool="op-shapes">{(answer) => <Shapes {...answer} by={by} />}</ToolPage>;
-}
-
-function Shapes({ report, sections, by }: ToolAnswer<"op-shapes", ShapesReport> & { by: "shape" | "line" }) {
   const table = tableOf(sections, by === "shape" ? "rows" : "lines");
   const rows: readonly Row[] = (by === "shape" ? report.rows : report.lines) ?? [];
   return (
     <>
-      <Findings lines={[largestSentence(rows, by)]} />
+      <Findings lines={largestOf(rows, by)} />
       <Largest rows={rows} table={table} by={by} />
       <TableCard
         key={by}
         section={table}
-        tool="op-shapes"
         id={by === "shape" ? "shapes" : "lines"}
         main
-        height="page"
         columns={usual(table)}
         texts={TEXTS}
         complete={namesAll}
       />
       {by === "line" && (
         <More title="By op of each line" tables={["sites"]}>
-          <TableCard section={tableOf(sections, "call_sites")} tool="op-shapes" id="sites" texts={TEXTS} />
+          <TableCard section={tableOf(sections, "call_sites")} id="sites" texts={TEXTS} />
         </More>
       )}
     </>
@@ -62,18 +49,24 @@ function namesAll(data: TableData): TableData {
   return sites ? { ...data, columns: { ...data.columns, call_site: sites } } : data;
 }
 
-/** The largest share in one sentence; empty where nothing ran on a device. */
-function largestSentence(rows: readonly Row[], by: "shape" | "line"): string {
+/** The largest share, and where; empty where nothing ran on a device. */
+function largestOf(rows: readonly Row[], by: "shape" | "line"): string[] {
   const named = rows.filter((row) => by === "shape" || row.call_site);
   const largest = [...named].sort((a, b) => Number(b.device_self_us) - Number(a.device_self_us))[0];
-  if (!largest || typeof largest.percent !== "number" || !(Number(largest.device_self_us) > 0)) return "";
+  if (!largest || typeof largest.percent !== "number" || !(Number(largest.device_self_us) > 0)) return [];
   if (by === "line") {
     const rest = rows.find((row) => !row.call_site);
-    const unknown = rest ? `; no line is recorded for ${percent(Number(rest.percent))}` : "";
-    return `\`${shortPath(String(largest.call_site))}\` takes ${percent(largest.percent)} of the device time${unknown}`;
+    const unknown = rest ? [`no line is recorded for ${percent(Number(rest.percent))}`] : [];
+    return [
+      `\`${shortPath(String(largest.call_site))}\` takes ${percent(largest.percent)} of the device time`,
+      ...unknown,
+    ];
   }
   const place = shapesText(String(largest.input_shapes ?? ""));
-  return `\`${largest.name}\` takes ${percent(largest.percent)} of the device time${place && `: on ${place}`}`;
+  return [
+    `\`${largest.name}\` takes ${percent(largest.percent)} of the device time`,
+    ...(place ? [`on ${place}`] : []),
+  ];
 }
 
 const TEXTS = { input_shapes: shapesText, call_site: shortPath };
@@ -104,17 +97,13 @@ function Largest({ rows, table, by }: { rows: readonly Row[]; table: TableSectio
   const largest = [...ranked.filter(isNamed).slice(0, MOST_BARS), ...unnamed].filter((row) => Number(row[measure]) > 0);
   if (!field || !largest.length) return null;
   return (
-    <Card
+    <RankedCard
       title={onDevice ? "Longest on devices" : "Longest on the host"}
       note="self time; each leads to its calls in the timeline"
-    >
-      <RankedBars
-        label="Longest ops"
-        field={field}
-        rows={largest.map((row, index) => bar(row, index, measure, by))}
-        rest={restOf(rows as readonly { percent?: number }[], largest as readonly { percent?: number }[])}
-      />
-    </Card>
+      field={field}
+      rows={largest.map((row, index) => bar(row, index, measure, by))}
+      rest={restOf(rows as readonly { percent?: number }[], largest as readonly { percent?: number }[])}
+    />
   );
 }
 

@@ -21,12 +21,10 @@ import { type StepLink, useStepLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 
 interface InputReport extends Report {
   readonly verdict: string;
   readonly level: string;
-  readonly input_percent: number | null;
   readonly summary: readonly string[];
   readonly largest: string | null;
   readonly host_breakdown_ms: Readonly<Record<string, number>>;
@@ -35,11 +33,7 @@ interface InputReport extends Report {
   readonly rows?: readonly RowOf<"input-pipeline", "rows">[];
 }
 
-export default function InputPage() {
-  return <ToolPage<"input-pipeline", InputReport> tool="input-pipeline">{(answer) => <Input {...answer} />}</ToolPage>;
-}
-
-function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) {
+export default function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) {
   const waiting = figuresOf(sections, "waiting");
   // Only programs with a DataLoader, or with copies to a device, have some.
   const [loaders, copies] = [tableOf(sections, "loaders"), tableOf(sections, "copies")];
@@ -54,15 +48,8 @@ function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) 
       ) : (
         <HostSide report={report} sections={sections} />
       )}
-      <TableCard
-        section={tableOf(sections, "rows")}
-        tool="input-pipeline"
-        id="ops"
-        heading="Input ops"
-        main
-        height="short"
-      />
-      {loaders.row_count > 0 && <TableCard section={loaders} tool="input-pipeline" heading="Loaders" />}
+      <TableCard section={tableOf(sections, "rows")} id="ops" heading="Input ops" main height="short" />
+      {loaders.row_count > 0 && <TableCard section={loaders} heading="Loaders" />}
       <More title="Each step, and copies to devices" tables={["waiting", "copies"]}>
         <Card title={isWithoutDevice(report.steps ?? []) ? "Times" : "Device times"} class="fills">
           <h3>Step time</h3>
@@ -73,10 +60,9 @@ function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) 
             {...(isWithoutDevice(report.steps ?? []) ? { names: ["mean", "std", "min", "max"] } : {})}
           />
         </Card>
-        {copies.row_count > 0 && <TableCard section={copies} tool="input-pipeline" />}
+        {copies.row_count > 0 && <TableCard section={copies} />}
         <TableCard
           section={tableOf(sections, "steps")}
-          tool="input-pipeline"
           id="waiting"
           heading="Waiting for input in each step"
           columns={WAITING_COLUMNS}

@@ -6,12 +6,12 @@ import { duration } from "../../format";
 import { intervalInTimeline } from "../../links";
 import { route, setParams } from "../../router";
 import { tableOf } from "../../sections";
-import { Card, Code, Segmented, sentence } from "../../ui/basics";
+import { Card, Code, sentence } from "../../ui/basics";
 import { Choice } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
+import { ParamChoice } from "../../ui/ParamChoice";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { type Edge, type GraphNode, layout, NODE, type Placed } from "./graph";
 
 interface Execution {
@@ -38,11 +38,7 @@ interface TfDataReport extends Report {
   readonly executions?: readonly Execution[];
 }
 
-export default function TfDataPage() {
-  return <ToolPage<"tf-data", TfDataReport> tool="tf-data">{(answer) => <TfData {...answer} />}</ToolPage>;
-}
-
-function TfData({ report, sections }: ToolAnswer<"tf-data", TfDataReport>) {
+export default function TfData({ report, sections }: ToolAnswer<"tf-data", TfDataReport>) {
   const bottleneck = report.bottleneck;
   return (
     <>
@@ -61,8 +57,8 @@ function TfData({ report, sections }: ToolAnswer<"tf-data", TfDataReport>) {
         </ul>
       </section>
       {report.graph.length > 0 && <GraphCard report={report} />}
-      <TableCard section={tableOf(sections, "pipelines")} tool="tf-data" id="pipelines" />
-      <TableCard section={tableOf(sections, "executions")} tool="tf-data" id="executions" />
+      <TableCard section={tableOf(sections, "pipelines")} />
+      <TableCard section={tableOf(sections, "executions")} />
     </>
   );
 }
@@ -92,14 +88,11 @@ function GraphCard({ report }: { report: TfDataReport }) {
       }
       actions={
         <>
-          <Segmented
+          <ParamChoice
             label="Size of the graph"
+            name="size"
             value={params.size === "whole" ? "whole" : "full"}
-            options={[
-              { value: "full", label: "Full size" },
-              { value: "whole", label: "Whole graph" },
-            ]}
-            onChange={(value) => setParams({ size: value === "whole" ? "whole" : null })}
+            options={{ full: "Full size", whole: "Whole graph" }}
           />
           {places.length > 1 && (
             <Choice

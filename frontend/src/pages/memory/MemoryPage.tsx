@@ -13,15 +13,17 @@ import type { TableData } from "../../table/model";
 import type { RowLink } from "../../table/RowDetails";
 import type { Rows } from "../../table/rows";
 import { Table } from "../../table/Table";
-import { Card, Failed, Figure, Loading, Segmented } from "../../ui/basics";
+import { Card, Failed, Figure, Loading } from "../../ui/basics";
 import { Choice, IconButton, Legend } from "../../ui/controls";
 import { Icon } from "../../ui/icons";
+import { ParamChoice } from "../../ui/ParamChoice";
 import { StackedBars } from "../shared/Bars";
 import { More } from "../shared/More";
 import { useOwnRows } from "../shared/ownRows";
 import { findLinks } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { mostOf, type Purpose, partsOf, sumsOf } from "./purposes";
+
+const FREE = { out: "In use", in: "With free memory" };
 
 interface Memory {
   readonly id: string;
@@ -38,17 +40,11 @@ interface MemoryReport extends Report {
   readonly memories?: readonly Memory[];
 }
 
-export default function MemoryPage() {
-  return (
-    <ToolPage<"memory-profile", MemoryReport> tool="memory-profile">{(answer) => <MemoryView {...answer} />}</ToolPage>
-  );
-}
-
 function keyOf(memory: Memory): string {
   return `${memory.host} ${memory.id}`;
 }
 
-function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryReport>) {
+export default function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryReport>) {
   const memories = report.memories ?? [];
   const chosen = memories.find((memory) => keyOf(memory) === route.value.params.memory) ?? fullest(memories);
   if (!chosen) return null;
@@ -261,17 +257,7 @@ function OverTime({ memory, section, manyHosts }: OverTimeProps) {
       note={`${events.length.toLocaleString("en-US")} points from ${duration(first)} to ${duration(last)}`}
       actions={
         <>
-          {hasFree && (
-            <Segmented
-              label="Free memory"
-              value={withFree ? "in" : "out"}
-              options={[
-                { value: "out", label: "In use" },
-                { value: "in", label: "With free memory" },
-              ]}
-              onChange={(value) => setParams({ free: value === "in" ? "in" : null })}
-            />
-          )}
+          {hasFree && <ParamChoice label="Free memory" name="free" value={withFree ? "in" : "out"} options={FREE} />}
           {peak !== null && (
             <a class="button quiet" href={around(peak)}>
               Peak in the timeline <Icon name="arrow" size={14} />

@@ -8,12 +8,12 @@ import { duration } from "../../format";
 import { linkTo, route, setParams } from "../../router";
 import { watchedRuns } from "../../session";
 import type { TableData } from "../../table/model";
-import { Card, Empty, Failed, FigureRow, Loading, Segmented, Warnings } from "../../ui/basics";
+import { Card, Empty, Failed, Loading, Segmented, Warnings } from "../../ui/basics";
 import { Choice, Legend } from "../../ui/controls";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { PageHead } from "../shared/PageHead";
-import { TableCard } from "../shared/sections";
+import { FiguresCard, TableCard } from "../shared/sections";
 import { curveChart, knownCurves, shownCurves } from "./curves";
 
 const TOOL = "over-time";
@@ -89,11 +89,7 @@ function OverTime({ report, sections, sessions }: OverTimeAnswer) {
         <TableCard section={table("captures")} tool={TOOL} id="captures" links={sessionLinks} texts={CAUSE_TEXTS} />
       </More>
       <More title="Growth of memory, figures and all rows" tables={["growth", "rows"]}>
-        {figures?.kind === "figures" && (
-          <Card title="The run">
-            <FigureRow section={figures} />
-          </Card>
-        )}
+        {figures?.kind === "figures" && <FiguresCard title="The run" section={figures} />}
         <TableCard section={table("growth")} tool={TOOL} id="growth" />
         <TableCard section={table("rows")} tool={TOOL} id="rows" />
       </More>

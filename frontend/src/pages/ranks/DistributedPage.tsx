@@ -15,7 +15,6 @@ import { useStepLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { HeatMap } from "./HeatMap";
 import {
   heatTable,
@@ -29,17 +28,10 @@ import {
 
 interface DistributedReport extends Report {
   readonly findings: readonly string[];
-  readonly slowest_rank: string | null;
   readonly rows?: readonly RowOf<"distributed", "rows">[];
 }
 
-export default function DistributedPage() {
-  return (
-    <ToolPage<"distributed", DistributedReport> tool="distributed">{(answer) => <Distributed {...answer} />}</ToolPage>
-  );
-}
-
-function Distributed({ report, sections }: ToolAnswer<"distributed", DistributedReport>) {
+export default function Distributed({ report, sections }: ToolAnswer<"distributed", DistributedReport>) {
   const ranks = tableOf(sections, "rows");
   const look = palette.value;
   const parts = useMemo(() => partsOfTime(ranks, look.surface), [ranks, look]);
@@ -75,7 +67,6 @@ function Distributed({ report, sections }: ToolAnswer<"distributed", Distributed
       <WhoWaits sections={sections} report={report} />
       <TableCard
         section={ranks}
-        tool="distributed"
         id="ranks"
         main
         columns={RANK_COLUMNS.filter((name) => (report.rows ?? []).some((row) => row[name] !== null))}
@@ -83,7 +74,6 @@ function Distributed({ report, sections }: ToolAnswer<"distributed", Distributed
       {collectives.row_count > 0 && (
         <TableCard
           section={collectives}
-          tool="distributed"
           id="collectives"
           links={(row) => collectiveLinks(String(collectives?.columns?.operation?.[row] ?? ""))}
         />
@@ -97,7 +87,7 @@ function Distributed({ report, sections }: ToolAnswer<"distributed", Distributed
       {hasSteps && (
         <More title="Compute and communication" note={barsNote} tables={["steps"]}>
           <Card title="Time of each rank">{bars}</Card>
-          <TableCard section={tableOf(sections, "steps")} tool="distributed" id="steps" />
+          <TableCard section={tableOf(sections, "steps")} />
         </More>
       )}
     </>
@@ -115,7 +105,7 @@ function IfRows({ sections, ids }: SomeTables) {
     <>
       {ids.map((id) => {
         const section = tableOf(sections, id) as TableSection;
-        return section.row_count > 0 && <TableCard key={id} section={section} tool="distributed" id={id} />;
+        return section.row_count > 0 && <TableCard key={id} section={section} id={id} />;
       })}
     </>
   );

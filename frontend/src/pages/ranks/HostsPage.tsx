@@ -1,12 +1,12 @@
 /** Every step on every worker: which worker is slow, and in which part. */
 import { useMemo } from "preact/hooks";
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
 import { causeParts, partsOfRow } from "../../design/causes";
 import { palette } from "../../design/theme";
 import { duration, percent } from "../../format";
 import { linkTo, route, setParams } from "../../router";
-import { docOf, type RowOf, type TableOf, tableOf } from "../../sections";
+import { docOf, type ReportOf, type TableOf, tableOf } from "../../sections";
 import { termText } from "../../terms";
 import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
@@ -17,37 +17,19 @@ import { type StepLink, useStepLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { usualColumns } from "../summary/StepsPage";
 
-interface PodReport extends Report {
-  readonly rows?: readonly RowOf<"pod-viewer", "rows">[];
-  readonly slowest?: readonly RowOf<"pod-viewer", "slowest">[];
-  readonly findings: readonly string[];
-}
-
-export default function HostsPage() {
-  return <ToolPage<"pod-viewer", PodReport> tool="pod-viewer">{(answer) => <Pod {...answer} />}</ToolPage>;
-}
-
-function Pod({ report, sections }: ToolAnswer<"pod-viewer", PodReport>) {
+export default function Pod({ report, sections }: ToolAnswer<"pod-viewer">) {
   return (
     <>
       <Findings lines={report.findings} />
       {(report.rows ?? []).length > 0 && (
         <OneStep report={report} table={tableOf(sections, "rows")} slowestTable={tableOf(sections, "slowest")} />
       )}
-      <TableCard
-        section={tableOf(sections, "rows")}
-        tool="pod-viewer"
-        id="rows"
-        main
-        height="page"
-        columns={usualColumns(tableOf(sections, "rows"))}
-      />
+      <TableCard section={tableOf(sections, "rows")} main columns={usualColumns(tableOf(sections, "rows"))} />
       <More title="Workers, and the slowest of each step" tables={["workers", "slowest"]}>
-        <TableCard section={tableOf(sections, "workers")} tool="pod-viewer" id="workers" />
-        <TableCard section={tableOf(sections, "slowest")} tool="pod-viewer" id="slowest" />
+        <TableCard section={tableOf(sections, "workers")} />
+        <TableCard section={tableOf(sections, "slowest")} />
       </More>
     </>
   );
@@ -59,7 +41,7 @@ function OneStep({
   table,
   slowestTable,
 }: {
-  report: PodReport;
+  report: ReportOf<"pod-viewer">;
   table: TableOf<"pod-viewer", "rows">;
   slowestTable: TableOf<"pod-viewer", "slowest">;
 }) {

@@ -1,31 +1,32 @@
-/** All sessions in one table: what each is limited by, how long its steps take; two that are ticked are compared. */
+/** All sessions in one table: what each is limited by, how long its steps take; those that are ticked are compared. */
 
 import { useMemo, useState } from "preact/hooks";
-import type { SessionInfo } from "../../api";
+import { type SessionInfo, type TableSection, useResource } from "../../api";
 import { colourOfCause } from "../../design/causes";
 import { palette } from "../../design/theme";
 import { duration, percent, UNKNOWN, when } from "../../format";
 import { awaited, type Glance, useGlance } from "../../frame/glances";
 import { frameworkName, MOST_LISTED, matching, Sparkline, WordsLine } from "../../frame/SessionPicker";
 import { allWords, wordsOf } from "../../people";
-import { linkTo } from "../../router";
+import { linkTo, route, setParams } from "../../router";
 import { listedSessions, refreshSessions, sessions, titleOf } from "../../session";
 import { termText } from "../../terms";
+import { Failed, Loading } from "../../ui/basics";
 import { SearchBox } from "../../ui/controls";
 import { Icon } from "../../ui/icons";
 import { NoSessions } from "../shared/Opening";
+import { TableCard } from "../shared/sections";
 
 const COLUMNS = ["Session", "Limited by", "Step", "Steps", "First cause", "Hosts", "Framework", "Recorded"] as const;
 
 export default function SessionsPage() {
   const [text, setText] = useState("");
-  const [ticked, setTicked] = useState<readonly string[]>([]);
+  const compared = (route.value.params.compared ?? "").split(",").filter(Boolean);
+  const [ticked, setTicked] = useState<readonly string[]>(compared);
   const all = listedSessions.value;
   const found = useMemo(() => matching(all, text), [all, allWords.value, text]);
   if (sessions.value && all.length === 0) return <NoSessions sessions={sessions.value} />;
-  // Of three the first is let go: a comparison has two sides.
-  const tick = (id: string) =>
-    setTicked(ticked.includes(id) ? ticked.filter((each) => each !== id) : [...ticked, id].slice(-2));
+  const tick = (id: string) => setTicked(ticked.includes(id) ? ticked.filter((each) => each !== id) : [...ticked, id]);
   return (
     <>
       <header class="page-head baseline-row gap-l below-l wrap">
@@ -40,6 +41,7 @@ export default function SessionsPage() {
           </button>
         </div>
       </header>
+      {compared.length > 1 && <Compared ids={compared} />}
       <SearchBox
         label="Filter sessions"
         placeholder="Filter by name, host, label or note"
@@ -74,18 +76,43 @@ export default function SessionsPage() {
   );
 }
 
+/** Two are compared page by page, more in a table. */
 function Compare({ ticked }: { ticked: readonly string[] }) {
-  const [before, after] = ticked;
-  if (!before || !after) return <span class="muted">Tick two to compare them</span>;
+  const [before, after, ...more] = ticked;
+  if (!before || !after) return <span class="muted">Tick two or more to compare them</span>;
+  const pair = { session: after, with: before, host: null, steps: null, withSteps: null };
   return (
     <a
       class="button accent"
-      href={linkTo("overview", { session: after, with: before, host: null, steps: null, withSteps: null })}
+      href={more.length ? linkTo("sessions", { compared: ticked.join(",") }) : linkTo("overview", pair)}
     >
-      Compare the two
+      {more.length ? `Compare the ${ticked.length}` : "Compare the two"}
     </a>
   );
 }
+
+/** How much longer or shorter the steps of several sessions are than those of the first. */
+function Compared({ ids }: { ids: readonly string[] }) {
+  const found = useResource<{ readonly sections: readonly TableSection[] }>(
+    `api/compared?${ids.map((id) => `session=${encodeURIComponent(id)}`).join("&")}`,
+  );
+  if (found.state === "failed") return <Failed error={found.error} retry={found.retry} />;
+  const section = found.state === "ready" && found.data.sections[0];
+  if (!section) return <Loading what={`Comparing ${ids.length} sessions`} />;
+  const stop = (
+    <button type="button" class="button quiet" onClick={() => setParams({ compared: null }, "push")}>
+      Stop comparing
+    </button>
+  );
+  const heading = `Compared with ${section.columns?.run?.[0] ?? "the first"}`;
+  return (
+    <div class="below-l">
+      <TableCard section={section} tool="runs" heading={heading} actions={stop} columns={SHOWN} />
+    </div>
+  );
+}
+
+const SHOWN = ["run", "step_ms", "change_percent", "change", "verdict", "cause", "cause_percent", "because"];
 
 function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: boolean; onTick: () => void }) {
   const [row, glance] = useGlance<HTMLTableRowElement>(info.id);

@@ -4,7 +4,7 @@ import type { Field } from "../../api";
 import type { Part } from "../../charts/steps";
 import { inkOn } from "../../design/colours";
 import { duration, percent } from "../../format";
-import { LongName } from "../../ui/basics";
+import { Card, LongName } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 
@@ -137,56 +137,63 @@ export interface RankedRow {
   readonly href: string | null;
 }
 
-interface RankedBarsProps {
-  label: string;
+interface RankedCardProps {
+  title: string;
+  note?: ComponentChildren;
+  actions?: ComponentChildren;
   rows: readonly RankedRow[];
   field: Field;
   /** How many rows of the table below have no bar, and their share. */
   rest?: { readonly count: number; readonly percent: number };
+  /** Below the bars. */
+  children?: ComponentChildren;
 }
 
-/** Ranked bars, longest first; each links to its place in the timeline. */
-export function RankedBars({ label, rows, field, rest }: RankedBarsProps) {
+/** Ranked bars, longest first; each links to its place in the timeline.  Nothing where all are empty. */
+export function RankedCard({ title, note, actions, rows, field, rest, children }: RankedCardProps) {
   const longest = Math.max(...rows.map((row) => row.ms));
   if (!(longest > 0)) return null;
   return (
-    <ul class="ranked" aria-label={label} data-marks={rows.filter((row) => row.ms > 0).length}>
-      {rows.map((row) => {
-        const content = (
-          <>
-            <span class="ranked-name list shrinks">
-              <LongName text={row.label} {...(row.whole ? { whole: row.whole } : {})} />
-              {row.note && <span class="muted">{row.note}</span>}
-            </span>
-            <span class="hbar-track">
-              <span style={{ width: `${(100 * row.ms) / longest}%`, background: row.colour }} />
-            </span>
-            <span class="hbar-value strong to-right oneline">{duration(row.ms)}</span>
-            <span class="muted to-right oneline">{row.percent === null ? "" : percent(row.percent)}</span>
-          </>
-        );
-        const said = hint(`${row.whole ?? row.label} · ${field.label}`, field.doc, `${row.ms} ms`);
-        return (
-          <li key={row.key}>
-            {row.href ? (
-              <a class="ranked-row list gap-l" href={row.href} {...said}>
-                {content}
-              </a>
-            ) : (
-              <span class="ranked-row list gap-l" tabIndex={0} {...said}>
-                {content}
+    <Card title={title} note={note} actions={actions}>
+      <ul class="ranked" aria-label={title} data-marks={rows.filter((row) => row.ms > 0).length}>
+        {rows.map((row) => {
+          const content = (
+            <>
+              <span class="ranked-name list shrinks">
+                <LongName text={row.label} {...(row.whole ? { whole: row.whole } : {})} />
+                {row.note && <span class="muted">{row.note}</span>}
               </span>
-            )}
+              <span class="hbar-track">
+                <span style={{ width: `${(100 * row.ms) / longest}%`, background: row.colour }} />
+              </span>
+              <span class="hbar-value strong to-right oneline">{duration(row.ms)}</span>
+              <span class="muted to-right oneline">{row.percent === null ? "" : percent(row.percent)}</span>
+            </>
+          );
+          const said = hint(`${row.whole ?? row.label} · ${field.label}`, field.doc, `${row.ms} ms`);
+          return (
+            <li key={row.key}>
+              {row.href ? (
+                <a class="ranked-row list gap-l" href={row.href} {...said}>
+                  {content}
+                </a>
+              ) : (
+                <span class="ranked-row list gap-l" tabIndex={0} {...said}>
+                  {content}
+                </span>
+              )}
+            </li>
+          );
+        })}
+        {rest && rest.count > 0 && (
+          <li class="muted">
+            {`and ${rest.count.toLocaleString("en-US")} more${rest.percent ? `, ${percent(rest.percent)}` : ""}`}
+            {": in the table"}
           </li>
-        );
-      })}
-      {rest && rest.count > 0 && (
-        <li class="muted">
-          {`and ${rest.count.toLocaleString("en-US")} more${rest.percent ? `, ${percent(rest.percent)}` : ""}`}
-          {": in the table"}
-        </li>
-      )}
-    </ul>
+        )}
+      </ul>
+      {children}
+    </Card>
   );
 }
 

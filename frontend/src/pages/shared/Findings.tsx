@@ -5,7 +5,7 @@ import { Code, sentence } from "../../ui/basics";
 import type { HintAttributes } from "../../ui/hint";
 
 interface FindingsProps {
-  lines: readonly string[];
+  lines: readonly string[] | undefined;
   /** What the numbers of the first line mean. */
   meaning?: HintAttributes;
   children?: ComponentChildren;
@@ -33,7 +33,7 @@ function isBetweenClauses(line: string, at: number): boolean {
   return count("`") % 2 === 0 && (count("`") > 0 || count("(") === count(")"));
 }
 
-export function Findings({ lines, meaning = {}, children }: FindingsProps) {
+export function Findings({ lines = [], meaning = {}, children }: FindingsProps) {
   const [first, ...rest] = lines.flatMap((line, at) => (at ? [line] : headline(line)));
   if (!first && !children) return null;
   return (

@@ -1,7 +1,7 @@
 /** How step times are spread: how many steps take how long, with the slow ones named. */
+import { Histogram } from "../../charts/Histogram";
 import { bins, outliers } from "../../charts/steps";
 import { duration } from "../../format";
-import { hint } from "../../ui/hint";
 import type { GraphStep } from "./StepGraph";
 
 /** Of fewer steps each can be seen in the graph. */
@@ -12,30 +12,21 @@ export function StepHistogram({ steps }: { steps: readonly GraphStep[] }) {
   const counted = steps.filter((step) => step.usual);
   if (counted.length < LEAST_STEPS) return null;
   const times = counted.map((step) => step.duration_ms);
-  const found = bins(times);
-  const most = Math.max(...found.map((bin) => bin.count));
   const odd = outliers(times);
   const mean = times.reduce((a, b) => a + b) / times.length;
   const slow = counted
     .filter((step, at) => odd[at] && step.duration_ms > mean)
     .sort((a, b) => b.duration_ms - a.duration_ms);
   return (
-    <figure class="histogram">
-      <div class="histogram-bars" role="img" aria-label={`Histogram of the times of ${counted.length} steps`}>
-        {found.map(({ low, high, count }) => (
-          <span
-            key={low}
-            style={{ height: `${(100 * count) / most}%` }}
-            {...hint(`${duration(low)} to ${duration(high)}`, "", count === 1 ? "one step" : `${count} steps`)}
-          />
-        ))}
-      </div>
-      <figcaption class="muted">
-        <span>{duration(Math.min(...times))}</span>
-        <Slow steps={slow} />
-        <span>{duration(Math.max(...times))}</span>
-      </figcaption>
-    </figure>
+    <Histogram
+      label={`Histogram of the times of ${counted.length} steps`}
+      nouns={["step", "steps"]}
+      bins={bins(times).map(({ low, high, count }) => ({ count, range: `${duration(low)} to ${duration(high)}` }))}
+    >
+      <span>{duration(Math.min(...times))}</span>
+      <Slow steps={slow} />
+      <span>{duration(Math.max(...times))}</span>
+    </Histogram>
   );
 }
 

@@ -2,17 +2,18 @@
 import type { ComponentChildren } from "preact";
 import { address, type Report, type ToolAnswer, toolAddress, useResource } from "../../api";
 import { linkTo } from "../../router";
-import type { ToolName } from "../../sections";
+import type { ReportOf, ToolName } from "../../sections";
 import { answerAddress, chosenPart, host, otherId, session, sessionId, steps } from "../../session";
 import { toolEntry } from "../../tools";
 import { Code, Empty, Failed, Loading, sentence, Warnings } from "../../ui/basics";
+import { FileMenu } from "../../ui/FileMenu";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
-import { Menu } from "../../ui/menu";
 import { Comparison } from "../compare/Comparison";
 import { PageHead } from "./PageHead";
+import { ToolOfPage } from "./sections";
 
-interface ToolPageProps<T extends ToolName, R extends Report> {
+interface ToolPageProps<T extends ToolName, R extends Report = ReportOf<T>> {
   tool: T;
   children: (answer: ToolAnswer<T, R>) => ComponentChildren;
   /** Controls beside the title. */
@@ -21,7 +22,7 @@ interface ToolPageProps<T extends ToolName, R extends Report> {
   headless?: boolean;
 }
 
-export function ToolPage<T extends ToolName, R extends Report>(props: ToolPageProps<T, R>) {
+export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(props: ToolPageProps<T, R>) {
   const { tool, children, controls, headless = false } = props;
   const entry = toolEntry(tool);
   const found = useResource<ToolAnswer<T, R>>(answerAddress(tool));
@@ -50,7 +51,9 @@ export function ToolPage<T extends ToolName, R extends Report>(props: ToolPagePr
         />
       )}
       {answer && !answer.missing && otherId.value && <Comparison tool={tool} />}
-      {answer && (answer.missing ? <Missing text={answer.missing} /> : children(answer))}
+      <ToolOfPage.Provider value={tool}>
+        {answer && (answer.missing ? <Missing text={answer.missing} /> : children(answer))}
+      </ToolOfPage.Provider>
     </>
   );
 }
@@ -131,31 +134,10 @@ const FORMATS = [
 function Exports({ tool }: { tool: string }) {
   const id = sessionId.value;
   if (!id) return null;
-  return (
-    <Menu
-      label="Export"
-      button={
-        <>
-          <Icon name="csv" size={16} /> Export
-        </>
-      }
-    >
-      {(close) => (
-        <ul class="choices">
-          {FORMATS.map(([suffix, label]) => (
-            <li key={suffix}>
-              <a
-                class="choice"
-                download={`${tool}.${suffix}`}
-                href={address(toolAddress(id, tool, `.${suffix}`), { host: host.value, steps: steps.value })}
-                onClick={close}
-              >
-                <span class="strong breaks">{label}</span>
-              </a>
-            </li>
-          ))}
-        </ul>
-      )}
-    </Menu>
-  );
+  const query = { host: host.value, steps: steps.value };
+  const files = FORMATS.map(([suffix, label]) => ({
+    ...{ label, name: `${tool}.${suffix}` },
+    href: address(toolAddress(id, tool, `.${suffix}`), query),
+  }));
+  return <FileMenu label="Export" text="Export" files={files} />;
 }

@@ -72,10 +72,6 @@ export interface OverviewReport extends Report {
   readonly between_steps_percent: number | null;
   readonly steps_source: string;
   readonly steps_how: string;
-  readonly steps_confidence: number | null;
-  readonly steps_a_host: number;
-  readonly breakdown_ms: Readonly<Record<string, number>>;
-  readonly input_bound_percent: number | null;
   readonly verdict: string;
   readonly verdict_text: string;
   readonly verdict_evidence: readonly string[];
@@ -85,6 +81,8 @@ export interface OverviewReport extends Report {
     readonly host: string;
     readonly ms: number;
     readonly median_of: number;
+    /** False of a step that is much longer than the median, as such steps take most of the time. */
+    readonly is_median: boolean;
     /** Its causes in the order of time, each with how long it goes on in ms. */
     readonly moments?: readonly (readonly [cause: string, ms: number])[];
   } | null;

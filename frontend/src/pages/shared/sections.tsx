@@ -1,8 +1,8 @@
 /** The sections of a report: figures, tables, sentences. */
-import type { ComponentChildren } from "preact";
-import { useMemo } from "preact/hooks";
-import type { Section, TableSection, Values } from "../../api";
-import { findInTimeline } from "../../links";
+import { type ComponentChildren, createContext } from "preact";
+import { useContext, useMemo } from "preact/hooks";
+import type { Figures, Section, TableSection, Values } from "../../api";
+import { evidenceInTimeline, findInTimeline } from "../../links";
 import { answerAddress } from "../../session";
 import type { TableData } from "../../table/model";
 import type { RowLink } from "../../table/RowDetails";
@@ -28,26 +28,32 @@ export function Sections({ sections, tool }: { sections: readonly Section[]; too
 
 function SectionCard({ section, tool, main }: { section: Section; tool: string; main: boolean }) {
   if (section.kind === "table") return <TableCard section={section} tool={tool} main={main} />;
+  if (section.kind === "figures") return <FiguresCard title={section.title} section={section} />;
   return (
     <Card title={section.title}>
-      {section.kind === "figures" ? (
-        <FigureRow section={section} />
-      ) : (
-        <ul class="prose">
-          {section.lines.map((line) => (
-            <li key={line}>
-              <Code text={sentence(line)} />
-            </li>
-          ))}
-        </ul>
-      )}
+      <ul class="prose">
+        {section.lines.map((line) => (
+          <li key={line}>
+            <Code text={sentence(line)} />
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+export function FiguresCard<V = Values>({ title, section }: { title: string; section: Figures<V> }) {
+  return (
+    <Card title={title}>
+      <FigureRow section={section as Figures} />
     </Card>
   );
 }
 
 interface TableCardProps<V> extends Partial<Omit<TableProps, "data" | "id" | "links" | "mark">> {
   section: TableSection<V>;
-  tool: string;
+  /** Whose table it is; that of the page if not given. */
+  tool?: string;
   links?: (row: number, data: TableData) => readonly RowLink[];
   mark?: (row: number, data: TableData) => string | null;
   /** Adds to the rows what another table of the report has. */
@@ -58,6 +64,9 @@ interface TableCardProps<V> extends Partial<Omit<TableProps, "data" | "id" | "li
   note?: ComponentChildren;
 }
 
+/** The tool whose answer is drawn. */
+export const ToolOfPage = createContext("");
+
 /** For scripts: where the report's JSON has the rows of a table; empty if unknown. */
 function inJson(tool: string, key: string | null | undefined): string {
   if (!key) return "";
@@ -66,7 +75,8 @@ function inJson(tool: string, key: string | null | undefined): string {
 }
 
 export function TableCard<V = Values>(props: TableCardProps<V>) {
-  const { section, tool, id, actions, heading, note, links = findLinks, mark, complete, ...rest } = props;
+  const ofPage = useContext(ToolOfPage);
+  const { section, tool = ofPage, id, actions, heading, note, links = findLinks, mark, complete, ...rest } = props;
   const fetched = useRows(section as TableSection, (suffix) => answerAddress(tool, suffix));
   const rows = useMemo(
     () => (complete && fetched.state === "ready" ? { ...fetched, data: complete(fetched.data) } : fetched),
@@ -86,7 +96,7 @@ export function TableCard<V = Values>(props: TableCardProps<V>) {
           source={source}
           empty={section.empty ?? "nothing to show"}
           plain={rows.data.rowCount <= 12 && !rest.main}
-          height={rows.data.rowCount <= 12 && !rest.main ? "all" : "short"}
+          height={rest.main ? "page" : rows.data.rowCount <= 12 ? "all" : "short"}
           links={(row) => links(row, rows.data)}
           {...(mark ? { mark: (row: number) => mark(row, rows.data) } : {})}
           {...(section.usual ? { columns: section.usual } : {})}
@@ -97,20 +107,26 @@ export function TableCard<V = Values>(props: TableCardProps<V>) {
   );
 }
 
-/** Links a row that names an op, a kernel or a call to its occurrences in the timeline. */
+export const IN_TIMELINE = "Show in the timeline";
+
+/** Where a row leads: to its interval if it has one, and to the occurrences of the op, kernel or call that it names. */
 export function findLinks(row: number, data: TableData): RowLink[] {
-  const at = data.fields.find((field) => field.role === "host");
-  const host = at && data.columns[at.name]?.[row];
-  return data.fields
-    .filter((field) => field.role === "name")
-    .flatMap((field) => {
-      const value = data.columns[field.name]?.[row];
-      if (typeof value !== "string" || !value) return [];
-      return [
-        {
-          label: `Find this ${field.label.toLowerCase()} in the timeline`,
-          href: findInTimeline(value, typeof host === "string" ? host : null),
-        },
-      ];
-    });
+  const value = (name: string | undefined) => (name ? data.columns[name]?.[row] : null);
+  const host = value(data.fields.find((field) => field.role === "host")?.name);
+  const place = typeof host === "string" ? host : null;
+  const [begin, length] = [value("start_ms"), value("duration_ms")];
+  const hasInterval = typeof begin === "number" && typeof length === "number";
+  const interval = hasInterval ? evidenceInTimeline(begin, begin + length, calledIn(data, value), place) : null;
+  const named = data.fields.flatMap((field) => {
+    const name = field.role === "name" ? value(field.name) : null;
+    if (typeof name !== "string" || !name) return [];
+    return [{ label: `Find this ${field.label.toLowerCase()} in the timeline`, href: findInTimeline(name, place) }];
+  });
+  return [...(interval ? [{ label: IN_TIMELINE, href: interval }] : []), ...named];
+}
+
+/** What a row is called: its first name, term or step. */
+function calledIn({ fields }: TableData, value: (name: string) => unknown): string {
+  const field = fields.find(({ role }) => role === "name" || role === "term" || role === "step");
+  return field ? `${field.label} ${value(field.name) ?? ""}` : "";
 }

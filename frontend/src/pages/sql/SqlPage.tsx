@@ -12,7 +12,7 @@ import { Table } from "../../table/Table";
 import { Card, Failed, Loading, Warnings } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { PageHead } from "../shared/PageHead";
-import { findLinks } from "../shared/sections";
+import { findLinks, IN_TIMELINE } from "../shared/sections";
 import { EXAMPLES } from "./examples";
 import { barChart, barsOf, type Stretch, stretches } from "./result";
 import { SchemaList } from "./SchemaList";
@@ -270,7 +270,10 @@ function Found({ answer, query }: { answer: Answer; query: string }) {
           title="the answer"
           data={data}
           empty={answer.section.empty ?? "the query has no rows"}
-          links={(row) => [...inTimeline(byRow.get(row)), ...findLinks(row, data)]}
+          links={(row) => {
+            const found = findLinks(row, data);
+            return found[0]?.label === IN_TIMELINE ? found : [...inTimeline(byRow.get(row)), ...found];
+          }}
           main
         />
       </Card>

@@ -1,5 +1,5 @@
 /** How long runs of models take: of a server's batches, of programs, or of steps. */
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR } from "../../design/colours";
 import { duration } from "../../format";
 import { docOf, type RowOf, type Sections, tableOf } from "../../sections";
@@ -7,27 +7,15 @@ import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { type BarPart, StackedBars, type StackedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
-import { useRowLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 
 type Kind = RowOf<"inference", "rows">;
 
-interface LatencyReport extends Report {
-  readonly rows?: readonly Kind[];
-}
-
-export default function LatencyPage() {
-  return <ToolPage<"inference", LatencyReport> tool="inference">{(answer) => <Latency {...answer} />}</ToolPage>;
-}
-
 const MOST_BARS = 16;
 
-function Latency({ report, sections }: ToolAnswer<"inference", LatencyReport>) {
+export default function Latency({ report, sections }: ToolAnswer<"inference">) {
   const kinds = report.rows ?? [];
-  const slowest = tableOf(sections, "slowest");
-  const links = useRowLinks(slowest, report.hosts.length > 1);
   return (
     <>
       <Findings
@@ -41,10 +29,10 @@ function Latency({ report, sections }: ToolAnswer<"inference", LatencyReport>) {
           rows={kinds.slice(0, MOST_BARS).map(barOf)}
         />
       </Card>
-      <TableCard section={tableOf(sections, "rows")} tool="inference" id="rows" main />
+      <TableCard section={tableOf(sections, "rows")} main />
       <More title="Slow runs" note="what differs in them, and each of them" tables={["differences", "slowest"]}>
-        <TableCard section={tableOf(sections, "differences")} tool="inference" id="differences" />
-        <TableCard section={slowest} tool="inference" id="slowest" links={links} />
+        <TableCard section={tableOf(sections, "differences")} />
+        <TableCard section={tableOf(sections, "slowest")} />
       </More>
     </>
   );

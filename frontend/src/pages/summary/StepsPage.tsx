@@ -4,36 +4,21 @@ import { isCause } from "../../design/colours";
 import { tableOf } from "../../sections";
 import { answerAddress } from "../../session";
 import { Card } from "../../ui/basics";
-import { useRowLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import type { OverviewReport, StepsReport } from "../shared/reports";
 import { StepGraph } from "../shared/StepGraph";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { howNote, useGraphSteps } from "./SummaryPage";
 
-export default function StepsPage() {
-  return <ToolPage<"steps", StepsReport> tool="steps">{(answer) => <Steps {...answer} />}</ToolPage>;
-}
-
-function Steps({ report, sections }: ToolAnswer<"steps", StepsReport>) {
+export default function Steps({ sections }: ToolAnswer<"steps", StepsReport>) {
   const overview = useResource<ToolAnswer<"overview", OverviewReport>>(answerAddress("overview"));
   const table = tableOf(sections, "rows");
-  const links = useRowLinks(table, report.hosts.length > 1);
   return (
     <>
       {overview.state === "ready" && <Graph report={overview.data.report} />}
-      <TableCard
-        section={table}
-        tool="steps"
-        id="steps"
-        main
-        height="page"
-        links={links}
-        columns={usualColumns(table)}
-      />
+      <TableCard section={table} id="steps" main columns={usualColumns(table)} />
       <More title="As the guide defines it" note={GUIDE_NOTE} tables={["guide"]}>
-        <TableCard section={tableOf(sections, "guide")} tool="steps" id="guide" heading="Step-time breakdown" />
+        <TableCard section={tableOf(sections, "guide")} heading="Step-time breakdown" />
       </More>
     </>
   );

@@ -53,7 +53,6 @@ export function Summary({ report, sections, pictures, children }: SummaryProps) 
       {report.account_step && (
         <TableCard
           section={tableOf(sections, "step_account")}
-          tool="overview"
           id="account"
           heading={report.steps_source === "none" ? "What the capture waits for" : "What the median step waits for"}
           note={medianNote(report)}
@@ -77,7 +76,6 @@ export function Summary({ report, sections, pictures, children }: SummaryProps) 
       {types && (
         <TableCard
           section={types}
-          tool="overview"
           id="types"
           heading="Top op types by self time"
           note={[`no single op takes ${TELLING_PERCENT} % of it`, ofAllDevices()].filter(Boolean).join("; ")}
@@ -98,7 +96,6 @@ export function Summary({ report, sections, pictures, children }: SummaryProps) 
       {!types && (
         <TableCard
           section={topOps}
-          tool="overview"
           id="top"
           heading="Top ops by self time"
           note={ofAllDevices()}
@@ -122,7 +119,8 @@ function medianNote(report: OverviewReport): string {
   const step = report.account_step;
   if (!step || report.steps_source === "none") return "";
   const host = report.hosts.length > 1 ? ` on ${step.host}` : "";
-  return `step ${step.step}${host}, the median of ${step.median_of}, to the start of the next`;
+  const which = step.is_median ? `the median of ${step.median_of}` : "as half of the time is in steps that long";
+  return `step ${step.step}${host}, ${which}, to the start of the next`;
 }
 
 function causeRows(sections: Sections<"overview">): { cause: string; meaning: string }[] {
@@ -140,7 +138,15 @@ function colourOfCause(sections: Sections<"overview">, surface: string, row: num
 
 function accountName(report: OverviewReport): { label: string; note: string } {
   if (report.steps_source === "none") return { label: "Capture", note: "no steps were found" };
-  return { label: "Median step", note: `step ${report.account_step?.step}` };
+  return {
+    label: report.account_step?.is_median ? "Median step" : "Long step",
+    note: `step ${report.account_step?.step}`,
+  };
+}
+
+function stepWords(report: OverviewReport): string {
+  if (report.steps_source === "none") return "The capture";
+  return report.account_step?.is_median === false ? "A long step" : "Each step";
 }
 
 /** The account of the median step as one bar. */
@@ -205,9 +211,9 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
               class="verdict-step"
               {...(median === null
                 ? hint("Length of the capture", "no step was found: from the first event to the last", `${mean} ms`)
-                : hint("Median step", medianNote(report), `${median} ms`))}
+                : hint(accountName(report).label, medianNote(report), `${median} ms`))}
             >
-              {`${report.steps_source === "none" ? "The capture" : "Each step"} takes ${duration(median ?? mean)}: `}
+              {`${stepWords(report)} takes ${duration(median ?? mean)}: `}
             </span>
           )}
           <span class="verdict-cause">{mean === null ? sentence(head) : head}</span>

@@ -6,7 +6,7 @@ import { CATEGORY_COLOUR } from "../../design/colours";
 import { bytes, duration, percent, short } from "../../format";
 import { intervalInTimeline } from "../../links";
 import { host as chosenHost, session, sessionId } from "../../session";
-import { type CounterValues, type GroupInfo, Source, type TrackInfo } from "../../timeline/wire";
+import { type CounterValues, type GroupInfo, Source, type TrackInfo, type WindowAnswer } from "../../timeline/wire";
 import { Card, Loading } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 
@@ -75,12 +75,9 @@ async function fetchLines(source: Source): Promise<Line[]> {
   const lines: Line[] = [];
   for (let first = 0; first < counters.length; first += AT_ONCE) {
     const some = counters.slice(first, first + AT_ONCE);
-    const answer = await source.window(
-      begin,
-      Math.max(begin + 1, end),
-      CELLS,
-      some.map((track) => track.id),
-    );
+    const span = { begin, end: Math.max(begin + 1, end) };
+    const ids = some.map((track) => track.id);
+    const [answer] = (await source.windows(span, CELLS, ids)) as [WindowAnswer];
     some.forEach((track, at) => {
       const values = answer.counters[at];
       if (values?.cell.length)

@@ -1,24 +1,15 @@
 /** How busy the machines were: each sampled counter over time, and its figures. */
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { linkTo } from "../../router";
 import { tableOf } from "../../sections";
 import { Findings } from "../shared/Findings";
 import { counterName } from "../shared/names";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { CounterLines } from "./CounterLines";
-
-interface SystemReport extends Report {
-  readonly findings: readonly string[];
-}
-
-export default function SystemPage() {
-  return <ToolPage<"system", SystemReport> tool="system">{(answer) => <System {...answer} />}</ToolPage>;
-}
 
 const TEXTS = { counter: counterName };
 
-function System({ report, sections }: ToolAnswer<"system", SystemReport>) {
+export default function System({ report, sections }: ToolAnswer<"system">) {
   const table = tableOf(sections, "rows");
   const several = report.hosts.length > 1;
   const hostOf = (row: number) => (several ? { host: String(table?.columns?.host?.[row] ?? "") } : {});
@@ -28,7 +19,6 @@ function System({ report, sections }: ToolAnswer<"system", SystemReport>) {
       <CounterLines />
       <TableCard
         section={table}
-        tool="system"
         id="counters"
         heading="Counters"
         main

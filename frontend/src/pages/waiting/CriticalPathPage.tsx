@@ -1,11 +1,11 @@
 /** The critical path: its parts, its steps, and the events on it. */
 import { useMemo } from "preact/hooks";
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
 import { partsOfCauses } from "../../design/causes";
 import { palette } from "../../design/theme";
 import { percent } from "../../format";
-import { type RowOf, tableOf } from "../../sections";
+import { type ReportOf, type RowOf, tableOf } from "../../sections";
 import { fact, host, steps } from "../../session";
 import { termText } from "../../terms";
 import { Card } from "../../ui/basics";
@@ -17,22 +17,10 @@ import { More } from "../shared/More";
 import { shortKernel } from "../shared/names";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
-
-interface PathReport extends Report {
-  readonly findings: readonly string[];
-  readonly parts?: readonly RowOf<"critical-path", "parts">[];
-  readonly rows?: readonly RowOf<"critical-path", "rows">[];
-  readonly steps?: readonly RowOf<"critical-path", "steps">[];
-}
-
-export default function CriticalPathPage() {
-  return <ToolPage<"critical-path", PathReport> tool="critical-path">{(answer) => <Path {...answer} />}</ToolPage>;
-}
 
 const TEXTS = { name: shortKernel };
 
-function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
+export default function Path({ report, sections }: ToolAnswer<"critical-path">) {
   const look = palette.value;
   const parts = useMemo(() => partsOf(report.parts ?? [], look.surface), [report, look]);
   const table = tableOf(sections, "rows");
@@ -49,7 +37,6 @@ function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
       </Findings>
       <TableCard
         section={table}
-        tool="critical-path"
         id="path"
         heading={hasSteps ? table.title : "On the path of the capture"}
         main
@@ -58,27 +45,25 @@ function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
       />
       <More title="Every step" note="what each step waits for" tables={["parts", "steps"]}>
         <Steps report={report} parts={parts} />
-        <TableCard section={tableOf(sections, "parts")} tool="critical-path" id="parts" plain height="all" />
-        <TableCard
-          section={tableOf(sections, "steps")}
-          tool="critical-path"
-          id="steps"
-          columns={usedColumns(report.steps ?? [])}
-        />
+        <TableCard section={tableOf(sections, "parts")} plain height="all" />
+        <TableCard section={tableOf(sections, "steps")} columns={usedColumns(report.steps ?? [])} />
       </More>
     </>
   );
 }
 
-/** The findings, the largest part first, with a word on what limits the step where that is another one. */
-function withLimit({ findings, parts = [] }: PathReport): readonly string[] {
+const LONGEST = "longest, but no limit:";
+
+/** The findings; what limits the step comes first, as on the Summary, where that is not the longest part. */
+function withLimit({ findings = [], parts = [] }: ReportOf<"critical-path">): readonly string[] {
   const [cause, share] = [fact("cause"), fact("cause_percent")];
   const largest = parts.reduce<Row | null>((most, row) => (Number(row.ms) > Number(most?.ms ?? 0) ? row : most), null);
   if (!cause || typeof share !== "number" || host.value || steps.value || String(largest?.part) === cause)
     return findings;
-  const name = (part: unknown) => termText(String(part)).toLowerCase();
-  const [first, ...rest] = findings;
-  return [first ?? "", `${name(largest?.part)} is no limit: ${name(cause)} is, with ${percent(share)}`, ...rest];
+  const limit = findings.find((line) => line.startsWith(percent(share)));
+  if (!limit) return findings;
+  const others = findings.filter((line) => line !== limit).map((line) => line.replace(/^longest part:/i, LONGEST));
+  return [`${termText(String(cause))} limits the step: ${limit}`, ...others];
 }
 
 function partsOf(rows: readonly RowOf<"critical-path", "parts">[], surface: string): BarPart[] {
@@ -88,7 +73,7 @@ function partsOf(rows: readonly RowOf<"critical-path", "parts">[], surface: stri
   );
 }
 
-function Steps({ report, parts }: { report: PathReport; parts: readonly BarPart[] }) {
+function Steps({ report, parts }: { report: ReportOf<"critical-path">; parts: readonly BarPart[] }) {
   const link = useStepLinks();
   const columns = useMemo(
     () => (report.steps ?? []).map((row) => toColumn(row, parts, report.hosts.length > 1, link)),

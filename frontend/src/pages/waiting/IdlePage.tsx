@@ -1,38 +1,24 @@
 /** What devices wait for while they idle, how long their queues are, and how launches behave. */
 import { useMemo } from "preact/hooks";
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { partsOfCauses } from "../../design/causes";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { figuresOf, type RowOf, tableOf } from "../../sections";
-import { Card, FigureRow } from "../../ui/basics";
 import { StackedBars } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
-import { useRowLinks } from "../shared/intervals";
 import { More } from "../shared/More";
-import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
-
-interface IdleReport extends Report {
-  readonly findings: readonly string[];
-  readonly causes?: readonly RowOf<"idle", "causes">[];
-  readonly devices?: readonly RowOf<"idle", "devices">[];
-}
-
-export default function IdlePage() {
-  return <ToolPage<"idle", IdleReport> tool="idle">{(answer) => <Idle {...answer} />}</ToolPage>;
-}
+import { FiguresCard, TableCard } from "../shared/sections";
 
 const MOST_BARS = 24;
 const BUSY = "busy";
 const IDLE = "idle";
 
-function Idle({ report, sections }: ToolAnswer<"idle", IdleReport>) {
+export default function Idle({ report, sections }: ToolAnswer<"idle">) {
   const streams = tableOf(sections, "rows");
   const gaps = tableOf(sections, "gaps");
   const devices = tableOf(sections, "devices");
   const several = report.hosts.length > 1;
-  const gapLinks = useRowLinks(gaps, several);
   return (
     <>
       <Findings lines={report.findings}>
@@ -42,22 +28,15 @@ function Idle({ report, sections }: ToolAnswer<"idle", IdleReport>) {
           <Devices rows={report.devices ?? []} several={several} />
         )}
       </Findings>
-      <TableCard section={gaps} tool="idle" id="gaps" heading="Longest gaps" main links={gapLinks} />
+      <TableCard section={gaps} id="gaps" heading="Longest gaps" main />
       <More title="Causes, devices and streams" tables={["causes", "devices", "streams"]}>
-        <TableCard section={tableOf(sections, "causes")} tool="idle" id="causes" plain height="all" />
-        <TableCard section={devices} tool="idle" id="devices" plain height="all" />
-        <TableCard section={streams} tool="idle" id="streams" />
+        <TableCard section={tableOf(sections, "causes")} plain height="all" />
+        <TableCard section={devices} id="devices" plain height="all" />
+        <TableCard section={streams} id="streams" />
       </More>
       <More title="Queues and launches" tables={["queues"]}>
-        <TableCard
-          section={tableOf(sections, "queues")}
-          tool="idle"
-          id="queues"
-          heading="Queues: work launched but not yet started"
-        />
-        <Card title="Launches">
-          <FigureRow section={figuresOf(sections, "launches")} />
-        </Card>
+        <TableCard section={tableOf(sections, "queues")} heading="Queues: work launched but not yet started" />
+        <FiguresCard title="Launches" section={figuresOf(sections, "launches")} />
       </More>
     </>
   );

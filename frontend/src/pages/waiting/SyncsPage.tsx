@@ -1,35 +1,24 @@
 /** Where the host waits for a device, by line of the program. */
-import type { Field, Report, ToolAnswer } from "../../api";
+import type { Field, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR } from "../../design/colours";
 import { findInTimeline } from "../../links";
 import { fieldOf, type RowOf, tableOf } from "../../sections";
-import { Card } from "../../ui/basics";
-import { RankedBars } from "../shared/Bars";
+import { RankedCard } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { shortPath } from "../shared/names";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
-
-interface SyncsReport extends Report {
-  readonly findings: readonly string[];
-  readonly rows?: readonly RowOf<"syncs", "rows">[];
-}
-
-export default function SyncsPage() {
-  return <ToolPage<"syncs", SyncsReport> tool="syncs">{(answer) => <Syncs {...answer} />}</ToolPage>;
-}
 
 const TEXTS = { call_site: shortPath };
 const MOST_BARS = 10;
 
-function Syncs({ report, sections }: ToolAnswer<"syncs", SyncsReport>) {
+export default function Syncs({ report, sections }: ToolAnswer<"syncs">) {
   const table = tableOf(sections, "rows");
   const field = fieldOf(table, "total_us");
   return (
     <>
       <Findings lines={report.findings} />
       {(report.rows ?? []).length > 0 && <Longest rows={report.rows ?? []} field={field} />}
-      <TableCard section={table} tool="syncs" id="syncs" main texts={TEXTS} />
+      <TableCard section={table} id="syncs" main texts={TEXTS} />
     </>
   );
 }
@@ -37,27 +26,26 @@ function Syncs({ report, sections }: ToolAnswer<"syncs", SyncsReport>) {
 function Longest({ rows, field }: { rows: readonly RowOf<"syncs", "rows">[]; field: Field }) {
   const longest = [...rows].sort((a, b) => Number(b.total_us) - Number(a.total_us)).slice(0, MOST_BARS);
   return (
-    <Card title="Longest waits" note="click one to find its calls in the timeline">
-      <RankedBars
-        label="Longest waits"
-        field={field}
-        rows={longest.map((row, index) => ({
-          key: String(index),
-          label: shortPath(String(row.call_site ?? row.op ?? row.call)),
-          note: [
-            row.call_site || row.op ? row.call : null,
-            row.reason,
-            row.count === 1 ? "once" : `${Number(row.count).toLocaleString("en-US")} times`,
-            row.per_step === 0 ? "outside of steps" : null,
-          ]
-            .filter(Boolean)
-            .join(" · "),
-          ms: Number(row.total_us) / 1e3,
-          percent: row.per_step === 0 ? null : row.step_percent,
-          colour: CATEGORY_COLOUR.output,
-          href: findInTimeline(String(row.call)),
-        }))}
-      />
-    </Card>
+    <RankedCard
+      title="Longest waits"
+      note="click one to find its calls in the timeline"
+      field={field}
+      rows={longest.map((row, index) => ({
+        key: String(index),
+        label: shortPath(String(row.call_site ?? row.op ?? row.call)),
+        note: [
+          row.call_site || row.op ? row.call : null,
+          row.reason,
+          row.count === 1 ? "once" : `${Number(row.count).toLocaleString("en-US")} times`,
+          row.per_step === 0 ? "outside of steps" : null,
+        ]
+          .filter(Boolean)
+          .join(" · "),
+        ms: Number(row.total_us) / 1e3,
+        percent: row.per_step === 0 ? null : row.step_percent,
+        colour: CATEGORY_COLOUR.output,
+        href: findInTimeline(String(row.call)),
+      }))}
+    />
   );
 }

@@ -8,27 +8,24 @@ import { linkTo, route, setParams } from "../../router";
 import { docOf, type RowOf, tableOf } from "../../sections";
 import { host, sessionId } from "../../session";
 import type { TableData } from "../../table/model";
-import { Card, Empty, Failed, Loading, LongName, Segmented } from "../../ui/basics";
+import { Card, Empty, Failed, Loading, LongName } from "../../ui/basics";
 import { Choice, SearchBox } from "../../ui/controls";
+import { FileMenu } from "../../ui/FileMenu";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
-import { Menu } from "../../ui/menu";
+import { ParamChoice } from "../../ui/ParamChoice";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 import { ofAllDevices } from "../summary/topOps";
 import { GraphPicture } from "./GraphPicture";
 import { type Found, type GraphNode, hloAddress, type Picture, type ProgramEntry, search } from "./graphData";
 
-export default function GraphPage() {
-  return <ToolPage<"graph-viewer", Report> tool="graph-viewer">{(answer) => <GraphView {...answer} />}</ToolPage>;
-}
-
 const MOST_HOPS = 8;
 const USUAL_HOPS = 2;
 
-type View = "path" | "around";
+const VIEWS = { path: "Expensive path", around: "Around an instruction" };
+type View = keyof typeof VIEWS;
 
 /** What the address says: the program, what is drawn of it, which nodes are open, which one is chosen. */
 function useWanted(programs: readonly ProgramEntry[]) {
@@ -40,7 +37,7 @@ function useWanted(programs: readonly ProgramEntry[]) {
   return { program, view, hops, opened, node: params.node ?? "", chosen: params.at ? Number(params.at) : null };
 }
 
-function GraphView({ report, sections }: ToolAnswer<"graph-viewer", Report>) {
+export default function GraphView({ report, sections }: ToolAnswer<"graph-viewer", Report>) {
   const session = sessionId.value ?? "";
   const from = host.value ?? report.hosts[0] ?? null;
   const programs = useResource<readonly ProgramEntry[]>(hloAddress(session, "programs", { host: from }));
@@ -62,10 +59,10 @@ function GraphView({ report, sections }: ToolAnswer<"graph-viewer", Report>) {
           meaning={(name) => docOf(tableOf(sections, "rows"), name)}
         />
       )}
-      <TableCard section={tableOf(sections, "path")} tool="graph-viewer" id="path" links={nodeLinks} main />
+      <TableCard section={tableOf(sections, "path")} links={nodeLinks} main />
       <More title="All programs and instructions" tables={["programs", "nodes"]}>
-        <TableCard section={tableOf(sections, "programs")} tool="graph-viewer" id="programs" links={programLinks} />
-        <TableCard section={tableOf(sections, "rows")} tool="graph-viewer" id="nodes" links={nodeLinks} />
+        <TableCard section={tableOf(sections, "programs")} links={programLinks} />
+        <TableCard section={tableOf(sections, "rows")} id="nodes" links={nodeLinks} />
       </More>
     </>
   );
@@ -121,15 +118,7 @@ function GraphCard({ programs, host: from, session, meaning }: GraphCardProps) {
       }
     >
       <div class="hlo-tools row wrap gap-l below-l">
-        <Segmented<View>
-          label="What is drawn"
-          value={wanted.view}
-          options={[
-            { value: "path", label: "Expensive path" },
-            { value: "around", label: "Around an instruction" },
-          ]}
-          onChange={(view) => setParams({ view: view === "path" ? null : view }, "push")}
-        />
+        <ParamChoice label="What is drawn" name="view" value={wanted.view} options={VIEWS} how="push" />
         {wanted.view === "around" && <Hops hops={wanted.hops} />}
         <Search session={session} query={query} onPick={centre} />
       </div>
@@ -226,31 +215,11 @@ interface QueryProps {
 }
 
 function Exports({ session, query, node, hops }: QueryProps & { node: string; hops: number }) {
-  return (
-    <Menu
-      label="Export the program"
-      button={
-        <>
-          <Icon name="csv" size={16} /> Program
-        </>
-      }
-    >
-      {(close) => (
-        <ul class="choices">
-          <li>
-            <a class="choice" href={hloAddress(session, "text", query)} onClick={close}>
-              <span class="strong breaks">All instructions as text</span>
-            </a>
-          </li>
-          <li>
-            <a class="choice" href={hloAddress(session, "dot", { ...query, node, hops })} onClick={close}>
-              <span class="strong breaks">The surroundings for Graphviz</span>
-            </a>
-          </li>
-        </ul>
-      )}
-    </Menu>
-  );
+  const files = [
+    { label: "All instructions as text", href: hloAddress(session, "text", query) },
+    { label: "The surroundings for Graphviz", href: hloAddress(session, "dot", { ...query, node, hops }) },
+  ];
+  return <FileMenu label="Export the program" text="Program" files={files} />;
 }
 
 const WAIT_MS = 180;

@@ -1,26 +1,15 @@
 /** The instructions of XLA programs: which take the time, and where they come from. */
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { linkTo } from "../../router";
-import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
-import { Card, FigureRow } from "../../ui/basics";
+import { fieldOf, figuresOf, tableOf } from "../../sections";
 import { hint } from "../../ui/hint";
-import { RankedBars } from "../shared/Bars";
+import { RankedCard } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
-import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
-import { barsOf, longestOf, workSentence } from "./hloBars";
-import { MatchCard } from "./MatchCard";
+import { FiguresCard, TableCard } from "../shared/sections";
+import { barsOf, longestOf, OF_MATCHES, workSentence } from "./hloBars";
 
-interface HloReport extends Report {
-  readonly rows?: readonly RowOf<"hlo-stats", "rows">[];
-}
-
-export default function HloPage() {
-  return <ToolPage<"hlo-stats", HloReport> tool="hlo-stats">{(answer) => <Hlo {...answer} />}</ToolPage>;
-}
-
-function Hlo({ report, sections }: ToolAnswer<"hlo-stats", HloReport>) {
+export default function Hlo({ report, sections }: ToolAnswer<"hlo-stats">) {
   const rows = tableOf(sections, "rows");
   const longest = longestOf(
     (report.rows ?? []).map((row) => ({
@@ -38,25 +27,23 @@ function Hlo({ report, sections }: ToolAnswer<"hlo-stats", HloReport>) {
         lines={[workSentence(longest)]}
         meaning={hint("Share of the device time", fieldOf(rows, "self_percent").doc)}
       />
-      <Card
+      <RankedCard
         title="Self time by instruction"
         note="each leads to its longest run"
         actions={<a href={linkTo("op-profile")}>As trees</a>}
-      >
-        <RankedBars label="Self time by instruction" field={fieldOf(rows, "self_us")} rows={barsOf(longest)} />
-      </Card>
-      <TableCard section={rows} tool="hlo-stats" id="rows" main height="page" />
+        field={fieldOf(rows, "self_us")}
+        rows={barsOf(longest)}
+      />
+      <TableCard section={rows} id="rows" main />
       <More title="Programs and what was compiled" tables={["programs", "compiled", "compilations"]}>
-        <TableCard section={tableOf(sections, "programs")} tool="hlo-stats" id="programs" />
-        <TableCard section={tableOf(sections, "compiled")} tool="hlo-stats" id="compiled" />
-        <TableCard section={tableOf(sections, "compilations")} tool="hlo-stats" id="compilations" />
+        <TableCard section={tableOf(sections, "programs")} />
+        <TableCard section={tableOf(sections, "compiled")} />
+        <TableCard section={tableOf(sections, "compilations")} />
       </More>
       <More title="Steps and devices" tables={["devices"]}>
-        <Card title="Use of the hardware by steps">
-          <FigureRow section={figuresOf(sections, "steps")} />
-        </Card>
-        <TableCard section={tableOf(sections, "devices")} tool="hlo-stats" id="devices" />
-        <MatchCard section={figuresOf(sections, "totals")} />
+        <FiguresCard title="Use of the hardware by steps" section={figuresOf(sections, "steps")} />
+        <TableCard section={tableOf(sections, "devices")} />
+        <FiguresCard title={OF_MATCHES} section={figuresOf(sections, "totals")} />
       </More>
     </>
   );

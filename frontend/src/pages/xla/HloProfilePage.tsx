@@ -1,25 +1,14 @@
 /** Device time as trees: by program, by category, by scope, by line. */
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR } from "../../design/colours";
 import { linkTo } from "../../router";
-import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
-import { Card } from "../../ui/basics";
+import { fieldOf, figuresOf, tableOf } from "../../sections";
 import { hint } from "../../ui/hint";
-import { RankedBars, type RankedRow } from "../shared/Bars";
+import { RankedCard, type RankedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
-import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
-import { barsOf, longestOf, type Work, workSentence } from "./hloBars";
-import { MatchCard } from "./MatchCard";
-
-interface ProfileReport extends Report {
-  readonly rows?: readonly RowOf<"op-profile", "rows">[];
-}
-
-export default function HloProfilePage() {
-  return <ToolPage<"op-profile", ProfileReport> tool="op-profile">{(answer) => <HloProfile {...answer} />}</ToolPage>;
-}
+import { FiguresCard, TableCard } from "../shared/sections";
+import { barsOf, longestOf, OF_MATCHES, type Work, workSentence } from "./hloBars";
 
 /** The tree whose first level is drawn: what kind of work it is. */
 const DRAWN = "category";
@@ -36,7 +25,7 @@ function outside(work: readonly Work[]): RankedRow[] {
   return [{ key: "outside", label, ms, percent: share, colour: CATEGORY_COLOUR.other, href: null }];
 }
 
-function HloProfile({ report, sections }: ToolAnswer<"op-profile", ProfileReport>) {
+export default function HloProfile({ report, sections }: ToolAnswer<"op-profile">) {
   const section = tableOf(sections, "rows");
   const rows = report.rows ?? [];
   const longest = longestOf(
@@ -57,27 +46,17 @@ function HloProfile({ report, sections }: ToolAnswer<"op-profile", ProfileReport
         lines={[workSentence(longest)]}
         meaning={hint("Share of the device time", fieldOf(section, "self_percent").doc)}
       />
-      {longest.length > 0 && (
-        <Card title="Device time by category" actions={<a href={linkTo("hlo-stats")}>All instructions</a>}>
-          <RankedBars
-            label="Device time by category"
-            field={fieldOf(section, "self_us")}
-            rows={[...barsOf(longest), ...outside(longest)]}
-          />
-        </Card>
-      )}
-      <TableCard
-        section={section}
-        tool="op-profile"
-        id="rows"
-        main
-        height="page"
-        indent={(row) => Number(rows[row]?.depth ?? 0)}
+      <RankedCard
+        title="Device time by category"
+        actions={<a href={linkTo("hlo-stats")}>All instructions</a>}
+        field={fieldOf(section, "self_us")}
+        rows={[...barsOf(longest), ...outside(longest)]}
       />
+      <TableCard section={section} id="rows" main indent={(row) => Number(rows[row]?.depth ?? 0)} />
       <More title="Programs and devices" tables={["programs", "devices"]}>
-        <TableCard section={tableOf(sections, "programs")} tool="op-profile" id="programs" />
-        <TableCard section={tableOf(sections, "devices")} tool="op-profile" id="devices" />
-        <MatchCard section={figuresOf(sections, "totals")} />
+        <TableCard section={tableOf(sections, "programs")} />
+        <TableCard section={tableOf(sections, "devices")} />
+        <FiguresCard title={OF_MATCHES} section={figuresOf(sections, "totals")} />
       </More>
     </>
   );

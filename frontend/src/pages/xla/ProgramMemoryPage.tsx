@@ -1,7 +1,7 @@
 /** The memory of an XLA program as its compiler laid it out: live bytes over its order, and what fills the peak. */
 
 import { useMemo } from "preact/hooks";
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
 import { type MemoryPoint, PROGRAM_MEMORY_COLOUR, programMemory } from "../../charts/programMemory";
 import { bytes, percent } from "../../format";
@@ -10,40 +10,24 @@ import { docOf, fieldOf, type RowOf, type Sections, tableOf } from "../../sectio
 import type { TableData } from "../../table/model";
 import type { Rows } from "../../table/rows";
 import { Table, type TableProps } from "../../table/Table";
-import { Card, Failed, Figure, Loading, Segmented } from "../../ui/basics";
+import { Card, Failed, Figure, Loading } from "../../ui/basics";
 import { Choice, Legend, type LegendEntry } from "../../ui/controls";
 import { hint } from "../../ui/hint";
+import { ParamChoice } from "../../ui/ParamChoice";
 import { useOwnRows } from "../shared/ownRows";
 import { TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
 
 type Program = RowOf<"memory-viewer", "programs">;
 
-interface ProgramMemoryReport extends Report {
-  readonly programs?: readonly Program[];
-}
+const GROUPS = { op: "By op", shape: "By shape", source: "By line" };
+type Grouping = keyof typeof GROUPS;
 
-export default function ProgramMemoryPage() {
-  return (
-    <ToolPage<"memory-viewer", ProgramMemoryReport> tool="memory-viewer">
-      {(answer) => <ProgramMemory {...answer} />}
-    </ToolPage>
-  );
-}
-
-const GROUPS = [
-  { value: "op", label: "By op" },
-  { value: "shape", label: "By shape" },
-  { value: "source", label: "By line" },
-] as const;
-type Grouping = (typeof GROUPS)[number]["value"];
-
-function ProgramMemory({ report, sections }: ToolAnswer<"memory-viewer", ProgramMemoryReport>) {
+export default function ProgramMemory({ report, sections }: ToolAnswer<"memory-viewer">) {
   const programs = report.programs ?? [];
   const params = route.value.params;
   const chosen = programs.find((each) => each.program === params.program) ?? programs[0];
   const name = chosen?.program ?? "";
-  const by = GROUPS.find((each) => each.value === params.by)?.value ?? "op";
+  const by: Grouping = params.by === "shape" || params.by === "source" ? params.by : "op";
   const own = { program: name };
   const points = useOwnRows("memory-viewer", tableOf(sections, "timeline"), own);
   const buffers = useOwnRows("memory-viewer", tableOf(sections, "rows"), own);
@@ -67,19 +51,10 @@ function ProgramMemory({ report, sections }: ToolAnswer<"memory-viewer", Program
         id="groups"
         title="What the peak is made of"
         rows={groups}
-        actions={
-          <Segmented<Grouping>
-            label="Memory by"
-            value={by}
-            options={GROUPS}
-            onChange={(value) => setParams({ by: value === "op" ? null : value })}
-          />
-        }
+        actions={<ParamChoice label="Memory by" name="by" value={by} options={GROUPS} />}
       />
       <TableCard
         section={tableOf(sections, "programs")}
-        tool="memory-viewer"
-        id="programs"
         links={(row, data) => [
           {
             label: "Show its memory",

@@ -1,7 +1,7 @@
 /** How near each op comes to what its device can do: the roofline, and the rows behind it. */
 
 import { useMemo } from "preact/hooks";
-import type { Report, ToolAnswer } from "../../api";
+import type { ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
 import {
   drawable,
@@ -21,24 +21,14 @@ import { answerAddress } from "../../session";
 import type { TableData } from "../../table/model";
 import { useRows } from "../../table/rows";
 import { termText } from "../../terms";
-import { Card, Empty, FigureRow, Segmented } from "../../ui/basics";
+import { Card, Empty, Segmented } from "../../ui/basics";
 import { Choice, IconButton } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { shapesText } from "../shared/names";
-import { findLinks, TableCard } from "../shared/sections";
-import { ToolPage } from "../shared/ToolPage";
-
-interface RooflineReport extends Report {
-  readonly rows?: readonly RowOf<"roofline", "rows">[];
-  readonly roofs?: readonly RowOf<"roofline", "roofs">[];
-}
-
-export default function RooflinePage() {
-  return <ToolPage<"roofline", RooflineReport> tool="roofline">{(answer) => <RooflineView {...answer} />}</ToolPage>;
-}
+import { FiguresCard, findLinks, TableCard } from "../shared/sections";
 
 const MOST_POINTS = 3000;
 
@@ -60,7 +50,7 @@ function limitsSentence(rows: readonly RowOf<"roofline", "rows">[]): string {
   return `${percent((100 * most[1]) / total)} of the ops’ time is limited by ${limit}${near}`;
 }
 
-function RooflineView({ report, sections }: ToolAnswer<"roofline", RooflineReport>) {
+export default function RooflineView({ report, sections }: ToolAnswer<"roofline">) {
   return (
     <>
       <Findings
@@ -70,20 +60,15 @@ function RooflineView({ report, sections }: ToolAnswer<"roofline", RooflineRepor
       <RooflineCard report={report} sections={sections} />
       <TableCard
         section={tableOf(sections, "rows")}
-        tool="roofline"
-        id="rows"
         main
-        height="page"
         columns={usualColumns(report.rows ?? [])}
         texts={TEXTS}
         links={opLinks}
       />
       <More title="Steps, roofs and devices" tables={["roofs", "devices"]}>
-        <Card title="Use of the hardware by steps">
-          <FigureRow section={figuresOf(sections, "steps")} />
-        </Card>
-        <TableCard section={tableOf(sections, "roofs")} tool="roofline" id="roofs" />
-        <TableCard section={tableOf(sections, "devices")} tool="roofline" id="devices" />
+        <FiguresCard title="Use of the hardware by steps" section={figuresOf(sections, "steps")} />
+        <TableCard section={tableOf(sections, "roofs")} />
+        <TableCard section={tableOf(sections, "devices")} />
       </More>
     </>
   );
@@ -98,7 +83,7 @@ function usualColumns(rows: readonly RowOf<"roofline", "rows">[]): string[] {
   return ["rank", ...names, ...figures, "bound_by", "roof_gflop_per_s", "efficiency_percent"];
 }
 
-function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline", RooflineReport>, "report" | "sections">) {
+function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report" | "sections">) {
   const params = route.value.params;
   const shown = params.show === "programs" ? "program" : "op";
   const rows = useRows(tableOf(sections, "rows"), (suffix) => answerAddress("roofline", suffix));

@@ -37,3 +37,6 @@ export function workSentence(work: readonly Work[]): string {
     "the device time",
   );
 }
+
+/** The title of the figures on that. */
+export const OF_MATCHES = "How device work is matched to instructions";

@@ -17,7 +17,7 @@ from stepscope.analysis.account.devices import devices_text, idle_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.account.foretell import causes_without, gain_of_cause
 from stepscope.analysis.account.graph import Graph
-from stepscope.analysis.account.model import StepModel, model_of, usual_steps
+from stepscope.analysis.account.model import OUTLIER, StepModel, model_of, usual_steps
 from stepscope.analysis.account.pieces import Pieces
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import steps_of
@@ -25,7 +25,7 @@ from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, U8, percentiles
+from stepscope.model.arrays import I64, U8, median, percentiles
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CodeTrait
@@ -74,7 +74,8 @@ class StepAccount:
 
     Attributes:
         step: the step's number; has_steps: that is False where no steps were found, so that it is the whole capture.
-        step_ps: how long it took, from its start to the start of the next.
+        step_ps: how long it took, from its start to the start of the next; is_median: that is False where it is much
+            longer than the median one, as such steps take most of the time (see `median_step`).
         rows: causes, the longest first; they add up to `step_ps`.
         replay_error_percent: how far the replayed median step is from the recorded one.
         steps: how many complete steps there are; the median is of these.
@@ -109,6 +110,7 @@ class StepAccount:
     sleeps: bool = False
     to_record: str | None = None
     has_steps: bool = True
+    is_median: bool = True
     moments: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -148,7 +150,7 @@ def _account(trace: HostTrace) -> StepAccount | None:
 def _with_culprit(model: StepModel | None, finder: PieceFinder, causes: U8, row: AccountRow) -> AccountRow:
     cause = Cause[row.cause.upper()]
     # Contention is by what runs elsewhere, not by what the thread was about to do.
-    culprit = None if cause == Cause.CONTENTION else finder.culprit(np.flatnonzero(causes == int(cause)))
+    culprit = None if cause == Cause.CONTENTION else finder.culprit(np.flatnonzero(causes == int(cause)), cause)
     return replace(row, culprit=culprit, gain_ps=None if model is None else gain_of_cause(model, cause))
 
 
@@ -159,12 +161,13 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
     pieces, cause = found.pieces_of_median()
     rows = _rows(found.graph, pieces, cause)
     why_not = "no steps were found" if model is None else model.why_not
-    usual = usual_steps(trace, found.graph)
+    usual, length = usual_steps(trace, found.graph), steps_of(trace).length_ps[found.graph.steps]
     spent = found.causes_ps()[usual]
     return StepAccount(
         host=trace.host,
         step=int(steps_of(trace).number[found.graph.steps[found.median]]),
         has_steps=model is not None,
+        is_median=bool(length[found.median] <= OUTLIER * median(length[usual])),
         step_ps=sum(row.ps for row in rows),
         rows=rows,
         replay_error_percent=None if model is None else model.error_percent,

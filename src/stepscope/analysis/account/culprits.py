@@ -14,7 +14,7 @@ from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.pieces import Pieces, around, kinds_of
 from stepscope.analysis.account.worker_functions import function_of_workers, waits_for_workers
 from stepscope.analysis.steps.find_steps import holds_step, steps_of, whole_steps
-from stepscope.analysis.steps.stack_samples import function_called_back, main_function
+from stepscope.analysis.steps.stack_samples import SampledFunction, function_called_back, main_function
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_call_with, is_inside
 from stepscope.analysis.trace.forward_ops import forward_events
@@ -29,7 +29,7 @@ from stepscope.vocabulary.lookup import has_trait, name_has, type_names
 from stepscope.vocabulary.python import place_of
 from stepscope.vocabulary.tf_data import plain_name
 from stepscope.vocabulary.torch import MODULE_PREFIX
-from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
+from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait, OpTrait
 
 K = EventKind
 
@@ -117,15 +117,22 @@ class Finder:
             or self._make_op_culprit(named, op, op_rows)
         )
 
-    def sampled(self, rows: I64, line: int, spans: Spans) -> Culprit | None:
+    def sampled(self, rows: I64, line: int, spans: Spans, of_input: bool = False) -> Culprit | None:
         """The function that samples of a thread's stack show for most of some time, for stretches of that time; None
-        where calls were recorded."""
+        where calls were recorded.
+
+        Where the thread waits in a library for input, it is the function of the program that another one makes the
+        input in.
+        """
         if (self._users[1][rows] >= 0).any() or self._of_workers(rows[self._event[rows] >= 0]) is not None:
             return None
         found = main_function(self._trace, line, spans)
         if found is None:
             return None
         op, op_rows = self._longest_op(rows[self._event[rows] >= 0])
+        if of_input and not name_has(self._trace.name_of(found.frame), CodeTrait.OF_USER):
+            maker = function_called_back(self._trace, spans, innermost=True)
+            found = SampledFunction(maker, found.share) if maker >= 0 else found
         name, file, place = place_of(self._trace.name_of(found.frame))
         inside = self._place_text(found.inside) if found.inside >= 0 else None
         ps = round(found.share * int(self._length[rows].sum()))
@@ -144,12 +151,15 @@ class Finder:
         return Culprit(name, file, line, op, None, None, round(found.share * waits_ps))
 
     def _called_back(self, rows: I64, op: str | None, op_rows: I64) -> Culprit | None:
-        """The function that an op of a graph calls, which most of the time is; None where no sample shows it."""
+        """The function that an op of a graph or a stage of its input calls, which most of the time is; None where no
+        sample shows it."""
         op_ps = int(self._length[op_rows].sum())
-        if op is None or not name_has(op, _CALLS) or op_ps < _MOST_OF * int(self._length[rows].sum()):
+        makes_input = op is not None and name_has(op, InputTrait.FROM_PYTHON)
+        if op is None or not (makes_input or name_has(op, _CALLS)) or op_ps < _MOST_OF * int(self._length[rows].sum()):
             return None
         events = distinct(self._op_events(op_rows))
-        frame = function_called_back(self._trace, spans_of(self._trace, events))
+        alike = np.flatnonzero(np.isin(self._trace.events.type, self._trace.events.type[events]))  # in every step
+        frame = function_called_back(self._trace, spans_of(self._trace, alike), makes_input)
         if frame < 0:
             return None
         return Culprit(*place_of(self._trace.name_of(frame)), op, self._layer(op_rows), len(events), op_ps)
@@ -345,17 +355,17 @@ class PieceFinder:
         event = np.where(is_work, graph.event[pieces.node], pieces.event)
         self._finder = Finder(trace, event.astype(np.int64), self._length)
 
-    def culprit(self, rows: I64) -> Culprit | None:
-        """The culprit of the pieces that have one cause; samples of the stack tell where most is the loop's own time.
+    def culprit(self, rows: I64, cause: Cause) -> Culprit | None:
+        """The culprit of the pieces that have a cause; samples of the stack tell where most is the loop's own time.
 
         None where nothing recorded names one.
         """
         own = rows[self._is_own[rows]]
         if len(own) and self._length[own].sum() >= _MOST_OF * self._length[rows].sum():
             longest = int(self._event[own[np.argmax(self._length[own])]])
-            cause = int(event_causes(self._trace)[longest]) if longest >= 0 else int(Cause.PYTHON)
-            spans = _time_of_cause(self._trace, self._main, cause) if cause in _OF_PYTHON else None
-            found = self._finder.sampled(rows, self._main, spans) if spans else None
+            said = int(event_causes(self._trace)[longest]) if longest >= 0 else int(Cause.PYTHON)
+            spans = _time_of_cause(self._trace, self._main, said) if said in _OF_PYTHON else None
+            found = self._finder.sampled(rows, self._main, spans, cause == Cause.INPUT) if spans else None
             if found is not None:
                 return found
         return self._finder.culprit(rows)

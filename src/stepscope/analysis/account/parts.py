@@ -11,7 +11,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.causes import Cause, event_causes, unrecorded_causes
-from stepscope.analysis.account.graph import NodeKind
+from stepscope.analysis.account.graph import EdgeKind, NodeKind
 from stepscope.analysis.account.innermost import intersect
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in
@@ -91,14 +91,20 @@ def _times_in_stretches(
     yield from ((nodes, cause, own[:, cause]) for cause in Cause)
 
 
-def part_of_batches(model: StepModel) -> Part:
-    """The work of worker processes for batches, with all waiting for it."""
-    graph = model.graph
-    is_batch = graph.kind == NodeKind.BATCH
+def part_of_batches(model: StepModel, of_pipeline: bool) -> Part:
+    """The work of worker processes for batches, with all waiting for it.
+
+    Args:
+        of_pipeline: also all waiting for threads of an input pipeline, even where a batch was ready in time: without
+            its other waits a step may come before that.  What such a thread hands on is the step's own work, and stays.
+    """
+    graph, edges = model.graph, model.graph.edges
+    is_batch, makes_input = graph.kind == NodeKind.BATCH, np.append(model.threads.serves_input, False)[graph.line]
+    waits = is_batch[edges.source] | (makes_input[edges.source] & (edges.kind == EdgeKind.JOIN) & of_pipeline)
     nodes = np.flatnonzero(is_batch)
     own = model.shares.own_ps.take(nodes)
     times = ((nodes, cause, own[:, cause]) for cause in Cause)
-    return Part(OwnTimes.gather(len(graph), times), waits=is_batch[graph.edges.source])
+    return Part(OwnTimes.gather(len(graph), times), waits=waits)
 
 
 def join_parts(parts: Sequence[Part]) -> Part:

@@ -189,7 +189,7 @@ def _waits_in(trace: HostTrace, part: Spans, cause: Cause) -> tuple[Culprit | No
     event = np.where(found.graph.kind[pieces.node] == NodeKind.WORK, found.graph.event[pieces.node], pieces.event)
     length = np.where(event >= 0, part.overlap_ps(pieces.start_ps, pieces.end_ps), -1)
     longest = int(event[np.argmax(length)]) if len(rows) else -1
-    return PieceFinder(trace, found.graph, pieces).culprit(np.arange(len(rows))), longest
+    return PieceFinder(trace, found.graph, pieces).culprit(np.arange(len(rows)), cause), longest
 
 
 def work_wait(trace: HostTrace, event: int) -> WorkWait | None:

@@ -46,7 +46,7 @@ SENTENCE_OF: dict[str, str] = {
     "copy": "copies",
     "communication": "communication",
     "compile": "compiling",
-    "sync": "waiting for an idle device",
+    "sync": "waiting for idle devices",
     "checkpoint": "saving or restoring state",
     "contention": "waiting for a free core",
 }
@@ -79,13 +79,13 @@ def account_json(account: StepAccount | None) -> list[dict[str, object]]:
 
 
 def account_step_json(account: StepAccount | None) -> dict[str, object] | None:
-    """The step that the account is of: its number, its host, its time to the start of the next step, and its causes in
-    the order of time, each with how long it goes on."""
+    """The step that the account is of: its number, its host, its time to the start of the next step, of how many steps
+    it is the median or else a longer one, and its causes in the order of time, each with how long it goes on."""
     if account is None:
         return None
     moments = [[cause, round_ms(ps)] for cause, ps in account.moments]
     step = {"step": account.step, "host": account.host, "ms": round_ms(account.step_ps), "median_of": account.steps}
-    return step | {"moments": moments}
+    return step | {"is_median": account.is_median, "moments": moments}
 
 
 def account_rows(account: StepAccount | None) -> tuple[dict[str, Cell], ...]:
@@ -143,7 +143,7 @@ def words_of_row(account: StepAccount, row: AccountRow) -> str:
     """The cause of a row in the same words; a device of which no work was recorded may still have been busy."""
     if row.cause == "python" and account.sleeps:
         return "sleeping or waiting"
-    return "waiting for an unrecorded device" if row.cause == "sync" and not account.devices else cause_words(row.cause)
+    return "waiting for unrecorded devices" if row.cause == "sync" and not account.devices else cause_words(row.cause)
 
 
 def describe_culprit(culprit: Culprit, share: str = "") -> str:

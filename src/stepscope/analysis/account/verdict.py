@@ -5,12 +5,14 @@ Verdict, bar and advice speak of one cause of the account, so that they name one
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from stepscope.analysis.account.account import AccountRow, Rival, StepAccount
 from stepscope.analysis.account.shown import cause_sentence, cause_words, share_sentence
 from stepscope.analysis.steps.verdict import LARGE_SHARE, Verdict
 from stepscope.records import dataclass
+from stepscope.vocabulary.python import CODE_OF_MODULE
 
 COMPUTE, INPUT, HOST = "compute_bound", "input_bound", "host_bound"
 VERDICT_OF_CAUSE: Mapping[str, str] = {
@@ -31,6 +33,7 @@ VERDICT_OF_CAUSE: Mapping[str, str] = {
 }
 _LABELS = {"contention": "machine busy"}
 _MOST_WORDS = 14  # of a headline
+_WHY_SHORTER, _WHY_BUSY = ", the largest saving", ", machine busy"
 
 
 @dataclass(frozen=True)
@@ -49,26 +52,27 @@ class FirstChange:
 def judge_account(account: StepAccount, change: FirstChange | None = None) -> Verdict:
     """The verdict on a run by the account of its median step.
 
-    The first change decides if it gains the share from which XProf calls its cause a limit; where the gain is unknown,
-    the middle between none and all time of its causes counts.  Else the longest cause does, and the evidence says what
-    the change is about.  A busy machine is said beside the program's own limit, and instead of it only where that is
-    computation or small.
+    The first change decides if it gains the share from which XProf calls its cause a limit, of the step that the bar
+    shows; where the gain is unknown, the middle between none and all time of its causes counts.  Else the longest cause
+    does, and the evidence says what the change is about.  A busy machine is said beside the program's own limit, and
+    instead of it only where that is computation or small.
     """
     longest, changed = _longest_of_program(account), None if change is None else row_of_change(account, change.causes)
     limit = longest if changed is None or change is None or _gain(change, account) < LARGE_SHARE else changed
     return Verdict(
         _verdict_of(limit, account),
         round(_percent(limit, account), 4),
-        _headline(limit, account),
+        _headline(account, limit, longest),
         limit.cause,
         (cause_sentence(account, limit), *_list_others(account, limit, changed)),
     )
 
 
 def _gain(change: FirstChange, account: StepAccount) -> float:
-    if change.gain_percent is not None:
-        return change.gain_percent
-    return sum(_percent(row, account) for row in account.rows if row.cause in change.causes) / 2
+    """What a change gains of the step that the bar shows, in percent: no more than its causes take there, though in
+    other steps they may take more."""
+    shown = sum(_percent(row, account) for row in account.rows if row.cause in change.causes)
+    return shown / 2 if change.gain_percent is None else min(change.gain_percent, shown)
 
 
 def _longest_of_program(account: StepAccount) -> AccountRow:
@@ -113,12 +117,14 @@ def _verdict_of(row: AccountRow, account: StepAccount) -> str:
     return COMPUTE if row.cause == "host_compute" and account.devices is None else VERDICT_OF_CAUSE[row.cause]
 
 
-def _headline(row: AccountRow, account: StepAccount) -> str:
-    """At most 14 words and one number; with the culprit, if it is most of the cause and its name fits."""
+def _headline(account: StepAccount, row: AccountRow, longest: AccountRow) -> str:
+    """At most 14 words and one number; why it is not the longest part of the bar; and the culprit, if that is most of
+    the cause and its name fits."""
     label = _LABELS.get(row.cause, _verdict_of(row, account).replace("_", "-"))
-    said = f"{label}: {share_sentence(account, row)}"
+    why = _WHY_SHORTER if row is not longest else _WHY_BUSY if row is not account.rows[0] else ""
+    said = f"{label}: {share_sentence(account, row)}{why}"
     culprit = row.culprit
-    if culprit is None or 2 * culprit.ps <= row.ps or any(letter.isdigit() for letter in culprit.name):
+    if culprit is None or 2 * culprit.ps <= row.ps or re.search(rf"\d|{CODE_OF_MODULE}", culprit.name):
         return said
     longer = f"{said}, mostly `{culprit.name}`"
     return longer if len(longer.split()) <= _MOST_WORDS else said

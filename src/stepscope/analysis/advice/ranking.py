@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from stepscope.analysis.account.account import StepAccount
-from stepscope.analysis.account.selection import causes_of_class
+from stepscope.analysis.account.selection import CAUSES, causes_of_class
 from stepscope.analysis.account.shown import share_sentence
 from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
 from stepscope.analysis.advice.context import MS, Context
@@ -82,13 +82,18 @@ def _is_covered(context: Context, advice: Advice) -> bool:
 def _judge(context: Context, first: Advice | None) -> Verdict:
     if context.account is None:
         return UNKNOWN
-    change = None if first is None else FirstChange(causes_of_class(first.kind), first.gain_percent)
+    change = None if first is None else FirstChange(causes_shortened(first), first.gain_percent)
     return judge_account(context.account, change)
+
+
+def causes_shortened(advice: Advice) -> tuple[str, ...]:
+    """The cause that the replayed change leaves out; else those that the class of the advice shortens."""
+    return (advice.change,) if advice.change in CAUSES else causes_of_class(advice.kind)
 
 
 def _say_share(first: Advice, account: StepAccount) -> Advice:
     """The first advice with the share that the account gives the cause which it is about."""
-    row = row_of_change(account, causes_of_class(first.kind))
+    row = row_of_change(account, causes_shortened(first))
     if row is None:
         return first
     sentence = share_sentence(account, row)
@@ -290,7 +295,8 @@ def _inside_program(context: Context) -> dict[str, float]:
     work = context.work
     if work is None or not work.modules or not work.compute_ps:
         return {}
-    share = 100.0 * context.cause_share("host_compute") * work.modules[0].total_ps / work.compute_ps
+    of_computing = min(work.modules[0].total_ps / work.compute_ps, 1.0)  # several threads may compute at once
+    share = 100.0 * context.cause_share("host_compute") * of_computing
     text = f"{share:.0f} % of each step is the program {work.modules[0].name}: work that it repeats is not seen"
     return {text: _DOUBTED * share} if share >= _WHOLE_STEP else {}
 

@@ -170,6 +170,7 @@ class _Row:
         of_loop: time that the loop's thread spends on these causes, with what it waits for there.
         causes: time of any thread with these causes.
         but: names of `LoopTime.spans` that stay.
+        pipeline: threads of the input pipeline do it, which make every batch at once then.
         competes: it takes cores, memory or caches from ops that stay.
     """
 
@@ -178,6 +179,7 @@ class _Row:
     of_loop: tuple[Cause, ...] = ()
     causes: tuple[Cause, ...] = ()
     but: tuple[str, ...] = ()
+    pipeline: bool = False
     competes: bool = True
 
 
@@ -186,7 +188,7 @@ _OF_LOOP: Mapping[str, _Row] = {
     "transfer": _Row(of_loop=(Cause.TRANSFER,), causes=(Cause.TRANSFER,)),
     "checkpoint": _Row(of_loop=(Cause.CHECKPOINT,)),
     "communication": _Row(of_loop=(Cause.COMMUNICATION,)),
-    "waiting_for_python": _Row(stretches=(PYTHON,), of_loop=(Cause.INPUT,)),
+    "waiting_for_python": _Row(stretches=(PYTHON,), of_loop=(Cause.INPUT,), pipeline=True),
     "before_work": _Row(stretches=(BEFORE_WORK,), of_loop=(Cause.INPUT,)),
     "converting": _Row(stretches=(FREEING,), ops=("casts",), of_loop=(Cause.TRANSFER,), causes=(Cause.TRANSFER,)),
     "python_gaps": _Row(stretches=(PYTHON,), but=(FREEING,), competes=False),
@@ -223,7 +225,7 @@ def _changes_of_loop(model: StepModel, least: float) -> Iterator[tuple[str, list
         parts += [part_of_cause(model, cause) for cause in row.causes]
         if left_out.total + sum(part.own_ps.sum() for part in parts) >= least:
             parts.append(part_of_stretches(model, loop.line, left_out))
-            parts += [part_of_batches(model)] if Cause.INPUT in row.of_loop else []
+            parts += [part_of_batches(model, row.pipeline)] if Cause.INPUT in row.of_loop else []
             removed: list[Intervention] = [Scale(part, kept.get(name, 0.0)) for part in parts]
             yield name, [*removed, *_ease(model)] if row.competes else removed
 

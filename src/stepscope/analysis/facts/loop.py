@@ -226,7 +226,8 @@ def _asleep_percent(loop: Loop, line: int, spans: Spans, from_python: Spans) -> 
 
 
 def _keep_recurring(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
-    """Drops gaps in places where no other step has a gap: there, other programs used the core.
+    """Drops gaps in places where no other step has a gap: there, other programs used the core.  A gap around a whole
+    step has no place in it, and stays.
 
     A place is the event before the gap: the n-th of its name, counted from the start or from the end of the step.
     Marks of steps, which may be named by number, are all alike.
@@ -234,7 +235,9 @@ def _keep_recurring(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
     if len(steps.number) < _SEVERAL_STEPS or not len(gaps.start):
         return gaps
     before = np.maximum(np.searchsorted(loop.start, gaps.start, side="right") - 1, 0)
-    names, kept = np.where(loop.kind == K.STEP_MARK, -1, loop.type).astype(np.int64), np.zeros(len(before), np.bool_)
+    names = np.where(loop.kind == K.STEP_MARK, -1, loop.type).astype(np.int64)
+    first, last = np.searchsorted(steps.start_ps, np.stack([gaps.start, gaps.end]))
+    kept = last - first > 1
     for place in _counts_within_steps(loop, steps, names, names[before]):
         pairs = np.stack([names[before], place[before]])
         _, inverse, times = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)

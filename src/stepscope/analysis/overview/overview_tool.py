@@ -278,13 +278,25 @@ class OverviewReport(Report):
 
     def _outliers(self) -> tuple[dict[str, Cell], ...]:
         """Complete steps that last much longer than the median one."""
-        rows = [row for row in self.step_rows if row["usual"]]
-        usual = median([_number_value(row["duration_ms"]) for row in rows]) if rows else 0.0
-        return tuple(row for row in rows if _number_value(row["duration_ms"]) > OUTLIER * usual)
+        least = OUTLIER * self._usual_ms()
+        return tuple(row for row in self.step_rows if row["usual"] and _number_value(row["duration_ms"]) > least)
+
+    def _usual_ms(self) -> float:
+        lengths = [_number_value(row["duration_ms"]) for row in self.step_rows if row["usual"]]
+        return median(lengths) if lengths else 0.0
+
+    def _median_ms(self, account: StepAccount) -> float:
+        return round_ms(account.step_ps) if account.is_median else self._usual_ms()
 
     def _outlier_sentence(self) -> str:
         outliers = self._outliers()
-        return _outlier_text(outliers, self.step_rows[0]) if outliers else ""
+        if not outliers:
+            return ""
+        said = _outlier_text(outliers, self.step_rows[0])
+        if self.account is None or self.account.is_median:
+            return said
+        shown_ms = number_text(round_ms(self.account.step_ps))
+        return f"{said}; half of the time is in steps of {shown_ms} ms and longer: the account is of one"
 
     def _culprit_lines(self) -> Iterator[str]:
         """What to record where nothing recorded names a line of the program."""
@@ -330,7 +342,7 @@ class OverviewReport(Report):
         if time["mean"] is None:
             return f"unknown: {self.steps_how}"
         mean, std, least, most = (number_text(_number_value(time[key])) for key in ("mean", "std", "min", "max"))
-        middle = f"{number_text(round_ms(self.account.step_ps))} ms, mean " if self.account and time["std"] else ""
+        middle = f"{number_text(self._median_ms(self.account))} ms, mean " if self.account and time["std"] else ""
         spread = f" ± {std}" if time["std"] is not None else ""
         limits = f", {least} to {most} ms" if time["count"] != 1 else ""
         source = _SOURCES.get(self.steps_source, self.steps_source)

@@ -43,6 +43,7 @@ class ProfilingCost:
         recorded: what was recorded, in words; empty if the profile does not say it.
         is_counted: it is known by the number of recorded events alone.
         ms_queued: how long the loop's thread waited for a processor in a step inside, on average.
+        ms_recording: what recording added to a step inside by the number of events, as one was measured.
     """
 
     ms_before: float
@@ -54,6 +55,7 @@ class ProfilingCost:
     recorded: str = ""
     is_counted: bool = False
     ms_queued: float = 0.0
+    ms_recording: float = 0.0
 
     @property
     def percent(self) -> float:
@@ -65,18 +67,21 @@ class ProfilingCost:
         """Whether the difference exceeds the normal variation of the steps.
 
         False if either median lies within the quartiles of the other steps, if waiting for a processor may explain half
-        of the difference, or if a large one rests on the first few steps of a program.
+        of the difference, or if a large one rests on the first few steps of a program and the number of events does not
+        explain half of it.
         """
         longer = self.ms_inside - self.ms_before
-        if (longer > 0 and self.ms_queued >= longer / 2) or (0 < self.steps_before < _FEW and self._is_large):
+        rests_on_few = 0 < self.steps_before < _FEW and self._is_large and self.ms_recording < longer / 2
+        if (longer > 0 and self.ms_queued >= longer / 2) or rests_on_few:
             return False
         pairs = ((self.ms_inside, self.spread_before), (self.ms_before, self.spread_inside))
         return not any(spread and spread[0] <= median <= spread[1] for median, spread in pairs)
 
     @property
     def disturbs(self) -> bool:
-        """Whether the steps inside are so much longer that their shares are not those of the program."""
-        return self.steps_before > 0 and self.is_clear and self._is_large
+        """Whether the steps inside are so much longer, than more than a few before, that their shares are not those of
+        the program."""
+        return self.steps_before >= _FEW and self.is_clear and self._is_large
 
     @property
     def _is_large(self) -> bool:
@@ -122,7 +127,10 @@ def _profiling_cost(trace: HostTrace) -> ProfilingCost | None:
         return _cost_by_number(trace, stats, recorded) if stats else None
     counts = _count(stats.get("steps_before")), _count(stats.get("steps_inside"))
     spreads = (_spread(stats, "before"), _spread(stats, "inside"))
-    return ProfilingCost(before, inside, *counts, *spreads, recorded, ms_queued=_queued_ms(trace, counts[1]))
+    each_ms = _recording_ms(trace, stats)[0] / max(counts[1], 1)
+    return ProfilingCost(
+        before, inside, *counts, *spreads, recorded, ms_queued=_queued_ms(trace, counts[1]), ms_recording=each_ms
+    )
 
 
 def _queued_ms(trace: HostTrace, steps: int) -> float:
@@ -136,6 +144,13 @@ def _queued_ms(trace: HostTrace, steps: int) -> float:
 def _cost_by_number(trace: HostTrace, stats: Mapping[str, object], recorded: str) -> ProfilingCost | None:
     """What recording added to the thread with most of it, of all that was recorded."""
     begin, end = trace.span_ps()
+    (spent, counted), whole = _recording_ms(trace, stats), (end - begin) / 1e9
+    left = max(whole - spent, (1 - _MOST) * whole)
+    return ProfilingCost(left, whole, 0, 0, recorded=recorded, is_counted=counted) if whole > 0 else None
+
+
+def _recording_ms(trace: HostTrace, stats: Mapping[str, object]) -> tuple[float, bool]:
+    """What recording added to the thread with most of it, in ms, and whether that is by the number of events."""
     added = stats.get("python_calls_ms")
     measured_ps = 1e9 * added if isinstance(added, float) and 0 < added < inf else 0.0
     counted = trace.framework != "python" or not measured_ps
@@ -144,9 +159,7 @@ def _cost_by_number(trace: HostTrace, stats: Mapping[str, object], recorded: str
     if measured_ps:
         each[kind[rows] == EventKind.PYTHON_CALL] = 0
     by_line = np.bincount(trace.events.line[rows], weights=each, minlength=1)
-    whole, spent = (end - begin) / 1e9, (measured_ps + float(by_line.max() if counted else 0.0)) / 1e9
-    left = max(whole - spent, (1 - _MOST) * whole)
-    return ProfilingCost(left, whole, 0, 0, recorded=recorded, is_counted=counted) if whole > 0 else None
+    return (measured_ps + float(by_line.max() if counted else 0.0)) / 1e9, counted
 
 
 def missed_steps(trace: HostTrace) -> str | None:

@@ -98,14 +98,18 @@ def pool_function(trace: HostTrace, prefix: str, spans: Spans) -> SampledFunctio
     return SampledFunction(-frame, running_ps / spans.total)
 
 
-def function_called_back(trace: HostTrace, spans: Spans) -> int:
+def function_called_back(trace: HostTrace, spans: Spans, innermost: bool = False) -> int:
     """The function of the program that samples show longest on threads that Python did not start, in some time in which
     such threads call Python, as for TensorFlow's `numpy_function`: a row of one of its frames, -1 without one.
 
     Nothing else of the program runs there, so one sample tells it, however short the calls are.
+
+    Args:
+        innermost: of those that run as long, the one called last instead of first.
     """
-    running_ps, _, frame = max(_time_of_functions(trace, FOREIGN_THREAD, spans), default=(0, 0, 1))
-    return -frame if running_ps else -1
+    found = _time_of_functions(trace, FOREIGN_THREAD, spans)
+    longest = [each for each in found if each[0] == max(found)[0] > 0]
+    return -(min if innermost else max)(longest)[2] if longest else -1
 
 
 def _time_of_functions(trace: HostTrace, prefix: str, spans: Spans) -> list[tuple[int, int, int]]:

@@ -140,6 +140,8 @@ def check_lost_work(trace: HostTrace) -> Doubt | None:
 
 def check_stream_waits(trace: HostTrace) -> Doubt | None:
     """Streams that wait for an event that is recorded only later, or for one that is not known."""
+    if not trace.has_stat(stat_names.WAITS_FOR_RECORD):
+        return None
     rows = np.flatnonzero((trace.lines.kind == LineKind.OTHER)[trace.events.line])
     awaited = trace.stat_ints(stat_names.WAITS_FOR_RECORD, rows=rows, missing=0)
     rows, awaited = rows[awaited > 0], awaited[awaited > 0]
@@ -366,10 +368,21 @@ def check_clocks(trace: HostTrace) -> Doubt | None:
     )  # fmt: skip
 
 
-CHECKS: tuple[Callable[[HostTrace], Doubt | None], ...] = (
-    check_losses, check_clocks, check_cost, check_launches, check_syncs, check_stream_waits, check_lost_work,
-    check_threads, check_attribution, check_collectives, check_backward_ids, check_step_edges,
-)  # fmt: skip
+CHECKS: dict[Callable[[HostTrace], Doubt | None], str] = {
+    check_losses: "nothing was dropped",
+    check_clocks: "all times are on one clock",
+    check_cost: "recording did not slow the steps",
+    check_launches: "work starts after its launch",
+    check_syncs: "waits end after their work",
+    check_stream_waits: "streams wait for known events",
+    check_lost_work: "every launched kernel is there",
+    check_threads: "calls of a thread nest",
+    check_attribution: "device work belongs to ops",
+    check_collectives: "collectives name operation and size",
+    check_backward_ids: "backward ops name their forward op",
+    check_step_edges: "steps are whole",
+}
+"""Each check, and what holds where it finds nothing."""
 
 
 # -- help --------------------------------------------------------------------------------------------------------------

@@ -63,8 +63,7 @@ class TrustReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """The worst doubt, and all of them."""
-        looked_at = ", ".join(check.__name__.removeprefix("check_").replace("_", " ") for check in CHECKS)
-        lines = (self.line,) if self.line else (f"{SOUND}.", f"Looked at: {looked_at}.")
+        lines = (self.line,) if self.line else (f"{SOUND}.", f"{'; '.join(CHECKS.values()).capitalize()}.")
         return [Prose("summary", "Can this recording be trusted?", lines), *super().sections()]
 
 

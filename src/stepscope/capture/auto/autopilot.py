@@ -39,6 +39,9 @@ _ONE_TIME, _STALE_STEPS = 2, 50  # a source with two steps, followed by fifty of
 _LEAST_CALL_US = 10.0  # shorter Python calls are left out of a time window: there are many, and they say little
 _REPORT_PATIENCE_S = 1.0  # at a hard end, for reporting a profile that is written
 _MOST_STEPS = 1000  # of a capture that goes on because steps are short
+# Of a capture with very many events: PyTorch blocks the program for 4 to 9 us per event at its end, here for half a
+# second.  A step with 25,000 events was captured ten times and blocked it for 1.9 s.
+_MANY_EVENTS, _FEW_STEPS = 100_000, 5
 _DEFAULT_STEPS = 10  # how many steps a request captures if the settings name none
 
 Work = Callable[[], object]
@@ -122,6 +125,8 @@ class Autopilot:
             self._goes_on_until = time.monotonic() + self._settings.least_seconds
         if step == self._last and step < self._first + _MOST_STEPS and time.monotonic() < self._goes_on_until:
             self._last += 1
+        if self._settings.least_seconds and step + 1 >= self._first + _FEW_STEPS:
+            self._last = step if self._conductor.events_recorded() > _MANY_EVENTS else self._last
         return Action.RECORD_AND_SAVE if step == self._last else Action.RECORD
 
     # -- what finders report, on the thread of the steps -------------------------------------------------------------

@@ -23,7 +23,8 @@ class Settings:
     Attributes:
         logdir: as for `stepscope.start`.
         steps: how many steps to capture; 0 waits for the signal.
-        least_seconds: the least that they take together: more steps are captured if they are short.
+        least_seconds: the least that they take together: more steps are captured if they are short, and fewer if they
+            hold very many events; 0 for exactly as many.
         skip: how many steps to skip before: they compile and warm up.
         seconds: how long to capture if no step is found.
         patience: how many seconds to wait for steps, once a framework is imported, before a time window is captured.

@@ -50,6 +50,7 @@ def _find_plain(context: Context) -> Finding | None:
         + _describe_sleep(context.loop),
         unknown="no trace shows how fast the same work is without Python loops",
         parts=("python",),
+        title="Wait less, or in another thread" if _is_asleep(context.loop) else "",
         actions=(
             _WAITS
             if _is_asleep(context.loop)
@@ -141,6 +142,8 @@ def _name_function(context: Context, advice: Advice) -> Advice:
     actions = (first, *advice.actions)
     is_most = advice.part_ms is not None and culprit.ps / MS >= _MOST_OF * advice.part_ms
     title = f"Speed up {what} or run it less often"
+    if _WAITS in advice.actions:
+        title = f"Wait less in {what}, or in another thread"
     return replace(advice, actions=actions, title=title if is_most else advice.title)
 
 

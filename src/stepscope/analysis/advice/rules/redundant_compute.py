@@ -12,6 +12,7 @@ from stepscope.vocabulary.traits import OpTrait
 
 _SUSPICIOUS_FORWARD = 1.4  # times the backward work, of which training has twice as much as forward
 _NOTHING = (0, "", 0.0, None)
+_IF_USED = "ignore this if the update uses the result, as that of a teacher or of a target network"
 
 _ACTIONS: Actions = {
     "": (
@@ -60,7 +61,7 @@ def _find_extra_work(work: WorkFacts) -> tuple[int, str, float, str | None]:
     """Time, evidence, confidence, and the program that does it; None if it is part of a larger one."""
     if work.forward_only_ps is not None and work.backward_ps:
         what = "is spent in forward passes that no backward pass follows, as under torch.no_grad or of frozen layers"
-        return work.forward_only_ps, what, 0.75, None
+        return work.forward_only_ps, f"{what}; {_IF_USED}", 0.5, None
     if work.backward_ps and work.forward_ps > _SUSPICIOUS_FORWARD * work.backward_ps:
         extra = int(work.forward_ps - USUAL_FORWARD * work.backward_ps)
         times = work.forward_ps / work.backward_ps
@@ -80,7 +81,7 @@ def _find_other_programs(work: WorkFacts) -> tuple[int, str, float, str | None]:
         return _NOTHING
     largest = beside[0]
     which = largest.name if len(beside) == 1 else f"{len(beside)} programs (mainly {largest.name})"
-    text = f"is spent in {which} besides the training program {main.name}; ignore this if each step needs the result"
+    text = f"is spent in {which} besides the training program {main.name}; {_IF_USED}"
     return sum(module.total_ps for module in beside), text, 0.5, largest.name
 
 
@@ -116,7 +117,7 @@ _find_on_device = find_work(
 RULES = (
     Rule(
         "compute.redundant", 15.0, kind="redundant_compute", find=_find_extra, actions=_ACTIONS, tool="op-stats",
-        title="Remove computation that the update does not need",
+        title="Skip computation if the update does not use its result",
         yields_to=("straggler", "memory_churn", "eager_dispatch", "host_sync", "recompilation", "small_batch"),
     ),
     Rule(

@@ -184,7 +184,7 @@ MOST_LINES: dict[str, int] = {
     "resources": 2053,
     "engines": 1927,
     "timeline": 1788,
-    "overview": 1230,
+    "overview": 1238,
     "model": 1325,
     "compare": 1182,
     "export": 1100,

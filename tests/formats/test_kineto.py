@@ -856,7 +856,11 @@ def test_events_that_lack_something() -> None:
     [
         (b"", "empty", "the file is empty"),
         (b"hello", "unreadable", "this is text, not a JSON trace"),
-        (b"<!DOCTYPE html>", "unreadable", "this is HTML or XML, not a JSON trace"),
+        (
+            b"<!DOCTYPE html>",
+            "unreadable",
+            "this is HTML or XML, such as the page of a login or of an error, not a JSON trace",
+        ),
         (b"\n\xfb\x01\x12\x09", "unreadable", "this is binary data, not a JSON trace"),
         (b"   \n", "unreadable", "this is nothing but blanks, not a JSON trace"),
         ("{}".encode("utf-16"), "unreadable", "this is UTF-16 text, not a JSON trace"),

@@ -464,7 +464,7 @@ NOTHING: list[tuple[bytes, str, str]] = [
     (b'{"traceEvents": []}', "unreadable", "it looks like JSON"),
     (b"  [1]", "unreadable", "it looks like JSON"),
     (b"\x1f\x8b\x08\x00\x00\x00\x00\x00", "unreadable", "it looks like gzip data"),
-    (bytes(4096), "unreadable", "all its bytes are zero"),
+    (bytes(4096), "unreadable", "it starts with zeros"),
     (b"\xff" * 4096, "unreadable", "no plane of an XSpace can be read"),
     (b"\x0a", "unreadable", "no plane of an XSpace can be read"),
     (b"\x0a\x80", "unreadable", "no plane of an XSpace can be read"),

@@ -166,7 +166,7 @@ NAMED_ONLY |= {"stepscope.autostart"}
 # smaller lowers it, and whoever needs more takes away elsewhere in the room, or in the room that the work comes from.
 MOST_LINES: dict[str, int] = {
     "capture": 18455,
-    "formats": 10386,
+    "formats": 10364,
     "account": 6436,
     "web": 5248,
     "xla": 4757,
@@ -183,12 +183,12 @@ MOST_LINES: dict[str, int] = {
     "input": 2139,
     "resources": 2053,
     "engines": 1927,
-    "timeline": 1788,
+    "timeline": 1787,
     "overview": 1238,
     "model": 1325,
     "compare": 1182,
-    "export": 1100,
-    "hlo": 1094,
+    "export": 1092,
+    "hlo": 1088,
     "waits": 1067,
     "gate": 931,
     "agents": 920,
@@ -199,6 +199,7 @@ MOST_LINES: dict[str, int] = {
     "pictures": 272,
 }
 MOST_LINES_ELSEWHERE = 700
+MOST_COMPILED_LINES = 8200  # of Cython, in `kernels/`
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "rich"}
@@ -401,6 +402,12 @@ def test_no_room_grows():
 
     assert {room: n for room, n in lines.items() if n > MOST_LINES.get(room, MOST_LINES_ELSEWHERE)} == {}
     assert set(MOST_LINES) <= set(lines)
+
+
+def test_the_compiled_loops_do_not_grow():
+    files = [path for path in (PACKAGE / "kernels").rglob("*") if path.suffix in (".pyx", ".pxd")]
+
+    assert 0 < sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= MOST_COMPILED_LINES
 
 
 def test_lines_are_counted_by_room(tmp_path):

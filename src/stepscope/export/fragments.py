@@ -11,8 +11,6 @@ from stepscope import kernels
 from stepscope.model.arrays import I32, I64, U8, offsets_of
 from stepscope.records import dataclass
 
-NUMBER_BYTES = 28  # a time with its decimals, or a 64-bit integer with its sign
-
 
 class Fragments:
     """The texts that lines are assembled from; number 0 is the empty one."""
@@ -42,15 +40,9 @@ class Table:
 
     def lines(self, parts: I32, time: I64, length: I64, glue: I32, stats: StatText) -> bytes:
         """One line for each row of `parts`; see `kernels.tracks.render`."""
-        values = np.where(stats.text >= 0, self.sizes[stats.text], NUMBER_BYTES)
-        per_line = 2 * NUMBER_BYTES + int(self.sizes[glue[1]])
-        room = self.sizes[parts].sum() + len(parts) * per_line
-        room += (self.sizes[stats.key] + values + self.sizes[glue[0]]).sum()
-        out = np.empty(int(room), np.uint8)
-        used = kernels.tracks.render(
-            self.blob, self.bounds, parts, time, length, glue, stats.offsets, stats.key, stats.text, stats.value, out
+        return kernels.tracks.render(
+            self.blob, self.bounds, parts, time, length, glue, stats.offsets, stats.key, stats.text, stats.value
         )
-        return out[:used].tobytes()
 
 
 @dataclass(frozen=True)

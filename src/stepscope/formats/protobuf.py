@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 VARINT, FIXED64, DELIMITED, FIXED32 = 0, 1, 2, 5
 _WIDTHS = {FIXED64: 8, FIXED32: 4}
-_MOST_BITS = 64
+_MOST_BYTES = 10  # of a number
 
 
 def read_fields(message: memoryview) -> Iterator[tuple[int, int, memoryview]]:
@@ -31,12 +31,17 @@ def read_fields(message: memoryview) -> Iterator[tuple[int, int, memoryview]]:
 
 def read_number(content: memoryview | bytes, at: int) -> tuple[int, int]:
     """A number, unsigned, and the position after it.  Raises ValueError if it has no end."""
-    value = shift = 0
-    while at < len(content) and shift < _MOST_BITS:
-        byte = content[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
+    value, after = read_varint(content, at)
+    if value is None:
+        raise ValueError(f"the number at byte {at:,} has no end")
+    return value & ((1 << 64) - 1), after
+
+
+def read_varint(content: memoryview | bytes, position: int) -> tuple[int | None, int]:
+    """The number at a position and the position after it; None if there is none."""
+    value = 0
+    for count, byte in enumerate(content[position : position + _MOST_BYTES]):
+        value |= (byte & 0x7F) << 7 * count
         if byte < 0x80:
-            return value & ((1 << _MOST_BITS) - 1), at
-        shift += 7
-    raise ValueError(f"the number at byte {at:,} has no end")
+            return value, position + count + 1
+    return None, position

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from stepscope.kernels import (
         columns,
         combine,
-        critical,
-        hlo,
         intervals,
         memory,
         nesting,
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
 __all__ = [
     "columns",
     "combine",
-    "critical",
-    "hlo",
     "intervals",
     "memory",
     "nesting",

@@ -59,39 +59,18 @@ cdef int32_t _close_region(
     return parent[at]
 
 
-def self_times(const int64_t[::1] duration, const int32_t[::1] parent, const uint8_t[::1] counts, int64_t[::1] out):
-    """Duration of each event minus that of the nearest counted events inside it.
-
-    Args:
-        duration: int64 of shape (events,), ps.
-        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
-        counts: bool of shape (events,): the events that take time away from what encloses them.
-        out: int64 of shape (events,), receives the self times; may be negative where children overlap each other.
-    """
-    cdef int64_t event
-    cdef int32_t above
-    with nogil:
-        for event in range(duration.shape[0]):
-            out[event] = duration[event]
-        for event in range(duration.shape[0]):
-            if not counts[event]:
-                continue
-            above = parent[event]
-            while above >= 0 and not counts[above]:
-                above = parent[above]
-            if above >= 0:
-                out[above] -= duration[event]
-
-
-def self_times_of(
+def self_times(
     const int64_t[::1] rows, const int64_t[::1] duration, const int32_t[::1] parent, const uint8_t[::1] counts,
     int64_t[::1] out,
 ):
-    """The same as `self_times` for the counted events alone, without a column for all others.
+    """Duration of each counted event minus that of the nearest counted events inside it.
 
     Args:
         rows: int64 of shape (n,), the counted events, ascending.
-        out: int64 of shape (n,), receives their self times.
+        duration: int64 of shape (events,), ps.
+        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
+        counts: bool of shape (events,), whether an event is among these.
+        out: int64 of shape (n,), receives the self times; may be negative where children overlap each other.
     """
     cdef int64_t at, place
     cdef int32_t above

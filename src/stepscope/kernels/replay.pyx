@@ -2,6 +2,7 @@
 a thread's events: when it does nothing that works."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memset
 
 from stepscope.kernels.growing cimport Growing, as_table, push
 from stepscope.kernels.memory cimport free
@@ -158,6 +159,90 @@ cdef int _walk(
     return 0
 
 
+cdef enum:
+    # What is done with a piece of a line's time, see `Pieces`.
+    _LIST_QUIET
+    _CUT
+    _SPEND
+
+
+cdef struct Pieces:
+    # What takes the pieces of a line's time, each with its innermost event; they come in order of time.
+    int use
+    Growing* found  # of `stretches` and `cut`, what they return
+    int64_t shortest  # of `stretches`
+    const uint8_t* works  # of `stretches`; NULL where no event works
+    const int64_t* begin  # of `cut` and `time_by_label`, the stretches that pieces are taken from
+    const int64_t* stop
+    int64_t count
+    int64_t at  # the first stretch that has not ended yet
+    const uint8_t* label  # of `time_by_label`
+    int64_t* out
+    int64_t labels
+
+
+cdef int _take_piece(Pieces* to, int64_t begin, int64_t stop, int64_t event) except -1 nogil:
+    if to.use == _LIST_QUIET:
+        if stop - begin >= to.shortest and not (to.works != NULL and event >= 0 and to.works[event]):
+            push(to.found, begin)
+            push(to.found, stop)
+            push(to.found, event)
+        return 0
+    while to.at < to.count and to.stop[to.at] <= begin:
+        to.at += 1
+    while to.at < to.count and to.begin[to.at] < stop:
+        _take_shared(to, max(begin, to.begin[to.at]), min(stop, to.stop[to.at]), event)
+        if to.stop[to.at] > stop:
+            break
+        to.at += 1
+    return 0
+
+
+cdef inline int _take_shared(Pieces* to, int64_t begin, int64_t stop, int64_t event) except -1 nogil:
+    """Takes what a piece shares with the stretch at hand."""
+    if to.use == _CUT:
+        push(to.found, to.at)
+        push(to.found, begin)
+        push(to.found, stop)
+        push(to.found, event)
+    elif event >= 0 and stop > begin:
+        to.out[to.at * to.labels + to.label[event]] += stop - begin
+        to.out[to.at * to.labels] -= stop - begin
+    return 0
+
+
+cdef int64_t _cut_line(
+    int64_t first, int64_t last, int64_t around, const int64_t[::1] start, const int64_t[::1] extent,
+    const int32_t[::1] parent, int64_t moment, Pieces* to,
+) except? -1 nogil:
+    """Goes through a line from a time on and gives away each piece in which the innermost event stays the same.
+
+    Args: as of `cut`.  Returns when the last piece ends.
+    """
+    cdef int64_t event, inner = around, above, until
+    for event in range(first, last):
+        if extent[event] <= 0:
+            continue
+        above = parent[event]
+        while inner >= 0 and inner != above:
+            until = min(start[inner] + extent[inner], start[event])
+            if until > moment:
+                _take_piece(to, moment, until, inner)
+                moment = until
+            inner = parent[inner]
+        if start[event] > moment:
+            _take_piece(to, moment, start[event], inner)
+            moment = start[event]
+        inner = event
+    while inner >= 0:
+        until = start[inner] + extent[inner]
+        if until > moment:
+            _take_piece(to, moment, until, inner)
+            moment = until
+        inner = parent[inner]
+    return moment
+
+
 def stretches(
     int64_t first, int64_t last, int64_t since, int64_t around, const int64_t[::1] start, const int64_t[::1] extent,
     const int32_t[::1] parent, uint8_t[::1] works, int64_t shortest,
@@ -176,75 +261,20 @@ def stretches(
         int64 of shape (stretches, 3): the bounds of each, and the innermost event around it, -1 where none is.
     """
     cdef Growing found = Growing(NULL, 0, 0)
+    cdef Pieces to
+    cdef int64_t event
     try:
+        memset(&to, 0, sizeof(Pieces))
+        to.use, to.found, to.shortest = _LIST_QUIET, &found, shortest
+        to.works = &works[0] if works.shape[0] else NULL
         with nogil:
-            _stretches(first, last, since, around, start, extent, parent, works, shortest, &found)
+            for event in range(first, last if works.shape[0] else first):
+                if parent[event] >= 0 and works[parent[event]]:
+                    works[event] = 1
+            _cut_line(first, last, around, start, extent, parent, since, &to)
         return as_table(&found, 3)
     finally:
         free(found.items)
-
-
-cdef inline int _push_quiet(Growing* into, int64_t begin, int64_t end, int64_t event) except -1 nogil:
-    push(into, begin)
-    push(into, end)
-    push(into, event)
-    return 0
-
-
-cdef int _stretches(
-    int64_t first, int64_t last, int64_t since, int64_t around, const int64_t[::1] start, const int64_t[::1] extent,
-    const int32_t[::1] parent, uint8_t[::1] works, int64_t shortest, Growing* found,
-) except -1 nogil:
-    cdef int64_t event, begin, stop, inner = around, above, moment = since
-    cdef bint some = works.shape[0] > 0
-    for event in range(first, last):
-        above = parent[event]
-        if some and above >= 0 and works[above]:
-            works[event] = 1
-        if extent[event] <= 0:
-            continue
-        begin = start[event]
-        while inner >= 0 and inner != above:
-            stop = min(start[inner] + extent[inner], begin)
-            if stop - moment >= shortest and not (some and works[inner]):
-                _push_quiet(found, moment, stop, inner)
-            moment = max(moment, stop)
-            inner = parent[inner]
-        if begin - moment >= shortest and not (some and inner >= 0 and works[inner]):
-            _push_quiet(found, moment, begin, inner)
-        moment = max(moment, begin)
-        inner = event
-    while inner >= 0:
-        stop = start[inner] + extent[inner]
-        if stop - moment >= shortest and not (some and works[inner]):
-            _push_quiet(found, moment, stop, inner)
-        moment = max(moment, stop)
-        inner = parent[inner]
-    return 0
-
-
-cdef struct Cutting:
-    const int64_t* begin
-    const int64_t* stop
-    int64_t stretches
-    int64_t stretch  # the first that has not ended yet
-    int64_t until
-
-
-cdef inline int _cut(Growing* into, Cutting* to, int64_t begin, int64_t stop, int64_t event) except -1 nogil:
-    """Writes down what some stretches share with the time of an event; the times of events come in order."""
-    stop = min(stop, to.until)
-    while to.stretch < to.stretches and to.stop[to.stretch] <= begin:
-        to.stretch += 1
-    while to.stretch < to.stretches and to.begin[to.stretch] < stop:
-        push(into, to.stretch)
-        push(into, max(begin, to.begin[to.stretch]))
-        push(into, min(stop, to.stop[to.stretch]))
-        push(into, event)
-        if to.stop[to.stretch] > stop:
-            break
-        to.stretch += 1
-    return 0
 
 
 def cut(
@@ -263,71 +293,21 @@ def cut(
         int64 of shape (parts, 4): the stretch, start, end and innermost event (-1 where none is) of each part.
     """
     cdef Growing found = Growing(NULL, 0, 0)
-    cdef Cutting to
-    if begin.shape[0] != stop.shape[0]:
+    cdef Pieces to
+    cdef int64_t moment, count = begin.shape[0]
+    if count != stop.shape[0]:
         raise IndexError("the columns of stretches are not of one length")
     try:
-        if begin.shape[0] > 0:
-            to = Cutting(&begin[0], &stop[0], begin.shape[0], 0, stop[stop.shape[0] - 1])
+        if count > 0:
+            memset(&to, 0, sizeof(Pieces))
+            to.use, to.found, to.begin, to.stop, to.count = _CUT, &found, &begin[0], &stop[0], count
             with nogil:
-                _cut_line(first, last, around, start, extent, parent, begin[0], &found, &to)
+                moment = _cut_line(first, last, around, start, extent, parent, begin[0], &to)
+                if stop[count - 1] > moment:
+                    _take_piece(&to, moment, stop[count - 1], -1)
         return as_table(&found, 4)
     finally:
         free(found.items)
-
-
-cdef int _cut_line(
-    int64_t first, int64_t last, int64_t around, const int64_t[::1] start, const int64_t[::1] extent,
-    const int32_t[::1] parent, int64_t moment, Growing* into, Cutting* to,
-) except -1 nogil:
-    cdef int64_t event, inner = around, above, until
-    for event in range(first, last):
-        if extent[event] <= 0:
-            continue
-        above = parent[event]
-        while inner >= 0 and inner != above:
-            until = min(start[inner] + extent[inner], start[event])
-            if until > moment:
-                _cut(into, to, moment, until, inner)
-                moment = until
-            inner = parent[inner]
-        if start[event] > moment:
-            _cut(into, to, moment, start[event], inner)
-            moment = start[event]
-        inner = event
-    while inner >= 0:
-        until = start[inner] + extent[inner]
-        if until > moment:
-            _cut(into, to, moment, until, inner)
-            moment = until
-        inner = parent[inner]
-    if to.until > moment:
-        _cut(into, to, moment, to.until, -1)
-    return 0
-
-
-cdef struct Spending:
-    const int64_t* start
-    const int64_t* end
-    int64_t* out
-    int64_t nodes
-    int64_t labels
-    int64_t node  # the first that has not ended yet
-
-
-cdef inline void _spend(Spending* to, int64_t begin, int64_t stop, uint8_t label) noexcept nogil:
-    """Gives a stretch of time to the nodes that it lies in; stretches come in order."""
-    cdef int64_t length
-    while to.node < to.nodes and to.end[to.node] <= begin:
-        to.node += 1
-    while to.node < to.nodes and to.start[to.node] < stop:
-        length = min(stop, to.end[to.node]) - max(begin, to.start[to.node])
-        if length > 0:
-            to.out[to.node * to.labels + label] += length
-            to.out[to.node * to.labels] -= length
-        if to.end[to.node] > stop:
-            break
-        to.node += 1
 
 
 def time_by_label(
@@ -343,32 +323,11 @@ def time_by_label(
         node_start, node_end: int64 of shape (nodes,), ps, sorted; nodes do not overlap.
         out: int64 of shape (nodes, labels); column 0 holds the length of each node; changed in place.
     """
-    cdef int64_t event, begin, stop, inner = -1, above, moment
-    cdef Spending to
+    cdef Pieces to
     if last <= first or node_start.shape[0] == 0:
         return
-    to = Spending(&node_start[0], &node_end[0], &out[0, 0], node_start.shape[0], out.shape[1], 0)
+    memset(&to, 0, sizeof(Pieces))
+    to.use, to.begin, to.stop, to.count = _SPEND, &node_start[0], &node_end[0], node_start.shape[0]
+    to.label, to.out, to.labels = &label[0], &out[0, 0], out.shape[1]
     with nogil:
-        moment = start[first]
-        for event in range(first, last):
-            if extent[event] <= 0:
-                continue
-            above = parent[event]
-            begin = start[event]
-            while inner >= 0 and inner != above:
-                stop = min(start[inner] + extent[inner], begin)
-                if stop > moment:
-                    _spend(&to, moment, stop, label[inner])
-                    moment = stop
-                inner = parent[inner]
-            if begin > moment:
-                if inner >= 0:
-                    _spend(&to, moment, begin, label[inner])
-                moment = begin
-            inner = event
-        while inner >= 0:
-            stop = start[inner] + extent[inner]
-            if stop > moment:
-                _spend(&to, moment, stop, label[inner])
-                moment = stop
-            inner = parent[inner]
+        _cut_line(first, last, -1, start, extent, parent, start[first], &to)

@@ -54,27 +54,3 @@ def add_up(
     finally:
         free(around.items)
     return events
-
-
-def enclosing(
-    const int64_t[::1] start, const int64_t[::1] duration, const uint8_t[::1] drawn, int64_t first, int64_t event,
-    int64_t[::1] around,
-):
-    """The events of a line that enclose one of its events.
-
-    Args:
-        start, duration, drawn: as above.
-        first: row of the line's first event; event: row of the event.
-        around: int64, room for rows, the outermost first.
-
-    Returns:
-        how many there are, also if there is room for fewer; those nearest to the event are then left out.
-    """
-    cdef int64_t row, stop = start[event] + duration[event], count = 0
-    with nogil:
-        for row in range(first, event):
-            if drawn[row] and start[row] + duration[row] >= stop and start[row] + duration[row] > start[event]:
-                if count < around.shape[0]:
-                    around[count] = row
-                count += 1
-    return count

@@ -3,22 +3,6 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 
 
-def owners(const int64_t[::1] offsets, const int64_t[::1] rows, int64_t[::1] out):
-    """The owner of each of some stats.
-
-    Args:
-        offsets: int64 of shape (all owners + 1,), the stats of each owner.
-        rows: int64 of shape (n,), stats in ascending order.
-        out: int64 of shape (n,), filled in place.
-    """
-    cdef int64_t place, owner = 0
-    with nogil:
-        for place in range(rows.shape[0]):
-            while offsets[owner + 1] <= rows[place]:
-                owner += 1
-            out[place] = owner
-
-
 cdef enum:
     _BLOCK = 16  # stats that are looked at together: the wanted ones are few, and most blocks hold none
 

@@ -17,5 +17,4 @@ def render(
     stat_key: I32,
     stat_text: I32,
     stat_value: I64,
-    out: U8,
-) -> int: ...
+) -> bytes: ...

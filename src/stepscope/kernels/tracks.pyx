@@ -1,9 +1,9 @@
 """Writing events into the files of other viewers: tracks on which all events nest, and JSON text."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memcpy
 
 from stepscope.kernels.growing cimport Growing, push
+from stepscope.kernels.jsontext cimport Scratch, json_integer, put_bytes, put_json_integer
 from stepscope.kernels.memory cimport free
 
 
@@ -66,82 +66,51 @@ cdef int64_t _close_all(Growing* top, const int64_t[::1] below, int64_t[::1] ord
 
 # -- JSON text ----------------------------------------------------------------------------------------------------
 
-cdef struct _Text:
-    uint8_t* at
-    uint8_t* end  # of the room
-
-
 cdef struct _Fragments:
     const uint8_t* blob
     const int64_t* bounds
     int64_t count
 
 
-cdef inline int _copy(_Text* out, const _Fragments* known, int64_t fragment) except -1 nogil:
-    cdef int64_t begin, size
+cdef inline int _put(Scratch* out, const void* data, int64_t count) except -1 nogil:
+    if not put_bytes(out, data, count):
+        with gil:
+            raise MemoryError
+    return 0
+
+
+cdef inline int _copy(Scratch* out, const _Fragments* known, int64_t fragment) except -1 nogil:
+    cdef int64_t begin
     if not 0 <= fragment < known.count:
         with gil:
             raise IndexError("there is no such fragment")
     begin = known.bounds[fragment]
-    size = known.bounds[fragment + 1] - begin
-    if size > out.end - out.at:
-        with gil:
-            raise IndexError("the text has no room")
-    if size > 0:
-        memcpy(out.at, known.blob + begin, <size_t>size)
-        out.at += size
-    return 0
+    return _put(out, known.blob + begin, known.bounds[fragment + 1] - begin)
 
 
-cdef int _put_number(_Text* out, bint is_negative, uint64_t size) except -1 nogil:
-    """The decimal digits of a number, which are at most 20."""
-    cdef uint8_t digits[20]
-    cdef int count = 0
-    while count == 0 or size:
-        digits[count] = <uint8_t>(48 + size % 10)
-        size //= 10
-        count += 1
-    if count + is_negative > out.end - out.at:
-        with gil:
-            raise IndexError("the text has no room")
-    if is_negative:
-        out.at[0] = b"-"
-        out.at += 1
-    while count > 0:
-        count -= 1
-        out.at[0] = digits[count]
-        out.at += 1
-    return 0
-
-
-cdef int _put_integer(_Text* out, int64_t value) except -1 nogil:
-    # The smallest number has no opposite, so its size is taken from its bits.
-    return _put_number(out, value < 0, ~<uint64_t>value + 1 if value < 0 else <uint64_t>value)
-
-
-cdef int _put_us(_Text* out, int64_t ps) except -1 nogil:
+cdef int _put_us(Scratch* out, int64_t ps) except -1 nogil:
     """A time in us with as many digits as its ps need."""
-    cdef uint64_t size = ~<uint64_t>ps + 1 if ps < 0 else <uint64_t>ps
+    cdef uint64_t size = ~<uint64_t>ps + 1 if ps < 0 else <uint64_t>ps  # the smallest number has no opposite
     cdef uint64_t rest = size % 1_000_000, power = 100_000
-    _put_number(out, ps < 0, size // 1_000_000)
-    if not rest:
-        return 0
-    if out.end - out.at < 7:
-        with gil:
-            raise IndexError("the text has no room")
-    out.at[0] = b"."
-    out.at += 1
-    while power:
-        out.at[0] = <uint8_t>(48 + rest // power % 10)
-        out.at += 1
-        power //= 10
-    return 0
+    cdef char text[32]
+    cdef int length = 0
+    if ps < 0:
+        text[0], length = b"-", 1
+    length += json_integer(text + length, size // 1_000_000, True)
+    if rest:
+        text[length] = b"."
+        length += 1
+        while power:
+            text[length] = <char>(48 + rest // power % 10)
+            length += 1
+            power //= 10
+    return _put(out, text, length)
 
 
 def render(
     const uint8_t[::1] blob, const int64_t[::1] bounds, const int32_t[:, ::1] parts, const int64_t[::1] time,
     const int64_t[::1] length, const int32_t[::1] glue, const int64_t[::1] stat_offsets, const int32_t[::1] stat_key,
-    const int32_t[::1] stat_text, const int64_t[::1] stat_value, uint8_t[::1] out,
+    const int32_t[::1] stat_text, const int64_t[::1] stat_value,
 ):
     """Writes JSON objects of one make, from fragments of text and from numbers.
 
@@ -157,35 +126,38 @@ def render(
         stat_offsets: int64 of shape (objects + 1,).
         stat_key: int32 of shape (stats,), fragments that hold a key and its colon.
         stat_text: int32, the fragment that is the value, or -1 where `stat_value`, int64, is.
-        out: uint8, large enough.
 
     Returns:
-        how many bytes were written.
+        the text, bytes.
     """
-    if not out.shape[0] or not blob.shape[0]:
-        return 0
-    cdef _Text text = _Text(&out[0], &out[0] + out.shape[0])
+    if not blob.shape[0]:
+        return b""
+    cdef Scratch text = Scratch(NULL, 0, 0)
     cdef _Fragments known = _Fragments(&blob[0], &bounds[0], bounds.shape[0] - 1)
     cdef int64_t i, part, stat, columns = parts.shape[1]
     cdef bint is_first
-    with nogil:
-        for i in range(parts.shape[0]):
-            _copy(&text, &known, parts[i, 0])
-            _put_us(&text, time[i])
-            if length[i] >= 0:
-                _copy(&text, &known, parts[i, 1])
-                _put_us(&text, length[i])
-            for part in range(2, columns):
-                _copy(&text, &known, parts[i, part])
-            is_first = parts[i, columns - 1] == 0
-            for stat in range(stat_offsets[i], stat_offsets[i + 1]):
-                if not is_first:
-                    _copy(&text, &known, glue[0])
-                is_first = False
-                _copy(&text, &known, stat_key[stat])
-                if stat_text[stat] >= 0:
-                    _copy(&text, &known, stat_text[stat])
-                else:
-                    _put_integer(&text, stat_value[stat])
-            _copy(&text, &known, glue[1])
-    return text.at - &out[0]
+    try:
+        with nogil:
+            for i in range(parts.shape[0]):
+                _copy(&text, &known, parts[i, 0])
+                _put_us(&text, time[i])
+                if length[i] >= 0:
+                    _copy(&text, &known, parts[i, 1])
+                    _put_us(&text, length[i])
+                for part in range(2, columns):
+                    _copy(&text, &known, parts[i, part])
+                is_first = parts[i, columns - 1] == 0
+                for stat in range(stat_offsets[i], stat_offsets[i + 1]):
+                    if not is_first:
+                        _copy(&text, &known, glue[0])
+                    is_first = False
+                    _copy(&text, &known, stat_key[stat])
+                    if stat_text[stat] >= 0:
+                        _copy(&text, &known, stat_text[stat])
+                    elif not put_json_integer(&text, stat_value[stat], False):
+                        with gil:
+                            raise MemoryError
+                _copy(&text, &known, glue[1])
+        return text.data[:text.size]
+    finally:
+        free(text.data)

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from stepscope import kernels
 from stepscope.analysis.account.causes import takes_in
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.data_flow import find_needed
@@ -22,7 +21,7 @@ from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside, is_inside_another, is_thread_event
 from stepscope.analysis.trace.eager import eager_ops
-from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
+from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work, self_times_of
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, last_below
@@ -309,10 +308,8 @@ def _eager_moves(trace: HostTrace) -> I64:
 
 def _self_ps(trace: HostTrace, ops: I64) -> I64:
     every = events_of_kind(trace, K.OP)
-    own = np.empty(len(every), np.int64)
-    counts = trace.events.kind == K.OP
-    kernels.nesting.self_times_of(every, trace.events.duration_ps, forest(trace).parent, counts, own)
-    return np.maximum(own[np.searchsorted(every, ops)], 0)
+    own: I64 = self_times_of(trace, every, trace.events.kind == K.OP)[np.searchsorted(every, ops)]
+    return own
 
 
 def _count_events_inside(trace: HostTrace, outer: I64) -> I64:

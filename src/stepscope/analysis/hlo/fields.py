@@ -7,59 +7,62 @@ before the damage and counts as damaged; unknown fields are skipped.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.model.arrays import I64, U8, Mask, offsets_of, run_rows
 from stepscope.records import dataclass
 
 _MOST_VARINT_BYTES = 10
+_NO_FIELD = 0xFFFF  # no message here has a field of a number as large
 
 
 @dataclass(frozen=True)
 class Fields:
-    """The fields of some messages, in the order of the messages.
+    """The fields of some messages, those of one number together, in the order of the messages.
 
     Attributes:
         buf: uint8 of shape (bytes,), what the messages lie in.
         count: how many messages there are.
-        message: int64 of shape (fields,), row of the message.
-        number: int64 of shape (fields,), the field's number.
-        start: int64 of shape (fields,), where a text or a message starts; the value of a number.
-        stop: int64 of shape (fields,), where a text or a message stops; -1 for a number.
+        number: uint16 of shape (fields,), ascending: the field's number.
+        table: int64 of shape (fields, FIELD_WIDTH), see `stepscope.kernels.wire`.
         damaged: bool of shape (messages,), messages that could not be read to their end.
     """
 
     buf: U8
     count: int
-    message: I64
-    number: I64
-    start: I64
-    stop: I64
+    number: NDArray[np.uint16]
+    table: I64
     damaged: Mask
+
+    def _of_number(self, number: int) -> tuple[I64, I64, I64]:
+        """Message, start and stop of each field with a number; of a number its value, and -1."""
+        low, high = np.searchsorted(self.number, np.array([number, number + 1], np.uint16))
+        rows, wire = self.table[low:high], kernels.wire
+        return rows[:, wire.FIELD_MESSAGE], rows[:, wire.FIELD_START], rows[:, wire.FIELD_STOP]
 
     def scalar(self, number: int, missing: int = 0) -> I64:
         """A number of each message: int64 of shape (messages,).  The last one counts where it is repeated."""
-        chosen = (self.number == number) & (self.stop < 0)
+        message, value, stop = self._of_number(number)
         out = np.full(self.count, missing, np.int64)
-        out[self.message[chosen]] = self.start[chosen]
+        out[message[stop < 0]] = value[stop < 0]
         return out
 
     def range(self, number: int) -> tuple[I64, I64]:
         """Start and stop of a text or message of each message: two int64 of shape (messages,), 0 where it has none."""
-        chosen = (self.number == number) & (self.stop >= 0)
+        message, starts, stops = self.ranges(number)
         start, stop = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
-        start[self.message[chosen]], stop[self.message[chosen]] = self.start[chosen], self.stop[chosen]
+        start[message], stop[message] = starts, stops
         return start, stop
 
     def ranges(self, number: int) -> tuple[I64, I64, I64]:
         """Message, start and stop of every text or message of a repeated field: three int64 of shape (hits,)."""
-        chosen = np.flatnonzero((self.number == number) & (self.stop >= 0))
-        return self.message[chosen], self.start[chosen], self.stop[chosen]
+        message, start, stop = self._of_number(number)
+        return message[stop >= 0], start[stop >= 0], stop[stop >= 0]
 
     def numbers(self, number: int) -> tuple[I64, I64]:
         """A repeated number, packed or not: offsets, int64 of shape (messages + 1,), and values in their order."""
-        chosen = np.flatnonzero(self.number == number)
-        message, start, stop = self.message[chosen], self.start[chosen], self.stop[chosen]
+        message, start, stop = self._of_number(number)
         packed = np.flatnonzero(stop >= 0)
         owner, values = _varints(self.buf, start[packed], stop[packed])
         place = np.concatenate([np.flatnonzero(stop < 0), packed[owner]])
@@ -76,20 +79,13 @@ def fields_of(buf: U8, starts: I64, stops: I64) -> Fields:
         buf: uint8 of shape (bytes,).
         starts, stops: int64 of shape (messages,), within `buf`.
     """
-    wire = kernels.wire
     starts, stops = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(stops, np.int64)
-    bad_at = np.zeros(len(starts), np.int64)
-    table = _scan(buf, starts, stops, bad_at)
-    np.abs(table[:, wire.FIELD_NUMBER], out=table[:, wire.FIELD_NUMBER])  # negative: it is cut by its message's end
-    columns = (wire.FIELD_MESSAGE, wire.FIELD_NUMBER, wire.FIELD_START, wire.FIELD_STOP)
-    message, number, start, stop = (np.ascontiguousarray(table[:, column]) for column in columns)
-    return Fields(buf, len(starts), message, number, start, stop, bad_at >= 0)
-
-
-def _scan(buf: U8, starts: I64, stops: I64, bad_at: I64) -> I64:
-    """One row for each field; the places of damage go to `bad_at`."""
-    bad_at[:] = -1
-    return np.asarray(kernels.wire.scan_fields(buf, starts, stops, bad_at, np.zeros(len(starts), np.int64)))
+    bad_at = np.full(len(starts), -1, np.int64)
+    table = np.asarray(kernels.wire.scan_fields(buf, starts, stops, bad_at, np.zeros(len(starts), np.int64)))
+    # Negative is the number of a field that is cut by its message's end.
+    number = np.minimum(np.abs(table[:, kernels.wire.FIELD_NUMBER]), _NO_FIELD).astype(np.uint16)
+    order = np.argsort(number, kind="stable")
+    return Fields(buf, len(starts), number[order], table[order], bad_at >= 0)
 
 
 def _varints(buf: U8, start: I64, stop: I64) -> tuple[I64, I64]:

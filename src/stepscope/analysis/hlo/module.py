@@ -3,7 +3,7 @@
     HloProto 1: module { 1: name, 3: computation { 1: name, 2: instruction {...}, 5: id, 6: root }, 17: stack frames }
              3: buffer assignment
 
-A compiled loop reads all instructions in one pass (`kernels.hlo`); everything else is decoded when it is first used.
+The fields of all instructions are found in one pass; what they hold is decoded when it is first used.
 A program that is cut keeps what lies before the cut; links to computations or instructions that are not there are -1.
 """
 
@@ -14,7 +14,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from stepscope import kernels
 from stepscope.analysis.hlo.fields import Fields, fields_of
 from stepscope.analysis.hlo.sources import Sources
 from stepscope.analysis.hlo.texts import find_texts, number_texts, texts_of
@@ -211,7 +210,10 @@ _MODULE, _BUFFER_ASSIGNMENT = 1, 3
 _NAME, _ENTRY_NAME, _COMPUTATION, _PROGRAM_SHAPE, _ENTRY_ID, _SCHEDULE, _STACK_FRAMES = 1, 2, 3, 4, 6, 7, 17
 _PARAMETERS, _RESULT, _PARAMETER_NAMES = 1, 2, 3  # of a program's shape
 _COMPUTATION_NAME, _INSTRUCTION, _COMPUTATION_ID, _ROOT_ID = 1, 2, 5, 6
-_TARGET, _BACKEND_CONFIG = 28, 43
+# Of an instruction, and of its metadata.
+_INSTRUCTION_NAME, _OPCODE, _SHAPE, _METADATA, _PARAMETER, _FUSION_KIND, _TUPLE_INDEX = 1, 2, 3, 7, 9, 11, 13
+_TARGET, _ID, _OPERANDS, _CALLED, _BACKEND_CONFIG = 28, 35, 36, 38, 43
+_OP_TYPE, _OP_NAME = 1, 2
 _SEQUENCE, _SEQUENCE_KEY, _SEQUENCE_VALUE, _SEQUENCE_IDS = 1, 1, 2, 1
 # Fields that say what an op computes: dimensions, window, convolution, dot, feature groups, batch groups, precision.
 DIMENSIONS, WINDOW, CONVOLUTION, DOT, FEATURE_GROUPS, BATCH_GROUPS, FFT_LENGTH = 14, 15, 16, 30, 50, 58, 32
@@ -255,8 +257,7 @@ class Module:
         parts, module_parts: the fields of the HloProto and of its module.
         root_ids: int64 of shape (computations,), id of the instruction that makes a computation's result.
         starts, stops: int64 of shape (instructions,), where each instruction lies in `buf`.
-        table: int64 of shape (instructions, kernels.hlo.WIDTH), what the compiled loop found.
-        operand_ids, called_ids: int64 of shape (links,), what the instructions refer to.
+        instructions: the fields of the instructions.
     """
 
     buf: U8
@@ -272,9 +273,7 @@ class Module:
     root_ids: I64
     starts: I64
     stops: I64
-    table: I64
-    operand_ids: I64
-    called_ids: I64
+    instructions: Fields
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -282,20 +281,13 @@ class Module:
     @cached_property
     def ids(self) -> I64:
         """The instructions as the program numbers them: int64 of shape (instructions,)."""
-        return self._column(kernels.hlo.ID)
+        return self.instructions.scalar(_ID)
 
     @cached_property
     def roots(self) -> I64:
         """The instruction that makes each computation's result: int64 of shape (computations,), or -1."""
         computations = np.arange(len(self.computation_names))
         return _find_in_computation(self.ids, self.computation, self.root_ids, computations)
-
-    def _column(self, column: int) -> I64:
-        return np.ascontiguousarray(self.table[:, column])
-
-    def _range(self, column: int) -> tuple[I64, I64]:
-        """Start and stop of a text or a message of each instruction."""
-        return self._column(column), self._column(column + 1)
 
     # -- texts ---------------------------------------------------------------------------------------------------
 
@@ -306,13 +298,13 @@ class Module:
 
     def instruction_name(self, row: int) -> str:
         """The name of an instruction."""
-        start, stop = self.table[row, kernels.hlo.NAME : kernels.hlo.NAME + 2].tolist()
-        return self.text(start, stop)
+        starts, stops = self.name_ranges
+        return self.text(int(starts[row]), int(stops[row]))
 
     @cached_property
     def name_ranges(self) -> tuple[I64, I64]:
         """Start and stop of each instruction's name: two int64 of shape (instructions,)."""
-        return self._range(kernels.hlo.NAME)
+        return self.instructions.range(_INSTRUCTION_NAME)
 
     @cached_property
     def opcode(self) -> I64:
@@ -326,7 +318,7 @@ class Module:
 
     @cached_property
     def _opcodes(self) -> tuple[I64, tuple[str, ...]]:
-        return number_texts(self.buf, *self._range(kernels.hlo.OPCODE))
+        return number_texts(self.buf, *self.instructions.range(_OPCODE))
 
     def opcode_of(self, row: int) -> str:
         """What an instruction does."""
@@ -352,13 +344,12 @@ class Module:
 
     def fusion_kind_of(self, row: int) -> str:
         """`kLoop` and the like; empty for what is no fusion."""
-        start, stop = self.table[row, kernels.hlo.FUSION_KIND : kernels.hlo.FUSION_KIND + 2].tolist()
-        return self.text(start, stop)
+        return self._rare_text(row, _FUSION_KIND)
 
     def number_fusion_kinds(self, rows: I64) -> tuple[I64, tuple[str, ...]]:
         """The fusion kinds of several instructions: int64 of shape (rows,), and the different kinds."""
-        starts, stops = (self.table[rows, kernels.hlo.FUSION_KIND + at] for at in (0, 1))
-        return number_texts(self.buf, starts, stops)
+        starts, stops = self.instructions.range(_FUSION_KIND)
+        return number_texts(self.buf, starts[rows], stops[rows])
 
     def fields_of(self, rows: I64) -> Fields:
         """All fields of some instructions, for what only few of them have."""
@@ -370,9 +361,9 @@ class Module:
 
     def framework_op_ranges(self, rows: I64) -> tuple[I64, I64, I64, I64]:
         """Where name and type of the framework's op of some instructions lie: start and stop of each."""
-        table, columns = self.table, kernels.hlo
-        name, kind = columns.OP_NAME, columns.OP_TYPE
-        return table[rows, name], table[rows, name + 1], table[rows, kind], table[rows, kind + 1]
+        starts, stops = self.instructions.range(_METADATA)
+        found = fields_of(self.buf, starts[rows], stops[rows])
+        return *found.range(_OP_NAME), *found.range(_OP_TYPE)
 
     # -- search --------------------------------------------------------------------------------------------------
 
@@ -414,9 +405,9 @@ class Module:
     @cached_property
     def operands(self) -> Links:
         """The instructions whose results an instruction takes."""
-        offsets = np.append(0, self._column(kernels.hlo.OPERANDS_STOP))
+        offsets, wanted = self.instructions.numbers(_OPERANDS)
         inside = np.repeat(self.computation, np.diff(offsets))
-        return Links(offsets, _find_in_computation(self.ids, self.computation, self.operand_ids, inside))
+        return Links(offsets, _find_in_computation(self.ids, self.computation, wanted, inside))
 
     @cached_property
     def users(self) -> Links:
@@ -430,18 +421,18 @@ class Module:
     @cached_property
     def callees(self) -> Links:
         """The computations that an instruction calls: a fusion's body, a loop's condition and body, a reducer."""
-        offsets = np.append(0, self._column(kernels.hlo.CALLED_STOP))
-        return Links(offsets, find_ids(self.computation_ids, self.called_ids))
+        offsets, wanted = self.instructions.numbers(_CALLED)
+        return Links(offsets, find_ids(self.computation_ids, wanted))
 
     @cached_property
     def parameter_number(self) -> I64:
         """Which parameter an instruction is, if its opcode is `parameter`: int64 of shape (instructions,)."""
-        return self._column(kernels.hlo.PARAMETER)
+        return self.instructions.scalar(_PARAMETER)
 
     @cached_property
     def tuple_index(self) -> I64:
         """Which element a `get-tuple-element` takes: int64 of shape (instructions,)."""
-        return self._column(kernels.hlo.TUPLE_INDEX)
+        return self.instructions.scalar(_TUPLE_INDEX)
 
     @cached_property
     def is_fused(self) -> Mask:
@@ -460,18 +451,18 @@ class Module:
     @cached_property
     def shapes(self) -> Shapes:
         """The shapes of all results."""
-        return shapes_of(self.buf, *self._range(kernels.hlo.SHAPE))
+        return shapes_of(self.buf, *self.instructions.range(_SHAPE))
 
     def shapes_of_rows(self, rows: I64) -> Shapes:
         """The shapes of the results of some instructions; decodes no others."""
-        start, stop = self._range(kernels.hlo.SHAPE)
+        start, stop = self.instructions.range(_SHAPE)
         return shapes_of(self.buf, start[rows], stop[rows])
 
     @cached_property
     def sources(self) -> Sources:
         """Where in the framework and in the user's program instructions come from."""
         start, stop = self.module_parts.range(_STACK_FRAMES)
-        return Sources(self.buf, *self._range(kernels.hlo.METADATA), int(start[0]), int(stop[0]))
+        return Sources(self.buf, *self.instructions.range(_METADATA), int(start[0]), int(stop[0]))
 
     @cached_property
     def schedule(self) -> dict[int, I64]:
@@ -524,8 +515,7 @@ def read_module(buf: U8) -> Module:
     module = fields_of(buf, *parts.range(_MODULE))
     computations = fields_of(buf, *module.ranges(_COMPUTATION)[1:])
     owner, starts, stops = computations.ranges(_INSTRUCTION)
-    table = np.zeros((len(starts), kernels.hlo.WIDTH), np.int64)
-    operands, called = kernels.hlo.scan_instructions(buf, starts, stops, table)
+    instructions = fields_of(buf, starts, stops)
     names = texts_of(buf, *computations.range(_COMPUTATION_NAME))
     computation_ids = computations.scalar(_COMPUTATION_ID)
     return Module(
@@ -536,16 +526,13 @@ def read_module(buf: U8) -> Module:
         computation=owner,
         computation_ids=computation_ids,
         entry=_entry(buf, module, names, computation_ids),
-        damaged=any(part.damaged.any() for part in (parts, module, computations))
-        or bool(table[:, kernels.hlo.DAMAGED].any()),
+        damaged=any(part.damaged.any() for part in (parts, module, computations, instructions)),
         parts=parts,
         module_parts=module,
         root_ids=computations.scalar(_ROOT_ID, -1),
         starts=starts,
         stops=stops,
-        table=table,
-        operand_ids=np.asarray(operands).reshape(-1),
-        called_ids=np.asarray(called).reshape(-1),
+        instructions=instructions,
     )
 
 

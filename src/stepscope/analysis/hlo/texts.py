@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from stepscope import kernels
 from stepscope.model.arrays import I64, U8
+
+if TYPE_CHECKING:
+    from stepscope.kernels import wire
 
 _SEED = 0x51AB_1E57_E95C_09E5  # a text made to collide would only be slow to find
 
@@ -17,21 +22,27 @@ def number_texts(buf: U8, starts: I64, stops: I64) -> tuple[I64, tuple[str, ...]
         buf: uint8 of shape (bytes,).
         starts, stops: int64 of shape (n,).
     """
-    numbers = np.zeros(len(starts), np.int64)
-    starts, stops = (np.ascontiguousarray(each, np.int64) for each in (starts, stops))
-    first = np.asarray(kernels.hlo.number_texts(buf, starts, stops, numbers, _SEED)).reshape(-1)
-    return numbers, ("", *texts_of(buf, starts[first], stops[first]))
+    numbers = _number(kernels.wire.Interner(buf, _SEED), buf, starts, stops)
+    first = np.zeros(int(numbers.max(initial=0)) + 1, np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
+    return numbers, ("", *texts_of(buf, starts[first[1:]], stops[first[1:]]))
 
 
 def find_texts(buf: U8, starts: I64, stops: I64, wanted: U8, wanted_starts: I64, wanted_stops: I64) -> I64:
     """The last row of `buf`'s texts that equals each wanted one: int64 of shape (wanted texts,), -1 for none."""
-    count = len(wanted_starts)
-    rows, slots = np.full(count, -1, np.int64), np.full(1 << (2 * count + 1).bit_length(), -1, np.int64)
-    starts, stops, firsts, lasts = (
-        np.ascontiguousarray(each, np.int64) for each in (starts, stops, wanted_starts, wanted_stops)
-    )
-    kernels.hlo.find_texts(buf, starts, stops, wanted, firsts, lasts, slots, rows, _SEED)
-    return rows
+    known = kernels.wire.Interner(buf, _SEED)
+    numbers, asked = _number(known, buf, starts, stops), _number(known, wanted, wanted_starts, wanted_stops)
+    rows = np.full(known.count, -1, np.int64)
+    rows[numbers] = np.arange(len(numbers))
+    rows[0] = -1  # of the empty text
+    found: I64 = rows[asked]
+    return found
+
+
+def _number(known: wire.Interner, buf: U8, starts: I64, stops: I64) -> I64:
+    numbers = np.empty(len(starts), np.int64)
+    known.add_ranges(buf, np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(stops, np.int64), numbers)
+    return numbers
 
 
 def texts_of(buf: U8, starts: I64, stops: I64) -> tuple[str, ...]:

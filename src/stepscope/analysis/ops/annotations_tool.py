@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.trace.grouping import forest, is_device_work, nearest_above
+from stepscope.analysis.trace.grouping import forest, is_device_work, self_times
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.trace.thread_labels import thread_label
@@ -154,15 +154,10 @@ def _measure(trace: HostTrace, rows: I64, steps: Spans) -> RangeRow:
 
 
 def _own_times(trace: HostTrace) -> I64:
-    """The duration of each range without the named ranges directly inside: int64 of shape (events,), 0 elsewhere."""
-    rows = ranges_and_steps(trace)
+    """The duration of each range without the named ranges inside: int64 of shape (events,)."""
     is_range = np.zeros(len(trace.events), np.bool_)
-    is_range[rows] = True
-    above = nearest_above(trace, rows, is_range)
-    own = np.zeros(len(trace.events), np.int64)
-    own[rows] = trace.events.duration_ps[rows]
-    np.subtract.at(own, above[above >= 0], trace.events.duration_ps[rows[above >= 0]])
-    return own
+    is_range[ranges_and_steps(trace)] = True
+    return self_times(trace, is_range)
 
 
 def _device_ps(trace: HostTrace, line: int, ranges: Spans) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope import kernels
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
 from stepscope.analysis.timeline.index import index_of, is_drawn
 from stepscope.analysis.timeline.projection import projection_of, scope_name, scope_place
@@ -93,8 +92,7 @@ def spot_of(trace: HostTrace, event: int, own_code: bool = False) -> Spot:
     Raises:
         UsageError: there is no such event.
     """
-    place = scope_place(trace, event)
-    if place is not None:
+    if (place := scope_place(trace, event)) is not None:
         return _spot_of_scope(trace, place)
     return Spot(
         event=event,
@@ -129,29 +127,33 @@ def short_name(trace: HostTrace, event_type: int) -> str:
 
 def details_of(trace: HostTrace, event: int, own_code: bool = False) -> Details:
     """What an event's own line and stats say; quick.  Raises UsageError if there is no such event."""
-    place = scope_place(trace, event)
-    if place is not None:
+    if (place := scope_place(trace, event)) is not None:
         return _details_of_scope(trace, place)
     spot = spot_of(trace, event, own_code)
-    events, line = trace.events, spot.line
-    drawn, first = is_drawn(trace), int(trace.lines.event_begin[line])
-    room = np.empty(1 << 16, np.int64)
-    n_around = int(kernels.selection.enclosing(events.start_ps, events.duration_ps, drawn, first, event, room))
-    rows = room[: min(n_around, len(room))][-DEEPEST_STACK:]
+    around = _events_around(trace, event)
     self_ps, inside = _find_inside(trace, spot_of(trace, event))
     before, after = _find_neighbours(trace, spot, own_code)
     return Details(
         spot=spot,
         full_name=trace.name_of(event)[:LONGEST_TEXT],
         self_ps=self_ps,
-        around=tuple(spot_of(trace, row, own_code) for row in rows.tolist()),
-        around_hidden=n_around - len(rows),
+        around=tuple(spot_of(trace, row, own_code) for row in around[-DEEPEST_STACK:].tolist()),
+        around_hidden=max(len(around) - DEEPEST_STACK, 0),
         inside=len(inside),
         first_inside=spot_of(trace, int(inside[0]), own_code) if len(inside) else None,
         previous=before,
         next=after,
         stats=trace.stats_of_event(event),
     )
+
+
+def _events_around(trace: HostTrace, event: int) -> I64:
+    """The drawn events of its line that enclose an event, the outermost first."""
+    start, first = trace.events.start_ps, int(trace.lines.event_begin[trace.events.line[event]])
+    ends = start[first:event] + trace.events.duration_ps[first:event]
+    around = (ends > start[event]) & (ends >= start[event] + trace.events.duration_ps[event])
+    rows: I64 = first + np.flatnonzero(around & is_drawn(trace)[first:event])
+    return rows
 
 
 def _details_of_scope(trace: HostTrace, place: int) -> Details:
@@ -195,8 +197,7 @@ def _find_inside(trace: HostTrace, spot: Spot) -> tuple[int | None, I64]:
     lane overlap.
     """
     events, stop = trace.events, spot.start_ps + spot.duration_ps
-    last = int(trace.lines.event_end[spot.line])
-    first = spot.event + 1
+    first, last = spot.event + 1, int(trace.lines.event_end[spot.line])
     after = first + int(np.searchsorted(events.start_ps[first:last], stop, side="left"))
     ends = events.start_ps[first:after] + events.duration_ps[first:after]
     inside: I64 = first + np.flatnonzero(ends <= stop)

@@ -59,7 +59,7 @@ def sum_selection(trace: HostTrace, begin_ps: int, end_ps: int, lines: Sequence[
     """
     if end_ps <= begin_ps:
         raise UsageError(f"the selection from {begin_ps} to {end_ps} ps is empty")
-    names, key_of_type = np.unique(trace.event_types.name, return_inverse=True)
+    names, first_type, key_of_type = np.unique(trace.event_types.name, return_index=True, return_inverse=True)
     key = look_up(key_of_type.astype(np.int32), trace.events.type)
     chosen = np.asarray(lines, np.int64)
     count, total, own = (np.zeros(len(names), np.int64) for _ in range(3))
@@ -70,8 +70,6 @@ def sum_selection(trace: HostTrace, begin_ps: int, end_ps: int, lines: Sequence[
     own = np.maximum(own, 0)  # events directly inside one event may overlap each other
     there = np.flatnonzero(count)
     there = there[np.lexsort((-count[there], -total[there], -own[there]))]
-    first_type = np.full(len(names), -1, np.int64)
-    first_type[key_of_type[::-1]] = np.arange(len(key_of_type))[::-1]
     rows = tuple(
         NameRow(trace.strings[names[at]], int(first_type[at]), int(count[at]), int(total[at]), int(own[at]))
         for at in there[:most].tolist()

@@ -120,9 +120,16 @@ def self_times(trace: HostTrace, counts: Mask, time_ps: I64 | None = None) -> I6
 
     `time_ps` of shape (events,) is the duration unless given.
     """
-    own = np.empty(len(trace.events), np.int64)
+    own = (trace.events.duration_ps if time_ps is None else time_ps).copy()
+    own[counts] = self_times_of(trace, np.flatnonzero(counts), counts, time_ps)
+    return np.maximum(own, 0, out=own)
+
+
+def self_times_of(trace: HostTrace, rows: I64, counts: Mask, time_ps: I64 | None = None) -> I64:
+    """The same for the counted events alone, whose rows ascend: int64 of shape (rows,)."""
+    own = np.empty(len(rows), np.int64)
     time_ps = trace.events.duration_ps if time_ps is None else time_ps
-    kernels.nesting.self_times(time_ps, forest(trace).parent, counts, own)
+    kernels.nesting.self_times(rows, time_ps, forest(trace).parent, counts, own)
     return np.maximum(own, 0, out=own)
 
 

@@ -13,7 +13,7 @@ from stepscope import kernels
 from stepscope.analysis.trace.attribution import attribute, event_name_rows, name_instructions
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.eager import eager_ops
-from stepscope.analysis.trace.grouping import COPIES, forest, spread_labels
+from stepscope.analysis.trace.grouping import COPIES, forest, self_times_of, spread_labels
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I32, I64, U8, Mask, distinct, number_pairs
 from stepscope.records import dataclass
@@ -57,7 +57,7 @@ def host_work(trace: HostTrace) -> OpWork:
     op, ops = _merge_equal_names(op, names)
     time_ps = trace.events.duration_ps[rows]
     sampled = not threads[rows].all()
-    own = _own_times_by_nesting(trace, rows, time_ps) if sampled else _own_times(trace, rows, chosen)
+    own = _own_times_by_nesting(trace, rows, time_ps) if sampled else self_times_of(trace, rows, chosen)
     return OpWork(rows, time_ps, op, own, ops, stand_in)
 
 
@@ -98,12 +98,6 @@ def _sampled_functions(trace: HostTrace) -> I64:
     count = trace.lines.event_end[lines] - trace.lines.event_begin[lines]
     line = lines[int(count.argmax())]
     return np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
-
-
-def _own_times(trace: HostTrace, rows: I64, counts: Mask) -> I64:
-    own = np.empty(len(rows), np.int64)
-    kernels.nesting.self_times_of(rows, trace.events.duration_ps, forest(trace).parent, counts, own)
-    return np.maximum(own, 0, out=own)
 
 
 def _host_op_names(trace: HostTrace, rows: I64) -> tuple[I32, list[tuple[str, str]]]:
@@ -168,7 +162,7 @@ def _own_times_by_nesting(trace: HostTrace, rows: I64, time_ps: I64) -> I64:
         int(K.REGION_BEGIN), int(K.REGION_END), parent, duration.copy(),
     )  # fmt: skip
     own = np.empty(len(rows), np.int64)
-    kernels.nesting.self_times(duration, parent, np.ones(len(rows), np.bool_), own)
+    kernels.nesting.self_times(np.arange(len(rows)), duration, parent, np.ones(len(rows), np.bool_), own)
     own[order] = np.maximum(own, 0)
     return own
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from stepscope.errors import UnreadableError
-from stepscope.formats.heads import LFS_POINTER
+from stepscope.formats.heads import describe_head
 from stepscope.formats.kineto.scanning import PartScanner
 from stepscope.formats.kineto.text import Text
 from stepscope.formats.kineto.texts import TextTable
@@ -274,7 +274,7 @@ class _Decoder:
         if self.text.inflater and self.text.inflater.damage:
             return f"{self.text.inflater.damage} before the first event"
         if not self.metadata:
-            return f"this is {_describe_head(self.text.head(64))}, not a JSON trace"
+            return f"this is {describe_head(self.text.head(64)) or 'binary data'}, not a JSON trace"
         if self.arrays and self.cut_because and not self._damaged_places:
             return f"{self.cut_because}, before the first whole event"
         if self.arrays:
@@ -317,20 +317,3 @@ def _parse_json(raw: bytes) -> Any:
         return json.loads(raw.decode("utf-8", "replace"), strict=False)
     except (ValueError, RecursionError):
         return None
-
-
-def _describe_head(head: bytes) -> str:
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "UTF-16 text"
-    if head.startswith(b"PK\x03\x04"):
-        return "a zip archive"
-    if head.startswith((b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"BZh")):
-        return "compressed, but not with gzip"
-    if head.startswith(LFS_POINTER):
-        return "a pointer of Git LFS (run git lfs pull to get the file)"
-    if head.lstrip()[:1] == b"<":
-        return "HTML or XML"
-    if not head.strip(b"\0 \t\r\n"):
-        return "nothing but blanks"
-    printable = all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head)
-    return "text" if printable else "binary data"

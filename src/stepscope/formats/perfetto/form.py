@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Set
 
 from stepscope.formats.form import NO_STAMP, Companion, Format, NameParts
-from stepscope.formats.xspace.form import read_varint
+from stepscope.formats.protobuf import read_varint
 
 _NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<stamp>\d+))?(?:\.pt)?(?:\.trace)?\.(?:pftrace|perfetto-trace)(?:\.gz)?")
 _STAMPED = re.compile(r".*?\.\d+(?:\.pt)?(?:\.trace)?\.pftrace(?:\.gz)?")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stepscope.errors import UnreadableError
-from stepscope.formats.heads import LFS_POINTER
+from stepscope.formats.heads import describe_head
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.text import GZIP_MAGIC, Inflater, size_limit
 from stepscope.formats.kineto.texts import TextTable
@@ -224,22 +224,8 @@ def _unreadable_error(data: U8, damage: str, source: str) -> UnreadableError:
     if not len(data) and not damage:
         hint = "the capture did not finish; record it again"
         return UnreadableError("the file is empty", code="empty", path=source, offset=0, hint=hint)
-    looks = _describe_head(data[:64].tobytes())
+    looks = describe_head(data[:64].tobytes())
     because = f": {damage}" if damage else f"; it looks like {looks}" if looks else ""
     return UnreadableError(
         f"no packet of a Perfetto trace can be read{because}", path=source, offset=0, lost="everything", hint=hint
     )
-
-
-def _describe_head(head: bytes) -> str:
-    if head.startswith(LFS_POINTER):
-        return "a pointer of Git LFS (run git lfs pull to get the file)"
-    if head.startswith(b"\x28\xb5\x2f\xfd"):
-        return "a file compressed with zstd (unpack it with zstd -d)"
-    if head.lstrip()[:1] in (b"{", b"["):
-        return "JSON"
-    if head.lstrip()[:1] == b"<":
-        return "HTML or XML, such as the page of a login or of an error"
-    if not head.strip(b"\0"):
-        return "the file of a writer that crashed: it starts with zeros"
-    return "text" if head.isascii() and all(c.isprintable() or c.isspace() for c in head.decode()) else ""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope.formats.protobuf import read_varint
 from stepscope.formats.riegeli.blocks import SIMPLE, TRANSPOSED, Chunk
-from stepscope.formats.xspace.form import read_varint
 from stepscope.kernels import riegeli as kernel
 from stepscope.model.arrays import U8
 

@@ -7,7 +7,7 @@ from dataclasses import field
 import numpy as np
 
 from stepscope.errors import Problem, UnreadableError, counted
-from stepscope.formats.heads import CRLF_START, LFS_POINTER
+from stepscope.formats.heads import describe_head
 from stepscope.kernels import wire
 from stepscope.model.arrays import I64, U8
 from stepscope.records import dataclass
@@ -147,7 +147,7 @@ def unreadable_error(buf: U8, source: str) -> UnreadableError:
         return UnreadableError(
             "the file is empty", code="empty", path=source, offset=0, hint="the capture did not finish; record it again"
         )
-    looks = _describe_head(buf)
+    looks = describe_head(buf[:64].tobytes())
     return UnreadableError(
         f"no plane of an XSpace can be read{f'; it looks like {looks}' if looks else ''}",
         path=source,
@@ -155,20 +155,3 @@ def unreadable_error(buf: U8, source: str) -> UnreadableError:
         lost="everything",
         hint="check that this is a *.xplane.pb file and that it was copied completely",
     )
-
-
-def _describe_head(buf: U8) -> str:
-    head = buf[:64].tobytes()
-    if head.startswith(b"\x1f\x8b"):
-        return "gzip data"
-    if head.startswith(LFS_POINTER):
-        return "a pointer of Git LFS (run git lfs pull to get the file)"
-    if head.startswith(CRLF_START):
-        return "a profile whose line ends were converted, as by a transfer as text (transfer it as binary)"
-    if head.lstrip()[:1] in (b"{", b"["):
-        return "JSON"
-    if head.lstrip()[:1] == b"<":
-        return "HTML or XML, such as the page of a login or of an error"
-    if not buf.any():
-        return "the file of a writer that crashed: all its bytes are zero"
-    return "text" if head.isascii() and all(c.isprintable() or c.isspace() for c in head.decode()) else ""

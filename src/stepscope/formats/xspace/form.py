@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepscope.formats.form import Format
+from stepscope.formats.protobuf import read_varint
 
 _XPLANE_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x2A, 0x32})
 _XSPACE_TAGS = frozenset({0x0A, 0x12, 0x1A, 0x22})
@@ -51,16 +52,6 @@ def _is_short_text(content: bytes, position: int) -> bool:
     if length is None or length > _LONGEST_NAME:
         return False
     return content[start : start + length].decode("utf-8", "replace").isprintable()
-
-
-def read_varint(content: bytes, position: int) -> tuple[int | None, int]:
-    """The number at a position and the position after it; None if there is none."""
-    value = 0
-    for count, byte in enumerate(content[position : position + 10]):
-        value |= (byte & 0x7F) << 7 * count
-        if byte < 0x80:
-            return value, position + count + 1
-    return None, position
 
 
 FORMAT = XSpaceFormat(

@@ -14,6 +14,9 @@ cimport cython
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from stepscope.kernels.jsontext cimport (
+    Scratch, put_bytes, put_json_double, put_json_integer, put_json_text, read_real,
+)
 from stepscope.kernels.memory cimport free, resize
 from stepscope.kernels.trace_json.columns cimport Rows, make_room_for_rows, make_room_for_stats
 from stepscope.kernels.trace_json.events cimport Event, Scan, put_row, put_stat
@@ -25,9 +28,6 @@ from stepscope.kernels.trace_json.texts cimport intern
 from stepscope.kernels.varint cimport read_varint
 from stepscope.kernels.wire.fields cimport DELIMITED, FIXED64, OVERRUN, VARINT, Field, read_field
 from stepscope.kernels.wire.idmap cimport IdMap, find_id, put_id
-from stepscope.kernels.wire.jsontext cimport (
-    Scratch, put_bytes, put_json_double, put_json_integer, put_json_text, read_real,
-)
 
 cpdef enum:
     # What decoding stopped for: the end of the bytes; compressed packets (see `inner_begin`); a byte that starts no

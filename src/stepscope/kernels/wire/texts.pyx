@@ -70,6 +70,27 @@ cdef class Interner:
                 text = Text(at, <int64_t>length, hash_text(at, <int64_t>length, self.seed))
                 ids[row] = <int32_t>self.give(&text)
 
+    def add_ranges(
+        self, const uint8_t[::1] buf, const int64_t[::1] starts, const int64_t[::1] stops, int64_t[::1] ids
+    ):
+        """Ids of texts of any buffer, told by where they start and stop.
+
+        Args:
+            buf: uint8 of shape (bytes,); starts, stops: int64 of shape (n,); what does not lie in it is the empty text.
+            ids: int64 of shape (n,), filled.
+        """
+        cdef int64_t row, length
+        cdef Text text
+        if not starts.shape[0] == stops.shape[0] == ids.shape[0]:
+            raise IndexError("the columns are not of one length")
+        with nogil:
+            for row in range(starts.shape[0]):
+                ids[row] = 0
+                if 0 <= starts[row] < stops[row] <= buf.shape[0]:
+                    length = stops[row] - starts[row]
+                    text = Text(&buf[starts[row]], length, hash_text(&buf[starts[row]], length, self.seed))
+                    ids[row] = self.give(&text)
+
     def copy(self, uint8_t[::1] blob, int64_t[::1] offsets):
         """Copies all texts, one after the other.
 
@@ -88,7 +109,7 @@ cdef class Interner:
             offsets[self.count] = at
 
     cdef int64_t give(self, const Text* text) except -1 nogil:
-        """The id of a text that is not empty and lies in the buffer."""
+        """The id of a text that is not empty."""
         cdef uint64_t mask = <uint64_t>(self.n_slots - 1)
         cdef uint64_t at = text.hash & mask
         cdef uint32_t high = <uint32_t>(text.hash >> 32)

@@ -1,4 +1,4 @@
-"""Nested values written as JSON, into bytes that grow: trace JSON keeps such values as the text of their JSON."""
+"""Values written as JSON into bytes that grow."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy

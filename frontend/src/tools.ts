@@ -79,7 +79,8 @@ function isShown(view: View): boolean {
   if (route.value.tool === tool) return true;
   if (!tools.value.some((each) => each.name === tool)) return false;
   if (tool === OVER_TIME.name && !watchedRuns.value.length) return false;
-  if (OF_RANKS.includes(tool) && !hasRanks()) return false;
+  // Where there are several hosts, their question opens on its first view, whichever answer is known first.
+  if (OF_RANKS.includes(tool) && (!hasRanks() || hasHosts())) return hasHosts() && !isKnownToLack(tool);
   return USUAL.includes(tool) ? !isKnownToLack(tool) : stateOf(tool) === true || OF_THE_PAGE.includes(tool);
 }
 
@@ -87,9 +88,13 @@ const OF_RANKS = ["distributed", "pod-viewer"];
 
 /** Whether the session has anything to compare or to exchange: several processes, devices, or collectives. */
 function hasRanks(): boolean {
-  if ((session.value?.hosts.length ?? 0) > 1) return true;
+  if (hasHosts()) return true;
   if (!isReady.value) return false;
   return Number(fact("devices_used") ?? 0) > 1 || Number(fact("collectives_ms") ?? 0) > 0;
+}
+
+function hasHosts(): boolean {
+  return (session.value?.hosts.length ?? 0) > 1;
 }
 
 function stateOf(tool: string): boolean | null {

@@ -133,8 +133,8 @@ describe("a headline", () => {
       "the largest part is `conv` (165 calls of 144 us)",
     ]));
   it("has as many clauses as it has room for, and none that is cut in code or in brackets", () => {
-    const waits = "Longest part: 60.3 % of each step is Python of the loop, while all 2 devices are idle";
-    expect(headline(waits)[0]).toBe("Longest part: 60.3 % of each step is Python of the loop");
+    const waits = "Longest part: 60.3 % of each step is Python in the loop, while all 2 devices are idle";
+    expect(headline(waits)[0]).toBe("Longest part: 60.3 % of each step is Python in the loop");
     expect(headline(`\`f(a, b)\` takes ${"very ".repeat(14)}long, in all`)[0]).toMatch(/long$/);
     expect(headline(`x (1, 2) takes ${"very ".repeat(14)}long, in all`)[0]).toMatch(/long$/);
   });

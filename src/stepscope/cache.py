@@ -220,14 +220,14 @@ class Cache:
 
     def _url(self, key: str | None, name: str) -> str | None:
         if not re.fullmatch(_NAME, name):
-            raise ValueError(f"no name for a cache entry: {name!r}")
+            raise ValueError(f"not a name for a cache entry: {name!r}")
         return None if key is None else f"{self._options.url}/v{CACHE_VERSION}/{key}/{name}.bytes"
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
     def _path(self, key: str | None, name: str, ending: str) -> Path | None:
         if not re.fullmatch(_NAME, name):
-            raise ValueError(f"no name for a cache entry: {name!r}")
+            raise ValueError(f"not a name for a cache entry: {name!r}")
         if key is None or self._options.folder is None:
             return None
         return self._options.folder / f"v{CACHE_VERSION}" / key / f"{name}.{ending}"
@@ -588,7 +588,7 @@ def _max_bytes(text: str) -> int:
         return DEFAULT_MAX_BYTES
     if text.strip().isdecimal():
         return int(text)
-    _log("STEPSCOPE_CACHE_MAX_BYTES is %r, which is no number of bytes; %d is used", text, DEFAULT_MAX_BYTES)
+    _log("STEPSCOPE_CACHE_MAX_BYTES is %r, which is not a number of bytes; %d is used", text, DEFAULT_MAX_BYTES)
     return DEFAULT_MAX_BYTES
 
 

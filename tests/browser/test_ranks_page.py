@@ -38,7 +38,7 @@ def test_the_answer_of_a_job_then_its_causes_then_where_it_is_slow(page, job_ser
         "Why the job is slower than with equal work", "Steps of each rank", "Kinds of work by stage",
         "Who waits for whom", "Ranks",
     ]  # fmt: skip
-    assert "Who did not come" not in titles
+    assert "Missing ranks" not in titles
 
     steps, kinds, _ = page.locator(".heat").all()
     assert steps.locator("canvas").get_attribute("data-marks") == str(8 * 3)

@@ -280,7 +280,7 @@ def test_a_page_compares_as_the_command_does(page, page_server, corpus, capsys, 
     rows = side_by_side(page)
 
     expect(page.locator(".compare-line")).to_have_text(re.compile(re.escape(told["verdict_text"][5:20])))
-    said_there = {"What the advice predicted": list(foretold_lines(told["foretold"])), "To keep in mind": told["notes"]}
+    said_there = {"What the advice predicted": list(foretold_lines(told["foretold"])), "Notes": told["notes"]}
     for heading, sentences in said_there.items():
         shown_there = page.get_by_role("list", name=heading).get_by_role("listitem").all_inner_texts()
         assert shown_there == [text[0].upper() + text[1:] for text in sentences] != []

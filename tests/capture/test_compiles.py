@@ -93,7 +93,7 @@ def test_the_advice_says_what_changes_and_where(profile, framework):
         ),
         "tensorflow": (
             f"argument batch['x'] of tf_step ({places['tensorflow']}) changes: float32[4,2], then float32[5,2]",
-            f"made_anew ({compile_programs.__file__}:{line_of('def made_anew')}) is made a new function each time",
+            f"made_anew ({compile_programs.__file__}:{line_of('def made_anew')}) is defined anew each time",
         ),
     }
     assert any(text in each["evidence"] for each in found for text in expected[framework]), found

@@ -46,7 +46,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
             "train(90); print(fetch_batch.__code__ is CODE)",
             "functions of the program: fetch_batch, train",
         ),
-        ("sync", "train(90); print(print is PRINT)", "nothing that is imported belongs to sync"),
+        ("sync", "train(90); print(print is PRINT)", "no imported module belongs to sync"),
     ],
     ids=["three steps", "ends early", "fails", "no steps", "forks", "unknown place", "unknown part"],
 )

@@ -216,7 +216,7 @@ def test_a_capture_without_events_is_repeated_and_then_says_why(jobs, tmp_path):
 
     (worker,) = outcome.workers
     assert (worker.cause, worker.attempt) == (Cause.EMPTY, 2)
-    assert "there were no events; host_tracer_level is 0" in worker.detail
+    assert "without any event; host_tracer_level is 0" in worker.detail
     assert not list(tmp_path.rglob("*.xplane.pb"))
 
 

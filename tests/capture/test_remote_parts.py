@@ -231,10 +231,10 @@ def test_the_folder_is_the_clients():
     ("fields", "message"),
     [
         ({"repository_root": "", "session_id": "run"}, "there is no place for the profile"),
-        ({"repository_root": "gs://bucket", "session_id": "run"}, "is no local folder"),
-        ({"repository_root": "/logs", "session_id": ""}, "session_id '' is no name"),
-        ({"repository_root": "/logs", "session_id": "../run"}, "session_id '../run' is no name"),
-        ({"repository_root": "/logs", "session_id": "/etc"}, "session_id '/etc' is no name"),
+        ({"repository_root": "gs://bucket", "session_id": "run"}, "is not a local folder"),
+        ({"repository_root": "/logs", "session_id": ""}, "session_id '' is not a name"),
+        ({"repository_root": "/logs", "session_id": "../run"}, "session_id '../run' is not a name"),
+        ({"repository_root": "/logs", "session_id": "/etc"}, "session_id '/etc' is not a name"),
     ],
 )
 def test_a_request_that_names_no_folder(fields, message):

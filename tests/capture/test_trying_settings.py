@@ -60,7 +60,7 @@ def test_an_iterable_dataset_keeps_its_workers(loaders):
 
 
 def test_a_knob_of_what_the_program_does_not_make_is_said():
-    assert Settings("autotune=off").note == "the program made nothing of tf.data before its steps"
+    assert Settings("autotune=off").note == "the program did not create tf.data before its steps"
 
 
 @pytest.mark.parametrize(("steps", "step_ms"), [(200, 10.0), (30, 10.0), (5, None)])

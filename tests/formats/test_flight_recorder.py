@@ -51,10 +51,10 @@ def test_the_rank_that_did_not_come_is_named_with_its_line(as_json: bool, tmp_pa
     report = stepscope.load(write(tmp_path, came, stayed, came, as_json=as_json)).distributed().to_dict()
 
     assert [(row["rank"], row["operation"], row["number"], row["what"]) for row in report["missing"]] == [
-        (1, "all_gather", 2, "did not come; its last is all_reduce #1")
+        (1, "all_gather", 2, "did not arrive; its last is all_reduce #1")
     ]
     assert report["findings"][0] == (
-        "rank 1 did not come; its last is all_reduce #1, at /home/me/train.py(15): train: "
+        "rank 1 did not arrive; its last is all_reduce #1, at /home/me/train.py(15): train: "
         "the others wait in all_gather #2 of process group 0 (default_pg)"
     )
 
@@ -66,7 +66,7 @@ def test_a_rank_that_came_with_another_operation_and_one_without_a_dump(tmp_path
     report = stepscope.load(write(tmp_path, *dumps)).distributed().to_dict()
 
     assert [(row["rank"], row["what"]) for row in report["missing"]] == [
-        (1, "came with broadcast instead"),
+        (1, "arrived with broadcast instead"),
         (3, "left no dump"),
     ]
 

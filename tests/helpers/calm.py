@@ -60,7 +60,7 @@ def record_calmly(record: Callable[[], T], is_calm: Callable[[T], bool]) -> T:
 
 
 def contention_percent(overview: Mapping[str, Any]) -> float:
-    """The percent of a step for which its loop waits for a processor that others use, as an overview's JSON has it."""
+    """The percent of a step for which its loop waits for a core that others use, as an overview's JSON has it."""
     return float(next((row["percent"] for row in overview["account"] if row["cause"] == "contention"), 0.0))
 
 

@@ -54,7 +54,7 @@ def waits_ns() -> dict[str, int]:
 def own_way(logdir: Path) -> Iterator[None]:
     """The library's own profiler records in this block.
 
-    It does not record waits for a processor, so the longest that a thread of this process has in the block is left in
+    It does not record waits for a core, so the longest that a thread of this process has in the block is left in
     the folder, in percent of the block.
     """
     start, before = time.perf_counter_ns(), waits_ns()

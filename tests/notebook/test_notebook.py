@@ -68,7 +68,7 @@ def test_a_line_shows_the_summary(executed: Any) -> None:
     [shown] = outputs(executed, 1)
 
     assert shown["text/plain"].startswith(
-        "verdict    host-bound: 58.3 % of each step is Python of the loop, mostly `confusion_matrix`"
+        "verdict    host-bound: 58.3 % of each step is Python in the loop, mostly `confusion_matrix`"
     )
     answer, chart, rest = (shown["text/html"].find(mark) for mark in ("<b>host-bound: 58.3 %", "<svg", "<pre"))
     assert 0 < answer < chart < rest

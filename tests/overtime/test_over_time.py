@@ -166,7 +166,7 @@ def test_steps_that_only_waited_for_a_processor_are_named_and_unknown_in_older_s
     write_rows(tmp_path, [row(30 * number, slow_steps=2) for number in range(50)], run="before")
 
     report, before = examine_run(str(tmp_path), "run"), examine_run(str(tmp_path), "before")
-    assert "50 steps of 500 were slow only because their thread waited for a processor" in report.findings
+    assert "50 steps of 500 were slow only because their thread waited for a core" in report.findings
     assert (report.figures["slow_steps"], report.figures["contended_steps"]) == (100, 50)
     assert (before.figures["slow_steps"], before.figures["contended_steps"]) == (100, None)
 

@@ -193,7 +193,7 @@ def test_the_script_for_continuous_integration_runs(folder):
     )
 
     assert done.returncode == 0, done.stderr
-    assert "To keep in mind" in done.stdout
+    assert "Notes" in done.stdout
     assert (folder / "comparison.html").read_text().startswith("<!doctype html>")
 
 

@@ -53,9 +53,9 @@ def test_each_round_gives_a_ratio_and_six_an_interval():
 
 
 def test_what_changed_nothing_or_failed_has_a_reason_and_no_figure():
-    rounds = [[TimedRun("", 20.0, 100), TimedRun(ONE.name, 20.0, 100, note="the program made nothing of a DataLoader")]]
+    rounds = [[TimedRun("", 20.0, 100), TimedRun(ONE.name, 20.0, 100, note="the program did not create a DataLoader")]]
     proof = prove_settings("train.py", [ONE], rounds)[0]
-    assert (proof.value, proof.note) == (None, "the program made nothing of a DataLoader")
+    assert (proof.value, proof.note) == (None, "the program did not create a DataLoader")
     assert prove_settings("train.py", [ONE], [])[0].note == "no process ended with a time"
 
 

@@ -95,7 +95,7 @@ def test_a_session_compared_with_itself_is_all_zeros(profile: LoadedProfile) -> 
 # -- verdict, breakdown and first advice go together -----------------------------------------------------------------
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
-ELSEWHERE = "the next that can be shortened is "
+ELSEWHERE = "the next cause that can be shortened is "
 
 
 def contradictions(profile: LoadedProfile) -> Iterator[str]:

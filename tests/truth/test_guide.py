@@ -328,7 +328,7 @@ def test_a_tpu_name_stands_for_its_workers(cloud, name):
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("tpu://a/b", "is not a TPU name"), ("tpu://unknown", "nothing here knows"), ("tpu://off", "it is STOPPED")],
+    [("tpu://a/b", "is not a TPU name"), ("tpu://unknown", "cannot find the TPU"), ("tpu://off", "it is STOPPED")],
 )
 def test_a_tpu_that_cannot_be_asked_ends_in_one_clear_line(cloud, name, reason):
     with pytest.raises(UsageError, match=reason):
@@ -393,7 +393,7 @@ def test_a_few_calls_after_the_first_change_the_words_only():
     }
     overview = report_of("overview", draw("host main | F-------G-\nhost main |  X----", sorts)).to_dict()
 
-    assert overview["verdict_text"].startswith("unknown: hardly more than first calls was captured")
+    assert overview["verdict_text"].startswith("unknown: little more than first calls was captured")
 
 
 def test_a_first_step_that_compiles_is_no_advice_about_every_step():
@@ -683,7 +683,7 @@ def test_fewer_threads_than_cores_are_advice_where_the_host_computes(threads, co
     ("memory", "peak", "framework", "advised"),
     [
         ("GPU_0_bfc", 20, "tensorflow", "set_memory_growth"),
-        ("GPU_0_bfc", 20, "pytorch", "increase the batch size"),
+        ("GPU_0_bfc", 20, "pytorch", "raise the batch size"),
         ("GPU_0_bfc", 60, "pytorch", ""),
         ("mklcpu", 20, "pytorch", ""),
     ],

@@ -223,7 +223,7 @@ def _timeline_tool(sessions: Sessions) -> Callable[..., Any]:
         from stepscope.report.drawing import to_svg
 
         if form not in ("png", "svg"):
-            raise UsageError(f"there is no picture as {form!r}", hint="png or svg")
+            raise UsageError(f"there is no picture format {form!r}", hint="png or svg")
         trace = sessions.opened(session).trace(host or None)
         window = (start_ms, end_ms) if end_ms > start_ms >= 0 else usual_window(trace)
         shown = draw_window(trace, *window)

@@ -10,42 +10,47 @@ from stepscope.cli.tools import check_output, load_profile
 from stepscope.errors import RegressionError, UsageError
 
 _PATH = "a profile file, a session folder, a logdir, or a parent of these."
+_Before = Annotated[str, argument(value="BEFORE", help=f"The profile before the change: {_PATH}")]
+_After = Annotated[
+    list[str], argument(value="AFTER", help=f"The profile after it: {_PATH} Several are each compared with BEFORE.")
+]
+_RunBefore = Annotated[
+    str | None, option("--run-before", value="RUN", help="The session in BEFORE (default: the newest).")
+]
+_RunAfter = Annotated[
+    str | None, option("--run-after", value="RUN", help="The session in AFTER (default: the newest).")
+]
+_Host = Annotated[str | None, option("--host", help="The host to compare on both sides (default: all hosts).")]
+_FailAbove = Annotated[
+    float | None,
+    option(
+        "--fail-above",
+        value="PERCENT",
+        least=0.0,
+        help="Exit with status 1 if the mean step got slower by more than this and by more than the noise.",
+    ),
+]
+_Tools = Annotated[
+    list[str] | None,
+    option(
+        "--tool",
+        value="NAME",
+        help="Compare the report of this tool; repeatable (default: breakdown, ops, kernels, memories and step times).",
+    ),
+]
+_EveryTool = Annotated[bool, option("--all", help="Compare the reports of all tools.")]
 
 
 def compare(
-    before: Annotated[str, argument(value="BEFORE", help=f"The profile before the change: {_PATH}")],
-    after: Annotated[
-        list[str], argument(value="AFTER", help=f"The profile after it: {_PATH} Several are each compared with BEFORE.")
-    ],
-    run_before: Annotated[
-        str | None, option("--run-before", value="RUN", help="The session in BEFORE (default: the newest).")
-    ] = None,
-    run_after: Annotated[
-        str | None, option("--run-after", value="RUN", help="The session in AFTER (default: the newest).")
-    ] = None,
-    host: Annotated[
-        str | None, option("--host", help="The host to compare on both sides (default: all hosts).")
-    ] = None,
+    before: _Before,
+    after: _After,
+    run_before: _RunBefore = None,
+    run_after: _RunAfter = None,
+    host: _Host = None,
     steps: Steps = None,
-    fail_above: Annotated[
-        float | None,
-        option(
-            "--fail-above",
-            value="PERCENT",
-            least=0.0,
-            help="Exit with status 1 if the mean step got slower by more than this and by more than the noise.",
-        ),
-    ] = None,
-    tool: Annotated[
-        list[str] | None,
-        option(
-            "--tool",
-            value="NAME",
-            help="Compare the report of this tool; repeatable (default: breakdown, ops, kernels, memories and step "
-            "time spread).",
-        ),
-    ] = None,
-    every_tool: Annotated[bool, option("--all", help="Compare the reports of all tools.")] = False,
+    fail_above: _FailAbove = None,
+    tool: _Tools = None,
+    every_tool: _EveryTool = False,
     form: Format = OutputFormat.TABLE,
     output: Output = None,
     top: Top = None,

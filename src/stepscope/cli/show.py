@@ -153,9 +153,11 @@ def show_lines(report: Report, output: Path | None = None, chosen: str = "", why
 
 def _list_evidence(report: Report) -> Iterator[str]:
     whole = report.to_dict()
-    yield from (f"because    {sentence}" for sentence in whole["verdict_evidence"])
+    yield from (f"because    {each}" for each in whole["verdict_evidence"] if each not in whole["verdict_text"])
+    said = {clause for sentence in whole["verdict_evidence"] for clause in sentence.split("; ")}
     for first in whole["advice"][:1]:
-        yield f"advised    {first['evidence']}"
+        if more := [clause for clause in first["evidence"].split("; ") if clause not in said]:
+            yield f"advised    {'; '.join(more)}"
         yield f"predicted  {first['reasoning']}"
 
 

@@ -138,4 +138,4 @@ def _write(frames: list[tuple[int, bytes | int]]) -> int:
             return content
         while content:
             content = content[os.write(to, content) :]
-    raise ValueError("an answer without an end")
+    raise ValueError("an answer that never ends")

@@ -29,7 +29,7 @@ def save_stdin() -> Path:
     name = _name_of(start)
     if name is None:
         known = "; ".join(each.summary for each in FORMATS)
-        what = "this is not a profile by its first bytes" if start else "nothing came on stdin"
+        what = "its first bytes are not those of a profile" if start else "nothing came on stdin"
         raise UnreadableError(what, code="unknown-format", path="-", hint=f"what can be read: {known}")
     folder = Path(tempfile.mkdtemp(prefix="stepscope-stdin-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

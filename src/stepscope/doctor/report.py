@@ -58,7 +58,7 @@ class DoctorReport(Report):
         parts: list[Section] = [Rows("sessions", "Sessions", SESSION_FIELDS, self.sessions)] if self.sessions else []
         parts += [Prose("problems", "Problems", problems)] if problems else []
         parts += [Rows("findings", "Findings" if not problems else "Other findings", found, rows)] if rows else []
-        return [*parts, Prose("remedies", "What to do", remedies or ("nothing: all is well",))]
+        return [*parts, Prose("remedies", "What to do", remedies or ("no problems found",))]
 
     def main_table(self) -> Rows:
         """The findings with their remedies."""

@@ -90,7 +90,7 @@ def hear_greeting(address: str, size: int = 0) -> bytes | None:
     if not host or not port.isdecimal():
         return None
     if int(port) >= 1 << 16:
-        raise OSError(f"{port} is no port")
+        raise OSError(f"{port} is not a port")
     with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS) as connection:
         return connection.recv(size, socket.MSG_WAITALL) if size else b""
 

@@ -118,9 +118,9 @@ def _check_scheduler(address: str) -> None:
         greeting = hear_greeting(address, _GREETING if speaks else 0)
     except OSError as error:
         silent = isinstance(error, TimeoutError)
-        raise _no_scheduler(address, "whoever listens there says nothing" if silent else first_line(error)) from error
+        raise _no_scheduler(address, "the server there does not answer" if silent else first_line(error)) from error
     if speaks and greeting is not None and not 0 < int.from_bytes(greeting, "little") < _LONGEST_GREETING:
-        raise _no_scheduler(address, "whoever listens there speaks another protocol")
+        raise _no_scheduler(address, "the server there speaks another protocol")
 
 
 def _no_scheduler(address: object, reason: str) -> EngineError:

@@ -52,7 +52,7 @@ class Fold:
     def _append(self, content: bytes | list[Any]) -> None:
         partials = decode_partials(self._tool, content) if isinstance(content, bytes) else content
         if partials is None:
-            raise ValueError(f"a worker answered with something that is no partial of {self._tool.name}")
+            raise ValueError(f"a worker answered with something that is not a partial result of {self._tool.name}")
         self.partials += partials
         self._fresh += len(partials)
         if self._fresh >= CONDENSE_EVERY:

@@ -63,5 +63,5 @@ def export_named(name: str) -> Export:
     found = known or next((export for export in all_exports() if export.name == name), None)
     if found is None:
         names = ", ".join(export.name for export in all_exports())
-        raise UsageError(f"there is no trace as {name!r}", hint=f"choose one of {names}")
+        raise UsageError(f"there is no trace format {name!r}", hint=f"choose one of {names}")
     return found

@@ -177,7 +177,7 @@ def require_format(basename: str, path: str) -> Format:
     if found is None:
         known = "; ".join(candidate.summary for candidate in (*FORMATS, *added_formats()))
         raise UnreadableError(
-            "this is not a profile by its name",
+            "its name is not that of a profile",
             code="unknown-format",
             path=path,
             hint=f"files that can be read: {known}",

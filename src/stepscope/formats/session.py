@@ -309,10 +309,10 @@ def _set_captures_aside(found: list[_Candidate], problems: list[Problem]) -> lis
         if files and home not in folders and home.rpartition("/")[0] not in folders:
             reason = f"left out: {counted(len(files), 'trace')} of graphs that are captured, not of work that ran"
             problems.append(Problem("left-out", reason, path=path, hint="give the path of this folder to open them"))
-    return [each._replace(captures=tuple(_beside(each.path, captures))) for each in kept]
+    return [each._replace(captures=tuple(_captures_near(each.path, captures))) for each in kept]
 
 
-def _beside(path: str, captures: Mapping[str, list[_Found]]) -> Iterator[_Found]:
+def _captures_near(path: str, captures: Mapping[str, list[_Found]]) -> Iterator[_Found]:
     """The captures in a folder and in the folders in it."""
     for folder, files in captures.items():
         if path.rstrip("/") in (folder.rstrip("/"), folder.rstrip("/").rpartition("/")[0]):
@@ -510,7 +510,7 @@ def _find_passed_over(walk: store.Walk, found: Iterable[_Candidate]) -> list[Pro
         if not format_of(entry.name) and (fmt := format_with_ending(entry.name))
     ]
     unread: list[Problem] = []  # a file that cannot be read is no loss: nothing shows that it is a profile
-    reason = "passed over: by its content it is a profile, but its name does not say so, and other files' names do"
+    reason = "passed over: its content is a profile but its name is not that of one, and other files have such names"
     hint = "give the path of this file to open it, or rename it to NAME.pt.trace.json[.gz]"
     return [
         Problem("passed-over", reason, path=entry.path, hint=hint)

@@ -322,7 +322,7 @@ def _describe_contention(figures: Row) -> list[str]:
     steps, contended = figures["steps"], figures["contended_steps"]
     if not isinstance(contended, int) or not isinstance(steps, int) or contended < _LEAST_CONTENDED * max(steps, 1):
         return []
-    return [f"{counted(contended, 'step')} of {steps:,} were slow only because their thread waited for a processor"]
+    return [f"{counted(contended, 'step')} of {steps:,} were slow only because their thread waited for a core"]
 
 
 def _describe_marks(marks: Sequence[Mapping[str, Any]]) -> list[str]:

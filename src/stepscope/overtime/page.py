@@ -32,11 +32,11 @@ class Curves:
 
 
 PICTURES: tuple[Curves, ...] = (
-    Curves("Step time, ms", (("step_ms_median", "median"), ("step_ms_p90", "nine in ten are shorter"))),
+    Curves("Step time, ms", (("step_ms_median", "median"), ("step_ms_p90", "90th percentile"))),
     Curves("Memory, GB", (("resident_bytes", "process"), ("device_allocated_bytes", "devices")), 1e9),
     Curves(
         "Share of the step, percent",
-        (("thread_cpu_percent", "thread computes"), ("thread_queued_percent", "waits for a processor"),
+        (("thread_cpu_percent", "thread computes"), ("thread_queued_percent", "waits for a core"),
          ("collector_percent", "garbage collection")),
     ),
     Curves("Processors of the machine, percent busy", (("cpu_machine_percent", "all processes"),)),

@@ -91,7 +91,7 @@ class _Side:
     """The blocks of one kind.
 
     Args:
-        is_own: their steps count without waits for a processor.
+        is_own: their steps count without waits for a core.
 
     Attributes:
         start: the first step that counts.

@@ -149,7 +149,7 @@ def from_json(text: str) -> list[Proof]:
     names = {field.name for field in fields(Proof)}
     read = json.loads(text)
     if not isinstance(read, dict) or not isinstance(read.get("proofs"), list):
-        raise ValueError("no list of proofs")
+        raise ValueError("not a list of proofs")
     rows = [row for row in read["proofs"] if isinstance(row, dict) and {"program", "kind", "place"} <= row.keys()]
     return [Proof(**{name: value for name, value in row.items() if name in names}) for row in rows]
 

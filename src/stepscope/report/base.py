@@ -59,7 +59,7 @@ class Report:
         """
         parts = [part for section in self.sections() for part in split_for_screens(section)]
         main = next((section for section in parts if isinstance(section, Rows)), None)
-        sections = [section for section in parts if section is main or section.has_content]
+        sections = [section for section in parts if section.has_content or (section is main and section.rows)]
         if not self.unmatched:
             return sections or parts
         return [

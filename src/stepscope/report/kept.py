@@ -40,7 +40,7 @@ class KeptReport(Report):
 
     def body(self) -> NoReturn:
         """Raises TypeError: it is not kept."""
-        raise TypeError("a kept report can be shown but not computed with")
+        raise TypeError("a saved report can be displayed, but not used in computations")
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values, as in JSON."""

@@ -31,5 +31,5 @@ def require_reading(connection: Any, query: str) -> None:
     if kind == "EXPLAIN":
         explained, count = _EXPLAINS.subn("", query, count=1)
         if not count:
-            raise UsageError("this EXPLAIN is not understood", hint="write EXPLAIN SELECT ...")
+            raise UsageError("this form of EXPLAIN is not supported", hint="write EXPLAIN SELECT ...")
         require_reading(connection, explained)

@@ -109,7 +109,7 @@ def _read_question(request: Request) -> Question:
         question = msgspec.json.decode(request.get_data(), type=Question)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         hint = "send a JSON object with query and optionally rows and attach"
-        raise Refused(400, f"this is not a question: {error}", hint) from None
+        raise Refused(400, f"this is not a valid query: {error}", hint) from None
     if question.rows is not None and question.rows < 1:
         raise Refused(400, f"rows has to be above 0, not {question.rows}")
     return question

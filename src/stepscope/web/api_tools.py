@@ -40,7 +40,7 @@ def report_answer(report: Report, more: Mapping[str, Any] = MappingProxyType({})
 def tool_export(site: Site, request: Request, session: str, tool: str, form: str) -> Answer:
     """Answers with the report's JSON, or its main table, as a file."""
     if form not in EXPORTS:
-        raise Refused(404, f"there is no export as {form!r}", "choose another form", EXPORTS)
+        raise Refused(404, f"there is no export format {form!r}", "choose another form", EXPORTS)
     report = _report(site, request, session, tool)
     name = f"{site.listed(session).id}-{report.TOOL}.{form}"
     disposition = {"Content-Disposition": f'attachment; filename="{name}"'}

@@ -120,14 +120,14 @@ def _guard_role(request: Request, route: Route) -> None:
     """Refuses what the visitor may not do."""
     visitor = visitor_of(request)
     if visitor.role < route.role:
-        raise Refused(403, f"your token does not allow to {route.role.name.lower()}", "ask for another token")
+        raise Refused(403, f"your token does not allow you to {route.role.name.lower()}", "ask for another token")
 
 
 def _http_error(request: Request, error: HTTPException) -> Answer:
     if isinstance(error, NotFound):
         return _not_found_answer(request)
     if isinstance(error, MethodNotAllowed):
-        return error_answer(405, f"{request.method} is not possible here", "", list(error.valid_methods or ()))
+        return error_answer(405, f"{request.method} is not allowed here", "", list(error.valid_methods or ()))
     return error_answer(error.code or 400, error.name, error.description or "")
 
 

@@ -295,7 +295,7 @@ def test_where_most_of_a_step_is_unexplained_no_gain_is_stated():
     found = account(draw("tpu0 Steps | W0------W1------\ntpu0 ops   | k--    kk--    k"))
 
     assert found.why_not is not None
-    assert found.why_not == "50.0 % of the step has no known reason; the limit is a third"
+    assert found.why_not == "50.0 % of the step is unexplained; the limit is a third"
     assert [row.gain_ps for row in found.rows] == [None, None]
     assert found.rivals == []
 

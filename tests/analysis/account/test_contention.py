@@ -65,8 +65,8 @@ host main | a---s-----------a---s-----------a---s-----------
     ("picture", "usage", "said"),
     [
         (LOOP, [(0, 16, 6, 0), (16, 32, 6, 0), (32, 48, 6, 0)], "sleeping or waiting"),
-        (LOOP, [(0, 16, 15, 0), (16, 32, 15, 0), (32, 48, 15, 0)], "Python of the loop"),
-        (LOOP, [], "Python of the loop"),
+        (LOOP, [(0, 16, 15, 0), (16, 32, 15, 0), (32, 48, 15, 0)], "Python in the loop"),
+        (LOOP, [], "Python in the loop"),
         (SLEEP, [], "sleeping or waiting, mostly `<built-in function sleep>`"),
     ],
     ids=["no processor used", "a processor used", "nothing tells", "a recorded call"],

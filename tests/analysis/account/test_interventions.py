@@ -157,5 +157,5 @@ def test_what_is_critical_then_is_what_remains():
 def test_a_model_that_does_not_carry_foretells_nothing():
     model = made("tpu0 Steps | W0------W1------\ntpu0 ops   | k--    kk--    k")
 
-    assert model.why_not is not None and "50.0 % of the step has no known reason" in model.why_not
+    assert model.why_not is not None and "50.0 % of the step is unexplained" in model.why_not
     assert foretell(model, [Scale(of_kind(model, K.DEVICE_OP))]) is None

@@ -78,7 +78,7 @@ def test_what_the_first_change_shortens_is_the_limit_and_one_sentence_says_that_
     assert (found.name, found.sentence) == ("input_bound", said)
     assert found.evidence == (
         "33.0 % of each step is input",
-        "computation on the device takes more, 45.0 %, but no change found here shortens that as much",
+        "computation on the device takes more, 45.0 %, but no known change shortens it as much",
     )
 
 
@@ -108,7 +108,7 @@ def test_a_change_that_gains_little_does_not_decide_and_one_sentence_says_what_i
 
     assert (found.name, found.share_percent) == ("compute_bound", 65.0)
     assert found.evidence[1] == (
-        "no change found here shortens that much; the next that can be shortened is communication, 16.0 %"
+        "no known change shortens that much; the next cause that can be shortened is communication, 16.0 %"
     )
 
 
@@ -138,7 +138,7 @@ def test_of_the_causes_of_a_change_the_most_telling_one_with_a_large_share_is_na
 def test_two_causes_that_differ_by_less_than_the_noise_are_both_named() -> None:
     found = judge_account(account({"input": 40.2, "launch": 39.8, "device_compute": 20}, error=1.0))
 
-    assert found.evidence[1] == "dispatching work is as long within the noise, 39.8 %"
+    assert found.evidence[1] == "dispatching work takes as long, within the noise, 39.8 %"
 
 
 def test_one_step_that_differs_from_the_others_makes_no_noise() -> None:
@@ -157,7 +157,8 @@ def test_a_cause_whose_place_another_one_takes_is_said_to_gain_little() -> None:
     rival.rows[0] = replace(rival.rows[0], gain_ps=5 * 10**9)
 
     assert judge_account(rival).evidence[1] == (
-        "without it a step would be only 5.0 % shorter, as computation on the device then takes most of that time"
+        "without dispatching work a step would be only 5.0 % shorter, as computation on the device would take most of"
+        " that time"
     )
 
 

@@ -403,7 +403,7 @@ def test_python_of_the_input_that_takes_cores_from_the_step_is_told() -> None:
     assert first.kind == "input_python"
     assert "the step does not wait for its input, but Python prepares it on other threads for 54 %" in first.evidence
     assert first.predicted_speedup is None
-    assert first.reasoning.startswith("not predictable from this recording, because no step in it runs without")
+    assert first.reasoning.startswith("not predictable from this recording, because the input's threads run")
 
 
 @pytest.mark.parametrize(("late", "waits_ms"), [(" ", 0.0), ("I", 0.2)])
@@ -564,8 +564,10 @@ def test_where_the_error_is_as_large_as_what_is_left_only_the_certain_end_is_sai
     assert (item["step_time_ms"], item["predicted_step_time_ms"]) == (25.0, 3.14)
     assert (item["predicted_speedup"], item["predicted_speedup_least"]) == (7.96, 7.96)
     assert item["predicted_speedup_most"] is None
-    assert "predicted  at least 7.96x faster: 25.00 ms in the median step" in "\n".join(report.sections()[1].lines)
-    assert "replayed without saving: at most 3.14 ms" in item["reasoning"]
+    assert "predicted  at least 7.96x faster: 25.00 -> at most 3.14 ms in the median step" in "\n".join(
+        report.sections()[1].lines
+    )
+    assert "-> at most 3.14 ms in the median step without saving" in item["reasoning"]
     asked = what_if_advised(report.items[0], report.context).figures
     names = ("predicted_step_time_ms", "predicted_speedup")
     assert [asked[name] for name in names] == [item[name] for name in names]
@@ -942,10 +944,8 @@ def test_an_item_in_json() -> None:
         "confidence": 0.9,
         "step_time_ms": 10.0,
         "predicted_step_time_ms": 4.0,
-        "reasoning": "10.00 ms in the median step, replayed without saving: 4.00 ms; the replayed step differs from the"
-        " recorded one by 0.0 %; 2 steps were replayed; the range holds how differently they gain; the cost of"
-        " recording"
-        " each event was subtracted before and after; `stepscope prove` narrows the range: it measures the gain",
+        "reasoning": "10.00 -> 4.00 ms in the median step without saving; model error 0.0 %, 2 steps; the cost of"
+        " recording was subtracted from both; `stepscope prove` narrows the range: it measures the gain",
         "change": "checkpoint",
         "measured": None,
         "prove": "stepscope prove --ablate checkpoint SCRIPT",

@@ -67,7 +67,7 @@ def test_a_rule_yields_to_what_explains_at_least_half_of_its_gain(rule: Rule, ki
 @pytest.mark.parametrize(
     ("work", "says", "confidence"),
     [
-        ("jjjjjjjj  ", "80 % of each step is the program jit_step: work that it repeats is not seen", 0.32),
+        ("jjjjjjjj  ", "80 % of each step is the program jit_step: work repeated inside it cannot be seen", 0.32),
         ("jjjjoooo  ", None, 0.64),  # 20 % of Python that was not recorded
         ("oooooooo  ", None, 0.64),
     ],
@@ -80,7 +80,7 @@ def test_where_one_program_is_most_of_the_step_nothing_to_change_is_less_sure(wo
 
     assert item.kind == "none"
     assert item.confidence == confidence
-    assert ("work that it repeats" in item.evidence) == (says is not None)
+    assert ("work repeated inside it" in item.evidence) == (says is not None)
     assert (says or "") in item.evidence
 
 

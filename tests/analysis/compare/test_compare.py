@@ -243,10 +243,10 @@ def test_the_spread_is_that_of_the_times_from_step_to_step() -> None:
     assert rows(compared(UNEVEN, WAITS_BETWEEN).table("spread").rows, "step_time", *TIMES) == [
         ("mean", 10.333333, 10.0, -0.333333, -3.2258),
         ("shortest", 9.0, 10.0, 1.0, 11.1111),
-        ("a quarter are shorter than", 9.5, 10.0, 0.5, 5.2632),
+        ("25th percentile", 9.5, 10.0, 0.5, 5.2632),
         ("median", 10.0, 10.0, 0.0, 0.0),
-        ("a quarter are longer than", 11.0, 10.0, -1.0, -9.0909),
-        ("one in ten is longer than", 11.6, 10.0, -1.6, -13.7931),
+        ("75th percentile", 11.0, 10.0, -1.0, -9.0909),
+        ("90th percentile", 11.6, 10.0, -1.6, -13.7931),
         ("longest", 12.0, 10.0, -2.0, -16.6667),
         ("standard deviation", 1.527525, 0.0, -1.527525, -100.0),
     ]
@@ -575,7 +575,7 @@ def test_an_empty_trace_is_compared_without_an_error() -> None:
 # -- real pairs --------------------------------------------------------------------------------------------------------
 
 CAUSES = {
-    "jax_python_report": "Python of the loop fell",
+    "jax_python_report": "Python in the loop fell",
     "jax_table_argument": "copying data in fell",
     "tf_fit_augment": "input fell",
     "tf_schedule_argument": "compiling fell",

@@ -75,7 +75,7 @@ def test_input_percent_and_verdict() -> None:
     assert body["verdict_text"] == said
     assert body["verdict_evidence"] == [
         "30.0 % of each step is input: `IteratorGetNext` (1 call of 3.00 ms), while the GPU is idle",
-        "dispatching work takes more, 40.0 %, but no change found here shortens that as much",
+        "dispatching work takes more, 40.0 %, but no known change shortens it as much",
     ]
 
 

@@ -75,5 +75,5 @@ def test_a_killed_recording_says_how_full_the_memory_was():
 
     assert last_memory_sentence(builder.build()) == (
         "when the recording stops, the process uses 11.50 GB of memory, and the machine has 0.25 GB left;"
-        " with none left the system kills a job without a word to it"
+        " when it runs out, the system kills the job without warning"
     )

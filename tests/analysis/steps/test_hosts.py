@@ -68,9 +68,7 @@ def test_hosts_without_a_number_in_common_are_laid_side_by_side() -> None:
     found = aligned(hosts("host main | M1-- M2--", "host main | M3-- M4--", late_ms=(0, 0)))
 
     assert table(found) == [("train 1", "train 3"), ("train 2", "train 4")]
-    assert found.warnings == (
-        "the hosts share no step numbers (a: 1-2, b: 3-4): their steps are laid side by side by time",
-    )
+    assert found.warnings == ("the hosts share no step numbers (a: 1-2, b: 3-4): their steps are matched by time",)
 
 
 def test_without_numbers_steps_are_laid_side_by_side_by_the_clock() -> None:

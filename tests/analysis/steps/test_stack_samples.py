@@ -65,7 +65,7 @@ def test_the_account_names_the_line_and_no_number_of_calls():
 
     assert account is not None
     assert cause_sentence(account, account.rows[0]) == (
-        "80.0 % of each step is Python of the loop: `train.py:9 report` (16.00 ms by samples of the stack)"
+        "80.0 % of each step is Python in the loop: `train.py:9 report` (16.00 ms by samples of the stack)"
     )
     culprit = account.rows[0].culprit
     assert culprit is not None
@@ -124,7 +124,7 @@ def test_advice_on_sampled_input_does_not_say_that_nothing_was_recorded():
     assert first is not None
     assert first.culprit is not None
     assert first.culprit.file == "data.py"
-    assert "not recorded is whether in Python or in compiled code" in first.evidence
+    assert "in Python or in compiled code" in first.evidence
     assert "how the input is prepared was not recorded" not in first.evidence
 
 

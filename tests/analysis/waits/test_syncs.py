@@ -57,9 +57,9 @@ def test_a_wait_is_told_by_call_op_and_line():
     ]
     assert found.findings == (
         "the host waits for a device for 37.0 % of each step",
-        "it waits 4 times, 2.0 times per step, 10.00 ms in total",
+        "it waits 4 times (2.0 per step), 10.00 ms in total",
         "for 21.4 % of the median step it waits for an idle device",
-        "a value is read from a tensor 2 times, 1.0 times per step; 2 of these reads wait for a device",
+        "a value is read from a tensor 2 times (1.0 per step); the device was waited for 2 times",
     )
 
 
@@ -114,7 +114,7 @@ def test_ops_that_read_a_value_count_once_however_many_ops_they_are():
         },
     )  # fmt: skip
     assert found.findings[-1] == (
-        "a value is read from a tensor 4 times, 1.0 times per step; 4 of these reads wait for a device"
+        "a value is read from a tensor 4 times (1.0 per step); the device was waited for 4 times"
     )
 
 

@@ -18,7 +18,7 @@ SAID = {
     "one rank stopped early": "step 2 by 7 of 8 ranks, step 3 by 7 of 8 ranks; the other ones",
     "ranks recorded different steps": "step 0 by 4 of 8 ranks, step 3 by 4 of 8 ranks; the other ones",
     "another world size": "rank 7 is of a job of 512 ranks, the others of one of 8",
-    "one rank twice": "rank 0 is here twice",
+    "one rank twice": "rank 0 appears twice",
     "no groups on one rank": "rank 7 recorded no process groups: 52 collectives are in those of ranks that list it",
     "an unknown collective": "32 collectives are of an unknown operation, permute_blocks",
 }

@@ -60,7 +60,7 @@ def test_a_sentence_says_how_much_the_pipeline_stands_still() -> None:
     findings = report(stage(0), stage(1)).findings
     [said] = [each for each in findings if "pipeline" in each]
     assert said.startswith(
-        "the pipeline stands still 35.0 % of the step on average, from 30.0 % (rank 1) to 40.0 % (rank 0)"
+        "the pipeline is idle 35.0 % of the step on average, from 30.0 % (rank 1) to 40.0 % (rank 0)"
     )
 
 

@@ -108,7 +108,7 @@ def test_on_one_host_its_devices_are_compared() -> None:
     ]
     assert report.findings[0] == (
         "GPU:1 of host is busy longest in 2 of 2 steps, 8.00 ms longer than the median of the others (50.0 % of the "
-        "step), mostly with computation on the device; whether others wait for it, no replay shows"
+        "step), mostly with computation on the device; the replay cannot show whether others wait for it"
     )
     assert table(report.workers, "device", "steps", "mean_ms", "slowest_count") == [
         ("all", 2, 19.0, 2), ("GPU:0", 2, 8.0, 0), ("GPU:1", 2, 16.0, 2),
@@ -171,7 +171,7 @@ def test_the_slowest_host_is_named_with_what_it_spends_the_time_on() -> None:
     ]  # fmt: skip
     assert report.findings == (
         "b is busy longest in 3 of 3 steps, 4.00 ms longer than the median of the others (30.8 % of the step), mostly "
-        "with input; whether others wait for it, no replay shows",
+        "with input; the replay cannot show whether others wait for it",
     )
     assert table(report.workers, "host", "slowest_count") == [("a", 0), ("b", 3), ("c", 0)]
 

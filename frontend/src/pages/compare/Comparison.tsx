@@ -147,7 +147,7 @@ function Verdict({ report, predictions }: { report: CompareReport; predictions: 
         </ul>
       )}
       {keep.length > 0 && (
-        <ul class="compare-notes" aria-label="To keep in mind">
+        <ul class="compare-notes" aria-label="Notes">
           {keep.map((text) => (
             <li key={text}>{sentence(text)}</li>
           ))}

@@ -18,7 +18,7 @@ export const CURVES: readonly Curves[] = [
     ...{ key: "steps", label: "Step time", write: duration },
     columns: [
       ["step_ms_median", "median"],
-      ["step_ms_p90", "nine in ten are shorter"],
+      ["step_ms_p90", "90th percentile"],
     ],
   },
   {
@@ -32,7 +32,7 @@ export const CURVES: readonly Curves[] = [
     ...{ key: "thread", label: "Thread of the steps", write: share },
     columns: [
       ["thread_cpu_percent", "computes"],
-      ["thread_queued_percent", "waits for a processor"],
+      ["thread_queued_percent", "waits for a core"],
       ["collector_percent", "garbage collection"],
     ],
   },

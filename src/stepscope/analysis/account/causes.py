@@ -42,7 +42,7 @@ class Cause(Kind):
 
 
 MEANING: dict[Cause, str] = {
-    Cause.UNKNOWN: "the model knows of nothing that the step waits for",
+    Cause.UNKNOWN: "nothing that was recorded explains this time",
     Cause.INPUT: "the step waits for its batch, or the batch is being made",
     Cause.PYTHON: "the loop's thread runs Python, or code that was not recorded",
     Cause.HOST_COMPUTE: "the host computes",
@@ -55,7 +55,7 @@ MEANING: dict[Cause, str] = {
     Cause.COMPILE: "a program is traced or compiled",
     Cause.SYNC: "the host is in a call that waits for a device, for longer than the device works",
     Cause.CHECKPOINT: "state is saved or restored",
-    Cause.CONTENTION: "the loop's thread is ready and has no processor: other threads or processes use them",
+    Cause.CONTENTION: "the loop's thread is ready but has no free core: other threads or processes use them all",
 }
 
 _OF_DEVICE: dict[EventKind, Cause] = {

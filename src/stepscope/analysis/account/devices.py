@@ -43,9 +43,9 @@ def idle_ps(graph: Graph, pieces: Pieces) -> I64 | None:
 
 
 def devices_text(trace: HostTrace) -> str | None:
-    """The devices of a host in words: `the GPU`, `all 8 TPUs`; None where none works."""
+    """The devices of a host in words: `the GPU`, `both GPUs`, `all 8 TPUs`; None where none works."""
     kinds = [PlaneKind(int(trace.planes.kind[plane])).name for plane in working_devices(trace)]
     if not kinds:
         return None
     name = kinds[0] if len(set(kinds)) == 1 else "device"
-    return f"the {name}" if len(kinds) == 1 else f"all {len(kinds)} {name}s"
+    return f"the {name}" if len(kinds) == 1 else f"{'both' if len(kinds) == 2 else f'all {len(kinds)}'} {name}s"

@@ -96,7 +96,7 @@ def _what_narrows(estimated: float, off: float, now: float, before: I64, after: 
     """
     unequal = now * _ERRORS * _error_of_ratio(before, after)
     if unequal > max(off, estimated / 2):
-        return "steps gain differently: a recording of more steps narrows the range"
+        return "the gain differs between steps: recording more steps narrows the range"
     return "`stepscope prove` narrows the range: it measures the gain"
 
 
@@ -219,18 +219,15 @@ def causes_then(model: StepModel, after: Changed) -> dict[str, int]:
 
 
 def _reasons(model: StepModel, host_factor: float | F64) -> list[str]:
-    said = [f"the replayed step differs from the recorded one by {model.error_percent:.1f} %"]
-    if len(model.steps) > 1:
-        said.append(f"{len(model.steps)} steps were replayed; the range holds how differently they gain")
-    else:
-        said.append("there is one step only, so how much steps differ is unknown")
-    return [*said, *describe_factor(host_factor)]
+    count = len(model.steps)
+    steps = f"{count} steps" if count > 1 else "one step only"
+    return [f"model error {model.error_percent:.1f} %, {steps}", *describe_factor(host_factor)]
 
 
 def describe_factor(host_factor: float | F64) -> list[str]:
     """Why the work of threads counts less than recorded; empty if it does not."""
     if not isinstance(host_factor, float):
-        return ["the cost of recording each event was subtracted before and after"]
+        return ["the cost of recording was subtracted from both"]
     if host_factor == 1.0:
         return []
     return [f"steps were shorter before the capture, so the work of threads counts {host_factor:.2f} times"]

@@ -111,7 +111,7 @@ def _why_not(graph: Graph, steps: I64, error: float | None, unknown_ps: float, s
         differs = f"the replayed step differs from the recorded one by {error:.1f} %"
         return f"{differs}; the limit is {MOST_ERROR_PERCENT:g} %"
     if unknown_ps > MOST_UNKNOWN * step_ps:
-        return f"{100.0 * unknown_ps / step_ps:.1f} % of the step has no known reason; the limit is a third"
+        return f"{100.0 * unknown_ps / step_ps:.1f} % of the step is unexplained; the limit is a third"
     if not (graph.edges.kind != EdgeKind.BOUND).any() and _working_lines(graph, steps) > 1:
         return "nothing recorded connects the threads and devices that work in the step"
     return None

@@ -37,7 +37,7 @@ CAUSE_FIELDS: tuple[Field, ...] = tuple(
 SENTENCE_OF: dict[str, str] = {
     "unknown": "unexplained",
     "input": "input",
-    "python": "Python of the loop",
+    "python": "Python in the loop",
     "host_compute": "computation on the host",
     "launch": "dispatching work",
     "device_compute": "computation on the device",
@@ -169,7 +169,7 @@ def _while_idle(account: StepAccount, row: AccountRow) -> str:
     """That no device works meanwhile, if that is so nearly all the time."""
     if row.idle_ps is None or row.idle_ps < _NEARLY_ALL * row.ps or account.devices is None:
         return ""
-    return f", while {account.devices} {'are' if account.devices.startswith('all') else 'is'} idle"
+    return f", while {account.devices} {'is' if account.devices.startswith('the') else 'are'} idle"
 
 
 def _place(culprit: Culprit | None) -> str | None:

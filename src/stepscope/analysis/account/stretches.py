@@ -87,11 +87,11 @@ def _work_of_others(trace: HostTrace, cause: Cause) -> Spans | None:
     if is_device_work(trace).any():
         return None
     said, on_loop = event_causes(trace), trace.events.line == threads_of(trace).main
-    busy = computing_beside(trace) | _extents(trace, on_loop & np.isin(said, _OWN))
+    busy = other_threads_computing(trace) | _extents(trace, on_loop & np.isin(said, _OWN))
     return _extents(trace, _is_for_step(trace) & (said == cause)) - busy
 
 
-def computing_beside(trace: HostTrace) -> Spans:
+def other_threads_computing(trace: HostTrace) -> Spans:
     """When threads other than that of the loop compute for the steps."""
     said, kind = event_causes(trace), trace.events.kind
     computes = (said == Cause.HOST_COMPUTE) & is_any_kind(kind, (K.OP, K.BACKWARD))

@@ -139,12 +139,12 @@ def _list_others(account: StepAccount, limit: AccountRow, changed: AccountRow | 
     longest = _longest_of_program(account)
     if limit is not longest:
         yield (
-            f"{cause_words(longest.cause)} takes more, {_percent(longest, account):.1f} %, but no change found here"
-            " shortens that as much"
+            f"{cause_words(longest.cause)} takes more, {_percent(longest, account):.1f} %, but no known change"
+            " shortens it as much"
         )
     elif changed is not None and changed is not limit:
         yield (
-            f"no change found here shortens that much; the next that can be shortened is {cause_words(changed.cause)},"
+            f"no known change shortens that much; the next cause that can be shortened is {cause_words(changed.cause)},"
             f" {_percent(changed, account):.1f} %"
         )
     if account.has_steps and account.steps == 1:
@@ -152,11 +152,12 @@ def _list_others(account: StepAccount, limit: AccountRow, changed: AccountRow | 
     if account.why_not is not None:
         yield f"less sure than usual, as {account.why_not}"
     if limit is longest and (near := _close_second(account, limit)):
-        yield f"{cause_words(near.cause)} is as long within the noise, {_percent(near, account):.1f} %"
+        yield f"{cause_words(near.cause)} takes as long, within the noise, {_percent(near, account):.1f} %"
     if limit is account.rows[0] and (rival := _rival(account)):
         gain = 100.0 * (limit.gain_ps or 0) / account.step_ps
         shorter = "no shorter" if gain < _LEAST_SHOWN else f"only {gain:.1f} % shorter"
-        yield f"without it a step would be {shorter}, as {cause_words(rival.cause)} then takes most of that time"
+        words = cause_words(limit.cause), cause_words(rival.cause)
+        yield f"without {words[0]} a step would be {shorter}, as {words[1]} would take most of that time"
 
 
 _LEAST_SHOWN = 0.05  # percent: what rounds to 0.0

@@ -79,10 +79,10 @@ def foretell_change(context: Context, change: str, part_ms: float, what: str) ->
     if found is None:
         return Gain(context.period_ms, context.period_ms, f"the step does not wait for {what}", part_ms=part_ms)
     now, then = found.now_ps / MS, min(found.then_ps, found.now_ps) / MS
-    left = f"{'at most ' * found.is_most}{then:.2f} ms"
-    text = f"{now:.2f} ms in the median step, replayed without {what}: {left}; {'; '.join(found.reasons)}"
+    then_text = f"{'at most ' * found.is_most}{then:.2f} ms"
+    text = f"{now:.2f} -> {then_text} in the median step without {what}; {'; '.join(found.reasons)}"
     if sum(host.rank is not None for host in context.hosts) > 1:
-        text += "; of all ranks the one that sets the pace was replayed, with its waits for others as recorded"
+        text += "; the rank that sets the pace was replayed alone, with its waits for others as recorded"
     return Gain(now, then, text, found.least_ps / MS, found.most_ps / MS, part_ms=part_ms, change=change)
 
 

@@ -229,7 +229,7 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
 
 def _judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
     where = "the step" if context.has_steps else "the capture"
-    captured = "hardly more than first calls was" if first.later_calls else "only first calls were"
+    captured = "little more than first calls was" if first.later_calls else "only first calls were"
     return Verdict(
         "unknown",
         round(first.percent, 4),
@@ -297,7 +297,7 @@ def _inside_program(context: Context) -> dict[str, float]:
         return {}
     of_computing = min(work.modules[0].total_ps / work.compute_ps, 1.0)  # several threads may compute at once
     share = 100.0 * context.cause_share("host_compute") * of_computing
-    text = f"{share:.0f} % of each step is the program {work.modules[0].name}: work that it repeats is not seen"
+    text = f"{share:.0f} % of each step is the program {work.modules[0].name}: work repeated inside it cannot be seen"
     return {text: _DOUBTED * share} if share >= _WHOLE_STEP else {}
 
 

@@ -37,10 +37,10 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "predicted_step_time_ms",
         "ms",
-        "the same after the changes; `predicted_most_ms` if no more can be told",
+        "the same after the changes; equal to `predicted_most_ms` where only the most is known",
     ),
-    Field("predicted_least_ms", "ms", "the shortest that it may be"),
-    Field("predicted_most_ms", "ms", "the longest that it may be"),
+    Field("predicted_least_ms", "ms", "the lower end of the predicted range"),
+    Field("predicted_most_ms", "ms", "the upper end of the predicted range"),
     Field("predicted_speedup", "ratio", "step time now over step time after the changes"),
     Field("replay_error_percent", "percent", "how far the replayed step is from the recorded one, without any change"),
 )
@@ -299,7 +299,7 @@ def what_if_balanced(
     found = balance(ranks, what)
     if found is None:
         raise UsageError(
-            "no two ranks have a step in common in which they communicate, or its replay is too far off",
+            "no two ranks share a step in which they communicate, or the replay of that step is too far off",
             hint="--balance takes a session of several ranks; see `stepscope distributed`",
         )
     change: dict[str, Cell] = {
@@ -346,7 +346,7 @@ def _check(changes: Sequence[Change]) -> None:
             wrong = "negative" if change.number < 0 else "not a number"
             raise UsageError(f"--scale {change.number:g} is {wrong}", hint="0 removes the part, 0.5 halves it")
         if change.action == MOVE and not 1 <= change.number < float("inf"):
-            raise UsageError(f"{change.number:g} workers cannot do anything", hint="for example --to workers=4")
+            raise UsageError(f"{change.number:g} is not a number of workers", hint="for example --to workers=4")
 
 
 def _select(model: StepModel, changes: Sequence[Change], ops: dict[str, Sequence[str]]) -> list[Selection | None]:

@@ -65,7 +65,7 @@ class CompareReport(Report):
         return [
             Prose("verdict", "Verdict", (self.verdict_text,)),
             Prose("prediction", "What the advice before predicted", tuple(foretold_lines(self.foretold))),
-            Prose("notes", "To keep in mind", self.notes),
+            Prose("notes", "Notes", self.notes),
             Prose("sides", "Steps", tuple(map(_side_line, self.sides))),
             Figures("difference", "Difference", DIFFERENCE_FIELDS, self.difference.figures),
             *(section for table in self._tables() for section in _table_sections(table)),

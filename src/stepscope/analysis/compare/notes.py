@@ -47,7 +47,7 @@ def find_mismatches(before: Side, after: Side) -> tuple[str, ...]:
         )
     share = _shared_names(before, after)
     if share is not None and share < _OTHER_MODEL:
-        reasons.append(f"the model differs, or how it is compiled: {100 * share:.0f} % of op names are the same")
+        reasons.append(f"the model, or how it is compiled, differs: {100 * share:.0f} % of op names are the same")
     return tuple(reasons)
 
 

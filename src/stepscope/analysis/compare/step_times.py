@@ -17,10 +17,10 @@ from stepscope.report import Comparable, Field, Role
 _NO_STEPS = "no steps on one side or on both"
 _PLACES = (
     ("shortest", 0.0),
-    ("a quarter are shorter than", 0.25),
+    ("25th percentile", 0.25),
     ("median", 0.5),
-    ("a quarter are longer than", 0.75),
-    ("one in ten is longer than", 0.9),
+    ("75th percentile", 0.75),
+    ("90th percentile", 0.9),
     ("longest", 1.0),
 )
 

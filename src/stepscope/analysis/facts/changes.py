@@ -27,7 +27,7 @@ from stepscope.analysis.facts.factors import (
     estimate_workers,
 )
 from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, FREEING, PYTHON, LoopTime, loop_time_of
-from stepscope.analysis.facts.work import ops_of_programs, programs_beside, work_events_of, work_of
+from stepscope.analysis.facts.work import ops_of_programs, split_programs, work_events_of, work_of
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.spans import spans_of
@@ -211,7 +211,7 @@ def _changes_of_loop(model: StepModel, least: float) -> Iterator[tuple[str, list
     if loop is None:
         return
     ops = {name: rows for name, (rows, _) in work.items()}
-    ops["beside"] = ops_of_programs(model.trace, programs_beside(work_of(model.trace))[1])
+    ops["beside"] = ops_of_programs(model.trace, split_programs(work_of(model.trace))[1])
     ops["functions"] = _other_functions(model.trace, loop)
     kept: dict[str, float | Estimate] = {"doubles": IN_32_BITS}
     kept |= {"extra": work_of(model.trace).usual_forward, "last_pass": _one_pass(model.trace)}

@@ -124,7 +124,7 @@ def _noted_change(trace: HostTrace) -> str:
 def _describe_notes(function: str, place: str, argument: str, notes: list[CompileNote]) -> str:
     where = f"{function} ({place})" if place else function
     if notes[0].reason == FUNCTION:
-        return f"{where} is made a new function each time, so nothing of the one before is used again"
+        return f"{where} is defined anew each time, so nothing compiled before is reused"
     had = list(dict.fromkeys(text for note in notes for text in note.changes[0][1:] if text)) if argument else []
     if not argument or not had:
         return f"{where} is compiled again" + (f" because of {argument}" if argument else "")

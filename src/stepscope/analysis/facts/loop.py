@@ -11,7 +11,7 @@ import numpy as np
 from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, input_functions
 from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step
-from stepscope.analysis.account.stretches import computing_beside, time_of_loop
+from stepscope.analysis.account.stretches import other_threads_computing, time_of_loop
 from stepscope.analysis.facts.device_facts import update_calls
 from stepscope.analysis.facts.loop_events import Loop, Starts, loop_events
 from stepscope.analysis.facts.work import OpShare, count_before, sum_by_name
@@ -60,7 +60,7 @@ class LoopFacts:
         input_reads_files_percent, input_is_native_percent: percent of that part in functions that read files, and in
             native code such as NumPy; None without such functions.
         input_sleeps_percent, python_sleeps_percent: percent of the time of input and of long Python in which the thread
-            neither runs nor waits for a processor, as while it waits for a disk or a server; None if nothing shows
+            neither runs nor waits for a core, as while it waits for a disk or a server; None if nothing shows
             that.
         programs: compiled functions that the loop calls, by name.
         eager_ops: ops that the loop dispatches one by one, by name.
@@ -127,7 +127,7 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
         return None
     seen = observed_time(trace)
     loop = loop_events(trace, line, seen)
-    idle = (every.spans_of(Cause.PYTHON, line) & seen) - computing_beside(trace)
+    idle = (every.spans_of(Cause.PYTHON, line) & seen) - other_threads_computing(trace)
     long = idle.drop_shorter(LONG_GAP_PS)
     python = _keep_recurring(loop, steps, long)
     before = _gaps_before_work(loop, steps, python, spans_of_others(trace, line))

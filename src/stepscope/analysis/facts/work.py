@@ -546,7 +546,7 @@ def _programs_run(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> lis
     return found
 
 
-def programs_beside(work: WorkFacts) -> tuple[OpShare | None, list[OpShare]]:
+def split_programs(work: WorkFacts) -> tuple[OpShare | None, list[OpShare]]:
     """The program that trains, None where no trace shows which, and the others that could be left out.
 
     The one that trains has a backward pass, if the trace shows any.  Among several, a training name decides, then the

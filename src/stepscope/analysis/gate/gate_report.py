@@ -64,7 +64,7 @@ class GateReport(Report):
     after: tuple[str, ...]
     rows: Table = as_table("Budgets", FIELDS, "no budget", (Part("Budgets", _ON_SCREEN),))
     foretold: Table
-    notes: Lines = as_prose("To keep in mind")
+    notes: Lines = as_prose("Notes")
     findings: tuple[Finding, ...] = as_prose(
         "What to change first",
         "advice",

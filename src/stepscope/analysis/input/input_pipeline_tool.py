@@ -124,7 +124,7 @@ def core_waits(trace: HostTrace) -> list[CoreWait]:
 SUMMARY_FIELDS: tuple[Field, ...] = (
     Field(
         "verdict", "text",
-        "whether the step waits for input for 5 % or more; what limits the run, the overview says", role=Role.TERM,
+        "whether the step waits for input for 5 % or more; the overview says what limits the run", role=Role.TERM,
     ),
     Field(
         "level", "text",

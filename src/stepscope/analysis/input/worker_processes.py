@@ -55,7 +55,7 @@ QUEUE_FIELDS: tuple[Field, ...] = (
     Field("busy_percent", "percent", "share of the time that the workers are busy, mean over workers"),
     Field(
         "useful_workers", "count",
-        "so many keep up with the loop if it never waited, and more gain nothing; each needs a core of its own", "int",
+        "workers that would keep up with a loop that never waits; more gain nothing; each needs its own core", "int",
     ),
 )  # fmt: skip
 NO_QUEUE: dict[str, Cell] = {field.name: None for field in QUEUE_FIELDS}
@@ -218,7 +218,7 @@ def queue_sentence(queue: dict[str, Cell], slow: tuple[str, float] | None, cores
     number = queue["useful_workers"]
     enough = f"{number} would keep up with it" if number else ""
     if isinstance(number, int) and cores is not None and number > cores:
-        enough = f"{number} would keep up with it, more than the {cores} cores carry: make each batch cheaper"
+        enough = f"{number} would keep up with it, more than the {cores} cores can run: make each batch cheaper"
     who = "1 worker process takes" if queue["workers"] == 1 else f"{queue['workers']} worker processes take"
     text = f"{who} {queue['prepare_ms']:.1f} ms for a batch{where}"
     return "; ".join(part for part in (text, says, enough) if part)

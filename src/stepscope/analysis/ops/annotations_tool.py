@@ -48,7 +48,7 @@ FIELDS: tuple[Field, ...] = (
     Field("thread", "text", "the thread that ran it", role=Role.PLACE),
     Field("is_step", "yes or no", "whether these ranges mark the steps", "bool", label="Step"),
     Field("occurrences", "count", "how often it ran", "int"),
-    Field("total_ms", "ms", "time from its starts to its ends"),
+    Field("total_ms", "ms", "total time, from start to end"),
     Field("self_ms", "ms", "the same without other named ranges inside"),
     Field("avg_ms", "ms", "mean duration", label="Mean"),
     Field("min_ms", "ms", "shortest duration", label="Shortest"),

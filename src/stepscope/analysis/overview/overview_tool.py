@@ -119,7 +119,7 @@ ENVIRONMENT_FIELDS: tuple[Field, ...] = (
     Field(
         "pause_ms",
         "ms",
-        "how long the program stood still when the capture ended, while PyTorch collected its events",
+        "how long the program paused when the capture ended, while PyTorch collected its events",
         label="Pause at the end",
     ),
 )
@@ -233,7 +233,7 @@ class OverviewReport(Report):
             Prose(
                 "verdict",
                 "Verdict",
-                (self.verdict.sentence, *self.verdict.evidence, *self._how_lines(), *self._cost_lines()),
+                (*self.verdict.lines, *self._how_lines(), *self._cost_lines()),
             ),
             Prose("account_summary", "What the median step waits for", self._account_lines()),
             Rows(

@@ -40,7 +40,7 @@ FIELDS: tuple[Field, ...] = (
     Field("program", "text", "the script or module", "str", role=Role.LABEL),
     Field("file", "text", "where the function is defined", "str", role=Role.SOURCE),
     Field("line", "number", "the line there", "int", role=Role.ORDINAL),
-    Field("note", "text", "what to know of it, or why nothing could be measured", "str", role=Role.TEXT),
+    Field("note", "text", "notes, or why nothing could be measured", "str", role=Role.TEXT),
 )
 
 

@@ -56,7 +56,7 @@ def last_memory_sentence(trace: HostTrace) -> str | None:
         return None
     return (
         f"when the recording stops, the process uses {used:.2f} GB of memory, and the machine has {available:.2f} GB"
-        " left; with none left the system kills a job without a word to it"
+        " left; when it runs out, the system kills the job without warning"
     )
 
 

@@ -11,7 +11,7 @@ in use was allocated before the capture started.
 `purposes` says what the memory at the peak is for. Where the allocator does not record it, it follows from where an
 allocation was made (in an update of the optimizer, in the backward pass, by what makes batches, elsewhere in a step)
 and from when it was freed. What PyTorch allocates before a capture has no such record: record from the start, or let it
-write a snapshot, whose stacks tell parameters from state of the optimizer.
+write a snapshot, whose stacks separate parameters from optimizer state.
 
 Memory that every step leaves is found at the ends of the steps: the slope is the median over all pairs of steps, and
 what stays are the allocations of several steps that are alive at the end of the last. The memory of the process on the

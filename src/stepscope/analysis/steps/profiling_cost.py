@@ -108,7 +108,7 @@ class ProfilingCost:
         with_ = f" with {self.recorded}" if self.recorded else ""
         than = f"than the {self.steps_before} before it (median {self.ms_before:.3g} ms)"
         if not self.is_clear:
-            variation = "waiting, for a processor or for batches, may be the cause" if self._is_large else ""
+            variation = "waiting for a core or for batches may be the cause" if self._is_large else ""
             than += f", {variation or 'which is within their normal variation'}"
         change = f"{abs(self.percent):.1f} % {'longer' if self.percent >= 0 else 'shorter'}"
         return f"steps inside the capture{with_} were {change} {than}"

@@ -200,7 +200,7 @@ def align(parts: Sequence[StepsOfHost]) -> Aligned:
     steps, lost = _align_by_number(taking) if numbered_alike(taking) else _align_by_overlap(taking)
     if len(taking) > 1 and all(map(has_own_numbers, taking)) and not numbered_alike(taking):
         numbers = ", ".join(f"{part.host}: {_number_range(part)}" for part in taking[:_MOST_SENTENCES])
-        warnings.append(f"the hosts share no step numbers ({numbers}): their steps are laid side by side by time")
+        warnings.append(f"the hosts share no step numbers ({numbers}): their steps are matched by time")
     if lost:
         steps_are = "1 step is" if lost == 1 else f"{lost} steps are"
         warnings.append(f"{steps_are} left out: not on every host")

@@ -27,5 +27,10 @@ class Verdict:
     cause: str | None = None
     evidence: tuple[str, ...] = ()
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The headline, and the evidence that it does not state already."""
+        return (self.sentence, *(each for each in self.evidence if each not in self.sentence))
+
 
 UNKNOWN = Verdict("unknown", None, "unknown: no steps in this profile take time")

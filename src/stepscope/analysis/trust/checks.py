@@ -212,7 +212,7 @@ def check_collectives(trace: HostTrace) -> Doubt | None:
         fix = f"annotate the graphs: {_ANNOTATE}"
     return Doubt(
         "collectives_without_details", count, len(rows), percent,
-        f"{counted(count, 'collective')} {'says' if count == 1 else 'say'} neither operation nor size",
+        f"{counted(count, 'collective')} {'has' if count == 1 else 'have'} no recorded operation or size",
         "bandwidth, and which collectives of other ranks belong to them",
         fix,
     )  # fmt: skip
@@ -297,7 +297,7 @@ def check_threads(trace: HostTrace) -> Doubt | None:
         "calls_overlap", count, of, percent,
         f"{counted(count, 'call')} of a thread {'ends' if count == 1 else 'end'} after the call around"
         f" {'it' if count == 1 else 'them'}: the host's clock jumped, or threads share a number",
-        "self times, and what runs inside what",
+        "self times, and which calls are nested",
         "record again; on a virtual machine set a stable clock source",
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from stepscope.records import dataclass
 from stepscope.report import Field, Prose, Report, Role, Section, Table, as_table, make_rows, not_in_json
 
 SOUND = f"All {len(CHECKS)} checks of the recording passed"
-NOT_COMPARABLE = "the doubts about two recordings are about these recordings, not about what changed"
+NOT_COMPARABLE = "its checks concern each recording, not what changed between them"
 
 _SAID_BY_STEPS = {"steps_cut"}  # pages of steps say it where it counts
 
@@ -91,7 +91,7 @@ def merge(partials: Sequence[Partial]) -> TrustReport:
 
 
 def _line(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:
-    """The worst doubt and what helps; where it is one of a few hosts, with its name, and how many others there are."""
+    """The worst doubt and how to avoid it, with its host if there are several, and how many others there are."""
     found = [each for each in found if each[1].check not in _SAID_BY_STEPS]
     if not found:
         return ""
@@ -99,4 +99,4 @@ def _line(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:
     where = f"{host}: " if hosts > 1 else ""
     others = len({doubt.check for _, doubt in found} - {worst.check})
     more = f"; {counted(others, 'other doubt')}: stepscope trust" if others else ""
-    return f"{where}{worst.found}; doubtful: {worst.doubtful}; what helps: {worst.fix}{more}"
+    return f"{where}{worst.found}; doubtful: {worst.doubtful}; to avoid it: {worst.fix}{more}"

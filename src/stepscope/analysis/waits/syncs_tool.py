@@ -309,7 +309,7 @@ def _frequency_text(count: int, in_steps: int, steps: int) -> str:
     """The count in the capture, with the count per step unless that is close to 0."""
     times = f"{count:,} times" if count != 1 else "once"
     a_step = in_steps / steps if steps else 0.0
-    return f"{times} in the capture" if a_step < _SELDOM else f"{times}, {a_step:.1f} times per step"
+    return f"{times} in the capture" if a_step < _SELDOM else f"{times} ({a_step:.1f} per step)"
 
 
 def _read_findings(reads: Sequence[ReadRow], steps: int) -> list[str]:
@@ -317,7 +317,8 @@ def _read_findings(reads: Sequence[ReadRow], steps: int) -> list[str]:
         return []
     count, in_steps, waits = (sum(getattr(row, name) for row in reads) for name in ("count", "in_steps", "waits"))
     often = _frequency_text(count, in_steps, steps)
-    return [f"a value is read from a tensor {often}; {waits:,} of these reads wait for a device"]
+    waited = f"{waits:,} time{'' if waits == 1 else 's'}"
+    return [f"a value is read from a tensor {often}; the device was waited for {waited}"]
 
 
 def _warnings(partials: Sequence[Partial], rows: Sequence[SyncRow]) -> list[str]:

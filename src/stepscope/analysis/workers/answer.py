@@ -155,7 +155,7 @@ def _name_fault(job: Job, culprit: Culprit, names: Sequence[str]) -> str:
     why = {
         Straggling.SLOW_MACHINE: f"with {more} more time for its work than the others",
         Straggling.LATE_INPUT: "which waits for its input",
-        Straggling.EXTRA_WORK: "which does what the others do not",
+        Straggling.EXTRA_WORK: "which does work that the others do not",
     }.get(culprit.cause, "though why is unknown")
     return f"{who} {verb}, {why}"
 

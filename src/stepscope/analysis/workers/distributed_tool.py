@@ -5,7 +5,7 @@ late, and what equal work would give comes from a replay of all ranks together (
 collective is done when its last rank has come and the data is moved, and so are a send and its receive.  This needs no
 common clock.
 
-The same collective on different ranks is told by its step, its process group, its operation, its size, and its place
+The same collective on different ranks is recognised by its step, process group, operation, size, and its place
 among those; the same step by its number, and by its place among the steps of that number where a program counts from 0
 again.  Steps that the program did not number are laid side by side by the ranks' clocks, as in the overview.  Where
 ranks recorded different numbers of collectives of a size, none of these are compared, and that is said.
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from operator import attrgetter, ne
 from typing import Any, ClassVar
@@ -187,7 +187,7 @@ class Partial:
     recorded: list[RecordedGroup] = field(default_factory=list)
 
 
-_EQUAL = "nothing considerable would be gained by equal work, or the ranks cannot be replayed together"
+_EQUAL = "equal work would gain little, or the ranks cannot be replayed together"
 _NO_JOB = "no two ranks meet in a step that both recorded"
 _ALL_CAME = "no collective hangs in dumps of PyTorch's flight recorder"
 _NO_SIZES = "no collective whose size and number of ranks were recorded"
@@ -195,6 +195,11 @@ _NO_GROUPS = "no process groups were recorded: newer PyTorch versions record the
 _NO_PIPELINE = "no rank sends to another or receives from one, as stages of a pipeline do"
 _NO_CLOCKS = "clocks are compared by collectives that end on several ranks together, and there are not enough of them"
 _NO_COLLECTIVES = "no collectives: this process trains alone, or its communication was not recorded"
+
+
+def _if(table: str, least: int, text: str) -> Callable[[Any], str]:
+    """The sentence for an empty table; none where another table has too few rows for it to matter."""
+    return lambda report: text * (len(getattr(report, table)) >= least)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,18 +211,18 @@ class DistributedReport(Report):
 
     findings: Lines = as_prose("Ranks compared")
     job: Row = as_figures("The job against equal work", JOB_FIELDS)
-    causes: Table = as_table("Why the job is slower than with equal work", CAUSE_FIELDS, _EQUAL)
-    missing: Table = as_table("Who did not come", missing_calls.FIELDS, lambda report: _ALL_CAME * report.has_dumps)
-    parts: Table = as_table("Slowdown by part", SLOWDOWN_FIELDS, _NO_JOB, id="job_parts")
-    job_steps: Table = as_table("Slowdown by step", JOB_STEP_FIELDS, _NO_JOB)
-    heat: Table = as_table("Workers by step, stages by kind", HEAT_FIELDS, _NO_JOB)
+    causes: Table = as_table("Why the job is slower than with equal work", CAUSE_FIELDS, _if("rows", 2, _EQUAL))
+    missing: Table = as_table("Missing ranks", missing_calls.FIELDS, lambda report: _ALL_CAME * report.has_dumps)
+    parts: Table = as_table("Slowdown by part", SLOWDOWN_FIELDS, _if("rows", 2, _NO_JOB), id="job_parts")
+    job_steps: Table = as_table("Slowdown by step", JOB_STEP_FIELDS, _if("rows", 2, _NO_JOB))
+    heat: Table = as_table("Workers by step, stages by kind", HEAT_FIELDS, _if("rows", 2, _NO_JOB))
     rows: Table = as_table("Ranks", RANK_FIELDS, "no rank did any work")
-    waits: Table = as_table("Who waits for whom", WAIT_FIELDS, _NO_JOB)
+    waits: Table = as_table("Who waits for whom", WAIT_FIELDS, _if("rows", 2, _NO_JOB))
     collectives: Table = as_table("Collectives", COLLECTIVE_FIELDS, _NO_COLLECTIVES)
-    bandwidth: Table = as_table("Bandwidth by size", bandwidth.FIELDS, _NO_SIZES)
-    groups: Table = as_table("Process groups", GROUP_FIELDS, _NO_GROUPS)
-    pipeline: Table = as_table("Pipeline bubbles", PIPELINE_FIELDS, _NO_PIPELINE)
-    clocks: Table = as_table("Clocks of the ranks", CLOCK_FIELDS, _NO_CLOCKS)
+    bandwidth: Table = as_table("Bandwidth by size", bandwidth.FIELDS, _if("collectives", 1, _NO_SIZES))
+    groups: Table = as_table("Process groups", GROUP_FIELDS, _if("collectives", 1, _NO_GROUPS))
+    pipeline: Table = as_table("Pipeline bubbles", PIPELINE_FIELDS, _if("collectives", 1, _NO_PIPELINE))
+    clocks: Table = as_table("Clocks of the ranks", CLOCK_FIELDS, _if("rows", 2, _NO_CLOCKS))
     steps: Table = as_table("Steps by rank", STEP_FIELDS, "no steps")
     has_dumps: bool = not_in_json()
 
@@ -372,7 +377,7 @@ def _sentences(job: Job | None, answer: Answer | None, names: Sequence[str]) -> 
     if answer is not None:
         yield answer.sentence(names)
     elif job is not None:
-        yield f"the replay of all ranks is {error_of(job):.1f} % off, so nothing is said of equal work"
+        yield f"the replay of all ranks is {error_of(job):.1f} % off, so the gain of equal work is unknown"
 
 
 def _one_of_each(parts: Sequence[Partial]) -> tuple[list[Partial], list[str]]:
@@ -382,7 +387,7 @@ def _one_of_each(parts: Sequence[Partial]) -> tuple[list[Partial], list[str]]:
     for part in parts:
         twice = part.rank >= 0 and kept and kept[-1].rank == part.rank
         if twice and part.graph is not None and kept[-1].graph is not None:
-            doubtful.append(f"rank {part.rank} is here twice: {part.origin.host} is left out")
+            doubtful.append(f"rank {part.rank} appears twice: {part.origin.host} is left out")
         else:
             kept.append(part)
     sizes = Counter(part.world for part in kept if part.world)

@@ -197,12 +197,12 @@ def _reasons(joint: JointModel, at: int, factor: float | F64) -> list[str]:
     said = [
         f"{count} ranks were replayed together: each of {counted(joint.graph.common, 'collective')} waits for the last"
         " rank, and takes as long as on the one that waits least",
-        f"the step replayed so differs from the recorded one by {joint.error_percent[at]:.1f} %",
+        f"model error {joint.error_percent[at]:.1f} %",
     ]
     if joint.graph.uneven:
         said.append(f"{counted(joint.graph.uneven, 'collective')} did not match, so their recorded lengths stay")
     if left_out := sum(rank.graph.left_out for rank in joint.graph.ranks):
-        said.append(f"{counted(left_out, 'collective')} had no room or no place in the model")
+        said.append(f"{counted(left_out, 'collective')} could not be placed in the model")
     if len(joint.models[at].steps) == 1:
-        said.append("there is one step only, so how much steps differ is unknown")
+        said.append("one step only")
     return [*said, *describe_factor(factor)]

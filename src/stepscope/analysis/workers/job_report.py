@@ -64,7 +64,7 @@ _EVIDENCE = {
     Straggling.LATE_INPUT: "its loop waits for its input, the others do not: check its storage and workers",
     Straggling.EXTRA_WORK: "its threads do more in most steps, or it runs more ops without a longer backward pass:"
     " evaluate, log and save rarely",
-    Straggling.UNKNOWN: "nothing that is looked for explains most of it",
+    Straggling.UNKNOWN: "no known cause explains most of it",
 }
 
 

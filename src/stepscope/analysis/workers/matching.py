@@ -1,8 +1,8 @@
 """The same steps and collectives on different ranks, and what they say about the ranks' clocks.
 
-A step is told by its number, and by its place among the steps of that number; where a program numbers none, by the
-clocks.  A collective is told by its step, its process group, its operation, its size, and its place among those.  A
-send is told by its step, its process group, both ranks, and its place among those: the library keeps their order.
+A step is recognised by its number, and by its place among the steps of that number; where a program numbers none, by
+the clocks.  A collective is recognised by its step, process group, operation, size, and its place among those.  A send
+is recognised by its step, process group, both ranks, and its place among those: the library keeps their order.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _DONE = "completed"
 FIELDS: tuple[Field, ...] = (
     Field("group", "text", "the process group", "str", role=Role.LABEL),
     Field("number", "count", "the number of the collective in its group", "int", role=Role.ORDINAL),
-    Field("operation", "text", "what the ranks that came called", "str", role=Role.NAME),
+    Field("operation", "text", "what the ranks that arrived called", "str", role=Role.NAME),
     Field("rank", "count", "the rank", "int", role=Role.ORDINAL),
     Field("what", "text", "what it did", "str", role=Role.TEXT),
     Field("at", "text", "where its last call in this group is, by its stack", "str", role=Role.TEXT),
@@ -115,9 +115,9 @@ def _missing_of(name: str, groups: dict[int, RecordedGroup]) -> Iterator[dict[st
         if rank not in groups:
             what = "left no dump"
         elif own is None:
-            what = f"did not come; its last is {latest.operation} #{latest.number}" if latest else "did not come"
+            what = f"did not arrive; its last is {latest.operation} #{latest.number}" if latest else "did not come"
         elif own.operation != usual:
-            what = f"came with {own.operation} instead"
+            what = f"arrived with {own.operation} instead"
         else:
             continue
         place = (own or latest).at if own or latest else ""  # type: ignore[union-attr]
@@ -135,4 +135,4 @@ def describe_missing(rows: Sequence[dict[str, Cell]]) -> list[str]:
     at = f", at {row['at']}" if row["at"] else ""
     where = f"{row['operation']} #{row['number']} of {row['group']}"
     text = f"rank {row['rank']} {row['what']}{at}: the others wait in {where}"
-    return [text, *([f"{counted(len(rows) - 1, 'more rank')} did not come either"] if len(rows) > 1 else [])]
+    return [text, *([f"{counted(len(rows) - 1, 'more rank')} did not arrive either"] if len(rows) > 1 else [])]

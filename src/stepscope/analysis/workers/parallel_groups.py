@@ -183,7 +183,7 @@ def describe_pipelines(rows: Sequence[dict[str, Cell]]) -> Iterator[str]:
     (least, first), (most, last) = min(shares), max(shares)
     between = f", from {least:.1f} % ({first}) to {most:.1f} % ({last})" if len(shares) > 1 else ""
     yield (
-        f"the pipeline stands still {mean:.1f} % of the step on average{between}: in that time a rank does nothing, or"
+        f"the pipeline is idle {mean:.1f} % of the step on average{between}: in that time a rank does nothing, or"
         " only waits in sends and receives; more microbatches, or stages that take equally long, shorten it"
     )
 

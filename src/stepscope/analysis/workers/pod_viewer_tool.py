@@ -92,7 +92,7 @@ ROW_FIELDS: tuple[Field, ...] = (
           "duration of the step there, to the start of the next; on one of several devices to the end of its work for "
           "it"),
     *CAUSE_FIELDS,
-    Field("bottleneck", "text", "the longest cause in the account of the step there", "str", role=Role.TERM),
+    Field("bottleneck", "text", "the largest cause in the account of the step there", "str", role=Role.TERM),
     Field("complete", "", "no if the capture cuts the step off; statistics leave such steps out", "bool",
           role=Role.COMPLETE),
 )  # fmt: skip
@@ -102,7 +102,7 @@ SLOWEST_FIELDS: tuple[Field, ...] = (
     Field("device", "text", "its busiest device", "str", role=Role.PLACE),
     Field("duration_ms", "ms", "duration of the step on this worker: the host, or the device if there is one host"),
     Field("busy_ms", "ms", "time in which it does not wait for others: the step without communication"),
-    Field("bottleneck", "text", "the longest cause in its account but communication", "str", role=Role.TERM),
+    Field("bottleneck", "text", "the largest cause in its account except communication", "str", role=Role.TERM),
     Field("bottleneck_ms", "ms", "time of that cause"),
     Field("behind_ms", "ms", "how much longer it is busy than the median of the other workers"),
     Field("behind_percent", "percent", "the same as a share of the step: the gain if it were as fast as the others"),
@@ -119,7 +119,7 @@ WORKER_FIELDS: tuple[Field, ...] = (
     Field("max_ms", "ms", "the longest step"),
     Field("busy_ms", "ms", "mean time of these steps in which it does not wait for others"),
     Field("slowest_count", "count", "steps in which it is the slowest host, or the slowest device", "int"),
-    Field("bottleneck", "text", "the longest cause in the account of its median step", "str", role=Role.TERM),
+    Field("bottleneck", "text", "the largest cause in the account of its median step", "str", role=Role.TERM),
     Field("bottleneck_ms", "ms", "time of that cause in that step"),
     Field("start_offset_ms", "ms",
           "start of the same steps relative to the first host, by clocks that are set right where collectives say how "
@@ -409,7 +409,7 @@ def _findings(steps: Sequence[Sequence[HostStep]], answer: Answer | None) -> Ite
     yield (
         f"{host if len(steps[0]) > 1 else f'{device} of {host}'} is busy longest in {count} of {len(late)} steps, "
         f"{duration_text(behind)} longer than the median of the others ({_share(own):.1f} % of the step)"
-        f"{f', mostly with {cause_words(extra)}' if extra else ''}; whether others wait for it, no replay shows"
+        f"{f', mostly with {cause_words(extra)}' if extra else ''}; the replay cannot show whether others wait for it"
     )
 
 

@@ -118,7 +118,7 @@ def _read(path: Path) -> list[Mapping[str, Any]]:
     except OSError as error:
         raise UsageError(f"cannot read the table of devices {path}", hint=str(error.strerror)) from error
     except (ValueError, TypeError, KeyError, AttributeError, re.error) as error:
-        raise UsageError(f"{path} is no table of devices: {error}", hint=HOW_TO_ADD) from error
+        raise UsageError(f"{path} is not a table of devices: {error}", hint=HOW_TO_ADD) from error
     return list(found)
 
 

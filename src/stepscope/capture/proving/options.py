@@ -49,4 +49,4 @@ class ProveOptions:
             known = {field.name: given[field.name] for field in fields(cls) if field.name in given}
             return cls(**known | {name: tuple(known.get(name, ())) for name in ("at", "ablate")})
         except (ValueError, TypeError) as error:
-            raise UsageError(f"STEPSCOPE_PROVE holds no options of stepscope prove: {error}") from error
+            raise UsageError(f"STEPSCOPE_PROVE is not a set of options of stepscope prove: {error}") from error

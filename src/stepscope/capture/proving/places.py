@@ -55,9 +55,7 @@ def find_targets(place: str) -> list[Target]:
     if place in PARTS:
         found = [target for name in PARTS[place] for target in find_attribute_targets(name)]
         if not found:
-            raise CaptureError(
-                f"nothing that is imported belongs to {place}", hint="name the function, as FILE:FUNCTION"
-            )
+            raise CaptureError(f"no imported module belongs to {place}", hint="name the function, as FILE:FUNCTION")
         return found
     file, colon, name = place.rpartition(":")
     if not colon:

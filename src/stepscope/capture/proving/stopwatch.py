@@ -68,7 +68,7 @@ class Settings:
     def note(self) -> str:
         """Why the setting has changed nothing; empty if it has."""
         where = "tf.data" if self._knob == "autotune" else "a DataLoader"
-        return "" if self.applied else self.refused or f"the program made nothing of {where} before its steps"
+        return "" if self.applied else self.refused or f"the program did not create {where} before its steps"
 
     def _watch_loaders(self, module: ModuleType) -> None:
         signature = inspect.signature(module.DataLoader.__init__)

@@ -231,10 +231,10 @@ def _options(opts: Any) -> ProfilerOptions:
 def _folder(request: Any) -> Path:
     root, session = request.repository_root, request.session_id
     _refuse_if(not root, "repository_root is empty and emit_xspace is off, so there is no place for the profile")
-    _refuse_if("://" in root, f"{root} is no local folder; ask with emit_xspace for the profile itself")
+    _refuse_if("://" in root, f"{root} is not a local folder; ask with emit_xspace for the profile itself")
     _refuse_if("\0" in root + session, "a name has a NUL character")
     # A session is one folder below the root that the client chose, and no way out of it.
-    _refuse_if(session in ("", ".", "..") or Path(session).name != session, f"session_id {session!r} is no name")
+    _refuse_if(session in ("", ".", "..") or Path(session).name != session, f"session_id {session!r} is not a name")
     return Path(root, session)
 
 

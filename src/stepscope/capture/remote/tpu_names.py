@@ -39,8 +39,8 @@ def resolve(text: str) -> list[str]:
         node = _describe(project, zone, name)
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(
-            f"nothing here knows the TPU {parts[-1]!r}: {error}",
-            hint="name it from a machine of its project, or write host:port of its workers",
+            f"cannot find the TPU {parts[-1]!r}: {error}",
+            hint="run this on a machine of its project, or write host:port of its workers",
         ) from error
     found = [f"{address}:{PROFILER_PORT}" for address in _worker_addresses(node)]
     if not found:
@@ -78,7 +78,7 @@ def _ask(what: str) -> str:
 
 def _get(url: str, headers: dict[str, str]) -> bytes:
     if not url.startswith(("http://", "https://")):
-        raise ValueError(f"{url!r} is not an address of the web")
+        raise ValueError(f"{url!r} is not a web address")
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=_PATIENCE_S) as answer:
             return bytes(answer.read())

@@ -185,7 +185,7 @@ class Worker:
         if self._over.is_set():
             return Failure(Cause.CANCELLED, "cancelled before it recorded anything")
         options, ms = self._plan.options, round(self._plan.seconds * 1e3)
-        why = f"it recorded for {ms:,} ms and there were no events"
+        why = f"it recorded for {ms:,} ms without any event"
         if options.host_tracer_level == 0:
             return Failure(Cause.EMPTY, f"{why}; host_tracer_level is 0 and nothing ran on an accelerator: use 2")
         hint = "it may be waiting, compiling or ending; capture longer, or while it trains"

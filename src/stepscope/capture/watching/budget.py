@@ -213,7 +213,7 @@ class Budget:
 
     @property
     def job_part(self) -> float:
-        """The part of the time that the job had, 0.1 to 1: on a busy machine it waits for a processor in between."""
+        """The part of the time that the job had, 0.1 to 1: on a busy machine it waits for a core in between."""
         elapsed_s = max(self._elapsed_s(), _LEAST_S)
         return self._job_s(elapsed_s) / elapsed_s
 

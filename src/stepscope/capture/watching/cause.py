@@ -159,7 +159,7 @@ def _describe_place(places: Sequence[Place], more_ns: float, queued_ns: int) -> 
     activity = place.activity or (f"in {place.leaf}" if not place.leaf.endswith(place.function) else "")
     words = f"{_ms(more_ns)} more in {place.source}" + (f", {activity}" if activity else "")
     if queued_ns > _MOST_OF * more_ns:
-        words += f", while its thread waited {_ms(queued_ns)} for a processor"
+        words += f", while its thread waited {_ms(queued_ns)} for a core"
     return place.activity or PLACE, place.source, more_ns, words
 
 

@@ -40,7 +40,7 @@ from stepscope.errors import CaptureError
 from stepscope.formats.series import series_folder, series_place
 from stepscope.formats.store import is_remote
 
-_LOOK_S, _SELDOM_LOOK_S = 1.0, 2.0  # the latter where the job waits for a processor most of the time
+_LOOK_S, _SELDOM_LOOK_S = 1.0, 2.0  # the latter where the job waits for a core most of the time
 _BEAT_S = 5.0
 _ANSWER_S = 30.0
 _AHEAD_S = 3.0  # all ranks have to read a request before the first step of its window

@@ -179,7 +179,7 @@ class StepFollower:
         self._spent_ns = self._hooks = 0
         self._hook_ns = 0.0
         self._queued_part = 0.0  # of what steps take longer than the median, the part of such waits
-        self._queue_rate = 0.0  # the usual part of the time in which the thread waits for a processor
+        self._queue_rate = 0.0  # the usual part of the time in which the thread waits for a core
 
     @property
     def hook_ns(self) -> int:

@@ -14,7 +14,7 @@ _TIMES_ABOVE = 3  # a slow step is above the usual high by this many times what 
 _JUDGED = 30
 _MOST_AT_ONCE = 64  # lengths of one batch, evenly chosen: more would say no more
 _MOST_SLOW = 24  # of the last `_JUDGED`: from then on this is how long a step takes
-_MOST_OF = 0.5  # of what a contended step takes longer than the median, the least part of waits for a processor
+_MOST_OF = 0.5  # of what a contended step takes longer than the median, the least part of waits for a core
 
 
 class Length(IntEnum):
@@ -30,7 +30,7 @@ class UsualLength:
 
     A step is slow if it is longer than each of three limits: `slow_factor` times the median; the median and `least_ns`;
     and a limit that follows the noise of this job, so that a job whose steps vary by themselves has few false alarms.
-    A step without its waits for a processor is compared as well: on a machine that others use, those waits are most of
+    A step without its waits for a core is compared as well: on a machine that others use, those waits are most of
     the noise, and would hide a step that is slow by itself.
     If four in five of the last steps are slow, that is what a step takes from now on.  Safe to use from two threads.
 

@@ -50,7 +50,7 @@ def check_link(key: bytes, session: str, view: str, mark: str, now: float | None
     if not is_number or not hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace")):
         raise Refused(403, "this link was changed, or comes from another server", "ask for a new link")
     if (time.time() if now is None else now) > int(text):
-        raise Refused(410, "this link has ended", "ask for a new link")
+        raise Refused(410, "this link has expired", "ask for a new link")
 
 
 def _sign(key: bytes, session: str, view: str, expires: int) -> str:

@@ -43,13 +43,13 @@ _ACTIONS: Actions = {
 # What remains to do for a model that is wrapped already.
 _WRAPPED: Actions = {
     "ddp": (
-        "other sizes of buckets: DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True);"
-        " larger ones for many small messages, smaller ones if only the last is exposed",
+        "try other bucket sizes: DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True);"
+        " larger for many small messages, smaller if only the last one is exposed",
         "if a step accumulates gradients: run all micro-batches but the last under"
         " torch.nn.parallel.DistributedDataParallel.no_sync, which reduces nothing",
         "communicate in 16 bits: model.register_comm_hook(None, default_hooks.fp16_compress_hook), of"
         " torch.distributed.algorithms.ddp_comm_hooks",
-        "static_graph=True, and no find_unused_parameters=True, let the reduction start earlier",
+        "static_graph=True without find_unused_parameters=True lets the reduction start earlier",
     ),
     "fsdp": (
         "wrap larger blocks (auto_wrap_policy), so that fewer and larger messages are sent",

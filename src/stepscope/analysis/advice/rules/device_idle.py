@@ -5,6 +5,7 @@ Idle time caused by input, saving, compiling or Python belongs to other rules.
 
 from __future__ import annotations
 
+from stepscope.analysis.account.shown import cause_words
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for, rows_of
@@ -78,8 +79,7 @@ def _find_launches(context: Context) -> Finding | None:
     short = f"{100 * device.short_kernels / device.kernels:.0f} % of them shorter than 20 us"
     whole = "each step" if device.marked else "the time"
     found = [
-        f"for {context.percent(launching):.1f} % of {whole} the host launches {device.kernels / device.steps:.0f}"
-        f" kernels, {short}",
+        f"the host launches {device.kernels / device.steps:.0f} kernels, {short}",
         small,
         "tf.data's threads are busy at the same time" if threads else "",
     ]
@@ -89,6 +89,7 @@ def _find_launches(context: Context) -> Finding | None:
         part_ms=launching,
         kind="small_batch" if larger else "",
         title=_GIVE_MORE if larger else "",
+        share=f"{context.percent(launching):.1f} % of {whole} is {cause_words('launch')}",
         evidence="; ".join(filter(None, found)),
         change="graph",
         without="dispatching kernel by kernel",

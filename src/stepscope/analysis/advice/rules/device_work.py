@@ -114,8 +114,8 @@ _NARROW: Actions = {
 }
 _SINGLE: Actions = {
     "jax": ("leave jax_enable_x64 off, or give the arrays of the step dtype=jnp.float32",),
-    "pytorch": ("model.float(), and .float() for tensors of NumPy arrays, which are float64 unless told otherwise",),
-    "": ("compute in 32 bits: NumPy's arrays are float64 unless told otherwise",),
+    "pytorch": ("model.float(), and .float() for tensors of NumPy arrays, which are float64 by default",),
+    "": ("compute in 32 bits: NumPy's arrays are float64 by default",),
 }
 HOLES: Actions = {
     "tensorflow": ("TF_GPU_ALLOCATOR=cuda_malloc_async", "keep shapes constant: pad, or drop the last small batch"),

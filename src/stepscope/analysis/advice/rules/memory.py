@@ -32,9 +32,7 @@ _ROOM: Actions = {
     ),
     "": ("recompute activations, use 16 bits, or a smaller batch",),
 }
-_FREE = (
-    "increase the batch size while the time of a step grows more slowly than the batch; adapt the learning rate to it",
-)
+_FREE = ("raise the batch size as long as the step time grows more slowly; adapt the learning rate",)
 _GROWTH = (
     "to leave the rest to other programs: tf.config.experimental.set_memory_growth(gpu, True), before the first op",
 )
@@ -100,7 +98,7 @@ def _find_free_memory(context: Context) -> Finding | None:
         return None
     return Finding(
         percent=100.0,
-        evidence=f"at its peak {fullest} is {known[fullest]:.2g} % full, and no other memory of a device is fuller",
+        evidence=f"the fullest device memory, {fullest}, is {known[fullest]:.2g} % full at its peak",
         unknown=_NO_GAIN,
         actions=(*_FREE, *(_GROWTH if _takes_all_memory(context) else ())),
         rows=(Row("memory-profile", fullest, 0.0),),

@@ -6,7 +6,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule
 from stepscope.analysis.advice.rules.device_work import find_work
-from stepscope.analysis.facts.work import USUAL_FORWARD, WorkFacts, programs_beside
+from stepscope.analysis.facts.work import USUAL_FORWARD, WorkFacts, split_programs
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.traits import OpTrait
 
@@ -76,7 +76,7 @@ def _find_extra_work(work: WorkFacts) -> tuple[int, str, float, str | None]:
 
 def _find_other_programs(work: WorkFacts) -> tuple[int, str, float, str | None]:
     """Programs other than the one that trains."""
-    main, beside = programs_beside(work)
+    main, beside = split_programs(work)
     if main is None or not beside:
         return _NOTHING
     largest = beside[0]

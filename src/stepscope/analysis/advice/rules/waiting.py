@@ -6,6 +6,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.feeding import FeedFacts
+from stepscope.records import dataclass
 
 _LEAST_PERCENT = 10.0  # of the step
 _MOST_OF = 50.0  # percent of the input time: from this share one cause explains it
@@ -124,23 +125,49 @@ _KEEP_WORKERS = (
     "num_workers=0 for a dataset so small that starting processes takes longer than its batches",
 )
 
-# Python before a step's first work that neither calls nor samples name: mostly that makes the batch.
-_UNNAMED = "loops make their batch there"
-_UNNAMED_TITLE = "Prepare batches ahead of the step, as Python runs before its first work"
-_IF_OTHER = "if that Python saves, logs or collects garbage instead: do so every N steps"
 
-# Samples of a PyTorch Dataset that are NumPy arrays, in a profile without Python calls.
-_UNKNOWN_READER = (
-    "its samples are NumPy arrays that no op creates: they are read from files or unpacked in memory, and this profile"
-    " does not show which"
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """Why the step waits for input, and the words and actions where they are not those of every cause of its class."""
+
+    kind: str  # the class of the advice
+    why: str
+    confidence: float
+    title: str = ""
+    actions: tuple[str, ...] = ()
+    last_action: str = ""
+    share: str = "spent waiting for input"  # "... % of each step is"
+    without: str = "waiting for input"
+
+    def general_actions(self, context: Context) -> tuple[str, ...]:
+        """What to do about it, before a slow stage is named."""
+        actions = self.actions or _general_actions(context, self.kind)
+        return (*actions, self.last_action) if self.last_action else actions
+
+
+# Python before a step's first work that neither calls nor samples name: mostly that makes the batch.
+_UNNAMED_PYTHON = _Cause(
+    "input_python",
+    "loops make their batch there",
+    confidence=0.5,
+    title="Prepare batches ahead of the step, as Python runs before its first work",
+    last_action="if that Python saves, logs or collects garbage instead: do so every N steps",
+    share="Python before its first op or program",
+    without="that Python",
 )
-_UNKNOWN_READER_TITLE = "Prepare samples ahead of the step, in other processes"
-_TITLE_OF_CAUSE = {_UNKNOWN_READER: _UNKNOWN_READER_TITLE, _UNNAMED: _UNNAMED_TITLE}
-_UNKNOWN_READER_ACTIONS = (
-    "DataLoader(num_workers=4 or more, prefetch_factor=4, persistent_workers=True) prepares samples ahead of the step",
-    "if they are read from files: pack the samples into a few large files (one memory-mapped .npy, WebDataset shards)",
-    "if they are unpacked or computed: do it once, before training, and store arrays",
-    "torch.profiler.profile(with_stack=True) records which Python function it is",
+# Samples of a PyTorch Dataset that are NumPy arrays, in a profile without Python calls.
+_UNKNOWN_READER = _Cause(
+    "input_file_read",
+    "its samples are NumPy arrays that no op creates: they are read from files or unpacked in memory, and this profile"
+    " does not show which",
+    confidence=0.4,
+    title="Prepare samples ahead of the step, in other processes",
+    actions=(
+        "DataLoader(num_workers=4 or more, prefetch_factor=4, persistent_workers=True) prepares samples ahead",
+        "if they are read from files: pack them into a few large files (one memory-mapped .npy, WebDataset shards)",
+        "if they are unpacked or computed: do it once, before training, and store arrays",
+        "torch.profiler.profile(with_stack=True) records which Python function it is",
+    ),
 )
 
 
@@ -150,32 +177,27 @@ def _find(context: Context) -> Finding | None:
     least = context.input_threshold(_LEAST_PERCENT)
     if context.percent(waits) < least:
         return _find_contention(context, waits)
-    kind, why, confidence = _find_cause(context, waits, unnamed)
+    cause = _find_cause(context, waits, unnamed)
+    kind, why = cause.kind, cause.why
     if kind == "input_python" and _feed(context).has_iterators:
         # Python in other threads holds the interpreter's lock: Python on the loop's thread is really waiting for it.
         waits += context.python_ms
     if _can_be_cached(context, kind):
         why = f"{why}; they already run in parallel, and none of their ops is random"
-    actions = _UNKNOWN_READER_ACTIONS if why == _UNKNOWN_READER else _general_actions(context, kind)
-    if _restarts_workers(context, _feed(context), waits):
-        actions = _KEEP_WORKERS
-    if why == _UNNAMED:
-        actions = (*actions, _IF_OTHER)
-    what = "Python before its first op or program" if why == _UNNAMED else "spent waiting for input"
     return Finding(
         part_ms=waits,
         least_percent=least,
         id=f"input.{kind.removeprefix('input_')}",
         kind=kind,
-        title=_TITLE_OF_CAUSE.get(why, _TITLES[kind]),
-        share=f"{context.percent(waits):.1f} % of each step is {what}",
+        title=cause.title or _TITLES[kind],
+        share=f"{context.percent(waits):.1f} % of each step is {cause.share}",
         evidence=why,
         change=_change(context, kind, unnamed),
-        without="that Python" if why == _UNNAMED else "waiting for input",
+        without=cause.without,
         parts=("before_work", "python") if unnamed else ("input", "feed"),
-        actions=_add_stage_action(context, kind, actions),
+        actions=_add_stage_action(context, kind, cause.general_actions(context)),
         tool="tf-data" if _feed(context).has_iterators else "input-pipeline",
-        confidence=confidence,
+        confidence=cause.confidence,
         rows=(Row("overview", "input", round(waits, 3)),),
         intervals=context.intervals("python" if unnamed else "input"),
     )
@@ -231,7 +253,7 @@ def _find_contention(context: Context, waits: float) -> Finding | None:
         evidence=f"the step does not wait for its input, but {activity} on other threads for"
         f" {min(context.percent(busy), 100.0):.0f} % of the time, and the step's ops take {100 * slower:.0f} % less"
         " time without contention",
-        unknown="no step in it runs without the input's threads beside it",
+        unknown="the input's threads run during every step",
         parts=("feed",),
         actions=(*_add_stage_action(context, kind, _general_actions(context, kind)), *own_threads),
         tool="tf-data",
@@ -264,8 +286,8 @@ def _gaps_before_steps_ms(context: Context) -> float:
     return before if gaps and before >= _OF_GAPS * gaps and context.percent(before) >= 5.0 else 0.0
 
 
-def _find_cause(context: Context, waits: float, unnamed: float) -> tuple[str, str, float]:
-    """The class, its evidence, and its confidence."""
+def _find_cause(context: Context, waits: float, unnamed: float) -> _Cause:
+    """Which stage makes the batch late, and why."""
     feed, loop = _feed(context), context.loop
     if feed.loader:
         return _loader_cause(context, feed, waits)
@@ -274,31 +296,33 @@ def _find_cause(context: Context, waits: float, unnamed: float) -> tuple[str, st
     if loop is not None and loop.input_from_python_ps:
         return _python_cause(context)
     if 2 * unnamed >= waits:
-        return "input_python", _UNNAMED, 0.5
+        return _UNNAMED_PYTHON
     return _unrecorded_cause(context)
 
 
-def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> tuple[str, str, float]:
+def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
     if _restarts_workers(context, feed, waits):
-        return "input_no_prefetch", _RESTARTS.format(feed.starts), 0.8
+        return _Cause("input_no_prefetch", _RESTARTS.format(feed.starts), 0.8, actions=_KEEP_WORKERS)
     if feed.loader == "multi":
-        return "input_preprocessing", f"the workers of the DataLoader do not keep up{_workers_text(context)}", 0.6
+        return _Cause("input_preprocessing", f"the DataLoader's workers do not keep up{_workers_text(context)}", 0.6)
     reads = context.loop.input_reads_files_percent if context.loop else None
     if reads is not None and reads >= _MOST_OF:
-        return "input_file_read", f"{reads:.0f} % of the wait is reading files in the training process", 0.85
+        return _Cause("input_file_read", f"{reads:.0f} % of the wait is reading files in the training process", 0.85)
     ops = context.per_step(feed.loader_ops_ps) / MS
     share = 100.0 * ops / waits if waits else 0.0
     if share >= _MOST_OF:
-        return "input_preprocessing", f"{share:.0f} % of the wait is tensor ops in the training process", 0.8
+        return _Cause("input_preprocessing", f"{share:.0f} % of the wait is tensor ops in the training process", 0.8)
     if sleeps := _sleeping_text(context):
-        return "input_no_prefetch", sleeps, 0.8
+        return _Cause("input_no_prefetch", sleeps, 0.8)
     if feed.unpickled > feed.made_tensors:
-        return "input_file_read", "the DataLoader unpickles its samples in the training process", 0.6
+        return _Cause("input_file_read", "the DataLoader unpickles its samples in the training process", 0.6)
     if feed.from_arrays > feed.made_tensors:
         if reads is None:
-            return "input_file_read", _UNKNOWN_READER, 0.4
-        return "input_preprocessing", f"its samples are NumPy arrays; {reads:.0f} % of the wait is reading files", 0.7
-    return "input_python", f"only {share:.0f} % of the wait is ops; the rest is Python in the training process", 0.8
+            return _UNKNOWN_READER
+        return _Cause(
+            "input_preprocessing", f"samples are NumPy arrays; {reads:.0f} % of the wait is reading files", 0.7
+        )
+    return _Cause("input_python", f"only {share:.0f} % of the wait is ops; the rest is Python", 0.8)
 
 
 def _restarts_workers(context: Context, feed: FeedFacts, waits: float) -> bool:
@@ -322,50 +346,49 @@ def _workers_text(context: Context) -> str:
     return f": {report.queue_summary}" if report and report.queue_summary else ""
 
 
-def _iterator_cause(context: Context, feed: FeedFacts, waits: float) -> tuple[str, str, float]:
+def _iterator_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
     if feed.ops_ps and feed.python_ps * 2 >= feed.ops_ps:
-        return "input_python", "the dataset calls Python to produce its elements", 0.9
+        return _Cause("input_python", "the dataset calls Python to produce its elements", 0.9)
     longest = max(feed.iterators_ps, feed.produced_ps)
     if feed.file_read_ps and 100.0 * feed.file_read_ps >= 0.8 * _MOST_OF * longest:
         share = min(100.0 * feed.file_read_ps / longest, 100.0)
-        return "input_file_read", f"its stages spend {share:.0f} % of their time reading files", 0.85
+        return _Cause("input_file_read", f"its stages spend {share:.0f} % of their time reading files", 0.85)
     if feed.reading_ps and feed.reading_ps * 2 >= feed.ops_ps:
-        return (
-            "input_file_read",
-            f"its ops spend {100.0 * feed.reading_ps / feed.ops_ps:.0f} % of their time reading files",
-            0.8,
-        )
+        share = 100.0 * feed.reading_ps / feed.ops_ps
+        return _Cause("input_file_read", f"its ops spend {share:.0f} % of their time reading files", 0.8)
     if waits <= _PREFETCH_SUFFICES * (context.period_ms - waits):
         if not feed.has_prefetch:
-            return "input_no_prefetch", "no stage prefetches on another thread, so input and step take turns", 0.9
+            return _Cause(
+                "input_no_prefetch", "nothing prefetches on another thread, so input and step take turns", 0.9
+            )
         if 100.0 * context.per_step(feed.in_the_wait_ps) / MS >= _MOST_OF * waits:
-            return "input_no_prefetch", "the stages after the last prefetch take turns with the step", 0.85
-    return "input_preprocessing", "its stages are slower than the step that consumes their elements", 0.8
+            return _Cause("input_no_prefetch", "the stages after the last prefetch take turns with the step", 0.85)
+    return _Cause("input_preprocessing", "its stages are slower than the step that consumes their elements", 0.8)
 
 
-def _python_cause(context: Context) -> tuple[str, str, float]:
+def _python_cause(context: Context) -> _Cause:
     loop = context.loop
     reads = (loop.input_reads_files_percent or 0.0) if loop else 0.0
     native = (loop.input_is_native_percent or 0.0) if loop else 0.0
     name = next((place.name.lstrip("$") for place in context.intervals("input")), "Python")
     if reads >= _MOST_OF:
-        return "input_file_read", f"{reads:.0f} % of the wait is reading files, in {name}", 0.85
+        return _Cause("input_file_read", f"{reads:.0f} % of the wait is reading files, in {name}", 0.85)
     calls = context.per_step(loop.python_calls) if loop else 0.0
     if native >= _MOST_OF and context.cause_ms("input") <= _HIDDEN * context.period_ms:
-        return "input_no_prefetch", f"{name} and the step take turns, though they fit beside it", 0.7
+        return _Cause("input_no_prefetch", f"{name} and the step take turns, although they could overlap", 0.7)
     if native >= _MOST_OF or calls < _CALLS_PER_MS * context.cause_ms("input"):
-        return "input_preprocessing", f"{name} processes whole arrays on the loop's thread", 0.7
-    return "input_python", f"{name} runs on the loop's thread", 0.85
+        return _Cause("input_preprocessing", f"{name} processes whole arrays on the loop's thread", 0.7)
+    return _Cause("input_python", f"{name} runs on the loop's thread", 0.85)
 
 
-def _unrecorded_cause(context: Context) -> tuple[str, str, float]:
+def _unrecorded_cause(context: Context) -> _Cause:
     """Where neither a library's stages nor Python calls were recorded, samples of the stack may name the function."""
     rows = context.account.rows if context.account else []
     culprit = next((row.culprit for row in rows if row.cause == "input"), None)
     if culprit is None or not culprit.file:
-        return "input_preprocessing", "how the input is prepared was not recorded", 0.4
-    why = f"{culprit.name} prepares it on the loop's thread; not recorded is whether in Python or in compiled code"
-    return "input_preprocessing", why, 0.5
+        return _Cause("input_preprocessing", "how the input is prepared was not recorded", 0.4)
+    why = f"{culprit.name} prepares it on the loop's thread, in Python or in compiled code (unknown which)"
+    return _Cause("input_preprocessing", why, 0.5)
 
 
 _CALLS_PER_MS = 20.0  # Python calls per ms; with fewer, the time is spent in compiled code

@@ -1,13 +1,15 @@
-"""What goes on while a file is read: a module is imported on another thread, and no garbage is collected."""
+"""What goes on while a file is read and analysed: another thread imports or computes, and no garbage is collected."""
 
 from __future__ import annotations
 
+import contextvars
 import gc
 import importlib
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 
 @contextmanager
@@ -17,7 +19,19 @@ def importing(*modules: str) -> Iterator[None]:
     if all(module in sys.modules for module in modules):
         yield
         return
-    thread = threading.Thread(target=_import_quietly, args=modules, name=f"import {modules[-1]}")
+    with computing(*(partial(importlib.import_module, module) for module in modules)):
+        yield
+
+
+@contextmanager
+def computing(*works: Callable[[], object]) -> Iterator[None]:
+    """A context in which another thread does some works, one after the other, and which ends when they are done.
+
+    What one raises is ignored: whoever needs its result computes that again, and meets the error.  Numpy gets memory
+    there as it does here, since that belongs to the context.
+    """
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(_do_quietly, *works), name="stepscope-meanwhile")
     thread.start()
     try:
         yield
@@ -38,7 +52,7 @@ def collecting_later() -> Iterator[None]:
             gc.enable()
 
 
-def _import_quietly(*modules: str) -> None:
-    for module in modules:
+def _do_quietly(*works: Callable[[], object]) -> None:
+    for work in works:
         with suppress(Exception):
-            importlib.import_module(module)
+            work()

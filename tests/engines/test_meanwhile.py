@@ -1,13 +1,15 @@
-"""What goes on while a file is read."""
+"""What goes on while a file is read and analysed."""
 
 from __future__ import annotations
 
+import contextvars
 import gc
+import threading
 from collections.abc import Iterator
 
 import pytest
 
-from stepscope.meanwhile import collecting_later
+from stepscope.meanwhile import collecting_later, computing
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +30,14 @@ def test_garbage_is_collected_again_once_the_last_file_is_read(on: bool) -> None
         seen.append(gc.isenabled())
 
     assert [*seen, gc.isenabled()] == [False, on]
+
+
+def test_another_thread_works_in_the_same_context_and_its_errors_are_nobodys() -> None:
+    place = contextvars.ContextVar("place", default="elsewhere")
+    place.set("here")
+    seen = []
+
+    with computing(lambda: 1 // 0, lambda: seen.append((place.get(), threading.current_thread().name))):
+        seen.append((place.get(), threading.current_thread().name))
+
+    assert sorted(seen) == [("here", threading.current_thread().name), ("here", "stepscope-meanwhile")]

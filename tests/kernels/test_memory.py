@@ -72,3 +72,60 @@ def test_released_memory_is_still_there_but_not_what_it_held() -> None:
 def test_only_what_is_inside_can_be_released(first: int, stop: int) -> None:
     with pytest.raises(IndexError, match="no part of 10 bytes"):
         memory.Memory(10).release(first, stop)
+
+
+_POOL = """
+import random
+import numpy as np
+from stepscope.kernels import memory
+file = np.asarray(memory.Memory(8 << 20))
+begin = file.__array_interface__["data"][0]
+lies_in_file = lambda array: begin <= array.__array_interface__["data"][0] < begin + (8 << 20)
+pool = memory.ArrayPool()
+pool.receive(memoryview(file.base))
+with pool:
+    early = np.full(1 << 17, 1)
+    file = None
+    reused = np.full(1 << 17, 2)
+    small, large = np.arange(10), np.arange(2 << 20)
+print(lies_in_file(early), lies_in_file(reused), lies_in_file(small), lies_in_file(large))
+print(lies_in_file(np.arange(1 << 17)))
+
+chosen = random.Random(1)
+kept = {}
+with pool:
+    for number in range(2000):
+        size = chosen.randrange(1 << 17)
+        kept[number] = np.zeros(size)
+        assert not kept[number].any()
+        kept[number][:] = number
+        if chosen.random() < 0.3:
+            kept[number].resize(chosen.randrange(size, 2 * size + 1), refcheck=False)
+            kept[number][size:] = number
+        while len(kept) > 12:
+            dropped = chosen.choice(list(kept))
+            assert (kept.pop(dropped) == dropped).all()
+    kept.clear()
+    assert (early == 1).all() and (reused == 2).all()
+    early = reused = None
+    whole = np.zeros((8 << 20) - 4096, np.uint8)
+    print(lies_in_file(whole), whole.any())
+    whole = None
+    late = np.full(1 << 17, 3)
+del pool
+print(int(late.sum()), lies_in_file(late))
+"""
+
+
+def test_arrays_of_a_pool_lie_in_what_a_file_was_read_into() -> None:
+    """Only while the context lasts, once the file is dropped, and where they fit; all of it can be used again, and they
+    hold what was written to them, also when the pool is gone."""
+    done = subprocess.run([sys.executable, "-c", _POOL], capture_output=True, text=True)
+
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "False True False False",
+        "False",
+        "True False",
+        f"{3 << 17} True",
+    ]

@@ -1,12 +1,13 @@
-"""Different values, medians and percentiles are those of numpy, to the last bit."""
+"""Different values, used rows, medians and percentiles are those of numpy, to the last bit."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.model.arrays import distinct, median, percentiles
+from stepscope.model.arrays import distinct, median, percentiles, used_rows
 
 _numbers = st.lists(st.integers(-(10**15), 10**15), min_size=1, max_size=40)
 _floats = st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=40)
@@ -29,3 +30,14 @@ def test_percentiles_are_those_of_numpy(numbers: list[int], floats: list[float],
 @given(st.lists(st.integers(-5, 5), max_size=40))
 def test_different_values_ascend(numbers: list[int]) -> None:
     assert distinct(np.array(numbers, np.int64)).tolist() == sorted(set(numbers))
+
+
+@given(st.lists(st.integers(0, 9), max_size=40))
+def test_used_rows_ascend_for_an_index_of_any_type(rows: list[int]) -> None:
+    for index in (np.array(rows, np.int32), np.array(rows, np.int64), np.array(rows, np.int32)[::2]):
+        assert used_rows(index, 10).tolist() == np.unique(index).tolist()
+
+
+def test_an_index_outside_of_the_table_is_refused() -> None:
+    with pytest.raises(IndexError):
+        used_rows(np.array([0, 10], np.int32), 10)

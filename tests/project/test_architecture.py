@@ -176,16 +176,16 @@ MOST_LINES: dict[str, int] = {
     "facts": 2553,
     "steps": 2927,
     "trace": 2886,
-    "ops": 2519,
+    "ops": 2527,
     "sql": 2516,
     "vocabulary": 2487,
     "report": 2316,
     "input": 2139,
     "resources": 2053,
-    "engines": 1907,
+    "engines": 1927,
     "timeline": 1787,
-    "overview": 1230,
-    "model": 1314,
+    "overview": 1238,
+    "model": 1325,
     "compare": 1182,
     "export": 1092,
     "hlo": 1088,
@@ -199,7 +199,7 @@ MOST_LINES: dict[str, int] = {
     "pictures": 272,
 }
 MOST_LINES_ELSEWHERE = 700
-MOST_COMPILED_LINES = 8200  # of Cython, in `kernels/`
+MOST_COMPILED_LINES = 8362  # of Cython, in `kernels/`; 230 of them lend the memory of a file to arrays
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "rich"}

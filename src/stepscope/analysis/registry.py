@@ -71,6 +71,15 @@ class Tool:
         """What one host contributes."""
         return self._get("partial")(trace)
 
+    def compute_ahead(self, trace: HostTrace) -> None:
+        """Computes what `partial` needs late, and keeps it with the trace: for another thread, while `partial` begins.
+
+        Few modules have a function of this name.
+        """
+        compute = getattr(importlib.import_module(self.module), "compute_ahead", None)
+        if compute:
+            compute(trace)
+
     def condense(self, partials: Sequence[Any]) -> list[Any]:
         """As many partials in the same order, with what can be added up moved to one of them.
 

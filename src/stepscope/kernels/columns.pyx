@@ -35,6 +35,17 @@ def look_up_rows(const uint8_t[::1] table, const int32_t[::1] index, uint8_t[::1
             out[at] = table[index[at]]
 
 
+def mark(const int32_t[::1] index, uint8_t[::1] marks):
+    """Sets the mark of each row of another table that an index uses.  `marks`: of shape (rows,), changed in place."""
+    cdef int64_t at, rows = marks.shape[0]
+    with nogil:
+        for at in range(index.shape[0]):
+            if not 0 <= index[at] < rows:
+                with gil:
+                    raise IndexError("there is no such row")
+            marks[index[at]] = 1
+
+
 def count(const uint8_t[::1] values, int64_t[::1] counts):
     """Adds up how often each value occurs.  `counts`: int64 of shape (256,), changed in place."""
     cdef int64_t at
@@ -43,6 +54,22 @@ def count(const uint8_t[::1] values, int64_t[::1] counts):
     with nogil:
         for at in range(values.shape[0]):
             counts[values[at]] += 1
+
+
+def common_divisor(const int64_t[::1] values):
+    """The greatest common divisor of values; 0 if all are 0.  Nearly all of them cost one division."""
+    cdef int64_t at, low, high, found = 0
+    with nogil:
+        for at in range(values.shape[0]):
+            if found == 1:
+                break
+            if found and values[at] % found == 0:
+                continue
+            low, high = values[at], found
+            while low:
+                low, high = high % low, low
+            found = -high if high < 0 else high
+    return found
 
 
 def latest_end(const int64_t[::1] start, const int64_t[::1] duration):

@@ -73,6 +73,33 @@ cdef int _unite(const int64_t[::1] start, const int64_t[::1] end, Growing* found
     return 1
 
 
+def count_crossings(
+    const int64_t[::1] start, const int64_t[::1] duration, const int32_t[::1] line, const uint8_t[::1] chosen,
+    int64_t least,
+):
+    """Counts the chosen events of a line that start within the chosen one before and end after it, both by more than a
+    time.
+
+    Args:
+        start, duration, line, chosen: int64, int64, int32 and bool of shape (events,), by line and start.
+        least: that time.
+
+    Returns:
+        How many of them, and how many events are chosen.
+    """
+    cdef int64_t at, stop, before = 0, crossing = 0, count = 0
+    cdef int32_t on = -1
+    with nogil:
+        for at in range(start.shape[0]):
+            if not chosen[at]:
+                continue
+            stop = start[at] + duration[at]
+            crossing += line[at] == on and start[at] + least < before and stop > before + least
+            before, on = stop, line[at]
+            count += 1
+    return crossing, count
+
+
 def common(
     const int64_t[::1] start, const int64_t[::1] end, const int64_t[::1] other_start, const int64_t[::1] other_end,
     int64_t[::1] out_start, int64_t[::1] out_end,

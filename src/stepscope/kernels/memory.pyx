@@ -5,6 +5,9 @@ name, which are mapped: what they hold stays in the system's cache of files or o
 touched.  Blocks are numpy's arrays, by the handler that numpy offers for that, and the tables of the loops here, by
 `resize` and `free` of `memory.pxd`.  No analysis knows of this, so results are the same.
 
+A program that calls the API keeps its memory as it is: an `ArrayPool` lends the memory of a file to the arrays of one
+analysis.
+
 To put every block into a file took two thirds of a command's processor time, since the file system is asked for each page
 of 4 KB that is written to for the first time; so memory is used first.  Files need Linux.
 """
@@ -21,6 +24,7 @@ cdef extern from *:
     #include <stdint.h>
     #include <stdlib.h>
     #include <string.h>
+    #include <pythread.h>
     #if defined(__linux__)
     #include <errno.h>
     #include <fcntl.h>
@@ -370,11 +374,185 @@ cdef extern from *:
     static void* block_view(int file, size_t size) { (void)file; (void)size; return NULL; }
     #endif
 
+    /* ---- arrays in what a file was read into ---- */
+
+    /* Bytes.  Smaller arrays cost the C library little; only larger ones are worth to trim for. */
+    enum { PIECE_HEAD = 64, PIECE_LEAST = 1 << 16, TRIM_LEAST = 1 << 22, LARGE_PAGE = 1 << 21 };
+    enum { NUMPY_SET_HANDLER = 304, NUMPY_GET_HANDLER = 305 };  /* `PyDataMem_...` in numpy's table, since 1.22 */
+
+    typedef struct piece {  /* of the pool's memory, in front of its bytes; those in use have no next */
+        size_t size;
+        struct piece* next;
+    } piece;
+
+    typedef struct {
+        numpy_handler handler;
+        PyThread_type_lock lock;
+        char *start, *stop;  /* of the memory */
+        piece* unused;  /* by address, no two of them side by side */
+        int is_closed;
+    } array_pool;
+
+    static int pool_owns(const array_pool* pool, const void* memory) {
+        return (char*)memory >= pool->start && (char*)memory < pool->stop;
+    }
+
+    static void pool_add(array_pool* pool, piece* added) {
+        piece *before = NULL, *after = pool->unused;
+        while (after && after < added) {
+            before = after;
+            after = after->next;
+        }
+        added->next = after;
+        if (after && (char*)added + added->size == (char*)after) {
+            added->size += after->size;
+            added->next = after->next;
+        }
+        if (!before)
+            pool->unused = added;
+        else if ((char*)before + before->size == (char*)added) {
+            before->size += added->size;
+            before->next = added->next;
+        } else
+            before->next = added;
+    }
+
+    /* Pages of what is unused leave the memory of this process, whole ones of a size.  With the lock. */
+    static void pool_trim(array_pool* pool, size_t page) {
+        const uintptr_t within = page - 1;
+        piece* at;
+        for (at = pool->unused; at; at = at->next)
+            stepscope_give_back(
+                (char*)(((uintptr_t)at + PIECE_HEAD + within) & ~within),
+                (char*)(((uintptr_t)at + at->size) & ~within));
+    }
+
+    /* The smallest piece that is large enough.  NULL if there is none: what is needed elsewhere then is saved here. */
+    static void* pool_take(array_pool* pool, size_t size) {
+        size_t wanted = (size + 2 * PIECE_HEAD - 1) & ~(size_t)(PIECE_HEAD - 1);
+        piece **at, **best = NULL, *found, *rest;
+        if (size < PIECE_LEAST || size > (size_t)PTRDIFF_MAX || !pool->start)
+            return NULL;
+        PyThread_acquire_lock(pool->lock, WAIT_LOCK);
+        for (at = &pool->unused; *at; at = &(*at)->next)
+            if ((*at)->size >= wanted && (!best || (*at)->size < (*best)->size))
+                best = at;
+        found = best ? *best : NULL;
+        if (found && found->size - wanted >= PIECE_LEAST) {
+            rest = (piece*)((char*)found + wanted);
+            rest->size = found->size - wanted;
+            rest->next = found->next;
+            found->size = wanted;
+            *best = rest;
+        } else if (found)
+            *best = found->next;
+        else if (size >= TRIM_LEAST)
+            pool_trim(pool, LARGE_PAGE);  /* smaller ones would come back one by one */
+        PyThread_release_lock(pool->lock);
+        return found ? (char*)found + PIECE_HEAD : NULL;
+    }
+
+    static void* pool_malloc(void* pool, size_t size) {
+        void* found = pool_take((array_pool*)pool, size);
+        return found ? found : block_get(size);
+    }
+
+    static void* pool_calloc(void* pool, size_t count, size_t width) {
+        void* found = width && count > (size_t)PTRDIFF_MAX / width ? NULL : pool_take((array_pool*)pool, count * width);
+        return found ? memset(found, 0, count * width) : block_zeros(count, width);
+    }
+
+    static void pool_free(void* context, void* memory, size_t size) {
+        array_pool* pool = (array_pool*)context;
+        piece* freed = (piece*)((char*)memory - PIECE_HEAD);
+        (void)size;
+        if (!memory || !pool_owns(pool, memory)) {
+            block_put(memory);
+            return;
+        }
+        if (pool->is_closed)
+            stepscope_give_back((char*)memory, (char*)freed + freed->size);
+        PyThread_acquire_lock(pool->lock, WAIT_LOCK);
+        pool_add(pool, freed);
+        PyThread_release_lock(pool->lock);
+    }
+
+    static void* pool_realloc(void* context, void* memory, size_t size) {
+        size_t old = 0;
+        void* moved;
+        if (!memory || !pool_owns((array_pool*)context, memory))
+            return block_resize(memory, size);
+        old = ((piece*)((char*)memory - PIECE_HEAD))->size - PIECE_HEAD;
+        moved = size <= old ? memory : block_get(size);
+        if (moved && moved != memory) {
+            memcpy(moved, memory, old);
+            pool_free(context, memory, old);
+        }
+        return moved;
+    }
+
+    /* The pool may use a block from `block_get`, and gives it back at its end. */
+    static void pool_receive(array_pool* pool, void* memory, size_t size) {
+        piece* whole = (piece*)(((uintptr_t)memory + PIECE_HEAD - 1) & ~(uintptr_t)(PIECE_HEAD - 1));
+        char* stop = (char*)memory + (size & ~(size_t)(PIECE_HEAD - 1)) - PIECE_HEAD;
+        if (pool->start || size < PIECE_LEAST || pool->is_closed) {
+            block_put(memory);
+            return;
+        }
+        whole->size = (size_t)(stop - (char*)whole);
+        whole->next = NULL;
+        PyThread_acquire_lock(pool->lock, WAIT_LOCK);
+        pool->unused = whole;
+        pool->stop = stop;
+        pool->start = (char*)memory;
+        PyThread_release_lock(pool->lock);
+    }
+
+    /* From now on arrays that are freed leave the memory of this process. */
+    static void pool_close(array_pool* pool) {
+        PyThread_acquire_lock(pool->lock, WAIT_LOCK);
+        pool->is_closed = 1;
+        pool_trim(pool, 1);
+        PyThread_release_lock(pool->lock);
+    }
+
+    /* Numpy's arrays hold the capsule, so the memory goes back with the last of them. */
+    static void pool_end(PyObject* capsule) {
+        array_pool* pool = (array_pool*)PyCapsule_GetPointer(capsule, "mem_handler");
+        if (pool->start)
+            block_put(pool->start);
+        PyThread_free_lock(pool->lock);
+        free(pool);
+    }
+
+    static PyObject* pool_new(void) {
+        array_pool* pool = (array_pool*)calloc(1, sizeof(array_pool));
+        if (!pool || !(pool->lock = PyThread_allocate_lock())) {
+            free(pool);
+            return PyErr_NoMemory();
+        }
+        strcpy(pool->handler.name, "stepscope_pool");
+        pool->handler.version = 1;
+        pool->handler.context = pool;
+        pool->handler.malloc = pool_malloc;
+        pool->handler.calloc = pool_calloc;
+        pool->handler.realloc = pool_realloc;
+        pool->handler.free = pool_free;
+        return PyCapsule_New(pool, "mem_handler", pool_end);
+    }
+
+    static array_pool* pool_of(PyObject* capsule) { return (array_pool*)PyCapsule_GetPointer(capsule, "mem_handler"); }
+
+    /* Sets numpy's handler of the current context; returns the one before. */
+    static PyObject* set_numpy_handler(PyObject* table, PyObject* handler) {
+        void** functions = (void**)PyCapsule_GetPointer(table, NULL);
+        return functions ? ((PyObject* (*)(PyObject*))functions[NUMPY_SET_HANDLER])(handler) : NULL;
+    }
+
     static void* numpy_malloc(void* context, size_t size) { (void)context; return block_get(size); }
     static void* numpy_calloc(void* context, size_t count, size_t width) { (void)context; return block_zeros(count, width); }
     static void* numpy_realloc(void* context, void* memory, size_t size) { (void)context; return block_resize(memory, size); }
     static void numpy_free(void* context, void* memory, size_t size) { (void)context; (void)size; block_put(memory); }
-    enum { NUMPY_GET_HANDLER = 305 };  /* PyDataMem_GetHandler in numpy's table, since 1.22 */
 
     /* Numpy's arrays are blocks from now on, on every thread: a handler of our own would serve the context of one alone.
        Arrays that are there have memory of the C library, which is known here.  0 with an exception set. */
@@ -407,6 +585,13 @@ cdef extern from *:
     void* block_view(int file, size_t size) noexcept nogil
     bint block_keep_within(const char* folder, size_t limit) noexcept
     bint block_serve_numpy(object table) except False
+    ctypedef struct array_pool:
+        pass
+    object pool_new()
+    array_pool* pool_of(object capsule) except NULL
+    void pool_receive(array_pool* pool, void* memory, size_t size) noexcept nogil
+    void pool_close(array_pool* pool) noexcept nogil
+    object set_numpy_handler(object table, object handler)
 
 
 cdef void* resize(void* memory, size_t size) noexcept nogil:
@@ -441,12 +626,16 @@ def keep_within(folder, int64_t limit):
     Returns:
         False if the system cannot do that.
     """
+    return block_keep_within(folder.encode("utf-8", "surrogateescape"), <size_t>limit) and block_serve_numpy(
+        _numpy_functions()
+    )
+
+
+def _numpy_functions():
+    """Numpy's table of C functions, in a capsule."""
     import numpy
 
-    core = getattr(numpy, "_core", None) or numpy.core
-    return block_keep_within(folder.encode("utf-8", "surrogateescape"), <size_t>limit) and block_serve_numpy(
-        core._multiarray_umath._ARRAY_API
-    )
+    return (getattr(numpy, "_core", None) or numpy.core)._multiarray_umath._ARRAY_API
 
 
 def is_limited():
@@ -471,6 +660,9 @@ cdef enum:
     _ROOM_BYTES = 1 << 30  # addresses, not memory; a million events and their file need a quarter of it
 
 
+cdef bint _keeps_heap = False
+
+
 def prefer_large_heap():
     """Lets everything be in one heap, in pages of 2 MB, that keeps what is freed.
 
@@ -483,10 +675,13 @@ def prefer_large_heap():
     Returns:
         False if the system cannot do that; nothing is lost then.
     """
-    return keep_heap(_ROOM_BYTES)
+    global _keeps_heap
+    _keeps_heap = keep_heap(_ROOM_BYTES)
+    return _keeps_heap
 
 
 @cython.final
+@cython.no_gc  # a capsule belongs to no cycle
 cdef class Memory:
     """Bytes to which nothing has been written yet, in large pages; a buffer.  Raises MemoryError.
 
@@ -501,6 +696,7 @@ cdef class Memory:
 
     cdef void* start
     cdef Py_ssize_t size
+    cdef object pool
     cdef readonly bint is_file
 
     def __cinit__(self, Py_ssize_t size, int file=-1):
@@ -513,7 +709,10 @@ cdef class Memory:
             raise MemoryError
 
     def __dealloc__(self):
-        free(self.start)
+        if self.pool is None:
+            free(self.start)
+        else:
+            pool_receive(pool_of(self.pool), self.start, <size_t>self.size)
 
     def release(self, Py_ssize_t first, Py_ssize_t stop):
         """Gives the pages within a range of bytes back to the system, where it can do that.
@@ -527,3 +726,36 @@ cdef class Memory:
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         PyBuffer_FillInfo(view, self, self.start, self.size, self.is_file, flags)
+
+
+@cython.final
+@cython.no_gc
+cdef class ArrayPool:
+    """A context in which numpy's larger arrays lie in memory that a file was read into, once that is dropped.
+
+    New memory would be cleared by the system page by page, and a program that calls the API keeps no heap as a command
+    does.  Only arrays that the context makes are concerned, wherever they are used and however long: what is free of the
+    memory goes back when this object is dropped, the rest with each of them.
+    """
+
+    cdef object capsule, before
+
+    def __cinit__(self):
+        self.capsule = pool_new()
+
+    def __dealloc__(self):
+        pool_close(pool_of(self.capsule))
+
+    def receive(self, buffer):
+        """Takes over a buffer's bytes as soon as it is dropped: only those of a `Memory`, and only where the process
+        does not keep them anyway."""
+        memory = getattr(buffer, "obj", None)
+        if isinstance(memory, Memory) and not (_keeps_heap or blocks_may_be_files):
+            (<Memory>memory).pool = self.capsule
+
+    def __enter__(self):
+        self.before = set_numpy_handler(_numpy_functions(), self.capsule)
+        return self
+
+    def __exit__(self, *error):
+        set_numpy_handler(_numpy_functions(), self.before)

@@ -74,6 +74,17 @@ def look_up(table: NDArray[T], index: NDArray[np.integer]) -> NDArray[T]:
     return out
 
 
+def used_rows(index: NDArray[np.integer], rows: int) -> I64:
+    """The rows of a table of so many that an index uses, ascending; an index of int32 costs least."""
+    marks, of_rows = np.zeros(rows, np.uint8), cast(Any, index)
+    if index.dtype == np.int32 and index.flags.c_contiguous:
+        kernels.columns.mark(of_rows, marks)
+    else:
+        for part in blocks_of(len(index)):
+            marks[index[part]] = 1
+    return np.flatnonzero(marks)
+
+
 def distinct(values: NDArray[T]) -> NDArray[T]:
     """Different values in ascending order, as `np.unique`.
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64, Mask, blocks_of, look_up
+from stepscope.model.arrays import I64, Mask, look_up, used_rows
 from stepscope.vocabulary import devices, gpu_kernels, jax, python, ranges, tensorflow, tf_data, torch, xla
 from stepscope.vocabulary.tables import NameTable
 
@@ -40,10 +40,7 @@ def has_trait(trace: HostTrace, types: NDArray[np.integer], traits: IntFlag) -> 
 
 def traits_by_type(trace: HostTrace, types: NDArray[np.integer], traits: IntFlag) -> U64:
     """The given traits that the names of `types` have: uint64 of shape (event types,), 0 for all other types."""
-    seen = np.zeros(len(trace.event_types), np.bool_)
-    for part in blocks_of(len(types)):
-        seen[types[part]] = True
-    present = np.flatnonzero(seen)
+    present = used_rows(types, len(trace.event_types))
     found = np.zeros(len(trace.event_types), np.uint64)
     for reader in _readers(type(traits), int(traits)):
         found[present] |= _read_traits(trace, reader, present)

@@ -130,7 +130,7 @@ def every_step(trace: HostTrace) -> EveryStep | None:
 
 def accounted_steps(trace: HostTrace) -> StepsOfHost:
     """The steps of a host, each with its account."""
-    host, found = steps_of_host(trace), every_step(trace)
+    found, host = every_step(trace), steps_of_host(trace)  # the first takes long, and another thread may do the second
     if found is None:
         return host
     rows = [replace(row, causes_ps=causes) for row, causes in zip(host.rows, found.causes_ps().tolist(), strict=True)]

@@ -56,13 +56,21 @@ NO_OPS = OpTable([], {}, 0, 0, None, 0)
 
 
 def device_ops(trace: HostTrace) -> OpTable:
-    """Ops by device time, named as `stepscope.analysis.trace.attribution` finds them."""
+    """Ops by device time, named as `stepscope.analysis.trace.attribution` finds them; computed once per trace."""
+    return trace.derived("device ops", _device_ops)
+
+
+def _device_ops(trace: HostTrace) -> OpTable:
     work = device_work(trace)
     return _table(trace, work, device_calls(trace, work), None)
 
 
 def host_ops(trace: HostTrace) -> OpTable:
-    """Ops by time on the host's threads."""
+    """Ops by time on the host's threads; computed once per trace."""
+    return trace.derived("host ops", _host_ops)
+
+
+def _host_ops(trace: HostTrace) -> OpTable:
     work = host_work(trace)
     eager = eager_dispatch(trace)
     eager_ps = None if eager is None else int(work.own_ps[eager[work.rows]].sum())

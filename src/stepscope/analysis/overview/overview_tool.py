@@ -9,13 +9,18 @@ from typing import Any, ClassVar, cast
 from stepscope.analysis.account import shown
 from stepscope.analysis.account.account import StepAccount, account_of
 from stepscope.analysis.account.every_step import accounted_steps
-from stepscope.analysis.account.model import OUTLIER
+from stepscope.analysis.account.model import OUTLIER, model_of
+from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.account.verdict import input_percent
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.items import describe_speedup
 from stepscope.analysis.advice.ranking import find_record_first
 from stepscope.analysis.advice.reading import Read
+from stepscope.analysis.facts.culprits import culprits_of
+from stepscope.analysis.facts.device_facts import device_facts_of
+from stepscope.analysis.facts.feeding import feed_of
 from stepscope.analysis.facts.host_facts import facts_of
+from stepscope.analysis.facts.work import work_of
 from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
 from stepscope.analysis.overview.findings import RECORD_AGAIN, list_findings
 from stepscope.analysis.overview.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown
@@ -451,6 +456,18 @@ def _advice_lines(advice: Advice) -> list[str]:
 def partial(trace: HostTrace) -> Partial:
     """The part of one host; the tool `advice` uses the same."""
     return trace.derived("overview", _partial)
+
+
+# What needs no account of the steps comes first, then what needs their graph, then what needs the account.
+_NEEDED_LATE = (
+    breakdown_of, host_ops, device_ops, saves_of, work_of, feed_of, device_facts_of, model_of, account_of, culprits_of,
+)  # fmt: skip
+
+
+def compute_ahead(trace: HostTrace) -> None:
+    """Computes what `partial` needs after the account of the steps or at its end; that takes half of its time."""
+    for compute in _NEEDED_LATE:
+        compute(trace)
 
 
 def _partial(trace: HostTrace) -> Partial:

@@ -6,10 +6,12 @@ how to record without it.  The rules of causes and of ids are those of PyTorch's
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
+from stepscope import kernels
 from stepscope.analysis.account.stream_waits import awaited_work
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
@@ -19,7 +21,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
-from stepscope.model.arrays import I64, Mask, blocks_of, distinct, number_pairs
+from stepscope.model.arrays import I64, Mask, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import duration_text
 from stepscope.vocabulary.lookup import has_trait
@@ -82,13 +84,8 @@ def _clock_step_ps(trace: HostTrace) -> int:
 
 
 def _find_clock_step(trace: HostTrace) -> int:
-    step = 0
-    for times in (trace.events.start_ps, trace.events.duration_ps):
-        for part in blocks_of(len(times)):
-            if step == 1:
-                return 1
-            step = int(np.gcd(step, np.gcd.reduce(times[part])))
-    return step or 1
+    events = trace.events
+    return math.gcd(*map(kernels.columns.common_divisor, (events.start_ps, events.duration_ps))) or 1
 
 
 # -- causes and effects ------------------------------------------------------------------------------------------------
@@ -289,15 +286,15 @@ def check_threads(trace: HostTrace) -> Doubt | None:
     """Calls of a thread of which one starts within another and ends after it, which no thread can do."""
     events = trace.events
     counts = is_thread_event(trace) & ((events.traits & np.uint8(Trait.ASYNC)) == 0) & (events.duration_ps > 0)
-    rows = np.flatnonzero(counts & (events.kind != K.OVERHEAD))
-    start, end, line = events.start_ps[rows], (events.start_ps + events.duration_ps)[rows], events.line[rows]
-    step = _clock_step_ps(trace)
-    overlaps = (line[1:] == line[:-1]) & (start[1:] + step < end[:-1]) & (end[1:] > end[:-1] + step)
-    count, percent = int(overlaps.sum()), _share(int(overlaps.sum()), len(rows))
+    counts &= events.kind != K.OVERHEAD
+    count, of = kernels.intervals.count_crossings(
+        events.start_ps, events.duration_ps, events.line, counts, _clock_step_ps(trace)
+    )
+    percent = _share(count, of)
     if percent < _WORTH_SAYING:
         return None
     return Doubt(
-        "calls_overlap", count, len(rows), percent,
+        "calls_overlap", count, of, percent,
         f"{counted(count, 'call')} of a thread {'ends' if count == 1 else 'end'} after the call around"
         f" {'it' if count == 1 else 'them'}: the host's clock jumped, or threads share a number",
         "self times, and which calls are nested",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -112,12 +113,16 @@ except Exception as error:
 """
 
 
+# Other tests of this process make TensorFlow quiet.
+SAYS_WARNINGS = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "0"}
+
+
 def test_tensorflows_own_client_is_told_what_to_use_where_a_token_is_needed(tmp_path):
     """Where none is needed it captures: `test_remote.py`."""
     require_packages("tensorflow")
     port = server.start(0, token=TOKEN, strict=True)
     command = [sys.executable, "-c", _TENSORFLOWS_CLIENT, str(tmp_path), str(port)]
-    refused = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=300, env=SAYS_WARNINGS)
 
     assert refused.stdout.split()[-1] == "RuntimeError"
     assert "TensorFlow's own client cannot send one: use `stepscope capture`" in refused.stderr

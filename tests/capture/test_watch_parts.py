@@ -156,7 +156,7 @@ USUALLY = [COMPUTE] * 90 + [LOAD] * 10
             step_of(queued_ms=120),
             [SAVE] * 10,
             Machine(),
-            "180 ms more in main (train.py:44), saving a checkpoint, while its thread waited 120 ms for a processor",
+            "180 ms more in main (train.py:44), saving a checkpoint, while its thread waited 120 ms for a core",
         ),
         (step_of(collector_ms=170), [COMPUTE] * 9, Machine(), "Python's garbage collector ran for 170 ms"),
         (

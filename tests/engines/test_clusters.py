@@ -256,7 +256,7 @@ def test_a_cluster_that_is_not_there(logdir: Path, monkeypatch: pytest.MonkeyPat
     assert "ray start --head" in done.stderr
 
 
-@pytest.mark.parametrize(("greeting", "says"), [(b"", "says nothing"), (b"SSH-2.0-OpenSSH_9", "another protocol")])
+@pytest.mark.parametrize(("greeting", "says"), [(b"", "does not answer"), (b"SSH-2.0-OpenSSH_9", "another protocol")])
 def test_what_listens_and_is_no_dask_scheduler_is_found_out(
     greeting: bytes, says: str, logdir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

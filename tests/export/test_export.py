@@ -360,7 +360,7 @@ def test_what_cannot_be_written_is_told(profile, tmp_path, capsys):
     assert run(["trace", str(profile), "--format", "pdf", "--output", "x"]) == 2
     assert run(["trace", str(tmp_path / "nothing"), "--output", str(tmp_path / "x")]) == 1
     assert list(tmp_path.glob("*x")) == []
-    with pytest.raises(UsageError, match="no trace as 'pdf'"):
+    with pytest.raises(UsageError, match="no trace format 'pdf'"):
         pieces([], "pdf")
 
 

@@ -586,7 +586,7 @@ def test_where_the_front_end_was_not_built_the_page_says_how_to(client, built):
 def test_of_many_who_ask_at_once_one_reads_the_file(client, monkeypatch):
     reads: list[str] = []
     read = host_work._read_trace
-    monkeypatch.setattr(host_work, "_read_trace", lambda file: reads.append(file.host) or read(file))
+    monkeypatch.setattr(host_work, "_read_trace", lambda file, pool: reads.append(file.host) or read(file, pool))
     session = session_id(client, "drawn")
     gate = threading.Barrier(6)
 

@@ -111,12 +111,25 @@ def logdir(tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
-def test_open_prints_its_address_answers_and_ends_cleanly_on_ctrl_c(logdir):
-    command = [sys.executable, "-m", "stepscope", "open", str(logdir), "--no-browser", "--port", "0"]
-    opened = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+# A shell that starts programs in the background has them ignore Ctrl-C.  The program itself takes that back: a function
+# between fork and exec would be run in a process whose other threads are gone.
+OPEN = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from stepscope.cli.main import main
+sys.exit(main(["open", sys.argv[1], "--no-browser", "--port", "0"]))
+"""
+
+
+def start_open(program: str, logdir: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", program, str(logdir)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
+
+
+def test_open_prints_its_address_answers_and_ends_cleanly_on_ctrl_c(logdir):
+    opened = start_open(OPEN, logdir)
     with opened:
         line = opened.stdout.readline() if opened.stdout else ""
         address = line.partition(" is shown at ")[2].split()[0]
@@ -130,22 +143,17 @@ def test_open_prints_its_address_answers_and_ends_cleanly_on_ctrl_c(logdir):
     assert (opened.returncode, out, err) == (0, "", "")
 
 
-SLOW = """
-import sys, time
-from stepscope.cli.main import main
+SLOW = f"""
+import time
 from stepscope.web import site
 site._FAREWELL_SECONDS = 600
 site.Site._warm_up = lambda self: time.sleep(600)
-main(["open", sys.argv[1], "--no-browser", "--port", "0"])
+{OPEN}
 """
 
 
 def test_ctrl_c_does_not_wait_for_what_is_being_loaded(logdir):
-    opened = subprocess.Popen(
-        [sys.executable, "-c", SLOW, str(logdir)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
+    opened = start_open(SLOW, logdir)
     with opened:
         line = opened.stdout.readline() if opened.stdout else ""
         opened.send_signal(signal.SIGINT)

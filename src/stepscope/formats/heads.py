@@ -25,7 +25,7 @@ def describe_head(head: bytes) -> str:
     for start, what in _STARTS:
         if head.startswith(start):
             return what
-    if not head.strip(b"\0"):
+    if head and not head.strip(b"\0"):
         return "the file of a writer that crashed: it starts with zeros"
     first = head.lstrip()[:1]
     if first in (b"{", b"["):

@@ -366,7 +366,7 @@ def test_only_what_the_thread_sleeps_is_waiting_for_workers(ran: int, queued: in
     ("call", "kind", "why"),
     [
         ("o", "input_file_read", "80 % of the wait is reading files in the training process"),
-        ("b", "input_preprocessing", "its samples are NumPy arrays; 0 % of the wait is reading files"),
+        ("b", "input_preprocessing", "samples are NumPy arrays; 0 % of the wait is reading files"),
     ],
     ids=["from a file", "from memory"],
 )

@@ -65,7 +65,9 @@ def test_the_summary_names_the_file_that_was_given(profile, monkeypatch, capsys)
     assert re.findall(r"^recorded .*; from (.*)$", capsys.readouterr().out, re.MULTILINE) == [profile.name, "stdin"]
 
 
-@pytest.mark.parametrize(("content", "says"), [(b"", "nothing came on stdin"), (b"PK\x03\x04", "not those of a profile")])
+@pytest.mark.parametrize(
+    ("content", "says"), [(b"", "nothing came on stdin"), (b"PK\x03\x04", "not those of a profile")]
+)
 def test_what_is_no_profile_on_stdin_is_refused(monkeypatch, content, says):
     feed(monkeypatch, content)
 

@@ -102,7 +102,7 @@ class Finder:
         mark."""
         rows = rows[self._event[rows] >= 0]
         named = rows[kinds_of(self._trace, self._event[rows]) != K.STEP_MARK]
-        if (found := self._of_workers(named)) is not None:
+        if (found := self._find_worker_culprit(named)) is not None:
             return found
         op, op_rows = self._longest_op(named)
         frame, calls, ps = self._function(rows)
@@ -124,7 +124,7 @@ class Finder:
         Where the thread waits in a library for input, it is the function of the program that another one makes the
         input in.
         """
-        if (self._users[1][rows] >= 0).any() or self._of_workers(rows[self._event[rows] >= 0]) is not None:
+        if (self._users[1][rows] >= 0).any() or self._find_worker_culprit(rows[self._event[rows] >= 0]) is not None:
             return None
         found = main_function(self._trace, line, spans)
         if found is None:
@@ -138,7 +138,7 @@ class Finder:
         ps = round(found.share * int(self._length[rows].sum()))
         return Culprit(name, file, place, op, self._layer(op_rows), None, ps, inside)
 
-    def _of_workers(self, rows: I64) -> Culprit | None:
+    def _find_worker_culprit(self, rows: I64) -> Culprit | None:
         """The function of worker processes that most of the time is waited for; None for other time."""
         op, op_rows = self._longest_op(rows)
         waits_ps = int(self._length[op_rows].sum())

@@ -35,7 +35,7 @@ class Fields:
     table: I64
     damaged: Mask
 
-    def _of_number(self, number: int) -> tuple[I64, I64, I64]:
+    def _decode_number(self, number: int) -> tuple[I64, I64, I64]:
         """Message, start and stop of each field with a number; of a number its value, and -1."""
         low, high = np.searchsorted(self.number, np.array([number, number + 1], np.uint16))
         rows, wire = self.table[low:high], kernels.wire
@@ -43,7 +43,7 @@ class Fields:
 
     def scalar(self, number: int, missing: int = 0) -> I64:
         """A number of each message: int64 of shape (messages,).  The last one counts where it is repeated."""
-        message, value, stop = self._of_number(number)
+        message, value, stop = self._decode_number(number)
         out = np.full(self.count, missing, np.int64)
         out[message[stop < 0]] = value[stop < 0]
         return out
@@ -57,12 +57,12 @@ class Fields:
 
     def ranges(self, number: int) -> tuple[I64, I64, I64]:
         """Message, start and stop of every text or message of a repeated field: three int64 of shape (hits,)."""
-        message, start, stop = self._of_number(number)
+        message, start, stop = self._decode_number(number)
         return message[stop >= 0], start[stop >= 0], stop[stop >= 0]
 
     def numbers(self, number: int) -> tuple[I64, I64]:
         """A repeated number, packed or not: offsets, int64 of shape (messages + 1,), and values in their order."""
-        message, start, stop = self._of_number(number)
+        message, start, stop = self._decode_number(number)
         packed = np.flatnonzero(stop >= 0)
         owner, values = _varints(self.buf, start[packed], stop[packed])
         place = np.concatenate([np.flatnonzero(stop < 0), packed[owner]])

@@ -39,7 +39,9 @@ _DIRECTIVES: Dict[str, Dict[str, str]] = {
 }
 _DIRECTIVES["sanitize"] = _DIRECTIVES["fuzz"] = _DIRECTIVES["checked"]
 
-_COMMON_FLAGS = ["-fPIC", "-fno-strict-aliasing", "-fvisibility=hidden", "-w"]
+# What clang refuses, every compiler refuses: a mixed-up pointer is then found on the machine of whoever mixed it up.
+_STRICT = ["-Werror=incompatible-pointer-types", "-Werror=int-conversion", "-Werror=implicit-function-declaration"]
+_COMMON_FLAGS = ["-fPIC", "-fno-strict-aliasing", "-fvisibility=hidden", *_STRICT]
 _FLAGS: Dict[str, List[str]] = {
     "fast": ["-O3", "-g0", "-DNDEBUG", "-fwrapv"],
     "checked": ["-O1", "-g", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"],

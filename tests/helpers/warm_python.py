@@ -96,7 +96,8 @@ class WarmPython:
 
         Args:
             framework: what it finds imported.
-            words: `-c` and its text, or the path of a script, and then its arguments; as after `python`.
+            words: `-c` and its text, `-m` and a module, or the path of a script, and then its arguments; as after
+                `python`.
             environment: its whole environment.
             folder: where it runs; the current folder if None.
             has_input: whether its standard input is a pipe, the `stdin` of the process; else it is empty.

@@ -7,6 +7,7 @@ SOCKET is the number of a listening socket that it inherits.  The server ends wh
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import json
 import os
@@ -88,6 +89,8 @@ def _run(words: Sequence[str], environment: Mapping[str, str], folder: str, prio
     for number, (name, mode) in enumerate({"stdin": "r", "stdout": "w", "stderr": "w"}.items()):
         # What the server opened remembers whether it could seek there.
         setattr(sys, name, open(number, mode, buffering=1, encoding="utf-8", closefd=False))  # noqa: SIM115
+    if "PYTHONFAULTHANDLER" in environment:
+        faulthandler.enable()
     if words[0] == "-m":
         sys.argv, sys.path[0] = list(words[1:]), folder
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)

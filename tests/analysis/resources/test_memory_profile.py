@@ -698,7 +698,7 @@ def test_every_number_of_a_device_names_a_memory(place: dict[str, int], memory: 
 
 
 @pytest.mark.parametrize(("stated", "shown"), [(0.25, 25.0), (0, 0.0), (-1.0, None), (7.0, None), (float("inf"), None)])
-def test_fragmentation_beyond_its_range_is_unknown(stated: float, shown: float | None) -> None:
+def test_fragmentation_is_a_percentage_and_unknown_beyond_its_range(stated: float, shown: float | None) -> None:
     host = Host()
     Memory(host.line).allocate(1, 30, addr=1, fragmentation=stated)
 

@@ -454,6 +454,14 @@ def test_a_folder_without_profiles_tells_what_was_looked_for_where_and_what_is_t
     assert "set it to batches that training reaches" in (problem.hint or "")
 
 
+def test_a_folder_of_scalars_alone_needs_no_list_of_formats(tmp_path: Path) -> None:
+    draw(tmp_path, "logs/train/events.out.tfevents.1.vm")
+    with pytest.raises(NotFoundError) as caught:
+        find_sessions(tmp_path / "logs")
+    only = "no profile in 2 folders with 1 file, 1 level deep, only TensorBoard events (events.out.tfevents*)"
+    assert caught.value.problem.reason == only
+
+
 @pytest.mark.parametrize("name", ["exp/frist", "exp/first/plugins/absent", "exp/firts/plugins/profile"])
 def test_profiles_that_a_wrong_path_may_mean_are_pointed_at(tmp_path: Path, name: str) -> None:
     draw(tmp_path, f"exp/logs/notes/x.txt exp/first/{RUN}/vm.xplane.pb exp/other/{RUN}/vm.xplane.pb")

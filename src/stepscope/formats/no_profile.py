@@ -57,6 +57,8 @@ def no_profile_error(root: str, walk: store.Walk, problems: list[Problem]) -> No
     census = _count_kinds(entry.name for folder in walk.folders for entry in folder.files)
     instead = f", but {census}" if census else ""
     reason = f"no profile in {where}{instead}; looked for: {wanted}"
+    if census == f"{walk.file_count:,} {_SCALARS}":  # the usual case needs no list of formats
+        reason = f"no profile in {where}, only {_SCALARS}"
     notes = [problem for problem in problems if problem.code == not_recorded.CODE]
     if notes:  # the program that was to record knows better than any search
         said = "; ".join(dict.fromkeys(note.reason for note in notes))

@@ -58,9 +58,9 @@ def compare(
     where: Where = None,
 ) -> None:
     """Shows whether a change helped: step time before and after, noise, and where the time went."""
-    from stepscope.analysis.compare.differences import amount
     from stepscope.analysis.compare.verdict import slower_percent
     from stepscope.api import compare as compare_profiles
+    from stepscope.report import amount
     from stepscope.runs import compare_runs
 
     check_output(form, output)

@@ -75,7 +75,11 @@ def examine_machine(machine: Machine | None = None) -> DoctorReport:
     """Checks whether this machine can record and analyse profiles."""
     here = machine or Machine()
     checks = [
-        Check("python", "ok", f"{platform.python_version()} on {platform.platform(terse=True)}, {counted(usable_cores(), 'CPU')}"),
+        Check(
+            "python",
+            "ok",
+            f"{platform.python_version()} on {platform.platform(terse=True)}, {counted(usable_cores(), 'CPU')}",
+        ),
         *frameworks(),
         *gpus(here),
         clock(),

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from draw import MS, Sort, draw
 from framework_captures import FrameworkCapture, skip_unless_regular
+from reporting import context_of
 
 import stepscope
 from stepscope.analysis import advice as advising
@@ -24,13 +25,6 @@ from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder, Trait
 
 K = EventKind
-
-
-def context_of(*hosts: HostTrace) -> Context:
-    """What the rules see of a session."""
-    report = overview.merge([overview.partial(host) for host in hosts])
-    assert isinstance(report, overview.OverviewReport)
-    return report.context
 
 
 def advice_of(*hosts: HostTrace) -> list[tuple[str, float | None]]:

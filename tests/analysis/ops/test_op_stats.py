@@ -11,7 +11,7 @@ import oracle
 import pytest
 from draw import Sort, draw
 from framework_captures import FrameworkCapture
-from reporting import reporter
+from reporting import reporter, table
 
 import stepscope
 from stepscope.analysis.ops import op_sides
@@ -32,11 +32,6 @@ SORTS = {
 
 
 report = reporter(op_stats)
-
-
-def table(found: OpStatsReport, *columns: str) -> list[tuple[Any, ...]]:
-    """Some columns of the report's rows."""
-    return [tuple(row[column] for column in columns) for row in found.rows]
 
 
 # -- hosts ---------------------------------------------------------------------------------------------------------

@@ -160,9 +160,9 @@ def _raise_if_incomplete(outcome: CaptureOutcome) -> None:
     if outcome.cancelled and not outcome.saved:
         raise KeyboardInterrupt
     if not outcome.saved:
-        raise CaptureError(f"no worker gave a profile: {outcome.reasons()}", code="no-profile", lost="the capture")
+        raise CaptureError(f"no worker sent a profile: {outcome.reasons()}", code="no-profile", lost="the capture")
     raise CaptureError(
-        f"{len(outcome.saved)} of {len(outcome.workers)} workers gave a profile: {outcome.reasons()}",
+        f"{len(outcome.saved)} of {len(outcome.workers)} workers sent a profile: {outcome.reasons()}",
         code="partial",
         kept=f"the other profiles, in {outcome.run}",
     )

@@ -37,8 +37,8 @@ advice other than `none`, it has another bottleneck, or Stepscope is wrong about
 ## What the figures do not show
 
 These programs were known while the rules were written, and rules were corrected where they failed. The score on unseen
-programs is therefore lower. Ten times, programs were written and recorded after the rules were finished, most of them by
-people who did not know the rules, and judged before anything was corrected:
+programs is therefore lower. Ten times, programs were written and recorded after the rules were finished, most of them
+by people who did not know the rules, and judged before anything was corrected:
 
 | round | programs | first advice right | fixed variant gets `none` | gains within 20 % | the same after correction |
 | ---: | ---: | ---: | ---: | ---: | --- |
@@ -53,13 +53,13 @@ people who did not know the rules, and judged before anything was corrected:
 | 9 | 34 | 29 | 24 | 14 of 30 | 34, 33, 17 |
 | 10 | 18 | 14 | 18 | 7 of 16 | 15, 18, 8 |
 
-In rounds 4, 5, 7, 8 and 10 the step times in the two traces themselves were within 20 % in 11, 19, 14, 9 and 9. Half of the
-programs of round 9 were held out until the rules were final; those of round 10, recorded once on a calm machine, are listed
-below. Still wrong after the corrections:
+In rounds 4, 5, 7, 8 and 10 the step times in the two traces themselves were within 20 % in 11, 19, 14, 9 and 9. Half
+of the programs of round 9 were held out until the rules were final; those of round 10, recorded once on a calm machine, are
+listed below. Still wrong after the corrections:
 
-- Samples that a `Dataset` unpacks from memory are called files. Python calls (`with_stack=True`) would show the difference.
-- Gradients that go back into a generator which does not use them, and a style loss that is computed again in each step, are
-  missed. No trace shows that six identical forward passes get the same data.
+- Samples that a `Dataset` unpacks from memory are called files. Python calls (`with_stack=True`) would show it.
+- Gradients that go back into a generator which does not use them, and a style loss that is computed again in each step,
+  are missed. No trace shows that six identical forward passes get the same data.
 - A program whose result the step needs may be suspected to be redundant, and workers that are slow in turn a straggler.
 - `torch_fingerprints` and `torch_healthy_pictures` wait for their workers, also in the variant without a bottleneck.
 - In one recording JAX's tracer of Python calls holds Stepscope's own sampler, which looks like the loop.

@@ -54,10 +54,10 @@ by people who did not know the rules, and judged before anything was corrected:
 | 10 | 18 | 14 | 18 | 7 of 16 | 15, 18, 8 |
 
 In rounds 4, 5, 7, 8 and 10 the step times in the two traces themselves were within 20 % in 11, 19, 14, 9 and 9. Half
-of the programs of round 9 were held out until the rules were final; those of round 10, recorded once on a calm machine, are
-listed below. Still wrong after the corrections:
+of the programs of round 9 were held out until the rules were final; those of round 10, recorded once on a calm machine,
+are listed below. Still wrong after the corrections:
 
-- Samples that a `Dataset` unpacks from memory are called files. Python calls (`with_stack=True`) would show it.
+- Samples that a `Dataset` unpacks from memory are called files; `with_stack=True` would show it.
 - Gradients that go back into a generator which does not use them, and a style loss that is computed again in each step,
   are missed. No trace shows that six identical forward passes get the same data.
 - A program whose result the step needs may be suspected to be redundant, and workers that are slow in turn a straggler.

@@ -284,21 +284,6 @@ def test_a_mark_on_the_timeline_keeps_its_name_through_escape_and_in_the_address
     until(page, lambda: "odd" in page.evaluate("location.hash"))
 
 
-def test_the_very_first_visit_has_a_tour_of_three_steps(browser, page_server):
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(f"{page_server.address}#/summary?session={page_server.session('drawn')}")
-    settle(page)
-    tour = page.get_by_role("complementary", name="Tour")
-    for number in (1, 2, 3):
-        expect(tour).to_contain_text(f"{number} of 3")
-        tour.get_by_role("button", name=re.compile("Next|Done")).click()
-    expect(tour).to_have_count(0)
-    page.reload()
-    settle(page)
-    expect(tour).to_have_count(0)
-    context.close()
-
 
 # -- what is there on demand -------------------------------------------------------------------------------------------
 

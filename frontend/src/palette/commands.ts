@@ -13,7 +13,6 @@ import { questions } from "../tools";
 import { addBookmark, bookmarks } from "./bookmarks";
 import { copyLink, shareSession } from "./link";
 import type { Command } from "./search";
-import { startTour } from "./tour";
 
 export function useCommands(): readonly Command[] {
   return [
@@ -54,7 +53,6 @@ function actionCommands(): Command[] {
     ...(otherId.value ? [action("Stop comparing", () => setParams({ with: null, withSteps: null }, "push"))] : []),
     ...(route.value.params.steps ? [action("Show all steps", () => setParams({ steps: null }, "push"))] : []),
     ...(mayShare() ? [action("Log out", () => void logOut())] : []),
-    action("Take the tour", startTour),
     action("Help and keys", () => (helpOpen.value = true), "?"),
   ];
 }

@@ -118,7 +118,7 @@ def _all_strips(trace: HostTrace) -> Iterator[_Strip]:
     first_row = index_of(trace).first_row
     for group in all_groups(groups_of(trace)):
         for track in group.tracks:
-            if track.line >= 0 and track.rows:
+            if track.line >= 0 and track.rows and not track.is_profiler:
                 begin = int(first_row[track.line])
                 yield _Strip(track, _strip_name(group, track), range(begin, begin + min(track.rows, _DEEPEST)))
 

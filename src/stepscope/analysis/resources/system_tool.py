@@ -21,6 +21,7 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
 from stepscope.report import Cell, Comparable, Field, Lines, Report, Role, Table, as_prose, as_table, fields_named
+from stepscope.vocabulary.lines import device_label
 
 MOST_ROWS = 500  # kept per host
 _UNITS = ("%", "GB", "MB/s", "W")  # that a counter's name may end with
@@ -129,7 +130,7 @@ def _counter_cells(host: str, row: CounterRow) -> dict[str, Cell]:
     figures = {"mean": row.mean, "min": row.low, "max": row.high, "p95": row.p95}
     return {
         "host": host,
-        "place": row.place,
+        "place": device_label(row.place),
         "counter": row.counter,
         "unit": row.unit or None,
         "samples": row.samples,

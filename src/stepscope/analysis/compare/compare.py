@@ -15,7 +15,7 @@ from dataclasses import replace
 from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.differences import DifferenceTable, find_differences
 from stepscope.analysis.compare.foretold import compare_foretold
-from stepscope.analysis.compare.notes import find_notes
+from stepscope.analysis.compare.notes import find_notes, other_surroundings
 from stepscope.analysis.compare.sides import Side
 from stepscope.analysis.compare.step_times import STEP_TABLES, step_times
 from stepscope.analysis.compare.verdict import StepTimeDifference, compare_means, verdict_text
@@ -66,6 +66,7 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
     samples = sample_of(step_times(before)), sample_of(step_times(after))
     found = compare_means(*samples)
     breakdown = STEP_TABLES["overview"](before, after, False).rows
+    elsewhere = other_surroundings(before, after, only_known=True)  # then no advice made the difference
     tables = list(_make_tables(before, after, names, found))
     if tools is None or len(names) == len(comparable_tools()):
         tables = [replace(table, is_optional=table.id not in _ALWAYS_SHOWN) for table in tables]
@@ -77,7 +78,7 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
         verdict_text=verdict_text(found, *samples, breakdown),
         difference=found,
         sides=(_side_row("before", before, samples[0]), _side_row("after", after, samples[1])),
-        foretold=compare_foretold(before, after, found.speedup),
+        foretold=compare_foretold(before, after, None if elsewhere else found.speedup),
         notes=find_notes(before, after),
         tables=tuple(tables),
         main=main.id,

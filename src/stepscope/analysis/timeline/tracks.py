@@ -313,8 +313,8 @@ def _main_line(threads: Sequence[_Thread]) -> int:
 def _counter_tracks(trace: HostTrace) -> tuple[Track, ...]:
     return tuple(
         Track(
-            f"c{number}", counter.name, device_label(counter.place), "counter", -1, 1, len(counter.time_ps), unit=counter.unit,
-            highest=float(counter.value.max()), lowest=float(counter.value.min()),
+            f"c{number}", counter.name, device_label(counter.place), "counter", -1, 1, len(counter.time_ps),
+            unit=counter.unit, highest=float(counter.value.max()), lowest=float(counter.value.min()),
         )
         for number, counter in enumerate(counters_of(trace))
     )  # fmt: skip

@@ -284,7 +284,6 @@ def test_a_mark_on_the_timeline_keeps_its_name_through_escape_and_in_the_address
     until(page, lambda: "odd" in page.evaluate("location.hash"))
 
 
-
 # -- what is there on demand -------------------------------------------------------------------------------------------
 
 

@@ -66,7 +66,6 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
     samples = sample_of(step_times(before)), sample_of(step_times(after))
     found = compare_means(*samples)
     breakdown = STEP_TABLES["overview"](before, after, False).rows
-    elsewhere = other_surroundings(before, after, only_known=True)  # then no advice made the difference
     tables = list(_make_tables(before, after, names, found))
     if tools is None or len(names) == len(comparable_tools()):
         tables = [replace(table, is_optional=table.id not in _ALWAYS_SHOWN) for table in tables]
@@ -78,7 +77,7 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
         verdict_text=verdict_text(found, *samples, breakdown),
         difference=found,
         sides=(_side_row("before", before, samples[0]), _side_row("after", after, samples[1])),
-        foretold=compare_foretold(before, after, None if elsewhere else found.speedup),
+        foretold=compare_foretold(before, after, None if other_surroundings(before, after, True) else found.speedup),
         notes=find_notes(before, after),
         tables=tuple(tables),
         main=main.id,

@@ -79,11 +79,10 @@ def _same_session(before: Side, after: Side) -> list[str]:
 def other_surroundings(before: Side, after: Side, only_known: bool = False) -> list[str]:
     """What the sessions ran on that is not the same, one sentence each."""
     one, other = before.overview.environment, after.overview.environment
-    wanted = [key for key in _SURROUNDINGS if not only_known or (one[key] and other[key])]
     return [
-        f"the {_SURROUNDINGS[key]} differs: {_value_text(one[key])} before, {_value_text(other[key])} after"
-        for key in wanted
-        if one[key] != other[key]
+        f"the {what} differs: {_value_text(one[key])} before, {_value_text(other[key])} after"
+        for key, what in _SURROUNDINGS.items()
+        if one[key] != other[key] and (not only_known or (one[key] and other[key]))
     ]
 
 

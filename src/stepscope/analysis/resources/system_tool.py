@@ -101,12 +101,11 @@ COMPARABLES = (
 
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
-    rows = [_summarize_counter(counter) for counter in counters_of(trace) if counter.place]
-    rows.sort(key=lambda row: (row.place, row.counter))
+    rows = sorted((_row_of(one) for one in counters_of(trace) if one.place), key=lambda row: (row.place, row.counter))
     return Partial(origin_of(trace), rows[:MOST_ROWS], len(rows[MOST_ROWS:]))
 
 
-def _summarize_counter(counter: Counter) -> CounterRow:
+def _row_of(counter: Counter) -> CounterRow:
     ordered = np.sort(counter.value)
     p95 = float(ordered[math.ceil(0.95 * len(ordered)) - 1]) if len(ordered) >= _LEAST_FOR_P95 else None
     unit = counter.unit or next((unit for unit in _UNITS if counter.name.endswith(f" {unit}")), "")

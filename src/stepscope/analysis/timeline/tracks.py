@@ -188,8 +188,7 @@ def _planes_in_order(trace: HostTrace) -> list[int]:
 
     def key(plane: int) -> tuple[int, int, int]:
         kind = PlaneKind(trace.planes.kind[plane])
-        ranks = {PlaneKind.CUSTOM_DEVICE: 1, PlaneKind.HOST: 2}
-        rank = 0 if kind.is_device else ranks.get(kind, 3)
+        rank = 0 if kind.is_device else 1 if kind == PlaneKind.CUSTOM_DEVICE else 2 if kind == PlaneKind.HOST else 3
         return rank, int(trace.planes.ordinal[plane]), plane
 
     return sorted(range(len(trace.planes)), key=key)
@@ -200,16 +199,13 @@ def _plane_group(trace: HostTrace, index: Index, plane: int) -> Group:
     full = [line for line in lines.tolist() if index.event_count(line)]
     empty = tuple(_line_name(trace, line) for line in lines.tolist() if not index.event_count(line))
     kind = PlaneKind(trace.planes.kind[plane])
-    name = trace.plane_name(plane)
-    identity = f"p{plane}"
+    name, identity = trace.plane_name(plane), f"p{plane}"
     if kind == PlaneKind.HOST:
         return _host_group(trace, index, identity, name, full, empty)
     ranked = sorted(full, key=lambda line: (_line_rank(trace, line), line))
     tracks = tuple(_make_track(trace, index, line) for line in ranked)
-    label = device_label(name)
-    if kind.is_device:
-        return Group(identity, label, name, "device", tracks, empty=empty)
-    return Group(identity, label, name, "other", tracks, empty=empty, lanes=max(1, len(loaded_lines(trace, full))))
+    sort, lanes = ("device", 1) if kind.is_device else ("other", max(1, len(loaded_lines(trace, full))))
+    return Group(identity, device_label(name), name, sort, tracks, empty=empty, lanes=lanes)
 
 
 def _line_rank(trace: HostTrace, line: int) -> int:
@@ -230,16 +226,12 @@ def _make_track(
     shown = name if name is not None else _line_name(trace, line)
     if name is None and (stream := stream_parts(shown)):
         shown, detail = f"Stream {stream[0]}", stream[1].replace(",", ", ")
-    is_profiler = kind == "overhead" or is_of_profiler(_line_name(trace, line)) or _is_bookkeeping(trace, line)
+    plane = trace.plane_name(int(trace.lines.plane[line]))
+    is_data = holds_sample_times(plane) or holds_thread_usage(plane)  # which analyses read and no person does
+    is_profiler = kind == "overhead" or is_of_profiler(_line_name(trace, line)) or is_data
     rows, events = index.row_count(line), index.event_count(line)
     communicates, at_first = line in _communicating(trace), int(_events_at_first(trace)[line])
     return Track(f"t{line}", shown, detail, kind, line, rows, events, main, is_profiler, communicates, at_first)
-
-
-def _is_bookkeeping(trace: HostTrace, line: int) -> bool:
-    """True for what analyses read and no person does: when stacks were sampled, what threads used in between."""
-    plane = trace.plane_name(int(trace.lines.plane[line]))
-    return holds_sample_times(plane) or holds_thread_usage(plane)
 
 
 def _events_at_first(trace: HostTrace) -> I64:

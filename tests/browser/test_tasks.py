@@ -251,24 +251,6 @@ def test_a_capture_is_one_click_or_a_command_away(page, page_server):
     assert page.evaluate("window.clicks") == 1
 
 
-def test_bookmarks_have_names_and_only_the_reader_deletes_them(page, page_server):
-    start(page, page_server, "drawn")
-    command(page, "bookmark this", "Bookmark this view")
-    page.keyboard.press("Escape")
-    page.reload()
-    settle(page)
-    page.get_by_role("button", name="Bookmarks").click()
-    page.get_by_role("button", name=re.compile("^Rename")).click()
-    page.get_by_label("Name of the bookmark").fill("slow start")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("link", name="slow start")).to_be_visible()
-    page.keyboard.press("Escape")
-    command(page, "slow start", "Bookmark")
-    page.get_by_role("button", name="Bookmarks").click()
-    page.get_by_role("button", name="Delete slow start").click()
-    expect(page.get_by_text("No bookmarks yet")).to_be_visible()
-
-
 def test_a_mark_on_the_timeline_keeps_its_name_through_escape_and_in_the_address(page, page_server):
     page.goto(f"{page_server.address}#/timeline?session={page_server.session('drawn')}&selected=3")
     settle(page)

@@ -113,6 +113,7 @@ function MemoryTable({ opener, of: _, title, links = () => [], section, memory, 
       heading={title}
       columns={usualOf(section)}
       main={!opener}
+      plain={false}
       links={(row, data) => [...links(data, row), ...findLinks(row, data)]}
     />
   );

@@ -28,10 +28,9 @@ cdef extern from *:
     """
     ctypedef struct PyObject
     ctypedef struct PyFrameObject
-    ctypedef struct PyCodeObject
     ctypedef int (*Hook)(PyObject*, PyFrameObject*, int, PyObject*) noexcept
     void PyEval_SetProfile(Hook hook, PyObject* argument)
-    PyCodeObject* PyFrame_GetCode(PyFrameObject* frame)
+    void* PyFrame_GetCode(PyFrameObject* frame)
     void Py_DecRef(PyObject* thing)
     int64_t now_of_system "stepscope_now"()
 

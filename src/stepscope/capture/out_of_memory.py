@@ -25,6 +25,7 @@ from stepscope.capture.kept_arrays import (
     Kind,
     count_bytes,
     describe_group,
+    find_anywhere,
     find_types,
     frames_of_program,
     kind_of,
@@ -198,7 +199,10 @@ def _list_groups(error: BaseException) -> list[str]:
     largest = sorted((key for key in groups if sizes[key][1] >= _LEAST_BYTES), key=lambda key: -sizes[key][1])
     examples = [(key, groups[key][-EXAMPLES:]) for key in largest[:_MOST_GROUPS]]
     groups.clear()  # it holds them, too
-    return [describe_group(*key, *sizes[key], [] if key[0] in _OF_TORCH else some, frames) for key, some in examples]
+    return [
+        describe_group(kind, *sizes[use, kind], *(("", "") if use in _OF_TORCH else find_anywhere(some, frames)), use)
+        for (use, kind), some in examples
+    ]
 
 
 def _list_held(objects: list[Any]) -> Iterator[Any]:

@@ -8,6 +8,7 @@ objects hold: arrays, and long bytes and texts.  Results that only a graph of Py
 from __future__ import annotations
 
 import gc
+import mmap
 import re
 import sys
 import traceback
@@ -50,6 +51,18 @@ _WORDS = (
     *("out of memory", "resource_exhausted", "resource exhausted", "oom when allocating"),
     *("can't allocate memory", "cannot allocate memory"),  # PyTorch on a CPU, and the system's own words
 )
+
+
+_RESERVE_BYTES = 128 << 20  # looking through some millions of objects takes less
+_reserve: list[mmap.mmap] = []
+
+
+def reserve_memory() -> None:
+    """Sets addresses aside, and no memory, for the count at the moment when no more can be had: a limit such as
+    `ulimit -v` is one of addresses."""
+    if not _reserve and hasattr(mmap, "PROT_READ"):
+        with suppress(OSError):
+            _reserve.append(mmap.mmap(-1, _RESERVE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ))
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
@@ -129,6 +142,7 @@ def find_full_memory() -> FullMemory | None:
     error: Any = sys.exception() or (None if hasattr(sys, "ps1") else getattr(sys, "last_value", None))
     if error is None or not is_out_of_memory(error) or describe_end(error):
         return None
+    _reserve.clear()
     with Wall("finding what fills the memory", strict=False):
         groups = _list_groups(error)
         facts: dict[str, StatValue] = {f"{FULL}{number}": text for number, text in enumerate(groups)}

@@ -363,7 +363,7 @@ def test_steps_that_only_waited_for_a_processor_are_kept_once_and_not_listed_aga
 
     (mark,) = handle.watch.marks
     assert (mark.step, mark.trigger) == (0, Trigger.SLOW_STEP)
-    assert "waited 180 ms for a processor that others used" in mark.sentence
+    assert "waited 180 ms for a free core" in mark.sentence
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGUSR2"), reason="this system has no such signal")

@@ -14,7 +14,7 @@ import gc
 import sys
 import weakref
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from inspect import CO_OPTIMIZED
 from itertools import chain, compress, islice
 from math import prod
@@ -30,10 +30,9 @@ TYPES = ("torch.Tensor", "torch.nn.parameter.Parameter", "jaxlib._jax.ArrayImpl"
 _MOST_OBJECTS = 2_000_000  # a fifth of a second
 _FEWEST = 5  # arrays more than before, of one type and shape
 _MOST_GROUPS, EXAMPLES = 8, 20
-_FEW = 3  # examples, where all objects have to be searched for what refers to them
 _WITH_GRAPH = "arrays with their graph"
 _LEVELS = 2  # a list may hold tuples or dicts of arrays
-_MOST_NEAR, _MOST_LATEST = 3000, 50  # variables that are looked at, and objects in a container
+_MOST_VARIABLES, _MOST_LATEST = 3000, 50  # variables that are looked at, and objects in a container
 _CONTAINERS = (list, dict, tuple, set)
 _ADDS = {"append", "add", "extend", "insert", "appendleft", "setdefault", "update"}
 Kind = tuple[str, tuple[int, ...]]
@@ -72,38 +71,38 @@ def describe_group(kind: Kind, count: int, size: int, name: str, place: str, use
     return "\t".join((str(count), str(size), kind[0], str(list(kind[1])), name, place, use))
 
 
-def find_anywhere(examples: list[Any], dead: Sequence[FrameType] = ()) -> tuple[str, str]:
+def find_holder(arrays: list[Any], dead: Sequence[FrameType] = ()) -> tuple[str, str]:
     """The name under which the program holds some arrays, and the line that adds to it; empty where unknown.
+
+    Looked into are the variables of the functions that run and of the program's modules, then their objects.
 
     Args:
         dead: frames of the program that an exception has left.
     """
     frames = [*dead, *frames_of_program()]
-    return next(chain(_search_frames(examples, frames), _find_holders(examples[:_FEW], frames)), ("", ""))
-
-
-def find_nearby(examples: list[Any]) -> tuple[str, str]:
-    """As `find_anywhere`, in a millisecond: looks into the variables of the functions that run, and their objects."""
-    return next(_search_frames(examples, [*frames_of_program()]), ("", ""))
-
-
-FindHolder = Callable[[list[Any]], tuple[str, str]]
-
-
-def _search_frames(arrays: list[Any], frames: list[FrameType]) -> Iterator[tuple[str, str]]:
-    wanted, codes, seen = {*map(id, arrays)}, [frame.f_code for frame in frames], set[int]()
-    spaces = deque((names, names) for frame in frames for names in (take_locals(frame), frame.f_globals))
-    while spaces and len(seen) < _MOST_NEAR:
+    wanted, seen = {*map(id, arrays)}, set[int]()
+    codes, itself = [frame.f_code for frame in frames], None
+    known = [each.__dict__ for each in [*sys.modules.values()] if isinstance(each, ModuleType)]
+    modules = (each for each in known if is_users_file(str(each.get("__file__") or "<")))
+    all_names = chain(map(take_locals, frames), (frame.f_globals for frame in frames), modules)
+    spaces = deque((names, names) for names in all_names)
+    while spaces and len(seen) < _MOST_VARIABLES:
         names, around = spaces.popleft()
         for name, each in [*names.items()]:
             if id(each) in seen:
                 continue
             seen.add(id(each))
-            if isinstance(each, _CONTAINERS):
-                if 2 * len(wanted.intersection(map(id, _latest(each, _LEVELS)))) > len(wanted):
-                    yield name, _find_adding_line([*codes, *_codes_of(around)], name)
-            elif not isinstance(each, (type, ModuleType)) and isinstance(getattr(each, "__dict__", None), dict):
-                spaces.append((vars(each), dict(vars(type(each)))))
+            held = [*_latest(each, _LEVELS)] if isinstance(each, _CONTAINERS) else [each]
+            functions = (each for each in [*around.values()] if isinstance(each, FunctionType))
+            nearby = chain(codes, (function.__code__ for function in functions))
+            if id(each) in wanted:
+                itself = itself or (name, _find_setting_line(nearby, name))
+            elif 2 * len(wanted.intersection(map(id, held))) > len(wanted):
+                return name, _find_adding_line(nearby, name)
+            inside = (each for each in held if not isinstance(each, (type, ModuleType)) and id(each) not in wanted)
+            objects = (each for each in inside if isinstance(getattr(each, "__dict__", None), dict))
+            spaces.extend((vars(each), dict(vars(type(each)))) for each in objects)
+    return itself or ("", "")
 
 
 def _latest(container: Any, levels: int) -> Iterator[Any]:
@@ -115,49 +114,11 @@ def _latest(container: Any, levels: int) -> Iterator[Any]:
             yield from _latest(each, levels - 1)
 
 
-def _codes_of(around: Mapping[str, Any]) -> list[CodeType]:
-    return [each.__code__ for each in [*around.values()] if isinstance(each, FunctionType)]
-
-
-def _find_holders(arrays: list[Any], frames: list[FrameType]) -> Iterator[tuple[str, str]]:
-    """The names under which the program holds what refers to one of some arrays, each with the line that adds to it;
-    then the names of the arrays themselves."""
-    held = arrays
-    for _ in range(_LEVELS):
-        holders = (each for each in gc.get_referrers(*held) if isinstance(each, _CONTAINERS))
-        held = [each for each in (*holders, *_find_untracked(held)) if each is not held and each is not arrays]
-        for container in held:
-            yield from _find_names(container, frames)
-    for array in arrays:
-        yield from _find_names(array, frames)
-
-
 def list_untracked(objects: Iterable[Any]) -> list[Any]:
     """Dicts and tuples that some objects of the garbage collector refer to, and that it does not know itself: those
     that hold nothing but arrays of NumPy, numbers and texts."""
     found = (each for each in gc.get_referents(*objects) if type(each) in (dict, tuple) and not gc.is_tracked(each))
     return [*{id(each): each for each in found}.values()]
-
-
-def _find_untracked(held: list[Any]) -> list[Any]:
-    if not held or gc.is_tracked(held[0]):
-        return []
-    wanted = {*map(id, held)}
-    return [each for each in list_untracked(gc.get_objects()) if not wanted.isdisjoint(map(id, gc.get_referents(each)))]
-
-
-def _find_names(held: Any, frames: list[FrameType]) -> Iterator[tuple[str, str]]:
-    """The names of a container or an array, each with the line that adds to it, or sets it."""
-    spaces = [(each, each) for each in map(take_locals, frames)]
-    for owner in gc.get_referrers(held):
-        names = owner if isinstance(owner, dict) else getattr(owner, "__dict__", {})
-        spaces.append((names, names if isinstance(owner, dict) else dict(vars(type(owner)))))
-    for names, around in spaces:
-        found = (key for key, each in [*names.items()] if each is held and isinstance(key, str))
-        if name := next(found, ""):
-            codes = [*(frame.f_code for frame in frames), *_codes_of(around)]
-            find = _find_adding_line if isinstance(held, _CONTAINERS) else _find_setting_line
-            yield name, find(codes, name)
 
 
 def take_locals(frame: FrameType) -> dict[str, Any]:
@@ -178,7 +139,7 @@ def frames_of_program() -> Iterator[FrameType]:
             at = at.f_back
 
 
-def _find_adding_line(codes: list[CodeType], name: str) -> str:
+def _find_adding_line(codes: Iterable[CodeType], name: str) -> str:
     """`train.py:9`, the first line that adds to what has a name; empty if no code at hand does."""
     for code in codes:
         line, seen = code.co_firstlineno, 0
@@ -191,7 +152,7 @@ def _find_adding_line(codes: list[CodeType], name: str) -> str:
     return ""
 
 
-def _find_setting_line(codes: list[CodeType], name: str) -> str:
+def _find_setting_line(codes: Iterable[CodeType], name: str) -> str:
     """`train.py:9`, the first line that gives something a name; empty if no code at hand does."""
     for code in codes:
         for step in dis.get_instructions(code):
@@ -217,9 +178,9 @@ class KeptArrays:
     def look(self) -> None:
         """Counts between two steps, if that takes no time: when the program has ended, its variables are gone."""
         if self._ages == _count_agings():
-            self._seen = self.find(find_nearby)
+            self._seen = self.find()
 
-    def find(self, find_holder: FindHolder = find_anywhere) -> dict[str, StatValue]:
+    def find(self) -> dict[str, StatValue]:
         """What became more: for each type and shape `count, bytes, type, shape, holder, place, kind`, by tabs."""
         is_young = self._ages == _count_agings()
         known = [*gc.get_objects(0), *gc.get_objects(1)] if is_young else gc.get_objects() if self._types else []

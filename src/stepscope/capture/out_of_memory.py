@@ -26,7 +26,7 @@ from stepscope.capture.kept_arrays import (
     Kind,
     count_bytes,
     describe_group,
-    find_anywhere,
+    find_holder,
     find_types,
     frames_of_program,
     kind_of,
@@ -214,7 +214,7 @@ def _list_groups(error: BaseException) -> list[str]:
     examples = [(key, groups[key][-EXAMPLES:]) for key in largest[:_MOST_GROUPS]]
     groups.clear()  # it holds them, too
     return [
-        describe_group(kind, *sizes[use, kind], *(("", "") if use in _OF_TORCH else find_anywhere(some, frames)), use)
+        describe_group(kind, *sizes[use, kind], *(("", "") if use in _OF_TORCH else find_holder(some, frames)), use)
         for (use, kind), some in examples
     ]
 

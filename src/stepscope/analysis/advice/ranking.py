@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.account.selection import CAUSES, causes_of_class
-from stepscope.analysis.account.shown import share_sentence
+from stepscope.analysis.account.shown import cause_words, share_sentence
 from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Row
@@ -21,6 +21,7 @@ from stepscope.errors import counted
 from stepscope.records import dataclass
 
 _DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as well as the advice does
+_MORE = 0.5  # percent of the step: what rounds to one
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
 Candidate = tuple[Rule, Advice]
@@ -64,7 +65,7 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     sure = [round(each.confidence * (_DOUBTED if _is_covered(context, each) else 1.0), 4) for each in kept]
     kept = [replace(advice, confidence=each) for advice, each in zip(kept, sure, strict=True)]
     if account is not None:
-        kept = [_scale_to_step(advice, account.step_ps / MS) for advice in kept]
+        kept = [_say_rest(_scale_to_step(advice, account.step_ps / MS), context, account) for advice in kept]
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
 
 
@@ -101,6 +102,22 @@ def _say_share(first: Advice, account: StepAccount) -> Advice:
     counted = re.compile(rf"^[\d.]+ {re.escape(words)}\b")  # the same, as a rule counted it
     found = counted.sub(f"{share} {words}", first.evidence)
     return replace(first, evidence=found if counted.match(first.evidence) else f"{sentence}; {found}")
+
+
+def _say_rest(advice: Advice, context: Context, account: StepAccount) -> Advice:
+    """The advice with what else gets shorter, where the change gains more than the time of the cause that it names."""
+    foretold = context.changes.foretold.get(advice.change) if context.changes else None
+    named = row_of_change(account, causes_shortened(advice))
+    shown = 100.0 * named.ps / account.step_ps if named else 0.0
+    if foretold is None or named is None or (advice.gain_percent or 0.0) < shown + _MORE:
+        return advice
+    percent = {cause: 100.0 * ps / foretold.now_ps for cause, ps in foretold.causes_now.items()}
+    usual = percent.pop(named.cause, 0.0)
+    saved = [(by - 100.0 * foretold.causes.get(each, 0) / foretold.now_ps, each) for each, by in percent.items()]
+    others = [f"{by:.1f} % {cause_words(each)}" for by, each in sorted(saved, reverse=True) if by >= _MORE]
+    said = [f"{usual:.1f} % of the average step is {cause_words(named.cause)}"] * (usual >= shown + _MORE)
+    also = "; ".join([*said, *([f"the change also saves {', '.join(others)}"] if others else [])])
+    return replace(advice, also=also, reasoning=f"{advice.reasoning}; {also}") if also else advice
 
 
 def _scale_to_step(advice: Advice, step_ms: float) -> Advice:

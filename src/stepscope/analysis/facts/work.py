@@ -140,7 +140,11 @@ class WorkFacts:
     @property
     def contention_share(self) -> float:
         """The share of the computation that ops lose to whatever else runs beside them, beyond what any run varies."""
-        return max(self.contention_ps / self.compute_ps - _NOISE, 0.0) if self.compute_ps else 0.0
+        return self.share_lost(self.contention_ps)
+
+    def share_lost(self, lost_ps: float) -> float:
+        """Time that ops on the critical path lose as a share of the computation, beyond what any run varies."""
+        return max(lost_ps / self.compute_ps - _NOISE, 0.0) if self.compute_ps else 0.0
 
     @property
     def critical_path_share(self) -> float:
@@ -157,8 +161,8 @@ def work_events_of(trace: HostTrace) -> dict[str, tuple[I64, I64]]:
     """Ops of a host without devices that could be less, by kind: rows of events, and the self time of each in ps.
 
     The kinds: `moves` and `casts` as in WorkFacts, `extra` is forward work without a backward pass, `recomputed` what
-    runs again within one, `programs` are all ops of compiled programs, `callbacks` what calls Python, and `doubles`
-    what computes in 64 bits.
+    runs again within one, `programs` are all ops of compiled programs, `callbacks` what calls Python, `doubles` what
+    computes in 64 bits, and `slowed` are ops with what they take beyond that in the best quarter of the steps.
     """
     return trace.derived("work", _find_work_facts)[1]
 
@@ -239,13 +243,14 @@ def _facts_without_device(
     moved, own_ps = events["moves"]
     events["moves"] = np.append(moved, eager), np.append(own_ps, trace.events.duration_ps[eager])
     events["recomputed"] = again, trace.events.duration_ps[again]
+    events["slowed"] = _slowed_ops(trace, steps, ops, own)
     return {
         "moves_ps": int(events["moves"][1].sum()),
         "moves": sum_by_name(trace, *events["moves"])[:_MOST_OPS],
         "casts_ps": _outer_time(trace, ops[casts]),
         "forward_ps": int(own[heavy & ~backward].sum()),
         "backward_ps": int(own[backward].sum()),
-        "contention_ps": int(_contention_time(trace, steps, ops, own) * found.critical_path_share),
+        "contention_ps": int(events["slowed"][1].sum() * found.critical_path_share),
         "forward_only_ps": int(own[forward_only[0]].sum()) if forward_only else None,
         **_program_facts(trace, steps, ops, own),
         **_batch_facts(trace, steps, ops, kinds),
@@ -339,23 +344,22 @@ def _compute_time(trace: HostTrace, ops: I64, device: Mask) -> int:
     return Spans.union(start, start + trace.events.duration_ps[rows]).total
 
 
-def _contention_time(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
-    """Self time beyond that in the best quarter of the steps.
+def _slowed_ops(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> tuple[I64, I64]:
+    """Ops, and by how much the self time of each is above that in the best quarter of the steps, in ps.
 
     Each op is compared with its counterparts in other steps: the n-th op of its name.
     """
     in_time = np.argsort(trace.events.start_ps[ops], kind="stable")
-    types, time = trace.events.type[ops[in_time]].astype(np.int64), own[in_time]
+    types = trace.events.type[ops[in_time]].astype(np.int64)
     place = count_before(types * len(steps.number) + steps.label[ops[in_time]])
     key = types * (int(place.max(initial=0)) + 1) + place
-    order = np.lexsort((time, key))
-    key, time = key[order], time[order]
+    order = np.lexsort((own[in_time], key))
+    rows, key = in_time[order], key[order]
     first = np.flatnonzero(np.append(True, key[1:] != key[:-1])) if len(key) else np.empty(0, np.int64)
     count = np.diff(np.append(first, len(key)))
-    several = count >= _LEAST_TO_COMPARE
-    best = time[first + count // 4]
-    total = np.add.reduceat(time, first) if len(first) else first
-    return int((total - best * count)[several].clip(min=0).sum())
+    slower, several = own[rows] - np.repeat(own[rows[first + count // 4]], count), np.repeat(count, count)
+    compared = several >= _LEAST_TO_COMPARE
+    return ops[rows[compared]], slower[compared]
 
 
 def count_before(group: I64) -> I64:

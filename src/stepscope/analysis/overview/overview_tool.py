@@ -378,7 +378,8 @@ class OverviewReport(Report):
         culprit = first.culprit if first.kind != "none" else None
         is_named = culprit is None or (culprit.file or culprit.name) in first.title
         where = "" if is_named or culprit is None else f", such as in `{shown.culprit_name(culprit)}`"
-        return [f"do first   {first.title}{where}{gain}", *(f"           - {action}" for action in first.actions[:2])]
+        more = (*([first.also] if gain and first.also else ()), *first.actions[:2])
+        return [f"do first   {first.title}{where}{gain}", *(f"           - {line}" for line in more)]
 
     def _limit_figures(self) -> dict[str, Cell]:
         cost = None if self.profiling is None else self.profiling.percent

@@ -51,11 +51,12 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
         except (Exception, SystemExit) as error:  # a third party's rule may raise anything
             failed.append(f"the rule {rule.id!r} failed and was left out: {type(error).__name__}: {error}")
             continue
-        if advice is not None and _is_worthwhile(advice):
+        if advice is not None and (advice.gain_percent is None or advice.gain_percent >= LEAST_PERCENT):
             candidates.append((rule, advice))
     left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
     kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
-    doubtful = all(_is_doubtful(context, advice) for advice in kept)
+    # The error of predictions was measured on runs without a device.
+    doubtful = all(not context.has_device and advice.may_gain_nothing for advice in kept)
     verdict, account = _judge(context, None if doubtful else kept[0]), context.account
     if doubtful and account is not None:
         kept = [_advise_nothing(context, account, verdict, kept)]
@@ -156,16 +157,6 @@ def _gain_ms(advice: Advice) -> float:
     if advice.step_time_ms is None or advice.predicted_step_time_ms is None:
         return advice.part_ms or 0.0
     return advice.step_time_ms - advice.predicted_step_time_ms
-
-
-def _is_worthwhile(advice: Advice) -> bool:
-    """Whether the gain is large enough; advice of unknown gain has its own threshold."""
-    return advice.gain_percent is None or advice.gain_percent >= LEAST_PERCENT
-
-
-def _is_doubtful(context: Context, advice: Advice) -> bool:
-    """Whether the gain may be no more than the error of predictions, which was measured on runs without a device."""
-    return not context.has_device and advice.may_gain_nothing
 
 
 def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -> bool:

@@ -52,12 +52,7 @@ CAUSE_FIELDS: tuple[Field, ...] = (
 CHANGE_FIELDS: tuple[Field, ...] = (
     Field("change", "text", "remove, scale, overlap, move or balance", "str", Role.TERM),
     Field("part", "text", "what is changed, as it was named", "str", Role.NAME),
-    Field(
-        "number",
-        "ratio",
-        "the share of its time that stays, or the number of workers or ranks",
-        "float",
-    ),
+    Field("number", "ratio", "the share of its time that stays, or the number of workers or ranks", "float"),
     Field("what", "text", "what the name stands for", "str", Role.TEXT),
     Field("part_ms", "ms", "its time in an average step, on all threads and queues"),
 )

@@ -141,7 +141,9 @@ def _remove_waits(model: StepModel) -> list[Intervention]:
 def _change_events(model: StepModel) -> Iterator[tuple[str, Scale]]:
     """Changes of some device work, or of some calls: what is left of them is estimated, or nothing is."""
     trace = model.trace
-    calls = {"driver_calls": _driver_calls(trace), "optimizer": update_calls(trace)}
+    rows = events_of_kind(trace, EventKind.RUNTIME_CALL)
+    calls = {"driver_calls": rows[has_trait(trace, trace.events.type[rows], CallTrait.TAKES_MEMORY)]}
+    calls["optimizer"] = update_calls(trace)
     for name, rows in {**work_by_kind(trace), **calls}.items():
         if len(rows):
             estimate = _ESTIMATES.get(name)
@@ -152,11 +154,6 @@ _ESTIMATES: Mapping[str, Callable[[HostTrace, I64], Estimate]] = {
     "elementwise": estimate_fused, "attention": estimate_attention, "optimizer": estimate_update,
     "wide_products": lambda trace, rows: IN_16_BITS,
 }  # fmt: skip
-
-
-def _driver_calls(trace: HostTrace) -> I64:
-    rows = events_of_kind(trace, EventKind.RUNTIME_CALL)
-    return rows[has_trait(trace, trace.events.type[rows], CallTrait.TAKES_MEMORY)]
 
 
 # What the loop's thread does that it could leave out: the stretches of each change, the ops that go with them, and the
@@ -261,11 +258,7 @@ def _work_of_others(model: StepModel, loop: int, parts: Sequence[Part], causes: 
 
 def _ease(model: StepModel, loop: int, of_loop: Spans, of_others: Spans) -> list[Intervention]:
     """Ops no longer lose what they lose to work beside them, as far as some steps show how fast they are without: only
-    what they lose while that runs on another thread, as other programs take the rest.
-
-    Args:
-        of_loop, of_others: when the loop's thread, and other threads, do the work that is left out.
-    """
+    what they lose while the loop's thread or others do that on another thread, as other programs take the rest."""
     work, (rows, slower) = work_of(model.trace), work_events_of(model.trace)["slowed"]
     start, length = model.trace.events.start_ps[rows], model.trace.events.duration_ps[rows]
     beside = (of_others.overlap_ps(start, start + length), (of_others | of_loop).overlap_ps(start, start + length))

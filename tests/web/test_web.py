@@ -37,11 +37,12 @@ from stepscope.report import (
     Rows,
 )
 from stepscope.report.export import to_csv, to_json
-from stepscope.runs import compare_runs
+from stepscope.runs import compare_runs, list_runs
 from stepscope.web import api_tools, static, warming
 from stepscope.web import opened as opened_module
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
+from stepscope.web.glances import READING
 from stepscope.web.hosts import own_names
 from stepscope.web.site import MOST_WAITING, Site, SiteOptions
 
@@ -390,6 +391,20 @@ def test_several_sessions_are_compared_as_the_command_does(client, logdir):
     report = compare_runs([stepscope.load(logdir, run=run) for run in ("two", "drawn", "two")])
     assert answer["report"] == json.loads(to_json(report))
     assert client.get(f"/api/compared?session={two}").status_code == 400
+
+
+def test_a_figure_of_the_sessions_that_were_read_is_had_as_by_the_command(client, logdir):
+    figure = "op-stats.rows.occurrences"
+    drawn = session_id(client, "drawn")
+    await_until(lambda: client.get(f"/api/glances?sessions={drawn}").json[drawn] not in (None, READING), 60, "it")
+
+    rows = client.get(f"/api/runs?figure={figure}").json["report"]["rows"]
+
+    wanted = {row["run"]: row for row in list_runs(logdir, [figure]).rows}
+    assert {row["run"]: row[figure] for row in rows} == {row["run"]: wanted[row["run"]][figure] for row in rows}
+    assert "drawn" in [row["run"] for row in rows]
+    refused = client.get("/api/runs?figure=op-stats.rows.nonsense")
+    assert (refused.status_code, "nonsense" in refused.json["error"]) == (400, True)
 
 
 @pytest.mark.parametrize("form", ["perfetto", "chrome"])

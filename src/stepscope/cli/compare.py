@@ -102,9 +102,7 @@ def check_gate(slower: float | None, text: str, allowed_percent: float) -> None:
         text: the difference in a sentence.
     """
     if slower is None:
-        raise RegressionError(
-            f"cannot decide whether the step got slower: {text}",
-            hint="record at least two steps on both sides",
-        )
+        reason = f"cannot decide whether the step got slower: {text}"
+        raise RegressionError(reason, hint="record at least two steps on both sides")
     if not slower <= allowed_percent:  # NaN fails too
         raise RegressionError(f"more than the {allowed_percent:g} % of --fail-above: {text}")

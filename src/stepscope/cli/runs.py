@@ -31,9 +31,12 @@ def runs(
     where: Where = None,
 ) -> None:
     """Lists all sessions: step time, verdict, first cause, first advice, MFU and memory of each."""
+    from stepscope.web.people.words import read_labels
+
     check_output(form, output)
     asked = read_recipe(recipe) if recipe else query
     with working() as progress:
-        ask = partial(ask_runs, logdir, asked) if asked else partial(list_runs, logdir, figure or ())
+        listing = partial(list_runs, logdir, figure or (), labels_of=read_labels())
+        ask = partial(ask_runs, logdir, asked) if asked else listing
         report: Any = ask(last=last, progress=progress)
     show_report(report.arranged(sort, where or ()), form, output, top)

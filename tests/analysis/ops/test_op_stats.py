@@ -146,14 +146,14 @@ def test_ops_of_one_type_and_ops_of_one_name_add_up() -> None:
 def test_traced_functions_stand_for_the_ops_of_a_host_that_recorded_none() -> None:
     found = report(draw("host main | F--- F---\ngpu0 s    |   k1", SORTS))
 
-    assert table(found, "where", "name", "type", "occurrences")[1:] == [("host", "train_step", "traced function", 2)]
+    assert table(found, "side", "name", "type", "occurrences")[1:] == [("host", "train_step", "traced function", 2)]
     assert found.warnings == ("a host recorded no ops: the traced functions that it called are listed instead",)
 
 
 def test_a_call_that_is_recorded_in_python_and_again_in_cpp_counts_once() -> None:
     found = report(draw("host main | F----F----\nhost main |  F--- F---\ngpu0 s    |   k1"))
 
-    assert table(found, "where", "name", "occurrences", "total_self_us")[1:] == [("host", "train_step", 2, 10 * MS)]
+    assert table(found, "side", "name", "occurrences", "total_self_us")[1:] == [("host", "train_step", 2, 10 * MS)]
 
 
 # -- devices -------------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def test_the_kernels_of_an_op_add_up_and_one_run_counts_once() -> None:
         )
     )
 
-    assert table(found, "where", "name", "type", "occurrences", "total_us", "total_self_us") == [
+    assert table(found, "side", "name", "type", "occurrences", "total_us", "total_self_us") == [
         ("device", "dense/MatMul", "MatMul", 2, 10 * MS, 10 * MS),
         ("host", "dense/MatMul", "MatMul", 2, 11 * MS, 11 * MS),
     ]
@@ -309,7 +309,7 @@ def test_share_of_an_ops_kernels_on_tensor_cores(kernels: dict[str, str], share:
 
 def spread(found: OpStatsReport, where: str, by: str, column: str = "percent") -> list[tuple[Any, Any, Any]]:
     """One distribution: name, self time, share."""
-    rows = [row for row in found.distributions if (row["where"], row["by"]) == (where, by)]
+    rows = [row for row in found.distributions if (row["side"], row["by"]) == (where, by)]
     return [(row["name"], row["self_us"], row[column]) for row in rows]
 
 
@@ -324,7 +324,7 @@ def test_shares_are_of_one_side_and_0_on_the_other() -> None:
 
     assert table(
         found,
-        "rank", "where", "self_percent", "cumulative_self_percent", "device_self_percent",
+        "rank", "side", "self_percent", "cumulative_self_percent", "device_self_percent",
         "device_cumulative_self_percent", "host_self_percent", "host_cumulative_self_percent",
     ) == [
         (1, "device", 57.1429, 57.1429, 57.1429, 57.1429, 0, 0),
@@ -373,7 +373,7 @@ def test_hosts_add_up() -> None:
     found = report(one, two)
 
     assert found.hosts == ("one", "two")
-    assert table(found, "where", "name", "occurrences", "total_us") == [
+    assert table(found, "side", "name", "occurrences", "total_us") == [
         ("device", "dense/MatMul", 3, 7 * MS),
         ("host", "dense/MatMul", 2, 8 * MS),
     ]
@@ -451,7 +451,7 @@ def differences(folder: Path, ignored: Sequence[str] = ()) -> tuple[list[str], i
     """
     ours: dict[tuple[object, object], list[float]] = {}
     for row in stepscope.load(folder).op_stats().rows:
-        entry = ours.setdefault((row["where"], row["name"]), [0.0, 0.0])
+        entry = ours.setdefault((row["side"], row["name"]), [0.0, 0.0])
         entry[0] += row["total_us"]
         entry[1] += row["total_self_us"]
     _, without_idle = oracle.framework_op_stats(xplanes(folder))
@@ -578,7 +578,7 @@ def test_the_kernels_of_one_xla_instruction_are_one_occurrence(corpus: Path) -> 
 
 def test_older_profiles_have_device_ops_too(corpus: Path) -> None:
     _, without_idle = oracle.framework_op_stats(xplanes(corpus / "tf-gpu-multi-worker"))
-    ours = [row for row in stepscope.load(corpus / "tf-gpu-multi-worker").op_stats().rows if row["where"] == "device"]
+    ours = [row for row in stepscope.load(corpus / "tf-gpu-multi-worker").op_stats().rows if row["side"] == "device"]
 
     assert not [row for row in without_idle.rows if row["host_or_device"] == "Device"]
     assert len(ours) > 1300

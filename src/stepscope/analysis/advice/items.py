@@ -154,8 +154,11 @@ class Advice:
 
     @property
     def may_gain_nothing(self) -> bool:
-        """Whether the gain may be no more than the error that predictions have; False where a replay says its range."""
-        return self.most_step_time_ms is None and (self.certain_percent or LEAST_PERCENT) < LEAST_PERCENT
+        """Whether the gain may be no more than the usual error of predictions on hosts without a device."""
+        now, then = self.step_time_ms, self.predicted_step_time_ms
+        if not now or not then or self.predicted_speedup is None:
+            return False
+        return now - then <= usual_error(now, then)
 
     @property
     def certain_percent(self) -> float | None:

@@ -21,7 +21,6 @@ from stepscope.errors import counted
 from stepscope.records import dataclass
 
 _DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as well as the advice does
-_MORE = 0.5  # percent of the step: what rounds to one
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
 Candidate = tuple[Rule, Advice]
@@ -55,7 +54,6 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
             candidates.append((rule, advice))
     left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
     kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
-    # The error of predictions was measured on runs without a device.
     doubtful = all(not context.has_device and advice.may_gain_nothing for advice in kept)
     verdict, account = _judge(context, None if doubtful else kept[0]), context.account
     if doubtful and account is not None:
@@ -110,13 +108,13 @@ def _say_rest(advice: Advice, context: Context, account: StepAccount) -> Advice:
     foretold = context.changes.foretold.get(advice.change) if context.changes else None
     named = row_of_change(account, causes_shortened(advice))
     shown = 100.0 * named.ps / account.step_ps if named else 0.0
-    if foretold is None or named is None or (advice.gain_percent or 0.0) < shown + _MORE:
+    if foretold is None or named is None or round((advice.gain_percent or 0.0) - shown) < 1:
         return advice
     percent = {cause: 100.0 * ps / foretold.now_ps for cause, ps in foretold.causes_now.items()}
     usual = percent.pop(named.cause, 0.0)
     saved = [(by - 100.0 * foretold.causes.get(each, 0) / foretold.now_ps, each) for each, by in percent.items()]
-    others = [f"{by:.1f} % {cause_words(each)}" for by, each in sorted(saved, reverse=True) if by >= _MORE]
-    said = [f"{usual:.1f} % of the average step is {cause_words(named.cause)}"] * (usual >= shown + _MORE)
+    others = [f"{by:.1f} % {cause_words(each)}" for by, each in sorted(saved, reverse=True) if round(by) > 0]
+    said = [f"{usual:.1f} % of the average step is {cause_words(named.cause)}"] * (round(usual - shown) > 0)
     also = "; ".join([*said, *([f"the change also saves {', '.join(others)}"] if others else [])])
     return replace(advice, also=also, reasoning=f"{advice.reasoning}; {also}") if also else advice
 

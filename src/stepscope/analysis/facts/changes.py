@@ -243,15 +243,15 @@ def _one_pass(trace: HostTrace) -> float:
 
 
 def _work_of_others(model: StepModel, loop: int, parts: Sequence[Part], causes: set[Cause]) -> Spans:
-    """When the part that is left out works on other threads than that of the loop, or in other processes: workers for
-    the input, and ranks that communicate, which work all the time."""
+    """When the part that is left out is seen to work on other threads than that of the loop; when worker processes do
+    is not known, and ranks that communicate work all the time."""
     trace, graph = model.trace, model.graph
     if Cause.COMMUNICATION in causes:
         return observed_time(trace)
     own = reduce(operator.add, [part.own_ps.sum_by_node() for part in parts])
     if Cause.INPUT in causes:
         own = own + np.append(model.threads.serves_input, False)[graph.line] * graph.own_ps
-    nodes = np.flatnonzero((own > 0) & (graph.line != loop))
+    nodes = np.flatnonzero((own > 0) & (graph.line != loop) & (graph.line >= 0))
     events = is_thread_event(trace) & (trace.events.line != loop) & np.isin(event_causes(trace), [*causes])
     return Spans.union(graph.start_ps[nodes], graph.end_ps[nodes]) | spans_of(trace, np.flatnonzero(events))
 

@@ -58,8 +58,8 @@ def unit_symbol(field: Field) -> str:
 
 
 def name_words(field: Field) -> list[str]:
-    """The words of a name without its unit: `host_op_percent` is `host op`."""
-    is_unit_shown = field.unit in _SYMBOLS or field.unit in _IN_CELLS
+    """The words of a name without the unit that stands elsewhere: `host_op_percent` is `host op`, `bytes` is itself."""
+    is_unit_shown = field.unit in _SYMBOLS or (field.unit in _IN_CELLS and field.name != field.unit)
     return [word for word in field.name.split("_") if not (is_unit_shown and word == field.unit)]
 
 
@@ -70,6 +70,8 @@ def visible_fields(table: Rows, one_host: bool) -> list[Field]:
     before, the host if there is only one, and the completeness of steps if all are complete.  If no column would be
     left, all are shown.
     """
+    if table.is_asked:
+        return list(table.fields)
     kept: list[Field] = []
     for field in table.fields:
         values = [row[field.name] for row in table.rows]

@@ -23,8 +23,8 @@ CAPTURE_HINT = (
 
 _SCALARS = "TensorBoard events (events.out.tfevents*)"
 _KERAS_HINT = (
-    "record a profile, such as with `stepscope run SCRIPT`; Keras' TensorBoard callback records only the batches of"
-    " profile_batch, none by default: set it to batches that training reaches, such as profile_batch=(10, 15)"
+    "was profile_batch reached? Keras' TensorBoard callback records only those batches, none by default: set it to"
+    " batches that training reaches, such as profile_batch=(10, 15), or record with `stepscope run SCRIPT`"
 )
 _KNOWN_LABELS = (
     (re.compile(r".*tfevents.*"), _SCALARS),
@@ -56,7 +56,8 @@ def no_profile_error(root: str, walk: store.Walk, problems: list[Problem]) -> No
     wanted = "; ".join(fmt.summary for fmt in folder_formats())
     census = _count_kinds(entry.name for folder in walk.folders for entry in folder.files)
     instead = f", but {census}" if census else ""
-    reason = f"no profile in {where}{instead}; looked for: {wanted}"
+    looked = "" if _SCALARS in census and ", " not in census else f"; looked for: {wanted}"
+    reason = f"no profile in {where}{instead}{looked}"
     notes = [problem for problem in problems if problem.code == not_recorded.CODE]
     if notes:  # the program that was to record knows better than any search
         said = "; ".join(dict.fromkeys(note.reason for note in notes))
@@ -76,8 +77,7 @@ def _count_kinds(names: Iterable[str]) -> str:
 
 
 def _file_label(name: str) -> str:
-    known = leftover_label(name)
-    if known:
+    if known := leftover_label(name):
         return known.removeprefix("an ").removeprefix("a ")
     ending = PurePath(name.removesuffix(".gz")).suffix
     return printable(f"*{ending}" if ending else "without an ending")

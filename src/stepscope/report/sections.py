@@ -91,8 +91,7 @@ class Rows:
         if not self.rows:
             return bool(self.empty)
         amounts = [f for f in self.fields if f.kind in ("float", "int") and f.role not in ROW_NUMBERS]
-        known = any(row[field.name] is not None for row in self.rows for field in amounts)
-        return known or self.is_asked or not amounts
+        return self.is_asked or not amounts or any(row[f.name] is not None for row in self.rows for f in amounts)
 
     def split_for_screens(self) -> list[Rows]:
         """The table in its parts, with brief rows."""

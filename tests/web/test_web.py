@@ -558,13 +558,6 @@ def test_long_answers_are_packed_for_those_who_can_unpack_them(client):
     assert packed.headers["Vary"] == "Accept-Encoding"
 
 
-def test_it_works_below_any_prefix(client):
-    answer = client.get("/api/config", base_url="http://localhost/user/me/proxy/8090/")
-
-    assert answer.status_code == 200
-    assert "/user/me" not in client.get("/", base_url="http://localhost/user/me/").text
-
-
 @pytest.fixture
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A built front end."""

@@ -21,7 +21,7 @@ def report(
     run: RunName = None,
     host: HostName = None,
 ) -> None:
-    """Writes one HTML file to send: charts, advice and its evidence in the timeline. It needs no network."""
+    """Writes one HTML file to send.  It has charts, advice and the timeline, and needs no network."""
     from stepscope.sheets.session_sheet import render_sheet
 
     file = stdout_if_dash(output)

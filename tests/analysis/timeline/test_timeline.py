@@ -209,17 +209,6 @@ def test_stored_levels_say_what_the_events_themselves_say(level):
     assert trace.events.duration_ps[found.event].tolist() == longest.tolist()
 
 
-def test_an_answer_never_holds_more_slices_than_asked_for_and_never_leaves_an_event_out():
-    trace = random_trace(20_000)
-    end = trace.span_ps()[1]
-
-    found = everything(trace, 0, end, 4_000, most=100)
-
-    assert len(found.count) <= 100
-    assert found.count.sum() == 20_000
-    assert found.levels[0] > level_for(0, end, 4_000)
-
-
 def test_rows_with_little_in_them_keep_their_detail_beside_a_crowded_one():
     builder = TraceBuilder("host")
     plane = builder.plane("/host:CPU", PlaneKind.HOST)
@@ -350,10 +339,6 @@ def test_the_first_view_holds_the_step_and_only_the_work_that_is_near_it():
     assert 16 * MS < begin < 18 * MS, "the copy before the step is in the picture, the first kernel is not"
     assert 29 * MS < end < 31 * MS
     assert activity_ps(spans([(0, 1), (90_000, 1)])) == (0, 90_001), "a trace without steps is shown whole"
-
-
-def test_a_trace_without_gaps_is_shown_whole():
-    assert activity_ps(spans([(at * 10, 10) for at in range(100)])) == (0, 1000)
 
 
 # -- load and counters -------------------------------------------------------------------------------------------

@@ -30,13 +30,14 @@ class WatchedFunction:
     """A jitted function that reports its calls; every other attribute is that of the function itself."""
 
     def __init__(self, function: Any, calls: Calls, listener: Listener, leaves: Callable[[Any], list[Any]]) -> None:
+        # First: a function that JAX made of a watched one, such as its gradient, has that one's attributes.
+        functools.update_wrapper(self, function)
         self._function = function
         self._calls = calls
         self._listener = listener
         self._leaves = leaves
         self._size: int | None = None
         self._serial = serial()
-        functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function and reports the call."""

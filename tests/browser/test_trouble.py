@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -44,6 +45,21 @@ def show(page: Any, server: PageServer, run: str, tool: str = "overview") -> str
     page.goto(f"{server.address}#/{tool}?session={session}")
     settle(page)
     return session
+
+
+def test_a_profile_that_is_deleted_while_open_leads_to_the_others(page, server, page_problems):
+    show(page, server, "first")
+    shutil.rmtree(server.logdir / "plugins" / "profile" / "first")
+    server.site.catalogue.forget()
+    page.reload()
+    alert = page.get_by_role("alert")
+    alert.wait_for()
+    assert "first" in alert.inner_text()
+
+    alert.get_by_role("link", name="second", exact=True).click()
+    page.locator(".verdict").wait_for()
+    assert all("404" in problem or "410" in problem for problem in page_problems)
+    page_problems.clear()
 
 
 def test_a_server_that_ends_in_the_middle_is_told_in_place_and_what_is_there_stays(browser, tmp_path, page_problems):

@@ -120,6 +120,23 @@ def test_without_ranges_or_their_work_there_are_no_rows(picture):
     assert add_projections(trace, groups_of(trace)) == groups_of(trace)
 
 
+def test_a_projected_track_stands_above_its_stream_and_its_slices_name_the_range():
+    trace = draw("""
+        host main | A--------
+        host main |  L1 L2
+        gpu0 s    |      K1--K2
+    """)
+    (device,) = (group for group in all_groups(add_projections(trace, groups_of(trace))) if group.kind == "device")
+
+    assert [(track.id, track.kind, track.detail) for track in device.tracks] == [
+        (f"t{len(trace.lines)}", "projected", "s"),
+        (device.tracks[1].id, "stream", ""),
+    ]
+    window = find_projected(trace, 0, 20 * MS, [0], 2_000, 100).window
+    assert [trace.name_of(int(event)) for event in window.event] == ["forward"]
+    assert trace.events.kind[window.event[0]] == EventKind.ANNOTATION
+
+
 def scoped_kernels(*works: tuple[str, int, int], laid: bool = False) -> HostTrace:
     """Kernels of one stream: the path of each one's op, its start and end in ms; a copy where the path is empty."""
     builder = TraceBuilder("host")

@@ -209,6 +209,17 @@ def test_stored_levels_say_what_the_events_themselves_say(level):
     assert trace.events.duration_ps[found.event].tolist() == longest.tolist()
 
 
+def test_an_answer_never_holds_more_slices_than_asked_for_and_never_leaves_an_event_out():
+    trace = random_trace(20_000)
+    end = trace.span_ps()[1]
+
+    found = everything(trace, 0, end, 4_000, most=100)
+
+    assert len(found.count) <= 100
+    assert found.count.sum() == 20_000
+    assert found.levels[0] > level_for(0, end, 4_000)
+
+
 def test_rows_with_little_in_them_keep_their_detail_beside_a_crowded_one():
     builder = TraceBuilder("host")
     plane = builder.plane("/host:CPU", PlaneKind.HOST)

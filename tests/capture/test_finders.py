@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import sys
 import traceback
@@ -254,9 +255,10 @@ def test_what_is_made_of_a_watched_function_of_jax_is_called_itself_and_counted_
     def watch(function):
         return jax_finder.WatchedFunction(function, Calls(listener), listener, lambda tree: [])
 
-    loss = watch(lambda: "loss")
+    loss = watch(functools.partial(str, "loss"))
     gradient = watch(functools.wraps(loss)(lambda: "gradient"))  # as jax.grad makes it
 
+    assert (copy.copy(loss)(), copy.deepcopy(loss)()) == ("loss", "loss")
     assert (loss(), gradient(), gradient()) == ("loss", "gradient", "gradient")
     assert len(set(reported)) == 2
 

@@ -65,6 +65,10 @@ class WatchedFunction:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Copies and pickles are of the function itself."""
+        return self._function.__reduce_ex__(protocol)
+
     def __hash__(self) -> int:
         return hash(self._function)
 
@@ -75,10 +79,5 @@ class WatchedFunction:
         return repr(self._function)
 
     # JAX looks for these two on the class.
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
-        """As of the function."""
-        return self._function.lower(*args, **kwargs)
-
-    def trace(self, *args: Any, **kwargs: Any) -> Any:
-        """As of the function."""
-        return self._function.trace(*args, **kwargs)
+    lower = property(lambda self: self._function.lower)
+    trace = property(lambda self: self._function.trace)

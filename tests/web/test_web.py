@@ -147,7 +147,7 @@ def test_without_a_profile_the_page_says_where_it_looked_and_what_to_do(tmp_path
 
     assert (found["sessions"], found["searched"]) == ([], [str(logdir)])
     assert "TensorBoard events" in found["skipped"][0]["reason"]
-    assert "record a profile" in found["skipped"][0]["hint"]
+    assert "record one" in found["skipped"][0]["hint"]
 
 
 def test_a_file_can_be_given_in_place_of_a_logdir(tmp_path):

@@ -325,8 +325,6 @@ def time_by_label(
     cdef Pieces to
     if last <= first or node_start.shape[0] == 0:
         return
-    if not node_start.shape[0] == node_end.shape[0] == out.shape[1]:
-        raise IndexError("the columns of nodes are not of one length")
     memset(&to, 0, sizeof(Pieces))
     to.use, to.begin, to.stop, to.count = _SPEND, &node_start[0], &node_end[0], node_start.shape[0]
     to.label, to.out = &label[0], &out[0, 0]

@@ -39,7 +39,7 @@ LEAST_STEPS = 3  # needed to predict one step from the others
 AVERAGE, MOST = 3.3, 10.0
 _HEAD = """# How exact the replay is
 
-Made by `python -m bench.replay`. The account of a step is read off a model of it: a graph of what ran, launched and
+Made by `python -m bench.replay`. The account of a step comes from a model of it: a graph of what ran, launched and
 waited, which can be replayed. The replay uses how long things take by themselves and what they wait for. It does not
 use the recorded starts of device work or the recorded lengths of waits. Two figures say how far to trust it:
 
@@ -67,17 +67,17 @@ and ranks leave a collective at slightly different times. `kB a rank` is all tha
 Sends and receives meet, too: a send is matched with its receive by step, group, both ranks and order, and both end
 when the later one has come and the data is moved. A kernel of several sends and receives waits for each of its
 partners, but these do not wait for each other. Its transfer with each of them lasts from when the second of the two
-comes to when the first is through, by times that collectives, which end together, lay side by side; where a further
-partner comes later, that one is what the kernel waits for. Work that starts late waited for the last of its reasons:
+comes to when the first is through, on clocks aligned by collectives, which end together; where another
+partner comes later, the kernel waits for that one. Work that starts late waited for the last of its reasons:
 its stream, an event, a partner, a collective. Only what no reason explains is launching.
 
 With equal work each op of a kind takes as long as the mean of its kind over all ranks in that step, and each transfer
 as long as the median. S is how many times as long the steps are as with equal work. M_W is the share of that gain
-that equal work of the slowest worker alone gives, M_S that of the last stage of a pipeline. So defines them
+that equal work of the slowest worker alone gives, M_S that of the last stage of a pipeline, as in
 *Understanding Stragglers in Large Model Training Using What-if Analysis* (OSDI 2025). Of a job of that study, with
 eight ranks in four stages, it says that S is 1.18, M_W 0.03 and M_S 1.22 in six steps; here these are 1.22, 0.02 and
 1.01, and the replay is 1.9 % off. A cause is named if it explains at least half and 3 % of the step, a difference
-without a cause from S = 1.1 on, where that study begins to speak of stragglers. `bench/RANKS.md` has simulated jobs
+without a cause from S = 1.1 on, where that study starts to speak of stragglers. `bench/RANKS.md` has simulated jobs
 with their truth.
 """
 _CONSTANTS = """Edges that no trace states are inferred, with a few constants. Each is varied alone here, over all

@@ -98,6 +98,21 @@ def load(
     return LoadedProfile(session, files, cache or Cache(), progress, shelf, None if run else paths[0], where)
 
 
+def load_sessions(logdir: ProfilePath, last: int | None = None) -> list[LoadedProfile]:
+    """All sessions at or below a path, the oldest first, found in one walk; each is read when it is first asked.
+
+    Args:
+        logdir: as a path of `load`.
+        last: how many of the newest to take; all if None.
+
+    Raises:
+        NotFoundError, AccessError: there is no session, or it may not be read.
+    """
+    cache, shelf = Cache(), TraceShelf()
+    found = reversed(find_sessions(logdir)[:last])
+    return [LoadedProfile(session, session.files, cache, shelf=shelf) for session in found]
+
+
 def _require_several(paths: object) -> Sequence[ProfilePath]:
     """Raises UsageError if this is not a list of paths with at least one."""
     if isinstance(paths, list | tuple) and paths:

@@ -15,6 +15,7 @@ from stepscope.report import Field, Report, Role, Row, Rows, Section, Table, not
 if TYPE_CHECKING:
     import pyarrow
 
+    from stepscope.analysis.gate.figures import Reading
     from stepscope.analysis.steps.step_range import StepRange
     from stepscope.api import LoadedProfile
     from stepscope.sql.answer import SqlReport
@@ -25,6 +26,7 @@ RECIPES = "STEPSCOPE_RECIPES"
 RUN_FIELDS: tuple[Field, ...] = (
     Field("run", "text", "the session", role=Role.LABEL),
     Field("host_count", "count", "hosts in it", "int"),
+    Field("labels", "text", "the labels that people gave it on the page", role=Role.TEXT),
     Field("framework", "text", "the framework that it was recorded with", role=Role.TERM),
     Field("steps", "count", "whole steps in it", "int", role=Role.COUNT),
     Field("step_ms", "ms", "mean step time, as in the overview"),
@@ -75,6 +77,7 @@ def list_runs(
     figures: Sequence[str] = (),
     *,
     last: int | None = None,
+    labels_of: Callable[[str, str], Sequence[str]] = lambda run, path: (),
     progress: Callable[[str], None] | None = None,
 ) -> RunsReport:
     """What each session of a logdir says of its steps; a session that cannot be read has a row that says why.
@@ -86,29 +89,43 @@ def list_runs(
         figures: ids of more figures, as `stepscope gate` takes them: `idle.devices.idle_percent`.  Of one in several
             rows it is their mean.
         last: how many of the newest sessions to list; all if None.
+        labels_of: the labels that people gave to a session, by its run and path.
 
     Raises:
         NotFoundError: there is no session.
         UsageError: no tool has such a figure.
     """
     from stepscope.analysis.gate.figures import parse_figure
-    from stepscope.formats.session import find_sessions
+    from stepscope.api import load_sessions
 
     for figure in figures:
         parse_figure(figure)
+    return describe_sessions(load_sessions(logdir, last), figures, labels_of, progress)
+
+
+def describe_sessions(
+    profiles: Sequence[LoadedProfile],
+    figures: Sequence[str],
+    labels_of: Callable[[str, str], Sequence[str]] = lambda run, path: (),
+    progress: Callable[[str], None] | None = None,
+) -> RunsReport:
+    """As `list_runs`, of sessions that were found already."""
     rows: list[Row] = []
-    fields: dict[str, Field] = {}
-    sessions = find_sessions(logdir)[:last]
-    for session in reversed(sessions):
+    readings: dict[str, Reading] = {}
+    mistakes: dict[str, UsageError] = {}
+    for profile in profiles:
         if progress:
-            progress(f"analysing {session.run}")
-        row: Row = {"run": session.run, "host_count": len(session.files)}
-        rows.append(row | _describe_session(logdir, session.run, figures, fields))
-    hosts = tuple(dict.fromkeys(host for each in sessions for host in each.hosts))
+            progress(f"analysing {profile.run}")
+        row = _describe_session(profile, figures, readings, mistakes)
+        rows.append(row | {"labels": ", ".join(labels_of(profile.run, profile.path)) or None})
+    if wrong := next((figure for figure in figures if figure in mistakes and figure not in readings), None):
+        raise mistakes[wrong]
+    hosts = tuple(dict.fromkeys(host for each in profiles for host in each.hosts))
     unreadable = sum(row["problem"] is not None for row in rows)
-    warnings = (f"{unreadable} of {len(rows)} sessions could not be read",) if unreadable else ()
-    added = tuple(fields[figure] for figure in figures if figure in fields)
-    return RunsReport(hosts=hosts, warnings=warnings, partial=bool(unreadable), rows=tuple(rows), added=added)
+    warnings = [f"{unreadable} of {len(rows)} sessions could not be read"] if unreadable else []
+    warnings += [f"no session has {name}: {one.why_unknown}" for name, one in readings.items() if one.value is None]
+    added = tuple(replace(one.field, name=figure) for figure, one in readings.items())
+    return RunsReport(hosts=hosts, warnings=tuple(warnings), partial=bool(unreadable), rows=tuple(rows), added=added)
 
 
 def compare_runs(
@@ -158,16 +175,15 @@ def ask_runs(
         UsageError: the query is wrong.
         InputError: no session can be read.
     """
-    from stepscope.api import load
-    from stepscope.formats.session import find_sessions
+    from stepscope.api import load_sessions
 
     answers: dict[str, SqlReport] = {}
     failures: list[InputError] = []
-    for session in reversed(find_sessions(logdir)[:last]):
+    for profile in load_sessions(logdir, last):
         if progress:
-            progress(f"asking {session.run}")
+            progress(f"asking {profile.run}")
         try:
-            answers[session.run] = load(logdir, run=session.run).sql(query)
+            answers[profile.run] = profile.sql(query)
         except InputError as error:
             failures.append(error)
     if not answers:
@@ -205,31 +221,30 @@ def read_recipe(name: str) -> str:
 
 
 def _describe_session(
-    logdir: str | os.PathLike[str], run: str, figures: Sequence[str], fields: dict[str, Field]
+    profile: LoadedProfile, figures: Sequence[str], readings: dict[str, Reading], mistakes: dict[str, UsageError]
 ) -> Row:
-    """The figures of a session; `fields` gets the declarations of those that were asked for."""
-    from stepscope.api import load
-
+    """A session's row; `readings` gets a figure with a value rather than one without, `mistakes` those it lacks."""
+    row: Row = {"run": profile.run, "host_count": len(profile.hosts)}
     try:
-        profile = load(logdir, run=run)
-        return {**_describe_profile(profile), **_read_figures(profile, figures, fields)}
+        return row | _describe_profile(profile) | _read_figures(profile, figures, readings, mistakes)
     except StepscopeError as error:  # it is being written, or damaged, or was removed meanwhile
         unknown = dict.fromkeys((*(field.name for field in RUN_FIELDS[2:]), *figures))
-        return {**unknown, "problem": error.problem.reason}
+        return row | unknown | {"problem": error.problem.reason}
 
 
 def _describe_profile(profile: LoadedProfile) -> Row:
-    own: Row = {"mfu_percent": _read_mfu(profile), "memory_bytes": _read_memory(profile), "problem": None}
-    return describe_overview(profile.report("overview").to_dict()) | own
+    own: Row = {"labels": None, "mfu_percent": _read_mfu(profile), "memory_bytes": _read_memory(profile)}
+    return describe_overview(profile.report("overview").to_dict()) | own | {"problem": None}
 
 
 def describe_overview(facts: Mapping[str, Any]) -> Row:
     """The figures of RUN_FIELDS that an overview's JSON holds."""
     advice = next(iter(facts["advice"]), None)
+    has_steps = facts["steps_source"] != "none"  # else its one step is the whole capture
     return {
         "framework": facts["environment"]["framework"],
-        "steps": facts["step_time_ms"]["count"],
-        "step_ms": facts["step_time_ms"]["mean"],
+        "steps": facts["step_time_ms"]["count"] if has_steps else 0,
+        "step_ms": facts["step_time_ms"]["mean"] if has_steps else None,
         "verdict": facts["verdict"],
         "cause": facts["verdict_cause"],
         "cause_percent": facts["verdict_percent"],
@@ -248,16 +263,23 @@ def _read_memory(profile: LoadedProfile) -> int | None:
     return max((memory["peak"]["in_use_bytes"] for memory in memories), default=None)
 
 
-def _read_figures(profile: LoadedProfile, figures: Sequence[str], fields: dict[str, Field]) -> Row:
+def _read_figures(
+    profile: LoadedProfile, figures: Sequence[str], readings: dict[str, Reading], mistakes: dict[str, UsageError]
+) -> Row:
     from stepscope.analysis.gate.figures import read_figure
     from stepscope.budgets import open_session
 
-    row: Row = {}
+    row: Row = dict.fromkeys(figures)
     if not figures:
         return row
     session = open_session(profile, None)
     for figure in figures:
-        reading = read_figure(session, figure, take="mean")
-        fields[figure] = replace(reading.field, name=figure)
+        try:
+            reading = read_figure(session, figure, take="mean")
+        except UsageError as error:  # such as a table that only other frameworks fill
+            mistakes[figure] = error
+            continue
         row[figure] = reading.value
+        if figure not in readings or readings[figure].value is None:
+            readings[figure] = reading
     return row

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -155,8 +156,10 @@ def test_a_file_that_is_replaced_while_it_is_read_gets_no_columns_of_another(tmp
 
 def test_public_names_are_explicit_sorted_and_there() -> None:
     assert list(stepscope.__all__) == sorted(stepscope.__all__)
-    for name in set(stepscope.__all__) - {"keras"}:
+    of_frameworks = {"huggingface", "keras", "lightning"}  # each imports one, which takes seconds
+    for name in set(stepscope.__all__) - of_frameworks:
         assert getattr(stepscope, name) is not None
+    assert all(find_spec(f"stepscope.{name}") for name in of_frameworks)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         stepscope.nonsense  # noqa: B018
 

@@ -277,7 +277,7 @@ def test_the_step_range_filters_the_pages(page, page_server, corpus, capsys):
 def test_sorting_filtering_and_choosing_columns_change_the_table_its_csv_and_the_address(page, page_server, corpus):
     show(page, page_server, "op-stats", TORCH)
     page.keyboard.press("/")
-    page.keyboard.type("where=host self_percent > 1")
+    page.keyboard.type("side=host self_percent > 1")
     expect(page.locator("[data-table=ops] .table-count")).to_contain_text(" of ")
     count = page.get_by_role("columnheader", name="Count")
     count.get_by_role("button").click()
@@ -285,7 +285,7 @@ def test_sorting_filtering_and_choosing_columns_change_the_table_its_csv_and_the
     rows = downloaded(page, "ops")
 
     assert rows
-    assert {row["where"] for row in rows} == {"host"}
+    assert {row["side"] for row in rows} == {"host"}
     assert all(float(row["self_percent"]) > 1 for row in rows)
     counts = [int(row["occurrences"]) for row in rows]
     assert counts == sorted(counts, reverse=True)

@@ -73,3 +73,17 @@ def test_the_table_fits_a_phone(table):
 
     assert table.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert table.evaluate("table => table.scrollWidth - table.parentElement.clientWidth") <= 0
+
+
+def test_a_figure_is_drawn_for_every_session_that_was_read(table, page_server, axe):
+    table.page.get_by_label("Figure", exact=True).fill("op-stats.rows.occurrences")
+    table.page.keyboard.press("Enter")
+    settle(table.page)
+
+    await_address(table.page, "#/sessions", "figure=op-stats.rows.occurrences")
+    rows = page_server.get("api/runs?figure=op-stats.rows.occurrences")["report"]["rows"]
+    known = sum(row["op-stats.rows.occurrences"] is not None for row in rows)
+    chart = table.page.get_by_role("img", name=f"op-stats.rows.occurrences of {known} sessions")
+    assert known and chart.locator("path, rect").count() >= known
+    table.page.evaluate(axe)
+    assert objections(table.page) == []

@@ -327,9 +327,8 @@ def test_a_gap_of_a_device_says_what_it_waits_for(page, page_server, page_proble
     page.mouse.click(*ribbon_place(page, 9.5))
     expect(page.locator(".tl-asked h2")).to_contain_text("GPU 0 waits")
     expect(page.locator(".tl-asked h2")).to_contain_text("for input")
-    page.wait_for_timeout(400)
+    until(page, lambda: "r1_input" in (param(page, "stretch") or ""))
     link = page.url
-    assert "r1_input" in (param(page, "stretch") or "")
 
     page.goto("about:blank")
     page.goto(link)

@@ -80,19 +80,19 @@ def test_a_server_that_ends_in_the_middle_is_told_in_place_and_what_is_there_sta
             page_problems.clear()
 
 
-def test_a_hundred_thousand_sessions_are_searched_and_a_few_of_them_listed(page, server):
+def test_twenty_thousand_sessions_are_searched_and_a_few_of_them_listed(page, server):
     session = server.session("first")
     listing = server.get("api/sessions")
     known = listing["sessions"][0]
-    many = [{**known, "id": f"other-{at}", "run": f"run {at:06d}"} for at in range(100_000)]
+    many = [{**known, "id": f"other-{at}", "run": f"run {at:06d}"} for at in range(20_000)]
     every = json.dumps({**listing, "sessions": [*listing["sessions"], *many]})
     page.route("**/api/sessions", lambda route: route.fulfill(body=every, content_type="application/json"))
     page.goto(f"{server.address}#/summary?session={session}")
     settle(page)
     page.get_by_role("button", name="Choose a session").click()
     expect(page.locator(".session-list")).to_contain_text("more: type a part of the name")
-    page.get_by_label("Search sessions").fill("09999")
-    expect(page.locator(".session-list .choice")).to_have_count(11)  # 009999, and 099990 to 099999
+    page.get_by_label("Search sessions").fill("1999")
+    expect(page.locator(".session-list .choice")).to_have_count(12)  # 001999, 011999, and 019990 to 019999
     page.keyboard.press("Escape")
     page.keyboard.press("Control+k")
     page.keyboard.type("waiting")

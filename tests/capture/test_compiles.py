@@ -9,7 +9,7 @@ from typing import Any
 
 import compile_programs
 import pytest
-from program_runs import UNHURRIED, profiles_below, run_command
+from program_runs import UNHURRIED, profiles_below, run_warm
 
 import stepscope
 from stepscope.capture.options import ProfilerOptions
@@ -47,7 +47,7 @@ def profile(framework, tmp_path_factory) -> Path:
     """The profile of all steps of a program but the first."""
     folder = tmp_path_factory.mktemp(framework)
     options = ["--skip", "1", "--steps", str(compile_programs.STEPS - 1), "--logdir", "logs", *UNHURRIED]
-    done = run_command(["-m", "stepscope", "run", "-q", *options, compile_programs.__file__, framework], folder)
+    done = run_warm(framework, ["-m", "stepscope", "run", "-q", *options, compile_programs.__file__, framework], folder)
     assert done.returncode == 0, done.stderr[-3000:]
     (path,) = profiles_below(folder / "logs")
     return path

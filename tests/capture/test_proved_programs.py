@@ -74,9 +74,11 @@ def test_nothing_is_left_patched_when_the_last_block_is_over(tmp_path):
 
 
 HURRIED = """
-import sys
+import functools, sys
 from stepscope.capture.proving import deadlines, prover
-prover.STUCK_S, prover.STUCK_STEPS, prover.SILENT_S, deadlines.END_S = 0.5, 1, 3.0, 3.0
+from stepscope.cli import prove
+prover.STUCK_S, prover.STUCK_STEPS, prover.SILENT_S, deadlines.END_S = 0.5, 1, 3.0, 2.0
+prove.Settings = functools.partial(prove.Settings, patience=3.0)
 from stepscope.cli.main import main
 sys.argv[0] = "stepscope"
 main()

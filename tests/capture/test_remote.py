@@ -117,7 +117,7 @@ def test_a_logdir_on_another_machine_gets_the_profiles(jobs, tmp_path, monkeypat
 
 
 def test_trace_raises_if_no_worker_gives_a_profile(tmp_path, closed_port):
-    with pytest.raises(CaptureError, match=f"no worker gave a profile: localhost:{closed_port}: connection refused"):
+    with pytest.raises(CaptureError, match=f"no worker sent a profile: localhost:{closed_port}: connection refused"):
         stepscope.client.trace(f"localhost:{closed_port}", str(tmp_path), 200, num_tracing_attempts=1)
 
     assert not list(tmp_path.rglob("plugins/profile/*"))

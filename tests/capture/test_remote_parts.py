@@ -362,7 +362,7 @@ def test_partial_success_is_a_failure_that_says_what_is_kept(outcome_of, capsys)
     told = capsys.readouterr()
     assert status == 1
     assert told.err == (
-        "stepscope: [partial] 1 of 2 workers gave a profile: b:2: connection refused;"
+        "stepscope: [partial] 1 of 2 workers sent a profile: b:2: connection refused;"
         " kept: the other profiles, in run\n"
     )
     assert "b:2" in told.out

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import saving_programs
 from calm import is_calm, record_calmly
-from program_runs import UNHURRIED, profiles_below, read_profile, run_command
+from program_runs import UNHURRIED, profiles_below, read_profile, run_warm
 
 import stepscope
 from stepscope.capture.options import ProfilerOptions
@@ -35,7 +35,7 @@ def test_a_loop_that_saves_with_orbax_waits_for_its_checkpoints(tmp_path):
 def record(folder: Path) -> Path:
     """Runs the program in a folder; the profile."""
     options = ["-q", "--steps", "5", "--logdir", "logs", *UNHURRIED]
-    done = run_command(["-m", "stepscope", "run", *options, saving_programs.__file__, "saved"], folder)
+    done = run_warm("jax", ["-m", "stepscope", "run", *options, saving_programs.__file__, "saved"], folder)
     assert done.returncode == 0, done.stderr[-3000:]
     (path,) = profiles_below(folder / "logs")
     return path

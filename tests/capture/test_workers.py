@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import worker_programs
 from calm import taking_a_turn
-from program_runs import UNHURRIED, profiles_below, read_profile, require_packages, run_command, step_marks
+from program_runs import UNHURRIED, profiles_below, read_profile, require_packages, run_command, run_warm, step_marks
 
 import stepscope
 from stepscope.capture import workers
@@ -32,12 +32,13 @@ def program(request, tmp_path_factory) -> str:
 @pytest.fixture(scope="module")
 def profile(program, tmp_path_factory) -> Path:
     """The profile of a program with two workers."""
-    if program in ("loader", "grain"):
-        require_packages({"loader": "torch"}.get(program, program))
+    if program == "grain":
+        require_packages(program)
     folder = tmp_path_factory.mktemp(program)
-    options = ["-q", "--logdir", "logs", *UNHURRIED, *OPTIONS.get(program, [])]
+    words = ["-m", "stepscope", "run", "-q", "--logdir", "logs", *UNHURRIED, *OPTIONS.get(program, [])]
+    words += [worker_programs.__file__, program]
     with taking_a_turn():
-        done = run_command(["-m", "stepscope", "run", *options, worker_programs.__file__, program], folder)
+        done = run_warm("torch", words, folder) if program == "loader" else run_command(words, folder)
     assert done.returncode == 0, done.stderr[-3000:]
     (path,) = profiles_below(folder / "logs")
     return path

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from program_runs import UNHURRIED, profiles_below, read_profile, require_packages, run_command, step_numbers
+from program_runs import UNHURRIED, profiles_below, read_profile, run_command, run_warm, step_numbers
 
 from stepscope.capture import files
 from stepscope.capture.auto.children import add_stepscope
@@ -183,7 +183,6 @@ def bounds(trace: HostTrace, rows: Sequence[int]) -> tuple[np.ndarray, np.ndarra
 
 
 def test_the_optimizers_ops_belong_to_the_step_that_they_end(tmp_path):
-    require_packages("torch")
     script = write(
         tmp_path,
         "script.py",
@@ -199,7 +198,7 @@ def test_the_optimizers_ops_belong_to_the_step_that_they_end(tmp_path):
     )
 
     command = ["-m", "stepscope", "run", "--quiet", "--steps", "3", "--skip", "2", *UNHURRIED, script]
-    done = run_command(command, tmp_path)
+    done = run_warm("torch", command, tmp_path)
 
     assert done.returncode == 0, done.stderr
     (path,) = profiles_below(tmp_path / "stepscope-logs")
@@ -212,7 +211,6 @@ def test_the_optimizers_ops_belong_to_the_step_that_they_end(tmp_path):
 
 
 def test_the_step_that_is_open_at_the_end_of_a_shorter_job_is_none(tmp_path):
-    require_packages("torch")
     script = write(
         tmp_path,
         "script.py",
@@ -226,7 +224,7 @@ def test_the_step_that_is_open_at_the_end_of_a_shorter_job_is_none(tmp_path):
         """,
     )
 
-    done = run_command(["-m", "stepscope", "run", "--steps", "100", *UNHURRIED, script], tmp_path)
+    done = run_warm("torch", ["-m", "stepscope", "run", "--steps", "100", *UNHURRIED, script], tmp_path)
 
     (path,) = profiles_below(tmp_path / "stepscope-logs")
     assert step_numbers(path) == [5, 6, 7, 8]

@@ -12,6 +12,8 @@ from draw import draw
 import stepscope
 import stepscope.runs
 from stepscope.cli.main import run
+from stepscope.web.catalogue import Catalogue, Root
+from stepscope.web.people.words import default_store
 
 SHORT = "host main | M0--a-M1--a-M2--a-M3--a-"
 LONG = "host main | M0--aaaaaa-M1--aaaaaa-M2--aaaaaa-M3--aaaaaa-"
@@ -55,6 +57,37 @@ def test_any_figure_is_a_column(logdir: Path, capsys) -> None:
 def test_a_figure_that_there_is_not_is_refused_before_anything_is_read(logdir: Path, capsys) -> None:
     assert run(["runs", str(logdir), "--figure", "op-stat.rows.occurrences"]) == 2
     assert "op-stats" in capsys.readouterr().err
+
+
+def test_a_column_that_no_session_has_is_refused(logdir: Path, capsys) -> None:
+    assert run(["runs", str(logdir), "--figure", "op-stats.rows.nonsense"]) == 2
+    assert "there is no figure op-stats.rows.nonsense" in capsys.readouterr().err
+
+
+def test_a_figure_without_a_value_anywhere_says_why(logdir: Path, capsys) -> None:
+    assert run(["runs", str(logdir), "--figure", "idle.devices.idle_percent"]) == 0
+    assert "! no session has idle.devices.idle_percent: " in capsys.readouterr().out
+
+
+def test_labels_of_the_page_are_a_column_by_whichever_path_the_logdir_is_named(
+    logdir: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.setenv("STEPSCOPE_STORE", str(logdir / "words.db"))
+    listed = Catalogue([Root(str(logdir))]).sessions()[1]
+    default_store().change(listed.id, 0, {"labels": ("baseline", "lr=3")}, "Ana")
+    monkeypatch.chdir(logdir)
+
+    assert run(["runs", ".", "--where", "labels=BASE", "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+
+    assert (row["run"], row["labels"]) == (listed.session.run, "baseline, lr=3")
+
+
+def test_a_capture_without_steps_has_no_step_time(tmp_path: Path) -> None:
+    store_profile(tmp_path, "2026_01_01_00_00_00", draw("host main | aaaa-bb-"))
+    (row,) = stepscope.runs.list_runs(tmp_path).rows
+
+    assert (row["steps"], row["step_ms"]) == (0, None)
 
 
 def test_one_question_is_asked_of_every_session(logdir: Path, capsys) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xspace_build
 from draw import MS, draw
+from xspace_build import read_varint
 
 import stepscope
 from stepscope.analysis.resources.counters import counters_of
@@ -224,30 +226,9 @@ def test_what_has_no_place_in_time_is_counted():
 def fields(data: bytes) -> dict[int, list[Any]]:
     """The fields of a protobuf message: integers, and bytes."""
     found: dict[int, list[Any]] = {}
-    at = 0
-
-    def varint() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while at < len(data):
-        number, kind = divmod(varint(), 8)
-        if kind == 0:
-            value: Any = varint()
-        elif kind == 1:
-            value, at = int.from_bytes(data[at : at + 8], "little"), at + 8
-        else:
-            assert kind == 2
-            size = varint()
-            value, at = data[at : at + size], at + size
-        found.setdefault(number, []).append(value)
+    for number, wire, raw in xspace_build.fields(data):
+        whole = {0: lambda raw: read_varint(raw, 0)[0], 1: lambda raw: int.from_bytes(raw, "little"), 2: bytes}
+        found.setdefault(number, []).append(whole[wire](raw))
     return found
 
 

@@ -125,7 +125,7 @@ def test_counted_ranges_are_steps_and_work_belongs_to_the_op_whose_range_launche
     assert (overview["steps_source"], overview["step_time_ms"]["count"]) == ("markers", 4)
     assert [row["duration_ms"] for row in profile.steps().to_dict()["rows"]] == [1.0, 1.0, 1.0, 0.99]  # to the next one
     assert overview["step_time_ms"]["mean"] == pytest.approx((3 * 1.0 + 0.99) / 4)
-    rows = {row["name"]: row for row in profile.op_stats().to_dict()["rows"] if row["where"] == "device"}
+    rows = {row["name"]: row for row in profile.op_stats().to_dict()["rows"] if row["side"] == "device"}
     assert {name: (row["occurrences"], row["total_self_us"]) for name, row in rows.items()} == {
         "aten::mm": (4, 1600.0),
         "aten::relu": (4, 400.0),

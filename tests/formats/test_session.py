@@ -434,7 +434,7 @@ def test_files_that_were_not_looked_into_are_told(tmp_path: Path) -> None:
         find_sessions(tmp_path)
 
 
-def test_a_folder_without_profiles_tells_what_was_looked_for_where_and_what_is_there(tmp_path: Path) -> None:
+def test_a_folder_without_profiles_says_what_is_there_and_where_it_looked(tmp_path: Path) -> None:
     draw(
         tmp_path,
         """
@@ -447,9 +447,8 @@ def test_a_folder_without_profiles_tells_what_was_looked_for_where_and_what_is_t
     problem = caught.value.problem
     assert problem.path == str(tmp_path / "alone" / "here")
     assert problem.reason == (
-        "no profile in 2 folders with 6 files, 1 level deep, but "
-        "3 *.json, 2 TensorBoard events (events.out.tfevents*), 1 without an ending; "
-        f"looked for: {'; '.join(each.summary for each in FORMATS if each.in_folders)}"
+        "no profile here, only 3 *.json, 2 TensorBoard events (events.out.tfevents*), 1 without an ending "
+        "(searched 2 folders with 6 files, 1 level deep)"
     )
     assert "set it to batches that training reaches" in (problem.hint or "")
 

@@ -2,9 +2,8 @@
 
     python capture_programs.py NAME LOGDIR
 
-prints one JSON line: the profile's path, the least and the most ms that every step took by the loop's own clock, where
-a capture by the framework's own calls lies that saw the same marks, and what Stepscope said when asked to start during
-that one.
+prints one JSON line: the profile's path, where a capture by the framework's own calls lies that saw the same marks, and
+what Stepscope said when asked to start during that one.
 """
 
 from __future__ import annotations
@@ -25,23 +24,14 @@ FIRST = 100
 Report = dict[str, Any]
 
 
-def _train(step: Callable[[], object]) -> list[tuple[float, float]]:
-    """Marks and runs STEPS steps, numbered from FIRST; the wall time in ms inside the mark of each, and around it.
-
-    The mark's own time lies between the two, wherever a busy machine takes the CPU away.
-    """
-    times = []
+def _train(step: Callable[[], object]) -> None:
+    """Marks and runs STEPS steps, numbered from FIRST."""
     for i in range(FIRST, FIRST + STEPS):
-        around = time.perf_counter()
         with profiler.Trace("train", step_num=i, _r=1) as mark:
-            inside = time.perf_counter()
             with profiler.annotate("load batch"):
                 time.sleep(0.002)
             step()
             mark.set_metadata(batch_size=32)
-            least = time.perf_counter() - inside
-        times.append((least * 1e3, (time.perf_counter() - around) * 1e3))
-    return times
 
 
 def _busy(logdir: str) -> str | None:
@@ -65,13 +55,13 @@ def tensorflow(logdir: str) -> Report:
 
     step()
     profiler.start(logdir, tf.profiler.experimental.ProfilerOptions(host_tracer_level=3))
-    times = _train(step)
+    _train(step)
     path = profiler.stop()
     tf.profiler.experimental.start(logdir + "/foreign")
     _train(step)
     busy = _busy(logdir)
     tf.profiler.experimental.stop()
-    return {"path": path, "step_ms": times, "foreign": next(Path(logdir, "foreign").rglob("*.xplane.pb")), "busy": busy}
+    return {"path": path, "foreign": next(Path(logdir, "foreign").rglob("*.xplane.pb")), "busy": busy}
 
 
 def jax(logdir: str) -> Report:
@@ -87,13 +77,13 @@ def jax(logdir: str) -> Report:
 
     step()
     with profiler.Profile(logdir) as profile:
-        times = _train(step)
+        _train(step)
     jax.profiler.start_trace(logdir + "/foreign")
     _train(step)
     busy = _busy(logdir)
     jax.profiler.stop_trace()
     foreign = next(Path(logdir, "foreign").rglob("*.xplane.pb"))
-    return {"path": profile.path, "step_ms": times, "foreign": foreign, "busy": busy}
+    return {"path": profile.path, "foreign": foreign, "busy": busy}
 
 
 def torch(logdir: str) -> Report:
@@ -107,13 +97,13 @@ def torch(logdir: str) -> Report:
 
     step()
     with profiler.Profile(logdir) as profile:
-        times = _train(step)
+        _train(step)
     foreign = Path(logdir, "foreign.pt.trace.json")
     with torch.profiler.profile() as native:
         _train(step)
         busy = _busy(logdir)
     native.export_chrome_trace(str(foreign))
-    return {"path": profile.path, "step_ms": times, "foreign": foreign, "busy": busy}
+    return {"path": profile.path, "foreign": foreign, "busy": busy}
 
 
 PROGRAMS = {program.__name__: program for program in (tensorflow, jax, torch)}

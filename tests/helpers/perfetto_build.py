@@ -11,19 +11,12 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from xspace_build import varint
+
 Value = int | float | str | bytes | Mapping[int, Any] | Sequence[Any]
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 CLEARED, NEEDED = 1, 2
-
-
-def varint(value: int) -> bytes:
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes((*out, value))
 
 
 def message(fields: Mapping[int, Value]) -> bytes:

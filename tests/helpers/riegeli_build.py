@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import pyarrow as pa
+from xspace_build import fields, raw_field, varint
 
 BLOCK = 65536
 CODECS = {"none": 0, "brotli": ord("b"), "zstd": ord("z"), "snappy": ord("s")}
@@ -69,14 +70,6 @@ def _mix(state: tuple[list[int], ...], lanes: Sequence[int]) -> None:
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
-
-
-def varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes((*out, value))
 
 
 def riegeli_file(chunks: Iterable[tuple[str, bytes, int, int]], padded: bool = True) -> bytes:
@@ -172,7 +165,7 @@ class _Steps:
             self.buffers.setdefault(state[2], bytearray()).extend(value)
 
     def add_fields(self, message: bytes, path: tuple[int, ...]) -> None:
-        for number, wire, raw in reversed(_fields(message)):
+        for number, wire, raw in reversed(list(fields(message))):
             here, tag = (*path, number), number << 3 | wire
             if wire == 0:
                 bare = bytes(byte & 0x7F for byte in raw)
@@ -225,44 +218,14 @@ class _Steps:
 
 def _is_message(data: bytes) -> bool:
     try:
-        _fields(data)
+        list(fields(data))
     except (ValueError, IndexError):
         return False
     return True
 
 
-def _fields(data: bytes) -> list[tuple[int, int, bytes]]:
-    """Number, wire type and raw value of each field."""
-    found, at = [], 0
-    while at < len(data):
-        tag, at = _read_varint(data, at)
-        begin = at
-        if tag & 7 == 0:
-            _, at = _read_varint(data, at)
-        elif tag & 7 == 2:
-            length, begin = _read_varint(data, at)
-            at = begin + length
-        elif tag & 7 in (1, 5):
-            at += 8 if tag & 7 == 1 else 4
-        else:
-            raise ValueError(tag)
-        if at > len(data) or tag < 8:
-            raise ValueError(tag)
-        found.append((tag >> 3, tag & 7, data[begin:at]))
-    return found
-
-
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        value |= (data[at] & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if data[at - 1] < 0x80:
-            return value, at
-
-
 def split_space(space: bytes, parts: int) -> list[bytes]:
     """An XSpace in several, each with some of its fields."""
-    fields = [varint(number << 3 | wire) + varint(len(raw)) + raw for number, wire, raw in _fields(space)]
-    bounds = [len(fields) * part // parts for part in range(parts + 1)]
-    return [b"".join(fields[first:last]) for first, last in pairwise(bounds)]
+    whole = [raw_field(each) for each in fields(space)]
+    bounds = [len(whole) * part // parts for part in range(parts + 1)]
+    return [b"".join(whole[first:last]) for first, last in pairwise(bounds)]

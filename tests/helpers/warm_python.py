@@ -26,7 +26,14 @@ import pytest
 from waiting import await_until
 from warm_server import LONGEST_REQUEST
 
-QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "", "OPENBLAS_NUM_THREADS": "1"}
+# Libraries read the numbers of their threads when they are loaded; of two on a busy core one waits for the other.
+QUIET = {
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "JAX_PLATFORMS": "cpu",
+    "CUDA_VISIBLE_DEVICES": "",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
 SERVER = Path(__file__).with_name("warm_server.py")
 
 
@@ -96,7 +103,8 @@ class WarmPython:
 
         Args:
             framework: what it finds imported.
-            words: `-c` and its text, or the path of a script, and then its arguments; as after `python`.
+            words: `-c` and its text, `-m` and a module, or the path of a script, and then its arguments; as after
+                `python`.
             environment: its whole environment.
             folder: where it runs; the current folder if None.
             has_input: whether its standard input is a pipe, the `stdin` of the process; else it is empty.

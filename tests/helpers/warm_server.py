@@ -7,9 +7,11 @@ SOCKET is the number of a listening socket that it inherits.  The server ends wh
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import json
 import os
+import runpy
 import select
 import socket
 import sys
@@ -84,6 +86,15 @@ def _run(words: Sequence[str], environment: Mapping[str, str], folder: str, prio
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
+    for number, (name, mode) in enumerate({"stdin": "r", "stdout": "w", "stderr": "w"}.items()):
+        # What the server opened remembers whether it could seek there.
+        setattr(sys, name, open(number, mode, buffering=1, encoding="utf-8", closefd=False))  # noqa: SIM115
+    if "PYTHONFAULTHANDLER" in environment:
+        faulthandler.enable()
+    if words[0] == "-m":
+        sys.argv, sys.path[0] = list(words[1:]), folder
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        return
     if words[0] == "-c":
         program, name, sys.argv, sys.path[0] = words[1], "<string>", ["-c", *words[2:]], ""
     else:

@@ -135,22 +135,27 @@ def environment(start_ns: int, stop_ns: int) -> bytes:
 
 
 def fields(message: bytes) -> Iterator[Field]:
-    """The fields of a message that is not damaged."""
+    """The fields of a message.  Raises ValueError or IndexError if it is none."""
     pos = 0
     while pos < len(message):
-        tag, pos = _read_varint(message, pos)
+        tag, pos = read_varint(message, pos)
         begin = pos
         if tag & 7 == 2:
-            size, begin = _read_varint(message, pos)
+            size, begin = read_varint(message, pos)
             pos = begin + size
         elif tag & 7 == 0:
-            _, pos = _read_varint(message, pos)
-        else:
+            _, pos = read_varint(message, pos)
+        elif tag & 7 in (1, 5):
             pos += 8 if tag & 7 == 1 else 4
+        else:
+            raise ValueError(tag)
+        if pos > len(message) or tag < 8:
+            raise ValueError(tag)
         yield tag >> 3, tag & 7, message[begin:pos]
 
 
-def _read_varint(data: bytes, pos: int) -> tuple[int, int]:
+def read_varint(data: bytes, pos: int) -> tuple[int, int]:
+    """The number at a place, and the place behind it."""
     value = shift = 0
     while True:
         byte = data[pos]
@@ -161,7 +166,7 @@ def _read_varint(data: bytes, pos: int) -> tuple[int, int]:
             return value, pos
 
 
-def _raw(field: Field) -> bytes:
+def raw_field(field: Field) -> bytes:
     number_, wire, value = field
     return varint(number_ << 3 | wire) + (varint(len(value)) if wire == 2 else b"") + value
 
@@ -170,7 +175,7 @@ def excerpt(space: bytes, lines: int, events: int) -> bytes:
     """A small file out of a large one: the first lines of each plane, the first events of each line, their names."""
     out = b""
     for field in fields(space):
-        out += text(1, _shorter_plane(field[2], lines, events)) if field[0] == 1 else _raw(field)
+        out += text(1, _shorter_plane(field[2], lines, events)) if field[0] == 1 else raw_field(field)
     return out
 
 
@@ -190,7 +195,7 @@ def _shorter_plane(message: bytes, lines: int, events: int) -> bytes:
         if field[0] == 3:
             out += text(3, kept.pop(0)) if kept else b""
         elif field[0] not in (4, 5) or _first(field[2], 1) in (types if field[0] == 4 else texts):
-            out += _raw(field)
+            out += raw_field(field)
     return out
 
 
@@ -198,10 +203,10 @@ def _shorter_line(message: bytes, events: int) -> bytes:
     out, left = b"", events
     for field in fields(message):
         left -= field[0] == 4
-        out += _raw(field) if field[0] != 4 or left >= 0 else b""
+        out += raw_field(field) if field[0] != 4 or left >= 0 else b""
     return out
 
 
 def _first(message: bytes, wanted: int) -> int:
-    numbers = (_read_varint(value, 0)[0] for number_, wire, value in fields(message) if (number_, wire) == (wanted, 0))
+    numbers = (read_varint(value, 0)[0] for number_, wire, value in fields(message) if (number_, wire) == (wanted, 0))
     return next(numbers, 0)

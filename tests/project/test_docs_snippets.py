@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shlex
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 from places import ROOT
 from ports import free_port
-from program_runs import run_command
+from program_runs import require_packages, run_command, run_warm
 
 from stepscope.cli.commands import find_command
 from stepscope.cli.main import run
@@ -171,12 +170,14 @@ def test_a_command_that_proves_says_what_a_short_script_leaves_open(command, fol
 
 @pytest.mark.parametrize("page", [page for page in PAGES if snippets(page)])
 def test_the_python_of_a_page_runs_and_records_what_it_says(page, folder):
-    if "profiler.keras" in "".join(snippets(page)) and importlib.util.find_spec("keras") is None:
-        pytest.skip("keras is not installed, and the page shows the callback for it")
+    with_keras = "profiler.keras" in "".join(snippets(page))
+    if with_keras:
+        require_packages("keras")
     program = STAND_INS + (JOB if page == "docs/capture-remote.md" else "") + "\n".join(snippets(page))
     program = LOGDIR.sub("logs", WORKERS.sub("localhost:6009", program)).replace("6009", str(free_port()))
 
-    done = run_command(["-c", program.replace("duration_ms=None", "duration_ms=300")], folder)
+    words = ["-c", program.replace("duration_ms=None", "duration_ms=300")]
+    done = run_warm("tensorflow", words, folder) if with_keras else run_command(words, folder)
 
     assert done.returncode == 0, done.stderr
     assert len(list(folder.rglob("*.xplane.pb"))) - len(RUNS) == RECORDED.get(page, 0)

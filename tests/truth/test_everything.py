@@ -98,6 +98,32 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 ELSEWHERE = "the next cause that can be shortened is "
 
 
+# What readers had to read twice, or what the field calls otherwise.
+RIDDLES = re.compile(
+    r"\b(begins?|sorts? of|is told|is no |known work|no one cause|undisturbed|not certain|unknown which|contention|"
+    r"threshold|whether it is not|as there are no|a quarter are|one in ten|_\w+_told)\b"
+)
+
+
+def clumsy_sentences(report: OverviewReport) -> Iterator[str]:
+    """Sentences of an overview that are too long, hold too many numbers, or are riddles."""
+    body = report.to_dict()
+    headline = body["verdict_text"]
+    if len(NUMBER.findall(re.sub("`.*`", "", headline))) > 1:
+        yield f"more than one number: {headline}"
+    advice = body["advice"]
+    evidence = [*body["verdict_evidence"], *(item[name] for item in advice for name in ("evidence", "reasoning"))]
+    limits = (
+        (14, [headline, *(item["title"] for item in advice)]),
+        (25, [action for item in advice for action in item["actions"]]),
+        (30, [part for text in evidence for part in text.split("; ")]),
+    )
+    for most, texts in limits:
+        yield from (f"more than {most} words: {text}" for text in texts if len(text.split()) > most)
+    said = [*report.summary_lines(), *report.warnings, *(text for _, texts in limits for text in texts)]
+    yield from (f"a riddle: {text}" for text in said if RIDDLES.search(re.sub("`.*?`", "", text)))
+
+
 def contradictions(profile: LoadedProfile) -> Iterator[str]:
     """What would make a reader stop and ask which of two is right."""
     report = profile.overview()
@@ -105,8 +131,7 @@ def contradictions(profile: LoadedProfile) -> Iterator[str]:
     body, first = report.to_dict(), report.advice[0]
     bar = {row["cause"]: row["percent"] for row in body["account"]}
     headline, cause, step_ms = body["verdict_text"], body["verdict_cause"], body["account_step"]["ms"]
-    if len(headline.split()) > 14 or len(NUMBER.findall(re.sub("`.*`", "", headline))) > 1:
-        yield f"a long headline: {headline}"
+    yield from clumsy_sentences(report)
     if abs(bar[cause] - body["verdict_percent"]) > 0.001 or f"{bar[cause]:.1f} %" not in headline:
         yield f"{headline!r} beside a bar of {bar[cause]} %"
     about = row_of_change(report.account, causes_shortened(first)) if first.kind != "none" else None

@@ -150,8 +150,8 @@ def test_the_input_pipeline_analyzer_and_the_summary_agree(profile_of, snippet):
 def test_tensorflow_stats_with_idle_time(profile_of):
     report = profile_of("guide_callback").op_stats()
 
-    with_idle = [row["self_percent_with_idle"] for row in report.rows if row["where"] == "host"]
-    without = [row["self_percent"] for row in report.rows if row["where"] == "host"]
+    with_idle = [row["self_percent_with_idle"] for row in report.rows if row["side"] == "host"]
+    without = [row["self_percent"] for row in report.rows if row["side"] == "host"]
     assert sum(with_idle) < sum(without)
 
 
@@ -159,8 +159,8 @@ def test_idle_time_has_a_row_among_the_ops():
     picture = "gpu0 s    | A----B--        C-\ngpu0 t    | C-"
     trace = draw(picture, {name: Sort(K.KERNEL, f"kernel_{name}") for name in "ABC"})
     report = report_of("op-stats", trace).to_dict()
-    idle = next(row for row in report["idle"] if row["where"] == "device")
-    ops = [row for row in report["rows"] if row["where"] == "device"]
+    idle = next(row for row in report["idle"] if row["side"] == "device")
+    ops = [row for row in report["rows"] if row["side"] == "device"]
 
     assert idle["total_self_us"] == report["totals"]["device_idle_us"]
     shares = [row["self_percent_with_idle"] for row in (*ops, idle)]
@@ -599,7 +599,7 @@ def test_sharding_after_the_work_is_advice(stages, advised):
 
 
 def op_row(where: str, name: str, kind: str, self_us: float) -> dict[str, Any]:
-    return {"where": where, "name": name, "type": kind, "total_self_us": self_us}
+    return {"side": where, "name": name, "type": kind, "total_self_us": self_us}
 
 
 @pytest.mark.parametrize(
@@ -762,7 +762,7 @@ def test_every_tool_of_the_guide_is_a_command():
 def test_tensorflow_stats_count_no_share_of_the_other_side(profile_of):
     rows = profile_of("guide_callback").op_stats().to_dict()["rows"]
 
-    host = [row for row in rows if row["where"] == "host"]
+    host = [row for row in rows if row["side"] == "host"]
     assert host
     assert all(not row["device_self_percent"] and not row["device_cumulative_self_percent"] for row in host)
     assert all(row["total_self_us"] <= row["total_us"] + 1e-6 for row in rows)

@@ -266,7 +266,7 @@ def test_ops_are_placed_by_how_often_they_run(corpus: Path) -> None:
     session = corpus / "jax-mi300x-attention"
     runs = {"host": 0, "device": 0}
     for row in stepscope.load(session).op_stats().rows:
-        runs[row["where"]] += row["occurrences"]
+        runs[row["side"]] += row["occurrences"]
 
     # XProf counts the call of a compiled function twice, as JAX records it in Python and again in C++.
     assert runs == {"host": 5, "device": 60}

@@ -12,7 +12,7 @@ from typing import Any
 import library_programs
 import pytest
 from calm import contention_percent, is_calm, record_calmly
-from program_runs import UNHURRIED, require_packages, run_command
+from program_runs import UNHURRIED, require_packages, run_command, run_warm
 
 import stepscope
 
@@ -67,7 +67,6 @@ LIBRARIES = {
     ),
     "distributed": Expected(("torch",), OPTIMIZER, "host_bound", "python", ("straggler",), "slow_part", NO_CALLBACK),
 }  # fmt: skip
-CELLS = [(name, way) for name, expected in LIBRARIES.items() for way in expected.ways]
 
 Found = dict[str, dict[str, Any]]
 
@@ -94,7 +93,11 @@ def record(library: str, folder: Path) -> tuple[str, Found]:
     options = ["--logdir", "run", "--steps", "6", "--skip", "3", *UNHURRIED, *script]
     words = ["-m", "stepscope", "run", *options, library_programs.__file__, library, str(folder)]
     # More threads than one would wait for processors that other tests use; a crash says where all threads were.
-    done = run_command(words, folder, {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"})
+    environment = {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
+    if library == "distributed":  # the launcher starts Pythons of its own
+        done = run_command(words, folder, environment)
+    else:
+        done = run_warm("jax" if library == "flax" else "torch", words, folder, environment)
     assert done.returncode == 0, done.stderr[-3000:]
     found = {way: overview_of(folder / way) for way in LIBRARIES[library].ways}
     waited = [float(path.read_text()) for path in folder.glob(f"{library_programs.OWN_WAITS}*")]

@@ -37,11 +37,12 @@ from stepscope.report import (
     Rows,
 )
 from stepscope.report.export import to_csv, to_json
-from stepscope.runs import compare_runs
+from stepscope.runs import compare_runs, list_runs
 from stepscope.web import api_tools, static, warming
 from stepscope.web import opened as opened_module
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
+from stepscope.web.glances import READING
 from stepscope.web.hosts import own_names
 from stepscope.web.site import MOST_WAITING, Site, SiteOptions
 
@@ -392,6 +393,20 @@ def test_several_sessions_are_compared_as_the_command_does(client, logdir):
     assert client.get(f"/api/compared?session={two}").status_code == 400
 
 
+def test_a_figure_of_the_sessions_that_were_read_is_had_as_by_the_command(client, logdir):
+    figure = "op-stats.rows.occurrences"
+    drawn = session_id(client, "drawn")
+    await_until(lambda: client.get(f"/api/glances?sessions={drawn}").json[drawn] not in (None, READING), 60, "it")
+
+    rows = client.get(f"/api/runs?figure={figure}").json["report"]["rows"]
+
+    wanted = {row["run"]: row for row in list_runs(logdir, [figure]).rows}
+    assert {row["run"]: row[figure] for row in rows} == {row["run"]: wanted[row["run"]][figure] for row in rows}
+    assert "drawn" in [row["run"] for row in rows]
+    refused = client.get("/api/runs?figure=op-stats.rows.nonsense")
+    assert (refused.status_code, "nonsense" in refused.json["error"]) == (400, True)
+
+
 @pytest.mark.parametrize("form", ["perfetto", "chrome"])
 def test_the_trace_is_had_as_a_file_for_other_viewers(client, logdir, form):
     session = session_id(client, "two")
@@ -541,13 +556,6 @@ def test_long_answers_are_packed_for_those_who_can_unpack_them(client):
     assert packed.headers["Content-Encoding"] == "gzip"
     assert gzip.decompress(packed.data) == plain.data
     assert packed.headers["Vary"] == "Accept-Encoding"
-
-
-def test_it_works_below_any_prefix(client):
-    answer = client.get("/api/config", base_url="http://localhost/user/me/proxy/8090/")
-
-    assert answer.status_code == 200
-    assert "/user/me" not in client.get("/", base_url="http://localhost/user/me/").text
 
 
 @pytest.fixture

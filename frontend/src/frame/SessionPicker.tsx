@@ -277,7 +277,7 @@ function GlanceFacts({ glance }: { glance: Glance }) {
   return (
     <>
       <strong>{termText(glance.verdict)}</strong>
-      {glance.has_steps && glance.step_time_ms !== null && <span>{`${duration(glance.step_time_ms)} a step`}</span>}
+      {glance.step_ms !== null && <span>{`${duration(glance.step_ms)} a step`}</span>}
       <Sparkline times={glance.steps_ms} />
       <span class="muted">{[frameworkName(glance.framework), type].filter(Boolean).join(", ")}</span>
     </>

@@ -7,8 +7,7 @@ export interface Glance {
   readonly framework: string | null;
   readonly device_type: string | null;
   readonly device_count: number | null;
-  readonly step_time_ms: number | null;
-  readonly has_steps: boolean;
+  readonly step_ms: number | null;
   readonly verdict: string;
   readonly cause?: string | null;
   readonly cause_percent?: number | null;

@@ -127,7 +127,7 @@ export function Table(props: TableProps) {
             onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
             explained={hint(
               "Filter",
-              "Words that a row must contain (-word: must not), and conditions such as: self > 5, where=device, " +
+              "Words that a row must contain (-word: must not), and conditions such as: self > 5, side=device, " +
                 "type != copy, name ~ conv. The start of a column's name is enough.",
             )}
           />

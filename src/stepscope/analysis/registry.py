@@ -141,18 +141,16 @@ _TITLES = {"tf-data": "tf.data", "hlo-stats": "HLO stats"}
 """Of tools whose title is not their name in other letters."""
 
 TOOLS: tuple[Tool, ...] = (
-    Tool("overview", "where the step time goes, what limits it, and what to do first", "overview"),
+    Tool("overview", "where the step time goes, what limits it, what to do first", "overview"),
     Tool("steps", "every step with its duration, and what it waited for", "account"),
-    Tool(
-        "input-pipeline", "whether training waits for its input, by how much, and where the input's time goes", "input"
-    ),
-    Tool("op-stats", "every op on hosts and devices, and the time that it takes", "ops"),
+    Tool("input-pipeline", "whether steps wait for input, and where the input's time goes", "input"),
+    Tool("op-stats", "every op on hosts and devices, and the time it takes", "ops"),
     Tool("kernel-stats", "every kernel, the op it belongs to, and its launch", "ops"),
     Tool("memory-profile", "how full each memory is, and what fills it at its peak", "resources"),
     Tool("pod-viewer", "every step on every worker, and which worker is slowest", "workers"),
     Tool(
         "advice",
-        "what to change first, with the evidence and the step time to expect",
+        "what to change first, why, and the step time to expect",
         "overview",
         partial_of="overview",
     ),
@@ -160,29 +158,29 @@ TOOLS: tuple[Tool, ...] = (
     Tool("tf-data", "which stage of a tf.data pipeline is slow, and what to change", "input"),
     Tool(
         "distributed",
-        "how ranks spend their time on computation and communication, and which of them holds the others up",
+        "how ranks spend their time, and which one holds up the others",
         "workers",
     ),
-    Tool("idle", "why devices stand idle, how long their queues are, and how launches get there", "waits"),
-    Tool("modules", "the modules that a model is made of, and the time that each takes", "ops"),
-    Tool("annotations", "the ranges that the program named, and the time that each takes", "ops"),
-    Tool("syncs", "where the host waits for a device, and from which line of the program", "waits"),
-    Tool("op-shapes", "every op by the shapes of its inputs and by the line that calls it", "ops"),
+    Tool("idle", "why devices stand idle, and how launches reach their queues", "waits"),
+    Tool("modules", "the modules of the model, and the time each takes", "ops"),
+    Tool("annotations", "the ranges that the program named, and the time each takes", "ops"),
+    Tool("syncs", "where the host waits for a device, and from which line", "waits"),
+    Tool("op-shapes", "every op by its input shapes and the line that calls it", "ops"),
     Tool("critical-path", "what a step waits for, moment by moment", "waits"),
-    Tool("sequences", "sequences of kernels that repeat", "ops"),
+    Tool("sequences", "repeating sequences of kernels", "ops"),
     Tool(
         "op-profile",
-        "where the time of XLA programs goes, as trees, and how much of it the hardware did not need",
+        "the time of XLA programs as trees, and how much is wasted",
         "xla",
         partial_of="hlo-stats",
     ),
-    Tool("hlo-stats", "every instruction of the XLA programs that ran, and how near it comes to the hardware", "xla"),
-    Tool("graph-viewer", "each XLA program as a graph, and the path through it that takes longest", "xla"),
+    Tool("hlo-stats", "every XLA instruction, and how near it is to the limits", "xla"),
+    Tool("graph-viewer", "each XLA program as a graph, with its slowest path", "xla"),
     Tool("memory-viewer", "what fills the memory of each XLA program at its peak", "xla"),
-    Tool("roofline", "how near each op and each program comes to what the device can do", "xla"),
-    Tool("inference", "how long a model takes to answer, and what differs in slow runs", "xla"),
-    Tool("trust", "whether the recording can be trusted: what cannot be, what is missing, what it cost", "trust"),
-    Tool("system", "how busy CPU, memory, disk and GPU were while the capture ran", "resources"),
+    Tool("roofline", "how near each op and program is to the device's limits", "xla"),
+    Tool("inference", "how long a model takes to answer, and why some runs are slow", "xla"),
+    Tool("trust", "whether the recording can be trusted, and what it cost", "trust"),
+    Tool("system", "how busy CPU, memory, disk and GPU were during the capture", "resources"),
 )
 
 

@@ -76,15 +76,15 @@ def trace(
 
     Raises:
         UsageError: an address, the duration or the number of attempts is invalid.
-        CaptureError: no worker gave a profile, or nothing can be written to `logdir`.
+        CaptureError: no worker sent a profile, or nothing can be written to `logdir`.
     """
     workers = _worker_list(service_addr, worker_list)
     chosen = ProfilerOptions.from_any(options).clamp()
     outcome = capture_workers(CaptureRequest(workers, logdir, duration_ms, num_tracing_attempts, chosen, token))
     if not outcome.saved:
-        raise CaptureError(f"no worker gave a profile: {outcome.reasons()}", code="no-profile", lost="the capture")
+        raise CaptureError(f"no worker sent a profile: {outcome.reasons()}", code="no-profile", lost="the capture")
     if outcome.failed:
-        report.warn(f"{len(outcome.saved)} of {len(outcome.workers)} workers gave a profile: {outcome.reasons()}")
+        report.warn(f"{len(outcome.saved)} of {len(outcome.workers)} workers sent a profile: {outcome.reasons()}")
     return outcome
 
 

@@ -155,7 +155,7 @@ class Conductor:
         """Says that no loop ever called this, if it was to record anything."""
         if self._wanted and not self.has_begun:
             not_recorded.leave_reason(
-                self._logdir, f"{what} was made and no trainer called it; nothing was recorded", hint
+                self._logdir, f"{what} was created, but no trainer called it; nothing was recorded", hint
             )
 
     def cancel(self) -> None:

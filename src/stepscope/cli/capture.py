@@ -29,16 +29,14 @@ def capture(
     addresses: Annotated[str, argument(value="ADDR[,ADDR...]", help="host:port of each worker.")],
     logdir: Annotated[str, option("--logdir", help="The folder for the profiles; created if missing.")],
     duration_ms: Annotated[int, option("--duration-ms", help="How long to record, in ms.")] = 2000,
-    seconds: Annotated[
-        float | None, option("--seconds", least=0.001, help="The same in seconds, as for `stepscope run`.")
-    ] = None,
+    seconds: Annotated[float | None, option("--seconds", least=0.001, help="The same in seconds.")] = None,
     open_ended: Annotated[bool, option("--open-ended", help="Record until Ctrl-C, at most 5 minutes.")] = False,
     delay_ms: Annotated[
-        int | None, option("--delay-ms", help="Milliseconds from now until all workers start together.")
+        int | None, option("--delay-ms", help="Milliseconds to wait before all workers start together.")
     ] = None,
     retries: Annotated[
         int,
-        option("--retries", least=0, most=99, help="How often to retry a worker that was busy or recorded no events."),
+        option("--retries", least=0, most=99, help="How often to retry a worker that was busy or recorded nothing."),
     ] = 2,
     token_file: Annotated[
         Path | None,
@@ -48,10 +46,11 @@ def capture(
     device_tracer_level: DeviceLevel = ProfilerOptions.device_tracer_level,
     python_tracer_level: PythonLevel = ProfilerOptions.python_tracer_level,
 ) -> None:
-    """Captures running jobs that have a profiler server: Stepscope's, TensorFlow's or JAX's.
+    """Captures running jobs over the network.
 
-    All workers record at the same time.  Ctrl-C ends the recording early and saves what was recorded.  The exit status
-    is 0 if every worker gave a profile, else 1; the profiles that came are kept.
+    Each job needs a profiler server: Stepscope's, TensorFlow's or JAX's.  All workers record at the same time.  Ctrl-C
+    ends the recording early and saves what was recorded.  The exit status is 0 if every worker sent a profile, else 1;
+    profiles that were received are kept.
     """
     request = CaptureRequest(
         workers=addresses.split(","),
@@ -161,9 +160,9 @@ def _raise_if_incomplete(outcome: CaptureOutcome) -> None:
     if outcome.cancelled and not outcome.saved:
         raise KeyboardInterrupt
     if not outcome.saved:
-        raise CaptureError(f"no worker gave a profile: {outcome.reasons()}", code="no-profile", lost="the capture")
+        raise CaptureError(f"no worker sent a profile: {outcome.reasons()}", code="no-profile", lost="the capture")
     raise CaptureError(
-        f"{len(outcome.saved)} of {len(outcome.workers)} workers gave a profile: {outcome.reasons()}",
+        f"{len(outcome.saved)} of {len(outcome.workers)} workers sent a profile: {outcome.reasons()}",
         code="partial",
         kept=f"the other profiles, in {outcome.run}",
     )

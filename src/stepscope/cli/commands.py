@@ -133,33 +133,33 @@ _OWN_TOOLS = {tool.name: _tool_command(tool) for tool in TOOLS}
 
 PANELS: dict[str, tuple[Command, ...]] = {
     "Start here": (
+        Command("run", "run:run", reads=False, passes_on=True),
         Command("summary", "tools:show_summary"),
         _OWN_TOOLS.pop("advice"),
         Command("whatif", "whatif:whatif"),
         Command("compare", "compare:compare"),
         Command("runs", "runs:runs"),
         Command("open", "serve:open_page"),
-        Command("serve", "team:serve_team"),
-        Command("tokens", "tokens:list_tokens"),
         Command("doctor", "first_look:doctor"),
-        Command("demo", "first_look:demo", reads=False),
     ),
-    "Record a profile": (
-        Command("run", "run:run", reads=False, passes_on=True),
+    "Record and measure": (
+        Command("demo", "first_look:demo", reads=False),
         Command("prove", "prove:prove", passes_on=True),
         Command("capture", "capture:capture", reads=False),
         Command("trigger", "over_time:trigger", reads=False),
         Command("over-time", "over_time:over_time"),
     ),
     "Look closer": (*_OWN_TOOLS.values(), Command("sql", "sql:sql", examples=_SQL_EXAMPLES)),
-    "Take it elsewhere": (
+    "Share and automate": (
         Command("report", "report:report"),
+        Command("trace", "trace:trace"),
+        Command("hlo-graph", "hlo_graph:hlo_graph"),
+        Command("serve", "team:serve_team"),
+        Command("tokens", "tokens:list_tokens", reads=False),
         Command("gate", "gate:gate"),
         Command("mcp", "mcp:serve"),
         Command("skill", "skill:skill", reads=False),
-        Command("trace", "trace:trace"),
-        Command("hlo-graph", "hlo_graph:hlo_graph"),
-        Command("schema", "schema:print_schema"),
+        Command("schema", "schema:print_schema", reads=False),
         Command("man", "man:man", reads=False),
     ),
 }

@@ -20,14 +20,16 @@ _RunBefore = Annotated[
 _RunAfter = Annotated[
     str | None, option("--run-after", value="RUN", help="The session in AFTER (default: the newest).")
 ]
-_Host = Annotated[str | None, option("--host", help="The host to compare on both sides (default: all hosts).")]
+_Host = Annotated[
+    str | None, option("--host", value="NAME", help="The host to compare on both sides (default: all hosts).")
+]
 _FailAbove = Annotated[
     float | None,
     option(
         "--fail-above",
         value="PERCENT",
         least=0.0,
-        help="Exit with status 1 if the mean step got slower by more than this and by more than the noise.",
+        help="Exit with status 1 if the mean step is slower by more than this and by more than the noise.",
     ),
 ]
 _Tools = Annotated[
@@ -57,7 +59,7 @@ def compare(
     sort: Sort = None,
     where: Where = None,
 ) -> None:
-    """Shows whether a change helped: step time before and after, noise, and where the time went."""
+    """Says whether a change helped, and by more than the noise."""
     from stepscope.analysis.compare.differences import amount
     from stepscope.analysis.compare.verdict import slower_percent
     from stepscope.api import compare as compare_profiles
@@ -102,9 +104,7 @@ def check_gate(slower: float | None, text: str, allowed_percent: float) -> None:
         text: the difference in a sentence.
     """
     if slower is None:
-        raise RegressionError(
-            f"cannot decide whether the step got slower: {text}",
-            hint="record at least two steps on both sides",
-        )
+        reason = f"cannot decide whether the step got slower: {text}"
+        raise RegressionError(reason, hint="record at least two steps on both sides")
     if not slower <= allowed_percent:  # NaN fails too
         raise RegressionError(f"more than the {allowed_percent:g} % of --fail-above: {text}")

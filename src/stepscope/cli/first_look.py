@@ -26,7 +26,10 @@ def doctor(
     form: Format = OutputFormat.TABLE,
     output: Output = None,
 ) -> None:
-    """Checks a logdir and says what is wrong and what to do; without LOGDIR, checks whether this machine can record."""
+    """Says what is wrong with a logdir, or with this machine.
+
+    With LOGDIR: which sessions are there, and why a page is empty.  Without: what would make a capture fail here.
+    """
     from stepscope.doctor import examine_logdir, examine_machine
 
     check_output(form, output)
@@ -62,9 +65,15 @@ def demo(
     logdir: Annotated[
         Path | None, option("--logdir", help="The folder for the profile (default: a temporary one).")
     ] = None,
-    framework: Annotated[str | None, option("--framework", help="jax, torch, tensorflow or numpy.")] = None,
+    framework: Annotated[
+        str | None,
+        option("--framework", help="jax, torch, tensorflow or numpy (default: the first that is installed)."),
+    ] = None,
 ) -> None:
-    """Trains a small model under the profiler, shows where its time went and, in a terminal, opens the page."""
+    """Trains a small model and shows its profile.
+
+    In a terminal it also opens the page.
+    """
     from stepscope.cli.serve import serve
     from stepscope.demo import check_framework, train
 

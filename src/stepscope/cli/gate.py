@@ -21,14 +21,16 @@ _Before = Annotated[str, argument(value="BEFORE", help="The baseline: a profile,
 _After = Annotated[str, argument(value="AFTER", help="The profile to judge.")]
 _Budget = Annotated[Path, option("--budget", value="FILE", help="The budgets: TOML, JSON, or a pyproject.toml.")]
 _Files = list[str] | None
-_Baselines = Annotated[_Files, option("--baseline", value="PATH", help="A further session before; repeatable.")]
-_Again = Annotated[_Files, option("--again", value="PATH", help="A further run of what is judged; repeatable.")]
-_Last = Annotated[int, option("--last", least=1, help="Take the newest N sessions below each baseline.", value="N")]
-_Host = Annotated[str | None, option("--host", help="The host to read on both sides (default: all hosts).")]
-_Strict = Annotated[bool, option("--strict", help="Fail for a difference within the noise, too.")]
-_AcceptOther = Annotated[
-    bool, option("--accept-other", help="Compare with a baseline of another model or device all the same.")
+_Baselines = Annotated[
+    _Files, option("--baseline", value="PATH", help="Another session before the change; repeatable.")
 ]
+_Again = Annotated[_Files, option("--again", value="PATH", help="Another run of AFTER; repeatable.")]
+_Last = Annotated[int, option("--last", least=1, help="Use the newest N sessions of each baseline.", value="N")]
+_Host = Annotated[
+    str | None, option("--host", value="NAME", help="The host to read on both sides (default: all hosts).")
+]
+_Strict = Annotated[bool, option("--strict", help="Also fail for a difference within the noise.")]
+_AcceptOther = Annotated[bool, option("--accept-other", help="Accept a baseline of another model or device.")]
 _Junit = Annotated[Path | None, option("--junit", value="FILE", help="Write JUnit XML.")]
 _Sarif = Annotated[Path | None, option("--sarif", value="FILE", help="Write SARIF: findings with file and line.")]
 _Markdown = Annotated[Path | None, option("--markdown", value="FILE", help="Write Markdown for a pull request.")]
@@ -53,7 +55,10 @@ def gate(
     output: Output = None,
     top: Top = None,
 ) -> None:
-    """Checks budgets: exits with 1 if a figure is beyond its limit by more than the noise."""
+    """Checks budgets in CI.
+
+    Exits with status 1 if a figure is beyond its limit by more than the noise.
+    """
     from stepscope import budgets
 
     check_output(form, output)

@@ -21,9 +21,11 @@ class GraphFormat(StrEnum):
 
 _Program = Annotated[str, option("--program", value="NAME", help="The program (default: the slowest).")]
 _Node = Annotated[str, option("--node", value="NAME", help="The instruction in the middle (default: the slowest).")]
-_Hops = Annotated[int, option("--hops", value="N", least=0, most=100, help="How many edges to go from it.")]
-_Find = Annotated[str, option("--find", value="TEXT", help="List the instructions that hold this text instead.")]
-_Form = Annotated[GraphFormat, option("--format", help="dot for Graphviz; text for all instructions of the program.")]
+_Hops = Annotated[int, option("--hops", value="N", least=0, most=100, help="How many edges around it to show.")]
+_Find = Annotated[str, option("--find", value="TEXT", help="Instead list the instructions that contain this text.")]
+_Form = Annotated[
+    GraphFormat, option("--format", help="dot is for Graphviz, text has all instructions of the program.")
+]
 _Host = Annotated[str | None, option("--host", value="NAME", help="The host to read (default: the first).")]
 
 
@@ -38,7 +40,7 @@ def hlo_graph(
     run: RunName = None,
     host: _Host = None,
 ) -> None:
-    """Shows what is around an instruction of an XLA program; writes Graphviz DOT or the program's text."""
+    """Shows the neighbours of an instruction of an XLA program.  It also writes Graphviz DOT and the program's text."""
     from stepscope.analysis.hlo.programs import programs_of
     from stepscope.analysis.xla import graph_viewer_tool
     from stepscope.analysis.xla.graph_export import dot, program_text

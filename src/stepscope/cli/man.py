@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from stepscope.cli.commands import Command, all_panels
-from stepscope.cli.help import TITLE, default_of, usage
-from stepscope.cli.words import Parameter
-
-_MARKED = re.compile(r"`([^`]*)`")
+from stepscope.cli.help import TITLE, about, names_of, plain, usage, value_of
 
 
 def man() -> None:
-    """Prints the manual page, in the format of man: stepscope man > stepscope.1."""
+    """Prints the manual page: stepscope man > stepscope.1."""
     print("\n".join(_page()))
 
 
@@ -40,25 +36,14 @@ def _page() -> Iterator[str]:
 def _command(command: Command) -> Iterator[str]:
     yield f".SS stepscope {command.name} {_text(usage(command))}"
     yield _text(command.help)
-    for option in command.parameters:
-        if not option.is_argument and not option.option.hidden:
+    for each in command.parameters:
+        if not each.is_argument and not each.option.hidden:
             yield ".TP"
-            yield rf"\fB{_text(', '.join(option.option.names))}\fR{_value_text(option)}"
-            yield _text(f"{option.option.help}{_default_text(option)}")
-
-
-def _value_text(option: Parameter) -> str:
-    """The name of an option's value after a space, in italics; empty for a flag."""
-    name = option.option.value or option.option.names[0].lstrip("-").upper()
-    return "" if option.is_flag else rf" \fI{_text(name)}\fR"
-
-
-def _default_text(option: Parameter) -> str:
-    """` Default: 10.`; empty for a flag, and where nothing is the default."""
-    return f" Default: {default_of(option)}." if default_of(option) and not option.is_flag else ""
+            yield rf"\fB{_text(names_of(each))}\fR \fI{_text(value_of(each))}\fR"
+            yield _text(about(each))
 
 
 def _text(text: str) -> str:
     """A text for man: one line, without marks, with its special characters escaped."""
-    line = _MARKED.sub(r"\1", " ".join(text.split())).replace("\\", "\\e").replace("-", "\\-")
+    line = plain(text).replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{line}" if line.startswith((".", "'")) else line

@@ -22,18 +22,21 @@ _SHORTEST_TOKEN = 16
 def serve(
     logdirs: Annotated[
         list[str] | None,
-        argument(value="LOGDIR", help="Agents may read what is below these, and nothing else."),
+        argument(value="LOGDIR", help="Agents may read only what is below these folders."),
     ] = None,
     http: Annotated[bool, option("--http", help="Serve over HTTP instead of stdin and stdout.")] = False,
     host: Address = "127.0.0.1",
     port: Annotated[int, option("--port", value="PORT", help="The port to listen on.", least=0, most=MOST_PORT)] = 6011,
     token: Annotated[
         str | None,
-        option("--token", variable=TOKEN_VARIABLE, help="What clients must send over HTTP (default: a new one)."),
+        option("--token", variable=TOKEN_VARIABLE, help="The token that clients send over HTTP (default: a new one)."),
     ] = None,
-    follow_links: Annotated[bool, option("--follow-links", help="Links may lead out of the logdirs.")] = False,
+    follow_links: Annotated[bool, option("--follow-links", help="Follow links that lead out of the logdirs.")] = False,
 ) -> None:
-    """Answers agents by the Model Context Protocol: summaries, advice, rows, what-if, comparisons, pictures."""
+    """Answers agents over the Model Context Protocol.
+
+    They ask for summaries, advice, rows, what-if, comparisons and pictures.
+    """
     from stepscope.agents.server import make_server, serve_stdio
     from stepscope.agents.sessions import Sessions
 

@@ -71,18 +71,16 @@ def argument(value: str, help: str) -> Option:  # noqa: A002 - the field's name
     return Option((), help, value)
 
 
-PATH_HELP = "A profile file, a session folder, a logdir, or a parent of these; - reads a profile from stdin."
-MORE_PATHS_HELP = "More of these, such as a folder per worker: all their hosts are read together."
-LOGDIR_HELP = "A logdir, a parent of logdirs, a session folder, or a profile file."
+PATH_HELP = "A profile, a session folder, a logdir or a parent of these; - reads stdin."
+MORE_PATHS_HELP = "More of them, such as a folder per worker; all hosts are read together."
+LOGDIR_HELP = "A logdir or a parent of logdirs, a session folder or a profile."
 
 ProfilePath = Annotated[str, argument("PATH", PATH_HELP)]
 MorePaths = Annotated[list[str] | None, argument("MORE", MORE_PATHS_HELP)]
 RunName = Annotated[str | None, option("--run", value="NAME", help="The session to read (default: the newest).")]
 HostName = Annotated[str | None, option("--host", value="NAME", help="The host to read (default: all hosts).")]
 Steps = Annotated[str | None, option("--steps", value="RANGE", help="The steps to read, such as 3-9 (default: all).")]
-Format = Annotated[
-    OutputFormat, option("--format", help="The format of the result; json, csv and parquet hold every row.")
-]
+Format = Annotated[OutputFormat, option("--format", help="The format; json, csv and parquet have every row.")]
 Output = Annotated[
     Path | None,
     option("--output", "-o", value="FILE", help="The file to write (default or -: stdout).", check=stdout_if_dash),
@@ -101,7 +99,7 @@ Sort = Annotated[
 ]
 Where = Annotated[
     list[str] | None,
-    option("--where", value="COLUMN=TEXT", help="Only rows whose column contains the text, ignoring case; repeatable."),
+    option("--where", value="COLUMN=TEXT", help="Only rows whose column contains this text, in any case; repeatable."),
 ]
 Address = Annotated[
     str,
@@ -109,6 +107,6 @@ Address = Annotated[
         "--address",
         "--host",
         value="ADDRESS",
-        help="The address to listen on; 0.0.0.0 is every network of this machine.",
+        help="The address to listen on; 0.0.0.0 is every network interface.",
     ),
 ]

@@ -14,7 +14,7 @@ from stepscope.report.sections import TABLE_ROWS
 
 
 def over_time(
-    logdir: Annotated[str, argument(value="LOGDIR", help="The logdir of a job that is or was watched.")],
+    logdir: Annotated[str, argument(value="LOGDIR", help="The logdir of a watched job.")],
     run: Annotated[str | None, option("--run", value="RUN", help="The run to show (default: the newest).")] = None,
     captures: Annotated[
         int, option("--captures", least=0, help="How many of the latest captures to analyse; 0 for none.")
@@ -25,7 +25,10 @@ def over_time(
     sort: Sort = None,
     where: Where = None,
 ) -> None:
-    """Shows how a watched run changed: step time, utilisation, memory and its growth, triggers and captures."""
+    """Shows how a watched run changed over hours and days.
+
+    Step time, utilisation, memory and its growth, triggers and captures.
+    """
     from stepscope.overtime import examine_run
     from stepscope.overtime.page import render_run_page
 
@@ -40,9 +43,12 @@ def over_time(
 
 def trigger(
     logdir: Annotated[str, argument(value="LOGDIR", help="The logdir of a job that is watched.")],
-    reason: Annotated[str, argument(value="REASON", help="Why; it is kept with the capture.")] = "",
+    reason: Annotated[str, argument(value="REASON", help="The reason, kept with the capture.")] = "",
 ) -> None:
-    """Asks every watch that writes to LOGDIR to keep a capture; they read the request within a second."""
+    """Asks the watch of a running job to keep a capture.
+
+    Every watch that writes to LOGDIR reads the request within a second.
+    """
     from stepscope.capture.files import translate_write_errors
     from stepscope.capture.watching.together import has_running_watch, write_request
 

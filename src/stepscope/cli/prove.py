@@ -21,10 +21,10 @@ from stepscope.errors import UsageError
 from stepscope.proof.knobs import parse_knob
 from stepscope.proof.record import write_proofs
 
-_AT_HELP = "Delay this place: FILE:FUNCTION, FILE:LINE, a dotted name, input, sync, transfer, ... Repeatable."
-_KNOBS_HELP = "Try the settings of the program's frameworks, each in processes of its own."
-_KNOB_HELP = "Try these values of a setting: NAME=VALUE,VALUE; a variable of the environment, workers, ... Repeatable."
-_ABLATE_HELP = "Leave this out: input, logging, checkpoint, sync or a function. Training results are then void."
+_AT_HELP = "Delay this place: FILE:FUNCTION, FILE:LINE, a dotted name, or a cause such as input; repeatable."
+_KNOBS_HELP = "Try the known settings of the frameworks, one run for each."
+_KNOB_HELP = "Try these values of a setting, such as OMP_NUM_THREADS=1,2 or workers=0,4; repeatable."
+_ABLATE_HELP = "Leave this out: input, logging, checkpoint, sync or a function; the results are then void."
 
 
 def prove(
@@ -37,20 +37,20 @@ def prove(
     logdir: Logdir = "stepscope-logs",
     steps: Annotated[int, option("--steps", least=0, help="Steps to capture first; 0 for none.")] = Settings.steps,
     skip: Skip = Settings.skip,
-    stop_after: Annotated[bool, option("--stop-after", help="End the program with the answer.")] = False,
-    output: Annotated[Path | None, option("--output", help="Write the proofs to this file as JSON, too.")] = None,
+    stop_after: Annotated[bool, option("--stop-after", help="End the program once the answer is known.")] = False,
+    output: Annotated[Path | None, option("--output", help="Also write the proofs to this file, as JSON.")] = None,
     knobs: Annotated[bool, option("--knobs", help=_KNOBS_HELP)] = False,
     knob: Annotated[list[str] | None, option("--knob", value="NAME=VALUES", help=_KNOB_HELP)] = None,
     timed: Annotated[str, option("--timed", hidden=True)] = "",
     as_module: AsModule = False,
     as_code: AsCode = False,
 ) -> None:
-    """Measures what a change would give, in the running job: blocks of its steps are delayed in a place, or do without
-    a part, in pairs with plain ones.
+    """Measures what a change would give, in the running job.
 
-    Without --at and --ablate the first places of the account are delayed, which changes no values.  After --ablate the
-    results of the training are void: nothing is saved where the script would save, and the script ends with the answer.
-    With --knobs or --knob the script runs again and again for some steps, each time with one setting.
+    Blocks of steps are delayed in one place, or leave a part out, and are compared with plain blocks.  Without --at
+    and --ablate the slowest places are delayed, which changes no values.  --ablate makes the training's results void:
+    nothing is saved, and the script ends with the answer.  With --knobs or --knob the script runs several times for a
+    few steps, each time with one setting.
     """
     refuse_option(script, as_code, given)
     if output is not None and remote_address(output):

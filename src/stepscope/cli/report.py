@@ -9,7 +9,7 @@ from typing import Annotated
 
 from stepscope import __version__
 from stepscope.cli.options import HostName, ProfilePath, RunName, option, stdout_if_dash
-from stepscope.cli.show import file_size_text, put, working
+from stepscope.cli.show import file_size_text, put, remote_address, working
 from stepscope.cli.tools import check_folder, load_profile
 
 
@@ -21,15 +21,14 @@ def report(
     run: RunName = None,
     host: HostName = None,
 ) -> None:
-    """Writes one HTML file to send: charts, advice and its evidence in the timeline. It needs no network."""
+    """Writes one HTML file to send.  It has charts, advice and the timeline, and needs no network."""
     from stepscope.sheets.session_sheet import render_sheet
 
     file = stdout_if_dash(output)
-    if file is not None:
-        check_folder(file)
+    check_folder(output)
     with working() as progress:
         profile = load_profile(path, run, host, progress)
         content = render_sheet(profile, __version__, datetime.datetime.now().astimezone()).encode()
     put(content, file)
     if file is not None:
-        print(f"wrote {output} ({file_size_text(len(content))})", file=sys.stderr)
+        print(f"wrote {remote_address(file) or file} ({file_size_text(len(content))})", file=sys.stderr)

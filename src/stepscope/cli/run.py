@@ -37,14 +37,15 @@ _MOST_NAMED = 8
 # A cause gets a culprit from five samples of the stacks, one each 10 ms: a cause that takes a fifth has them here.
 _LEAST_SECONDS = 0.25
 
-Script = Annotated[str, argument(value="SCRIPT", help="The script; with -m a module, with -c code; - reads stdin.")]
+Script = Annotated[str, argument(value="SCRIPT", help="The script; - reads it from stdin.")]
 ScriptArguments = Annotated[list[str] | None, argument(value="ARGS", help="The arguments of the script.")]
 Logdir = Annotated[str, option("--logdir", help="The folder for the profile.")]
-_Prove = Annotated[
-    bool, option("--prove", help="Then measure what changes of the first places would give; see docs/prove.md.")
-]
+_Prove = Annotated[bool, option("--prove", help="Afterwards measure what speeding up the slowest places would give.")]
 _Steps = Annotated[
-    int, option("--steps", least=1, help="How many steps to capture; without it, as many more as 0.25 s hold.")
+    int,
+    option(
+        "--steps", least=1, help="How many steps to capture; by default more if they take less than 0.25 s together."
+    ),
 ]
 Skip = Annotated[int, option("--skip", least=0, help="How many steps to skip first.")]
 _Seconds = Annotated[float, option("--seconds", least=0.001, help="How long to capture if no step is found.")]
@@ -52,16 +53,14 @@ _Patience = Annotated[
     float, option("--patience", least=0, help="Seconds to wait for steps once a framework is imported.")
 ]
 _StopAfter = Annotated[bool, option("--stop-after", help="End the program after the capture.")]
-_Watch = Annotated[
-    bool, option("--watch", help="Watch all the time, and capture when something happens; see docs/watch.md.")
-]
+_Watch = Annotated[bool, option("--watch", help="Watch the whole run, and capture when a step is unusual.")]
 _WatchWith = Annotated[
-    str, option("--watch-options", value="NAME=VALUE,...", help="Watch with these options, such as ring=60s.")
+    str, option("--watch-options", value="NAME=VALUE,...", help="Options of the watch, such as ring=60s.")
 ]
 _StackSamples = Annotated[
-    int, option("--stack-samples-hz", least=0, most=1000, help="How many samples of the Python stacks a second.")
+    int, option("--stack-samples-hz", least=0, most=1000, help="Samples of the Python stacks per second; 0 for none.")
 ]
-_Quiet = Annotated[bool, option("--quiet", "-q", help="Print nothing at the end.")]
+_Quiet = Annotated[bool, option("--quiet", "-q", help="Do not print the summary at the end.")]
 AsModule = Annotated[bool, option("-m", help="SCRIPT is a module, as in python -m.")]
 AsCode = Annotated[bool, option("-c", help="SCRIPT is the text of a program, as in python -c.")]
 
@@ -87,10 +86,10 @@ def run(
     as_module: AsModule = False,
     as_code: AsCode = False,
 ) -> None:
-    """Runs a script as Python would, captures a few of its steps, and shows at the end where their time went.
+    """Profiles a script as it is, and says where its steps spend time.
 
-    The script needs no change: Stepscope finds its framework and its steps.  Its output, exit status and tracebacks
-    stay the same; Stepscope writes to stderr.
+    Stepscope finds the framework and the steps, skips the warm-up, and captures a few steps.  The script's output, exit
+    status and tracebacks stay the same; Stepscope writes to stderr.
     """
     refuse_option(script, as_code, given)
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice

@@ -12,28 +12,31 @@ from stepscope.runs import RECIPES, ask_runs, list_runs, read_recipe
 
 
 def runs(
-    logdir: Annotated[str, argument(value="LOGDIR", help="A logdir, or a folder above several.")],
+    logdir: Annotated[str, argument(value="LOGDIR", help="A logdir, or a parent of logdirs.")],
     figure: Annotated[
         list[str] | None,
-        option("--figure", value="ID", help="A further column, as `gate` names figures; repeatable."),
+        option("--figure", value="ID", help="Another column, named as in budgets of `gate`; repeatable."),
     ] = None,
     query: Annotated[
-        str | None, option("--query", value="SQL", help="Ask each session this instead, as `sql` does.")
+        str | None, option("--query", value="SQL", help="Instead ask each session this query, as `sql` does.")
     ] = None,
     recipe: Annotated[
         str | None, option("--recipe", value="NAME", help=f"A saved query: a file, or its name in ${RECIPES}.")
     ] = None,
-    last: Annotated[int | None, option("--last", least=1, value="N", help="The newest N sessions only.")] = None,
+    last: Annotated[int | None, option("--last", least=1, value="N", help="Only the newest N sessions.")] = None,
     form: Format = OutputFormat.TABLE,
     output: Output = None,
     top: Top = None,
     sort: Sort = None,
     where: Where = None,
 ) -> None:
-    """Lists all sessions: step time, verdict, first cause, first advice, MFU and memory of each."""
+    """Lists all sessions: step time, verdict, first advice, memory."""
+    from stepscope.web.people.words import read_labels
+
     check_output(form, output)
     asked = read_recipe(recipe) if recipe else query
     with working() as progress:
-        ask = partial(ask_runs, logdir, asked) if asked else partial(list_runs, logdir, figure or ())
+        listing = partial(list_runs, logdir, figure or (), labels_of=read_labels())
+        ask = partial(ask_runs, logdir, asked) if asked else listing
         report: Any = ask(last=last, progress=progress)
     show_report(report.arranged(sort, where or ()), form, output, top)

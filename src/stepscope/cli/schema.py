@@ -13,7 +13,7 @@ from stepscope.report.schemas import FOLDER
 def print_schema(
     tool: Annotated[str, argument(value="TOOL", help="A tool, such as overview; or findings.")],
 ) -> None:
-    """Prints the JSON Schema of a tool's result, with the unit and the meaning of each field."""
+    """Prints the JSON Schema of a tool's result.  Each field has its unit and meaning."""
     path = FOLDER / ("findings.json" if tool == "findings" else f"{tool_named(tool).name}.json")
     if not path.is_file():
         raise UsageError(f"the package that adds {tool} has no schema", hint="only tools of Stepscope have one")

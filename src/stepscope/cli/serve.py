@@ -37,7 +37,7 @@ def open_page(
         option("--allowed-host", value="NAME", help="A name that a proxy uses for this server; repeatable."),
     ] = None,
 ) -> None:
-    """Opens the page: every tool and the timeline in the browser."""
+    """Opens the page in the browser: every tool and the timeline."""
     from stepscope.formats import store
     from stepscope.formats.session import find_sessions
 

@@ -16,9 +16,9 @@ def skill(
     into: Annotated[
         Path | None, option("--into", value="FOLDER", help="The folder of skills (default: those found here).")
     ] = None,
-    for_user: Annotated[bool, option("--user", help="For all your projects: below your home folder.")] = False,
+    for_user: Annotated[bool, option("--user", help="Install below your home folder, for all projects.")] = False,
 ) -> None:
-    """Installs a skill: how an agent profiles a job and checks a change. Writes SKILL.md below .agents/skills."""
+    """Installs a skill that teaches agents to use Stepscope.  Writes SKILL.md below .agents/skills."""
     from stepscope import agents
     from stepscope.cli.show import write_file
 

@@ -38,16 +38,16 @@ def sql(
     form: Format = OutputFormat.TABLE,
     output: Output = None,
     top: Annotated[
-        int | None, option("--top", least=1, help="Maximum rows to show (default: 20; other formats: all).")
+        int | None, option("--top", value="N", least=1, help="Maximum rows to show (default: 20; other formats: all).")
     ] = None,
     timeout: Annotated[
         float, option("--timeout", value="SECONDS", least=0.001, help="Stop the query after this time.")
     ] = 30.0,
     memory: Annotated[
-        str, option("--memory", value="SIZE", help="The memory to use, joins and sorts included, such as 8GB.")
+        str, option("--memory", value="SIZE", help="The memory to use for the query, such as 8GB.")
     ] = "4GB",
 ) -> None:
-    """Answers a question in SQL. Without a query, lists the tables and their columns."""
+    """Answers a question in SQL; without one, lists the tables."""
     check_output(form, output)
     paths, query = _split_words(words)
     limit = read_size(memory)

@@ -27,39 +27,41 @@ PLAIN_TEXT_WARNING = "stepscope: without --tls-cert the token and the profiles c
 
 _Logdirs = Annotated[list[str], argument(value="LOGDIR", help=f"{LOGDIR_HELP} NAME=LOGDIR names it.")]
 _Host = Address
-_Port = Annotated[int, option("--port", value="PORT", least=0, most=MOST_PORT, help="The port; 0 for any.")]
+_Port = Annotated[int, option("--port", value="PORT", least=0, most=MOST_PORT, help="The port; 0 for any free one.")]
 _TokenFile = Annotated[
     Path | None,
-    option("--token-file", value="FILE", help="Tokens, one a line: TOKEN [see|label|capture [NAME]]."),
+    option("--token-file", value="FILE", help="The tokens, one per line: TOKEN [see|label|capture [NAME]]."),
 ]
 _AllowedHosts = Annotated[
     list[str] | None,
     option("--allowed-host", value="NAME", help="A name by which people reach this server; repeatable."),
 ]
 _Certificate = Annotated[
-    Path | None, option("--tls-cert", value="FILE", help="The certificate with its chain, as PEM.")
+    Path | None, option("--tls-cert", value="FILE", help="The TLS certificate with its chain (PEM).")
 ]
-_Key = Annotated[Path | None, option("--tls-key", value="FILE", help="The key of the certificate, as PEM.")]
+_Key = Annotated[Path | None, option("--tls-key", value="FILE", help="The key of the certificate (PEM).")]
 _Proxies = Annotated[
     list[str] | None,
     option(
-        "--behind-proxy", value="ADDRESS", help="An address or network whose X-Forwarded headers count; repeatable."
+        "--behind-proxy",
+        value="ADDRESS",
+        help="The proxy's address or network, whose X-Forwarded headers are trusted; repeatable.",
     ),
 ]
-_Prefix = Annotated[str, option("--prefix", value="PATH", help="The path below which the proxy shows the page.")]
+_Prefix = Annotated[str, option("--prefix", value="PATH", help="The path at which the proxy serves the page.")]
 _IdentityHeader = Annotated[
-    str, option("--identity-header", value="NAME", help="The header in which the proxy names the person.")
+    str, option("--identity-header", value="NAME", help="The header in which the proxy names the user.")
 ]
 _IdentityRole = Annotated[
     str,
-    option("--identity-role", value="ROLE", help="What a person that the proxy names may do: see, label or capture."),
+    option("--identity-role", value="ROLE", help="What users named by the proxy may do: see, label or capture."),
 ]
-_Links = Annotated[bool, option("--follow-links", help="Links may lead out of the logdirs.")]
+_Links = Annotated[bool, option("--follow-links", help="Follow links that lead out of the logdirs.")]
 _Warm = Annotated[
     bool,
-    option("--warm", help="Instead of the page: answer your own commands from memory; ends after ten idle minutes."),
+    option("--warm", help="Answer your own commands from memory instead of serving the page."),
 ]
-_Log = Annotated[bool, option("--log", off="--no-log", help="One line of JSON per request on stderr.")]
+_Log = Annotated[bool, option("--log", off="--no-log", help="Write one line of JSON per request to stderr.")]
 
 
 def serve_team(
@@ -79,12 +81,12 @@ def serve_team(
     log: _Log = True,
     warm: _Warm = False,
 ) -> None:
-    """Shows the page to a team: behind a token, over TLS or behind a proxy, until it is asked to end.
+    """Serves the page to a team, behind a token.
 
-    Without --token-file, the token is that of the variable STEPSCOPE_TOKEN; without both, a new one is printed once.
+    Without --token-file the token is the value of STEPSCOPE_TOKEN, or a new one that is printed once.
 
-    With --warm there is no page: `stepscope summary` and the commands of tools are answered from memory, if the same
-    user asks about profiles below these folders, until nobody has asked for ten minutes.
+    With --warm there is no page: this process answers your own `stepscope summary` and tool commands about profiles
+    below these folders from memory, and ends after ten idle minutes.
     """
     if warm:
         if given.fields != {"logdirs", "warm"}:

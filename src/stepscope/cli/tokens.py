@@ -11,16 +11,18 @@ from stepscope.report.looks import clean
 
 
 def list_tokens(
-    file: Annotated[Path, argument(value="FILE", help="Tokens, one a line, as `serve --token-file` takes them.")],
+    file: Annotated[Path, argument(value="FILE", help="The file of `serve --token-file`.")],
     add: Annotated[
         str | None, option("--add", value="NAME", help="Add a token for a person or group, and print it once.")
     ] = None,
-    role: Annotated[str, option("--role", value="ROLE", help="Of the added one: see, label or capture.")] = "see",
+    role: Annotated[
+        str, option("--role", value="ROLE", help="The role of the added token: see, label or capture.")
+    ] = "see",
     revoke: Annotated[
         list[str] | None, option("--revoke", value="ID", help="Remove a token by its id or name; repeatable.")
     ] = None,
 ) -> None:
-    """Lists the tokens of a file: id, role and name. Adds and revokes some; running servers see it at once."""
+    """Lists, adds and revokes tokens of `stepscope serve`.  Running servers notice at once."""
     from stepscope.web.door import tokens
 
     if add is not None:

@@ -22,12 +22,12 @@ def trace(
         option("--output", "-o", value="FILE", help="The file to write; .gz compresses it, - means stdout."),
     ],
     form: Annotated[
-        str, option("--format", value="NAME", help=f"The file format: {', '.join(NAMES)}, or an installed one.")
+        str, option("--format", value="NAME", help=f"The file format: {', '.join(NAMES)}, or that of a plugin.")
     ] = NAMES[0],
     run: RunName = None,
     host: HostName = None,
 ) -> None:
-    """Writes the timeline for Perfetto, Chrome or Speedscope, or the call stacks for pprof and flame graphs."""
+    """Exports the timeline to Perfetto, Chrome or Speedscope.  Also call stacks, to pprof and flame graphs."""
     from stepscope.cli.tools import check_folder, load_profile
     from stepscope.export import compress_pieces
 

@@ -25,18 +25,24 @@ def whatif(
     scale: Annotated[
         _Parts,
         option(
-            "--scale", value="PART=F", help="Scale a part: 0.5 halves its time. F alone is for what --remove names."
+            "--scale",
+            value="PART=F",
+            help="Multiply a part's time: input=0.5 halves it. F alone applies to what --remove names.",
         ),
     ] = None,
-    overlap: Annotated[_Parts, option("--overlap", value="PART", help="Run a part beside everything else.")] = None,
-    move: Annotated[_Parts, option("--move", value="PART", help="Move a part to other workers.")] = None,
+    overlap: Annotated[_Parts, option("--overlap", value="PART", help="Run a part in parallel with the rest.")] = None,
+    move: Annotated[_Parts, option("--move", value="PART", help="Move a part to worker processes.")] = None,
     to: Annotated[str, option("--to", value="workers=N", help="How many workers --move uses.")] = "workers=1",
     balance_ranks: Annotated[
-        bool, option("--balance-ranks", help="Give every rank the same amount of work; without other changes.")
+        bool, option("--balance-ranks", help="Give every rank the same amount of work; allows no other change.")
     ] = False,
     balance: Annotated[
         str,
-        option("--balance", value="WHAT", help="Equal work: ranks, stages, or kind=NAME (kind=forward); alone."),
+        option(
+            "--balance",
+            value="WHAT",
+            help="Give ranks, stages or, with kind=forward, one kind of work equal shares; allows no other change.",
+        ),
     ] = "",
     run: RunName = None,
     host: HostName = None,
@@ -44,7 +50,10 @@ def whatif(
     form: Format = OutputFormat.TABLE,
     output: Output = None,
 ) -> None:
-    """Predicts the step time after one or more changes, and explains why. Options that take a PART may be repeated."""
+    """Predicts the step time after a change.
+
+    The recorded steps are replayed with the change.  Options that take a PART may be repeated.
+    """
     check_output(form, output)
     whole, scales = _read_scales(scale or [])
     workers = _read_workers(to)

@@ -18,7 +18,6 @@ from stepscope.plugins import plugins_of
 __all__ = [
     "FORMATS",
     "Format",
-    "folder_formats",
     "format_from_prefix",
     "format_of",
     "format_with_ending",
@@ -53,8 +52,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         name="jax-memory",
         noun="a device memory profile",
-        summary="device memory profile (*.prof), written by jax.profiler.save_device_memory_profile; "
-        "give the file itself",
+        summary="*.prof (JAX's device memory)",
         pattern=r"(?P<host>.+?)(?:\.memory)?\.(?:prof|pprof)",
         reader="stepscope.formats.jax_memory.reader:read",
         # The types of the values of a sample: two messages, each with the numbers of two texts; the reader looks at
@@ -69,7 +67,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         name="riegeli",
         noun="an XSpace in chunks",
-        summary="XSpace in chunks (*.xplane.riegeli), written by JAX for profiles beyond 2 GB",
+        summary="*.xplane.riegeli (JAX, beyond 2 GB)",
         pattern=r"(?:(?P<host>.*)\.)?xplane\.riegeli",
         reader="stepscope.formats.riegeli.reader:read",
         starts=(bytes.fromhex("83af70d10d884a3f"),),  # the checksum of the first block's header
@@ -79,7 +77,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         name="spool",
         noun="a spool",
-        summary="what a capture of Stepscope had flushed when its job was killed (*.xplane.pb.partial)",
+        summary="*.xplane.pb.partial (a capture whose job was killed)",
         pattern=r"(?:(?P<host>.*)\.)?xplane\.pb\.partial",
         reader="stepscope.formats.spool.reader:read",
         starts=(b"stepscope spool 1\n",),  # `stepscope.formats.spool.layout.MAGIC`
@@ -88,7 +86,7 @@ FORMATS: tuple[Format, ...] = (
     _FlightRecorder(
         name="flight-recorder",
         noun="a dump of the flight recorder",
-        summary="flight recorder dumps (nccl_trace_rank_*, comm_lib_trace_rank_*), written by torch.distributed",
+        summary="nccl_trace_rank_* and comm_lib_trace_rank_* (PyTorch's flight recorder)",
         pattern=r"(?P<host>(?:nccl|comm_lib)_trace_rank_?\d+)(?:\.(?:json|pickle|pkl))?",
         reader="stepscope.formats.flight_recorder.reader:read",
         reads_gzip=False,
@@ -96,7 +94,7 @@ FORMATS: tuple[Format, ...] = (
     _TorchMemory(
         name="torch-memory",
         noun="a memory snapshot",
-        summary="memory snapshot (*.pickle), written by torch.cuda.memory._dump_snapshot; give the file itself",
+        summary="*.pickle (PyTorch's memory snapshot)",
         pattern=r"(?P<host>.+)\.(?:pickle|pkl)",
         reader="stepscope.formats.torch_memory.reader:read",
         in_folders=False,
@@ -105,7 +103,7 @@ FORMATS: tuple[Format, ...] = (
     _NsightSqlite(
         name="nsight-sqlite",
         noun="a database of SQLite",
-        summary="Nsight Systems as SQLite (*.sqlite), written by `nsys export --type sqlite`",
+        summary="*.sqlite (Nsight Systems, by `nsys export --type sqlite`)",
         pattern=r"(?P<host>.+)\.sqlite",
         reader="stepscope.formats.nsight.reader:read_sqlite",
         starts=(b"SQLite format 3\x00",),
@@ -117,8 +115,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         name="nsight-parquet",
         noun="a table of an Nsight export",
-        summary="Nsight Systems as Parquet (a folder with StringIds.parquet), "
-        "written by `nsys export --type parquetdir`",
+        summary="a folder with StringIds.parquet (Nsight Systems, by `nsys export --type parquetdir`)",
         pattern=r"StringIds\.parquet",  # which every export has; the reader takes the others from beside it
         reader="stepscope.formats.nsight.reader:read_parquet",
         starts=(b"PAR1",),
@@ -127,7 +124,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         name="nsight-report",
         noun="a report of Nsight Systems",
-        summary="Nsight Systems' own report (*.nsys-rep): export it with `nsys export --type sqlite`",
+        summary="*.nsys-rep (Nsight Systems; export it first)",
         pattern=r"(?P<host>.+)\.(?:nsys-rep|qdrep|qdstrm)",  # how it starts is not documented
         reader="stepscope.formats.nsight.reader:refuse_report",
         in_folders=False,
@@ -153,11 +150,6 @@ def _first(fits: Callable[[Format], bool]) -> Format | None:
 def format_of(basename: str) -> Format | None:
     """The format that claims a file name, or None."""
     return _first(lambda candidate: candidate.claims(basename))
-
-
-def folder_formats() -> tuple[Format, ...]:
-    """The formats whose files count as profiles when found in a folder."""
-    return tuple(candidate for candidate in (*FORMATS, *added_formats()) if candidate.in_folders)
 
 
 def format_from_prefix(content: bytes) -> Format | None:

@@ -46,7 +46,7 @@ class Format:
     Attributes:
         name: short stable identifier.
         noun: what one file is, with its article.
-        summary: one line for help texts and error messages.
+        summary: the names of its files, and who writes them: for error messages.
         pattern: regular expression that matches a file's whole base name; its group `host`, if it matches, is the
             host's name.
         reader: `module:function`, imported when the first file is read.  It is called with the file's bytes, the name

@@ -10,21 +10,18 @@ from pathlib import PurePath
 
 from stepscope.errors import InputError, NotFoundError, Problem, counted
 from stepscope.formats import not_recorded, store
-from stepscope.formats.base import folder_formats, format_of
+from stepscope.formats.base import format_of
 from stepscope.formats.naming import join_names, printable
 
 _WEB = ("http://", "https://")
 _MISTYPED = 0.7  # two names at least this similar may be a typing mistake
 
-CAPTURE_HINT = (
-    "record a profile with `stepscope run SCRIPT`, stepscope.Profile(LOGDIR), tf.profiler.experimental.start(LOGDIR), "
-    "jax.profiler.trace(LOGDIR) or torch.profiler's tensorboard_trace_handler(LOGDIR)"
-)
+CAPTURE_HINT = "record one with `stepscope run SCRIPT`, stepscope.Profile(LOGDIR) or the framework's own profiler"
 
 _SCALARS = "TensorBoard events (events.out.tfevents*)"
 _KERAS_HINT = (
-    "record a profile, such as with `stepscope run SCRIPT`; Keras' TensorBoard callback records only the batches of"
-    " profile_batch, none by default: set it to batches that training reaches, such as profile_batch=(10, 15)"
+    "record one with `stepscope run SCRIPT`; Keras' TensorBoard callback records only the batches of profile_batch,"
+    " none by default: set it to batches that training reaches, such as profile_batch=(10, 15)"
 )
 _KNOWN_LABELS = (
     (re.compile(r".*tfevents.*"), _SCALARS),
@@ -53,10 +50,8 @@ def no_profile_error(root: str, walk: store.Walk, problems: list[Problem]) -> No
     depth = max(folder.depth for folder in walk.folders)
     where = f"{counted(len(walk.folders), 'folder')} with {counted(walk.file_count, 'file')}"
     where += f", {counted(depth, 'level')} deep" if depth else ""
-    wanted = "; ".join(fmt.summary for fmt in folder_formats())
     census = _count_kinds(entry.name for folder in walk.folders for entry in folder.files)
-    instead = f", but {census}" if census else ""
-    reason = f"no profile in {where}{instead}; looked for: {wanted}"
+    reason = f"no profile here, only {census} (searched {where})"
     notes = [problem for problem in problems if problem.code == not_recorded.CODE]
     if notes:  # the program that was to record knows better than any search
         said = "; ".join(dict.fromkeys(note.reason for note in notes))

@@ -6,8 +6,6 @@ A tool's report is made when a query first names one of its tables.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -19,8 +17,6 @@ from stepscope.report.base import make_arrow_table
 from stepscope.sql.all_views import VIEWS
 from stepscope.sql.stats_view import NAME as STATS
 
-# A column named like a word of SQL would have to be quoted; the view `ops` calls the same thing so.
-_IN_SQL = {"where": "side"}
 _VIEW_NAMES = frozenset({STATS, *(view.name for view in VIEWS)})
 
 
@@ -45,14 +41,9 @@ def tables_of_report(tool: Tool, report: Report) -> dict[str, pa.Table]:
     made: dict[str, pa.Table] = {}
     for section in _tables(report):
         table = section if isinstance(section, Rows) else Rows(section.id, "", section.fields, (section.values,))
-        arrow = make_arrow_table(table).rename_columns([field.name for field in _fields_in_sql(section.fields)])
+        arrow = make_arrow_table(table)
         made |= dict.fromkeys(_names(tool, section.id, report), arrow)
     return made
-
-
-def _fields_in_sql(fields: Sequence[Field]) -> tuple[Field, ...]:
-    """The columns under the names that a query uses."""
-    return tuple(replace(field, name=_IN_SQL.get(field.name, field.name)) for field in fields)
 
 
 def _names(tool: Tool, section: str, report: Report) -> list[str]:
@@ -73,7 +64,7 @@ def declared_report(tool: Tool) -> Report:
 def declared_tables() -> tuple[ToolTable, ...]:
     """The tables of all tools, in their order."""
     return tuple(
-        ToolTable(tuple(_names(tool, section.id, report)), tool.name, section.title, _fields_in_sql(section.fields))
+        ToolTable(tuple(_names(tool, section.id, report)), tool.name, section.title, tuple(section.fields))
         for tool in all_tools()
         for report in [declared_report(tool)]
         for section in _tables(report)

@@ -12,13 +12,13 @@ from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.sides import Side, side_of
 from stepscope.report import Report
 from stepscope.report.export import table_to_arrow
-from stepscope.runs import compare_runs
+from stepscope.runs import compare_runs, describe_sessions
 from stepscope.web.answers import ARROW, Answer, Refused, binary_answer, json_answer
 from stepscope.web.api_tools import find_table, report_answer
+from stepscope.web.people.words import read_labels
 from stepscope.web.site import Site
 
-MOST_COMPARED = 12
-"""Sessions in one table; each is read whole."""
+MOST_COMPARED = 12  # sessions in one table; each is read whole
 
 
 def comparable_json(site: Site, request: Request) -> Answer:
@@ -45,6 +45,12 @@ def compared_runs(site: Site, request: Request) -> Answer:
         for each in {id(each): each for each in opened}.values():
             working.enter_context(each.working())
         return report_answer(compare_runs([each.profile for each in opened]))
+
+
+def listed_runs(site: Site, request: Request) -> Answer:
+    """Answers with a row per session that was read, as `stepscope runs` does; `figure=ID` adds a column."""
+    figures, labels_of = request.args.getlist("figure"), read_labels(site.words)
+    return report_answer(describe_sessions(site.read_profiles(), figures, labels_of))
 
 
 def _comparison(site: Site, request: Request, session: str) -> CompareReport:

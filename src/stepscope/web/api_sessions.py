@@ -16,13 +16,12 @@ from stepscope.web.answers import Answer, error_json, json_answer
 from stepscope.web.catalogue import Listed
 from stepscope.web.opened import FIRST_TOOL, OpenSession
 from stepscope.web.routes import Route, read_integer
-from stepscope.web.site import Site
+from stepscope.web.site import MOST_GLANCES, Site
 
 if TYPE_CHECKING:
     from stepscope.analysis.overview.overview_tool import OverviewReport
 
 MOST_WAIT_MS = 1000
-MOST_GLANCES = 100  # in one request
 
 
 def config(site: Site, request: Request) -> Answer:
@@ -148,12 +147,9 @@ def _facts(opened: OpenSession) -> dict[str, Any] | None:
         return None
     report = cast("OverviewReport", opened.report(FIRST_TOOL))
     facts = dict(report.environment) | {"cause": report.verdict.cause, "cause_percent": report.verdict.share_percent}
-    return facts | {"duration_ms": facts.pop("capture_ms"), "steps_source": report.steps_source, **_steps(report)}
-
-
-def _steps(report: OverviewReport) -> dict[str, Any]:
     times = {"step_count": report.step_time_ms["count"], "step_time_ms": report.step_time_ms["mean"]}
-    return times | {"collectives_ms": report.breakdown_ms["device_collectives"]}
+    facts |= times | {"collectives_ms": report.breakdown_ms["device_collectives"], "steps_source": report.steps_source}
+    return facts | {"duration_ms": facts.pop("capture_ms")}
 
 
 ROUTES = (

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from stepscope.errors import InputError, Problem
@@ -151,21 +152,19 @@ def _refresh_identities(listed: Listed) -> Listed:
 
 
 def _is_there(path: str) -> bool:
-    try:
+    with suppress(InputError):
         return store.kind(store.plain(path)) is not None
-    except InputError:
-        return False
+    return False
 
 
 def _identity(path: str) -> store.Identity | None:
-    try:
+    with suppress(InputError):
         return store.identity(path)
-    except InputError:
-        return None
+    return None
 
 
 def make_id(run: str, place: str) -> str:
-    """The id of a run in addresses: its name made safe, and a short hash of its place, as names may be equal."""
+    """The id of a run in addresses: its name made safe, and a short hash of its place, however the logdir is named."""
     slug = _UNSAFE.sub("_", run)[-_SLUG_LENGTH:].strip("_.-") or "run"
-    source = f"{place}\n{run}".encode("utf-8", "surrogateescape")
+    source = f"{store.absolute(place)}\n{run}".encode("utf-8", "surrogateescape")
     return f"{slug}-{hashlib.blake2b(source, digest_size=4).hexdigest()}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from stepscope.api import MEMORY_OF_FILE, LoadedProfile
 from stepscope.cache import Cache, cache_key
 from stepscope.errors import StepscopeError
 from stepscope.formats import store
-from stepscope.shelf import TraceShelf
+from stepscope.runs import describe_overview
 
 if TYPE_CHECKING:
     from stepscope.report import Report
@@ -71,8 +72,7 @@ class Filler:
 
     def _read(self, listed: Listed) -> Glance | None:
         try:
-            profile = LoadedProfile(listed.session, listed.session.files, self._cache, shelf=TraceShelf(0))
-            glance = glance_of(profile.report("overview"))
+            glance = glance_of(LoadedProfile(listed.session, listed.session.files, self._cache).report("overview"))
         except (StepscopeError, OSError, ValueError):
             return None  # whoever opens it is told why
         keep_glance(self._cache, listed, glance)
@@ -80,20 +80,12 @@ class Filler:
 
 
 def glance_of(report: Report) -> Glance:
-    """Framework, devices, verdict with its cause and share of the step, and step times, from the overview."""
+    """Devices, the figures of `stepscope runs`, and step times, from the overview."""
     overview = report.to_dict()
-    facts = overview["environment"]
+    devices = {name: overview["environment"].get(name) for name in ("device_type", "device_count")}
     steps = [step["duration_ms"] for step in overview.get("steps", ())]
     every = -(-len(steps) // MOST_STEPS) or 1
-    return {
-        **{name: facts.get(name) for name in ("framework", "device_type", "device_count")},
-        "step_time_ms": overview["step_time_ms"]["mean"],
-        "has_steps": overview["steps_source"] != "none",
-        "verdict": overview["verdict"],
-        "cause": overview["verdict_cause"],
-        "cause_percent": overview["verdict_percent"],
-        "steps_ms": steps[::every],
-    }
+    return devices | describe_overview(overview) | {"steps_ms": steps[::every]}
 
 
 def keep_glance(cache: Cache, listed: Listed, glance: Glance) -> None:
@@ -103,14 +95,10 @@ def keep_glance(cache: Cache, listed: Listed, glance: Glance) -> None:
 
 def kept_glance(cache: Cache, listed: Listed) -> Glance | None:
     """The stored glance of a session as it is now; None if there is none."""
-    content = cache.get_bytes(_key_of(listed), _NAME)
-    if content is None:
-        return None
-    try:
-        found = msgspec.json.decode(content)
-    except msgspec.DecodeError:
-        return None
-    return found if isinstance(found, dict) else None
+    kept = cache.get_bytes(_key_of(listed), _NAME)
+    with suppress(msgspec.DecodeError):
+        return msgspec.json.decode(kept, type=Glance) if kept else None
+    return None
 
 
 def _key_of(listed: Listed) -> str | None:

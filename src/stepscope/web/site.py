@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
+from stepscope.api import LoadedProfile
 from stepscope.cache import Cache
 from stepscope.formats import store
 from stepscope.records import dataclass
@@ -14,7 +15,7 @@ from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Refused
 from stepscope.web.capturing import Captures, find_logdir
 from stepscope.web.catalogue import Catalogue, Listed, Root
-from stepscope.web.glances import Filler, Glance
+from stepscope.web.glances import READING, Filler, Glance
 from stepscope.web.hosts import HostNames
 from stepscope.web.opened import FIRST_TOOL, OpenSession
 from stepscope.web.people.uploads import Uploads
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 MOST_OPEN = 8
 """Sessions whose reports are kept; the least recently used is dropped first."""
+
+MOST_GLANCES = 100  # in one request
 
 MOST_WAITING = 4
 """Requests that may wait for a session to be ready; each holds a thread of the server."""
@@ -136,6 +139,14 @@ class Site:
             session: fresh.get(session) or (self._filler.glance(listed[session]) if session in listed else None)
             for session in sessions
         }
+
+    def read_profiles(self) -> list[LoadedProfile]:
+        """The newest sessions that were read, the oldest of them first."""
+        deleted = {session for session, words in self.words.all().items() if words.deleted}
+        listed = [one for one in self.catalogue.sessions()[:MOST_GLANCES] if one.id not in deleted]
+        known = self.glances([one.id for one in listed])
+        read = [one.session for one in reversed(listed) if known[one.id] not in (None, READING)]
+        return [LoadedProfile(session, session.files, self._cache, shelf=self.shelf) for session in read]
 
     def _is_reading(self) -> bool:
         return any(opened.state == "loading" for opened in [*self._opened.values()])

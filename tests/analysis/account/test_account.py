@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 from draw import MS, Sort, draw
+from gallery import gallery
 
-from stepscope.analysis.account.account import AccountRow, Rival, StepAccount, account_of
+from stepscope.analysis.account.account import AccountRow, StepAccount, account_of
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.shown import account_shown
 from stepscope.model import EventKind as K
@@ -34,90 +35,170 @@ def causes(trace: HostTrace) -> dict[str, float]:
     return {row.cause: row.ps / MS for row in account(trace).rows}
 
 
-def test_a_device_that_computes_all_the_time_is_the_cause():
-    trace = draw(
-        """
+SORTS = GLOO | {
+    "S": SYNC,
+    "p": LOOP,
+    "Z": Sort(K.RUNTIME_CALL, "cudaMemcpyAsync", "correlation_id"),
+    "Q": Sort(K.OTHER, "CommonPjRtBuffer::Await"),
+    "O": Sort(K.OTHER, "note"),
+}
+
+
+@gallery("""
+    a device that computes all the time is the cause: LLkkkkkkkkkkkkkks, and the return from the wait for it
         host main | M0---------------M1---------------
         host main | L1L2L3S----------L4L5L6S----------
         gpu0 s    |   K1---K2--K3---   K4---K5--K6---
-        """,
-        {"S": SYNC},
-    )
-    # Each step: LLkkkkkkkkkkkkkks, the first call, the kernels, and the return from the wait for them.
-    assert causes(trace) == {"device_compute": 14, "launch": 2, "sync": 1}
-
-
-def test_a_capture_without_steps_that_the_device_ends_computes_after_its_last_launch():
-    trace = draw(
-        """
+        causes = {"device_compute": 14, "launch": 2, "sync": 1}
+    a capture without steps that the device ends computes after its last launch: LLkkkkkkhhhhhhhhhhkkkkkkkk
         host main | p---------
         host main | L1L2L3
         gpu0 s    |   K1----H2--------K3------
-        """,
-        {"p": LOOP},
-    )
-    # LLkkkkkkhhhhhhhhhhkkkkkkkk: the thread records nothing after its last launch.
-    assert causes(trace) == {"device_compute": 24, "launch": 2}
-
-
-def test_launches_into_a_full_queue_wait_for_the_device():
-    trace = draw(
-        """
+        causes = {"device_compute": 24, "launch": 2}
+    launches into a full queue wait for the device: the queue of s holds three, L4 returns once K1 has ended
         host main | M0--------------------------------------
         host main | L1L2L3L4--L5----L6S---------------------
         gpu0 s    |   K1----K2----K3----K4----K5----
         gpu0 t    |                   K6------------------
-        """,
-        {"S": SYNC},
-    )
-    # The queue of s holds three: L4 returns once K1 has ended, L5 once K2 has, and only then comes L6.
-    # LLkkkkkkkkkkkkssLLkkkkkkkkkkkkkkkkkkkkss
-    assert causes(trace) == {"device_compute": 32, "launch": 4, "sync": 4}
-
-
-@pytest.mark.parametrize(
-    ("calls", "work"),
-    [
-        (
-            "L1L2L3L4--L5----L6",
-            "K1---K2----K3-----K4--K5--",
-        ),  # L4 and L5 return long after the last work that has ended
-        ("L1L2L3L4--L5----L6", "K1--------------K2----"),  # nothing has ended when they return
-        ("L1L2L3----L4L5L7L6", "K1----K2----------K3--K4--K5--K7"),  # L7 finds more in the queue and returns at once
-        ("L1L2----L3----L4L6", "K1--------K2----K3--K4--"),  # L2 takes as long as L3, and nothing has ended
-    ],
-)
-def test_a_long_launch_that_no_full_queue_explains_is_launching(calls, work):
-    trace = draw(
-        f"""
+        # LLkkkkkkkkkkkkssLLkkkkkkkkkkkkkkkkkkkkss
+        causes = {"device_compute": 32, "launch": 4, "sync": 4}
+    a long launch that no full queue explains is launching: L4 and L5 return long after the last work has ended
         host main | M0--------------------------------------
-        host main | {calls}S---------------------
-        gpu0 s    |   {work}
+        host main | L1L2L3L4--L5----L6S---------------------
+        gpu0 s    |   K1---K2----K3-----K4--K5--
         gpu0 t    |                   K6------------------
-        """,
-        {"S": SYNC},
-    )
-    assert causes(trace) == {"device_compute": 20, "launch": 18, "sync": 2}
-
-
-@pytest.mark.parametrize(
-    ("device", "expected"),
-    [
-        ("K1--D2-           K3--D4-", {"device_compute": 8, "copy": 6, "launch": 4, "sync": 12}),
-        ("K1--D2-  K3--         D4-", {"device_compute": 8, "copy": 6, "launch": 4, "sync": 12}),
-        ("K1--D2-  K3--------D4----", {"device_compute": 14, "copy": 9, "launch": 4, "sync": 3}),
-    ],
-)
-def test_a_call_that_copies_little_and_returns_late_waits_for_the_device(device, expected):
-    trace = draw(
-        f"""
+        causes = {"device_compute": 20, "launch": 18, "sync": 2}
+    a long launch during which nothing has ended is launching
+        host main | M0--------------------------------------
+        host main | L1L2L3L4--L5----L6S---------------------
+        gpu0 s    |   K1--------------K2----
+        gpu0 t    |                   K6------------------
+        causes = {"device_compute": 20, "launch": 18, "sync": 2}
+    a long launch before one that finds more in the queue and returns at once is launching
+        host main | M0--------------------------------------
+        host main | L1L2L3----L4L5L7L6S---------------------
+        gpu0 s    |   K1----K2----------K3--K4--K5--K7
+        gpu0 t    |                   K6------------------
+        causes = {"device_compute": 20, "launch": 18, "sync": 2}
+    a launch as long as the one before it, in which nothing has ended, is launching
+        host main | M0--------------------------------------
+        host main | L1L2----L3----L4L6S---------------------
+        gpu0 s    |   K1--------K2----K3--K4--
+        gpu0 t    |                   K6------------------
+        causes = {"device_compute": 20, "launch": 18, "sync": 2}
+    a call that copies little and returns late waits for the device
         host main | M0----------------------------
         host main | L1Z2-----L3Z4-----------------
-        gpu0 s    |   {device}
-        """,
-        {"Z": Sort(K.RUNTIME_CALL, "cudaMemcpyAsync", "correlation_id")},
-    )
-    assert causes(trace) == expected
+        gpu0 s    |   K1--D2-           K3--D4-
+        causes = {"device_compute": 8, "copy": 6, "launch": 4, "sync": 12}
+    a copy that ends late is one all the same
+        host main | M0----------------------------
+        host main | L1Z2-----L3Z4-----------------
+        gpu0 s    |   K1--D2-  K3--         D4-
+        causes = {"device_compute": 8, "copy": 6, "launch": 4, "sync": 12}
+    a copy that takes long is no wait
+        host main | M0----------------------------
+        host main | L1Z2-----L3Z4-----------------
+        gpu0 s    |   K1--D2-  K3--------D4----
+        causes = {"device_compute": 14, "copy": 9, "launch": 4, "sync": 3}
+    exposed communication is told apart from what overlaps computation
+        host main | M0--------------M1--------------
+        host main | L1L2S-----------L3L4S-----------
+        gpu0 s    |   K1-----         K3-----
+        gpu0 t    |          N2-----         N4-----
+        causes = {"communication": 7, "device_compute": 7, "launch": 2}
+    a step whose work nothing launched says what it could not connect
+        tpu0 Steps | W0------W1------
+        tpu0 ops   | k--  k--k--  k--
+        causes = {"device_compute": 6, "unknown": 2}
+        step_ms = 8
+    without steps the capture is accounted for as one
+        host main | a--b--c
+        has_steps = False
+        why_not = "no steps were found"
+        causes = {"host_compute": 7}
+    steps that do not follow each other are accounted for without the time between them
+        tpu0 Steps | W0---            W1---
+        tpu0 ops   | k-k--            k-k--
+        step_ms = 5
+        causes = {"device_compute": 5}
+        why_not = "the steps do not follow each other"
+    the median step stands for the steps
+        host main | M0--M1--------M2---M3---M4----
+        host main | a---a---------a----a----a-----
+        step_ms = 5
+    where outliers take most of the time one of them stands for the steps: two workers deliver at once, and then none
+        host main | M0-------------M1-M2-------------M3-M4-------------M5-
+        host main | I----------- aa aaI----------- aa aaI----------- aa aa
+        step_ms = 15
+        longest = "input"
+    threads that nothing connects carry no forecast
+        host main | M0------M1------M2------
+        host main | a-------a-------a-------
+        gpu0 s    | k------ k------ k------
+        why_not = "nothing recorded connects the threads and devices that work in the step"
+    a mark that its thread starts to wait is believed until the others are done; then comes the thread's own time again
+        host main | M0----------------------M1----------------------M2
+        host main | Q!                      Q!                      Q
+        host pool |         a---------              a---------      a
+        causes = {"host_compute": 10, "python": 6, "unknown": 8}
+    without a mark a thread works unless others work nearly all the time
+        host main | M0----------------------M1----------------------M2
+        host main | O!                      O!                      O
+        host pool |         a---------              a---------      a
+        causes = {"python": 24}
+    a lone thread waits for nobody whatever a mark says
+        host main | M0----M1----M2
+        host main | Q!    Q!    Q
+        causes = {"python": 6}
+    a wait for a thread of gloo is communication and not python
+        host main  | M0-------------M1-------------
+        host main  | aaC         bbbaaC         bbb
+        host gloo1 |    G--------      G--------
+        causes = {"communication": 10, "host_compute": 5}
+    a thread of gloo may close its call after it has woken the one that waits
+        host main  | M0----------------------------M1----------------------------
+        host main  | aaC                         bbaaC                         bb
+        host gloo1 |    G-------------------------    G-------------------------
+        causes = {"communication": 26, "host_compute": 4}
+    python beside a collective that ends much earlier stays python
+        host main  | M0-------------M1-------------
+        host main  | aaC         bbbaaC         bbb
+        host gloo1 |    G----          G----
+        causes = {"python": 9, "communication": 1, "host_compute": 5}
+    what is hidden behind the longest cause takes its place: the host needs 11 ms, as long as launch and kernel
+        host main | M0---------M1---------M2---------
+        host main | I-------L1 I-------L2 I-------L3
+        gpu0 s    |           K1-------  K2-------  K3-------
+        causes = {"device_compute": 9, "launch": 2}
+        gains = {"device_compute": 0, "launch": 2}
+        rivals = [("input", 0, 8), ("python", 0, 1)]
+        why_not = None
+    a cause with nothing behind it gains all of its time
+        host main | M0---     M1---     M2---
+        host main | aaaaaI----aaaaaI----aaaaa
+        causes = {"input": 5, "host_compute": 5}
+        gains = {"input": 5, "host_compute": 5}
+        rivals = []
+    where most of a step is unexplained no gain is stated
+        tpu0 Steps | W0------W1------
+        tpu0 ops   | k--    kk--    k
+        why_not = "50.0 % of the step is unexplained; the limit is a third"
+        gains = {"device_compute": None, "unknown": None}
+        rivals = []
+""")
+def test_account(picture, expected):
+    shown = account(draw(picture, SORTS))
+    found = {
+        "causes": {row.cause: row.ps / MS for row in shown.rows},
+        "gains": {row.cause: row.gain_ps and row.gain_ps / MS for row in shown.rows},
+        "rivals": [(rival.cause, rival.now_ps / MS, rival.then_ps / MS) for rival in shown.rivals],
+        "longest": shown.rows[0].cause,
+        "step_ms": shown.step_ps / MS,
+        "has_steps": shown.has_steps,
+        "why_not": shown.why_not,
+    }
+    assert {name: found[name] for name in expected} == expected
 
 
 def test_input_that_the_device_waits_for_is_the_cause_and_its_function_the_culprit():
@@ -163,19 +244,6 @@ def test_what_a_pool_of_the_input_pipeline_computes_is_input():
     assert rows["host_compute"].ps == 2 * MS
 
 
-def test_exposed_communication_is_told_apart_from_what_overlaps_computation():
-    trace = draw(
-        """
-        host main | M0--------------M1--------------
-        host main | L1L2S-----------L3L4S-----------
-        gpu0 s    |   K1-----         K3-----
-        gpu0 t    |          N2-----         N4-----
-        """,
-        {"S": SYNC, "N": ALLREDUCE},
-    )
-    assert causes(trace) == {"communication": 7, "device_compute": 7, "launch": 2}
-
-
 def test_a_layer_is_the_module_around_the_call_that_launched_the_work():
     trace = draw(
         """
@@ -190,46 +258,6 @@ def test_a_layer_is_the_module_around_the_call_that_launched_the_work():
     compute = next(row for row in account(trace).rows if row.cause == "device_compute")
     assert compute.culprit is not None
     assert compute.culprit.layer == "Linear_0"
-
-
-def test_a_step_whose_work_nothing_launched_says_what_it_could_not_connect():
-    found = account(draw("tpu0 Steps | W0------W1------\ntpu0 ops   | k--  k--k--  k--"))
-
-    assert causes(draw("tpu0 Steps | W0------W1------\ntpu0 ops   | k--  k--k--  k--")) == {
-        "device_compute": 6, "unknown": 2,
-    }  # fmt: skip
-    unknown = sum(row.ps for row in found.rows if row.cause == "unknown")
-    assert unknown == pytest.approx(found.step_ps / 4)
-
-
-def test_without_steps_the_capture_is_accounted_for_as_one():
-    found = account_of(draw("host main | a--b--c"))
-
-    assert (found.has_steps, found.why_not) == (False, "no steps were found")
-    assert {row.cause: row.ps / MS for row in found.rows} == {"host_compute": 7}
-
-
-def test_steps_that_do_not_follow_each_other_are_accounted_for_without_the_time_between_them():
-    found = account_of(draw("tpu0 Steps | W0---            W1---\ntpu0 ops   | k-k--            k-k--"))
-
-    assert found.step_ps / MS == 5
-    assert {row.cause: row.ps / MS for row in found.rows} == {"device_compute": 5}
-    assert found.why_not == "the steps do not follow each other"
-
-
-def test_the_median_step_stands_for_the_steps():
-    trace = draw("host main | M0--M1--------M2---M3---M4----\nhost main | a---a---------a----a----a-----")
-
-    assert account(trace).step_ps == 5 * MS
-
-
-def test_where_outliers_take_most_of_the_time_one_of_them_stands_for_the_steps():
-    # Two workers deliver two batches at once, and then none for long.
-    marks = "".join(f"M{2 * at}-------------M{2 * at + 1}-" for at in range(3))
-    trace = draw(f"host main | {marks}\nhost main | {'I----------- aa aa' * 3}")
-
-    assert account(trace).step_ps == 15 * MS
-    assert account(trace).rows[0].cause == "input"
 
 
 def test_steps_in_which_the_same_ops_take_longer_do_not_stand_for_the_others():
@@ -251,31 +279,6 @@ def test_steps_with_more_ops_than_the_others_stand_for_them_where_they_take_most
 # -- what each cause gains, and what stands behind the longest -----------------------------------------------------
 
 
-def test_what_is_hidden_behind_the_longest_cause_takes_its_place():
-    trace = draw(
-        """
-        host main | M0---------M1---------M2---------
-        host main | I-------L1 I-------L2 I-------L3
-        gpu0 s    |           K1-------  K2-------  K3-------
-        """
-    )
-    found = account(trace)
-    rows = {row.cause: (row.ps, row.gain_ps) for row in found.rows}
-
-    # The host needs 11 ms for a step, as long as launch and kernel: a faster kernel gains nothing.
-    assert rows == {"device_compute": (9 * MS, 0), "launch": (2 * MS, 2 * MS)}
-    assert found.rivals == [Rival("input", 0, 8 * MS), Rival("python", 0, 1 * MS)]
-    assert found.why_not is None
-
-
-def test_a_cause_with_nothing_behind_it_gains_all_of_its_time():
-    trace = draw("host main | M0---     M1---     M2---\nhost main | aaaaaI----aaaaaI----aaaaa")
-    rows = {row.cause: (row.ps, row.gain_ps) for row in account(trace).rows}
-
-    assert rows == {"input": (5 * MS, 5 * MS), "host_compute": (5 * MS, 5 * MS)}
-    assert account(trace).rivals == []
-
-
 def test_the_noise_of_a_share_is_two_errors_of_its_median_over_the_steps():
     trace = draw(
         """
@@ -289,52 +292,6 @@ def test_the_noise_of_a_share_is_two_errors_of_its_median_over_the_steps():
     noise = account(trace).noise_percent
     assert noise["input"] == pytest.approx(1.858 * quartiles / 3**0.5, rel=1e-3)
     assert noise["host_compute"] == pytest.approx(noise["input"])
-
-
-def test_where_most_of_a_step_is_unexplained_no_gain_is_stated():
-    found = account(draw("tpu0 Steps | W0------W1------\ntpu0 ops   | k--    kk--    k"))
-
-    assert found.why_not is not None
-    assert found.why_not == "50.0 % of the step is unexplained; the limit is a third"
-    assert [row.gain_ps for row in found.rows] == [None, None]
-    assert found.rivals == []
-
-
-def test_threads_that_nothing_connects_carry_no_forecast():
-    found = account(
-        draw(
-            """
-            host main | M0------M1------M2------
-            host main | a-------a-------a-------
-            gpu0 s    | k------ k------ k------
-            """
-        )
-    )
-    assert found.why_not == "nothing recorded connects the threads and devices that work in the step"
-
-
-WAITS_BY_A_MARK = """
-    host main | M0----------------------M1----------------------M2
-    host main | Q!                      Q!                      Q
-    host pool |         a---------              a---------      a
-"""
-
-
-def test_a_mark_that_its_thread_starts_to_wait_is_believed_until_the_others_are_done():
-    trace = draw(WAITS_BY_A_MARK, {"Q": Sort(K.OTHER, "CommonPjRtBuffer::Await")})
-
-    # What comes long after the pool is done is the thread's own time again.
-    assert causes(trace) == {"host_compute": 10, "python": 6, "unknown": 8}
-
-
-def test_a_lone_thread_waits_for_nobody_whatever_a_mark_says():
-    await_mark = Sort(K.OTHER, "CommonPjRtBuffer::Await")
-
-    assert causes(draw("host main | M0----M1----M2\nhost main | Q!    Q!    Q", {"Q": await_mark})) == {"python": 6}
-
-
-def test_without_a_mark_a_thread_works_unless_others_work_nearly_all_the_time():
-    assert causes(draw(WAITS_BY_A_MARK, {"Q": Sort(K.OTHER, "note")})) == {"python": 24}
 
 
 # -- whose a frame is ----------------------------------------------------------------------------------------------
@@ -388,31 +345,6 @@ def test_a_file_name_that_anyone_may_have_is_the_users_unless_a_library_calls_it
     found = culprit_of(Y="$train.py:9 step", Z="$utils.py:30 collate", Q="$utils.py:5 pad")
 
     assert (found.name, found.file, found.inside) == ("pad", "utils.py", None)
-
-
-def test_a_wait_for_a_thread_of_gloo_is_communication_and_not_python():
-    trace = draw(
-        """
-        host main  | M0-------------M1-------------
-        host main  | aaC         bbbaaC         bbb
-        host gloo1 |    G--------      G--------
-        """,
-        GLOO,
-    )
-    assert causes(trace) == {"communication": 10, "host_compute": 5}
-
-
-def test_a_thread_of_gloo_may_close_its_call_after_it_has_woken_the_one_that_waits():
-    wait = 25
-    trace = draw(
-        f"""
-        host main  | {"".join(f"M{step}{'-' * (wait + 3)}" for step in range(2))}
-        host main  | {f"aaC{' ' * wait}bb" * 2}
-        host gloo1 | {f"   G{'-' * wait} " * 2}
-        """,
-        GLOO,
-    )
-    assert causes(trace) == {"communication": wait + 1, "host_compute": 4}
 
 
 def test_who_wakes_late_from_a_collective_for_lack_of_a_processor_has_contention_and_no_python():
@@ -489,15 +421,3 @@ def test_the_host_that_is_busy_longest_without_communication_stands_for_the_sess
     assert account_shown([waiting, late, longer_by_chance]) == late
     assert account_shown([waiting, None, longer_by_chance]) == waiting
     assert account_shown([None]) is None
-
-
-def test_python_beside_a_collective_that_ends_much_earlier_stays_python():
-    trace = draw(
-        """
-        host main  | M0-------------M1-------------
-        host main  | aaC         bbbaaC         bbb
-        host gloo1 |    G----          G----
-        """,
-        GLOO,
-    )
-    assert causes(trace) == {"python": 9, "communication": 1, "host_compute": 5}

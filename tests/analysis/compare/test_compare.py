@@ -254,7 +254,7 @@ def test_the_spread_is_that_of_the_times_from_step_to_step() -> None:
 
 
 def test_ops_are_per_step_and_the_largest_difference_comes_first() -> None:
-    columns = ("where", "name", "status", *TIMES, "before_calls", "after_calls")
+    columns = ("side", "name", "status", *TIMES, "before_calls", "after_calls")
 
     assert rows(compared(BEFORE, AFTER).rows, *columns) == [
         ("host", "a", "both", 6.0, 3.0, -3.0, -50.0, 1.0, 1.0),

@@ -224,7 +224,7 @@ def test_shapes_are_compared_on_host_and_device() -> None:
     row = {"name": "mm", "input_shapes": "[2, 2]", "calls": 10, "device_self_us": 40_000.0, "host_self_us": 10_000.0}
 
     found = sides_of("op-shapes", report(row), report(row))
-    assert table(found, "where", "name", "before_ms", "after_ms", "before_calls", "after_calls") == [
+    assert table(found, "side", "name", "before_ms", "after_ms", "before_calls", "after_calls") == [
         ("device", "mm", 4.0, 8.0, 1.0, 2.0),
         ("host", "mm", 1.0, 2.0, 1.0, 2.0),
     ]

@@ -150,7 +150,7 @@ def test_amounts_are_converted_to_the_unit_of_the_figure() -> None:
         ('overview.step_account[cause="input"].percent', 40.0),
         ("steps.rows.duration_ms", 10.0),  # the mean of the steps
         ("steps.rows[step=2].duration_ms", 10.0),
-        ("op-stats.rows[name=a, where=host].total_self_us", 6000.0),  # per step
+        ("op-stats.rows[name=a, side=host].total_self_us", 6000.0),  # per step
         ("op-stats.rows[name=a].occurrences", 4 / 4),
     ],
 )

@@ -149,15 +149,6 @@ def test_stack_counts_as_memory_in_use_and_has_a_row_of_its_own() -> None:
     ]
 
 
-def test_fragmentation_is_a_percentage_and_whole_numbers_are_read_as_well() -> None:
-    host = Host()
-    memory = Memory(host.line)
-    memory.allocate(1, 30, addr=1, fragmentation=0.25)
-    memory.allocate(2, 1, addr=2, fragmentation=0)
-    found = only(profile(host))
-    assert columns(found["timeline"], "fragmentation_percent") == [(25.0,), (0.0,)]
-
-
 def test_two_memories_are_told_apart_even_at_equal_addresses() -> None:
     host = Host()
     gpu, pinned = Memory(host.line, "GPU_0_bfc"), Memory(host.line, "gpu_host_bfc")
@@ -706,8 +697,8 @@ def test_every_number_of_a_device_names_a_memory(place: dict[str, int], memory: 
     assert only(profile(host))["id"] == memory
 
 
-@pytest.mark.parametrize(("stated", "shown"), [(0.25, 25.0), (-1.0, None), (7.0, None), (float("inf"), None)])
-def test_fragmentation_beyond_its_range_is_unknown(stated: float, shown: float | None) -> None:
+@pytest.mark.parametrize(("stated", "shown"), [(0.25, 25.0), (0, 0.0), (-1.0, None), (7.0, None), (float("inf"), None)])
+def test_fragmentation_is_a_percentage_and_unknown_beyond_its_range(stated: float, shown: float | None) -> None:
     host = Host()
     Memory(host.line).allocate(1, 30, addr=1, fragmentation=stated)
 

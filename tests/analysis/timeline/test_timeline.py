@@ -352,10 +352,6 @@ def test_the_first_view_holds_the_step_and_only_the_work_that_is_near_it():
     assert activity_ps(spans([(0, 1), (90_000, 1)])) == (0, 90_001), "a trace without steps is shown whole"
 
 
-def test_a_trace_without_gaps_is_shown_whole():
-    assert activity_ps(spans([(at * 10, 10) for at in range(100)])) == (0, 1000)
-
-
 # -- load and counters -------------------------------------------------------------------------------------------
 
 

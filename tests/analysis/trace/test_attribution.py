@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from draw import MS, Sort, draw
 from every_form import SESSIONS
+from hlo_build import computation, f32, metadata, op, program
+from xla_traces import Ran, Value, trace_of
 
 import stepscope
 from stepscope.analysis.trace.attribution import HowKnown, attribute, figures, shares
-from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, Stats, StatTag, TraceBuilder
-from stepscope.model.trace import StatValue
+from stepscope.model import EventKind, HostTrace, StatTag
 from stepscope.vocabulary.op_names import op_name
 
 K = EventKind
@@ -164,40 +164,21 @@ def test_the_ops_of_a_tpu_are_what_they_are_called() -> None:
 # -- XLA instructions ----------------------------------------------------------------------------------------------
 
 
-def field(number: int, content: bytes) -> bytes:
-    """One field of a protobuf message that is text or a message, shorter than 16 KiB."""
-    size = bytes([len(content)]) if len(content) < 128 else bytes([len(content) & 0x7F | 0x80, len(content) >> 7])
-    return bytes([number << 3 | 2]) + size + content
-
-
-def program(ops_of: Mapping[str, tuple[str, str]]) -> bytes:
-    """A serialized program whose instructions were made from these ops: name and type by instruction."""
-    instructions = b""
-    for name, (op, sort) in ops_of.items():
-        metadata = field(1, sort.encode()) + field(2, op.encode())
-        instructions += field(2, field(1, name.encode()) + field(2, b"fusion") + field(7, metadata))
-    return field(1, field(1, b"jit_step") + field(3, field(1, b"main") + instructions))
-
-
 OPS = {
     "fusion.1": ("jit(step)/dot_general", ""),
     "fusion.2": ("layer/MatMul_3", "MatMul"),
     "loop_transpose_fusion": ("x", ""),
 }
+PROGRAM = program(
+    computation(
+        "main", *(op(name, "fusion", f32(), extra=metadata(of, op_type=sort)) for name, (of, sort) in OPS.items())
+    )
+)
 
 
-def with_program(stats: Mapping[str, StatValue]) -> HostTrace:
+def with_program(stats: Mapping[str, Value]) -> HostTrace:
     """One kernel with `stats`, and a program 17 for it."""
-    builder = TraceBuilder("host")
-    metadata = builder.plane("/host:metadata", PlaneKind.METADATA, stats={"Hlo Proto": program(OPS)})
-    owner = builder.event_type(metadata, "jit_step(17)")
-    stream = builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU, 0), "stream", kind=LineKind.STREAM)
-    stream.event("kernel", 0, MS, K.KERNEL, stats)
-    trace = builder.build()
-    offsets = np.zeros(len(trace.event_types) + 1, np.int64)
-    offsets[owner + 1 :] = 1
-    of_plane = trace.plane_stats
-    return replace(trace, type_stats=Stats(of_plane.name, of_plane.tag, of_plane.value, offsets))
+    return trace_of({"jit_step(17)": PROGRAM}, [Ran("Stream #1(Kernel)", "kernel", 0, 1, stats)])
 
 
 def test_an_instruction_leads_to_the_op_that_it_was_made_from() -> None:

@@ -39,30 +39,30 @@ export default function OpsPage() {
 }
 
 type By = "type" | "op";
-type Where = "device" | "host";
+type Side = "device" | "host";
 
 function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolean }) {
   const look = palette.value;
   const shares = report.distributions ?? [];
-  const places = (["device", "host"] as const).filter((each) => shares.some((share) => share.where === each));
-  const where = places.find((each) => each === route.value.params.where) ?? places[0] ?? "host";
-  const usual = usualFold(shares, where);
+  const places = (["device", "host"] as const).filter((each) => shares.some((share) => share.side === each));
+  const side = places.find((each) => each === route.value.params.side) ?? places[0] ?? "host";
+  const usual = usualFold(shares, side);
   const asked = route.value.params.by;
   const by = asked === "op" || asked === "type" ? asked : usual;
-  const slices = slicesOf(shares, where, by, idle);
+  const slices = slicesOf(shares, side, by, idle);
   const columns = useMemo(() => columnsFor(idle), [idle]);
   const complete = useCallback(
     (data: TableData) => (idle ? (report.idle ?? []).reduce(insertIdle, data) : data),
     [idle, report],
   );
-  const types = by === "op" ? typesOf(report.rows ?? [], where) : null;
-  const colourOf = (name: string) => colourOfBar({ name, type: types?.get(name) ?? name }, where, look.surface);
+  const types = by === "op" ? typesOf(report.rows ?? [], side) : null;
+  const colourOf = (name: string) => colourOfBar({ name, type: types?.get(name) ?? name }, side, look.surface);
   const rest = slices.find(({ name }) => name === "others");
   const ofTypes = useCallback(
-    (data: TableData) => ownRows(data, { where, by: "type" }, (name) => idle || name !== "IDLE"),
-    [where, idle],
+    (data: TableData) => ownRows(data, { side, by: "type" }, (name) => idle || name !== "IDLE"),
+    [side, idle],
   );
-  const of = `${where} time${idle ? ", idle time included" : ""}`;
+  const of = `${side} time${idle ? ", idle time included" : ""}`;
   return (
     <>
       <Findings
@@ -76,15 +76,15 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolea
       />
       <RankedCard
         title={by === "type" ? "Self time by op type" : "Self time by op"}
-        note={[of, where === "device" && ofAllDevices()].filter(Boolean).join(", ")}
+        note={[of, side === "device" && ofAllDevices()].filter(Boolean).join(", ")}
         actions={
           <>
             <ParamChoice label="Fold" name="by" value={by} usual={usual} options={FOLDS} how="push" />
             {places.length > 1 && (
               <ParamChoice
                 label="Place"
-                name="where"
-                value={where}
+                name="side"
+                value={side}
                 options={{ device: "On devices", host: "On hosts" }}
               />
             )}
@@ -93,7 +93,7 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolea
         field={fieldOf(tableOf(sections, "distributions"), "self_us")}
         rows={slices
           .filter(({ name, percent: share }) => name !== "others" && share !== 0)
-          .map((slice) => barOf(slice, where, by, colourOf(slice.name)))}
+          .map((slice) => barOf(slice, side, by, colourOf(slice.name)))}
       >
         {rest && rest.percent !== 0 && <p class="muted">{`All others: ${percent(rest.percent ?? 0)}, in the table`}</p>}
       </RankedCard>
@@ -102,7 +102,7 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolea
           key="types"
           section={tableOf(sections, "distributions")}
           id="types"
-          heading={`Types ${where === "host" ? "on hosts" : "on devices"}`}
+          heading={`Types ${side === "host" ? "on hosts" : "on devices"}`}
           main
           complete={ofTypes}
           columns={["name", "self_us", "percent"]}
@@ -120,7 +120,7 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolea
               categoryOfOp(
                 String(data.columns.type?.[row] ?? ""),
                 String(data.columns.name?.[row] ?? ""),
-                data.columns.where?.[row] === "host" ? "host" : "device",
+                data.columns.side?.[row] === "host" ? "host" : "device",
               )
             ]
           }
@@ -135,23 +135,23 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolea
 const FOLDS: Readonly<Record<By, string>> = { op: "Ops", type: "Types" };
 
 /** By type where no op takes much: unrolled layers have hundreds that are alike. */
-function usualFold(shares: readonly Share[], where: Where): By {
-  const ops = shares.filter((share) => share.where === where && share.by === "op" && !isRest(share.name));
+function usualFold(shares: readonly Share[], side: Side): By {
+  const ops = shares.filter((share) => share.side === side && share.by === "op" && !isRest(share.name));
   const largest = Math.max(...ops.map((share) => share.percent ?? 0));
   return ops.length && largest < TELLING_PERCENT ? "type" : "op";
 }
 
 /** A bar has its category's own colour. */
-function colourOfBar({ name, type }: { name: string; type: string }, where: Where, surface: string): string {
+function colourOfBar({ name, type }: { name: string; type: string }, side: Side, surface: string): string {
   const isWork = name !== "idle" && name !== "others";
-  return isWork ? CATEGORY_COLOUR[categoryOfOp(type, name, where)] : mix(CATEGORY_COLOUR.other, surface, 0.35);
+  return isWork ? CATEGORY_COLOUR[categoryOfOp(type, name, side)] : mix(CATEGORY_COLOUR.other, surface, 0.35);
 }
 
 /** The rows of a type in the table below, or the longest occurrence of an op. */
-function barOf(slice: Slice, where: Where, by: By, colour: string): RankedRow {
+function barOf(slice: Slice, side: Side, by: By, colour: string): RankedRow {
   const isNamed = slice.name !== "idle" && slice.name !== "others";
   const href =
-    by === "op" ? findInTimeline(slice.name) : formatHash(withParams(route.value, filterOf(slice, where, by)));
+    by === "op" ? findInTimeline(slice.name) : formatHash(withParams(route.value, filterOf(slice, side, by)));
   return {
     key: slice.name,
     label: slice.name,
@@ -162,8 +162,8 @@ function barOf(slice: Slice, where: Where, by: By, colour: string): RankedRow {
   };
 }
 
-function filterOf({ name }: Pick<Slice, "name">, where: Where, by: By): Record<string, string> {
-  return { "ops.filter": `where=${where} ${by === "type" ? "type" : "name"}="${name}"` };
+function filterOf({ name }: Pick<Slice, "name">, side: Side, by: By): Record<string, string> {
+  return { "ops.filter": `side=${side} ${by === "type" ? "type" : "name"}="${name}"` };
 }
 
 function Totals({ section }: { section: Figures }) {
@@ -180,10 +180,10 @@ function Totals({ section }: { section: Figures }) {
 
 /** The ops with a side's idle time as a row at its place; it has no figures that only ops have. */
 function insertIdle(data: TableData, idle: RowOf<"op-stats", "idle">): TableData {
-  const where = data.columns.where ?? [];
-  const first = where.indexOf(idle.where);
+  const side = data.columns.side ?? [];
+  const first = side.indexOf(idle.side);
   if (first < 0) return data;
-  const at = Math.min(first + (idle.rank_with_idle ?? 1) - 1, where.lastIndexOf(idle.where) + 1);
+  const at = Math.min(first + (idle.rank_with_idle ?? 1) - 1, side.lastIndexOf(idle.side) + 1);
   const known: Readonly<Record<string, unknown>> = { ...idle };
   const columns = Object.fromEntries(
     Object.entries(data.columns).map(([name, values]) => {
@@ -200,7 +200,7 @@ function columnsFor(idle: boolean): string[] {
     : ["self_percent", "cumulative_self_percent"];
   return [
     "rank",
-    "where",
+    "side",
     "type",
     "name",
     "occurrences",
@@ -219,8 +219,8 @@ interface Slice {
 }
 
 /** The report names what it left out of the largest "others", and idle time "IDLE". */
-function slicesOf(all: readonly Share[], where: Where, by: By, idle: boolean): Slice[] {
-  const found = all.filter((share) => share.where === where && share.by === by && (idle || share.name !== "IDLE"));
+function slicesOf(all: readonly Share[], side: Side, by: By, idle: boolean): Slice[] {
+  const found = all.filter((share) => share.side === side && share.by === by && (idle || share.name !== "IDLE"));
   if (found.every((share) => isRest(share.name))) return [];
   return [...found.filter((share) => !isRest(share.name)), ...found.filter((share) => isRest(share.name))].map(
     (share) => ({
@@ -232,9 +232,9 @@ function slicesOf(all: readonly Share[], where: Where, by: By, idle: boolean): S
 }
 
 /** The type of each op; of several of one name that which takes longest, and therefore comes first. */
-function typesOf(rows: readonly Row[], where: "device" | "host"): Map<unknown, string> {
+function typesOf(rows: readonly Row[], side: "device" | "host"): Map<unknown, string> {
   const types = new Map<unknown, string>();
-  for (const row of rows) if (row.where === where && !types.has(row.name)) types.set(row.name, String(row.type ?? ""));
+  for (const row of rows) if (row.side === side && !types.has(row.name)) types.set(row.name, String(row.type ?? ""));
   return types;
 }
 

@@ -16,6 +16,7 @@ import { SearchBox } from "../../ui/controls";
 import { Icon } from "../../ui/icons";
 import { NoSessions } from "../shared/Opening";
 import { TableCard } from "../shared/sections";
+import { FigureOverSessions } from "./FigureOverSessions";
 
 const COLUMNS = ["Session", "Limited by", "Step", "Steps", "First cause", "Hosts", "Framework", "Recorded"] as const;
 
@@ -42,6 +43,7 @@ export default function SessionsPage() {
         </div>
       </header>
       {compared.length > 1 && <Compared ids={compared} />}
+      <FigureOverSessions />
       <SearchBox
         label="Filter sessions"
         placeholder="Filter by name, host, label or note"
@@ -148,9 +150,7 @@ function Known({ glance }: { glance: Glance }) {
   return (
     <>
       <td>{termText(glance.verdict)}</td>
-      <td class="number">
-        {glance.has_steps && glance.step_time_ms !== null ? duration(glance.step_time_ms) : UNKNOWN}
-      </td>
+      <td class="number">{glance.step_ms === null ? UNKNOWN : duration(glance.step_ms)}</td>
       <td>
         <Sparkline times={glance.steps_ms} />
       </td>

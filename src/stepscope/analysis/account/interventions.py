@@ -23,9 +23,9 @@ _NEVER_LATE = -1e15  # ps: of the lag of an edge that nothing waits for any more
 class End(Enum):
     """Which end of the range of uncertain numbers a replay takes."""
 
-    FAST = "the steps get as short as they may"
+    FAST = "the shortest step times"
     USUAL = "the usual numbers"
-    SLOW = "the steps get no shorter than they must"
+    SLOW = "the longest step times"
 
 
 @dataclass(frozen=True)

@@ -441,8 +441,8 @@ def _explain_small_gain(model: StepModel, parts_ps: Sequence[float], foretold: F
     if 2 * removed < whole:
         more = {cause: ps - model.spent_ps[Cause[cause.upper()]] for cause, ps in foretold.causes.items()}
         grown = max(more, key=lambda cause: more[cause], default="unknown")
-        beside = f"of its {duration_text(round_ms(whole))} in a step, most runs beside other work"
-        yield f"{beside}; what the step waits for in its place is {SENTENCE_OF[grown]}"
+        beside = f"of its {duration_text(round_ms(whole))} in a step, most runs in parallel with other work"
+        yield f"{beside}; the step then waits for {SENTENCE_OF[grown]} instead"
 
 
 def _describe(action: str, part: str, number: Cell) -> str:
@@ -453,5 +453,5 @@ def _describe(action: str, part: str, number: Cell) -> str:
     if action == BALANCE:
         return "with the same work on every stage" if part == STAGES else "with the same work on every rank"
     if action == OVERLAP:
-        return f"with {part} beside everything else"
+        return f"with {part} in parallel with the rest"
     return f"with {part} on {number:g} other workers"

@@ -68,7 +68,7 @@ def _shared_names(before: Side, after: Side) -> float | None:
 
 def _op_names(side: Side) -> set[tuple[Cell, str]]:
     rows = side.reports["op-stats"].rows  # type: ignore[attr-defined]
-    return {(where, name.translate(_NO_NUMBERS)) for where, name in {(row["where"], str(row["name"])) for row in rows}}
+    return {(where, name.translate(_NO_NUMBERS)) for where, name in {(row["side"], str(row["name"])) for row in rows}}
 
 
 def _same_session(before: Side, after: Side) -> list[str]:

@@ -6,7 +6,7 @@ A budget file is TOML or JSON: a table `budget` from figures to limits.  `figure
     step_ms = "+5 %"                                                      # at most 5 % more than before
     input_percent = 10                                                    # at most 10
     memory_bytes = "<= 8 GiB"
-    "op-stats.rows[name=aten::mm, where=device].total_self_us" = { rise_percent = 10, noise_percent = 3 }
+    "op-stats.rows[name=aten::mm, side=device].total_self_us" = { rise_percent = 10, noise_percent = 3 }
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     overview.step_time.mean                          a figure:  TOOL.SECTION.FIELD
     idle.devices.idle_percent                        a column of a table that has one row
     overview.step_account[cause=input].ms            the row whose `cause` is `input`
-    op-stats.rows[where=device, name="a, b"].total_self_us
+    op-stats.rows[side=device, name="a, b"].total_self_us
 
 The ids are those of the sections and fields in the tool's JSON and on its page in the documentation.  Some figures have
 short names: see `SHORT`.

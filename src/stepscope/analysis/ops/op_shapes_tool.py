@@ -129,7 +129,7 @@ def _shapes_by_side(report: OpShapesReport) -> Iterator[dict[str, Cell]]:
     for row in report.rows:
         for where in ("device", "host"):
             op = {"name": row["name"], "input_shapes": row["input_shapes"], "calls": row["calls"]}
-            yield {"where": where, **op, "self_us": row[f"{where}_self_us"]}
+            yield {"side": where, **op, "self_us": row[f"{where}_self_us"]}
 
 
 COMPARABLES = (
@@ -137,7 +137,7 @@ COMPARABLES = (
         id="op_shapes",
         title="Ops by shape of their inputs",
         keys=(
-            Field("where", "text", "`host` or `device`", role=Role.PLACE),
+            Field("side", "text", "`host` or `device`", role=Role.PLACE),
             *fields_named(SHAPE_FIELDS, "name", "input_shapes"),
         ),
         measure=Field("self_us", "us", "self time of the op with inputs of these shapes"),

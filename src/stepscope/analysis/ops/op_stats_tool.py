@@ -86,7 +86,7 @@ def side_rows(where: str, side: OpsOfSide, before: int, peaks: RecordedPeaks | N
     """The rows of one side, made column by column: there are thousands."""
     columns: dict[str, Sequence[Cell]] = {
         "rank": range(before + 1, before + 1 + len(side.ops)),
-        "where": [where] * len(side.ops),
+        "side": [where] * len(side.ops),
         "type": [row.type for row in side.ops],
         "name": [row.name for row in side.ops],
         "occurrences": [row.calls for row in side.ops],
@@ -133,7 +133,7 @@ def idle_row(where: str, side: OpsOfSide) -> list[dict[str, Cell]]:
     longer = [row.self_ps for row in side.ops if row.self_ps > idle]
     return [
         {
-            "where": where, "type": IDLE, "name": IDLE, "rank_with_idle": len(longer) + 1,
+            "side": where, "type": IDLE, "name": IDLE, "rank_with_idle": len(longer) + 1,
             "total_self_us": round_us(idle), "self_percent_with_idle": percent(idle, own + idle),
             "cumulative_self_percent_with_idle": percent(sum(longer) + idle, own + idle),
         }
@@ -189,14 +189,14 @@ def _distribution(where: str, by: str, found: list[tuple[str, int]], side: OpsOf
     shown += [("others", others)] if others > 0 else []
     rows: list[dict[str, Cell]] = [
         {
-            "where": where, "by": by, "name": name, "self_us": round_us(ps), "percent": percent(ps, own),
+            "side": where, "by": by, "name": name, "self_us": round_us(ps), "percent": percent(ps, own),
             "percent_with_idle": percent(ps, own + idle),
         }
         for name, ps in shown
     ]  # fmt: skip
     if rows and idle:
         rows.append({
-            "where": where, "by": by, "name": IDLE, "self_us": round_us(idle), "percent": None,
+            "side": where, "by": by, "name": IDLE, "self_us": round_us(idle), "percent": None,
             "percent_with_idle": percent(idle, own + idle),
         })  # fmt: skip
     return rows
@@ -252,7 +252,7 @@ _STAND_INS = {
 
 FIELDS: tuple[Field, ...] = (
     Field("rank", "number", "rank: device ops by self time, then host ops by self time", "int", role=Role.ORDINAL),
-    Field("where", "text", "`host` or `device`", role=Role.PLACE),
+    Field("side", "text", "`host` or `device`", role=Role.PLACE),
     Field("type", "text", "the framework's type of the op; for copies the direction", role=Role.TYPE),
     Field(
         "name", "text", "the op: its name in the framework, else the XLA instruction, else the kernel", role=Role.NAME
@@ -315,7 +315,7 @@ FIELDS: tuple[Field, ...] = (
     ),
 )
 _PARTS = (
-    Part("Ops", ("rank", "where", "type", "name", "occurrences", "total_self_us", "self_percent")),
+    Part("Ops", ("rank", "side", "type", "name", "occurrences", "total_self_us", "self_percent")),
     Part("Times of ops", ("rank", "name", "total_us", "avg_us", "avg_self_us", "cumulative_self_percent")),
     Part(
         "Rates of ops",
@@ -351,7 +351,7 @@ TOTAL_FIELDS: tuple[Field, ...] = tuple(
     )
 )
 DISTRIBUTION_FIELDS: tuple[Field, ...] = (
-    Field("where", "text", "`host` or `device`", role=Role.PLACE),
+    Field("side", "text", "`host` or `device`", role=Role.PLACE),
     Field("by", "text", "`type` for op types, `op` for single ops", role=Role.TERM),
     Field("name", "text", "the type or the op; `others` for all not listed; `IDLE` for idle time", role=Role.NAME),
     Field("self_us", "us", "self time"),
@@ -361,7 +361,7 @@ DISTRIBUTION_FIELDS: tuple[Field, ...] = (
 
 
 IDLE_FIELDS: tuple[Field, ...] = (
-    Field("where", "text", "`host` or `device`", role=Role.PLACE),
+    Field("side", "text", "`host` or `device`", role=Role.PLACE),
     Field("type", "text", "`IDLE`", role=Role.TYPE),
     Field("name", "text", "`IDLE`: idle time is not an op", role=Role.TERM),
     Field("rank_with_idle", "number", "its place among the ops of its side, by self time", "int", role=Role.ORDINAL),
@@ -400,6 +400,7 @@ class OpStatsReport(Report):
     """Ops and their times; the FIELDS tables of this module explain its parts."""
 
     TOOL: ClassVar[str] = "op-stats"
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     rows: Table = as_table("Ops", FIELDS, _EMPTY, _PARTS, _shorten_name)
     idle: Table = as_table("Idle time", IDLE_FIELDS, "no idle time")
@@ -413,7 +414,7 @@ COMPARABLES = (
     Comparable(
         id="rows",
         title="Ops",
-        keys=fields_named(FIELDS, "where", "type", "name"),
+        keys=fields_named(FIELDS, "side", "type", "name"),
         measure=Field("total_self_us", "us", "self time of the op, over all threads and devices"),
         count="occurrences",
         is_total=True,

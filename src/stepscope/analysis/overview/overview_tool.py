@@ -146,7 +146,7 @@ _METRIC_FIELDS: tuple[Field, ...] = (
     Field("text", "text", "the figure if it is text", "str", role=Role.TEXT),
 )
 _MOVE_FETCH = (
-    "the loop fetches its batch outside of the step marks: here that counts for the step before, elsewhere for none;"
+    "the loop fetches its batch outside the step marks, so some tools count that for the step before and some for none;"
     " move the fetch into the mark: `for i in range(n): with stepscope.step(i): batch = next(iterator); ...`"
 )
 
@@ -296,7 +296,7 @@ class OverviewReport(Report):
         if self.account is None or self.account.is_median:
             return said
         shown_ms = number_text(round_ms(self.account.step_ps))
-        return f"{said}; half of the time is in steps of {shown_ms} ms and longer: the account is of one"
+        return f"{said}; half of the time goes into steps of {shown_ms} ms or longer, so the account shows one of these"
 
     def _culprit_lines(self) -> Iterator[str]:
         """What to record where nothing recorded names a line of the program."""

@@ -298,7 +298,7 @@ class Prover:
             return
         self._is_saved, self.proofs = True, list(self._campaign.proofs)
         if not self.proofs and not self._options.timed and not this_worker().rank:
-            self._show_line("nothing was proved: the program ended too early, or its account names no place; use --at")
+            self._show_line("nothing was proved: the program ended too early, or no place is slow; name one with --at")
         with report.Wall("saving proofs", strict=False):
             captured = self._captured()
             self._campaign.save(Path(captured).parent if captured and "://" not in captured else Path(self._logdir))

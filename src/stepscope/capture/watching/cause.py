@@ -107,7 +107,7 @@ def _blame_contention(step: StepRecord, extra_ns: int, least: float, during: Seq
     if ns < least * extra_ns:
         return None
     there = f", mostly in {Counter(during).most_common(1)[0][0].source}" if during else ""
-    return STARVED, "", ns, f"its thread waited {_ms(ns)} for a processor that others used{there}"
+    return STARVED, "", ns, f"its thread waited {_ms(ns)} for a free core{there}"
 
 
 def _blame_paging(step: StepRecord) -> _Found | None:

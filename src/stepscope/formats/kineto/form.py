@@ -55,7 +55,7 @@ class KinetoFormat(Format):
 FORMAT = KinetoFormat(
     name="kineto",
     noun="a trace in JSON",
-    summary="Kineto or Chrome trace JSON (*.pt.trace.json, *.trace.json, .gz), written by PyTorch",
+    summary="*.trace.json and *.trace.json.gz (PyTorch)",
     pattern=r"(?P<host>.*?)(?:\.\d+)?(?:\.pt)?\.trace\.json(?:\.gz)?",
     reader="stepscope.formats.kineto.reader:read",
     takes_pieces=True,

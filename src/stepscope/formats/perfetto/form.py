@@ -60,7 +60,7 @@ def _first_tags(content: bytes) -> Iterator[int]:
 FORMAT = PerfettoFormat(
     name="perfetto",
     noun="a Perfetto trace",
-    summary="Perfetto trace (*.pftrace, *.perfetto-trace, .gz), written by PyTorch, Perfetto and Stepscope's export",
+    summary="*.pftrace and *.perfetto-trace (Perfetto)",
     pattern=_NAME.pattern.replace("worker", "host").replace("(?P<stamp>", "(?:"),
     reader="stepscope.formats.perfetto.reader:read",
     releases_input=True,

@@ -57,7 +57,7 @@ def _is_short_text(content: bytes, position: int) -> bool:
 FORMAT = XSpaceFormat(
     name="xspace",
     noun="an XSpace",
-    summary="XSpace protobuf (*.xplane.pb), written by TensorFlow, JAX and PyTorch/XLA",
+    summary="*.xplane.pb (TensorFlow, JAX, PyTorch/XLA)",
     pattern=r"(?:(?P<host>.*)\.)?xplane\.pb",
     reader="stepscope.formats.xspace.reader:read",
     releases_input=True,

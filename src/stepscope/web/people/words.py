@@ -12,7 +12,7 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from stepscope.cache import CacheOptions
 from stepscope.records import dataclass
 from stepscope.web.answers import Refused
+from stepscope.web.catalogue import make_id
 
 STORE_VARIABLE = "STEPSCOPE_STORE"
 FILE_NAME = "stepscope-sessions.db"
@@ -87,13 +88,9 @@ class WordStore:
 
     def all(self) -> dict[str, Words]:
         """What was said, by session; empty if nothing was, or the file cannot be read."""
-        if self.path is None or not self.path.exists():
-            return {}
-        try:
-            with self._open() as connection:
-                return {row[0]: _words(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM words")}
-        except (sqlite3.Error, OSError, ValueError):
-            return {}
+        with suppress(ValueError):
+            return {row[0]: _words(row) for row in self._read(f"SELECT {_COLUMNS} FROM words")}
+        return {}
 
     def of(self, session: str) -> Words:
         """What was said of a session."""
@@ -111,16 +108,8 @@ class WordStore:
         Raises:
             Refused: 409 if somebody else changed it meanwhile, or nothing can be written; 507 without space.
         """
-        if self.path is None:
-            raise Refused(409, "this server keeps no notes", f"set {STORE_VARIABLE} to a file")
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self._open() as connection, _transaction(connection):
-                return _change(connection, session, version, change, person)
-        except (sqlite3.Error, OSError) as error:
-            is_full = "full" in str(error) or getattr(error, "errno", None) == 28
-            status, what = (507, "there is no space left for notes") if is_full else (409, "notes cannot be written")
-            raise Refused(status, what, "ask who runs this server") from error
+        with self._changing("keeps no notes") as connection:
+            return _change(connection, session, version, change, person)
 
     def forget(self, session: str, version: int) -> None:
         """Forgets what was said of a session that is gone, unless somebody has changed it since that version."""
@@ -133,16 +122,10 @@ class WordStore:
         Raises:
             Refused: 409 if there is no store, or it cannot be written.
         """
-        if self.path is None:
-            raise Refused(409, "this server cannot sign links", f"set {STORE_VARIABLE} to a file")
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self._open() as connection, _transaction(connection):
-                connection.execute("CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, key BLOB NOT NULL)")
-                connection.execute("INSERT OR IGNORE INTO keys VALUES ('links', ?)", (secrets.token_bytes(32),))
-                return bytes(connection.execute("SELECT key FROM keys WHERE name = 'links'").fetchone()[0])
-        except (sqlite3.Error, OSError) as error:
-            raise Refused(409, "this server cannot sign links", "ask who runs this server") from error
+        with self._changing("cannot sign links") as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, key BLOB NOT NULL)")
+            connection.execute("INSERT OR IGNORE INTO keys VALUES ('links', ?)", (secrets.token_bytes(32),))
+            return bytes(connection.execute("SELECT key FROM keys WHERE name = 'links'").fetchone()[0])
 
     def end_login(self, login: str, until: float) -> None:
         """Notes for all servers that a login has ended, which would otherwise last until a time.
@@ -150,24 +133,34 @@ class WordStore:
         Raises:
             Refused: 409 if there is no store, or it cannot be written.
         """
-        if self.path is None:
-            raise Refused(409, "this server cannot note it", f"set {STORE_VARIABLE} to a file")
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self._open() as connection, _transaction(connection):
-                connection.execute("CREATE TABLE IF NOT EXISTS ended (login TEXT PRIMARY KEY, until REAL NOT NULL)")
-                connection.execute("DELETE FROM ended WHERE until < ?", (time.time(),))
-                connection.execute("INSERT OR REPLACE INTO ended VALUES (?, ?)", (login, until))
-        except (sqlite3.Error, OSError) as error:
-            raise Refused(409, "this server cannot note it", "ask who runs this server") from error
+        with self._changing("cannot note it") as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS ended (login TEXT PRIMARY KEY, until REAL NOT NULL)")
+            connection.execute("DELETE FROM ended WHERE until < ?", (time.time(),))
+            connection.execute("INSERT OR REPLACE INTO ended VALUES (?, ?)", (login, until))
 
     def ended_logins(self) -> frozenset[str]:
         """The logins that have ended before their time."""
-        if self.path is None or not self.path.exists():
-            return frozenset()
-        with suppress(sqlite3.Error, OSError), self._open() as connection:
-            return frozenset(str(row[0]) for row in connection.execute("SELECT login FROM ended"))
-        return frozenset()
+        return frozenset(str(row[0]) for row in self._read("SELECT login FROM ended"))
+
+    def _read(self, query: str) -> list[Any]:
+        if self.path is not None and self.path.exists():
+            with suppress(sqlite3.Error, OSError), self._open() as connection:
+                return connection.execute(query).fetchall()
+        return []
+
+    @contextmanager
+    def _changing(self, cannot: str) -> Iterator[sqlite3.Connection]:
+        """A change of the file, whole or not at all; Refused says that this server `cannot` where it fails."""
+        if self.path is None:
+            raise Refused(409, f"this server {cannot}", f"set {STORE_VARIABLE} to a file")
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._open() as connection, _transaction(connection):
+                yield connection
+        except (sqlite3.Error, OSError) as error:
+            is_full = "full" in str(error) or getattr(error, "errno", None) == 28
+            status, why = (507, "there is no space left") if is_full else (409, "its file cannot be written")
+            raise Refused(status, f"this server {cannot}: {why}", "ask who runs this server") from error
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -222,3 +215,9 @@ def default_store() -> WordStore:
         return WordStore(Path(given).expanduser())
     folder = CacheOptions.from_environment().folder
     return WordStore(folder.parent / FILE_NAME if folder else None)
+
+
+def read_labels(store: WordStore | None = None) -> Callable[[str, str], tuple[str, ...]]:
+    """The labels of a session, by its run and path."""
+    words = (store or default_store()).all()
+    return lambda run, path: words.get(make_id(run, path), NOTHING).labels

@@ -25,12 +25,6 @@ _ACTIONS: Actions = {
     "": ("save every few hundred steps, and in the background",),
 }
 
-# The evidence of a save that runs no op.
-_BEFORE = {
-    "tensorflow": "it is saved after its variables are read",
-    "pytorch": "it is saved after its parameters are collected (state_dict)",
-}
-
 
 def _find(context: Context) -> Finding | None:
     saving = context.cause_ms("checkpoint")
@@ -40,7 +34,6 @@ def _find(context: Context) -> Finding | None:
     return Finding(
         part_ms=saving,
         share=f"{context.percent(saving):.1f} % of each step is spent saving the model's state{where_text}",
-        evidence="" if name else _BEFORE.get(context.framework, ""),
         change="checkpoint",
         without="saving",
         parts=("checkpoint",),

@@ -93,7 +93,7 @@ def _find(context: Context) -> Finding | None:
         part_ms=exposed,
         least_percent=least,
         title="Communicate in fewer, larger messages" if many else "",
-        evidence=f"exposed communication takes {context.percent(exposed):.1f} % of each step"
+        evidence=f"{context.percent(exposed):.1f} % of each step only communicates"
         f"{count}{_describe_bandwidth(collectives)}",
         change="overlap" if context.has_device else "last_pass" if passes > 1 else "communication",
         without="exposed communication",

@@ -42,7 +42,7 @@ def share_of_ops(
 ) -> tuple[Sequence[Mapping[str, Any]], float]:
     """The ops of a side with a trait, as rows of `op-stats`, and their percent of the time of all ops there."""
     report = context.read("op-stats")
-    here = [row for row in (report.rows if report else ()) if row["where"] == where]
+    here = [row for row in (report.rows if report else ()) if row["side"] == where]
     chosen = [row for row in here if name_has(f"{row['name']}:{row['type']}", trait)]
     whole = sum(amount(row["total_self_us"]) for row in here)
     return chosen, 100.0 * sum(amount(row["total_self_us"]) for row in chosen) / whole if whole else 0.0

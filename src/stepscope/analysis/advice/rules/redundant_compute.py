@@ -40,7 +40,7 @@ def _find_extra(context: Context) -> Finding | None:
         part_ms=extra_ms,
         evidence=f"{context.percent(extra_ms):.1f} % of each step {what}",
         change=change,
-        without="forward computation without a backward pass",
+        without="forward passes that no backward pass follows",
         parts=(f"program {share.name.partition(' (program ')[0]}",) if share else ("extra",),
         op=Op(share.name, 1, own_ps) if share else None,
         confidence=confidence,

@@ -110,8 +110,8 @@ _OWN_THREADS = (
 
 _SOME_WORKERS = "num_workers=4 or more"
 _LOADER_OF_INFERENCE = (
-    f"if one DataLoader feeds many calls of the model: DataLoader({_SOME_WORKERS}, persistent_workers=True); a pipeline"
-    " that makes a loader for each call gains nothing from workers"
+    f"DataLoader({_SOME_WORKERS}, persistent_workers=True), if one loader feeds many calls of the model; a loader made"
+    " for each call gains nothing"
 )
 
 # An action whose calls all occur in tf-data's suggestion for a stage says the same as that suggestion.
@@ -322,7 +322,7 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
         return _Cause(
             "input_preprocessing", f"samples are NumPy arrays; {reads:.0f} % of the wait is reading files", 0.7
         )
-    return _Cause("input_python", f"only {share:.0f} % of the wait is ops; the rest is Python", 0.8)
+    return _Cause("input_python", f"{100.0 - share:.0f} % of the wait is your Python", 0.8)
 
 
 def _restarts_workers(context: Context, feed: FeedFacts, waits: float) -> bool:
@@ -387,7 +387,7 @@ def _unrecorded_cause(context: Context) -> _Cause:
     culprit = next((row.culprit for row in rows if row.cause == "input"), None)
     if culprit is None or not culprit.file:
         return _Cause("input_preprocessing", "how the input is prepared was not recorded", 0.4)
-    why = f"{culprit.name} prepares it on the loop's thread, in Python or in compiled code (unknown which)"
+    why = f"{culprit.name} prepares it on the loop's thread, in Python or compiled code"
     return _Cause("input_preprocessing", why, 0.5)
 
 

@@ -100,10 +100,8 @@ def _calls_into_full_queues(trace: HostTrace, queues: Queues) -> tuple[I64, I64]
         rest = start + took - ends[np.maximum(done - 1, 0)]
         waits = np.zeros(len(work), np.bool_)
         for name in numbers_in(names[free]):
-            called = names == name
-            usual = took[free & called]
-            waits |= called & (took > usual.max()) & (rest <= median(usual))
-        waits &= busy & ~free
+            usual = took[free & (names == name)]
+            waits |= busy & ~free & (names == name) & (took > usual.max()) & (rest <= median(usual))
         depth -= depth.min()
         share = np.zeros(int(depth.max()) + 1, np.int64)
         np.add.at(share, depth, np.where(waits, took, -took))

@@ -18,7 +18,7 @@ from stepscope.analysis.workers.balance import Balanced, equal_work_of
 from stepscope.analysis.workers.equal_work import MORE_OPS
 from stepscope.analysis.workers.stragglers import Straggling
 from stepscope.errors import counted
-from stepscope.model.arrays import F64
+from stepscope.model.arrays import F64, median
 from stepscope.vocabulary.torch import machine_of
 
 _BESIDE_OPS = [Cause.PYTHON, Cause.CHECKPOINT, Cause.INPUT]  # work that is no op
@@ -90,7 +90,7 @@ def _describe(answer: Answer, found: Balanced, hosts: Sequence[HostFacts], evide
 
 
 def _describe_lag(slow: HostFacts, others: Sequence[HostFacts]) -> str:
-    usual = _median([_busy_ms(host) for host in others])
+    usual = median([_busy_ms(host) for host in others])
     return (
         f"{slow.host} works {_busy_ms(slow):.2f} ms per step, the others {usual:.2f} ms and then wait"
         f"{_describe_work(slow, others)}"
@@ -132,29 +132,20 @@ def _causes_of_lag(more_ms: F64) -> tuple[str, ...]:
     return tuple(cause.name.lower() for cause in order if cause != Cause.COMMUNICATION)
 
 
-def _median(values: Sequence[float]) -> float:
-    # That of `statistics` costs an overview 10 ms of imports.
-    return float(np.median(values))
-
-
 def _shares_its_cores(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
     """Whether all are processes of one machine without devices that compute the same amount.
 
     Then contention for the shared cores makes one slower, not the program.
     """
     machines = {machine_of(host.host) for host in (slow, *others)}
-    usual = _median([host.work.operands for host in others])
+    usual = median([host.work.operands for host in others])
     alike = 0 < slow.work.operands <= (1 + MORE_OPS) * usual
     return slow.device is None and len(machines) == 1 and alike
 
 
-def _runs_more_ops(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
-    return _ops_per_step(slow) > (1 + MORE_OPS) * _median([_ops_per_step(host) for host in others])
-
-
 def _describe_work(slow: HostFacts, others: Sequence[HostFacts]) -> str:
-    if _runs_more_ops(slow, others):
-        usual = _median([_ops_per_step(host) for host in others])
+    usual = median([_ops_per_step(host) for host in others])
+    if _ops_per_step(slow) > (1 + MORE_OPS) * usual:
         return f"; it runs {_ops_per_step(slow):.0f} ops per step, the others {usual:.0f}"
     more = _extra_by_cause_ms(slow, others)
     beside = float(more[_BESIDE_OPS].sum()) >= float(more.sum() - more[Cause.COMMUNICATION]) / 2

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from stepscope.analysis.hlo.module import Module
+from stepscope.analysis.hlo.module import Module
 
 
 def find_needed(modules: Sequence[Module | None]) -> list[bool]:

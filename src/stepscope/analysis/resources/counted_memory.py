@@ -45,8 +45,7 @@ def counted_arrays(trace: HostTrace, prefix: str) -> Iterator[Counted]:
 
 
 def last_memory_sentence(trace: HostTrace) -> str | None:
-    """How full the memory was when the recording of a job that was killed stops; None for other recordings, and where
-    the system was not sampled."""
+    """How full the memory was when the recording of a killed job stops; None for others, and where it is unknown."""
     if not any(problem.code == "unfinished" for problem in trace.problems):
         return None
     from stepscope.analysis.resources.counters import line_counters

@@ -271,10 +271,8 @@ def _find_steps(trace: HostTrace) -> HostSteps:
 
 def _capture_as_step(trace: HostTrace) -> HostSteps:
     begin, end = trace.span_ps()
-    busy = np.flatnonzero(
-        look_up(~np.isin(trace.lines.kind, (LineKind.COUNTERS, LineKind.OVERHEAD)), trace.events.line)
-    )
-    steps = 1 if len(busy) and end > begin else 0
+    lasts = look_up(~np.isin(trace.lines.kind, (LineKind.COUNTERS, LineKind.OVERHEAD)), trace.events.line)
+    steps = 1 if lasts.any() and end > begin else 0
     return HostSteps(
         source="none",
         how="no step marks and no repeating sequence were found; the whole capture counts as one span"

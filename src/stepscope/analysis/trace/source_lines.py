@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from stepscope.analysis.hlo.framework_ops import places_of_events
+from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import programs_of
+from stepscope.analysis.hlo.sources import InstructionSource
 from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.python import is_of_user
-
-if TYPE_CHECKING:
-    from stepscope.analysis.hlo.module import Module
-    from stepscope.analysis.hlo.sources import InstructionSource
 
 
 @dataclass(frozen=True)

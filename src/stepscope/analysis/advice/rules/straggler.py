@@ -1,5 +1,4 @@
-"""Workers have unequal work, and wait for each other: one is slow, a stage is too long, sequences differ, a link is
-slow.  What is at fault is that which a replay of all ranks together names."""
+"""Workers have unequal work, and wait for each other: a replay of all ranks together names what is at fault."""
 
 from __future__ import annotations
 

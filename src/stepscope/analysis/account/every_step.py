@@ -72,8 +72,7 @@ class EveryStep:
 
     def spans_of(self, cause: Cause, line: int | None = None) -> Spans:
         """When the steps wait for own work with a cause, of one thread or of any."""
-        rows = np.flatnonzero(self.cause == cause)
-        rows = rows[self.pieces.edge[rows] == OWN]
+        rows = np.flatnonzero((self.cause == cause) & (self.pieces.edge == OWN))
         if line is not None:
             rows = rows[self.graph.line[self.pieces.node[rows]] == line]
         return Spans.union(self.pieces.start_ps[rows], self.pieces.end_ps[rows])

@@ -69,8 +69,9 @@ def find_unequal_work(context: Context, working: Sequence[HostFacts], least_perc
     others = [host for host in working if host is not slow]
     if answer.culprit.cause != Straggling.EXTRA_WORK and _shares_its_cores(slow, others):
         return None
-    lag = _describe_lag(slow, others)
-    finding = _describe(answer, found, [slow, *others], lag)
+    usual = median([_busy_ms(host) for host in others])
+    lag = f"{slow.host} works {_busy_ms(slow):.2f} ms per step, the others {usual:.2f} ms and then wait"
+    finding = _describe(answer, found, [slow, *others], lag + _describe_work(slow, others))
     return replace(finding, parts=_causes_of_lag(_extra_by_cause_ms(slow, others)), host=slow)
 
 
@@ -86,14 +87,6 @@ def _describe(answer: Answer, found: Balanced, hosts: Sequence[HostFacts], evide
         evidence=evidence,
         actions=actions,
         rows=tuple(Row("pod-viewer", host.host, round(_busy_ms(host), 3)) for host in hosts),
-    )
-
-
-def _describe_lag(slow: HostFacts, others: Sequence[HostFacts]) -> str:
-    usual = median([_busy_ms(host) for host in others])
-    return (
-        f"{slow.host} works {_busy_ms(slow):.2f} ms per step, the others {usual:.2f} ms and then wait"
-        f"{_describe_work(slow, others)}"
     )
 
 

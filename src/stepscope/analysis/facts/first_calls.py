@@ -12,6 +12,7 @@ from stepscope.analysis.facts.compiles import compiles_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.compilations import function_of_program
 from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
@@ -62,8 +63,6 @@ def first_calls_of(trace: HostTrace) -> FirstCalls | None:
 def _count_calls(trace: HostTrace, program: str) -> int:
     """How often a traced function, or the function of a compiled program, was called; JAX may record a call twice, one
     inside the other."""
-    from stepscope.analysis.trace.compilations import function_of_program  # what compiles nothing does without
-
     calls = events_of_kind(trace, EventKind.TRACED_FUNCTION)
     wanted = {program, function_of_program(program)}
     types = distinct(trace.events.type[calls]).astype(np.int64)

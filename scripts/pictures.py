@@ -121,7 +121,6 @@ def take_session(browser: Any, address: str, session: str, folder: Path, options
             context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
             context.set_default_timeout(60_000)
             page = context.new_page()
-            context.add_init_script("try { localStorage.setItem('stepscope.tour', 'true'); } catch {}")
             for name in page_names(page, address, session, options.pages):
                 path = folder / f"{name.replace('/', '-')}-{size}-{theme}.png"
                 take_page(page, f"{address}#/{name}", session, path, options)

@@ -60,6 +60,11 @@ export function bytes(value: number): string {
   return `${decimal(scaled, Math.max(0, decimalsFor(scaled) - 1)).replace("-", "−")} ${units[power]}`;
 }
 
+/** A value of a counter: 24.34, 100, 1.61 GiB. */
+export function counterText(value: number, unit: string): string {
+  return unit === "bytes" ? bytes(value) : value.toLocaleString("en-US", { maximumSignificantDigits: 4 });
+}
+
 /** A time in ms in a readable unit: 21.3 ms, 1.07 s, 435 µs. */
 export function duration(ms: number): string {
   const size = Math.abs(ms);

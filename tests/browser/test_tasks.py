@@ -251,24 +251,6 @@ def test_a_capture_is_one_click_or_a_command_away(page, page_server):
     assert page.evaluate("window.clicks") == 1
 
 
-def test_bookmarks_have_names_and_only_the_reader_deletes_them(page, page_server):
-    start(page, page_server, "drawn")
-    command(page, "bookmark this", "Bookmark this view")
-    page.keyboard.press("Escape")
-    page.reload()
-    settle(page)
-    page.get_by_role("button", name="Bookmarks").click()
-    page.get_by_role("button", name=re.compile("^Rename")).click()
-    page.get_by_label("Name of the bookmark").fill("slow start")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("link", name="slow start")).to_be_visible()
-    page.keyboard.press("Escape")
-    command(page, "slow start", "Bookmark")
-    page.get_by_role("button", name="Bookmarks").click()
-    page.get_by_role("button", name="Delete slow start").click()
-    expect(page.get_by_text("No bookmarks yet")).to_be_visible()
-
-
 def test_a_mark_on_the_timeline_keeps_its_name_through_escape_and_in_the_address(page, page_server):
     page.goto(f"{page_server.address}#/timeline?session={page_server.session('drawn')}&selected=3")
     settle(page)
@@ -282,22 +264,6 @@ def test_a_mark_on_the_timeline_keeps_its_name_through_escape_and_in_the_address
     for _ in range(4):
         page.keyboard.press("Escape")
     until(page, lambda: "odd" in page.evaluate("location.hash"))
-
-
-def test_the_very_first_visit_has_a_tour_of_three_steps(browser, page_server):
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(f"{page_server.address}#/summary?session={page_server.session('drawn')}")
-    settle(page)
-    tour = page.get_by_role("complementary", name="Tour")
-    for number in (1, 2, 3):
-        expect(tour).to_contain_text(f"{number} of 3")
-        tour.get_by_role("button", name=re.compile("Next|Done")).click()
-    expect(tour).to_have_count(0)
-    page.reload()
-    settle(page)
-    expect(tour).to_have_count(0)
-    context.close()
 
 
 # -- what is there on demand -------------------------------------------------------------------------------------------

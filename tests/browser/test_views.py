@@ -178,7 +178,7 @@ def test_a_stage_of_the_input_leads_to_its_longest_op(page, page_server, corpus,
     rows = said(capsys, "input-pipeline", page_server.logdir / TF)["rows"]
     show(page, page_server, "input-pipeline", TF)
 
-    stage = page.get_by_role("link", name="Preprocessing in the timeline")
+    stage = page.locator(".ranked a", has_text="Preprocessing")
     longest = max((row for row in rows if row["category"] == "preprocessing"), key=lambda row: row["self_ms"])
     assert query_of(stage.get_attribute("href"))["find"] == longest["op"]
     stage.click()
@@ -419,7 +419,7 @@ def test_every_page_shows_its_comparison_however_many_were_looked_at_before(page
         assert page.locator("main .state.failed").count() == 0, tool
 
 
-def test_what_is_compared_and_is_not_there_says_so(page, page_server, page_problems):
+def test_what_is_compared_and_is_not_there_says_so(page, page_server, corpus, page_problems):
     show(page, page_server, "overview", "drawn", **{"with": "nothing"})
     expect(page.locator(".comparison").get_by_role("alert")).to_contain_text("nothing")
     expect(page.locator(".verdict")).to_have_count(1)

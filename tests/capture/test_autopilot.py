@@ -15,6 +15,7 @@ from stepscope.capture.auto.autopilot import Autopilot
 from stepscope.capture.auto.finders import CALLS, FINDERS, LOADED, MARKED, OPTIMIZED, StepSource
 from stepscope.capture.auto.ledger import Entry, Ledger
 from stepscope.capture.auto.settings import Settings
+from stepscope.capture.job import Worker, this_worker
 
 OPTIMIZER = StepSource(OPTIMIZED, "optimizer.step()", "a")
 LOADER = StepSource(LOADED, "batches", "b")
@@ -111,6 +112,30 @@ def test_short_steps_are_captured_for_a_while(watch, monkeypatch, step_s, captur
         now[0] += step_s
 
     assert autopilot.outcome == f"captured steps {captured} (optimizer.step())"
+
+
+class GroupOfTwo:
+    """`torch.distributed.distributed_c10d` of a program that names its ranks itself."""
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def get_world_size(self) -> int:
+        return 2
+
+    def get_rank(self) -> int:
+        return 1
+
+
+def test_ranks_end_their_captures_with_the_same_step(watch, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.distributed.distributed_c10d", GroupOfTwo())
+    monkeypatch.setenv("STEPSCOPE_CHILD", "/logs/children-7")
+    autopilot = watch(steps=4, skip=2, least_seconds=60.0)
+
+    steps(autopilot, *[OPTIMIZER] * 40)
+
+    assert autopilot.outcome == "captured steps 2-5 (optimizer.step())"
+    assert this_worker() == Worker(1, "STEPSCOPE_CHILD=/logs/children-7")
 
 
 @pytest.mark.parametrize(

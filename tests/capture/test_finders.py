@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import sys
 import traceback
 from collections.abc import Iterator
@@ -244,6 +246,21 @@ def test_of_the_functions_of_jax_the_one_that_gives_the_parameters_back_is_the_l
 
     assert [watched(*taken) is given for _ in range(2)] == [True, True]
     assert reported == [size, size]
+
+
+def test_what_is_made_of_a_watched_function_of_jax_is_called_itself_and_counted_apart():
+    reported = []
+    listener = SimpleNamespace(active=True, end_step=lambda source: reported.append(source.key))
+
+    def watch(function):
+        return jax_finder.WatchedFunction(function, Calls(listener), listener, lambda tree: [])
+
+    loss = watch(functools.partial(str, "loss"))
+    gradient = watch(functools.wraps(loss)(lambda: "gradient"))  # as jax.grad makes it
+
+    assert (copy.copy(loss)(), copy.deepcopy(loss)()) == ("loss", "loss")
+    assert (loss(), gradient(), gradient()) == ("loss", "gradient", "gradient")
+    assert len(set(reported)) == 2
 
 
 def flat(tree: object) -> tuple[object, ...]:

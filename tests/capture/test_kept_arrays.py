@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
 
+from stepscope.capture import kept_arrays
 from stepscope.capture.kept_arrays import KeptArrays
 
 pytestmark = pytest.mark.usefixtures("only_objects_of_this_test")
@@ -89,4 +91,48 @@ def test_looking_at_variables_does_not_keep_them(torch):
 
     after = KeptArrays()
     assert not after.find()
-    assert not [kind for kind in after._arrays() if kind[1] == (6,)]
+    assert not [kind for kind in after._before if kind[1] == (6,)]
+
+
+def test_what_a_function_kept_that_has_returned_is_known_from_the_last_look(torch, monkeypatch):
+    before = KeptArrays()
+
+    def train():
+        history = [torch.zeros(7) for _ in range(8)]
+        before.look()
+        return len(history)
+
+    train()
+    gc.collect()
+    assert before.find_last() == {}  # this test still runs, and keeps nothing
+
+    monkeypatch.setattr(kept_arrays, "frames_of_program", lambda: iter(()))
+    (kept,) = before.find_last().values()
+    assert kept.startswith("8\t224\tfloat32\t[7]\thistory\t")
+
+
+def test_what_only_a_graph_holds_has_the_name_of_its_results(torch):
+    weights, losses, before = torch.ones(3, requires_grad=True), [], KeptArrays()
+    for _ in range(7):
+        hidden = weights * 2
+        losses.append(hidden.pow(2).sum())
+    del hidden
+
+    kept = [each.split("\t")[3:5] for each in before.find().values()]
+
+    assert sorted(kept) == [["[3]", "losses"], ["[]", "losses"]]
+
+
+def test_only_young_objects_are_looked_at_until_the_garbage_collector_makes_some_old(torch, monkeypatch):
+    asked, get_objects = [], gc.get_objects
+    before, kept = KeptArrays(), []
+    monkeypatch.setattr(gc, "get_objects", lambda *generation: asked.append(generation) or get_objects(*generation))
+    kept += [torch.zeros(8) for _ in range(7)]
+
+    before.find()
+    assert asked == [(0,), (1,)]
+
+    gc.collect()
+    (found,) = before.find().values()
+    assert asked[2:] == [()]
+    assert found.startswith("7\t")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -79,6 +80,26 @@ def test_a_profile_that_was_written_before_gets_it_when_the_program_dies(tmp_pat
     assert any(each.startswith("after this capture the program ran out of") for each in session.overview().warnings)
     assert rows_of(tmp_path) == [CACHE]
     assert [row["step"] for row in session.steps().to_dict()["rows"]] == [7]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system keeps no limit of addresses")
+def test_under_a_limit_of_addresses_there_are_some_left_to_count_with(tmp_path):
+    program = """
+import resource, stepscope, numpy
+with stepscope.Profile("logs"):
+    objects = [[each] for each in range(1_000_000)]
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 4_000_000,) * 2)
+    cache = []
+    while True:
+        cache.append(numpy.ones(100_000))
+"""
+    ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 1
+    assert "MemoryError" in ended.stderr
+    said = stepscope.load(tmp_path / "logs").overview().warnings
+    assert any("of arrays in `cache`" in each for each in said), said
 
 
 def test_without_a_profile_the_logdir_says_it(tmp_path):

@@ -567,7 +567,7 @@ def test_the_sessions_of_the_corpus(corpus: Path) -> None:
 
 
 def test_a_missing_path(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match=r"absent: there is no such file or folder; record a profile with"):
+    with pytest.raises(NotFoundError, match=r"absent: there is no such file or folder; record one with"):
         find_sessions(tmp_path / "quite" / "alone" / "absent")
 
 

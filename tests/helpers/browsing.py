@@ -343,16 +343,11 @@ def page(browser: Any, page_server: PageServer, page_problems: list[str]) -> Ite
         yield opened
 
 
-# The tour is for the very first visit.  An empty document has no storage.
-_NOT_THE_FIRST_VISIT = "try { localStorage.setItem('stepscope.tour', 'true'); } catch {}"
-
-
 @contextmanager
 def watched_page(browser: Any, address: str, problems: list[str]) -> Iterator[Any]:
     """A page that may ask nobody but the server at an address; at its end there must be no problems."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     Watch((address,), problems).over(context)
-    context.add_init_script(_NOT_THE_FIRST_VISIT)
     context.set_default_timeout(PATIENCE_MS)
     try:
         yield context.new_page()

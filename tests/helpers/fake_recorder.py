@@ -29,6 +29,8 @@ class FakeCapture:
         self.finished, self.released = threading.Event(), threading.Event()
         self.released.set()
 
+    def note_step(self) -> None: ...
+
     def events_recorded(self) -> int:
         return self.events
 

@@ -11,17 +11,11 @@ from typing import Any
 import pytest
 from calm import is_calm, record_calmly
 from places import ROOT
-from program_runs import profiles_below, require_packages, run_command, run_warm
+from program_runs import profiles_below, require_packages, run_command
 
 import stepscope
 import tutorials
 
-IMPORTED = {
-    "tensorflow": "tensorflow",
-    "keras": "tensorflow",
-    "jax": "jax",
-    "torch": "torch",
-}  # before the program starts
 NAMES = ["hugging-face", "jax", "keras", "lightning", "plain-python", "pytorch", "tensorflow"]
 
 
@@ -47,13 +41,10 @@ def test_a_page_is_whole(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_program_of_a_tutorial_runs_and_its_summary_names_what_is_slow(name, tmp_path):
     tutorial = tutorials.read_tutorial(name)
-    packages = re.findall(r"^(?:import|from) (\w+)", tutorial.program, re.MULTILINE)
-    require_packages(*packages)
-    framework = next((IMPORTED[package] for package in packages if package in IMPORTED), None)
+    require_packages(*re.findall(r"^(?:import|from) (\w+)", tutorial.program, re.MULTILINE))
 
     said, logdir, overview = record_calmly(
-        lambda: run_tutorial(tutorial, framework, Path(tempfile.mkdtemp(dir=tmp_path))),
-        lambda recorded: is_calm(recorded[2]),
+        lambda: run_tutorial(tutorial, Path(tempfile.mkdtemp(dir=tmp_path))), lambda recorded: is_calm(recorded[2])
     )
 
     assert "stepscope: captured steps " in said
@@ -62,14 +53,10 @@ def test_the_program_of_a_tutorial_runs_and_its_summary_names_what_is_slow(name,
     assert ">step " in tutorials.draw_steps(logdir, logdir.parent)
 
 
-def run_tutorial(tutorial: tutorials.Tutorial, framework: str | None, folder: Path) -> tuple[str, Path, dict[str, Any]]:
+def run_tutorial(tutorial: tutorials.Tutorial, folder: Path) -> tuple[str, Path, dict[str, Any]]:
     """What the program's first command said, its logdir, and the overview of its profile."""
     (folder / tutorials.SCRIPT).write_text(tutorial.program)
-    words = ["-m", *shlex.split(tutorial.commands[0])]
-    if framework is None:
-        done = run_command(words, folder, tutorials.QUIET)
-    else:
-        done = run_warm(framework, words, folder, tutorials.QUIET)
+    done = run_command(["-m", *shlex.split(tutorial.commands[0])], folder, tutorials.QUIET)
     assert done.returncode == 0, done.stderr
     profile = profiles_below(folder / tutorials.LOGDIR)[-1]  # on a slow machine, a window before it
     return done.stderr, profile.parents[3], stepscope.load(profile).overview().to_dict()

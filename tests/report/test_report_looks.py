@@ -205,6 +205,13 @@ def test_columns_that_tell_nothing_are_left_out():
     ]  # fmt: skip
 
 
+def test_columns_that_a_reader_asked_for_are_all_shown_with_their_headings():
+    fields = (Field("host", "text", "", "str", Role.HOST), Field("bytes", "bytes", "", "int"), Field("sum", "", ""))
+    asked = Rows("rows", "", fields, ({"host": "h", "bytes": None, "sum": None},), is_asked=True)
+
+    assert screen(report(asked), 80)[-2:] == ["host  bytes  sum", f"h         {UNKNOWN}    {UNKNOWN}"]
+
+
 def test_what_is_left_out_of_a_long_table_is_said():
     assert screen(report(WIDE), 80, most_rows=1)[-1] == "  ... 2 more rows; --top 3 shows all"
     assert screen(report(WIDE), 80, most_rows=2)[-1] == "  ... 1 more row; --top 3 shows all"

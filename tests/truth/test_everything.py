@@ -148,9 +148,26 @@ def contradictions(profile: LoadedProfile) -> Iterator[str]:
             yield f"{item['id']} is about a step of {item['step_time_ms']} ms, the account of {step_ms}"
     if [profile.advice().rows[0]["id"], profile.advice().verdict] != [first.id, headline]:
         yield "the tool advice says something else than the overview"
+    yield from unbounded_gains(report)
     mean = body["step_time_ms"]["mean"]
     if profile.input_pipeline().to_dict()["step_time_ms"]["mean"] != mean:
         yield "input-pipeline has other steps"
+
+
+def unbounded_gains(report: OverviewReport) -> Iterator[str]:
+    """Gains of more than the part that the advice names takes, and than what else it says that the change saves."""
+    account = report.account
+    assert account is not None
+    for item in report.advice:
+        row = row_of_change(account, causes_shortened(item))
+        if row is None or item.gain_percent is None or not item.change:
+            continue
+        average, _, saved = item.also.partition("the change also saves ")
+        shares = [100 * row.ps / account.step_ps, *map(float, re.findall("([0-9.]+) %", average))]
+        others = [float(each) for each in re.findall("([0-9.]+) %", saved)]
+        not_said = 0.5 * len(account.rows)  # half a percent of a cause is not worth a word
+        if item.gain_percent > max(shares) + sum(others) + not_said:
+            yield f"{item.id} gains {item.gain_percent:.1f} %, but {max(shares):.1f} % is {row.cause}; {item.also!r}"
 
 
 # -- every face says the same --------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ export function boundsOf(points: readonly RoofPoint[], roofs: readonly Roof[]): 
 function decades(values: readonly number[], spare: number): readonly [number, number] {
   if (!values.length) return [0.1, 100];
   const logs = values.map(Math.log10);
-  const least = Math.floor(logs.reduce((a, b) => Math.min(a, b)) - spare);
+  const least = Math.floor(logs.reduce((a, b) => Math.min(a, b)) - Math.max(spare, 0.05)); // whole marks
   const most = Math.ceil(logs.reduce((a, b) => Math.max(a, b)) + spare + 0.05);
   return [10 ** least, 10 ** Math.max(most, least + 1)];
 }

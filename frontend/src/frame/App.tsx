@@ -3,7 +3,6 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { toggleTheme } from "../design/theme";
 import { PageOf } from "../pages/PageOf";
 import { CommandPalette } from "../palette/CommandPalette";
-import { Tour } from "../palette/tour";
 import { mayCapture } from "../people";
 import { QUESTIONS, type View } from "../questions";
 import { formatHash, go, route, toTool } from "../router";
@@ -70,7 +69,6 @@ export function App() {
       )}
       <Bars />
       <DropZone />
-      <Tour />
       <Toast />
     </div>
   );

@@ -9,7 +9,6 @@ import { IconButton } from "../ui/controls";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
-import { Bookmarks } from "./Bookmarks";
 import { ComparePicker } from "./ComparePicker";
 import { captureOpen, helpOpen, paletteOpen } from "./dialogs";
 import { SessionPicker } from "./SessionPicker";
@@ -45,7 +44,6 @@ export function TopBar() {
           onClick={copyLink}
           {...hint("Copy the link to this view", "the address holds all that you chose, including the selection")}
         />
-        <Bookmarks />
         <IconButton
           icon={theme.value === "dark" ? "sun" : "moon"}
           size={20}

@@ -1,4 +1,4 @@
-/** What the command palette offers: pages, actions, bookmarks, hosts, sessions, and names out of the profile. */
+/** What the command palette offers: pages, actions, hosts, sessions, and names out of the profile. */
 import { type Report, type ToolAnswer, useResource } from "../api";
 import { toggleTheme } from "../design/theme";
 import { captureOpen, helpOpen } from "../frame/dialogs";
@@ -10,20 +10,11 @@ import type { View } from "../questions";
 import { go, parseHash, route, setParams, toTool } from "../router";
 import { answerAddress, config, listedSessions, otherId, session, sessionId, titleOf } from "../session";
 import { questions } from "../tools";
-import { addBookmark, bookmarks } from "./bookmarks";
 import { copyLink, shareSession } from "./link";
 import type { Command } from "./search";
-import { startTour } from "./tour";
 
 export function useCommands(): readonly Command[] {
-  return [
-    ...pageCommands(),
-    ...actionCommands(),
-    ...bookmarkCommands(),
-    ...useNames(),
-    ...hostCommands(),
-    ...sessionCommands(),
-  ];
+  return [...pageCommands(), ...actionCommands(), ...useNames(), ...hostCommands(), ...sessionCommands()];
 }
 
 function pageCommands(): Command[] {
@@ -49,23 +40,12 @@ function actionCommands(): Command[] {
     ...(config.value?.capture ? [action("Capture a profile", () => (captureOpen.value = true), "c")] : []),
     action("Copy the link to this view", copyLink),
     ...(shared && mayShare() ? [action("Share this view by a link that ends", () => void shareSession(shared))] : []),
-    action("Bookmark this view", addBookmark),
     action("Switch between light and dark", toggleTheme, "t"),
     ...(otherId.value ? [action("Stop comparing", () => setParams({ with: null, withSteps: null }, "push"))] : []),
     ...(route.value.params.steps ? [action("Show all steps", () => setParams({ steps: null }, "push"))] : []),
     ...(mayShare() ? [action("Log out", () => void logOut())] : []),
-    action("Take the tour", startTour),
     action("Help and keys", () => (helpOpen.value = true), "?"),
   ];
-}
-
-function bookmarkCommands(): Command[] {
-  return bookmarks.value.map((each) => ({
-    id: `bookmark ${each.hash}`,
-    kind: "Bookmark",
-    text: each.name,
-    run: () => go(parseHash(each.hash)),
-  }));
 }
 
 function hostCommands(): Command[] {

@@ -80,7 +80,7 @@ export function Table(props: TableProps) {
   const usual = props.columns?.join(",");
   const sorted = sort?.column ?? null;
   const fields = useMemo(() => {
-    const shown = shownFields(data, chosen ?? usual);
+    const shown = shownFields(data, chosen ?? usual, chosen !== undefined);
     return narrow.value && chosen === undefined ? tellingFirst(shown, sorted) : shown;
   }, [data, chosen, usual, sorted, narrow.value]);
   const [fitting, setFitting] = useState(fields.length);

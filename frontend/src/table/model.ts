@@ -69,13 +69,15 @@ function product(values: readonly number[]): number {
   return values.reduce((a, b) => a * b, 1);
 }
 
-/** The columns to show: those named, in their order; else all that hold anything. */
-export function shownFields(data: TableData, chosen: string | undefined): Field[] {
-  if (chosen) {
-    const found = chosen.split(",").flatMap((name) => data.fields.filter((field) => field.name === name));
-    if (found.length) return found;
-  }
+/**
+ * The columns to show: those named, in their order; else all.  One that holds nothing is shown only where the reader
+ * asked for it.
+ */
+export function shownFields(data: TableData, named: string | undefined, isAsked = true): Field[] {
   const isKnown = (field: Field) => (data.columns[field.name] ?? []).some((value) => value !== null);
+  const found = named?.split(",").flatMap((name) => data.fields.filter((field) => field.name === name)) ?? [];
+  const kept = isAsked ? found : found.filter(isKnown);
+  if (kept.length) return kept;
   // What explains a row is said where the reader points at its name.
   const known = data.fields.filter((field) => field.role !== "meaning" && isKnown(field));
   return known.length ? known : [...data.fields];
@@ -156,4 +158,10 @@ export function fromRows(fields: readonly Field[], rows: readonly Readonly<Recor
   const columns: Record<string, Cell[]> = {};
   for (const field of fields) columns[field.name] = rows.map((row) => row[field.name] ?? null);
   return { fields, columns, rowCount: rows.length };
+}
+
+/** The rows as objects; whoever asks says what they hold. */
+export function toRows<R>({ columns, rowCount, fields }: TableData): R[] {
+  const one = (row: number) => Object.fromEntries(fields.map(({ name }) => [name, columns[name]?.[row] ?? null]));
+  return Array.from({ length: rowCount }, (_, row) => one(row) as R);
 }

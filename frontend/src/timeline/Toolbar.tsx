@@ -55,8 +55,13 @@ export function Toolbar({ model, search }: { model: Model; search: { current: HT
       {model.tracks.has_library_calls && <OwnCode isOwn={model.source.ownCode} />}
       <span class="tl-space fills" />
       {hidden > 0 && (
-        <button type="button" class="button" onClick={() => model.showAll()}>
-          Show {hidden} hidden
+        <button
+          type="button"
+          class="button"
+          title="Tracks that you hid, and those that hold the profiler's own work"
+          onClick={() => model.showAll()}
+        >
+          Show {hidden} hidden {hidden === 1 ? "track" : "tracks"}
         </button>
       )}
       <span class="tl-window strong oneline" title="Length of the visible window">

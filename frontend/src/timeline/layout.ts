@@ -193,11 +193,11 @@ export function itemAt(items: readonly Item[], y: number): Hit | null {
  * are laid onto a further stream of the same device.
  */
 export function hiddenAtFirst(groups: readonly GroupInfo[]): ReadonlySet<string> {
-  const walk = (group: GroupInfo): string[] => [
-    ...group.tracks.filter((track) => track.is_profiler).map((track) => track.id),
-    ...repeatedRanges(group),
-    ...group.groups.flatMap(walk),
-  ];
+  const walk = (group: GroupInfo): string[] => {
+    const own = group.tracks.filter((track) => track.is_profiler).map((track) => track.id);
+    if (own.length && own.length === group.tracks.length && !group.groups.length) return [group.id];
+    return [...own, ...repeatedRanges(group), ...group.groups.flatMap(walk)];
+  };
   return new Set(groups.flatMap(walk));
 }
 

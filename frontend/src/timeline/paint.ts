@@ -1,7 +1,7 @@
 /** Draws the tracks, the ruler and the overview.  All sizes are CSS pixels; the caller has scaled the canvas. */
 import type { Palette } from "../design/colours";
 import { CATEGORY_COLOUR, mix } from "../design/colours";
-import { bytes } from "../format";
+import { counterText } from "../format";
 import { COUNTER, GAP, type Item, visibleItems } from "./layout";
 import type { ArrowPair, Model, Region } from "./model";
 import { brief, cut } from "./names";
@@ -307,11 +307,7 @@ function paintCounter(ctx: CanvasRenderingContext2D, scene: Scene, track: TrackI
   ctx.font = `500 10px ${FONT}`;
   ctx.fillStyle = scene.palette.muted;
   ctx.textAlign = "right";
-  ctx.fillText(
-    track.unit === "bytes" ? bytes(high) : high.toLocaleString("en-US", { maximumSignificantDigits: 4 }),
-    width - 6,
-    top + 8,
-  );
+  ctx.fillText(counterText(track.highest ?? high, track.unit), width - 6, top + 8);
   ctx.textAlign = "left";
 }
 

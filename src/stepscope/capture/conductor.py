@@ -128,6 +128,8 @@ class Conductor:
             cost.LENGTHS.note_unknown()
         self._open, self._began_ns = False, 0
         self.number += 1
+        if self._capture is not None:
+            self._capture.note_step()
         if self._action is Action.RECORD_AND_SAVE:
             self._change_phase(Action.NONE)
 

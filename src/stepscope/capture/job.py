@@ -2,13 +2,14 @@
 
 **The worker's name** is the host's, with `_rank<N>` where the process has a rank: `RANK` (torchrun, Accelerate,
 DeepSpeed), `OMPI_COMM_WORLD_RANK` (Open MPI), `PMI_RANK` (MPICH), `SLURM_PROCID` (srun), `JAX_PROCESS_ID`, the index in
-`TF_CONFIG`, or the process id of `jax.distributed.initialize`.
+`TF_CONFIG`, or the process id of `jax.distributed.initialize`, or the rank in `torch.distributed`'s group.
 
 **The run's name** is `STEPSCOPE_RUN` if it is set.  Otherwise the workers of one job agree on one: the n-th captures of
 all workers belong to one run, and the first worker names it.  They agree through small files in
 LOGDIR/plugins/.stepscope/<job>, so they have to share the logdir; the next job removes files that are a day old.  A job
 is identified by `TORCHELASTIC_RUN_ID` (with its restart count), `SLURM_JOB_ID` and `SLURM_STEP_ID`,
-`OMPI_MCA_ess_base_jobid`, `MASTER_ADDR` and `MASTER_PORT`, JAX's coordinator, or the cluster in `TF_CONFIG`.  A worker
+`OMPI_MCA_ess_base_jobid`, `MASTER_ADDR` and `MASTER_PORT`, JAX's coordinator, the cluster in `TF_CONFIG`, or the
+`stepscope run` that started it.  A worker
 that starts its capture more than ten minutes after the first gets a run of its own, and so does a process without a
 rank.
 """
@@ -39,6 +40,7 @@ _JOBS = (
     ("OMPI_MCA_ess_base_jobid",),
     ("MASTER_ADDR", "MASTER_PORT"),
     ("JAX_COORDINATOR_ADDRESS",),
+    ("STEPSCOPE_CHILD",),  # all that one `stepscope run` has started
 )
 _TOGETHER_S = 600
 _FORGOTTEN_S = 24 * 3600
@@ -62,7 +64,7 @@ def this_worker() -> Worker:
     rank, size = _read_number(_RANKS), _read_number(_SIZES)
     if rank is not None and size != 1:
         return Worker(rank, _find_job())
-    return _find_jax_worker() or _find_tensorflow_worker() or Worker()
+    return _find_jax_worker() or _find_tensorflow_worker() or _find_torch_worker() or Worker()
 
 
 def _read_number(names: tuple[str, ...]) -> int | None:
@@ -87,6 +89,14 @@ def _find_jax_coordinator() -> str:
     state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
     address = getattr(state, "coordinator_address", None)
     return f"jax {address}" if address else ""
+
+
+def _find_torch_worker() -> Worker | None:
+    """This process in a group whose members were given their ranks as arguments."""
+    groups: Any = sys.modules.get("torch.distributed.distributed_c10d")
+    if not hasattr(groups, "is_initialized") or not groups.is_initialized() or groups.get_world_size() < 2:
+        return None
+    return Worker(int(groups.get_rank()), _find_job())
 
 
 def _find_tensorflow_worker() -> Worker | None:

@@ -1,9 +1,10 @@
 """What a program keeps: arrays that became more during a capture, what holds them, and the line that adds to it.
 
 No profiler records arrays on a CPU, nor what refers to them.  So live arrays are counted when a capture starts and when
-it ends, between steps: about 0.2 us of processor time for each object of the program.  Frameworks make arrays anew in
-every step, so those of a type and shape count only by how many more there are, and only if that is more than twice
-those of the start that are gone: a list made anew in each step, with another length, keeps nothing.
+it ends, between steps: at the start about 0.1 us of processor time for each object of the program, and later only for
+the young ones, as long as the garbage collector has made none of them old.  Frameworks make arrays anew in every step,
+so those of a type and shape count only by how many more there are, and only if that is more than twice those of the
+start that are gone: a list made anew in each step, with another length, keeps nothing.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import dis
 import gc
 import sys
 import weakref
-from collections import Counter, defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from inspect import CO_OPTIMIZED
+from itertools import chain, compress, islice
 from math import prod
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from stepscope.capture.program_files import is_users_file
@@ -25,46 +27,15 @@ from stepscope.formats.spool.layout import StatValue
 KEPT = "kept:"  # before the number of a group in the facts of a capture
 TYPES = ("torch.Tensor", "torch.nn.parameter.Parameter", "jaxlib._jax.ArrayImpl", "jaxlib.xla_extension.ArrayImpl",
           "tensorflow.python.framework.ops.EagerTensor")  # fmt: skip
-_MOST_OBJECTS = 2_000_000  # half a second
+_MOST_OBJECTS = 2_000_000  # a fifth of a second
 _FEWEST = 5  # arrays more than before, of one type and shape
-_MOST_GROUPS, EXAMPLES = 8, 3
+_MOST_GROUPS, EXAMPLES = 8, 20
+_WITH_GRAPH = "arrays with their graph"
 _LEVELS = 2  # a list may hold tuples or dicts of arrays
+_MOST_VARIABLES, _MOST_LATEST = 3000, 50  # variables that are looked at, and objects in a container
 _CONTAINERS = (list, dict, tuple, set)
 _ADDS = {"append", "add", "extend", "insert", "appendleft", "setdefault", "update"}
 Kind = tuple[str, tuple[int, ...]]
-
-
-class KeptArrays:
-    """Counts the arrays of a program at the start and the end of a capture."""
-
-    def __init__(self) -> None:
-        self._types = find_types(TYPES)
-        # By reference: the identity of an array that is gone is soon that of another.
-        self._before = {kind: [weakref.ref(each) for each in arrays] for kind, arrays in self._arrays().items()}
-
-    def find(self) -> dict[str, StatValue]:
-        """What became more: for each type and shape `count, bytes, type, shape, holder, place, kind`, by tabs."""
-        groups, found = self._arrays(), []
-        more = Counter({kind: len(arrays) - len(self._before.get(kind, ())) for kind, arrays in groups.items()})
-        for kind, count in more.most_common(_MOST_GROUPS):
-            before = self._before.get(kind, [])
-            left = {id(array) for each in before if (array := each()) is not None}
-            new = [array for array in groups[kind] if id(array) not in left][-EXAMPLES:]
-            if count >= _FEWEST and new and count > 2 * (len(before) - len(left)):
-                found.append((kind, count, new))
-        groups.clear()  # it holds them, too
-        return {
-            f"{KEPT}{number}": describe_group(describe_use(new[-1]), kind, count, count * count_bytes(new[-1]), new)
-            for number, (kind, count, new) in enumerate(found)
-        }
-
-    def _arrays(self) -> dict[Kind, list[Any]]:
-        groups: dict[Kind, list[Any]] = defaultdict(list)
-        known = gc.get_objects() if self._types else []
-        for each in known if len(known) < _MOST_OBJECTS else ():
-            if type(each) in self._types and not (hasattr(each, "is_deleted") and each.is_deleted()):
-                groups[kind_of(each)].append(each)
-        return groups
 
 
 def find_types(names: Iterable[str]) -> set[type]:
@@ -86,35 +57,61 @@ def count_bytes(array: Any) -> int:
 
 def describe_use(array: Any) -> str:
     """Whether an array keeps the graph that made it."""
-    return "arrays with their graph" if getattr(array, "grad_fn", None) is not None else "arrays"
+    return _WITH_GRAPH if getattr(array, "grad_fn", None) is not None else "arrays"
 
 
-def describe_group(
-    use: str, kind: Kind, count: int, size: int, examples: list[Any], dead: Sequence[FrameType] = ()
-) -> str:
+def describe_group(kind: Kind, count: int, size: int, name: str, place: str, use: str) -> str:
     """`count, bytes, type, shape, holder, place, kind` of arrays, by tabs.
 
     Args:
-        use: what they are.
         size: bytes of all of them.
-        examples: some of them; what holds them is looked for.
-        dead: frames of the program that an exception has left.
+        name, place: of `find_holder`.
+        use: what they are.
     """
-    name, place = next(_find_holders(examples, [*dead, *frames_of_program()]), ("", ""))
     return "\t".join((str(count), str(size), kind[0], str(list(kind[1])), name, place, use))
 
 
-def _find_holders(arrays: list[Any], frames: list[FrameType]) -> Iterator[tuple[str, str]]:
-    """The names under which the program holds what refers to one of some arrays, each with the line that adds to it;
-    then the names of the arrays themselves."""
-    held = arrays
-    for _ in range(_LEVELS):
-        holders = (each for each in gc.get_referrers(*held) if isinstance(each, _CONTAINERS))
-        held = [each for each in (*holders, *_find_untracked(held)) if each is not held and each is not arrays]
-        for container in held:
-            yield from _find_names(container, frames)
-    for array in arrays:
-        yield from _find_names(array, frames)
+def find_holder(arrays: list[Any], dead: Sequence[FrameType] = ()) -> tuple[str, str]:
+    """The name under which the program holds some arrays, and the line that adds to it; empty where unknown.
+
+    Looked into are the variables of the functions that run and of the program's modules, then their objects.
+
+    Args:
+        dead: frames of the program that an exception has left.
+    """
+    frames = [*dead, *frames_of_program()]
+    wanted, seen = {*map(id, arrays)}, set[int]()
+    codes, itself = [frame.f_code for frame in frames], None
+    known = [getattr(each, "__dict__", {}) for each in [*sys.modules.values()]]
+    modules = (each for each in known if is_users_file(str(each.get("__file__") or "<")))
+    all_names = chain(map(take_locals, frames), (frame.f_globals for frame in frames), modules)
+    spaces = deque((names, names) for names in all_names)
+    while spaces and len(seen) < _MOST_VARIABLES:
+        names, around = spaces.popleft()
+        for name, each in [*names.items()]:
+            if id(each) in seen:
+                continue
+            seen.add(id(each))
+            held = [*_latest(each, _LEVELS)] if isinstance(each, _CONTAINERS) else [each]
+            functions = (each for each in [*around.values()] if isinstance(each, FunctionType))
+            nearby = chain(codes, (function.__code__ for function in functions))
+            if id(each) in wanted:
+                itself = itself or (name, _find_setting_line(nearby, name))
+            elif 2 * len(wanted.intersection(map(id, held))) > len(wanted):
+                return name, _find_adding_line(nearby, name)
+            inside = (each for each in held if not isinstance(each, (type, ModuleType)) and id(each) not in wanted)
+            objects = (each for each in inside if isinstance(getattr(each, "__dict__", None), dict))
+            spaces.extend((vars(each), dict(vars(type(each)))) for each in objects)
+    return itself or ("", "")
+
+
+def _latest(container: Any, levels: int) -> Iterator[Any]:
+    """What was added to a container last, and to the containers in it."""
+    values = container.values() if isinstance(container, dict) else container
+    for each in islice(values if isinstance(values, set) else reversed(values), _MOST_LATEST):
+        yield each
+        if levels > 1 and isinstance(each, _CONTAINERS):
+            yield from _latest(each, levels - 1)
 
 
 def list_untracked(objects: Iterable[Any]) -> list[Any]:
@@ -122,28 +119,6 @@ def list_untracked(objects: Iterable[Any]) -> list[Any]:
     that hold nothing but arrays of NumPy, numbers and texts."""
     found = (each for each in gc.get_referents(*objects) if type(each) in (dict, tuple) and not gc.is_tracked(each))
     return [*{id(each): each for each in found}.values()]
-
-
-def _find_untracked(held: list[Any]) -> list[Any]:
-    if not held or gc.is_tracked(held[0]):
-        return []
-    wanted = {*map(id, held)}
-    return [each for each in list_untracked(gc.get_objects()) if not wanted.isdisjoint(map(id, gc.get_referents(each)))]
-
-
-def _find_names(held: Any, frames: list[FrameType]) -> Iterator[tuple[str, str]]:
-    """The names of a container or an array, each with the line that adds to it, or sets it."""
-    spaces = [(each, each) for each in map(take_locals, frames)]
-    for owner in gc.get_referrers(held):
-        names = owner if isinstance(owner, dict) else getattr(owner, "__dict__", {})
-        spaces.append((names, names if isinstance(owner, dict) else dict(vars(type(owner)))))
-    for names, around in spaces:
-        found = (key for key, each in [*names.items()] if each is held and isinstance(key, str))
-        if name := next(found, ""):
-            functions = [each.__code__ for each in [*around.values()] if isinstance(each, FunctionType)]
-            codes = [*(frame.f_code for frame in frames), *functions]
-            find = _find_adding_line if isinstance(held, _CONTAINERS) else _find_setting_line
-            yield name, find(codes, name)
 
 
 def take_locals(frame: FrameType) -> dict[str, Any]:
@@ -164,7 +139,7 @@ def frames_of_program() -> Iterator[FrameType]:
             at = at.f_back
 
 
-def _find_adding_line(codes: list[CodeType], name: str) -> str:
+def _find_adding_line(codes: Iterable[CodeType], name: str) -> str:
     """`train.py:9`, the first line that adds to what has a name; empty if no code at hand does."""
     for code in codes:
         line, seen = code.co_firstlineno, 0
@@ -177,10 +152,78 @@ def _find_adding_line(codes: list[CodeType], name: str) -> str:
     return ""
 
 
-def _find_setting_line(codes: list[CodeType], name: str) -> str:
+def _find_setting_line(codes: Iterable[CodeType], name: str) -> str:
     """`train.py:9`, the first line that gives something a name; empty if no code at hand does."""
     for code in codes:
         for step in dis.get_instructions(code):
             if step.argval == name and step.opname.startswith("STORE_") and step.positions:
                 return f"{code.co_filename.rpartition('/')[2]}:{step.positions.lineno}"
     return ""
+
+
+class KeptArrays:
+    """Counts the arrays of a program at the start, during and at the end of a capture."""
+
+    def __init__(self) -> None:
+        self._types = find_types(TYPES)
+        if gc.isenabled():
+            gc.collect(1)  # what is young from here on was made during the capture
+        self._ages = _count_agings() if gc.isenabled() else -1
+        # By reference: the identity of an array that is gone is soon that of another.
+        everything = gc.get_objects() if self._types else []
+        self._before = {kind: [*map(weakref.ref, arrays)] for kind, arrays in self._group(everything).items()}
+        self._seen: dict[str, StatValue] = {}
+        self._holders: dict[Kind, tuple[str, str, str]] = {}
+
+    def look(self) -> None:
+        """Counts between two steps, if that takes no time: when the program has ended, its variables are gone."""
+        if self._ages == _count_agings():
+            self._seen = self.find()
+
+    def find(self) -> dict[str, StatValue]:
+        """What became more: for each type and shape `count, bytes, type, shape, holder, place, kind`, by tabs."""
+        is_young = self._ages == _count_agings()
+        known = [*gc.get_objects(0), *gc.get_objects(1)] if is_young else gc.get_objects() if self._types else []
+        groups, more = self._group(known), dict[Kind, tuple[int, list[Any]]]()
+        del known
+        for kind, arrays in groups.items():
+            before = self._before.get(kind, [])
+            left = {id(array) for each in before if (array := each()) is not None}
+            new = [array for array in arrays if id(array) not in left]
+            gone = len(before) - len(left)
+            if len(new) >= max(_FEWEST + gone, 3 * gone + 1):
+                more[kind] = len(new) - gone, new[-EXAMPLES:]
+        groups.clear()  # it holds them, too
+        most = sorted(more, key=lambda kind: -more[kind][0])[:_MOST_GROUPS]
+        for kind in most:
+            if not self._holders.get(kind, ("",))[0]:
+                self._holders[kind] = (*find_holder(more[kind][1]), describe_use(more[kind][1][-1]))
+        sizes = {kind: count * count_bytes(examples[-1]) for kind, (count, examples) in more.items()}
+        return {
+            f"{KEPT}{number}": describe_group(kind, more[kind][0], sizes[kind], *self._holder(kind, most))
+            for number, kind in enumerate(most)
+        }
+
+    def find_last(self) -> dict[str, StatValue]:
+        """As `find`, at the end of a capture; what was seen before if no function of the program runs any more."""
+        return self.find() or ({} if next(frames_of_program(), None) else self._seen)
+
+    def _holder(self, kind: Kind, kinds: list[Kind]) -> tuple[str, str, str]:
+        """What holds the arrays; for those that only a graph holds, what holds the results of such a graph."""
+        name, place, use = self._holders[kind]
+        others = (self._holders[each] for each in kinds)
+        graph = next((each for each in others if each[0] and each[2] == _WITH_GRAPH), None)
+        return (*graph[:2], use) if not name and graph is not None else (name, place, use)
+
+    def _group(self, objects: list[Any]) -> dict[Kind, list[Any]]:
+        groups: dict[Kind, list[Any]] = defaultdict(list)
+        if len(objects) < _MOST_OBJECTS:
+            for each in compress(objects, map(self._types.__contains__, map(type, objects))):
+                if not (hasattr(each, "is_deleted") and each.is_deleted()):
+                    groups[kind_of(each)].append(each)
+        return groups
+
+
+def _count_agings() -> int:
+    """How often the garbage collector may have made young objects old."""
+    return sum(int(generation["collections"]) for generation in gc.get_stats()[1:])

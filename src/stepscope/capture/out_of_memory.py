@@ -8,6 +8,7 @@ objects hold: arrays, and long bytes and texts.  Results that only a graph of Py
 from __future__ import annotations
 
 import gc
+import mmap
 import re
 import sys
 import traceback
@@ -25,6 +26,7 @@ from stepscope.capture.kept_arrays import (
     Kind,
     count_bytes,
     describe_group,
+    find_holder,
     find_types,
     frames_of_program,
     kind_of,
@@ -49,6 +51,18 @@ _WORDS = (
     *("out of memory", "resource_exhausted", "resource exhausted", "oom when allocating"),
     *("can't allocate memory", "cannot allocate memory"),  # PyTorch on a CPU, and the system's own words
 )
+
+
+_RESERVE_BYTES = 128 << 20  # looking through some millions of objects takes less
+_reserve: list[mmap.mmap] = []
+
+
+def reserve_memory() -> None:
+    """Sets addresses aside, and no memory, for the count at the moment when no more can be had: a limit such as
+    `ulimit -v` is one of addresses."""
+    if not _reserve and hasattr(mmap, "PROT_READ"):
+        with suppress(OSError):
+            _reserve.append(mmap.mmap(-1, _RESERVE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ))
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
@@ -128,6 +142,7 @@ def find_full_memory() -> FullMemory | None:
     error: Any = sys.exception() or (None if hasattr(sys, "ps1") else getattr(sys, "last_value", None))
     if error is None or not is_out_of_memory(error) or describe_end(error):
         return None
+    _reserve.clear()
     with Wall("finding what fills the memory", strict=False):
         groups = _list_groups(error)
         facts: dict[str, StatValue] = {f"{FULL}{number}": text for number, text in enumerate(groups)}
@@ -198,7 +213,10 @@ def _list_groups(error: BaseException) -> list[str]:
     largest = sorted((key for key in groups if sizes[key][1] >= _LEAST_BYTES), key=lambda key: -sizes[key][1])
     examples = [(key, groups[key][-EXAMPLES:]) for key in largest[:_MOST_GROUPS]]
     groups.clear()  # it holds them, too
-    return [describe_group(*key, *sizes[key], [] if key[0] in _OF_TORCH else some, frames) for key, some in examples]
+    return [
+        describe_group(kind, *sizes[use, kind], *(("", "") if use in _OF_TORCH else find_holder(some, frames)), use)
+        for (use, kind), some in examples
+    ]
 
 
 def _list_held(objects: list[Any]) -> Iterator[Any]:

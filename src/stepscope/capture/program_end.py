@@ -14,6 +14,7 @@ from functools import partial
 from types import FrameType
 from typing import Any, Protocol
 
+from stepscope.capture.out_of_memory import reserve_memory
 from stepscope.capture.patches import Call, Undo, wrap_attribute
 from stepscope.capture.report import warn
 from stepscope.capture.running import Capture
@@ -115,6 +116,7 @@ class ProgramEnd:
 
     def watch(self) -> None:
         """A capture records from now on."""
+        reserve_memory()
         atexit.unregister(self._save_all)
         atexit.register(self._save_all)
         take_signal(signal.SIGTERM, self._on_sigterm)

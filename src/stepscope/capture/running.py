@@ -31,6 +31,7 @@ FLUSH_BYTES = 4 << 20
 _LOOK_S, _LOOK_OFTEN_S = 0.5, 0.1
 _WARN_AT = 0.8
 _CLOCK_READINGS = 5
+_FIRST_LOOK, _LOOK_EVERY = 20, 5  # steps; so few show a leak
 
 
 class Capture:
@@ -89,6 +90,7 @@ class Capture:
         self._end_early: EndEarly | None = None
         self._lengths: dict[str, StatValue] = {}
         self._arrays: KeptArrays | None = None
+        self._steps = 0
 
     # -- start -------------------------------------------------------------------------------------------------------
 
@@ -170,6 +172,13 @@ class Capture:
             (self.events_recorded(), self.options.max_events, "max_events", "events"),
         )
 
+    def note_step(self) -> None:
+        """A step of the loop has ended."""
+        self._steps += 1
+        if self._arrays is not None and self._steps >= _FIRST_LOOK and self._steps % _LOOK_EVERY == 0:
+            with report.Wall("counting arrays", strict=False):
+                self._arrays.look()
+
     def events_recorded(self) -> int:
         """About how many events the framework's profiler holds and the program will wait for; 0 if unknown."""
         count: Callable[[], int | None] | None = getattr(self._tracer, "events_recorded", None)
@@ -236,7 +245,7 @@ class Capture:
         self._probes.stop()
         if self._arrays is not None:
             with report.Wall("counting arrays", strict=False):
-                self.own_facts |= self._arrays.find()
+                self.own_facts |= self._arrays.find_last()
             self._arrays = None
         with report.Wall("finding what fills the memory", strict=False):
             if (full := find_full_memory()) is not None:

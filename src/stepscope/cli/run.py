@@ -22,7 +22,6 @@ from stepscope.capture.auto.ledger import Entry
 from stepscope.capture.auto.run import STDIN, Program, end_process
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.files import resolve_logdir
-from stepscope.capture.job import this_worker
 from stepscope.capture.out_of_memory import describe_end
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.watching.options import WatchOptions
@@ -106,7 +105,7 @@ def run(
         patience,
         stop_after,
         options,
-        least_seconds=_least_seconds(given),
+        least_seconds=0.0 if "steps" in given.fields else _LEAST_SECONDS,
     )
     if watch or watch_options:
         settings = _add_watch(settings, watch_options, given)
@@ -134,12 +133,6 @@ def _add_watch(settings: Settings, options: str, given: Given) -> Settings:
     """
     WatchOptions.from_text(options or "1")
     return replace(settings, watch=options or "1", steps=settings.steps if "steps" in given.fields else 0)
-
-
-def _least_seconds(given: Given) -> float:
-    """How long a capture lasts at least.  Ranks end theirs with the same step: one that goes on would wait for others
-    that stand still, and record that."""
-    return 0.0 if "steps" in given.fields or this_worker().rank is not None else _LEAST_SECONDS
 
 
 def run_program(program: Program, settings: Settings, quiet: bool, logdir: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -30,6 +31,7 @@ _MARK = "#d1242f"  # the colour of what is pointed out
 _CELL = 2  # pixels; shorter neighbours become one box
 _LEAST_HINT = 3.0  # pixels of a box that says what it is on hover
 _MS = 1e9  # in ps
+_FOLDERS = re.compile(r"^.*/(?=[^/]+/[^/]+\.py\b)")  # before the last one of a file of Python
 _OVERVIEW_KINDS = frozenset({"steps", "modules", "scopes", "derived", "overhead"})
 
 
@@ -118,7 +120,7 @@ def _all_strips(trace: HostTrace) -> Iterator[_Strip]:
     first_row = index_of(trace).first_row
     for group in all_groups(groups_of(trace)):
         for track in group.tracks:
-            if track.line >= 0 and track.rows:
+            if track.line >= 0 and track.rows and not track.is_profiler:
                 begin = int(first_row[track.line])
                 yield _Strip(track, _strip_name(group, track), range(begin, begin + min(track.rows, _DEEPEST)))
 
@@ -185,22 +187,15 @@ def _slice_boxes(trace: HostTrace, window: Window, first: int, last: int, scale:
     left = _GUTTER + (np.maximum(window.start_ps, first) - first) * scale
     right = _GUTTER + (np.minimum(window.end_ps, last) - first) * scale
     types, kinds = trace.events.type[window.event], trace.events.kind[window.event]
-    columns = (
-        row.tolist(),
-        left.tolist(),
-        right.tolist(),
-        types.tolist(),
-        window.count.tolist(),
-        window.busy_ps.tolist(),
-        kinds.tolist(),
-    )
+    columns = (each.tolist() for each in (row, left, right, types, window.count, window.busy_ps, kinds))
     for at, low, high, type_row, count, busy, kind in zip(*columns, strict=True):
         if low >= right_end:  # it starts where the window ends
             continue
         name, size = short_name(trace, type_row), max(high - low, 0.7)
         more = f" and {count - 1:,} more" if count > 1 else ""
         hint = f"{name}{more}: {duration_text(busy / _MS)}" if size >= _LEAST_HINT else ""
-        yield Box(low, y + at * _ROW, size, _ROW - 1, event_colour(kind, name), "" if count > 1 else name, hint)
+        label = "" if count > 1 else _FOLDERS.sub("", name)
+        yield Box(low, y + at * _ROW, size, _ROW - 1, event_colour(kind, name), label, hint)
 
 
 def event_colour(kind: int, name: str) -> str:

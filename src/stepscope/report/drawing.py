@@ -101,13 +101,13 @@ def _line(line: Line) -> str:
 
 def _box(box: Box) -> str:
     size = " ".join(f'{name}="{_number(getattr(box, name))}"' for name in ("x", "y", "width", "height"))
-    hint = f"<title>{escape(clean(box.hint))}</title>" if box.hint else ""
     label = fit_text(box.label, box.width - 6)
-    rect = f'<rect {size} fill="{box.colour}">{hint}</rect>' if hint else f'<rect {size} fill="{box.colour}"/>'
-    if not label:
-        return rect
+    end = f"><title>{escape(clean(box.hint))}</title></rect>" if box.hint else "/>"
+    rect = f'<rect {size} fill="{box.colour}"{end}'
     at = f'x="{_number(box.x + 3)}" y="{_number(box.y + box.height / 2 + 4)}"'
-    return f'{rect}<text {at} fill="#fff" pointer-events="none">{escape(label)}</text>'
+    light = sum(int(box.colour[x : x + 2], 16) ** 2.2 * part for x, part in ((1, 0.2126), (3, 0.7152), (5, 0.0722)))
+    ink = "#ffffff" if light < 0.194 * 255**2.2 else "#10141b"  # the one with more contrast
+    return f'{rect}<text {at} fill="{ink}" pointer-events="none">{escape(label)}</text>' if label else rect
 
 
 def _word(word: Word) -> str:

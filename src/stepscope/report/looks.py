@@ -58,18 +58,19 @@ def unit_symbol(field: Field) -> str:
 
 
 def name_words(field: Field) -> list[str]:
-    """The words of a name without its unit: `host_op_percent` is `host op`."""
-    is_unit_shown = field.unit in _SYMBOLS or field.unit in _IN_CELLS
+    """The words of a name without the unit that stands elsewhere: `host_op_percent` is `host op`, `bytes` is itself."""
+    is_unit_shown = field.unit in _SYMBOLS or (field.unit in _IN_CELLS and field.name != field.unit)
     return [word for word in field.name.split("_") if not (is_unit_shown and word == field.unit)]
 
 
 def visible_fields(table: Rows, one_host: bool) -> list[Field]:
     """The columns worth showing.
 
-    Left out are explanations, columns without known values, times that are always 0, names that only repeat the column
-    before, the host if there is only one, and the completeness of steps if all are complete.  If no column would be
-    left, all are shown.
+    Left out are explanations, columns without values, times that are all 0, names that repeat the column before, the
+    only host, and the completeness of steps where all are complete.  If no column would be left, all are shown.
     """
+    if table.is_asked:
+        return list(table.fields)
     kept: list[Field] = []
     for field in table.fields:
         values = [row[field.name] for row in table.rows]
@@ -82,10 +83,8 @@ def visible_fields(table: Rows, one_host: bool) -> list[Field]:
 
 
 def _is_uninformative(field: Field, values: Sequence[Cell]) -> bool:
-    if not values:
-        return False
-    if field.role is Role.COMPLETE:
-        return all(values)
+    if not values or field.role is Role.COMPLETE:
+        return bool(values) and all(values)
     return all(value is None for value in values) or (field.unit == "ms" and not any(values))
 
 

@@ -73,6 +73,7 @@ class Rows:
         empty: the sentence to show if there are no rows; the table is hidden then if this is empty, too.
         parts: how the columns are split into tables that fit a screen; one table with all of them if empty.
         brief: makes a row that fits a screen, with names shortened or indented; rows are unchanged if None.
+        is_asked: whether the reader chose the columns, as in SQL: then all are shown.
     """
 
     id: str
@@ -82,6 +83,7 @@ class Rows:
     empty: str = "nothing to show"
     parts: tuple[Part, ...] = ()
     brief: Callable[[Row], Row] | None = None
+    is_asked: bool = False
 
     @property
     def has_content(self) -> bool:
@@ -89,8 +91,7 @@ class Rows:
         if not self.rows:
             return bool(self.empty)
         amounts = [f for f in self.fields if f.kind in ("float", "int") and f.role not in ROW_NUMBERS]
-        known = any(row[field.name] is not None for row in self.rows for field in amounts)
-        return known or not amounts
+        return self.is_asked or not amounts or any(row[f.name] is not None for row in self.rows for f in amounts)
 
     def split_for_screens(self) -> list[Rows]:
         """The table in its parts, with brief rows."""

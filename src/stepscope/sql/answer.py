@@ -49,7 +49,7 @@ class SqlReport(Report):
 
     def sections(self) -> list[Section]:
         """One table."""
-        return [Rows("rows", "", self.fields(), tuple(self._list_rows()), empty="the query has no rows")]
+        return [Rows("rows", "", self.fields(), tuple(self._list_rows()), empty="the query has no rows", is_asked=True)]
 
     def main_table(self) -> Rows:
         """The same table."""

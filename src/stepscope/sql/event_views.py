@@ -117,7 +117,7 @@ def _step_column(rows: Rows) -> ViewColumn:
     return number(
         "step",
         "",
-        "the number of the step that it belongs to, else of the step during which it starts; NULL outside of steps",
+        "the number of the step that it belongs to, else of the step during which it starts; NULL outside steps",
         lambda trace, found: _step_numbers(trace, rows(found)),
         Role.STEP,
     )
@@ -143,7 +143,7 @@ EVENTS = View(
         number(
             "self_ps",
             "ps",
-            "its duration without the events directly inside of it",
+            "its duration without the events directly inside it",
             lambda trace, _: numbers(trace.derived("sql self times", _own_times)),
         ),
         _step_column(_every_row),
@@ -377,9 +377,7 @@ OPS = View(
             lambda _, ops: numbers(ops.column("time_ps")),
         ),
         instant("end_ps", "when it ends", lambda trace, ops: _ends(trace, ops.rows)),
-        number(
-            "self_ps", "ps", "its duration without the ops inside of it", lambda _, ops: numbers(ops.column("own_ps"))
-        ),
+        number("self_ps", "ps", "its duration without the ops inside it", lambda _, ops: numbers(ops.column("own_ps"))),
         _step_column(_op_rows),
         _track_column(_op_rows),
     ),

@@ -70,7 +70,7 @@ MACROS: tuple[Macro, ...] = (
     ),
     Macro(
         "nested_under(pattern)",
-        "the events inside of events whose name is LIKE the pattern, at any depth, each once",
+        "the events inside events whose name is LIKE the pattern, at any depth, each once",
         """
         WITH RECURSIVE inside AS (
             SELECT event FROM {views}.events WHERE name LIKE pattern

@@ -170,7 +170,7 @@ MEMORY = View(
             lambda trace, found: string_rows(trace, found.join(lambda memory: memory.columns["op"].texts())),
             Role.NAME,
         ),
-        number("step", "", "the number of the step; NULL outside of steps", _step_of_memory, Role.STEP),
+        number("step", "", "the number of the step; NULL outside steps", _step_of_memory, Role.STEP),
     ),
     prepare=lambda trace: trace.derived("sql memory", lambda host: _Memories(allocations_of(host))),
     length=lambda _, found: len(_events_of(found)),

@@ -65,8 +65,9 @@ def holds_annotations(line: str) -> bool:
 
 
 def device_label(plane: str) -> str:
-    """A device's name for people: `GPU 0` for `/device:GPU:0`."""
-    return plane.removeprefix(_DEVICE).replace(":", " ")
+    """`GPU 0` for `/device:GPU:0`, `System` for `/device:CUSTOM:System (Stepscope)`; other planes keep their names."""
+    name = plane.removeprefix(_DEVICE).removeprefix("CUSTOM:").removesuffix(" (Stepscope)").replace(":", " ")
+    return name if plane.startswith(_DEVICE) else plane
 
 
 def holds_stack_samples(plane: str) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from draw import MS, Sort, draw, traces
 from every_form import SESSIONS
 from framework_captures import FRESH
+from gallery import gallery
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,59 +38,44 @@ def steps_ms(trace: HostTrace) -> list[float]:
     return [float(step) / MS for step in replay(graph_of(trace)).step_ps.tolist()]
 
 
-def test_a_device_that_the_host_keeps_ahead_of_gives_the_step_its_length():
-    trace = draw(
-        """
+@gallery("""
+    a device that the host keeps ahead of gives the step its length
         host main | M0---------------M1---------------
         host main | L1L2L3S----------L4L5L6S----------
         gpu0 s    |   K1---K2--K3---   K4---K5--K6---
-        """,
-        SYNC,
-    )
-    assert steps_ms(trace) == [17, 17]
-
-
-def test_a_host_that_launches_late_gives_the_step_its_length():
-    trace = draw(
-        """
+        steps_ms = [17, 17]
+    a host that launches late gives the step its length
         host main | M0-----------------M1-----------------
         host main | a---L1     b--L2   a---L3     b--L4
         gpu0 s    |       K1       K2--      K3       K4--
-        """
-    )
-    assert steps_ms(trace) == [19, 19]
-
-
-def test_a_thread_that_is_handed_work_starts_when_it_is_handed_and_the_other_waits_for_it():
-    trace = draw(
-        """
+        steps_ms = [19, 19]
+    a thread that is handed work starts when it is handed, and the other waits for it
         host main | M0----------M1----------M2----------
         host main | aaR-------- aaR-------- aaR--------
         host pool |   P!          P!          P!
         host pool |    b-----       b-----      b-----
-        """
-    )
-    graph = graph_of(trace)
-    assert EdgeKind.JOIN in graph.edges.kind
-    assert steps_ms(trace) == [12, 12, 12]
-
-
-def test_fetching_between_marks_belongs_to_the_step_from_start_to_start():
-    trace = draw(
-        """
+        steps_ms = [12, 12, 12]
+        joins = True
+    fetching between marks belongs to the step from start to start; when one would follow the last, nobody knows
         host main | M0---     M1---     M2---
         host main | aaaaaI----aaaaaI----aaaaa
-        """
-    )
-    assert steps_ms(trace) == [10, 10, 5]  # when a step would follow the last one, nobody knows
-
-
-def test_device_work_without_a_launch_is_replayed_as_recorded_and_told_apart():
-    trace = draw("tpu0 Steps | W0------W1------\ntpu0 ops   | k--  k--k--  k--")
+        steps_ms = [10, 10, 5]
+    device work without a launch is replayed as recorded, and told apart
+        tpu0 Steps | W0------W1------
+        tpu0 ops   | k--  k--k--  k--
+        steps_ms = [8, 8]
+        unexplained_ms = 4
+""")
+def test_a_step_is_replayed_as_long_as_it_was(picture, expected):
+    trace = draw(picture, SYNC)
     graph = graph_of(trace)
+    found = {
+        "steps_ms": steps_ms(trace),
+        "joins": EdgeKind.JOIN in graph.edges.kind,
+        "unexplained_ms": graph.unexplained_ps.sum() / MS,
+    }
 
-    assert steps_ms(trace) == [8, 8]
-    assert graph.unexplained_ps.sum() == 2 * 2 * MS
+    assert {name: found[name] for name in expected} == expected
 
 
 # -- the replay looks neither at starts of device work nor at the lengths of waits -----------------------------------

@@ -327,6 +327,28 @@ def test_what_else_differs_is_told() -> None:
     )
 
 
+def test_no_advice_made_the_difference_between_two_devices() -> None:
+    slow = draw("""
+        host main | M0--------M1--------M2--------
+        host main | I-------a-I-------a-I-------a-
+    """)
+    fast = draw("""
+        host main | M0--M1--M2--
+        host main | a---a---a---
+    """)
+    gpu = draw("""
+        host main | M0--M1--M2--
+        host main | L1  L2  L3
+        gpu0 s    | k1--k2--k3--
+    """)
+
+    def came(after: HostTrace) -> list[bool]:
+        return [row["measured_speedup"] is not None for row in compared(slow, after).foretold]
+
+    assert came(fast) == [True]
+    assert came(gpu) == [False]
+
+
 def test_other_shapes_of_inputs_are_told_and_equal_ones_are_not() -> None:
     one, other = with_shapes(BEFORE, a="[32, 8]", b="[8]"), with_shapes(AFTER, a="[64, 8]", b="[8]")
 

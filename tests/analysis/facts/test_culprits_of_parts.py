@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import pytest
 from draw import MS, POOL, SORTS, Sort, draw
+from gallery import gallery
 
 from stepscope.analysis.account.culprits import Culprit, Finder
 from stepscope.analysis.facts.culprits import culprits_of
@@ -47,105 +50,85 @@ def place(trace: HostTrace, part: str) -> tuple[str, str | None, int | None]:
     return found.place
 
 
-def test_backward_work_is_followed_to_the_line_of_its_forward_op() -> None:
-    trace = draw(
-        """
+@gallery("""
+    backward work is followed to the line of its forward op
         host main | M0--------M1--------M2--------
-        host main | ffuuuuuuuuffuuuuuuuuffuuuuuuuu
+        host main | f-u-------f-u-------f-u-------
         host main | a1B1------a2B2------a3B3------
         host main |   b-------  b-------  b-------
-        """.replace("ffuuuuuuuu", "f-u-------"),
-        SORTS_HERE,
-    )
-
-    found = culprit(trace, "host_compute")
-    assert found is not None
-    assert (found.name, found.calls, found.ps) == ("forward", 1, 10 * MS)
-
-
-def test_backward_work_of_unknown_forward_ops_stays_where_it_runs() -> None:
-    trace = draw(
-        """
+        host_compute.name = "forward"
+        host_compute.calls = 1
+        host_compute.ps = 10_000_000_000
+    backward work of unknown forward ops stays where it runs
         host main | M0--------M1--------M2--------
         host main | f-u-------f-u-------f-u-------
         host main | a1B7------a2B8------a3B9------
-        """,
-        SORTS_HERE,
-    )
-
-    assert place(trace, "host_compute") == ("update", "train.py", 3)
-
-
-def test_what_hooks_of_a_backward_pass_send_is_no_line_of_the_program() -> None:
-    trace = draw(
-        """
+        host_compute.place = ("update", "train.py", 3)
+    what hooks of a backward pass send is no line of the program
         host main | M0--------M1--------M2--------
         host main | f-u-------f-u-------f-u-------
         host main | a1B1------a2B2------a3B3------
-        host main |   GGGGGGG   GGGGGGG   GGGGGGG
-        """.replace("GGGGGGG", "G------"),
-        SORTS_HERE,
-    )
-
-    assert place(trace, "communication") == ("gloo:all_reduce", None, None)
-
-
-def test_a_collective_that_the_program_calls_is_its_line() -> None:
-    trace = draw(
-        """
+        host main |   G------   G------   G------
+        communication.place = ("gloo:all_reduce", None, None)
+    a collective that the program calls is its line
         host main | M0--------M1--------M2--------
         host main | f-u-------f-u-------f-u-------
         host main | a1G------ a2G------ a3G------
-        """,
-        SORTS_HERE,
-    )
-
-    assert place(trace, "communication") == ("update", "train.py", 3)
-
-
-def test_a_comprehension_is_a_part_of_the_function_around_it() -> None:
-    trace = draw(
-        """
+        communication.place = ("update", "train.py", 3)
+    a comprehension is a part of the function around it
         host main | M0--------M1--------M2--------
         host main | f---------f---------f---------
         host main | e-------- e-------- e--------
         host main | b-------- b-------- b--------
-        """,
-        SORTS_HERE,
-    )
-
-    assert place(trace, "host_compute") == ("forward", "model.py", 5)
-
-
-def test_where_a_library_runs_the_loop_the_first_function_within_the_loop_is_named() -> None:
-    trace = draw(
-        """
+        host_compute.place = ("forward", "model.py", 5)
+    where a library runs the loop the first function within the loop is named
         host main | l-------------------------------
         host main | k-------------------------------
         host main |  M0--------M1--------M2--------
-        host main |  bbb c-----bbb c-----bbb c-----
+        host main |  b-- c-----b-- c-----b-- c-----
         host main |       w----     w----     w----
-        """.replace("bbb", "b--"),
-        SORTS_HERE,
-    )
-
-    found = culprit(trace, "python")
-    assert found is not None
-    assert (found.name, found.calls) == ("on_batch_end", 1)
-    assert found.inside == "/x/site-packages/h5py/files.py:7 write"
-
-
-def test_a_function_of_the_program_around_all_steps_is_named_where_it_runs_the_loop_itself() -> None:
-    trace = draw(
-        """
+        python.name = "on_batch_end"
+        python.calls = 1
+        python.inside = "/x/site-packages/h5py/files.py:7 write"
+    a function of the program around all steps is named where it runs the loop itself
         host main | l-------------------------------
         host main |  M0--------M1--------M2--------
         host main |  b--       b--       b--
-        """,
-        SORTS_HERE,
-    )
+        python.place = ("main", "train.py", 30)
+    the number of ops says who starts most of them, not their time
+        host main | M0------------------M1------------------
+        host main | f---------u---------f---------u---------
+        host main | b-b-b-b-b-b---------b-b-b-b-b-b---------
+        starts.name = "forward"
+        starts.calls = 1
+    a function that a dataset runs on another thread is its op where no Python was recorded
+        host main                       | M0--------M1--------M2--------
+        host main                       | b-------- b-------- b--------
+        host tf_data_private_threadpool | p-------- p-------- p--------
+        host tf_data_iterator_resource  | J-------- J-------- J--------
+        feed.place = ("PyFunc:PyFunc", None, None)
+    the Python that a dataset runs on another thread is followed into
+        host main                       | M0--------M1--------M2--------
+        host main                       | b-------- b-------- b--------
+        host tf_data_private_threadpool | p-------- p-------- p--------
+        host tf_data_iterator_resource  | J-------- J-------- J--------
+        host tf_data_private_threadpool |  g------   g------   g------
+        feed.place = ("encode", "data.py", 8)
+    a copy of another thread is that of the line that ran as it started
+        host main | l-----------------------------
+        host main | M0--------M1--------M2--------
+        host main | t-        t-        t-
+        host main | x-        x-        x-
+        host main |   q-------  q-------  q-------
+        host main | P1!       P2!       P3!
+        host pool |  h-----C1! h-----C2! h-----C3!
+        transfer.place = ("train_step", "train.py", 9)
+""")
+def test_what_a_part_is_followed_down_to(picture: str, expected: dict[str, Any]) -> None:
+    trace = draw(picture, SORTS_HERE)
+    found = {name: attrgetter(name.partition(".")[2])(culprit(trace, name.partition(".")[0])) for name in expected}
 
-    assert place(trace, "python") == ("main", "train.py", 30)
+    assert found == expected
 
 
 def test_a_save_in_some_steps_is_named_though_the_median_step_has_none() -> None:
@@ -161,35 +144,6 @@ def test_a_save_in_some_steps_is_named_though_the_median_step_has_none() -> None
     found = culprit(trace, "checkpoint")
     assert found is not None
     assert (found.place, found.ps) == (("save_all", "train.py", 40), round(12 * MS / 5))
-
-
-def test_the_number_of_ops_says_who_starts_most_of_them_not_their_time() -> None:
-    trace = draw(
-        """
-        host main | M0------------------M1------------------
-        host main | f---------u---------f---------u---------
-        host main | b!b!b!b!b!b---------b!b!b!b!b!b---------
-        """.replace("b!", "b-"),
-        SORTS_HERE,
-    )
-
-    found = culprit(trace, "starts")
-    assert found is not None
-    assert (found.name, found.calls) == ("forward", 1)
-
-
-def test_the_python_that_a_dataset_runs_on_another_thread_is_followed_into() -> None:
-    picture = """
-        host main                       | M0--------M1--------M2--------
-        host main                       | b-------- b-------- b--------
-        host tf_data_private_threadpool | p-------- p-------- p--------
-        host tf_data_iterator_resource  | J-------- J-------- J--------
-        """
-
-    assert place(draw(picture, SORTS_HERE), "feed") == ("PyFunc:PyFunc", None, None)
-
-    recorded = f"{picture}host tf_data_private_threadpool |  g------   g------   g------"
-    assert place(draw(recorded, SORTS_HERE), "feed") == ("encode", "data.py", 8)
 
 
 @pytest.mark.parametrize(
@@ -261,23 +215,6 @@ def test_a_stage_that_takes_from_python_is_followed_to_the_function_that_a_sampl
 
     assert found is not None
     assert (found.name, found.file, found.line, found.calls) == ("encode", "feed.py", 9, 1)
-
-
-def test_a_copy_of_another_thread_is_that_of_the_line_that_ran_as_it_started() -> None:
-    trace = draw(
-        """
-        host main | l-----------------------------
-        host main | M0--------M1--------M2--------
-        host main | t-        t-        t-
-        host main | x-        x-        x-
-        host main |   q-------  q-------  q-------
-        host main | P1!       P2!       P3!
-        host pool |  h-----C1! h-----C2! h-----C3!
-        """,
-        SORTS_HERE,
-    )
-
-    assert place(trace, "transfer") == ("train_step", "train.py", 9)
 
 
 def test_a_program_is_followed_to_the_line_that_calls_it() -> None:

@@ -38,8 +38,16 @@ def steps_in(text: str) -> list[str]:
 # -- the sequence ------------------------------------------------------------------------------------------------
 
 
-def test_a_step_begins_with_the_first_name_that_occurs_once_a_step() -> None:
-    assert steps_in("frfrls frfrls frfrls") == ["lsfrfr", "lsfrfr", "ls"]
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        pytest.param("frfrls frfrls frfrls", "lsfrfr lsfrfr ls", id="the first name that occurs once a step begins it"),
+        pytest.param("de abcde abcde abcde", "deabc deabc deabc de", id="the sequence begins in the middle of a step"),
+        pytest.param("e llll h  e llll h  e llll h  e llll h", "ellllh ellllh ellllh ellllh", id="layers are no steps"),
+    ],
+)
+def test_where_steps_begin(text: str, steps: str) -> None:
+    assert steps_in(text) == steps.split()
 
 
 def test_a_clean_cycle_is_certain() -> None:
@@ -60,10 +68,6 @@ def test_a_sequence_may_end_in_the_middle_of_a_step(text: str, whole: bool) -> N
 
     assert found is not None
     assert (len(found.anchors), found.last_is_whole) == (4, whole)
-
-
-def test_a_sequence_may_begin_in_the_middle_of_a_step() -> None:
-    assert steps_in("de abcde abcde abcde") == ["deabc", "deabc", "deabc", "de"]
 
 
 def test_steps_need_not_be_equal_to_be_alike() -> None:
@@ -118,10 +122,6 @@ def test_a_program_that_a_loop_calls_at_odd_times_is_its_step(calls: str, steps:
 
 
 # -- layers are no steps -----------------------------------------------------------------------------------------
-
-
-def test_layers_inside_steps_are_not_taken_for_steps() -> None:
-    assert steps_in("e llll h  e llll h  e llll h  e llll h") == ["ellllh"] * 4
 
 
 @pytest.mark.parametrize("layers", [12, 36, 100])
@@ -370,28 +370,17 @@ def update_steps(text: str) -> list[tuple[int, int]]:
     return [(start // MS, end // MS) for start, end in zip(steps.start_ps.tolist(), steps.end_ps.tolist(), strict=True)]
 
 
-def test_a_step_of_pytorch_ends_with_the_update() -> None:
-    assert update_steps("abcU abcU abcU") == [(0, 4), (4, 9), (9, 14)]
-
-
-def test_what_is_evaluated_or_saved_now_and_then_makes_no_other_steps() -> None:
-    assert update_steps("abU abU abUxyzabU abU abUxyzabU") == [
-        (0, 3),
-        (3, 7),
-        (7, 11),
-        (11, 17),
-        (17, 21),
-        (21, 25),
-        (25, 31),
-    ]
-
-
-def test_of_optimizers_that_step_in_turn_the_last_one_ends_the_step() -> None:
-    assert update_steps("abUcdU abUcdU abUcdU") == [(0, 6), (6, 13), (13, 20)]
-
-
-def test_several_updates_after_each_batch_are_one_step() -> None:
-    assert update_steps("QabUabU QabUabU QabUabU QabUabU") == [(0, 7), (7, 15), (15, 23), (23, 31)]
+@pytest.mark.parametrize(
+    ("text", "bounds"),
+    [
+        pytest.param("abcU abcU abcU", [0, 4, 9, 14], id="a step ends with the update"),
+        pytest.param("abU abU abUxyzabU abU abUxyzabU", [0, 3, 7, 11, 17, 21, 25, 31], id="evaluated now and then"),
+        pytest.param("abUcdU abUcdU abUcdU", [0, 6, 13, 20], id="of optimizers in turn the last one ends the step"),
+        pytest.param("QabUabU QabUabU QabUabU QabUabU", [0, 7, 15, 23, 31], id="several updates after each batch"),
+    ],
+)
+def test_steps_that_end_with_updates(text: str, bounds: list[int]) -> None:
+    assert update_steps(text) == list(itertools.pairwise(bounds))
 
 
 def test_updates_with_nothing_in_common_are_no_steps() -> None:

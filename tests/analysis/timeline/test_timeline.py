@@ -613,3 +613,24 @@ def test_rows_are_as_many_as_the_deepest_nesting():
 
     assert index_of(deep).lane.tolist() == list(range(3_000))
     assert index_of(deep).row_count(0) == 3_000
+
+
+def test_samples_stand_above_the_host_and_their_bookkeeping_is_the_profilers() -> None:
+    builder = TraceBuilder("vm")
+    planes = {
+        "/host:CPU": PlaneKind.HOST,
+        "/device:CUSTOM:Times of stack samples (Stepscope)": PlaneKind.CUSTOM_DEVICE,
+        "/device:CUSTOM:Python stack samples (Stepscope)": PlaneKind.CUSTOM_DEVICE,
+        "/device:GPU:0": PlaneKind.GPU,
+    }
+    for name, kind in planes.items():
+        builder.line(builder.plane(name, kind), "main").event("work", 0, 10, EventKind.OP)
+
+    shown = [(group.name, group.kind, group.tracks[0].is_profiler) for group in groups_of(builder.build())]
+
+    assert shown == [
+        ("GPU 0", "device", False),
+        ("Times of stack samples", "other", True),
+        ("Python stack samples", "other", False),
+        ("Host threads", "host", False),
+    ]

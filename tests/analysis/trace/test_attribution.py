@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from draw import MS, Sort, draw
 from every_form import SESSIONS
+from gallery import gallery
 from hlo_build import computation, f32, metadata, op, program
 from xla_traces import Ran, Value, trace_of
 
@@ -39,126 +41,81 @@ def ops(trace: HostTrace) -> list[tuple[str, str | None, str | None, str]]:
     return table
 
 
-def test_an_op_of_its_own_wins_over_the_op_around_the_call() -> None:
-    trace = draw("host main | m-----\nhost main |  L1\ngpu0 s    |    O1-", SORTS)
+HLO = "%copy-done.2 = f32[5,8]{1,0} copy-done(f32[5,8]{1,0} %x)"
+DRAWN = SORTS | {
+    "p": Sort(K.COLLECTIVE_CALL, "record_param_comms"),
+    "n": Sort(K.COLLECTIVE, "ncclDevKernel_Generic", "correlation_id", {"tf_op": "record_param_comms"}),
+    # A node that was copied from node 5, and the call that recorded a node.
+    "c": Sort(K.KERNEL, "copy_of_node", "cuda_graph_node_id", {"cuda_graph_orig_node_id": 5}),
+    "d": Sort(K.RUNTIME_CALL, "cudaGraphAddKernelNode", "cuda_graph_node_id"),
+    "i": Sort(K.DEVICE_OP, HLO),
+    "j": Sort(K.DEVICE_OP, HLO, "", {"tf_op": "jit(f)/jit(main)/add:"}),
+}
 
-    assert ops(trace) == [("gemm", "carried/Add", "AddV2", "OWN")]
 
-
-def test_the_innermost_op_around_the_launching_call() -> None:
-    trace = draw(
-        """
+@gallery("""
+    an op of its own wins over the op around the call
+        host main | m-----
+        host main |  L1
+        gpu0 s    |    O1-
+        ops = [("gemm", "carried/Add", "AddV2", "OWN")]
+    the innermost op around the launching call
         host main | Y------------------
         host main |   m--------    A---
         host main |     x---         L2
         host main |      L1
         gpu0 s    |            K1--    K2
         gpu0 t    |                       K3
-        """,
-        SORTS,
-    )
-
-    assert ops(trace) == [
-        ("kernel", "x", "x", "CALL"),
-        ("kernel", "forward", "annotation", "AROUND"),
-        ("kernel", None, None, "NONE"),
-    ]
-
-
-def test_a_collective_is_called_by_what_it_does_and_not_by_the_call_around_that_pytorch_writes_to_it() -> None:
-    sorts = {
-        "p": Sort(K.COLLECTIVE_CALL, "record_param_comms"),
-        "N": Sort(K.COLLECTIVE, "ncclDevKernel_Generic", "correlation_id", {"tf_op": "record_param_comms"}),
-    }
-    trace = draw(
-        """
+        ops = [("kernel", "x", "x", "CALL"), ("kernel", "forward", "annotation", "AROUND"),
+               ("kernel", None, None, "NONE")]
+    a collective is called by what it does and not by the call around that PyTorch writes to it
         host main | p-------   p-----
         host main |   G---      L2
         host main |     L1
-        gpu0 s    |         N1-   N2-
-        """,
-        sorts,
-    )
-
-    assert ops(trace) == [
-        ("ncclDevKernel_Generic", "gloo:all_reduce", "collective", "CALL"),
-        ("ncclDevKernel_Generic", "record_param_comms", "collective", "CALL"),
-    ]
-
-
-def test_an_op_that_lies_further_out_is_better_than_a_python_call_nearby() -> None:
-    trace = draw("host main | m------\nhost main |  Y----\nhost main |   L1\ngpu0 s    |       K1", SORTS)
-
-    assert ops(trace) == [("kernel", "dense/MatMul", "MatMul", "CALL")]
-
-
-def test_the_way_leads_on_through_what_caused_the_work_on_another_thread() -> None:
-    trace = draw(
-        """
+        gpu0 s    |         n1-   n2-
+        ops = [("ncclDevKernel_Generic", "gloo:all_reduce", "collective", "CALL"),
+               ("ncclDevKernel_Generic", "record_param_comms", "collective", "CALL")]
+    an op that lies further out is better than a Python call nearby
+        host main | m------
+        host main |  Y----
+        host main |   L1
+        gpu0 s    |       K1
+        ops = [("kernel", "dense/MatMul", "MatMul", "CALL")]
+    the way leads on through what caused the work on another thread
         host main | F-----
         host main |  P7
         host pool |    C7--
         host pool |     L1
         gpu0 s    |        K1
-        """
-    )
-
-    assert ops(trace) == [("kernel", "train_step", "traced function", "AROUND")]
-
-
-def test_a_graph_node_has_the_op_that_recorded_it() -> None:
-    trace = draw(
-        """
+        ops = [("kernel", "train_step", "traced function", "AROUND")]
+    a graph node has the op that recorded it
         host main | m---- A-----
         host main |  Z5    L1
         gpu0 s    |          Q5-Q5-Q6
-        """,
-        SORTS,
-    )
-
-    assert ops(trace) == [
-        ("node_kernel", "dense/MatMul", "MatMul", "GRAPH"),
-        ("node_kernel", "dense/MatMul", "MatMul", "GRAPH"),
-        ("node_kernel", None, None, "NONE"),
-    ]
-
-
-def test_a_graph_node_has_the_op_that_another_run_of_it_carries() -> None:
-    trace = draw("host main | x\ngpu0 s    | W5-Q5-Q4-", SORTS)
-
-    assert [row[1:] for row in ops(trace)] == [
-        ("Softmax", "Softmax", "OWN"),
-        ("Softmax", "Softmax", "GRAPH"),
-        (None, None, "NONE"),
-    ]
-
-
-def test_a_graph_node_is_found_by_the_node_that_it_was_copied_from() -> None:
-    copied = Sort(K.KERNEL, "copy_of_node", "cuda_graph_node_id", {"cuda_graph_orig_node_id": 5})
-    recorded = Sort(K.RUNTIME_CALL, "cudaGraphAddKernelNode", "cuda_graph_node_id")
-    trace = draw("host main | m----\nhost main |  Z5\ngpu0 s    |      Q9-", SORTS | {"Q": copied, "Z": recorded})
-
-    assert ops(trace) == [("copy_of_node", "dense/MatMul", "MatMul", "GRAPH")]
-
-
-def test_what_is_known_of_a_graph_node_itself_wins_over_the_node_that_it_was_copied_from() -> None:
-    copied = Sort(K.KERNEL, "copy_of_node", "cuda_graph_node_id", {"cuda_graph_orig_node_id": 5})
-    recorded = Sort(K.RUNTIME_CALL, "cudaGraphAddKernelNode", "cuda_graph_node_id")
-    sorts = SORTS | {"Q": copied, "Z": recorded}
-    trace = draw("host main | m----\nhost main |  Z5\ngpu0 s    |      W9-Q9-", sorts)
-
-    assert [row[1:] for row in ops(trace)] == [("Softmax", "Softmax", "OWN"), ("Softmax", "Softmax", "GRAPH")]
-
-
-def test_the_ops_of_a_tpu_are_what_they_are_called() -> None:
-    hlo = "%copy-done.2 = f32[5,8]{1,0} copy-done(f32[5,8]{1,0} %x)"
-    sorts = {"C": Sort(K.DEVICE_OP, hlo), "F": Sort(K.DEVICE_OP, hlo, "", {"tf_op": "jit(f)/jit(main)/add:"})}
-    trace = draw("tpu0 ops | C--F--", sorts)
-
-    assert ops(trace) == [
-        (hlo, "copy-done.2", "copy-done", "OWN"),
-        (hlo, "jit(f)/jit(main)/add", "add", "OWN"),
-    ]
+        ops = [("node_kernel", "dense/MatMul", "MatMul", "GRAPH"), ("node_kernel", "dense/MatMul", "MatMul", "GRAPH"),
+               ("node_kernel", None, None, "NONE")]
+    a graph node has the op that another run of it carries
+        host main | x
+        gpu0 s    | W5-Q5-Q4-
+        ops = [("named_node", "Softmax", "Softmax", "OWN"), ("node_kernel", "Softmax", "Softmax", "GRAPH"),
+               ("node_kernel", None, None, "NONE")]
+    a graph node is found by the node that it was copied from
+        host main | m----
+        host main |  d5
+        gpu0 s    |      c9-
+        ops = [("copy_of_node", "dense/MatMul", "MatMul", "GRAPH")]
+    what is known of a graph node itself wins over the node that it was copied from
+        host main | m----
+        host main |  d5
+        gpu0 s    |      W9-c9-
+        ops = [("named_node", "Softmax", "Softmax", "OWN"), ("copy_of_node", "Softmax", "Softmax", "GRAPH")]
+    the ops of a TPU are what they are called
+        tpu0 ops | i--j--
+        ops = [("%copy-done.2 = f32[5,8]{1,0} copy-done(f32[5,8]{1,0} %x)", "copy-done.2", "copy-done", "OWN"),
+               ("%copy-done.2 = f32[5,8]{1,0} copy-done(f32[5,8]{1,0} %x)", "jit(f)/jit(main)/add", "add", "OWN")]
+""")
+def test_which_op_work_belongs_to(picture: str, expected: dict[str, Any]) -> None:
+    assert ops(draw(picture, DRAWN)) == expected["ops"]
 
 
 # -- XLA instructions ----------------------------------------------------------------------------------------------

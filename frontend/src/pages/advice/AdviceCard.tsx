@@ -61,7 +61,7 @@ export function AdviceCard({
       {whole && advice.reasoning && (
         <p class="reasoning">
           <strong>{advice.predicted_speedup === null ? "Why: " : "How it is predicted: "}</strong>
-          {sentence(advice.reasoning)}
+          <Code text={sentence(advice.reasoning)} />
         </p>
       )}
       {picture && <Picture of={picture} />}

@@ -3,28 +3,21 @@ import { CATEGORY_LABEL, isCategory, isCause } from "../../design/colours";
 import { linkTo } from "../../router";
 import type { EvidenceRow } from "../shared/reports";
 
-const quoted = (column: string, value: string) => `${column}="${value.replaceAll('"', "")}"`;
+/** The table and the column in which a tool's page has the key of a row. */
+const PLACES: Readonly<Record<string, readonly [table: string, column: string]>> = {
+  "op-stats": ["ops", "name"],
+  "kernel-stats": ["kernels", "kernel"],
+  "input-pipeline": ["ops", "op"],
+  "pod-viewer": ["rows", "host"],
+  syncs: ["syncs", "call"],
+  modules: ["modules", "module"],
+};
 
 /** The address parameters that show a row on its tool's page. */
-function parametersOf(row: EvidenceRow): Record<string, string> {
-  switch (row.tool) {
-    case "op-stats":
-      return { "ops.filter": quoted("name", row.key) };
-    case "kernel-stats":
-      return { "kernels.filter": quoted("kernel", row.key) };
-    case "input-pipeline":
-      return { "ops.filter": quoted("op", row.key) };
-    case "steps":
-      return isCause(row.key) ? { "steps.sort": `-${row.key}_ms` } : {};
-    case "pod-viewer":
-      return { "rows.filter": quoted("host", row.key) };
-    case "syncs":
-      return { "syncs.filter": quoted("call", row.key) };
-    case "modules":
-      return { "modules.filter": quoted("module", row.key) };
-    default:
-      return {};
-  }
+function parametersOf({ tool, key }: EvidenceRow): Record<string, string> {
+  if (tool === "steps") return isCause(key) ? { "steps.sort": `-${key}_ms` } : {};
+  const [table, column] = PLACES[tool] ?? [];
+  return table ? { [`${table}.filter`]: `${column}="${key.replaceAll('"', "")}"` } : {};
 }
 
 export function evidenceLink(row: EvidenceRow): string {

@@ -36,8 +36,6 @@ const COLUMNS = [
 const OF_KERNELS = "kernel op occurrences total_us percent avg_us uses_tensor_core min_us max_us".split(" ");
 
 const TEXTS = { kernel: shortKernel };
-/** Characters of a kernel's name that a sentence has room for. */
-const IN_SENTENCE = 36;
 
 const MOST_BARS = 12;
 
@@ -49,8 +47,8 @@ export default function Kernels({ report, sections }: ToolAnswer<"kernel-stats">
   const found = report.by_kernel ?? [];
   const largest = useMemo(() => found.filter(({ kernel }) => kernel !== "others").slice(0, MOST_BARS), [report]);
   const names = useMemo(() => tellApart(largest.map(nameOf)), [largest]);
-  const inSentence = useMemo(() => tellApart(largest.map(nameOf), IN_SENTENCE), [largest]);
-  const shares = largest.map((row) => ({ name: inSentence.get(nameOf(row)) ?? nameOf(row), percent: row.percent }));
+  const shortOf = (row: KernelShare) => names.get(nameOf(row)) ?? nameOf(row);
+  const shares = largest.map((row) => ({ name: shortOf(row), percent: row.percent }));
   return (
     <>
       <Findings
@@ -65,7 +63,7 @@ export default function Kernels({ report, sections }: ToolAnswer<"kernel-stats">
         field={fieldOf(tableOf(sections, "by_kernel"), "total_us")}
         rows={largest.map((row) => ({
           key: String(row.kernel),
-          label: names.get(nameOf(row)) ?? nameOf(row),
+          label: shortOf(row),
           whole: String(row.kernel),
           ms: Number(row.total_us) / 1e3,
           percent: row.percent,

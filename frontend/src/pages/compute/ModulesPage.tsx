@@ -138,12 +138,12 @@ function FlameCard({ rows, unassigned_us }: { rows: readonly ModuleRow[]; unassi
 function Trail({ path, open }: { path: readonly CallNode[]; open: (at: number | null) => void }) {
   const last = path.at(-1) as CallNode;
   return (
-    <nav class="trail row wrap gap-s below-m" aria-label="Place in the model">
+    <nav class="row wrap gap-s below-m" aria-label="Place in the model">
       <button type="button" class="button quiet" onClick={() => open(null)}>
         All modules
       </button>
       {path.map((row) => (
-        <span key={row.id}>
+        <span key={row.id} class="inline-row muted">
           <Icon name="right" size={14} />
           <button
             type="button"
@@ -155,7 +155,7 @@ function Trail({ path, open }: { path: readonly CallNode[]; open: (at: number | 
           </button>
         </span>
       ))}
-      <a class="button" href={findInTimeline(last.name)}>
+      <a class="button to-end" href={findInTimeline(last.name)}>
         Find in the timeline <Icon name="arrow" size={14} />
       </a>
     </nav>

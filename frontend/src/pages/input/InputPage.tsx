@@ -5,14 +5,12 @@ import type { Column } from "../../charts/steps";
 import { partsOfRow } from "../../design/causes";
 import { CATEGORY_COLOUR, type Category, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
-import { duration, percent } from "../../format";
+import { duration } from "../../format";
 import { findInTimeline } from "../../links";
-import { formatHash, route, withParams } from "../../router";
-import { figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
+import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { chosenPart } from "../../session";
 import { Card, FigureRow } from "../../ui/basics";
-import { hint } from "../../ui/hint";
-import { Icon } from "../../ui/icons";
+import { RankedCard } from "../shared/Bars";
 import { ColumnGraph } from "../shared/ColumnGraph";
 import { isWithoutDevice } from "../shared/differences";
 import { longestOps } from "../shared/examples";
@@ -37,17 +35,19 @@ export default function Input({ report, sections }: ToolAnswer<"input-pipeline",
   const waiting = figuresOf(sections, "waiting");
   // Only programs with a DataLoader, or with copies to a device, have some.
   const [loaders, copies] = [tableOf(sections, "loaders"), tableOf(sections, "copies")];
+  const hasSteps = (report.steps ?? []).length > 1;
+  // That all of the host's time is in one stage is said above.
+  const isSplit = !hasSteps || stagesOf(report).length !== 1;
+  const sides = (
+    <>
+      {hasSteps && <DeviceSide report={report} />}
+      {isSplit && <HostSide report={report} sections={sections} />}
+    </>
+  );
   return (
     <>
       <Findings lines={report.summary} />
-      {(report.steps ?? []).length > 1 ? (
-        <div class="two uneven">
-          <DeviceSide report={report} />
-          <HostSide report={report} sections={sections} />
-        </div>
-      ) : (
-        <HostSide report={report} sections={sections} />
-      )}
+      {hasSteps && isSplit ? <div class="two uneven">{sides}</div> : sides}
       <TableCard section={tableOf(sections, "rows")} id="ops" heading="Input ops" main height="short" />
       {loaders.row_count > 0 && <TableCard section={loaders} heading="Loaders" />}
       <More title="Each step, and copies to devices" tables={["waiting", "copies"]}>
@@ -126,61 +126,34 @@ const STAGES: readonly {
   { key: "other", label: "Other", category: "other", lighter: 0 },
 ];
 
-/** Where the input's time goes on the host, longest first. */
+function stagesOf({ host_breakdown_ms: of }: InputReport) {
+  return STAGES.map((stage) => ({ ...stage, ms: of[stage.key] ?? 0 })).filter(({ ms }) => ms > 0);
+}
+
+/** Where the input's time goes on the host; each stage leads to the op that takes most of it. */
 function HostSide({ report, sections }: { report: InputReport; sections: Sections<"input-pipeline"> }) {
-  const table = tableOf(sections, "host_breakdown");
-  const meaning = new Map(
-    table?.columns?.category?.map((name, row) => [String(name), String(table.columns?.meaning?.[row] ?? "")]) ?? [],
-  );
-  const stages = STAGES.filter((stage) => (report.host_breakdown_ms[stage.key] ?? 0) > 0);
-  const total = stages.reduce((sum, stage) => sum + (report.host_breakdown_ms[stage.key] ?? 0), 0);
   const longest = useMemo(() => longestOps(report.rows ?? []), [report]);
-  const largest = Math.max(...stages.map((stage) => report.host_breakdown_ms[stage.key] ?? 0));
-  return (
-    <Card title="Host side" note="where the input spends its time on the host">
-      {total > 0 ? (
-        <ul class="hbars" data-marks={stages.length}>
-          {stages.map((stage) => {
-            const ms = report.host_breakdown_ms[stage.key] ?? 0;
-            const colour = mix(CATEGORY_COLOUR[stage.category], palette.value.surface, stage.lighter);
-            return (
-              <li key={stage.key}>
-                <a
-                  class="hbar-row list gap-l"
-                  href={formatHash(withParams(route.value, { "ops.filter": `category=${stage.key}` }))}
-                  {...hint(stage.label, meaning.get(stage.key) ?? "", `${ms} ms`)}
-                >
-                  <span class="hbar-name">{stage.label}</span>
-                  <span class="hbar-track">
-                    <span style={{ width: `${(100 * ms) / largest}%`, background: colour }} />
-                  </span>
-                  <span class="hbar-value strong to-right oneline">{duration(ms)}</span>
-                  <span class="muted to-right oneline">{percent((100 * ms) / total)}</span>
-                </a>
-                {longest.has(stage.key) && (
-                  <a
-                    class="icon-button small"
-                    href={findInTimeline(longest.get(stage.key) as string)}
-                    aria-label={`${stage.label} in the timeline`}
-                    {...hint(
-                      `${stage.label} in the timeline`,
-                      "the events of the op that takes most of this time",
-                      longest.get(stage.key) as string,
-                    )}
-                  >
-                    <Icon name="arrow" size={14} />
-                  </a>
-                )}
-              </li>
-            );
-          })}
-        </ul>
-      ) : (
+  const stages = stagesOf(report);
+  const total = stages.reduce((sum, { ms }) => sum + ms, 0);
+  if (!stages.length)
+    return (
+      <Card title="Host side">
         <p class="table-empty">
           No input op was recorded on a host. TensorFlow records them with host_tracer_level=2, PyTorch with its
           DataLoader in the same process. {chosenPart()}
         </p>
-      )}
-    </Card>
+      </Card>
+    );
+  return (
+    <RankedCard
+      title="Host side"
+      note="where the input spends its time on the host"
+      field={fieldOf(tableOf(sections, "host_breakdown"), "time_ms")}
+      rows={stages.map(({ key, label, category, lighter, ms }) => ({
+        ...{ key, label, ms, percent: (100 * ms) / total },
+        colour: mix(CATEGORY_COLOUR[category], palette.value.surface, lighter),
+        href: longest.has(key) ? findInTimeline(longest.get(key) as string) : null,
+      }))}
+    />
   );
 }

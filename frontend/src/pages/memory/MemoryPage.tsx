@@ -1,6 +1,6 @@
 /** Memory in use over time, and what fills it at its peak. */
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import type { Report, TableSection, ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
 import { MEMORY_COLOUR, type MemoryEvent, memoryOverTime } from "../../charts/memory";
@@ -9,18 +9,16 @@ import { bytes, duration, percent } from "../../format";
 import { intervalInTimeline } from "../../links";
 import { route, setParams } from "../../router";
 import { docOf, fieldOf, type Sections, tableOf } from "../../sections";
-import type { TableData } from "../../table/model";
+import { type TableData, toRows } from "../../table/model";
 import type { RowLink } from "../../table/RowDetails";
-import type { Rows } from "../../table/rows";
-import { Table } from "../../table/Table";
-import { Card, Failed, Figure, Loading } from "../../ui/basics";
+import { Card, Figure } from "../../ui/basics";
 import { Choice, IconButton, Legend } from "../../ui/controls";
 import { Icon } from "../../ui/icons";
 import { ParamChoice } from "../../ui/ParamChoice";
 import { StackedBars } from "../shared/Bars";
 import { More } from "../shared/More";
-import { useOwnRows } from "../shared/ownRows";
-import { findLinks } from "../shared/sections";
+import { ownRows, useOwnRows } from "../shared/ownRows";
+import { findLinks, TableCard } from "../shared/sections";
 import { mostOf, type Purpose, partsOf, sumsOf } from "./purposes";
 
 const FREE = { out: "In use", in: "With free memory" };
@@ -57,7 +55,7 @@ export default function MemoryView({ report, sections }: ToolAnswer<"memory-prof
       {TABLES.map((each) => (
         <MemoryTable key={each.id} {...each} section={tableOf(sections, each.of)} memory={chosen} />
       ))}
-      <More title="Figures">
+      <More title="All figures of this memory">
         <Card>
           <PeakFigures memory={chosen} sections={sections} />
         </Card>
@@ -91,12 +89,12 @@ const TABLES: readonly Declared[] = [
   },
   {
     ...{ id: "staying", of: "staying", opener: "What stays from step to step" },
-    title: "What stays from step to step",
+    title: "Memory that stays, by op and line",
     empty: "no allocation of several steps stays",
   },
   {
     ...{ id: "events", of: "timeline", opener: "Allocations and deallocations" },
-    title: "Allocations and deallocations",
+    title: "Each in the order of time",
     empty: "no allocation was recorded",
     links: momentLink,
   },
@@ -107,42 +105,24 @@ interface MemoryTableProps extends Declared {
   memory: Memory;
 }
 
-function MemoryTable(props: MemoryTableProps) {
-  const { opener, id } = props;
-  if (!opener) return <TableOfMemory {...props} main />;
-  return (
-    <More title={opener} tables={[id]}>
-      <TableOfMemory {...props} />
-    </More>
+function MemoryTable({ opener, of: _, title, links = () => [], section, memory, ...rest }: MemoryTableProps) {
+  const complete = useCallback((data: TableData) => ownRows(data, ownOf(memory)), [memory]);
+  const table = (
+    <TableCard
+      {...{ section, complete, ...rest }}
+      heading={title}
+      columns={usualOf(section)}
+      main={!opener}
+      plain={false}
+      links={(row, data) => [...links(data, row), ...findLinks(row, data)]}
+    />
   );
-}
-
-function TableOfMemory({
-  id,
-  opener,
-  title,
-  empty,
-  links,
-  section,
-  memory,
-  main = false,
-}: MemoryTableProps & { main?: boolean }) {
-  const rows = useOwnRows("memory-profile", section, ownOf(memory));
-  const isKnown = (name: string) =>
-    rows.state === "ready" && (rows.data.columns[name] ?? []).some((value) => value !== null);
-  return (
-    <Card title={title === opener ? null : title} class="table-card">
-      {rows.state === "loading" && <Loading what="Fetching the rows" />}
-      {rows.state === "failed" && <Failed error={rows.error} />}
-      {rows.state === "ready" && (
-        <Table
-          {...{ id, title, empty, main }}
-          columns={usualOf(section).filter(isKnown)}
-          data={rows.data}
-          links={(row) => [...(links?.(rows.data, row) ?? []), ...findLinks(row, rows.data)]}
-        />
-      )}
-    </Card>
+  return opener ? (
+    <More title={opener} tables={[rest.id]}>
+      {table}
+    </More>
+  ) : (
+    table
   );
 }
 
@@ -238,7 +218,7 @@ interface OverTimeProps {
 
 function OverTime({ memory, section, manyHosts }: OverTimeProps) {
   const rows = useOwnRows("memory-profile", section, ownOf(memory));
-  const events = useMemo(() => toEvents(rows), [rows]);
+  const events = useMemo(() => (rows.state === "ready" ? toRows<MemoryEvent>(rows.data) : []), [rows]);
   const withFree = route.value.params.free === "in";
   const peak = memory.peak.time_ms ?? null;
   const plot = useMemo(() => memoryOverTime(events, { peak_ms: peak, withFree }), [events, peak, withFree]);
@@ -323,17 +303,4 @@ function ownOf(memory: Memory): Readonly<Record<"memory" | "host", string>> {
 
 function usualOf({ usual, fields }: TableSection): string[] {
   return (usual ?? fields.map((field) => field.name)).filter((name) => name !== "memory" && name !== "host");
-}
-
-/** The rows of the timeline as events, for the chart. */
-function toEvents(rows: Rows): MemoryEvent[] {
-  if (rows.state !== "ready") return [];
-  const { columns, rowCount, fields } = rows.data;
-  return Array.from(
-    { length: rowCount },
-    (_, row) =>
-      Object.fromEntries(
-        fields.map((field) => [field.name, columns[field.name]?.[row] ?? null]),
-      ) as unknown as MemoryEvent,
-  );
 }

@@ -63,7 +63,7 @@ function OneStep({
       note={[workersText(shown), isWorst && "in this step they differ most"].filter(Boolean).join("; ")}
       actions={
         numbers.length > 1 && (
-          <label class="slider">
+          <label class="slider row gap-m">
             <span class="muted">step {numbers[0]}</span>
             <input
               type="range"

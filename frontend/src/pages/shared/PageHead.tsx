@@ -17,10 +17,12 @@ interface PageHeadProps {
 export function PageHead({ tool, controls, isUntitled = false }: PageHeadProps) {
   const entry = toolEntry(tool);
   const question = currentQuestion.value;
+  const views = (question?.views ?? []).filter((view) => !view.isFold || view === currentView.value);
+  const title = views.length > 1 ? question?.label : entry?.heading; // a view alone has no switch that names it
   return (
     <header class="page-head baseline-row gap-l below-l wrap">
-      {!isUntitled && <h1>{question?.label ?? entry?.heading ?? tool}</h1>}
-      <Views />
+      {!isUntitled && <h1>{title ?? tool}</h1>}
+      {views.length > 1 && <Views views={views} />}
       {!isUntitled && (
         <p class="page-summary cut muted" {...hint(entry?.heading ?? tool, sentence(entry?.summary ?? ""))}>
           {sentence(entry?.summary ?? "")}
@@ -31,17 +33,15 @@ export function PageHead({ tool, controls, isUntitled = false }: PageHeadProps) 
   );
 }
 
-/** The switch between the views of the question; nothing where there is only one. */
-function Views() {
+/** The switch between the views of the question. */
+function Views({ views }: { views: readonly View[] }) {
   const question = currentQuestion.value;
-  const views = (question?.views ?? []).filter((view) => !view.isFold || view === currentView.value);
   const nav = useRef<HTMLElement>(null);
   const current = currentView.value;
   // Reading sizes makes the browser lay out the page at once, so only where the switch may be too wide.
   useLayoutEffect(() => {
     if (narrow.peek()) showCurrent(nav.current);
   }, [current]);
-  if (views.length < 2) return null;
   const groups = [views.filter((view) => !view.isApart), views.filter((view) => view.isApart)];
   return (
     <nav class="views" ref={nav} aria-label={question?.switchLabel ?? "Show"}>

@@ -132,7 +132,7 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
 function Examples({ onPick }: { onPick: (query: string) => void }) {
   return (
     <Card title="Questions to start with" note="each is a query that you can change">
-      <ul class="sql-examples list gap-s">
+      <ul class="link-list">
         {EXAMPLES.map(({ question, query }) => (
           <li key={question}>
             <button type="button" onClick={() => onPick(query)} {...hint(question, query)}>

@@ -326,11 +326,11 @@ function MissingCard({ report }: { report: OverviewReport }) {
   if (!report.missing.length) return null;
   return (
     <Card title="Not in this capture">
-      <ul class="lacks">
+      <ul class="lacks list gap-l">
         {report.missing.map((item) => (
           <li key={item.what}>
             <strong>{sentence(item.what)}</strong>
-            <span>
+            <span class="muted">
               <Code text={item.remedy} />
             </span>
           </li>

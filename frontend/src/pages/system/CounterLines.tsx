@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { Chart } from "../../charts/Chart";
 import { fromZero, numbers, type Plot } from "../../charts/plot";
 import { CATEGORY_COLOUR } from "../../design/colours";
-import { bytes, duration, percent, short } from "../../format";
+import { counterText, duration } from "../../format";
 import { intervalInTimeline } from "../../links";
 import { host as chosenHost, session, sessionId } from "../../session";
 import { type CounterValues, type GroupInfo, Source, type TrackInfo, type WindowAnswer } from "../../timeline/wire";
@@ -95,7 +95,7 @@ function tracksOf(group: GroupInfo): TrackInfo[] {
 function CounterLine({ line, host }: { line: Line; host: string | null }) {
   const { track } = line;
   const plot = useMemo(() => counterPlot(line), [line]);
-  const range = [track.lowest, track.highest].map((value) => (value === null ? "" : amount(value, track.unit)));
+  const range = [track.lowest, track.highest].map((value) => (value === null ? "" : counterText(value, track.unit)));
   const span = `${range[0]} to ${range[1]}`;
   const around = (ms: number) => aroundMoment(ms, line, host);
   const [low, high] = plot.x.range;
@@ -125,18 +125,13 @@ function aroundMoment(ms: number, line: Line, host: string | null): string {
   return intervalInTimeline(Math.max(0, ms - half), ms + half, host);
 }
 
-function amount(value: number, unit: string): string {
-  if (unit === "bytes") return bytes(value);
-  return unit === "percent" ? percent(value) : `${short(value)}${unit ? ` ${unit}` : ""}`;
-}
-
 /** The largest value of each moment, from zero or from the lowest value where that is negative. */
 function counterPlot({ track, values, cells, begin, cell }: Line): Plot {
   const ms = (at: number) => (begin + at * cell) / PS_PER_MS;
   const x = Array.from(values.cell, ms);
   const y = Array.from(values.high);
   const colour = CATEGORY_COLOUR.host_compute;
-  const write = (value: number) => amount(value, track.unit);
+  const write = (value: number) => counterText(value, track.unit);
   const base = track.unit === "bytes" ? 2 : 10;
   const low = track.lowest ?? 0;
   return {

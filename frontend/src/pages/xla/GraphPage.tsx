@@ -259,7 +259,7 @@ function Search({ session, query, onPick }: QueryProps & { onPick: (node: GraphN
         }}
       />
       {found && (
-        <ul class="hlo-found" aria-label="Instructions found">
+        <ul class="hlo-found link-list" aria-label="Instructions found">
           {found.nodes.length === 0 && <li class="muted">No instruction holds “{text}”</li>}
           {found.nodes.map((node) => (
             <li key={node.id}>
@@ -353,7 +353,7 @@ function Neighbours({ title, nodes }: { title: string; nodes: readonly GraphNode
   return (
     <>
       <h4>{title}</h4>
-      <ul class="hlo-neighbours">
+      <ul class="link-list">
         {nodes.map((node) => (
           <li key={node.id}>
             <button type="button" onClick={() => setParams({ at: String(node.id) })}>

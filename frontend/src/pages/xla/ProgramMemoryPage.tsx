@@ -1,6 +1,6 @@
 /** The memory of an XLA program as its compiler laid it out: live bytes over its order, and what fills the peak. */
 
-import { useMemo } from "preact/hooks";
+import { useCallback, useMemo } from "preact/hooks";
 import type { ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
 import { type MemoryPoint, PROGRAM_MEMORY_COLOUR, programMemory } from "../../charts/programMemory";
@@ -9,12 +9,11 @@ import { linkTo, route, setParams } from "../../router";
 import { docOf, fieldOf, type RowOf, type Sections, tableOf } from "../../sections";
 import type { TableData } from "../../table/model";
 import type { Rows } from "../../table/rows";
-import { Table, type TableProps } from "../../table/Table";
-import { Card, Failed, Figure, Loading } from "../../ui/basics";
+import { Card, Figure } from "../../ui/basics";
 import { Choice, Legend, type LegendEntry } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { ParamChoice } from "../../ui/ParamChoice";
-import { useOwnRows } from "../shared/ownRows";
+import { ownRows, useOwnRows } from "../shared/ownRows";
 import { TableCard } from "../shared/sections";
 
 type Program = RowOf<"memory-viewer", "programs">;
@@ -31,7 +30,8 @@ export default function ProgramMemory({ report, sections }: ToolAnswer<"memory-v
   const own = { program: name };
   const points = useOwnRows("memory-viewer", tableOf(sections, "timeline"), own);
   const buffers = useOwnRows("memory-viewer", tableOf(sections, "rows"), own);
-  const groups = useOwnRows("memory-viewer", tableOf(sections, "groups"), { program: name, by });
+  const ofProgram = useCallback((data: TableData) => ownRows(data, { program: name }), [name]);
+  const ofGroup = useCallback((data: TableData) => ownRows(data, { program: name, by }), [name, by]);
   if (!chosen) return null;
   return (
     <>
@@ -39,18 +39,20 @@ export default function ProgramMemory({ report, sections }: ToolAnswer<"memory-v
         <Peak program={chosen} sections={sections} buffers={buffers} />
       </Card>
       <OverOrder program={chosen} rows={points} />
-      <OwnTable
+      <TableCard
+        section={tableOf(sections, "rows")}
         id="buffers"
-        title="What is alive at the peak"
-        rows={buffers}
+        heading="What is alive at the peak"
+        complete={ofProgram}
         columns={USUAL}
         links={graphLink(name)}
         main
       />
-      <OwnTable
+      <TableCard
+        section={tableOf(sections, "groups")}
         id="groups"
-        title="What the peak is made of"
-        rows={groups}
+        heading="What the peak is made of"
+        complete={ofGroup}
         actions={<ParamChoice label="Memory by" name="by" value={by} options={GROUPS} />}
       />
       <TableCard
@@ -169,29 +171,9 @@ const COLOURS: readonly LegendEntry[] = [
   { key: "temporary", label: "Temporaries", colour: PROGRAM_MEMORY_COLOUR.temporary },
 ];
 
-interface OwnTableProps extends Partial<Pick<TableProps, "columns" | "main">> {
-  id: string;
-  title: string;
-  rows: Rows;
-  links?: (data: TableData, row: number) => { label: string; href: string }[];
-  actions?: preact.ComponentChildren;
-}
-
-function OwnTable({ rows, links, actions, ...rest }: OwnTableProps) {
-  return (
-    <Card title={rest.title} class="table-card" actions={actions}>
-      {rows.state === "loading" && <Loading what="Fetching the rows" />}
-      {rows.state === "failed" && <Failed error={rows.error} />}
-      {rows.state === "ready" && (
-        <Table {...rest} data={rows.data} links={(row) => links?.(rows.data, row) ?? []} empty="no buffer is known" />
-      )}
-    </Card>
-  );
-}
-
 /** Leads a buffer to the instruction that makes it. */
 function graphLink(program: string) {
-  return (data: TableData, row: number) => {
+  return (row: number, data: TableData) => {
     const buffer = data.columns.buffer?.[row];
     if (typeof buffer !== "string" || data.columns.opcode?.[row] === null) return [];
     const node = buffer.replace(/\{[\d,]*\}$/, "");

@@ -18,7 +18,7 @@ import { findInTimeline } from "../../links";
 import { linkTo, route, setParams } from "../../router";
 import { docOf, figuresOf, type RowOf, tableOf } from "../../sections";
 import { answerAddress } from "../../session";
-import type { TableData } from "../../table/model";
+import { type TableData, toRows } from "../../table/model";
 import { useRows } from "../../table/rows";
 import { termText } from "../../terms";
 import { Card, Empty, Segmented } from "../../ui/basics";
@@ -87,7 +87,7 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
   const params = route.value.params;
   const shown = params.show === "programs" ? "program" : "op";
   const rows = useRows(tableOf(sections, "rows"), (suffix) => answerAddress("roofline", suffix));
-  const all = useMemo(() => (rows.state === "ready" ? toPoints(rows.data) : []), [rows]);
+  const all = useMemo(() => (rows.state === "ready" ? toRows<RoofPoint>(rows.data) : []), [rows]);
   const ofKind = useMemo(() => all.filter((point) => point.kind === shown), [all, shown]);
   const points = useMemo(() => drawable(ofKind).slice(0, MOST_POINTS), [ofKind]);
   const devices = [...new Set((report.roofs ?? []).map((roof) => String(roof.device)))];
@@ -194,16 +194,6 @@ function Picked({ point }: { point: RoofPoint }) {
         onClick={() => setParams({ at: null, "rows.filter": null })}
       />
     </div>
-  );
-}
-
-function toPoints({ columns, rowCount, fields }: TableData): RoofPoint[] {
-  return Array.from(
-    { length: rowCount },
-    (_, row) =>
-      Object.fromEntries(
-        fields.map((field) => [field.name, columns[field.name]?.[row] ?? null]),
-      ) as unknown as RoofPoint,
   );
 }
 

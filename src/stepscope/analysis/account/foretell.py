@@ -18,7 +18,7 @@ from stepscope.analysis.account.interventions import (
 )
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.parts import part_of_cause
-from stepscope.analysis.account.pieces import way_through
+from stepscope.analysis.account.pieces import Way, way_through
 from stepscope.analysis.account.recording import share_without_recording
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.account.shares import spent_on
@@ -43,8 +43,9 @@ class Foretold:
     Attributes:
         now_ps: as recorded; then_ps: after the changes, or `most_ps` where no more than that can be told.
         least_ps, most_ps: the range of `then_ps`; `least_ps` is 0 where nothing may be left.
-        causes: what the replayed step is spent on then, in ps, the longest first.
+        causes: what a step is spent on then, on average and without recording cost, in ps, the longest first.
         reasons: why the range is as wide as it is, a sentence each.
+        causes_now: the same before the changes.
     """
 
     now_ps: int
@@ -53,6 +54,7 @@ class Foretold:
     most_ps: int
     causes: dict[str, int]
     reasons: tuple[str, ...]
+    causes_now: dict[str, int]
 
     @property
     def is_most(self) -> bool:
@@ -70,8 +72,9 @@ def foretell(model: StepModel, changes: Sequence[Intervention]) -> Foretold | No
     """
     if model.why_not is not None or model.error_percent is None:
         return None
-    factor, now, steps = share_undisturbed(model), recorded_ps(model), steady_steps(model)
-    before = replay_after(model, [], host_factor=factor).step_ps[steps]
+    now, steps = recorded_ps(model), steady_steps(model)
+    factor, undisturbed = model.trace.derived("undisturbed steps", lambda _: _replay_undisturbed(model))
+    before = undisturbed.step_ps[steps]
     usual = replay_after(model, changes, host_factor=factor)
     ends = [replay_after(model, changes, end, factor) if is_uncertain(changes) else usual for end in ENDS]
     fast, slow = (each.step_ps[steps] for each in ends)
@@ -84,7 +87,13 @@ def foretell(model: StepModel, changes: Sequence[Intervention]) -> Foretold | No
         reasons.append(
             _what_narrows(now * (_mean_ratio(before, slow) - _mean_ratio(before, fast)), off, now, before, slow)
         )
-    return Foretold(now, then, least, most, causes_then(model, usual), tuple(reasons))
+    causes = causes_after(model, usual, then), causes_after(model, undisturbed, now)
+    return Foretold(now, then, least, most, causes[0], tuple(reasons), causes[1])
+
+
+def _replay_undisturbed(model: StepModel) -> tuple[float | F64, Changed]:
+    factor = share_undisturbed(model)
+    return factor, replay_after(model, [], host_factor=factor)
 
 
 def _what_narrows(estimated: float, off: float, now: float, before: I64, after: I64) -> str:
@@ -208,12 +217,14 @@ def _error_of_ratio(before: I64, after: I64) -> float:
     return float(np.sqrt((off * off).sum() / (count - 1) / count) / before.mean())
 
 
-def causes_then(model: StepModel, after: Changed) -> dict[str, int]:
-    """What the step that is the median one after changes is spent on; what limits it as a whole has no cause."""
-    order = np.argsort(after.step_ps[model.steps], kind="stable")
-    step = int(model.steps[order[(len(order) - 1) // 2]])
-    way = way_through(model.graph, step, after.replayed.start_ps, after.replayed.end_ps)
+def causes_after(model: StepModel, after: Changed, step_ps: int) -> dict[str, int]:
+    """What a step of a length is spent on, in the shares that causes have in all steps after changes together; what
+    limits them as a whole has no cause."""
+    steps, times = steady_steps(model), after.replayed
+    ways = [way_through(model.graph, int(step), times.start_ps, times.end_ps) for step in steps]
+    way = Way(*map(np.concatenate, zip(*(vars(each).values() for each in ways), strict=True)))
     spent = spent_on(model.graph, model.threads, after.own_ps, after.own_ps.sum_by_node(), way)
+    spent *= step_ps / max(int(after.step_ps[steps].sum()), 1)
     order = np.argsort(-spent, kind="stable").tolist()
     return {Cause(each).name.lower(): round(float(spent[each])) for each in order if spent[each] >= 1.0}
 

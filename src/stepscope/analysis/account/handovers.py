@@ -256,13 +256,7 @@ def _explained_by(quiet: Quiet, stated: Meetings) -> Mask:
 
 
 def _group(
-    trace: HostTrace,
-    threads: Threads,
-    quiet: Quiet,
-    known: Mask,
-    is_stated: Mask,
-    serves_input: bool,
-    lines: list[int],
+    trace: HostTrace, threads: Threads, quiet: Quiet, known: Mask, is_stated: Mask, serves_input: bool, lines: list[int]
 ) -> tuple[I64, I64, I64]:
     """Stretches of threads, and the line and time of what another thread did right before they ended.
 

@@ -11,13 +11,7 @@ import numpy as np
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in
-from stepscope.analysis.account.parts import (
-    Part,
-    join_parts,
-    part_of_cause,
-    part_of_events,
-    part_of_stretches,
-)
+from stepscope.analysis.account.parts import Part, join_parts, part_of_cause, part_of_events, part_of_stretches
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import enclosing_events, forest

@@ -1,8 +1,8 @@
-"""The tool `steps`: every step of every host, and what it waited for: the account of each step.
+"""The tool `steps`: every step of every host, and what it waited for.
 
 A step lasts from its start to the start of the next one. The causes are those of the account that the overview gives of
-the median step, for every step. The step-time breakdown as the TensorFlow Profiler guide and XProf define it is a table
-of its own; nothing else reads it.
+the median step, for every step. The step-time breakdown of the TensorFlow Profiler guide and XProf is a separate table;
+nothing else uses it.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class Advice:
             prediction is as large as what is left; None if nothing can be foretold.
         least_step_time_ms, most_step_time_ms: its range; None to estimate it.
         part_ms: time per step that the advice is about, which ranks it if no gain is known.
-        reasoning: how the prediction is computed.
+        reasoning: how the prediction is computed; also: what it says of other causes that get shorter, too.
         change: the row of the table of changes whose replay the prediction is; empty if it is none.
         rows, intervals: where the evidence is found.
         culprit: what a person can edit, in the median step; None where the trace names nothing.
@@ -123,6 +123,7 @@ class Advice:
     most_step_time_ms: float | None = None
     part_ms: float | None = None
     reasoning: str = ""
+    also: str = ""
     change: str = ""
     rows: tuple[Row, ...] = ()
     intervals: tuple[Interval, ...] = ()
@@ -153,8 +154,11 @@ class Advice:
 
     @property
     def may_gain_nothing(self) -> bool:
-        """Whether the gain may be no more than the error that predictions have; False where a replay says its range."""
-        return self.most_step_time_ms is None and (self.certain_percent or LEAST_PERCENT) < LEAST_PERCENT
+        """Whether the gain may be no more than the usual error of predictions on hosts without a device."""
+        now, then = self.step_time_ms, self.predicted_step_time_ms
+        if not now or not then or self.predicted_speedup is None:
+            return False
+        return now - then <= usual_error(now, then)
 
     @property
     def certain_percent(self) -> float | None:
@@ -180,7 +184,7 @@ class Advice:
         """The item as in JSON."""
         item = asdict(self)
         item["class"] = item.pop("kind")
-        for name in ("least_step_time_ms", "most_step_time_ms", "part_ms"):  # the range of the speed-up says as much
+        for name in ("least_step_time_ms", "most_step_time_ms", "part_ms", "also"):  # others say as much
             del item[name]
         least, most = self.speedup_range or (None, None)
         return item | {

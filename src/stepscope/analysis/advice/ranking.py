@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.account.selection import CAUSES, causes_of_class
-from stepscope.analysis.account.shown import share_sentence
+from stepscope.analysis.account.shown import cause_words, share_sentence
 from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Row
@@ -50,11 +50,11 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
         except (Exception, SystemExit) as error:  # a third party's rule may raise anything
             failed.append(f"the rule {rule.id!r} failed and was left out: {type(error).__name__}: {error}")
             continue
-        if advice is not None and _is_worthwhile(advice):
+        if advice is not None and (advice.gain_percent is None or advice.gain_percent >= LEAST_PERCENT):
             candidates.append((rule, advice))
     left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
     kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
-    doubtful = all(_is_doubtful(context, advice) for advice in kept)
+    doubtful = all(not context.has_device and advice.may_gain_nothing for advice in kept)
     verdict, account = _judge(context, None if doubtful else kept[0]), context.account
     if doubtful and account is not None:
         kept = [_advise_nothing(context, account, verdict, kept)]
@@ -64,7 +64,7 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     sure = [round(each.confidence * (_DOUBTED if _is_covered(context, each) else 1.0), 4) for each in kept]
     kept = [replace(advice, confidence=each) for advice, each in zip(kept, sure, strict=True)]
     if account is not None:
-        kept = [_scale_to_step(advice, account.step_ps / MS) for advice in kept]
+        kept = [_say_rest(_scale_to_step(advice, account.step_ps / MS), context, account) for advice in kept]
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
 
 
@@ -103,6 +103,22 @@ def _say_share(first: Advice, account: StepAccount) -> Advice:
     return replace(first, evidence=found if counted.match(first.evidence) else f"{sentence}; {found}")
 
 
+def _say_rest(advice: Advice, context: Context, account: StepAccount) -> Advice:
+    """The advice with what else gets shorter, where the change gains more than the time of the cause that it names."""
+    foretold = context.changes.foretold.get(advice.change) if context.changes else None
+    named = row_of_change(account, causes_shortened(advice))
+    shown = 100.0 * named.ps / account.step_ps if named else 0.0
+    if foretold is None or named is None or round((advice.gain_percent or 0.0) - shown) < 1:
+        return advice
+    percent = {cause: 100.0 * ps / foretold.now_ps for cause, ps in foretold.causes_now.items()}
+    usual = percent.pop(named.cause, 0.0)
+    saved = [(by - 100.0 * foretold.causes.get(each, 0) / foretold.now_ps, each) for each, by in percent.items()]
+    others = [f"{by:.1f} % {cause_words(each)}" for by, each in sorted(saved, reverse=True) if round(by) > 0]
+    said = [f"{usual:.1f} % of the average step is {cause_words(named.cause)}"] * (round(usual - shown) > 0)
+    also = "; ".join([*said, *([f"the change also saves {', '.join(others)}"] if others else [])])
+    return replace(advice, also=also, reasoning=f"{advice.reasoning}; {also}") if also else advice
+
+
 def _scale_to_step(advice: Advice, step_ms: float) -> Advice:
     """The advice with the step time that the account shows: a prediction is a ratio."""
     if not advice.step_time_ms or advice.step_time_ms == step_ms:
@@ -139,16 +155,6 @@ def _gain_ms(advice: Advice) -> float:
     if advice.step_time_ms is None or advice.predicted_step_time_ms is None:
         return advice.part_ms or 0.0
     return advice.step_time_ms - advice.predicted_step_time_ms
-
-
-def _is_worthwhile(advice: Advice) -> bool:
-    """Whether the gain is large enough; advice of unknown gain has its own threshold."""
-    return advice.gain_percent is None or advice.gain_percent >= LEAST_PERCENT
-
-
-def _is_doubtful(context: Context, advice: Advice) -> bool:
-    """Whether the gain may be no more than the error of predictions, which was measured on runs without a device."""
-    return not context.has_device and advice.may_gain_nothing
 
 
 def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -> bool:

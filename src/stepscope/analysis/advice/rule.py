@@ -115,18 +115,13 @@ class Rule:
         if self.evaluate is not None:
             return self.evaluate(context, self.threshold_percent)
         found = self.find(context) if self.find is not None else None
-        if found is None or _percent(context, found) < _least(self, found):
+        if found is None:
+            return None
+        percent = context.percent(found.part_ms or 0.0) if found.percent is None else found.percent
+        if percent < (self.threshold_percent if found.least_percent is None else found.least_percent):
             return None
         advice = _name(context, found, _advise(self, context, found))
         return self.reword(context, advice) if self.reword is not None else advice
-
-
-def _percent(context: Context, found: Finding) -> float:
-    return context.percent(found.part_ms or 0.0) if found.percent is None else found.percent
-
-
-def _least(rule: Rule, found: Finding) -> float:
-    return rule.threshold_percent if found.least_percent is None else found.least_percent
 
 
 def _advise(rule: Rule, context: Context, found: Finding) -> Advice:

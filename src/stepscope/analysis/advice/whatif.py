@@ -52,12 +52,7 @@ CAUSE_FIELDS: tuple[Field, ...] = (
 CHANGE_FIELDS: tuple[Field, ...] = (
     Field("change", "text", "remove, scale, overlap, move or balance", "str", Role.TERM),
     Field("part", "text", "what is changed, as it was named", "str", Role.NAME),
-    Field(
-        "number",
-        "ratio",
-        "the share of its time that stays, or the number of workers or ranks",
-        "float",
-    ),
+    Field("number", "ratio", "the share of its time that stays, or the number of workers or ranks", "float"),
     Field("what", "text", "what the name stands for", "str", Role.TEXT),
     Field("part_ms", "ms", "its time in an average step, on all threads and queues"),
 )
@@ -214,7 +209,8 @@ def what_if_of_class(kind: str, context: Context, warnings: tuple[str, ...] = ()
     known = {name: found for name, found in known.items() if found.then_ps < found.now_ps}
     name, now = min(known, key=lambda each: known[each].then_ps, default=""), account.step_ps
     nothing = f"the step waits for nothing of that kind, or for less than {100 * LEAST:g} % of its time"
-    foretold = known.get(name, Foretold(now, now, now, now, {row.cause: row.ps for row in account.rows}, (nothing,)))
+    causes = {row.cause: row.ps for row in account.rows}
+    foretold = known.get(name, Foretold(now, now, now, now, causes, (nothing,), causes))
     row: dict[str, Cell] = {"part": kind, "what": SENTENCE_OF.get(name, name.replace("_", " ")), "part_ms": None}
     why = ("no advice of that class is given", *foretold.reasons)
     return _report_of_class(context, row, _figures(None, foretold), foretold, why, warnings)
@@ -310,7 +306,7 @@ def what_if_balanced(
         "part_ms": round_ms(found.now_ps - found.then_ps),
     }
     causes = _causes_when_balanced(steps_of_ranks.get(found.slowest, ()), found.then_ps)
-    foretold = Foretold(found.now_ps, found.then_ps, found.least_ps, found.most_ps, causes, ())
+    foretold = Foretold(found.now_ps, found.then_ps, found.least_ps, found.most_ps, causes, (), {})
     return WhatIfReport(
         hosts=tuple(rank.name for rank in ranks),
         warnings=warnings,

@@ -23,7 +23,7 @@ def find_notes(before: Side, after: Side) -> tuple[str, ...]:
     """What makes two sessions hard to compare, one sentence each."""
     found = [
         *_same_session(before, after),
-        *_other_surroundings(before, after),
+        *other_surroundings(before, after),
         *_other_steps(before, after),
         *_work_outside_steps(before, after),
         *_other_cost(before, after),
@@ -38,7 +38,7 @@ def find_mismatches(before: Side, after: Side) -> tuple[str, ...]:
     Needs the reports of `op-stats` on both sides.  A regression may change which ops run, so only sessions that share
     few names of ops count as other models.
     """
-    reasons = _other_surroundings(before, after, only_known=True)
+    reasons = other_surroundings(before, after, only_known=True)
     shared, changed = _changed_shapes(before, after)
     if len(shared) >= _FEW_OPS and len(changed) > _OTHER_SHAPES * len(shared):
         reasons.append(
@@ -76,13 +76,13 @@ def _same_session(before: Side, after: Side) -> list[str]:
     return [f"both sides are the session {before.run}"] if same else []
 
 
-def _other_surroundings(before: Side, after: Side, only_known: bool = False) -> list[str]:
+def other_surroundings(before: Side, after: Side, only_known: bool = False) -> list[str]:
+    """What the sessions ran on that is not the same, one sentence each."""
     one, other = before.overview.environment, after.overview.environment
-    wanted = [key for key in _SURROUNDINGS if not only_known or (one[key] and other[key])]
     return [
-        f"the {_SURROUNDINGS[key]} differs: {_value_text(one[key])} before, {_value_text(other[key])} after"
-        for key in wanted
-        if one[key] != other[key]
+        f"the {what} differs: {_value_text(one[key])} before, {_value_text(other[key])} after"
+        for key, what in _SURROUNDINGS.items()
+        if one[key] != other[key] and (not only_known or (one[key] and other[key]))
     ]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
 import numpy as np
 
-from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.causes import Cause, event_causes
 from stepscope.analysis.account.foretell import Foretold, foretell
 from stepscope.analysis.account.graph import EdgeKind
 from stepscope.analysis.account.interventions import Estimate, Intervention, Move, Overlap, ReplayAsGraph, Scale
@@ -28,9 +28,10 @@ from stepscope.analysis.facts.factors import (
 )
 from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, FREEING, PYTHON, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import ops_of_programs, split_programs, work_events_of, work_of
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
+from stepscope.analysis.steps.find_steps import observed_time
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
-from stepscope.analysis.trace.spans import spans_of
+from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
@@ -140,7 +141,9 @@ def _remove_waits(model: StepModel) -> list[Intervention]:
 def _change_events(model: StepModel) -> Iterator[tuple[str, Scale]]:
     """Changes of some device work, or of some calls: what is left of them is estimated, or nothing is."""
     trace = model.trace
-    calls = {"driver_calls": _driver_calls(trace), "optimizer": update_calls(trace)}
+    rows = events_of_kind(trace, EventKind.RUNTIME_CALL)
+    calls = {"driver_calls": rows[has_trait(trace, trace.events.type[rows], CallTrait.TAKES_MEMORY)]}
+    calls["optimizer"] = update_calls(trace)
     for name, rows in {**work_by_kind(trace), **calls}.items():
         if len(rows):
             estimate = _ESTIMATES.get(name)
@@ -151,11 +154,6 @@ _ESTIMATES: Mapping[str, Callable[[HostTrace, I64], Estimate]] = {
     "elementwise": estimate_fused, "attention": estimate_attention, "optimizer": estimate_update,
     "wide_products": lambda trace, rows: IN_16_BITS,
 }  # fmt: skip
-
-
-def _driver_calls(trace: HostTrace) -> I64:
-    rows = events_of_kind(trace, EventKind.RUNTIME_CALL)
-    return rows[has_trait(trace, trace.events.type[rows], CallTrait.TAKES_MEMORY)]
 
 
 # What the loop's thread does that it could leave out: the stretches of each change, the ops that go with them, and the
@@ -227,7 +225,8 @@ def _changes_of_loop(model: StepModel, least: float) -> Iterator[tuple[str, list
             parts.append(part_of_stretches(model, loop.line, left_out))
             parts += [part_of_batches(model, row.pipeline)] if Cause.INPUT in row.of_loop else []
             removed: list[Intervention] = [Scale(part, kept.get(name, 0.0)) for part in parts]
-            yield name, [*removed, *_ease(model)] if row.competes else removed
+            others = _work_of_others(model, loop.line, parts, {*row.of_loop, *row.causes})
+            yield name, [*removed, *_ease(model, loop.line, left_out, others)] if row.competes else removed
 
 
 def _other_functions(trace: HostTrace, loop: LoopTime) -> I64:
@@ -243,9 +242,28 @@ def _one_pass(trace: HostTrace) -> float:
     return min(work.steps / work.backward_passes, 1.0) if work.backward_passes else 1.0
 
 
-def _ease(model: StepModel) -> list[Intervention]:
-    """Ops no longer lose what they lose to work beside them, as far as some steps show how fast they are without."""
-    lost = work_of(model.trace).contention_share
+def _work_of_others(model: StepModel, loop: int, parts: Sequence[Part], causes: set[Cause]) -> Spans:
+    """When the part that is left out is seen to work on other threads than that of the loop; when worker processes do
+    is not known, and ranks that communicate work all the time."""
+    trace, graph = model.trace, model.graph
+    if Cause.COMMUNICATION in causes:
+        return observed_time(trace)
+    own = reduce(operator.add, [part.own_ps.sum_by_node() for part in parts])
+    if Cause.INPUT in causes:
+        own = own + np.append(model.threads.serves_input, False)[graph.line] * graph.own_ps
+    nodes = np.flatnonzero((own > 0) & (graph.line != loop) & (graph.line >= 0))
+    events = is_thread_event(trace) & (trace.events.line != loop) & np.isin(event_causes(trace), [*causes])
+    return Spans.union(graph.start_ps[nodes], graph.end_ps[nodes]) | spans_of(trace, np.flatnonzero(events))
+
+
+def _ease(model: StepModel, loop: int, of_loop: Spans, of_others: Spans) -> list[Intervention]:
+    """Ops no longer lose what they lose to work beside them, as far as some steps show how fast they are without: only
+    what they lose while the loop's thread or others do that on another thread, as other programs take the rest."""
+    work, (rows, slower) = work_of(model.trace), work_events_of(model.trace)["slowed"]
+    start, length = model.trace.events.start_ps[rows], model.trace.events.duration_ps[rows]
+    beside = (of_others.overlap_ps(start, start + length), (of_others | of_loop).overlap_ps(start, start + length))
+    together = np.where(model.trace.events.line[rows] == loop, *beside) / np.maximum(length, 1)
+    lost = work.share_lost(float((slower * together).sum()) * work.critical_path_share)
     if lost < LEAST:
         return []
     source = f"in the quarter of steps where they are fastest, ops take {100 * lost:.0f} % less time"

@@ -24,7 +24,8 @@ def find_needed(modules: Sequence[Module | None]) -> list[bool]:
     """
     takes = [_arrays(shape for _, shape in module.parameters) if module else Counter() for module in modules]
     gives = [_arrays(module.results) if module else Counter() for module in modules]
-    fed = [[_feeds(one, taken - own) for taken, own in zip(takes, gives, strict=True)] for one in gives]
+    wanted = [taken - own for taken, own in zip(takes, gives, strict=True)]
+    fed = [[not given.keys().isdisjoint(each) for each in wanted] for given in gives]
     every = range(len(modules))
     return [
         any(fed[at][other] for other in every if other != at) and any(fed[other][at] for other in every if other != at)
@@ -34,7 +35,3 @@ def find_needed(modules: Sequence[Module | None]) -> list[bool]:
 
 def _arrays(shapes: Iterable[str]) -> Counter[str]:
     return Counter(shape for shape in shapes if not shape.endswith("[]"))
-
-
-def _feeds(given: Counter[str], wanted: Counter[str]) -> bool:
-    return not given.keys().isdisjoint(wanted)

@@ -65,7 +65,7 @@ def estimate_fused(trace: HostTrace, rows: I64) -> Estimate:
     least, most = _mean(1.0 / length, ps), _mean((length + 2.0) / (3.0 * length), ps)
     mean = len(rows) / float((1.0 / length).sum())
     words = f"elementwise kernels run {mean:.1f} in a row, and a fused one reads and writes memory once"
-    return Estimate(least, (least + most) / 2, most, f"{words}: {_percents(least, most)}")
+    return Estimate(least, (least + most) / 2, most, f"{words}: {100 * least:.0f} to {100 * most:.0f} % of the time")
 
 
 def _chain_lengths(trace: HostTrace, rows: I64) -> I64:
@@ -120,7 +120,3 @@ def estimate_update(trace: HostTrace, calls: I64) -> Estimate:
 def _mean(factor: F64, ps: I64) -> float:
     """The factor of all kernels together."""
     return float((factor * ps).sum() / ps.sum()) if ps.any() else 1.0
-
-
-def _percents(least: float, most: float) -> str:
-    return f"{100 * least:.0f} to {100 * most:.0f} % of the time"

@@ -137,10 +137,10 @@ class WorkFacts:
             return 0.0
         return min(USUAL_FORWARD * self.backward_ps / self.forward_ps, 1.0)
 
-    @property
-    def contention_share(self) -> float:
-        """The share of the computation that ops lose to whatever else runs beside them, beyond what any run varies."""
-        return max(self.contention_ps / self.compute_ps - _NOISE, 0.0) if self.compute_ps else 0.0
+    def share_lost(self, lost_ps: float) -> float:
+        """Of the computation, what ops on the critical path lose to what runs beside them, beyond what any run
+        varies."""
+        return max(lost_ps / self.compute_ps - _NOISE, 0.0) if self.compute_ps else 0.0
 
     @property
     def critical_path_share(self) -> float:
@@ -148,22 +148,25 @@ class WorkFacts:
         return min(self.compute_ps / self.self_ps, 1.0) if self.self_ps else 1.0
 
 
+_Timed = tuple[I64, I64]  # rows of events, and a time of each in ps
+
+
 def work_of(trace: HostTrace) -> WorkFacts:
     """The work of a host's steps, computed once per trace."""
     return trace.derived("work", _find_work_facts)[0]
 
 
-def work_events_of(trace: HostTrace) -> dict[str, tuple[I64, I64]]:
+def work_events_of(trace: HostTrace) -> dict[str, _Timed]:
     """Ops of a host without devices that could be less, by kind: rows of events, and the self time of each in ps.
 
     The kinds: `moves` and `casts` as in WorkFacts, `extra` is forward work without a backward pass, `recomputed` what
-    runs again within one, `programs` are all ops of compiled programs, `callbacks` what calls Python, and `doubles`
-    what computes in 64 bits.
+    runs again within one, `programs` are all ops of compiled programs, `callbacks` what calls Python, `doubles` what
+    computes in 64 bits, and `slowed` are ops with what they take beyond that in the best quarter of the steps.
     """
     return trace.derived("work", _find_work_facts)[1]
 
 
-def _find_work_facts(trace: HostTrace) -> tuple[WorkFacts, dict[str, tuple[I64, I64]]]:
+def _find_work_facts(trace: HostTrace) -> tuple[WorkFacts, dict[str, _Timed]]:
     steps = whole_steps(trace)
     device = is_device_work(trace)
     ops = events_of_kind(trace, K.OP)
@@ -176,7 +179,7 @@ def _find_work_facts(trace: HostTrace) -> tuple[WorkFacts, dict[str, tuple[I64, 
     if device.any():
         known = trace.has_stat(stat_names.INPUT_DIMS) or len(events_of_kind(trace, K.BACKWARD)) > 0
         return replace(found, **_batch_facts(trace, steps, ops, _kinds_of_work(trace, ops))) if known else found, {}
-    events: dict[str, tuple[I64, I64]] = {}
+    events: dict[str, _Timed] = {}
     return replace(found, **_facts_without_device(trace, steps, found, ops, own, outer, events)), events
 
 
@@ -213,13 +216,7 @@ def recomputed_ops(trace: HostTrace) -> I64:
 
 
 def _facts_without_device(
-    trace: HostTrace,
-    steps: HostSteps,
-    found: WorkFacts,
-    ops: I64,
-    own: I64,
-    outer: I64,
-    events: dict[str, tuple[I64, I64]],
+    trace: HostTrace, steps: HostSteps, found: WorkFacts, ops: I64, own: I64, outer: I64, events: dict[str, _Timed]
 ) -> dict[str, Any]:
     """The facts known only for a run without a device; `events` gets the ops behind them, see `work_events_of`."""
     kinds = _kinds_of_work(trace, ops)
@@ -239,20 +236,23 @@ def _facts_without_device(
     moved, own_ps = events["moves"]
     events["moves"] = np.append(moved, eager), np.append(own_ps, trace.events.duration_ps[eager])
     events["recomputed"] = again, trace.events.duration_ps[again]
+    events["slowed"] = _slowed_ops(trace, steps, ops, own)
+    called = sum_by_name(trace, *events["callbacks"])
     return {
         "moves_ps": int(events["moves"][1].sum()),
         "moves": sum_by_name(trace, *events["moves"])[:_MOST_OPS],
         "casts_ps": _outer_time(trace, ops[casts]),
         "forward_ps": int(own[heavy & ~backward].sum()),
         "backward_ps": int(own[backward].sum()),
-        "contention_ps": int(_contention_time(trace, steps, ops, own) * found.critical_path_share),
+        "contention_ps": int(events["slowed"][1].sum() * found.critical_path_share),
         "forward_only_ps": int(own[forward_only[0]].sum()) if forward_only else None,
         **_program_facts(trace, steps, ops, own),
         **_batch_facts(trace, steps, ops, kinds),
         "recomputed_ps": int(trace.events.duration_ps[again].sum()),
         "doubles_ps": int(own[chosen["doubles"]].sum()),
         **_start_costs(trace, outer),
-        **_callback_facts(trace, ops, own),
+        "callbacks_ps": int(own[calls].sum()),
+        "callback": called[0].name if called else "",
     }
 
 
@@ -339,23 +339,22 @@ def _compute_time(trace: HostTrace, ops: I64, device: Mask) -> int:
     return Spans.union(start, start + trace.events.duration_ps[rows]).total
 
 
-def _contention_time(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
-    """Self time beyond that in the best quarter of the steps.
+def _slowed_ops(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> tuple[I64, I64]:
+    """Ops, and by how much the self time of each is above that in the best quarter of the steps, in ps.
 
     Each op is compared with its counterparts in other steps: the n-th op of its name.
     """
     in_time = np.argsort(trace.events.start_ps[ops], kind="stable")
-    types, time = trace.events.type[ops[in_time]].astype(np.int64), own[in_time]
+    types = trace.events.type[ops[in_time]].astype(np.int64)
     place = count_before(types * len(steps.number) + steps.label[ops[in_time]])
     key = types * (int(place.max(initial=0)) + 1) + place
-    order = np.lexsort((time, key))
-    key, time = key[order], time[order]
+    order = np.lexsort((own[in_time], key))
+    rows, key = in_time[order], key[order]
     first = np.flatnonzero(np.append(True, key[1:] != key[:-1])) if len(key) else np.empty(0, np.int64)
     count = np.diff(np.append(first, len(key)))
-    several = count >= _LEAST_TO_COMPARE
-    best = time[first + count // 4]
-    total = np.add.reduceat(time, first) if len(first) else first
-    return int((total - best * count)[several].clip(min=0).sum())
+    slower, several = own[rows] - np.repeat(own[rows[first + count // 4]], count), np.repeat(count, count)
+    compared = several >= _LEAST_TO_COMPARE
+    return ops[rows[compared]], slower[compared]
 
 
 def count_before(group: I64) -> I64:
@@ -402,7 +401,8 @@ def _find_forward_only(
     unlearned = (number >= 0) & idle & ~learns
     computes = _is_forward(own, free, heavy)
     makes = has_trait(trace, trace.events.type[ops], OpTrait.MAKES_RESULT) & (own >= _LONG_OP_PS)
-    no_grad = free & (computes and not _recomputes(trace))
+    recomputes = any(trace.strings.find(name) > 0 for name in RECOMPUTES)  # then the first pass has no gradients
+    no_grad = free & (computes and not recomputes)
     unlearned &= len(learned) > 0 and _is_forward(own, unlearned, heavy)
     return no_grad | unlearned, free & makes & (not computes)
 
@@ -424,11 +424,6 @@ def _is_passed_over(trace: HostTrace, ops: I64, number: I64, forward: Mask) -> M
 
 def _is_forward(own: I64, chosen: Mask, heavy: Mask) -> bool:
     return bool(own[chosen & heavy].sum() >= _FORWARD_IS_HEAVY * max(own[chosen].sum(), 1))
-
-
-def _recomputes(trace: HostTrace) -> bool:
-    """Whether activations are recomputed: then the first forward pass runs without gradients."""
-    return any(trace.strings.find(name) > 0 for name in RECOMPUTES)
 
 
 def _sequence_numbers(trace: HostTrace, ops: I64) -> I64:
@@ -488,12 +483,6 @@ def _first_operand_numbers(dims: str) -> int:
         return 0
     number = math.prod(map(int, sizes[0].split(",")))
     return number if number <= _MOST_NUMBERS else 0
-
-
-def _callback_facts(trace: HostTrace, ops: I64, own: I64) -> dict[str, Any]:
-    called = has_trait(trace, trace.events.type[ops], OpTrait.CALLS_BACK | OpTrait.CALLS_PYTHON)
-    largest = sum_by_name(trace, ops[called], own[called])
-    return {"callbacks_ps": int(own[called].sum()), "callback": largest[0].name if largest else ""}
 
 
 def _program_facts(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> dict[str, Any]:

@@ -249,8 +249,8 @@ _ADVICE = {
     "other": "find the op in the table below",
 }
 _TORCH_ADVICE = {
-    "preprocessing": "prepare items in other processes while the step runs: DataLoader(num_workers=4 or more, "
-    "persistent_workers=True)",
+    "preprocessing": "prepare items in other processes while the step runs: DataLoader(num_workers=..., "
+    "persistent_workers=True); the advice says how many",
     "enqueue": "use DataLoader(pin_memory=True) and .to(device, non_blocking=True)",
     "other": "use more worker processes, DataLoader(num_workers=...), or prepare more batches ahead, prefetch_factor",
 }

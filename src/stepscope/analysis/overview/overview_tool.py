@@ -348,8 +348,7 @@ class OverviewReport(Report):
         source = _SOURCES.get(self.steps_source, self.steps_source)
         cost = f", {self.profiling.short_text()}" if self.profiling else ""
         steps = f"{_count_text(time['count'], 'step')} ({source}){cost}"
-        outliers = self._outlier_sentence()
-        apart = f"; {outliers}" if outliers else ""
+        apart = "".join(f"; {said}" for said in (self._outlier_sentence(),) if said)
         return f"{middle}{mean}{spread} ms{limits}, {steps}{apart}"
 
     def _ops_lines(self) -> list[str]:
@@ -378,7 +377,8 @@ class OverviewReport(Report):
         culprit = first.culprit if first.kind != "none" else None
         is_named = culprit is None or (culprit.file or culprit.name) in first.title
         where = "" if is_named or culprit is None else f", such as in `{shown.culprit_name(culprit)}`"
-        return [f"do first   {first.title}{where}{gain}", *(f"           - {action}" for action in first.actions[:2])]
+        lines = [f"do first   {first.title}{where}{gain}", first.also, *first.actions[:2]]
+        return [*lines[:1], *(f"           - {line}" for line in lines[1:] if line)]
 
     def _limit_figures(self) -> dict[str, Cell]:
         cost = None if self.profiling is None else self.profiling.percent

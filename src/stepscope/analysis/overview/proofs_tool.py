@@ -1,7 +1,7 @@
-"""The tool `proofs`: what `stepscope prove` measured in the running job, and lies beside the session.
+"""The tool `proofs`: what `stepscope prove` measured in the running job.
 
-A proof says what a change did to the steps of the same program, so it stands where a prediction would stand: the
-advice on the same function or part has it as `measured`.  [Proving](../prove.md) explains how it is measured.
+A proof says what a change did to the steps of the same program. Where there is one, the advice on the same function
+or part shows it as `measured` instead of a prediction.  [Proving](../prove.md) explains how it is measured.
 """
 
 from __future__ import annotations

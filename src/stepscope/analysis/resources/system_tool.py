@@ -21,6 +21,7 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
 from stepscope.report import Cell, Comparable, Field, Lines, Report, Role, Table, as_prose, as_table, fields_named
+from stepscope.vocabulary.lines import device_label
 
 MOST_ROWS = 500  # kept per host
 _UNITS = ("%", "GB", "MB/s", "W")  # that a counter's name may end with
@@ -100,12 +101,11 @@ COMPARABLES = (
 
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
-    rows = [_summarize_counter(counter) for counter in counters_of(trace) if counter.place]
-    rows.sort(key=lambda row: (row.place, row.counter))
+    rows = sorted((_row_of(one) for one in counters_of(trace) if one.place), key=lambda row: (row.place, row.counter))
     return Partial(origin_of(trace), rows[:MOST_ROWS], len(rows[MOST_ROWS:]))
 
 
-def _summarize_counter(counter: Counter) -> CounterRow:
+def _row_of(counter: Counter) -> CounterRow:
     ordered = np.sort(counter.value)
     p95 = float(ordered[math.ceil(0.95 * len(ordered)) - 1]) if len(ordered) >= _LEAST_FOR_P95 else None
     unit = counter.unit or next((unit for unit in _UNITS if counter.name.endswith(f" {unit}")), "")
@@ -129,7 +129,7 @@ def _counter_cells(host: str, row: CounterRow) -> dict[str, Cell]:
     figures = {"mean": row.mean, "min": row.low, "max": row.high, "p95": row.p95}
     return {
         "host": host,
-        "place": row.place,
+        "place": device_label(row.place),
         "counter": row.counter,
         "unit": row.unit or None,
         "samples": row.samples,

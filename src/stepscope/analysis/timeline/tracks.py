@@ -21,7 +21,9 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.lines import (
     device_label,
     holds_ops,
+    holds_sample_times,
     holds_scopes,
+    holds_thread_usage,
     is_of_profiler,
     may_run_loop,
     split_pool,
@@ -182,11 +184,11 @@ def _build_groups(trace: HostTrace, own_code: bool) -> tuple[Group, ...]:
 
 
 def _planes_in_order(trace: HostTrace) -> list[int]:
-    """Devices by number, then hosts, then the rest."""
+    """Devices by number, what was sampled of the program, hosts, then the rest."""
 
     def key(plane: int) -> tuple[int, int, int]:
         kind = PlaneKind(trace.planes.kind[plane])
-        rank = 0 if kind.is_device or kind == PlaneKind.CUSTOM_DEVICE else 1 if kind == PlaneKind.HOST else 2
+        rank = 0 if kind.is_device else 1 if kind == PlaneKind.CUSTOM_DEVICE else 2 if kind == PlaneKind.HOST else 3
         return rank, int(trace.planes.ordinal[plane]), plane
 
     return sorted(range(len(trace.planes)), key=key)
@@ -197,17 +199,13 @@ def _plane_group(trace: HostTrace, index: Index, plane: int) -> Group:
     full = [line for line in lines.tolist() if index.event_count(line)]
     empty = tuple(_line_name(trace, line) for line in lines.tolist() if not index.event_count(line))
     kind = PlaneKind(trace.planes.kind[plane])
-    name = trace.plane_name(plane)
-    identity = f"p{plane}"
+    name, identity = trace.plane_name(plane), f"p{plane}"
     if kind == PlaneKind.HOST:
         return _host_group(trace, index, identity, name, full, empty)
     ranked = sorted(full, key=lambda line: (_line_rank(trace, line), line))
     tracks = tuple(_make_track(trace, index, line) for line in ranked)
-    is_device = kind.is_device or kind == PlaneKind.CUSTOM_DEVICE
-    label = device_label(name) if is_device else name
-    if is_device:
-        return Group(identity, label, name, "device", tracks, empty=empty)
-    return Group(identity, label, name, "other", tracks, empty=empty, lanes=max(1, len(loaded_lines(trace, full))))
+    sort, lanes = ("device", 1) if kind.is_device else ("other", max(1, len(loaded_lines(trace, full))))
+    return Group(identity, device_label(name), name, sort, tracks, empty=empty, lanes=lanes)
 
 
 def _line_rank(trace: HostTrace, line: int) -> int:
@@ -228,7 +226,9 @@ def _make_track(
     shown = name if name is not None else _line_name(trace, line)
     if name is None and (stream := stream_parts(shown)):
         shown, detail = f"Stream {stream[0]}", stream[1].replace(",", ", ")
-    is_profiler = kind == "overhead" or is_of_profiler(_line_name(trace, line))
+    plane = trace.plane_name(int(trace.lines.plane[line]))
+    is_data = holds_sample_times(plane) or holds_thread_usage(plane)  # which analyses read and no person does
+    is_profiler = kind == "overhead" or is_of_profiler(_line_name(trace, line)) or is_data
     rows, events = index.row_count(line), index.event_count(line)
     communicates, at_first = line in _communicating(trace), int(_events_at_first(trace)[line])
     return Track(f"t{line}", shown, detail, kind, line, rows, events, main, is_profiler, communicates, at_first)
@@ -305,8 +305,8 @@ def _main_line(threads: Sequence[_Thread]) -> int:
 def _counter_tracks(trace: HostTrace) -> tuple[Track, ...]:
     return tuple(
         Track(
-            f"c{number}", counter.name, counter.place, "counter", -1, 1, len(counter.time_ps), unit=counter.unit,
-            highest=float(counter.value.max()), lowest=float(counter.value.min()),
+            f"c{number}", counter.name, device_label(counter.place), "counter", -1, 1, len(counter.time_ps),
+            unit=counter.unit, highest=float(counter.value.max()), lowest=float(counter.value.min()),
         )
         for number, counter in enumerate(counters_of(trace))
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """Whether a recording can be trusted: what in it cannot be, what is missing, and what recording changed.
 
-Every check is made on every trace. The worst finding is a line on every page, and comes before any advice: advice on
-figures that are wrong is wrong.
+Every check is made on every trace. The worst finding is a line on every page and comes before any advice, since advice
+on wrong figures is wrong.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Ranks of one job: how each divides its time between computation and communication, and which waits for which.
 
-Communication that happens while the same rank computes costs nothing; what is exposed does.  Who waits for whom, who is
+Only exposed communication costs time: what happens while the same rank computes is free.  Who waits for whom, who is
 late, and what equal work would give comes from a replay of all ranks together (`joint_replay`, `equal_work`): a
 collective is done when its last rank has come and the data is moved, and so are a send and its receive.  This needs no
 common clock.
 
 The same collective on different ranks is recognised by its step, process group, operation, size, and its place
 among those; the same step by its number, and by its place among the steps of that number where a program counts from 0
-again.  Steps that the program did not number are laid side by side by the ranks' clocks, as in the overview.  Where
-ranks recorded different numbers of collectives of a size, none of these are compared, and that is said.
+again.  Steps that the program did not number are aligned by the ranks' clocks, as in the overview.  Where ranks
+recorded different numbers of collectives of a size, none of these are compared, and a warning says so.
 
 The process groups are those that the trace names, each with what it is for.  Where ranks send to each other and
 receive, they are stages of a pipeline; its bubble is the part of a step in which a rank has no work but that.

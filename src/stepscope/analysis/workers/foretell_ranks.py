@@ -13,7 +13,7 @@ from stepscope.analysis.account.contraction import Contraction, Meetings, contra
 from stepscope.analysis.account.foretell import (
     ENDS,
     Foretold,
-    causes_then,
+    causes_after,
     describe_factor,
     has_device,
     is_uncertain,
@@ -122,12 +122,10 @@ def foretell_ranks(joint: JointModel, changes: Sequence[Sequence[Intervention]])
     at = min(range(len(changes)), key=lambda rank: int(_waits(joint, usual, rank).sum()))
     model, now_ps = joint.models[at], recorded_ps(joint.models[at])
     first, then, fast, slow = (each.step_ps[at][steady_steps(model)] for each in (before, usual, *ends))
-    return at, Foretold(
-        now_ps,
-        *range_after(now_ps, joint.error_percent[at], has_device(model), first, then, fast, slow),
-        causes_then(model, _expand(joint, usual, at)),
-        (*_reasons(joint, at, factors[at]), *sources),
-    )
+    range_ps = range_after(now_ps, joint.error_percent[at], has_device(model), first, then, fast, slow)
+    causes = causes_after(model, _expand(joint, usual, at), range_ps[0])
+    causes_now = causes_after(model, _expand(joint, before, at), now_ps)
+    return at, Foretold(now_ps, *range_ps, causes, (*_reasons(joint, at, factors[at]), *sources), causes_now)
 
 
 @dataclass(frozen=True)

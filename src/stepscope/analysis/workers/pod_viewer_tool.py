@@ -4,14 +4,14 @@ A worker is a host. On a host with several devices each device is a worker as we
 as a whole. The row of a device holds what that device does, and what the host does while the device does nothing; the
 step ends there with the device's last work for it.
 
-Workers that train together wait for each other in collective operations, so their steps take equally long whoever is to
-blame. The slowest worker is therefore the one that is busy longest: of hosts, the step to the start of the next one
-without the communication in its account; of several devices of a host, and of a step whose next one was not recorded,
-the step without its time in collectives. Where there is no communication, that is the one whose step takes longest.
+Workers that train together wait for each other in collective operations, so their steps take equally long. The slowest
+worker is therefore the one that is busy longest: of hosts, the step to the start of the next one without the
+communication in its account; of several devices of a host, and of a step whose next one was not recorded, the step
+without its time in collectives. Where there is no communication, that is the one whose step takes longest.
 
-Steps of different hosts are the same step if the program numbered them so. Where it did not, they are laid side by side
-by the hosts' clocks. Clocks that differ are set right first, where collectives that end on all hosts together say how
-far they do. Steps that are not on every host are named and left out.
+Steps of different hosts are the same step if the program numbered them so. Otherwise they are aligned by the hosts'
+clocks, corrected where collectives that end on all hosts together show how far these differ. Steps that are not on
+every host are named and left out.
 
 The columns of causes are the account of the step on that worker: of a host, what its step waits for; of one of several
 devices, what it does itself and, while it idles, what the step waits for. The bottleneck is the longest of them.

@@ -5,7 +5,7 @@ lasts until the work that it launched on devices is done; a program that runs on
 Percentiles are of nearest rank: `p99_ms` is the time that at most one in a hundred runs exceeds.
 
 Slow runs are those at or above the 90th percentile, where there are ten runs or more. The table of differences shows
-their mean beside that of the others; the factor with the largest difference in time stands first.
+their mean beside that of the others; the factor with the largest difference in time is first.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 There is a tree for each way to ask: by program and category, by category, by scope, and by line of the program that
 asked for the op. The tree of scopes starts with the phase: forward, backward, update, or a program of the capture that
-computes no gradient, such as an evaluation inside of training. A fusion opens into the instructions that cost most in
+computes no gradient, such as an evaluation inside training. A fusion opens into the instructions that cost most in
 it; these have no time of their own.
 
 IDLE, below the root of each tree, is the time between the first and the last work of a device in which it had none.

@@ -14,11 +14,11 @@ of a product, b for its batch, h, q, k, d for heads, queries, keys and width:
 | attention | 4 b h q k d, its gradient 2.5 times that; all pairs, whatever the mask | queries, keys, values, result |
 | convolution | 2 for each element of the result and of a filter | inputs and result |
 | gradient of a convolution | the same for each gradient that it computes | inputs and gradient |
-| element by element | 1 an element of the result | inputs and result |
+| element by element | 1 per element of the result | inputs and result |
 | copies | none | what is read and written |
 
 What other ops cost is unknown, and their rows show time only. Bytes are the least that an op has to move; what it finds
-in a cache or reads twice is not seen in shapes. Shares above 100 % are possible: Winograd's convolutions do with fewer
+in a cache or reads twice is not seen in shapes. Shares above 100 % are possible: Winograd's convolutions need fewer
 operations than are counted, and small data stays in caches.
 """
 

@@ -28,6 +28,7 @@ from stepscope.capture.auto.finders import CALLS, FINDERS, MARKED, StepSource
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.conductor import Conductor
+from stepscope.capture.job import this_worker
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action
@@ -112,6 +113,7 @@ class Autopilot:
         """Plans a capture from step `first` on; None for no capture."""
         self._first = first
         self._last = (first or 0) + (self._settings.steps or _DEFAULT_STEPS) - 1
+        self._least_seconds = 0.0
         self._goes_on_until = 0.0  # on the monotonic clock, once the capture has started
         self.active = first is not None
 
@@ -121,11 +123,13 @@ class Autopilot:
     def _choose_action(self, step: int) -> Action:
         if self._first is None or not self._first <= step <= self._last:
             return Action.NONE
+        if step == self._first:  # ranks end theirs with the same step
+            self._least_seconds = 0.0 if this_worker().rank is not None else self._settings.least_seconds
         if step == self._first + 1:  # the first had to wait for the profiler
-            self._goes_on_until = time.monotonic() + self._settings.least_seconds
+            self._goes_on_until = time.monotonic() + self._least_seconds
         if step == self._last and step < self._first + _MOST_STEPS and time.monotonic() < self._goes_on_until:
             self._last += 1
-        if self._settings.least_seconds and step + 1 >= self._first + _FEW_STEPS:
+        if self._least_seconds and step + 1 >= self._first + _FEW_STEPS:
             self._last = step if self._conductor.events_recorded() > _MANY_EVENTS else self._last
         return Action.RECORD_AND_SAVE if step == self._last else Action.RECORD
 

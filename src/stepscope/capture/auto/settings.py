@@ -24,7 +24,8 @@ class Settings:
         logdir: as for `stepscope.start`.
         steps: how many steps to capture; 0 waits for the signal.
         least_seconds: the least that they take together: more steps are captured if they are short, and fewer if they
-            hold very many events; 0 for exactly as many.
+            hold very many events; 0 for exactly as many.  A rank always captures exactly as many: one that goes on
+            would wait for others that stand still, and record that.
         skip: how many steps to skip before: they compile and warm up.
         seconds: how long to capture if no step is found.
         patience: how many seconds to wait for steps, once a framework is imported, before a time window is captured.
@@ -94,6 +95,7 @@ _NUMBERS: dict[str, tuple[str, type[int] | type[float]]] = {
     "skip": ("STEPSCOPE_SKIP", int),
     "seconds": ("STEPSCOPE_SECONDS", float),
     "patience": ("STEPSCOPE_PATIENCE", float),
+    "least_seconds": ("STEPSCOPE_LEAST_SECONDS", float),
 }
 _LEVELS = ("host_tracer_level", "python_tracer_level", "device_tracer_level", "stack_samples_hz")
 

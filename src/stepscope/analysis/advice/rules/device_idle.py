@@ -23,7 +23,6 @@ _MANY_PASSES = 4.0  # of forward and backward in a step: micro-batches
 _LARGEST_GAP = 0.5  # of all idle time: one gap or call this long is not launching
 _BUSY_INPUT = 0.5  # of the steps' time: an input thread this busy competes for the cores
 
-
 _FEWER: Actions = {
     "tensorflow": (
         "compile the step as a whole: tf.function(jit_compile=True), which fuses small kernels",

@@ -239,7 +239,7 @@ def _find_contention(context: Context, waits: float) -> Finding | None:
     if context.has_device or context.loop is None or not kind:
         return None
     busy = context.per_step(feed.produced_ps) / MS
-    slower = context.work.contention_share if context.work else 0.0
+    slower = context.work.share_lost(context.work.contention_ps) if context.work else 0.0
     if context.percent(busy) < _BUSY_PERCENT or slower < _DISTURBED:
         return None
     activity = "Python prepares it" if kind == "input_python" else "its files are read"

@@ -30,13 +30,14 @@ class WatchedFunction:
     """A jitted function that reports its calls; every other attribute is that of the function itself."""
 
     def __init__(self, function: Any, calls: Calls, listener: Listener, leaves: Callable[[Any], list[Any]]) -> None:
+        # First: a function that JAX made of a watched one, such as its gradient, has that one's attributes.
+        functools.update_wrapper(self, function)
         self._function = function
         self._calls = calls
         self._listener = listener
         self._leaves = leaves
         self._size: int | None = None
         self._serial = serial()
-        functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function and reports the call."""
@@ -64,6 +65,10 @@ class WatchedFunction:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Copies and pickles are of the function itself."""
+        return self._function.__reduce_ex__(protocol)
+
     def __hash__(self) -> int:
         return hash(self._function)
 
@@ -74,10 +79,5 @@ class WatchedFunction:
         return repr(self._function)
 
     # JAX looks for these two on the class.
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
-        """As of the function."""
-        return self._function.lower(*args, **kwargs)
-
-    def trace(self, *args: Any, **kwargs: Any) -> Any:
-        """As of the function."""
-        return self._function.trace(*args, **kwargs)
+    lower = property(lambda self: self._function.lower)
+    trace = property(lambda self: self._function.trace)

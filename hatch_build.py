@@ -8,7 +8,6 @@ and editable installations, each for one platform.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -38,7 +37,7 @@ class StepscopeHook(BuildHookInterface[Any]):
         try:
             with said_on_the_terminal():
                 if not self._is_source and not native.is_built(root):
-                    print(f"[native] a few minutes of compiling, on {os.cpu_count()} cores at once", flush=True)
+                    native.say(f"compiling takes a minute or two, on {native.cores()} cores at once")
                 frontend.build(root)
                 if not self._is_source:
                     native.build(root)

@@ -1,26 +1,38 @@
 """Checks whether a version can be published: `python scripts/release.py FOLDER`.
 
-Prints the checklist, one line a point, with what is left to do; the exit status is 1 while something is.  The wheel and
-the source distribution are built into FOLDER, and the wheel is tried there in an environment of its own: installed as
-anyone would, asked for its version, and made to train, record and explain the demo.  `--quick` leaves that out.
+Prints the checklist, one line a point, with what is left to do; the exit status is 1 while something is.  The source
+distribution is built into FOLDER, and from that alone the wheel, which is then tried in an environment of its own:
+installed as anyone would, asked for its version, and made to train, record and explain the demo.  `--quick` leaves that
+out.
 """
 
 import argparse
+import json
 import os
 import re
 import subprocess
 import sys
 import tarfile
+import tempfile
 import tomllib
 import venv
 import zipfile
 from collections.abc import Callable, Iterator
+from email.parser import Parser
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 _VERSION = re.compile(r'^__version__ = "([^"]+)"$', re.MULTILINE)
 _SECTION = re.compile(r"^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", re.MULTILINE)
 _WHEEL_KIND = "cp311-abi3"  # the stable ABI of the oldest Python: one wheel a platform
+_PACKED = (
+    "stepscope/agents/SKILL.md",
+    "stepscope/py.typed",
+    "stepscope/web/static/index.html",
+    "stepscope/web/static/licenses.txt",
+)
+_NOT_PACKED = re.compile(r"(^|/)tests?/|node_modules|\.(pyx|pxd|c|h|tsx?|map)$")
+_RELATIVE_LINK = re.compile(r"\]\((?!\w+:|#)([^)]+)\)")
 _WITHOUT_RECORD = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "STEPSCOPE_"))}
 
 Check = Callable[[], str]
@@ -53,16 +65,20 @@ def check_recipe(root: Path) -> str:
 
 
 def check_metadata(root: Path) -> str:
-    """Licence, authors and the address of the repository, from which the links follow."""
-    whole = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
-    project, missing = whole["project"], []
-    missing += [
-        name for name in ("license", "license-files", "authors", "description", "keywords") if not project.get(name)
-    ]
+    """Licence, authors and what else an index of packages shows."""
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = ("license", "license-files", "authors", "description", "keywords", "classifiers", "requires-python")
+    missing = [name for name in wanted if not project.get(name)]
     missing += [file for file in project.get("license-files", ()) if not (root / file).is_file()]
-    if not whole["tool"]["hatch"]["metadata"]["hooks"]["custom"]["address"]:
-        missing.append("the address of the public repository (tool.hatch.metadata.hooks.custom)")
     return f"pyproject.toml: {', '.join(missing)}" if missing else ""
+
+
+def check_address(root: Path) -> str:
+    """The one thing that only the owner knows: where the repository is. All links follow from it."""
+    whole = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    if whole["tool"]["hatch"]["metadata"]["hooks"]["custom"]["address"].startswith("https://"):
+        return ""
+    return 'only the owner knows it: pyproject.toml, [tool.hatch.metadata.hooks.custom], address = "https://..."'
 
 
 def check_tree(root: Path) -> str:
@@ -87,31 +103,51 @@ def _output(root: Path, *command: str) -> str:
 
 
 def check_build(root: Path, folder: Path) -> str:
-    """Wheel and source distribution can be built and hold the page, every loop and the licence texts."""
+    """The source distribution alone makes the wheel, which holds the page, every loop and the licence texts."""
     for old in (*folder.glob("*.whl"), *folder.glob("*.tar.gz")):
         old.unlink()
-    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder.absolute())]
+    with tempfile.TemporaryDirectory() as elsewhere:
+        problem = _build(root, "sdist", folder)
+        if problem:
+            return problem
+        with tarfile.open(next(folder.glob("*.tar.gz"))) as packed:
+            packed.extractall(elsewhere, filter="data")
+        problem = _build(next(Path(elsewhere).iterdir()), "wheel", folder)
+    return problem or check_wheel(root, next(folder.glob("*.whl")))
+
+
+def _build(root: Path, target: str, folder: Path) -> str:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder.absolute())]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return f"the build failed: {(done.stderr.strip() or done.stdout.strip()).splitlines()[-1]}"
-    wheel, source = next(folder.glob("*.whl")), next(folder.glob("*.tar.gz"))
-    if _WHEEL_KIND not in wheel.name:
-        return f"{wheel.name} is no wheel of {_WHEEL_KIND}: build with CPython, not without its lock"
-    names = zipfile.ZipFile(wheel).namelist()
-    wanted = [
-        f"stepscope-{version_of(root)}.dist-info/licenses/LICENSE",
-        "stepscope/agents/SKILL.md",
-        "stepscope/py.typed",
-    ]
-    wanted += ["stepscope/web/static/index.html", "stepscope/web/static/licenses.txt"]
-    wanted += [
-        path.relative_to(root / "src").with_suffix(".abi3.so").as_posix() for path in (root / "src").rglob("*.pyx")
-    ]
-    missing = [name for name in wanted if name not in names and name.replace(".abi3.so", ".pyd") not in names]
-    with tarfile.open(source) as packed:
-        held = {name.partition("/")[2] for name in packed.getnames()}
-    missing += [name for name in ("LICENSE", "CHANGELOG.md", "hatch_build.py", "scripts/native.py") if name not in held]
-    return f"not packed: {', '.join(missing)}" if missing else ""
+    return f"the {target} failed: {(done.stderr or done.stdout).strip().splitlines()[-1]}" if done.returncode else ""
+
+
+def check_wheel(root: Path, path: Path) -> str:
+    """What has to be in the wheel is there, nothing else is, and its description can be shown."""
+    if _WHEEL_KIND not in path.name:
+        return f"{path.name} is no wheel of {_WHEEL_KIND}: build with CPython, not without its lock"
+    facts, modules = f"stepscope-{version_of(root)}.dist-info", (root / "src").rglob("*.pyx")
+    with zipfile.ZipFile(path) as wheel:
+        names = wheel.namelist()
+        missing = {*_PACKED, f"{facts}/licenses/LICENSE", f"{facts}/METADATA"} - {*names}
+        if missing:
+            return f"not packed: {', '.join(sorted(missing))}"
+        described = Parser().parsestr(wheel.read(f"{facts}/METADATA").decode())
+        page_licenses = wheel.read("stepscope/web/static/licenses.txt").decode()
+    loops = {module.relative_to(root / "src").with_suffix("").as_posix() for module in modules}
+    problems = {
+        "not packed": loops - {name.partition(".")[0] for name in names if name.endswith((".so", ".pyd"))},
+        "packed, but of no use": {name for name in names if _NOT_PACKED.search(name)},
+        "dead links in the description": {*_RELATIVE_LINK.findall(str(described.get_payload()))},
+        "bundled without a licence": {name for name in _bundled(root) if f"\n{name} " not in page_licenses},
+    }
+    if described["Description-Content-Type"] != "text/markdown":
+        problems["the description is not Markdown"] = {str(described["Description-Content-Type"])}
+    return "; ".join(f"{problem}: {', '.join(sorted(found))}" for problem, found in problems.items() if found)
+
+
+def _bundled(root: Path) -> list[str]:
+    return [*json.loads((root / "frontend/package.json").read_text("utf-8"))["dependencies"]]
 
 
 def check_installed(root: Path, folder: Path) -> str:
@@ -148,6 +184,7 @@ def checklist(root: Path, folder: Path | None) -> Iterator[tuple[str, Check]]:
     yield "changelog", lambda: check_changelog(root)
     yield "recipe for conda", lambda: check_recipe(root)
     yield "metadata and licence", lambda: check_metadata(root)
+    yield "address of the repository", lambda: check_address(root)
     yield "types, schemas, pages", lambda: check_generated(root)
     yield "tree and tag", lambda: check_tree(root)
     if folder is not None:
@@ -168,7 +205,7 @@ def main() -> int:
         to_do = check()
         left += bool(to_do)
         print(f"  {'to do' if to_do else 'done ':6}{name}{': ' + to_do if to_do else ''}", flush=True)
-    print(f"{left} left" if left else "ready: tag it, and upload what is in the folder", flush=True)
+    print(f"{left} left to do" if left else "ready: tag it, and upload what is in the folder", flush=True)
     return 1 if left else 0
 
 

@@ -461,6 +461,14 @@ def test_profiles_that_a_wrong_path_may_mean_are_pointed_at(tmp_path: Path, name
     assert caught.value.problem.hint == f"there are profiles in {tmp_path}/exp/first: give that path"
 
 
+def test_a_mistyped_name_is_likelier_meant_than_the_folder_around_it(tmp_path: Path) -> None:
+    draw(tmp_path, f"exp/lone.pt.trace.json exp/first/{RUN}/vm.xplane.pb")
+    with pytest.raises(NotFoundError) as caught:
+        find_sessions(tmp_path / "exp/frist")
+    near = f"there are profiles in {tmp_path}/exp/first and 1 more folder: give the path of one"
+    assert caught.value.problem.hint == near
+
+
 @pytest.mark.parametrize("name", ["mine/absent", "mine", "absent", "mine/logs/absent"])
 def test_a_path_without_profiles_never_answers_with_those_of_others(tmp_path: Path, name: str) -> None:
     draw(tmp_path, f"mine/notes.txt theirs/{RUN}/vm.xplane.pb theirs/job/w.pt.trace.json")

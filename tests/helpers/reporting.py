@@ -7,6 +7,9 @@ from typing import Any
 
 import msgspec
 
+from stepscope.analysis.advice.context import Context
+from stepscope.analysis.overview import overview_tool as overview
+from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.model import HostTrace
 
 
@@ -26,6 +29,19 @@ def reporter(tool: Any) -> Callable[..., Any]:
     return report
 
 
-def table(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
-    """Some columns of rows."""
+def table(found: Any, *columns: str) -> list[tuple[Any, ...]]:
+    """Some columns of a report's main rows, or of other rows."""
+    rows: Iterable[Mapping[str, Any]] = getattr(found, "rows", found)
     return [tuple(row[column] for column in columns) for row in rows]
+
+
+def overview_of(*traces: HostTrace) -> OverviewReport:
+    """The overview of a session of these hosts."""
+    report = overview.merge([overview.partial(trace) for trace in traces])
+    assert isinstance(report, OverviewReport)
+    return report
+
+
+def context_of(*hosts: HostTrace) -> Context:
+    """What the rules of the advice see of a session."""
+    return overview_of(*hosts).context

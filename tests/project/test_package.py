@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
-from email.parser import Parser
 from pathlib import Path
 
 import pytest
 from places import ROOT
 
+import frontend
 import native
 import oldest
+import release
 from stepscope import __version__
 
 pytest.importorskip("hatchling", reason="builds the wheel; `make test` installs it")
@@ -23,52 +26,72 @@ yaml = pytest.importorskip("yaml")
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MOST_BYTES = 5 << 20
-RELATIVE_LINK = re.compile(r"\]\((?!\w+:|#)")
+
+
+def build(folder: Path, target: str) -> Path:
+    words = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = folder.iterdir()
+    return path
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    folder = tmp_path_factory.mktemp("wheel")
-    words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (path,) = folder.glob("*.whl")
-    assert path.stat().st_size < MOST_BYTES
-    return zipfile.ZipFile(path)
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("wheel"), "wheel")
 
 
-def test_a_wheel_holds_the_package_and_its_facts_and_nothing_else(wheel):
-    roots = {name.partition("/")[0] for name in wheel.namelist()}
+def test_a_wheel_holds_the_package_and_its_licences_and_nothing_else(wheel):
+    with zipfile.ZipFile(wheel) as packed:
+        roots = {name.partition("/")[0] for name in packed.namelist()}
+        if "stepscope/web/static/index.html" not in packed.namelist():
+            pytest.skip("the page is not built")
 
+    assert release.check_wheel(ROOT, wheel) == ""
     assert roots == {"stepscope", f"stepscope-{__version__}.dist-info"}
-    kinds = {Path(name).suffix for name in wheel.namelist() if not name.startswith("stepscope-")}
-    assert not kinds & {".pyx", ".pxd", ".pb", ".gz", ".pickle", ".xz", ".map"}
-    assert not [name for name in wheel.namelist() if re.search(r"(^|/)tests?/|/test_|node_modules", name)]
+    assert wheel.stat().st_size < MOST_BYTES
 
 
-def test_a_wheel_holds_every_compiled_loop(wheel):
-    wanted = {module.target.relative_to(ROOT / "src").as_posix() for module in native.modules(ROOT)}
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("stepscope/py.typed", None, "not packed: stepscope/py.typed"),
+        ("stepscope/kernels/calls.abi3.so", None, "not packed: stepscope/kernels/calls"),
+        ("stepscope/kernels/calls.pyx", "", "packed, but of no use: stepscope/kernels/calls.pyx"),
+        ("stepscope/tests/test_a.py", "", "packed, but of no use: stepscope/tests/test_a.py"),
+        ("stepscope/web/static/licenses.txt", "\npreact 11 (MIT)\n", "bundled without a licence: @dagrejs/dagre, "),
+        (
+            f"stepscope-{__version__}.dist-info/METADATA",
+            "Description-Content-Type: text/markdown\n\nsee [Tables](docs/tables.md)",
+            "dead links in the description: docs/tables.md",
+        ),
+        (f"stepscope-{__version__}.dist-info/METADATA", "Name: a\n\n", "the description is not Markdown: None"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_wheel_is_said(wheel, tmp_path, name, text, problem):
+    broken = tmp_path / wheel.name
+    with zipfile.ZipFile(wheel) as packed, zipfile.ZipFile(broken, "w") as changed:
+        for other in {*packed.namelist()} - {name}:
+            changed.writestr(other, packed.read(other))
+        if text is not None:
+            changed.writestr(name, text)
 
-    assert {name for name in wheel.namelist() if Path(name).suffix in {".so", ".pyd"}} == wanted
-    assert len(wanted) > 15
+    assert release.check_wheel(ROOT, broken).startswith(problem)
 
 
-def test_a_wheel_holds_its_licenses_and_those_of_the_page(wheel):
-    facts = f"stepscope-{__version__}.dist-info"
+def test_from_the_source_distribution_alone_a_wheel_can_be_made(tmp_path):
+    (tmp_path / "packed").mkdir()
+    with tarfile.open(build(tmp_path / "packed", "sdist")) as packed:
+        packed.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.glob("stepscope-*")
 
-    assert "Apache License" in wheel.read(f"{facts}/licenses/LICENSE").decode()
-    if "stepscope/web/static/index.html" not in wheel.namelist():
-        pytest.skip("the page is not built")
-    assert "(MIT)" in wheel.read("stepscope/web/static/licenses.txt").decode()
+    said = subprocess.run([sys.executable, "-m", "hatchling", "metadata"], cwd=folder, capture_output=True, check=True)
 
-
-def test_the_description_has_no_link_that_is_dead_outside_of_the_checkout(wheel):
-    found = Parser().parsestr(wheel.read(f"stepscope-{__version__}.dist-info/METADATA").decode())
-
-    assert found["Author"] == "The Stepscope authors"
-    assert found["Description-Content-Type"] == "text/markdown"
-    assert str(found.get_payload()).startswith("# Stepscope\n")
-    assert RELATIVE_LINK.findall(str(found.get_payload())) == []
+    assert json.loads(said.stdout)["version"] == __version__
+    assert frontend.is_built(folder) == frontend.is_built(ROOT)
+    assert [native.stamp_of(module, folder) for module in native.modules(folder)] == [
+        native.stamp_of(module, ROOT) for module in native.modules(ROOT)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ def test_the_checklist_is_whole_and_this_checkout_has_its_recipe_and_pages(tmp_p
     points = dict(release.checklist(release.ROOT, tmp_path))
 
     assert [*points] == [
-        "changelog", "recipe for conda", "metadata and licence", "types, schemas, pages", "tree and tag",
+        "changelog", "recipe for conda", "metadata and licence",
+        "address of the repository", "types, schemas, pages", "tree and tag",
         "wheel and source distribution", "a clean environment",
     ]  # fmt: skip
     assert [points["recipe for conda"](), points["types, schemas, pages"]()] == ["", ""]

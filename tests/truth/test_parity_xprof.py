@@ -233,8 +233,12 @@ def test_jax_steps_are_xprofs_and_the_loops_own(jax_marked_capture: FrameworkCap
 
     assert (body["steps_source"], body["environment"]["framework"]) == ("markers", "jax")
     assert [row["name"] for row in body["steps"]] == [f"train {number}" for number in range(10)]
+    # XProf's step ends with its mark, ours where the next one starts: a busy machine may stop the loop between the two.
+    between = map(float.__sub__, jax_marked_capture.step_ms, jax_marked_capture.least_ms)
+    most = {f"train {number}": 0.05 + pause for number, pause in enumerate(between)}
     for step in xprof.steps:
-        assert by_name(body)[step.step]["duration_ms"] == pytest.approx(step.step_time_ms, rel=0.01)
+        longer = by_name(body)[step.step]["duration_ms"] - step.step_time_ms
+        assert 0 <= longer <= 0.01 * step.step_time_ms + most[step.step]
     assert_steps_are_the_loops_own(body, jax_marked_capture)
     assert body["verdict"] == "compute_bound"
     assert_parts_add_up(body)

@@ -106,11 +106,16 @@ def record(library: str, folder: Path) -> tuple[str, Found]:
 
 
 def overview_of(logdir: Path) -> dict[str, Any]:
-    """The overview of a session; of several ranks with the account of the last one, which is the slow one."""
+    """The overview of a session; of several ranks with the account of the last one, which is the slow one.
+
+    The wait for processors is that of whichever rank waited longest: what one rank lacked, the other waits for.
+    """
     profile = stepscope.load(logdir)
     found = dict(profile.overview().to_dict())
-    if len(found["hosts"]) > 1:
-        found["account"] = profile.overview(host=found["hosts"][-1]).to_dict()["account"]
+    accounts = [profile.overview(host=host).to_dict()["account"] for host in found["hosts"]]
+    waited = max(contention_percent({"account": account}) for account in accounts)
+    causes = [row for row in accounts[-1] if row["cause"] != "contention"]
+    found["account"] = [*causes, {"cause": "contention", "percent": waited}]
     return found
 
 

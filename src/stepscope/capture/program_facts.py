@@ -7,13 +7,13 @@ it: a framework that the program does not use says nothing, and one that fails t
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from stepscope.formats.threads import usable_cores
 from stepscope.records import dataclass
 
 CORES, THREADS, GRAPH = "cores", "op_threads", "graph:"
@@ -26,7 +26,7 @@ _OF_GRADIENT = "gradient"  # in the names of nodes that compute gradients
 
 def collect_program_facts() -> dict[str, int | str]:
     """The facts, as stats of the capture's plane."""
-    found: dict[str, int | str] = {CORES: _count_cores()}
+    found: dict[str, int | str] = {CORES: usable_cores()}
     readers: tuple[Callable[[], Mapping[str, int | str]], ...] = (_read_torch, _read_tensorflow)
     for read in readers:
         try:
@@ -34,11 +34,6 @@ def collect_program_facts() -> dict[str, int | str]:
         except Exception:  # a release of the framework that answers differently
             continue
     return found
-
-
-def _count_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _read_torch() -> Mapping[str, int | str]:

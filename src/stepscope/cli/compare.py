@@ -60,9 +60,9 @@ def compare(
     where: Where = None,
 ) -> None:
     """Says whether a change helped, and by more than the noise."""
-    from stepscope.analysis.compare.differences import amount
     from stepscope.analysis.compare.verdict import slower_percent
     from stepscope.api import compare as compare_profiles
+    from stepscope.report import amount
     from stepscope.runs import compare_runs
 
     check_output(form, output)

@@ -18,7 +18,9 @@ from pathlib import Path
 
 from stepscope.cache import Cache
 from stepscope.doctor.report import Check, DoctorReport, make_report
+from stepscope.errors import counted
 from stepscope.formats.base import FORMATS
+from stepscope.formats.threads import usable_cores
 from stepscope.plugins import Plugins, entry_points_of, plugins_of
 from stepscope.records import dataclass
 
@@ -73,7 +75,11 @@ def examine_machine(machine: Machine | None = None) -> DoctorReport:
     """Checks whether this machine can record and analyse profiles."""
     here = machine or Machine()
     checks = [
-        Check("python", "ok", f"{platform.python_version()} on {platform.platform(terse=True)}, {os.cpu_count()} CPUs"),
+        Check(
+            "python",
+            "ok",
+            f"{platform.python_version()} on {platform.platform(terse=True)}, {counted(usable_cores(), 'CPU')}",
+        ),
         *frameworks(),
         *gpus(here),
         clock(),

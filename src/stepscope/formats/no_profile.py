@@ -96,7 +96,7 @@ def hint_near(path: str) -> str:
 
 
 def _find_meant(path: str) -> list[str]:
-    """Folders with profiles that a path may mean: those around it, or those whose name differs by a typing mistake.
+    """Folders with profiles that a path may mean, the likeliest first: a name mistyped, or the folders around it.
 
     Whatever else lies beside it may be another job's, or another person's.
     """
@@ -113,11 +113,16 @@ def _find_meant(path: str) -> list[str]:
     found = [listed.path for listed in walk.folders if any(_is_profile(entry.name) for entry in listed.files)]
     place, asked = len(store.parts(folder)), store.parts(path)
 
-    def is_meant(logdir: str) -> bool:
+    def likeness(logdir: str) -> float:
+        """How much its name is like the one asked for; 0 for what lies elsewhere."""
         parts = store.parts(logdir)
-        return parts == asked[: len(parts)] or _is_mistyped(name, parts[place] if len(parts) > place else "")
+        if parts == asked[: len(parts)]:
+            return _MISTYPED
+        alike = SequenceMatcher(a=name, b=parts[place] if len(parts) > place else "").ratio()
+        return alike if alike >= _MISTYPED else 0.0
 
-    return [logdir for logdir in dict.fromkeys(map(_logdir_of, found)) if is_meant(logdir)]
+    likely = {logdir: likeness(logdir) for logdir in map(_logdir_of, found)}
+    return sorted((logdir for logdir, alike in likely.items() if alike), key=likely.__getitem__, reverse=True)
 
 
 def _is_there(folder: str) -> bool:
@@ -125,10 +130,6 @@ def _is_there(folder: str) -> bool:
         return store.kind(folder) is not None
     except InputError:
         return False
-
-
-def _is_mistyped(name: str, other: str) -> bool:
-    return SequenceMatcher(a=name, b=other).ratio() >= _MISTYPED
 
 
 def _is_profile(name: str) -> bool:

@@ -30,7 +30,7 @@ cdef extern from *:
     ctypedef struct PyFrameObject
     ctypedef int (*Hook)(PyObject*, PyFrameObject*, int, PyObject*) noexcept
     void PyEval_SetProfile(Hook hook, PyObject* argument)
-    PyObject* PyFrame_GetCode(PyFrameObject* frame)
+    void* PyFrame_GetCode(PyFrameObject* frame)
     void Py_DecRef(PyObject* thing)
     int64_t now_of_system "stepscope_now"()
 
@@ -149,7 +149,7 @@ cdef int on_event(PyObject* argument, PyFrameObject* frame, int event, PyObject*
     if not log.recording:
         PyEval_SetProfile(NULL, NULL)
         return 0
-    cdef PyObject* code = PyFrame_GetCode(frame)
+    cdef PyObject* code = <PyObject*> PyFrame_GetCode(frame)
     try:
         if event == CALL:
             log.open_call(code)

@@ -7,7 +7,7 @@ from html import escape
 
 from stepscope.overtime.report import OverTimeReport
 from stepscope.records import dataclass
-from stepscope.report import Row
+from stepscope.report import Row, amount
 from stepscope.report.export import SHEETS
 
 _WIDTH, _HEIGHT, _LEFT, _TOP = 960, 150, 70, 18
@@ -65,8 +65,8 @@ def _draw_host(host: str, rows: Sequence[Row], report: OverTimeReport) -> Iterat
 
 
 def _draw(curves: Curves, rows: Sequence[Row], marks: Sequence[Row]) -> str:
-    hours = [_number(row["hour"]) for row in rows]
-    known = [_number(row[name]) / curves.scale for row in rows for name, _ in curves.columns if row[name] is not None]
+    hours = [amount(row["hour"]) for row in rows]
+    known = [amount(row[name]) / curves.scale for row in rows for name, _ in curves.columns if row[name] is not None]
     highest, first, last = max(*known, 1e-9, 0.0), hours[0], max(hours[-1], hours[0] + 1e-9)
 
     def across(hour: float) -> float:
@@ -79,7 +79,7 @@ def _draw(curves: Curves, rows: Sequence[Row], marks: Sequence[Row]) -> str:
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + 22}" role="img" style="width:100%" font-size="11" fill="currentColor">',
         f'<text x="0" y="11" font-weight="600">{escape(curves.title)}</text>',
         *_draw_axes(highest, first, last),
-        *(_draw_mark(mark, across(_number(mark["hour"]))) for mark in marks if first <= _number(mark["hour"]) <= last),
+        *(_draw_mark(mark, across(amount(mark["hour"]))) for mark in marks if first <= amount(mark["hour"]) <= last),
         *_draw_curves(curves, rows, across, down),
         "</svg>",
     ]
@@ -99,7 +99,7 @@ def _draw_curves(
     curves: Curves, rows: Sequence[Row], across: Callable[[float], float], down: Callable[[float], float]
 ) -> Iterator[str]:
     for place, ((name, words), colour) in enumerate(zip(curves.columns, _COLOURS, strict=False)):
-        points = [f"{across(_number(row['hour']))},{down(_number(row[name]))}" for row in rows if row[name] is not None]
+        points = [f"{across(amount(row['hour']))},{down(amount(row[name]))}" for row in rows if row[name] is not None]
         if points:
             yield f'<polyline fill="none" stroke="{colour}" stroke-width="1.3" points="{" ".join(points)}"/>'
             yield f'<text x="{300 + 200 * place}" y="11" fill="{colour}">{escape(words)}</text>'
@@ -116,7 +116,3 @@ def _draw_mark(mark: Row, x: float) -> str:
         f'<line x1="{x}" x2="{x}" y1="{_TOP}" y2="{_HEIGHT}" stroke="{colour}" stroke-width="{width}">'
         f"<title>{words}</title></line>"
     )
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from stepscope.records import dataclass
 from stepscope.report.drawing import COLOURS, LETTER, Box, Drawing, Line, Word, fit_text, ticks_between
-from stepscope.report.fields import Cell, Field, Role
+from stepscope.report.fields import Cell, Field, Role, amount
 from stepscope.report.looks import clean, size_text, value_with_unit
 from stepscope.report.palette import cause_colour
 from stepscope.report.sections import Rows
@@ -72,16 +72,12 @@ def _stacks(rows: Sequence[Row], step: Field, durations: Sequence[Field]) -> lis
     is_split = parts and all(_adds_up(row, whole, parts) for row in rows)
     chosen = parts if is_split else [whole]
     names = {field.name: field.label for field in chosen}
-    return [Stack(str(row[step.name]), {names[f.name]: _size(row[f.name]) for f in chosen}) for row in rows]
+    return [Stack(str(row[step.name]), {names[f.name]: amount(row[f.name]) for f in chosen}) for row in rows]
 
 
 def _adds_up(row: Row, whole: Field, parts: Sequence[Field]) -> bool:
-    total = sum(_size(row[field.name]) for field in parts)
-    return abs(total - _size(row[whole.name])) <= 0.03 * _size(row[whole.name])
-
-
-def _size(value: Cell) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
+    total = sum(amount(row[field.name]) for field in parts)
+    return abs(total - amount(row[whole.name])) <= 0.03 * amount(row[whole.name])
 
 
 # -- drawings ------------------------------------------------------------------------------------------------------

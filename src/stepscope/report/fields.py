@@ -101,17 +101,13 @@ def fields_named(fields: Iterable[Field], *names: str) -> tuple[Field, ...]:
     return tuple(by_name[name] for name in names)
 
 
-def amount(value: Cell) -> float:
-    """A number for a sum: 0 if it is unknown.  Raises TypeError if it is not a number.
+def amount(value: object) -> float:
+    """A number for a sum or a drawing: 0 if it is unknown, or not a number.
 
     >>> amount(1.5), amount(None)
     (1.5, 0.0)
     """
-    if value is None:
-        return 0.0
-    if isinstance(value, int | float):
-        return value
-    raise TypeError(f"{value!r} is not a number")
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def csv_value(value: Cell) -> str | int | float:

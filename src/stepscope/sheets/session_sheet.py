@@ -17,7 +17,7 @@ import msgspec
 from stepscope.analysis.advice.items import describe_speedup
 from stepscope.errors import StepscopeError
 from stepscope.pictures.timeline import draw_window, usual_window
-from stepscope.report import Report, Rows, clean
+from stepscope.report import Report, Rows, amount, clean
 from stepscope.report.base import make_finite
 from stepscope.report.charts import draw_curve
 from stepscope.report.drawing import Drawing, to_svg
@@ -144,7 +144,7 @@ def _gain(row: Mapping[str, Any]) -> str:
 def _evidence(profile: LoadedProfile, advice: str, place: Mapping[str, Any], overview: OverviewReport) -> str:
     """The interval of an advice in the timeline, with what lies around it."""
     start, end = float(place["start_ms"]), float(place["end_ms"])
-    step = _number(overview.step_time_ms["mean"])
+    step = amount(overview.step_time_ms["mean"])
     if step and end - start > _MOST_STEPS_SHOWN * step:
         end = start + _MOST_STEPS_SHOWN * step
     margin = max(_MARGIN * (end - start), _SHORTEST_MS)
@@ -186,10 +186,10 @@ def _memory(profile: LoadedProfile) -> Iterator[str]:
     peaks: dict[tuple[object, object], float] = {}
     for row in rows:
         key = row["host"], row["memory"]
-        peaks[key] = max(peaks.get(key, 0.0), _number(row["in_use_bytes"]))
+        peaks[key] = max(peaks.get(key, 0.0), amount(row["in_use_bytes"]))
     for memory in sorted(peaks, key=lambda one: -peaks[one])[:_MOST_MEMORIES]:
         own = [row for row in rows if (row["host"], row["memory"]) == memory and row["in_use_bytes"] is not None]
-        points = [(_number(row["time_ms"]), _number(row["in_use_bytes"])) for row in own]
+        points = [(amount(row["time_ms"]), amount(row["in_use_bytes"])) for row in own]
         if len(points) > 1:
             title = f"Memory in use: {memory[1]}" + (f" on {memory[0]}" if len(profile.hosts) > 1 else "")
             yield _picture(title, draw_curve(title, points, "bytes"), "", "session")
@@ -214,7 +214,3 @@ def _picture(key: str, drawing: Drawing, caption: str, of: str) -> str:
 
 def _tag(name: str, text: str) -> str:
     return f"<{name}>{escape(clean(text))}</{name}>"
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0

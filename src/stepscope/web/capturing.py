@@ -175,20 +175,13 @@ def _request(wish: Wish, logdir: str) -> CaptureRequest:
         python_tracer_level=wish.python_tracer_level,
         delay_ms=wish.delay_ms,
     )
-    workers = [worker for address in wish.addresses for worker in _expand(_PREFIX.sub("", address.strip()))]
+    from stepscope.capture.remote.addresses import workers_of
+
+    workers = [worker for address in wish.addresses for worker in workers_of(_PREFIX.sub("", address.strip()))]
     return CaptureRequest(
         workers=workers, logdir=logdir, duration_ms=wish.duration_ms, attempts=wish.retries + 1, options=options,
         token=wish.token or None,
     )  # fmt: skip
-
-
-def _expand(address: str) -> list[str]:
-    """The address, or those of all workers of a TPU that is named.  Raises UsageError if nobody knows the TPU."""
-    if not address.startswith("tpu://"):
-        return [address]
-    from stepscope.capture.remote import tpu_names
-
-    return tpu_names.resolve(address)
 
 
 def _run(capture: PageCapture, request: CaptureRequest, is_shared: bool) -> None:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from draw import MS, Sort, draw
 from framework_captures import FrameworkCapture, skip_unless_regular
+from reporting import context_of
 
 import stepscope
 from stepscope.analysis import advice as advising
@@ -24,13 +25,6 @@ from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder, Trait
 
 K = EventKind
-
-
-def context_of(*hosts: HostTrace) -> Context:
-    """What the rules see of a session."""
-    report = overview.merge([overview.partial(host) for host in hosts])
-    assert isinstance(report, overview.OverviewReport)
-    return report.context
 
 
 def advice_of(*hosts: HostTrace) -> list[tuple[str, float | None]]:
@@ -806,6 +800,18 @@ def test_what_may_be_the_error_of_predictions_is_a_remark(percent: float, kind: 
     assert item.kind == kind
     assert ('perhaps "Do less" (up to 1.62x)' in item.evidence) == (kind == "none")
     assert item.actions[-1] == "log less"
+
+
+@pytest.mark.parametrize(("step", "kind"), [("I--a------", "input_python"), ("a---------", "none")])
+def test_a_small_gain_is_a_remark_unless_its_cause_takes_a_large_share_of_the_step(step: str, kind: str) -> None:
+    item = Advice(
+        id="x", kind="input_python", title="Do less", evidence="", predicted_speedup=1.18, actions=(), tool="steps",
+        step_time_ms=10.0, predicted_step_time_ms=8.5, most_step_time_ms=10.0, change="input",
+    )  # fmt: skip
+
+    said = advise(context_of(draw(f"host main | M0--------\nhost main | {step}")), [Rule("x", 0.0, lambda *_: item)])
+
+    assert [each.kind for each in said.items] == [kind]
 
 
 # -- ranking -------------------------------------------------------------------------------------------------------

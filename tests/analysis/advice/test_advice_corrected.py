@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 from draw import MS, Sort, draw
+from reporting import context_of
 
-from stepscope.analysis.advice import Advice, Context, advise
+from stepscope.analysis.advice import Advice, advise
 from stepscope.analysis.advice.hardware import fit_actions, has_bfloat16
-from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.workers import distributed_tool as distributed
 from stepscope.model import EventKind, HostTrace
@@ -26,10 +26,6 @@ SORTS: dict[str, Sort] = {
     "d": Sort(K.ANNOTATION, "DistributedDataParallel.forward"),
     "f": Sort(K.KERNEL, "volta_sgemm_128x64_tn", "correlation_id"),
 }
-
-
-def context_of(*hosts: HostTrace) -> Context:
-    return overview.merge([overview.partial(host) for host in hosts]).context
 
 
 def said(*hosts: HostTrace, **more: object) -> list[Advice]:

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 from draw import MS, Sort, draw
 from places import ROOT
+from reporting import context_of
 
-from stepscope.analysis.advice import CLASSES, Advice, Context, Rule, advise, registry
+from stepscope.analysis.advice import CLASSES, Advice, Rule, advise, registry
 from stepscope.analysis.advice.rules import RULES
-from stepscope.analysis.overview import overview_tool as overview
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
 K = EventKind
@@ -25,11 +25,6 @@ SORTS = {
     "q": Sort(K.ITERATOR, "Iterator::Root::BatchV2"),
     "z": Sort(K.EAGER_EXECUTE, "EagerExecute"),
 }
-
-
-def context_of(*hosts: HostTrace) -> Context:
-    """What the rules see of a session."""
-    return overview.merge([overview.partial(host) for host in hosts]).context
 
 
 def kinds(*hosts: HostTrace) -> list[str]:

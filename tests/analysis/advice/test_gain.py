@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from draw import MS, Sort, draw
+from reporting import context_of
 
 import stepscope
 from stepscope.analysis.account.saves import saves_of
@@ -16,17 +17,9 @@ from stepscope.analysis.advice import Context, advise
 from stepscope.analysis.facts.feeding import feed_of
 from stepscope.analysis.facts.loop import LoopFacts, loop_of
 from stepscope.analysis.facts.work import work_of
-from stepscope.analysis.overview import overview_tool as overview
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
 K = EventKind
-
-
-def context_of(*hosts: HostTrace) -> Context:
-    """What the rules see of a session."""
-    report = overview.merge([overview.partial(host) for host in hosts])
-    assert isinstance(report, overview.OverviewReport)
-    return report.context
 
 
 def loop_facts(trace: HostTrace) -> LoopFacts:

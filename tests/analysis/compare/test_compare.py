@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from draw import draw
 from every_form import exercise
+from reporting import table
 
 import stepscope
 from stepscope.analysis.compare.compare import DEFAULT_TOOLS, choose_tools, comparable_tools, compare
@@ -88,10 +89,6 @@ def with_report(of: Side, tool: str, **changes: Any) -> Side:
 
 def compared(before: HostTrace, after: HostTrace) -> CompareReport:
     return compare(side(before, name="old"), side(after, name="new"))
-
-
-def rows(table: tuple[dict[str, Any], ...], *columns: str) -> list[tuple[Any, ...]]:
-    return [tuple(row[name] for name in columns) for row in table]
 
 
 TIMES = ("before_ms", "after_ms", "difference_ms", "change_percent")
@@ -181,8 +178,8 @@ def test_a_profile_against_itself_is_all_zeros_and_within_the_noise() -> None:
 
     assert report.difference.verdict == "within_noise"
     assert (report.difference.ms, report.difference.change_percent, report.difference.speedup) == (0.0, 0.0, 1.0)
-    for table in (report.table("breakdown").rows, report.rows, report.table("kernels").rows):
-        assert [row["difference_ms"] for row in table] == [0.0] * len(table)
+    for rows in (report.table("breakdown").rows, report.rows, report.table("kernels").rows):
+        assert [row["difference_ms"] for row in rows] == [0.0] * len(rows)
     assert {row["status"] for row in report.rows} == {"both"}
 
 
@@ -207,7 +204,7 @@ def test_without_steps_the_verdict_is_unknown_and_the_ops_are_totals() -> None:
     assert report.verdict_text == "unknown: the session after has no steps to compare; mark the steps"
     assert report.difference.ms is None
     assert report.table("breakdown").rows == ()
-    assert rows(report.rows, "name", *TIMES) == [
+    assert table(report.rows, "name", *TIMES) == [
         ("a", 18.0, 5.0, -13.0, -72.2222),
         ("IteratorGetNext", 12.0, None, -12.0, None),
         ("b", None, 5.0, 5.0, None),
@@ -221,7 +218,7 @@ def test_without_steps_the_verdict_is_unknown_and_the_ops_are_totals() -> None:
 def test_the_parts_of_the_step_add_up_to_its_difference() -> None:
     report = compared(BEFORE, AFTER)
 
-    assert rows(report.table("breakdown").rows, "cause", *TIMES) == [
+    assert table(report.table("breakdown").rows, "cause", *TIMES) == [
         ("host_compute", 6.0, 6.0, 0.0, 0.0),
         ("input", 4.0, 2.0, -2.0, -50.0),
     ]
@@ -232,7 +229,7 @@ def test_time_between_steps_counts() -> None:
     report = compared(WAITS_BETWEEN, AFTER)
 
     assert report.verdict_text == "20.0 % faster (10.00 -> 8.00 ms, ±0.00): input fell by 2.00 ms"
-    assert rows(report.table("breakdown").rows, "cause", *TIMES) == [
+    assert table(report.table("breakdown").rows, "cause", *TIMES) == [
         ("host_compute", 6.0, 6.0, 0.0, 0.0),
         ("input", 4.0, 2.0, -2.0, -50.0),
     ]
@@ -240,7 +237,7 @@ def test_time_between_steps_counts() -> None:
 
 def test_the_spread_is_that_of_the_times_from_step_to_step() -> None:
     """Steps of 9, 12 and 10 ms in a row, against steps of 6 ms with 4 between them."""
-    assert rows(compared(UNEVEN, WAITS_BETWEEN).table("spread").rows, "step_time", *TIMES) == [
+    assert table(compared(UNEVEN, WAITS_BETWEEN).table("spread").rows, "step_time", *TIMES) == [
         ("mean", 10.333333, 10.0, -0.333333, -3.2258),
         ("shortest", 9.0, 10.0, 1.0, 11.1111),
         ("25th percentile", 9.5, 10.0, 0.5, 5.2632),
@@ -256,7 +253,7 @@ def test_the_spread_is_that_of_the_times_from_step_to_step() -> None:
 def test_ops_are_per_step_and_the_largest_difference_comes_first() -> None:
     columns = ("side", "name", "status", *TIMES, "before_calls", "after_calls")
 
-    assert rows(compared(BEFORE, AFTER).rows, *columns) == [
+    assert table(compared(BEFORE, AFTER).rows, *columns) == [
         ("host", "a", "both", 6.0, 3.0, -3.0, -50.0, 1.0, 1.0),
         ("host", "b", "added", None, 3.0, 3.0, None, None, 1.0),
         ("host", "IteratorGetNext", "both", 4.0, 2.0, -2.0, -50.0, 1.0, 1.0),
@@ -274,7 +271,7 @@ def test_a_capture_of_more_steps_is_no_change() -> None:
 def test_kernels_are_matched_by_name() -> None:
     report = compared(ON_GPU, ON_GPU_IN_TWO)
 
-    assert rows(report.table("kernels").rows, "kernel", "status", *TIMES, "before_calls", "after_calls") == [
+    assert table(report.table("kernels").rows, "kernel", "status", *TIMES, "before_calls", "after_calls") == [
         ("k", "both", 4.0, 4.0, 0.0, 0.0, 1.0, 2.0),
     ]
     assert compared(BEFORE, AFTER).table("kernels").rows == ()
@@ -290,7 +287,7 @@ def test_memories_are_compared_at_their_peaks() -> None:
         for each, found in zip((one, other), peaks, strict=True)
     )  # fmt: skip
 
-    assert rows(
+    assert table(
         compare(one, other).table("memories").rows, "memory", "before_bytes", "after_bytes", "difference_bytes"
     ) == [
         ("gpu", 300, 250, -50),
@@ -421,7 +418,7 @@ def test_totals_per_step_leave_out_what_ran_before_and_after_the_steps() -> None
     """Of 15 ms of kernels, 5 run before the first step and 2 after the last."""
     report = compared(ON_GPU, BEYOND)
 
-    assert rows(report.table("kernels").rows, "kernel", "before_ms", "after_ms", "before_calls", "after_calls") == [
+    assert table(report.table("kernels").rows, "kernel", "before_ms", "after_ms", "before_calls", "after_calls") == [
         ("k", 4.0, 4.0, 1.0, 1.0),
     ]
     assert "46.7 % of the device op time after ran outside of the steps" in report.notes[0]
@@ -520,7 +517,7 @@ def test_a_profile_compares_itself_with_a_later_one(logs: Path) -> None:
 
     report = before.compare(logs / "after", tools=["steps"])
     assert report == stepscope.compare(before, logs / "after", tools=["steps"])
-    assert rows(report.rows[:1], "step_time", *TIMES) == [("mean", 10.0, 8.0, -2.0, -20.0)]
+    assert table(report.rows[:1], "step_time", *TIMES) == [("mean", 10.0, 8.0, -2.0, -20.0)]
 
 
 def test_sessions_of_one_logdir_are_told_by_name(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from reporting import table
 
 from stepscope.analysis.compare.compare import comparable_tools
 from stepscope.analysis.compare.differences import DifferenceTable, find_differences
@@ -30,10 +31,6 @@ def report(*rows: dict[str, Any]) -> Any:
 
 def layer(name: str, time_us: float | None, calls: int = 1) -> dict[str, Any]:
     return {"layer": name, "time_us": time_us, "calls": calls}
-
-
-def table(found: DifferenceTable, *columns: str) -> list[tuple[Any, ...]]:
-    return [tuple(row[name] for name in columns) for row in found.rows]
 
 
 VALUES = ("layer", "status", "before_ms", "after_ms", "difference_ms", "change_percent")

@@ -6,6 +6,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+from reporting import table
+
 from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.compare.foretold import compare_foretold, foretold_lines
 from stepscope.proof.record import ABLATION, Proof
@@ -23,25 +25,21 @@ def side(*kinds: str) -> Any:
     return SimpleNamespace(overview=SimpleNamespace(advice=tuple(items)))
 
 
-def pick(rows: tuple[dict[str, Any], ...], *names: str) -> list[tuple[Any, ...]]:
-    return [tuple(row[name] for name in names) for row in rows]
-
-
 WHAT_CAME = ("class", "is_gone", "measured_speedup", "is_inside")
 
 
 def test_a_cause_that_is_gone_tests_the_prediction() -> None:
     found = compare_foretold(side("host_sync"), side("none"), 1.9)
 
-    assert pick(found, *WHAT_CAME) == [("host_sync", True, 1.9, True)]
+    assert table(found, *WHAT_CAME) == [("host_sync", True, 1.9, True)]
     assert list(foretold_lines(found)) == ["Mend host_sync: predicted 2.00x (1.25 to 2.50), measured 1.90x"]
-    assert pick(compare_foretold(side("host_sync"), side("none"), 3.1), *WHAT_CAME)[0][-1] is False
+    assert table(compare_foretold(side("host_sync"), side("none"), 3.1), *WHAT_CAME)[0][-1] is False
 
 
 def test_a_cause_that_is_still_there_tests_nothing() -> None:
     found = compare_foretold(side("host_sync", "input_python"), side("host_sync"), 1.3)
 
-    assert pick(found, *WHAT_CAME) == [("host_sync", False, None, None), ("input_python", True, 1.3, True)]
+    assert table(found, *WHAT_CAME) == [("host_sync", False, None, None), ("input_python", True, 1.3, True)]
     assert list(foretold_lines(found)) == [
         "Mend host_sync: predicted 2.00x (1.25 to 2.50), its cause is still there",
         "Mend input_python: predicted 2.00x (1.25 to 2.50), measured 1.30x",
@@ -54,7 +52,7 @@ def test_a_proof_stands_between_what_was_predicted_and_what_came() -> None:
     proved = (replace(before.overview.advice[0], measured=proof),)
     found = compare_foretold(SimpleNamespace(overview=SimpleNamespace(advice=proved)), side("none"), 1.9)
 
-    assert pick(found, "proved_speedup", "proved_speedup_least", "proved_speedup_most") == [(1.85, 1.8, 1.9)]
+    assert table(found, "proved_speedup", "proved_speedup_least", "proved_speedup_most") == [(1.85, 1.8, 1.9)]
     [line] = foretold_lines(found)
     assert line == "Mend host_sync: predicted 2.00x (1.25 to 2.50), proved 1.85x (1.80 to 1.90), measured 1.90x"
 
@@ -62,7 +60,7 @@ def test_a_proof_stands_between_what_was_predicted_and_what_came() -> None:
 def test_what_several_changes_gained_together_is_no_test_of_one() -> None:
     found = compare_foretold(side("host_sync", "input_python"), side("none"), 3.0)
 
-    assert pick(found, "is_gone", "measured_speedup", "is_inside") == [(True, 3.0, None)] * 2
+    assert table(found, "is_gone", "measured_speedup", "is_inside") == [(True, 3.0, None)] * 2
 
 
 def test_without_advice_or_without_steps_there_is_nothing_to_test() -> None:

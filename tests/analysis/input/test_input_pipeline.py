@@ -10,6 +10,7 @@ import pytest
 from draw import Sort, draw
 from every_form import exercise
 from framework_captures import FrameworkCapture
+from reporting import table
 
 import stepscope
 from stepscope.analysis.input import input_pipeline_tool as input_pipeline
@@ -39,10 +40,6 @@ SORTS = {
 
 def report(*traces: HostTrace) -> InputPipelineReport:
     return input_pipeline.merge([input_pipeline.partial(trace) for trace in traces])
-
-
-def ops(found: InputPipelineReport, *columns: str) -> list[tuple[object, ...]]:
-    return [tuple(row[column] for column in columns) for row in found.rows]
 
 
 # -- the verdict -------------------------------------------------------------------------------------------------
@@ -153,12 +150,12 @@ def test_self_time_leaves_out_what_runs_inside_and_work_what_other_threads_do_me
             SORTS,
         )
     )
-    assert ops(found, "op", "count", "total_ms", "self_ms", "work_ms") == [
+    assert table(found, "op", "count", "total_ms", "self_ms", "work_ms") == [
         ("Iterator::Root::Prefetch", 1, 12, 12, 1),
         ("Iterator::Root::Prefetch::BatchV2", 1, 11, 7, 11),
         ("Iterator::Root", 1, 13, 1, 1),
     ]
-    assert ops(found, "total_percent", "self_percent") == [(60, 60), (55, 35), (65, 5)]
+    assert table(found, "total_percent", "self_percent") == [(60, 60), (55, 35), (65, 5)]
     assert found.host_breakdown_ms["preprocessing"] == 13
 
 
@@ -170,7 +167,7 @@ def test_reading_is_on_demand_unless_something_before_it_reads_ahead() -> None:
         "m": iterator("Root::MemoryReaderImpl::TFRecord", 8, 1, reader),
     }
     found = report(draw("host main | M1--------------\nhost pool | E--- p--- i--m-", sorts))
-    assert ops(found, "op", "category") == [
+    assert table(found, "op", "category") == [
         ("Iterator::Root::Map::TFRecord", "read_on_demand"),
         ("Iterator::Root::Prefetch::TFRecord", "read_in_advance"),
         ("Iterator::Root::ParallelInterleaveV4::TextLine", "read_in_advance"),
@@ -191,7 +188,7 @@ def test_calls_that_start_a_copy_to_a_device_are_enqueueing() -> None:
         """
         )
     )
-    assert ops(found, "op", "count", "self_ms", "category") == [
+    assert table(found, "op", "count", "self_ms", "category") == [
         ("launch", 1, 3, "enqueue"), ("memcpyH2D", 1, 3, "enqueue"),
     ]  # fmt: skip
 
@@ -234,7 +231,7 @@ def test_a_loader_in_the_main_process_shows_what_runs_inside_it() -> None:
             SORTS,
         )
     )
-    assert ops(found, "op", "count", "total_ms", "self_ms", "category") == [
+    assert table(found, "op", "count", "total_ms", "self_ms", "category") == [
         ("b", 2, 7, 7, "preprocessing"), (SORTS["Z"].name, 1, 12, 5, "preprocessing"),
     ]  # fmt: skip
     assert (found.figures["largest"], found.figures["input_time_ms"]) == ("preprocessing", 12)
@@ -251,7 +248,7 @@ def test_the_capture_of_a_host_without_steps_is_no_step_time_of_a_loader() -> No
 
 def test_a_wait_for_worker_processes_is_work_of_unknown_kind() -> None:
     found = report(draw("host main | M1--------\nhost main | W---- a--", SORTS))
-    assert ops(found, "op", "self_ms", "category") == [(SORTS["W"].name, 5, "other")]
+    assert table(found, "op", "self_ms", "category") == [(SORTS["W"].name, 5, "other")]
 
 
 def test_stages_of_an_instrumented_pipeline_are_input_ops_of_the_category_that_they_name() -> None:
@@ -259,7 +256,7 @@ def test_stages_of_an_instrumented_pipeline_are_input_ops_of_the_category_that_t
              for kind in ("Read", "preprocessing", "enqueue", "daydream")}  # fmt: skip
     sorts = dict(zip("abcd", stage.values(), strict=True))
     found = report(draw("host main | M1---------------\nhost pool | a----b---c--d-", sorts))
-    assert ops(found, "op", "self_ms", "category") == [
+    assert table(found, "op", "self_ms", "category") == [
         ("my Read", 5, "read_on_demand"),
         ("my preprocessing", 4, "preprocessing"),
         ("my enqueue", 3, "enqueue"),
@@ -270,7 +267,7 @@ def test_stages_of_an_instrumented_pipeline_are_input_ops_of_the_category_that_t
 def test_equal_ops_of_several_hosts_are_one_row() -> None:
     picture = "host main | M1----M2----\nhost main | R--   R----"
     found = report(draw(picture, SORTS, host="a"), draw(picture, SORTS, host="b"))
-    assert ops(found, "op", "count", "total_ms") == [("Iterator::Root", 4, 16)]
+    assert table(found, "op", "count", "total_ms") == [("Iterator::Root", 4, 16)]
 
 
 def test_a_profile_without_input_ops_says_which_option_records_them() -> None:

@@ -9,12 +9,11 @@ from typing import Any
 import oracle
 import pytest
 from draw import Sort, draw
-from reporting import reporter
+from reporting import reporter, table
 
 import stepscope
 from stepscope.analysis.ops import kernel_stats_tool as kernel_stats
 from stepscope.analysis.ops import launches
-from stepscope.analysis.ops.kernel_stats_tool import KernelStatsReport
 from stepscope.analysis.trace.kernel_facts import Launch, copied_bytes, launches_of, parse_details
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 from stepscope.model.trace import StatValue
@@ -26,11 +25,6 @@ MS = 1000.0  # us
 
 
 report = reporter(kernel_stats)
-
-
-def table(found: KernelStatsReport, *columns: str) -> list[tuple[Any, ...]]:
-    """Some columns of the report's rows."""
-    return [tuple(row[column] for column in columns) for row in found.rows]
 
 
 # -- what a record says --------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from draw import Sort, draw
 from framework_captures import FrameworkCapture
 from gallery import gallery
-from reporting import reporter
+from reporting import reporter, table
 
 import stepscope
 from stepscope.analysis.ops import op_sides
@@ -33,11 +33,6 @@ SORTS = {
 
 
 report = reporter(op_stats)
-
-
-def table(found: OpStatsReport, *columns: str) -> list[tuple[Any, ...]]:
-    """Some columns of the report's rows."""
-    return [tuple(row[column] for column in columns) for row in found.rows]
 
 
 def figure(found: OpStatsReport, name: str) -> Any:

@@ -6,13 +6,11 @@ from dataclasses import replace
 
 import pytest
 from draw import Sort, draw
+from reporting import overview_of
 
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.verdict import judge_account
-from stepscope.analysis.overview import overview_tool as overview
-from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.model import EventKind as K
-from stepscope.model import HostTrace
 
 SORTS = {"S": Sort(K.SYNC, "cudaStreamSynchronize")}
 STORIES = {
@@ -40,16 +38,10 @@ STORIES = {
 MISSING = {"no steps": "step marks", "no host side": "host activity", "no device side": "device activity"}
 
 
-def report_of(*traces: HostTrace) -> OverviewReport:
-    report = overview.merge([overview.partial(trace) for trace in traces])
-    assert isinstance(report, OverviewReport)
-    return report
-
-
 @pytest.mark.parametrize("name", STORIES)
 def test_a_profile_that_lacks_a_part_has_one_story(name: str) -> None:
     picture, headline, evidence = STORIES[name]
-    report = report_of(draw(picture, SORTS))
+    report = overview_of(draw(picture, SORTS))
 
     assert report.verdict.sentence == headline
     assert evidence in report.verdict.evidence
@@ -57,13 +49,13 @@ def test_a_profile_that_lacks_a_part_has_one_story(name: str) -> None:
 
 
 def test_nothing_that_takes_time_has_no_verdict() -> None:
-    assert report_of(draw("host main |")).verdict.sentence == "unknown: no steps in this profile take time"
+    assert overview_of(draw("host main |")).verdict.sentence == "unknown: no steps in this profile take time"
 
 
 def test_a_rank_without_steps_does_not_speak_for_one_that_has_some() -> None:
     """The capture of the rank without steps is longer than any step of the other."""
     steps = draw("host main | M0--------M1--------M2\nhost main | a---------a---------")
-    report = report_of(replace(draw("host main | a-b--- c-d-------------"), host="other"), steps)
+    report = overview_of(replace(draw("host main | a-b--- c-d-------------"), host="other"), steps)
 
     assert report.account is not None
     assert (report.account.host, report.account.has_steps) == (steps.host, True)

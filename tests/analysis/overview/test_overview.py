@@ -10,21 +10,14 @@ import pytest
 from draw import Sort, draw, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reporting import overview_of
 
 from stepscope.analysis.input import tf_data_tool as tf_data
 from stepscope.analysis.overview import overview_tool as overview
-from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 
 K = EventKind
-
-
-def report_of(*traces: HostTrace) -> OverviewReport:
-    """The overview of a session of these hosts."""
-    report = overview.merge([overview.partial(trace) for trace in traces])
-    assert isinstance(report, OverviewReport)
-    return report
 
 
 # In each step: 3 or 5 of waiting, 1 of launching, 3 of computing, 2 of copying to the device, 1 of nothing.
@@ -41,7 +34,7 @@ TRAINING = """
 
 
 def test_step_time_statistics() -> None:
-    report = report_of(draw("host main | M0---M1------M2-----"))
+    report = overview_of(draw("host main | M0---M1------M2-----"))
 
     assert report.step_time_ms == {
         "mean": 6.666667,
@@ -54,7 +47,7 @@ def test_step_time_statistics() -> None:
 
 
 def test_the_mean_breakdown_adds_up_to_the_mean_step() -> None:
-    report = report_of(draw(TRAINING))
+    report = overview_of(draw(TRAINING))
 
     assert {key: value for key, value in report.breakdown_ms.items() if value} == {
         "input": 5.666667,
@@ -66,7 +59,7 @@ def test_the_mean_breakdown_adds_up_to_the_mean_step() -> None:
 
 
 def test_input_percent_and_verdict() -> None:
-    body = report_of(draw(TRAINING)).to_dict()
+    body = overview_of(draw(TRAINING)).to_dict()
 
     assert body["input_bound_percent"] == 30.0  # of the median step
     # Launching takes longer, but the first advice is about the input, and gains more.
@@ -80,7 +73,7 @@ def test_input_percent_and_verdict() -> None:
 
 
 def test_placement_and_precision() -> None:
-    body = report_of(draw("host main | a- b-\ngpu0 s | K-- K-- H- U-")).to_dict()
+    body = overview_of(draw("host main | a- b-\ngpu0 s | K-- K-- H- U-")).to_dict()
 
     assert body["op_placement"] == {
         "host_op_percent": 33.3333,
@@ -91,7 +84,7 @@ def test_placement_and_precision() -> None:
 
 
 def test_without_device_compute_there_is_no_precision() -> None:
-    body = report_of(draw("host main | a- b-")).to_dict()
+    body = overview_of(draw("host main | a- b-")).to_dict()
 
     assert body["device_compute_precision_percent"] == {"16bit": None, "32bit": None}
 
@@ -99,7 +92,7 @@ def test_without_device_compute_there_is_no_precision() -> None:
 def test_the_ten_largest_ops() -> None:
     names = "abcdefghijkl"
     picture = "gpu0 s | " + "".join(name + "-" * at for at, name in enumerate(names))
-    body = report_of(draw(picture)).to_dict()
+    body = overview_of(draw(picture)).to_dict()
 
     assert [op["name"] for op in body["top_ops"]] == list("lkjihgfedc")
     assert body["top_ops"][0] == {
@@ -124,7 +117,7 @@ def test_devices_that_compute_and_devices_that_only_exist() -> None:
         gpu2 s    |
     """)
 
-    assert report_of(trace).environment == {
+    assert overview_of(trace).environment == {
         "host_count": 1,
         "device_type": "GPU",
         "device_count": 3,
@@ -151,7 +144,7 @@ def test_device_types(stats: dict[str, int | str], expected: str) -> None:
     builder = TraceBuilder("host")
     builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU, 0, stats), "s", kind=LineKind.STREAM)
 
-    assert report_of(builder.build()).environment["device_type"] == expected
+    assert overview_of(builder.build()).environment["device_type"] == expected
 
 
 def test_a_host_that_does_not_step_warms_nothing_up() -> None:
@@ -159,14 +152,14 @@ def test_a_host_that_does_not_step_warms_nothing_up() -> None:
     chief = draw(f"{marks}\nhost main | X---", host="chief")
     worker = draw(f"{marks}\ngpu0 s | {' k--  ' * 8}", host="worker")
 
-    assert any("leave out this warm-up" in warning for warning in report_of(chief).warnings)
-    assert report_of(chief, worker).warnings == ("no steps from chief",)
+    assert any("leave out this warm-up" in warning for warning in overview_of(chief).warnings)
+    assert overview_of(chief, worker).warnings == ("no steps from chief",)
 
 
 def test_a_last_step_of_a_host_whose_clock_is_early_is_no_warm_up() -> None:
     early = draw("host main | M1---    M2---    M3--------", host="early")
     late = draw(f"host main | {' ' * 40}M1------   M2------   M3-----", host="late")
-    report = report_of(early, late)
+    report = overview_of(early, late)
 
     slowest = [(row["slowest_host"], row["usual"]) for row in report.step_rows]
     assert slowest == [("late", True), ("late", True), ("early", False)]
@@ -175,7 +168,7 @@ def test_a_last_step_of_a_host_whose_clock_is_early_is_no_warm_up() -> None:
 
 def test_environment_of_several_hosts() -> None:
     gpu = "gpu0 s | K-\ngpu1 s | K-"
-    report = report_of(draw("host main | a---------", host="a"), draw(gpu, host="b"), draw(gpu, host="c"))
+    report = overview_of(draw("host main | a---------", host="a"), draw(gpu, host="b"), draw(gpu, host="c"))
 
     assert report.hosts == ("a", "b", "c")
     keys = ("host_count", "device_type", "device_count", "devices_used")
@@ -183,7 +176,7 @@ def test_environment_of_several_hosts() -> None:
     assert report.environment["capture_ms"] == 10.0
 
     tpu = draw("tpu0 ops | w-", host="d")
-    assert report_of(draw(gpu, host="b"), tpu, draw(gpu, host="c")).environment["device_type"] == "GPU, TPU"
+    assert overview_of(draw(gpu, host="b"), tpu, draw(gpu, host="c")).environment["device_type"] == "GPU, TPU"
 
 
 # -- what is missing ---------------------------------------------------------------------------------------------
@@ -200,7 +193,7 @@ def test_environment_of_several_hosts() -> None:
     ],
 )
 def test_what_a_capture_lacks(picture: str, missing: set[str]) -> None:
-    report = report_of(draw(picture))
+    report = overview_of(draw(picture))
 
     assert {item.what for item in report.missing} == missing
     assert all(item.remedy for item in report.missing)
@@ -217,7 +210,7 @@ def test_what_a_capture_lacks(picture: str, missing: set[str]) -> None:
 def test_what_a_capture_lacks_is_recorded_with_the_options_of_its_framework(
     framework: str, python: str, memory: str
 ) -> None:
-    report = report_of(replace(draw("host main | M0---"), framework=framework))
+    report = overview_of(replace(draw("host main | M0---"), framework=framework))
     remedies = {item.what: item.remedy for item in report.missing}
 
     assert python in remedies["Python calls"]
@@ -229,7 +222,7 @@ def test_what_a_capture_lacks_is_recorded_with_the_options_of_its_framework(
 
 @pytest.mark.parametrize("picture", ["", "host main |", "gpu0 s |", "host main | a!", "gpu0 Steps | W0!"])
 def test_a_profile_in_which_nothing_takes_time(picture: str) -> None:
-    body = report_of(draw(picture)).to_dict()
+    body = overview_of(draw(picture)).to_dict()
 
     assert body["step_time_ms"] == {"mean": None, "std": None, "min": None, "max": None, "count": 0}
     assert body["verdict"] == "unknown"
@@ -243,7 +236,7 @@ def test_steps_shorter_than_can_be_shown_are_judged_all_the_same() -> None:
     for at in range(3):
         line.event("train", at * 100, 100, K.STEP_MARK, {"step_num": at})
         line.event("wait", at * 100, 72, K.INPUT_WAIT)
-    report = report_of(builder.build())  # 100 ps is 0.0000001 ms
+    report = overview_of(builder.build())  # 100 ps is 0.0000001 ms
 
     assert report.step_time_ms["mean"] == 0.0
     assert report.input_bound_percent == 72.0
@@ -253,7 +246,7 @@ def test_steps_shorter_than_can_be_shown_are_judged_all_the_same() -> None:
 def test_a_damaged_trace_says_so() -> None:
     trace = draw("host main | M0---")
     damaged = replace(trace, partial=True, recorder_messages=("dropped 12 events",), _derived={})
-    report = report_of(damaged)
+    report = overview_of(damaged)
 
     assert report.to_dict()["partial"] is True
     assert report.warnings == ("dropped 12 events",)
@@ -262,7 +255,7 @@ def test_a_damaged_trace_says_so() -> None:
 @given(st.lists(traces(), min_size=1, max_size=3))
 @settings(max_examples=60, deadline=None)
 def test_whatever_was_recorded_the_report_is_plain_and_finite(drawn: list[HostTrace]) -> None:
-    report = report_of(*drawn)
+    report = overview_of(*drawn)
     body = report.to_dict()
 
     json.dumps(body, allow_nan=False)
@@ -280,7 +273,7 @@ def test_whatever_was_recorded_the_report_is_plain_and_finite(drawn: list[HostTr
 
 
 def test_the_summary_tells_it_in_ten_lines() -> None:
-    lines = list(report_of(draw(TRAINING)).summary_lines())
+    lines = list(overview_of(draw(TRAINING)).summary_lines())
 
     assert lines[:4] == [
         "verdict    input-bound: 30.0 % of each step is input, the largest saving, mostly `IteratorGetNext`",
@@ -298,7 +291,7 @@ def test_the_summary_breaks_down_what_the_verdict_is_read_from_even_where_nothin
         host main | a-------a-------a-------
         gpu0 s    | k------ k------ k------
     """)
-    report = report_of(trace)
+    report = overview_of(trace)
     _, _, _, parts = list(report.summary_lines())[:4]
 
     assert "less sure than usual, as nothing recorded connects" in str(report.sections()[0])
@@ -321,13 +314,13 @@ def test_the_summary_names_the_slow_stage_of_the_input() -> None:
         asked.append(tool)
         return tf_data.merge([tf_data.partial(trace)])
 
-    plain = report_of(trace)
+    plain = overview_of(trace)
     named = overview.finish(plain, read)
 
     assert (plain.advice[0].tool, set(asked)) == ("tf-data", {"tf-data", "trust"})
     assert not any("MapDataset:3" in line for line in plain.summary_lines())
     assert named.summary_lines()[-1].startswith("           - the .map() in Map (MapDataset:3) runs on one")
-    healthy = report_of(draw("host main | M0-- M1--\nhost main | a--  a--"))
+    healthy = overview_of(draw("host main | M0-- M1--\nhost main | a--  a--"))
     assert overview.finish(healthy, read) is healthy
 
 
@@ -339,7 +332,7 @@ def test_where_no_op_stands_out_the_summary_adds_them_up_by_type() -> None:
         line.event(f"layer_{at}/Cast:Cast", at * 10**9, 10**9, K.OP)
     for at in range(10):
         line.event(f"layer_{at}/MatMul:MatMul", (30 + 2 * at) * 10**9, 2 * 10**9, K.OP)
-    report = report_of(builder.build())
+    report = overview_of(builder.build())
 
     assert [line for line in report.summary_lines() if " call" in line] == [
         "top types   60.0 %  Cast, 30 calls",
@@ -352,7 +345,7 @@ def test_where_no_op_stands_out_the_summary_adds_them_up_by_type() -> None:
 
 
 def test_steps_of_the_report_name_their_breakdown() -> None:
-    report = report_of(draw(TRAINING))
+    report = overview_of(draw(TRAINING))
 
     assert [(row["step"], row["duration_ms"], row["input"]) for row in report.step_rows] == [
         (5, 10.0, 5.0), (6, 10.0, 5.0), (7, 12.0, 7.0),
@@ -368,6 +361,8 @@ def test_steps_of_the_report_name_their_breakdown() -> None:
     ],
 )
 def test_a_long_first_step_is_said_to_be_the_first(steps: str, said: str) -> None:
-    (line,) = [line for line in report_of(draw(f"host main | {steps}")).summary_lines() if line.startswith("step time")]
+    (line,) = [
+        line for line in overview_of(draw(f"host main | {steps}")).summary_lines() if line.startswith("step time")
+    ]
 
     assert line.endswith(f"times as long as the median: {said}")

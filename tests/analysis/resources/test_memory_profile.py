@@ -12,7 +12,7 @@ import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reporting import reporter
+from reporting import reporter, table
 
 import stepscope
 from stepscope.analysis.resources import memory_profile_tool as memory_profile
@@ -105,10 +105,6 @@ def only(report: memory_profile.MemoryProfileReport) -> dict[str, Any]:
     return memory
 
 
-def columns(rows: Sequence[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
-    return [tuple(row[name] for name in names) for row in rows]
-
-
 # -- the summary -------------------------------------------------------------------------------------------------
 
 
@@ -143,7 +139,7 @@ def test_stack_counts_as_memory_in_use_and_has_a_row_of_its_own() -> None:
     memory.allocate(1, 30, addr=1, bytes_available=50, tf_op="dense")
     found = only(profile(host))
     assert (found["peak"]["in_use_bytes"], found["capacity_bytes"]) == (50, 100)
-    assert columns(found["breakdown"], "op", "allocated_bytes", "region") == [
+    assert table(found["breakdown"], "op", "allocated_bytes", "region") == [
         ("dense", 30, None),
         ("stack", 20, "stack"),
     ]
@@ -156,8 +152,8 @@ def test_two_memories_are_told_apart_even_at_equal_addresses() -> None:
     pinned.allocate(2, 5, addr=1, tf_op="b")
     gpu.free(3, 30, addr=1)
     found = profile(host).memories
-    assert columns(found, "id", "allocations", "deallocations") == [("GPU_0_bfc", 1, 1), ("gpu_host_bfc", 1, 0)]
-    assert [columns(memory["breakdown"], "op", "allocated_bytes") for memory in found] == [[("a", 30)], [("b", 5)]]
+    assert table(found, "id", "allocations", "deallocations") == [("GPU_0_bfc", 1, 1), ("gpu_host_bfc", 1, 0)]
+    assert [table(memory["breakdown"], "op", "allocated_bytes") for memory in found] == [[("a", 30)], [("b", 5)]]
 
 
 def test_lines_of_different_threads_are_put_in_order_of_time() -> None:
@@ -169,7 +165,7 @@ def test_lines_of_different_threads_are_put_in_order_of_time() -> None:
     memory.line = host.line
     memory.allocate(3, 20, addr=1, tf_op="second")
     found = only(profile(host))
-    assert columns(found["timeline"], "time_ms", "op") == [(1.0, "first"), (2.0, "first"), (3.0, "second")]
+    assert table(found["timeline"], "time_ms", "op") == [(1.0, "first"), (2.0, "first"), (3.0, "second")]
 
 
 # -- the timeline ------------------------------------------------------------------------------------------------
@@ -202,7 +198,7 @@ def test_a_deallocation_without_a_size_has_that_of_its_allocation() -> None:
     state: dict[str, StatValue] = {"allocator_name": "0", "bytes_allocated": 0, "bytes_available": CAPACITY, "addr": 1}
     host.line.event("MemoryDeallocation", 2 * MS, 0, EventKind.DEALLOCATION, state)
     moments = only(profile(host))["timeline"]
-    assert columns(moments, "requested_bytes", "allocated_bytes") == [(30, 30), (-30, -30)]
+    assert table(moments, "requested_bytes", "allocated_bytes") == [(30, 30), (-30, -30)]
 
 
 def test_an_event_outside_all_steps_has_no_step() -> None:
@@ -212,7 +208,7 @@ def test_an_event_outside_all_steps_has_no_step() -> None:
     memory = Memory(host.thread("tf_data"))
     for at in (5, 15, 25, 35):
         memory.allocate(at, 1, addr=at)
-    assert columns(only(profile(host))["timeline"], "step") == [(None,), (3,), (None,), (4,)]
+    assert table(only(profile(host))["timeline"], "step") == [(None,), (3,), (None,), (4,)]
 
 
 @pytest.mark.parametrize(
@@ -243,7 +239,7 @@ def test_peak_and_breakdown_are_exact_whatever_the_timeline_leaves_out() -> None
     assert (found["allocations"], found["deallocations"]) == (4 * MOST_POINTS + 1, 4 * MOST_POINTS - 1)
     assert len(found["timeline"]) == MOST_POINTS
     assert max(moment["in_use_bytes"] for moment in found["timeline"]) == found["peak"]["in_use_bytes"] == 27
-    assert columns(found["breakdown"], "op", "allocated_bytes", "occurrences") == [("work", 20, 2), ("rare", 7, 1)]
+    assert table(found["breakdown"], "op", "allocated_bytes", "occurrences") == [("work", 20, 2), ("rare", 7, 1)]
 
 
 # -- the breakdown at the peak -----------------------------------------------------------------------------------
@@ -261,7 +257,7 @@ def test_allocations_that_are_alive_at_the_peak_are_added_up_by_op_region_type_a
     memory.free(7, 40, addr=5)
     memory.allocate(8, 1, addr=6, tf_op="later")
     names = ("op", "allocated_bytes", "requested_bytes", "occurrences", "region", "dtype", "shape")
-    assert columns(only(profile(host))["breakdown"], *names) == [
+    assert table(only(profile(host))["breakdown"], *names) == [
         ("b", 40, 40, 1, None, None, None),
         ("a", 22, 20, 2, "output", "float32", "[2]"),
         ("a", 5, 5, 1, "temp", "float32", "[2]"),
@@ -272,7 +268,7 @@ def test_what_was_there_before_the_capture_has_a_row_of_its_own() -> None:
     host = Host()
     memory = Memory(host.line).starts_with(50)
     memory.allocate(1, 30, addr=1, tf_op="a")
-    assert columns(only(profile(host))["breakdown"], "op", "allocated_bytes") == [
+    assert table(only(profile(host))["breakdown"], "op", "allocated_bytes") == [
         ("(allocated before the capture)", 50), ("a", 30),
     ]  # fmt: skip
 
@@ -286,7 +282,7 @@ def test_an_allocation_of_an_earlier_step_is_still_alive_at_the_peak() -> None:
     memory.allocate(11, 40, addr=2, tf_op="new")
     found = only(profile(host))
     assert found["peak"]["step"] == 1
-    assert columns(found["breakdown"], "op", "allocated_bytes") == [("new", 40), ("kept", 30)]
+    assert table(found["breakdown"], "op", "allocated_bytes") == [("new", 40), ("kept", 30)]
 
 
 def test_an_allocation_freed_after_the_capture_and_one_made_before_it() -> None:
@@ -295,10 +291,10 @@ def test_an_allocation_freed_after_the_capture_and_one_made_before_it() -> None:
     memory.free(1, 20, addr=9)  # allocated before the capture: whatever its op was, the capture does not hold it
     memory.allocate(2, 30, addr=1, tf_op="never freed")
     found = only(profile(host))
-    assert columns(found["timeline"], "event", "allocated_bytes", "op") == [
+    assert table(found["timeline"], "event", "allocated_bytes", "op") == [
         ("deallocation", -20, None), ("allocation", 30, "never freed"),
     ]  # fmt: skip
-    assert columns(found["breakdown"], "op", "allocated_bytes") == [("never freed", 30)]
+    assert table(found["breakdown"], "op", "allocated_bytes") == [("never freed", 30)]
 
 
 def test_an_address_given_out_again_was_free_meanwhile() -> None:
@@ -308,7 +304,7 @@ def test_an_address_given_out_again_was_free_meanwhile() -> None:
     memory.in_use -= 30  # its deallocation was not recorded
     memory.allocate(2, 35, addr=1, tf_op="second")
     report = profile(host)
-    assert columns(only(report)["breakdown"], "op", "allocated_bytes") == [("second", 35)]
+    assert table(only(report)["breakdown"], "op", "allocated_bytes") == [("second", 35)]
     assert report.warnings == ()
 
 
@@ -392,7 +388,7 @@ def test_without_a_stated_op_the_innermost_op_around_the_allocation_counts() -> 
     host.torch(2, 8, Addr=1, **cpu, **{"Total Allocated": 8})
     host.torch(7, 4, Addr=2, **cpu, **{"Total Allocated": 12})
     host.torch(20, 1, Addr=3, **cpu, **{"Total Allocated": 13})
-    assert columns(only(profile(host))["timeline"], "op") == [("aten::linear",), ("aten::mm",), (None,)]
+    assert table(only(profile(host))["timeline"], "op") == [("aten::linear",), ("aten::mm",), (None,)]
 
 
 def test_the_op_may_be_on_the_thread_that_handed_the_work_over() -> None:
@@ -408,7 +404,7 @@ def test_the_op_may_be_on_the_thread_that_handed_the_work_over() -> None:
     worker.event("Allocate", 31 * MS, 2 * MS, EventKind.OTHER)
     memory.allocate(32, 10, addr=3)
     found = only(profile(host))
-    assert columns(found["timeline"], "op", "region") == [
+    assert table(found["timeline"], "op", "region") == [
         ("PjitFunction(step)", None), (None, None), ("BufferFromHost", None),
     ]  # fmt: skip
 
@@ -425,10 +421,10 @@ def test_a_gpu_of_pytorch_has_the_size_of_its_device_and_a_pool() -> None:
     host.torch(2, -100, Addr=1, **device, **{"Total Allocated": 200})
     found = only(profile(host))
     assert (found["id"], found["capacity_bytes"], found["peak_heap_bytes"]) == ("cuda:1", 1000, None)
-    assert columns([found["peak"]], "heap_bytes", "free_bytes", "reserved_bytes", "stack_bytes") == [
+    assert table([found["peak"]], "heap_bytes", "free_bytes", "reserved_bytes", "stack_bytes") == [
         (300, 700, 400, None)
     ]
-    assert columns(found["breakdown"], "op", "allocated_bytes") == [
+    assert table(found["breakdown"], "op", "allocated_bytes") == [
         ("(allocated before the capture)", 200),
         (None, 100),
     ]
@@ -442,10 +438,10 @@ def test_without_totals_and_addresses_memory_counts_from_the_start_and_sizes_tel
     for at, size in ((1, 10), (2, -30), (3, 20), (6, 10), (7, -20), (8, -10)):
         host.torch(at, size, **device)
     report = profile(host)
-    assert columns(only(report)["timeline"], "heap_bytes", "op") == [
+    assert table(only(report)["timeline"], "heap_bytes", "op") == [
         (40, "aten::mm"), (10, None), (30, "aten::mm"), (40, "aten::add"), (20, "aten::mm"), (10, "aten::add"),
     ]  # fmt: skip
-    assert columns(only(report)["breakdown"], "op", "allocated_bytes") == [("aten::mm", 30), ("aten::add", 10)]
+    assert table(only(report)["breakdown"], "op", "allocated_bytes") == [("aten::mm", 30), ("aten::add", 10)]
     assert report.warnings == (
         "cuda:0: the profile contains no totals: memory in use counts from the start of the capture",
         "cuda:0: the profile contains no addresses: "
@@ -462,8 +458,8 @@ def test_memories_of_equal_names_on_two_hosts_stay_apart() -> None:
         Memory(host.line).allocate(1, size, addr=1, tf_op=f"of {host.builder.host}")
     report = profile(*hosts)
     assert report.hosts == ("a", "b")
-    assert columns(report.memories, "id", "host") == [("GPU_0_bfc", "a"), ("GPU_0_bfc", "b")]
-    assert columns(report.rows, "op", "allocated_bytes", "host") == [("of b", 20, "b"), ("of a", 10, "a")]
+    assert table(report.memories, "id", "host") == [("GPU_0_bfc", "a"), ("GPU_0_bfc", "b")]
+    assert table(report.rows, "op", "allocated_bytes", "host") == [("of b", 20, "b"), ("of a", 10, "a")]
 
 
 @pytest.mark.parametrize(
@@ -493,7 +489,7 @@ def test_a_host_without_allocations_is_named_beside_one_with_some() -> None:
     full, empty = Host("full"), Host("empty")
     Memory(full.line).allocate(1, 10, addr=1)
     report = profile(full, empty)
-    assert columns(report.memories, "host") == [("full",)]
+    assert table(report.memories, "host") == [("full",)]
     (warning,) = report.warnings
     assert warning.startswith("no allocations were recorded on empty: record with host_tracer_level=2 or more")
 
@@ -508,10 +504,10 @@ def test_what_the_terminal_shows_and_head_cuts() -> None:
     largest = "20 MiB big, 10 MiB small, 3 B (allocated before the capture)"
     assert sentence == f"GPU_0_bfc: 30 MiB of 30 MiB (100.0 %) at 2.000 ms: {largest}"
     assert curve == f"GPU_0_bfc  {'▆' * 47}█  of 30 MiB"
-    assert columns(report.head(1).rows, "op") == columns(report.head(1).memories[0]["breakdown"], "op") == [("big",)]
-    table = report.section("peak")
-    assert isinstance(table, Rows)
-    assert [field.name for field in visible_fields(table.split_for_screens()[0], one_host=True)] == [
+    assert table(report.head(1).rows, "op") == table(report.head(1).memories[0]["breakdown"], "op") == [("big",)]
+    peak = report.section("peak")
+    assert isinstance(peak, Rows)
+    assert [field.name for field in visible_fields(peak.split_for_screens()[0], one_host=True)] == [
         "memory", "time_ms", "heap_bytes", "free_bytes", "fragmentation_percent",
     ]  # fmt: skip
 
@@ -646,7 +642,7 @@ def test_difference_line_starts(corpus: Path) -> None:
     jumps = 0
     for name, memory in found.items():
         assert_equal_figures(theirs[name], memory)
-        assert level_jumps(columns(memory["timeline"], "heap_bytes", "allocated_bytes")) == 0
+        assert level_jumps(table(memory["timeline"], "heap_bytes", "allocated_bytes")) == 0
         jumps += level_jumps([signed_change(moment) for moment in theirs[name]["sampledTimelineSnapshots"]])
     assert jumps > 0
 
@@ -776,7 +772,7 @@ def test_what_tensorflow_records_says_what_memory_is_for(stats, purpose, layer) 
     host = Host()
     Memory(host.line).allocate(1, 40, addr=1, **stats)
 
-    assert columns(only(profile(host))["purposes"], "purpose", "layer", "allocated_bytes", "percent") == [
+    assert table(only(profile(host))["purposes"], "purpose", "layer", "allocated_bytes", "percent") == [
         (purpose, layer, 40, 100.0)
     ]
 
@@ -797,7 +793,7 @@ def test_unsigned_sizes_and_addresses_count() -> None:
     memory.free(2, 30, addr=high)
     memory.allocate(3, 10, addr=high)
     found = only(profile(host))
-    assert columns(found["timeline"], "event", "heap_bytes") == [
+    assert table(found["timeline"], "event", "heap_bytes") == [
         ("allocation", 30), ("deallocation", 0), ("allocation", 10),
     ]  # fmt: skip
     assert found["breakdown"][0]["occurrences"] == 1

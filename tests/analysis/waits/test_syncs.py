@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import torch_programs
 from draw import Sort, draw
-from reporting import reporter
+from reporting import reporter, table
 
 import stepscope
 from stepscope.analysis.trace.call_sites import site_text
@@ -30,10 +30,6 @@ SORTS = {
 
 
 report = reporter(syncs)
-
-
-def table(found: syncs.SyncsReport, *names: str) -> list[tuple[Any, ...]]:
-    return [tuple(row[name] for name in names) for row in found.rows]
 
 
 PICTURE = """

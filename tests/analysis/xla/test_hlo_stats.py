@@ -9,6 +9,7 @@ import msgspec
 import oracle
 import pytest
 from hlo_build import bf16, computation, contracting, f32, fusion, metadata, op, parameter, program
+from reporting import table
 from xla_traces import Ran, trace_of
 
 import stepscope
@@ -51,10 +52,6 @@ def stats(*traces: HostTrace) -> HloStatsReport:
 
 def profile(*traces: HostTrace) -> OpProfileReport:
     return op_profile_tool.merge(parts(*traces))
-
-
-def table(report: HloStatsReport, *columns: str) -> list[tuple[Any, ...]]:
-    return [tuple(row[column] for column in columns) for row in report.rows]
 
 
 # -- matching --------------------------------------------------------------------------------------------------------

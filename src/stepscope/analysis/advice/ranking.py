@@ -15,7 +15,7 @@ from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.facts.first_calls import FirstCalls
-from stepscope.analysis.steps.verdict import UNKNOWN, Verdict
+from stepscope.analysis.steps.verdict import LARGE_SHARE, UNKNOWN, Verdict
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.errors import counted
 from stepscope.records import dataclass
@@ -54,7 +54,7 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
             candidates.append((rule, advice))
     left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
     kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
-    doubtful = all(not context.has_device and advice.may_gain_nothing for advice in kept)
+    doubtful = all(_is_doubtful(context, advice) for advice in kept)
     verdict, account = _judge(context, None if doubtful else kept[0]), context.account
     if doubtful and account is not None:
         kept = [_advise_nothing(context, account, verdict, kept)]
@@ -155,6 +155,13 @@ def _gain_ms(advice: Advice) -> float:
     if advice.step_time_ms is None or advice.predicted_step_time_ms is None:
         return advice.part_ms or 0.0
     return advice.step_time_ms - advice.predicted_step_time_ms
+
+
+def _is_doubtful(context: Context, advice: Advice) -> bool:
+    """Whether the gain may be no more than the error of predictions, and no large share of the step speaks for it."""
+    row = row_of_change(context.account, causes_shortened(advice)) if context.account else None
+    is_large = row is not None and context.account and 100.0 * row.ps >= LARGE_SHARE * context.account.step_ps
+    return not context.has_device and advice.may_gain_nothing and not (advice.change and is_large)
 
 
 def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -> bool:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from stepscope.analysis.compare.differences import DifferenceTable, amount
+from stepscope.analysis.compare.differences import DifferenceTable
 from stepscope.analysis.compare.foretold import foretold_lines, foretold_table
 from stepscope.analysis.compare.verdict import DIFFERENCE_FIELDS, StepTimeDifference
 from stepscope.analysis.registry import tool_named
 from stepscope.records import dataclass
-from stepscope.report import Cell, Figures, Prose, Report, Rows, Section, number_text
+from stepscope.report import Cell, Figures, Prose, Report, Rows, Section, amount, number_text
 
 
 @dataclass(frozen=True, kw_only=True)

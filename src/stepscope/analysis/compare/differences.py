@@ -10,7 +10,7 @@ from typing import Any
 
 from stepscope.analysis.compare.welch import half_width, sample_of
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Role, Row, round_6
+from stepscope.report import Cell, Comparable, Field, Role, Row, amount, round_6
 
 NEGLIGIBLE_SHARE = 0.002
 """A difference of at most this share of all that was measured before is negligible."""
@@ -211,11 +211,6 @@ def _change_names(unit: str) -> tuple[str, str, str]:
 def percent_of(change: float, whole: float) -> float | None:
     """A change as a share of the value before, to four decimals; None if that was 0."""
     return round(100 * change / whole, 4) if whole > 0 else None
-
-
-def amount(value: Cell) -> float:
-    """A figure as a summand; unknown counts as 0."""
-    return float(value) if isinstance(value, int | float) else 0.0
 
 
 # -- rows ----------------------------------------------------------------------------------------------------------

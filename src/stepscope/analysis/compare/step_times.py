@@ -9,10 +9,10 @@ import numpy as np
 
 from stepscope.analysis.account.causes import MEANING
 from stepscope.analysis.account.shown import account_rows
-from stepscope.analysis.compare.differences import DifferenceTable, amount, change_cells, find_differences, make_table
+from stepscope.analysis.compare.differences import DifferenceTable, change_cells, find_differences, make_table
 from stepscope.analysis.compare.sides import Side
 from stepscope.analysis.compare.welch import sample_of
-from stepscope.report import Comparable, Field, Role
+from stepscope.report import Comparable, Field, Role, amount
 
 _NO_STEPS = "no steps on one side or on both"
 _PLACES = (

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from stepscope.analysis.account.shown import cause_words
-from stepscope.analysis.compare.differences import amount, percent_of
+from stepscope.analysis.compare.differences import percent_of
 from stepscope.analysis.compare.welch import Sample, half_width
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Role, duration_text, number_text, round_6
+from stepscope.report import Cell, Field, Role, amount, duration_text, number_text, round_6
 
 _TWICE = 2.0  # the sentence states the ratio of step times from this ratio on
 

@@ -71,6 +71,7 @@ from stepscope.report import (
     Role,
     Row,
     Table,
+    amount,
     as_figures,
     as_prose,
     as_table,
@@ -414,20 +415,16 @@ def _step_row(rows: Sequence[StepRow], waits: Sequence[tuple[int, str]], fetch: 
     }
 
 
-def _number_value(value: Cell) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
 def _waiting_statistics(
     steps: Sequence[dict[str, Cell]], partials: Sequence[Partial], aligned: Aligned
 ) -> dict[str, Cell]:
     cores = sum(len(part.waits) for part in partials if part.steps.host in aligned.hosts)
     known = [step for step in steps if step["waiting_mean_ms"] is not None]
-    spread = step_time_statistics([round(1e9 * _number_value(step["waiting_mean_ms"])) for step in known])
+    spread = step_time_statistics([round(1e9 * amount(step["waiting_mean_ms"])) for step in known])
     del spread["count"]
     if known:
-        spread["min"] = min(_number_value(step["waiting_min_ms"]) for step in known)
-        spread["max"] = max(_number_value(step["waiting_max_ms"]) for step in known)
+        spread["min"] = min(amount(step["waiting_min_ms"]) for step in known)
+        spread["max"] = max(amount(step["waiting_max_ms"]) for step in known)
     return spread | {"cores": cores}
 
 
@@ -499,7 +496,7 @@ def _summary(
         share = percent(breakdown[largest], sum(breakdown.values())) or 0.0
         yield (
             f"most input work on the host is {largest.replace('_', ' ')}: {share:.1f} % of "
-            f"{_number_value(figures['input_time_ms']):,.2f} ms"
+            f"{amount(figures['input_time_ms']):,.2f} ms"
         )
         if level in ("highly", "moderately"):
             by_category = _ADVICE | (_TORCH_ADVICE if framework == "pytorch" else {})

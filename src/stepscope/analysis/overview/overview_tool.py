@@ -49,6 +49,7 @@ from stepscope.report import (
     Role,
     Rows,
     Section,
+    amount,
     clean,
     duration_text,
     number_text,
@@ -279,10 +280,10 @@ class OverviewReport(Report):
     def _outliers(self) -> tuple[dict[str, Cell], ...]:
         """Complete steps that last much longer than the median one."""
         least = OUTLIER * self._usual_ms()
-        return tuple(row for row in self.step_rows if row["usual"] and _number_value(row["duration_ms"]) > least)
+        return tuple(row for row in self.step_rows if row["usual"] and amount(row["duration_ms"]) > least)
 
     def _usual_ms(self) -> float:
-        lengths = [_number_value(row["duration_ms"]) for row in self.step_rows if row["usual"]]
+        lengths = [amount(row["duration_ms"]) for row in self.step_rows if row["usual"]]
         return median(lengths) if lengths else 0.0
 
     def _median_ms(self, account: StepAccount) -> float:
@@ -326,7 +327,7 @@ class OverviewReport(Report):
 
     def _largest_parts(self) -> list[str]:
         """The causes of the account, the longest first."""
-        parts = [(str(row["cause"]), _number_value(row["percent"])) for row in shown.account_rows(self.account)]
+        parts = [(str(row["cause"]), amount(row["percent"])) for row in shown.account_rows(self.account)]
         return [f"{name.replace('_', ' ')} {share:.1f} %" for name, share in parts if share >= _LEAST_SHOWN]
 
     def _recorded_on(self) -> str:
@@ -341,7 +342,7 @@ class OverviewReport(Report):
         time = self.step_time_ms
         if time["mean"] is None:
             return f"unknown: {self.steps_how}"
-        mean, std, least, most = (number_text(_number_value(time[key])) for key in ("mean", "std", "min", "max"))
+        mean, std, least, most = (number_text(amount(time[key])) for key in ("mean", "std", "min", "max"))
         middle = f"{number_text(self._median_ms(self.account))} ms, mean " if self.account and time["std"] else ""
         spread = f" ± {std}" if time["std"] is not None else ""
         limits = f", {least} to {most} ms" if time["count"] != 1 else ""
@@ -352,15 +353,12 @@ class OverviewReport(Report):
         return f"{middle}{mean}{spread} ms{limits}, {steps}{apart}"
 
     def _ops_lines(self) -> list[str]:
-        spread = bool(self.top_ops) and _number_value(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
+        spread = bool(self.top_ops) and amount(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
         more = 1 if self._python_lines() else 2  # ten lines in all
         heads = ("top types  " if spread else "top ops    ", *("           ",) * more)
         rows = self.top_op_types if spread else self.top_ops
         text = _type_text if spread else _op_text
-        return [
-            f"{head}{_number_value(op['self_percent']):5.1f} %  {text(op)}"
-            for head, op in zip(heads, rows, strict=False)
-        ]
+        return [f"{head}{amount(op['self_percent']):5.1f} %  {text(op)}" for head, op in zip(heads, rows, strict=False)]
 
     def _record_lines(self) -> list[str]:
         """What comes before any advice: advice on figures that are wrong is wrong."""
@@ -402,11 +400,6 @@ class OverviewReport(Report):
         )
 
 
-def _number_value(value: Cell) -> float:
-    """A figure for the eye, where unknown and nothing look alike."""
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
 def _count_text(number: Cell, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
@@ -418,9 +411,9 @@ def _metric(path: str, value: Cell, unit: str) -> dict[str, Cell]:
 
 def _outlier_text(rows: Sequence[Mapping[str, Cell]], first: Mapping[str, Cell]) -> str:
     """Steps that last much longer than the others: how many, and the longest."""
-    longest = max(rows, key=lambda row: _number_value(row["duration_ms"]))
+    longest = max(rows, key=lambda row: amount(row["duration_ms"]))
     are = "1 step takes" if len(rows) == 1 else f"{len(rows)} steps take"
-    most = f"step {longest['step']} {duration_text(_number_value(longest['duration_ms']))}"
+    most = f"step {longest['step']} {duration_text(amount(longest['duration_ms']))}"
     if longest is first:  # profilers take a moment: the first step of JAX took 1.1 to 1.4 times the processor time
         most += ", the first after profiling started"
     return f"{are} more than {OUTLIER:g} times as long as the median: {most}"
@@ -585,8 +578,8 @@ def _warm_up_warning(session: SessionFigures) -> Iterator[str]:
         steps = "the first step" if one else f"the first {len(session.warm_up)} steps"
         takes, compiles = ("takes", "it traces and compiles") if one else ("take", "they trace and compile")
         yield (
-            f"{steps} of the capture {takes} up to {duration_text(_number_value(longest['max']))}, the others"
-            f" {duration_text(_number_value(usual['mean']))} on average, because {compiles}: step times, verdict and"
+            f"{steps} of the capture {takes} up to {duration_text(amount(longest['max']))}, the others"
+            f" {duration_text(amount(usual['mean']))} on average, because {compiles}: step times, verdict and"
             " advice leave out this warm-up; capture later (skip=..., or wait= and warmup= of a schedule)"
         )
 
@@ -599,7 +592,7 @@ def _rule_context(partials: Sequence[Partial], session: SessionFigures) -> Conte
     """The input of the rules."""
     return Context(
         hosts=tuple(part.facts for part in partials),
-        step_ms=_number_value(session.step_time["mean"]),
+        step_ms=amount(session.step_time["mean"]),
         has_device=session.has_device,
         framework=str(session.environment["framework"] or ""),
         top_ops=session.top_ops,

@@ -14,6 +14,7 @@ from typing import IO
 
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.errors import counted
+from stepscope.formats.threads import usable_cores
 from stepscope.proof.knobs import FEWEST_ROUNDS, Setting, TimedRun, choose_settings, order_of_round, prove_settings
 from stepscope.proof.record import FILE, Proof, write_proofs
 from stepscope.records import dataclass
@@ -56,7 +57,7 @@ def try_settings(asked: KnobRun, show_line: Callable[[str], object]) -> list[Pro
         if plain.step_ms is None:
             show_line(f"nothing was proved: {plain.note}")
             return []
-        settings = asked.settings or tuple(choose_settings(plain.has, os.cpu_count() or 1, dict(os.environ)))
+        settings = asked.settings or tuple(choose_settings(plain.has, usable_cores(), dict(os.environ)))
         limit_s = max(_LIMIT * took_s, _LEAST_LIMIT_S)
         show_line(f"{counted(len(settings), 'setting')}, each in processes of its own: about {took_s:.0f} s each")
         rounds: list[list[TimedRun]] = []

@@ -27,14 +27,15 @@ def parse(text: str) -> tuple[Address, ...]:
     Raises:
         UsageError: an address is invalid, or is in the list twice.
     """
-    found = [parse_one(address) for part in text.split(",") for address in _resolve(part.strip())]
+    found = [parse_one(address) for part in text.split(",") for address in workers_of(part.strip())]
     for address in found:
         if found.count(address) > 1:
             raise UsageError(f"{address} is named twice", hint="name each worker once")
     return tuple(found)
 
 
-def _resolve(text: str) -> list[str]:
+def workers_of(text: str) -> list[str]:
+    """The address, or those of all workers of a TPU that is named.  Raises UsageError if nobody knows the TPU."""
     if not text.startswith("tpu://"):
         return [text]
     from stepscope.capture.remote import tpu_names

@@ -178,7 +178,6 @@ cdef struct Pieces:
     int64_t at  # the first stretch that has not ended yet
     const uint8_t* label  # of `time_by_label`
     int64_t* out
-    int64_t labels
 
 
 cdef int _take_piece(Pieces* to, int64_t begin, int64_t stop, int64_t event) except -1 nogil:
@@ -206,8 +205,8 @@ cdef inline int _take_shared(Pieces* to, int64_t begin, int64_t stop, int64_t ev
         push(to.found, stop)
         push(to.found, event)
     elif event >= 0 and stop > begin:
-        to.out[to.at * to.labels + to.label[event]] += stop - begin
-        to.out[to.at * to.labels] -= stop - begin
+        to.out[to.label[event] * to.count + to.at] += stop - begin
+        to.out[to.at] -= stop - begin
     return 0
 
 
@@ -321,13 +320,13 @@ def time_by_label(
         start, extent: int64 of shape (events,), ps; parent: int32 of shape (events,), row or -1.
         label: uint8 of shape (events,), below the number of labels; 0 is the label of time without an event.
         node_start, node_end: int64 of shape (nodes,), ps, sorted; nodes do not overlap.
-        out: int64 of shape (nodes, labels); column 0 holds the length of each node; changed in place.
+        out: int64 of shape (labels, nodes); row 0 holds the length of each node; changed in place.
     """
     cdef Pieces to
     if last <= first or node_start.shape[0] == 0:
         return
     memset(&to, 0, sizeof(Pieces))
     to.use, to.begin, to.stop, to.count = _SPEND, &node_start[0], &node_end[0], node_start.shape[0]
-    to.label, to.out, to.labels = &label[0], &out[0, 0], out.shape[1]
+    to.label, to.out = &label[0], &out[0, 0]
     with nogil:
         _cut_line(first, last, -1, start, extent, parent, start[first], &to)

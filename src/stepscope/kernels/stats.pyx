@@ -14,16 +14,17 @@ def put(
     """Puts a stat of all owners into a column; of a stat that an owner has twice the last counts.
 
     Args:
-        offsets: int64 of shape (owners + 1,), the stats of each owner; ascending, up to the number of stats.
-        name, tag, value: int32, uint8 and int64 of shape (stats,).
+        offsets: int64 of shape (owners + 1,), the stats of each owner; ascending, up to the number of stats at most.
+        name, tag, value: int32, uint8 and int64 of shape (stats,), of these owners and others.
         wanted: the name; tags: the tags that count, a bit each.
         out: int64 of shape (owners,), changed in place where an owner has the stat.
     """
-    cdef int64_t stat = 0, end, owner = 0, count = name.shape[0], place
+    cdef int64_t stat, end, owner = 0, count, place
     cdef bint here
     _check(offsets, name, tag, value)
     if out.shape[0] != offsets.shape[0] - 1:
         raise IndexError("the column has not a place for each owner")
+    stat, count = offsets[0], offsets[offsets.shape[0] - 1]
     with nogil:
         while stat < count:
             end = min(stat + _BLOCK, count)
@@ -66,7 +67,7 @@ def put_some(
 cdef int _check(
     const int64_t[::1] offsets, const int32_t[::1] name, const uint8_t[::1] tag, const int64_t[::1] value
 ) except -1:
-    if not offsets.shape[0] or not name.shape[0] == tag.shape[0] == value.shape[0] == offsets[offsets.shape[0] - 1]:
+    if not offsets.shape[0] or not name.shape[0] == tag.shape[0] == value.shape[0] >= offsets[offsets.shape[0] - 1] >= offsets[0] >= 0:
         raise IndexError("the columns of stats are not of one length")
     return 0
 

@@ -144,12 +144,6 @@ class Stats(Table):
         counts = self.offsets[owners + 1] - self.offsets[owners]
         return run_rows(self.offsets[owners], counts), offsets_of(counts)
 
-    def of_owners(self, owners: slice) -> Stats:
-        """The stats of owners that follow each other, which share the memory of these."""
-        offsets = self.offsets[owners.start : owners.stop + 1]
-        rows = slice(int(offsets[0]), int(offsets[-1]))
-        return Stats(name=self.name[rows], tag=self.tag[rows], value=self.value[rows], offsets=offsets - offsets[0])
-
     def take(self, owners: I64) -> Stats:
         """The stats of some owners, in their order."""
         rows, offsets = self.owned_rows(owners)

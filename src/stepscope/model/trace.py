@@ -185,13 +185,11 @@ class HostTrace:
         wanted, tags = self._string_rows(names), (StatTag.INT, StatTag.UINT)
         if not wanted:
             return
-        own, events = self.event_stats, self.events
-        for rows in blocks_of(len(events)):
+        for rows in blocks_of(len(self.events)):
             out = np.full(rows.stop - rows.start, missing, np.int64)
-            part = own.of_owners(rows)
             for name in reversed(wanted):  # as in `_dense_column`
-                _put_of_types(self.type_stats, name, tags, events.type[rows], out)
-                _put_own(part, name, tags, None, out)
+                _put_of_types(self.type_stats, name, tags, self.events.type[rows], out)
+                _put_own(self.event_stats, name, tags, rows, out)
             yield rows.start, out
 
     def stat_strings(self, names: Sequence[str], *, rows: I64 | None = None) -> I64:
@@ -249,11 +247,12 @@ def _span_ps(trace: HostTrace) -> tuple[int, int]:
     return int(events.start_ps.min()), kernels.columns.latest_end(events.start_ps, events.duration_ps)
 
 
-def _put_own(stats: Stats, name: int, tags: Sequence[StatTag], rows: I64 | None, out: I64) -> None:
+def _put_own(stats: Stats, name: int, tags: Sequence[StatTag], rows: I64 | slice | None, out: I64) -> None:
     """Puts a stat of some owners into a column, of all if `rows` is None."""
     bits = sum(1 << tag for tag in tags)
-    if rows is None:
-        kernels.stats.put(stats.offsets, stats.name, stats.tag, stats.value, name, bits, out)
+    if rows is None or isinstance(rows, slice):
+        offsets = stats.offsets if rows is None else stats.offsets[rows.start : rows.stop + 1]
+        kernels.stats.put(offsets, stats.name, stats.tag, stats.value, name, bits, out)
     else:
         kernels.stats.put_some(stats.offsets, rows, stats.name, stats.tag, stats.value, name, bits, out)
 

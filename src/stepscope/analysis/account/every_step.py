@@ -72,10 +72,10 @@ class EveryStep:
 
     def spans_of(self, cause: Cause, line: int | None = None) -> Spans:
         """When the steps wait for own work with a cause, of one thread or of any."""
-        chosen = (self.cause == cause) & (self.pieces.edge == OWN)
+        rows = np.flatnonzero((self.cause == cause) & (self.pieces.edge == OWN))
         if line is not None:
-            chosen &= self.graph.line[self.pieces.node] == line
-        return Spans.union(self.pieces.start_ps[chosen], self.pieces.end_ps[chosen])
+            rows = rows[self.graph.line[self.pieces.node[rows]] == line]
+        return Spans.union(self.pieces.start_ps[rows], self.pieces.end_ps[rows])
 
     def longest_causes(self, start_ps: I64, end_ps: I64) -> list[str | None]:
         """The cause that takes most of each of a few intervals; None where half of one is outside of steps."""

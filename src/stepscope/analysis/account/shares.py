@@ -70,18 +70,18 @@ def time_by_label(trace: HostTrace, line: int, start: I64, end: I64, label: U8, 
         label: uint8 of shape (events,), below `labels`: a cause, or a cause and a multiple of `len(Cause)`; 0 also
             stands for time without an event.
     """
-    spent = np.zeros((len(start), labels), np.int64)
-    spent[:, 0] = end - start
+    by_label = np.zeros((labels, len(start)), np.int64)  # one label after the other is how it is read
+    by_label[0] = end - start
     links, lines = forest(trace), trace.lines
     kernels.replay.time_by_label(
         int(lines.event_begin[line]), int(lines.event_end[line]), trace.events.start_ps, links.extent_ps, links.parent,
-        label, start, end, spent,
+        label, start, end, by_label,
     )  # fmt: skip
     node, event, cause, ps = parts_within(trace, line, start, end)
     before = np.where(event >= 0, label[event], 0).astype(np.int64)
-    np.subtract.at(spent, (node, before), ps)
-    np.add.at(spent, (node, before - before % len(Cause) + cause), ps)
-    return spent
+    np.subtract.at(by_label, (before, node), ps)
+    np.add.at(by_label, (before - before % len(Cause) + cause, node), ps)
+    return by_label.T
 
 
 def time_by_cause(trace: HostTrace, line: int, start: I64, end: I64, unrecorded: int) -> I64:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stepscope.analysis.resources.counters import line_counters
 from stepscope.analysis.resources.memory_growth import FEWEST, Growth, Staying, compared_steps
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.environment import capture_facts
@@ -46,10 +45,11 @@ def counted_arrays(trace: HostTrace, prefix: str) -> Iterator[Counted]:
 
 
 def last_memory_sentence(trace: HostTrace) -> str | None:
-    """How full the memory was when the recording of a job that was killed stops; None for other recordings, and where
-    the system was not sampled."""
+    """How full the memory was when the recording of a killed job stops; None for others, and where it is unknown."""
     if not any(problem.code == "unfinished" for problem in trace.problems):
         return None
+    from stepscope.analysis.resources.counters import line_counters
+
     last = {each.name: float(each.value[-1]) for each in line_counters(trace) if len(each.value)}
     used, available = last.get(PROCESS_MEMORY), last.get(AVAILABLE_MEMORY)
     if used is None or available is None:

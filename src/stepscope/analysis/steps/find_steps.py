@@ -22,7 +22,6 @@ from stepscope.analysis.steps.host_steps import (
     drop_enclosed,
     keep_fullest_line,
 )
-from stepscope.analysis.steps.inferred_steps import infer_steps
 from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked_steps, label_work
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.spans import Spans, spans_of
@@ -262,16 +261,18 @@ def _drop_cut_steps(trace: HostTrace) -> HostSteps:
 
 
 def _find_steps(trace: HostTrace) -> HostSteps:
-    marked = find_marked_steps(trace) or find_device_steps(trace)
-    return close_gaps(marked or find_update_steps(trace) or infer_steps(trace) or _capture_as_step(trace))
+    found = find_marked_steps(trace) or find_device_steps(trace) or find_update_steps(trace)
+    if not found:
+        from stepscope.analysis.steps.inferred_steps import infer_steps  # which a trace with marks does without
+
+        found = infer_steps(trace) or _capture_as_step(trace)
+    return close_gaps(found)
 
 
 def _capture_as_step(trace: HostTrace) -> HostSteps:
     begin, end = trace.span_ps()
-    busy = np.flatnonzero(
-        look_up(~np.isin(trace.lines.kind, (LineKind.COUNTERS, LineKind.OVERHEAD)), trace.events.line)
-    )
-    steps = 1 if len(busy) and end > begin else 0
+    lasts = look_up(~np.isin(trace.lines.kind, (LineKind.COUNTERS, LineKind.OVERHEAD)), trace.events.line)
+    steps = 1 if lasts.any() and end > begin else 0
     return HostSteps(
         source="none",
         how="no step marks and no repeating sequence were found; the whole capture counts as one span"

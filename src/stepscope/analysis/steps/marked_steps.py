@@ -257,8 +257,7 @@ def _places_among(numbers: I64, keys: I64) -> I32:
         return np.where(numbers[at] == keys, at, -1).astype(np.int32)
     table = np.full(count + 1, -1, np.int32)  # the last is for all other keys
     table[numbers - low] = np.arange(len(numbers))
-    inside = (keys >= low) & (keys < low + count)
-    return table[np.where(inside, keys - low, count)]
+    return table[np.minimum((keys - low).view(np.uint64), np.uint64(count)).view(np.int64)]  # unsigned, -1 is high
 
 
 def _parse_numbers(trace: HostTrace, rows: I64) -> I64 | None:

@@ -16,7 +16,6 @@ from stepscope.analysis.account.stream_waits import awaited_work
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.analysis.trace.attribution import HowKnown, shares
-from stepscope.analysis.trace.captured_graphs import captures_of_calls
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.errors import counted
@@ -404,6 +403,8 @@ def _calls_with(trace: HostTrace, traits: CallTrait) -> I64:
 
 def _find_captured(trace: HostTrace, calls: I64) -> Mask:
     """Which calls a thread makes while it captures a graph, so that they launch nothing."""
+    from stepscope.analysis.trace.captured_graphs import captures_of_calls
+
     found: Mask = captures_of_calls(trace, calls) >= 0
     return found
 

@@ -13,7 +13,9 @@ from stepscope.analysis.account.account import AccountRow, Rival, StepAccount, a
 from stepscope.analysis.account.shown import SENTENCE_OF, cause_words
 from stepscope.analysis.account.verdict import VERDICT_OF_CAUSE, FirstChange, judge_account
 from stepscope.analysis.registry import TOOLS
+from stepscope.errors import Problem
 from stepscope.model import EventKind as K
+from stepscope.model import HostTrace
 
 SYNC = Sort(K.SYNC, "cudaStreamSynchronize")
 ITEM = Sort(K.PYTHON_CALL, "train.py(9): __getitem__")
@@ -97,7 +99,7 @@ def test_a_busy_machine_is_said_beside_the_limit_of_the_program(shares: dict[str
 
     assert found.cause == cause
     assert (busy in found.evidence) == (cause != "contention")
-    assert found.sentence.endswith(", machine busy") == (cause != "contention")
+    assert (", machine busy: " in found.sentence) == (cause != "contention")
     assert not any("takes more" in sentence for sentence in found.evidence)
 
 
@@ -211,3 +213,19 @@ def test_the_page_on_verdicts_has_every_verdict_with_its_words_and_tools_to_look
 
 def label_of(cause: str, verdict: str) -> str:
     return "machine busy" if cause == "contention" else verdict.replace("_", "-")
+
+
+def test_time_that_the_lost_ops_of_a_framework_may_have_taken_is_unexplained_and_not_python():
+    """A job that ended with `os._exit` inside its capture was told to run less Python and promised 12.5x."""
+    loop = "host main | M0--------M1--------M2--------"
+    cut = replace(draw(loop), framework="torch", problems=(Problem("unfinished", "the program ended with os._exit"),))
+
+    assert [row.cause for row in found_account(draw(loop)).rows] == ["python"]
+    assert [row.cause for row in found_account(cut).rows] == ["unknown"]
+    assert judge_account(found_account(cut)).sentence == "unknown: 100.0 % of each step is unexplained"
+
+
+def found_account(trace: HostTrace) -> StepAccount:
+    account = account_of(trace)
+    assert account is not None
+    return account

@@ -11,6 +11,7 @@ from stepscope.analysis.account.threads import Threads
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
+from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Kind, stat_names
 from stepscope.model.arrays import I64, U8, Mask, look_up
@@ -105,8 +106,13 @@ def causes_of_work(trace: HostTrace) -> U8:
 def unrecorded_causes(trace: HostTrace, threads: Threads) -> U8:
     """The cause of a thread's time in which nothing is recorded: uint8 of shape (lines,)."""
     cause = np.full(len(trace.lines), Cause.LAUNCH, np.uint8)
-    cause[threads.main] = Cause.PYTHON
+    cause[threads.main] = _cause_of_python(trace)
     return cause
+
+
+def _cause_of_python(trace: HostTrace) -> Cause:
+    """What is left of Python once ops are taken off is unknown where the ops were lost."""
+    return Cause.UNKNOWN if has_lost_framework(trace) else Cause.PYTHON
 
 
 def event_causes(trace: HostTrace) -> U8:
@@ -124,6 +130,7 @@ def _event_causes(trace: HostTrace) -> U8:
     kind, parent = trace.events.kind, forest(trace).parent
     cause = np.empty(len(kind), np.uint8)
     kernels.nesting.inherit_by_kind(kind, parent, _table(_OF_HOST, Cause.UNKNOWN), Cause.PYTHON, cause)
+    cause[cause == int(Cause.PYTHON)] = _cause_of_python(trace)
     dispatches = _dispatches(trace)
     if dispatches is not None:
         cause[(cause == int(Cause.HOST_COMPUTE)) & dispatches] = Cause.LAUNCH

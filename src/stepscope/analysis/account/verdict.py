@@ -33,7 +33,6 @@ VERDICT_OF_CAUSE: Mapping[str, str] = {
 }
 _LABELS = {"contention": "machine busy"}
 _MOST_WORDS = 14  # of a headline
-_WHY_SHORTER, _WHY_BUSY = ", the largest saving", ", machine busy"
 
 
 @dataclass(frozen=True)
@@ -121,8 +120,9 @@ def _headline(account: StepAccount, row: AccountRow, longest: AccountRow) -> str
     """At most 14 words and one number; why it is not the longest part of the bar; and the culprit, if that is most of
     the cause and its name fits."""
     label = _LABELS.get(row.cause, _verdict_of(row, account).replace("_", "-"))
-    why = _WHY_SHORTER if row is not longest else _WHY_BUSY if row is not account.rows[0] else ""
-    said = f"{label}: {share_sentence(account, row)}{why}"
+    busy = ", machine busy" if row is longest and row is not account.rows[0] else ""
+    why = ", the largest saving" if row is not longest else ""
+    said = f"{label}{busy}: {share_sentence(account, row)}{why}"
     culprit = row.culprit
     if culprit is None or 2 * culprit.ps <= row.ps or re.search(rf"\d|{CODE_OF_MODULE}", culprit.name):
         return said

@@ -91,6 +91,13 @@ def settings_of(trace: HostTrace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def has_lost_framework(trace: HostTrace) -> bool:
+    """True if a framework's profiler recorded beside Stepscope, and its events could not be kept."""
+    codes = {problem.code for problem in trace.problems}
+    is_cut = bool(trace.framework) and not codes.isdisjoint(("unfinished", "unconverted"))
+    return is_cut or "framework-lost" in codes
+
+
 def capture_facts(trace: HostTrace) -> Mapping[str, object]:
     """What a capture by Stepscope wrote about itself; empty for other profiles."""
     planes = (plane for plane in range(len(trace.planes)) if trace.plane_name(plane) == _CAPTURE_PLANE)

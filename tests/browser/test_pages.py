@@ -65,7 +65,8 @@ def downloaded(page: Any, table: str) -> list[dict[str, str]]:
 
 
 def shown_rows(page: Any, table: str) -> list[list[str]]:
-    """The texts of the rows that a table has drawn, long names whole."""
+    """The texts of the rows that a table has drawn, long names whole; waits for the first."""
+    page.wait_for_selector(f"[data-table='{table}'] .grid-row", state="attached")
     return page.evaluate(  # type: ignore[no-any-return]
         """table => [...document.querySelectorAll(`[data-table='${table}'] .grid-row`)].map(row =>
             [...row.querySelectorAll('.cell')].map(cell => cell.textContent.trim()))""",

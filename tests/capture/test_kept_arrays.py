@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -39,6 +41,20 @@ def test_arrays_of_an_object_have_its_attribute_and_the_line_that_appends(torch)
     assert kept.split("\t") == [
         *("7", "84", "float32", "[3]", "losses", f"test_kept_arrays.py:{line}", "arrays with their graph")
     ]
+
+
+def test_modules_with_very_many_variables_hide_no_object_of_a_function(torch, monkeypatch):
+    """The tests of a whole suite took all the variables that were looked at."""
+    large = ModuleType("large")
+    vars(large).update({f"name_{number}": f"{number}" for number in range(5000)}, __file__=__file__)
+    monkeypatch.setitem(sys.modules, "large", large)
+    trainer, before = Trainer(torch.ones(3, requires_grad=True)), KeptArrays()
+    for _ in range(7):
+        trainer.step()
+
+    (kept,) = before.find().values()
+
+    assert "losses" in kept.split("\t")
 
 
 def test_arrays_of_a_local_variable_have_its_name(torch):

@@ -415,8 +415,8 @@ def test_without_steps_the_first_advice_is_to_record_some():
 def test_a_fetch_outside_of_the_mark_is_said_and_counted_as_input(profile_of):
     wrong, right = (profile_of(name).overview() for name in ("guide_custom_loop_anti_pattern", "guide_custom_loop"))
 
-    assert any("fetches its batch outside of the step marks" in warning for warning in wrong.warnings)
-    assert not any("outside of the step marks" in warning for warning in right.warnings)
+    assert any("fetches its batch outside the step marks" in warning for warning in wrong.warnings)
+    assert not any("outside the step marks" in warning for warning in right.warnings)
     assert any(row["cause"] == "input" and row["percent"] > 0 for row in wrong.to_dict()["account"])
 
 

@@ -14,7 +14,7 @@ import gc
 import sys
 import weakref
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from inspect import CO_OPTIMIZED
 from itertools import chain, compress, islice
 from math import prod
@@ -36,6 +36,7 @@ _MOST_VARIABLES, _MOST_LATEST = 3000, 50  # variables that are looked at, and ob
 _CONTAINERS = (list, dict, tuple, set)
 _ADDS = {"append", "add", "extend", "insert", "appendleft", "setdefault", "update"}
 Kind = tuple[str, tuple[int, ...]]
+Names = Mapping[str, Any]
 
 
 def find_types(names: Iterable[str]) -> set[type]:
@@ -61,48 +62,50 @@ def describe_use(array: Any) -> str:
 
 
 def describe_group(kind: Kind, count: int, size: int, name: str, place: str, use: str) -> str:
-    """`count, bytes, type, shape, holder, place, kind` of arrays, by tabs.
-
-    Args:
-        size: bytes of all of them.
-        name, place: of `find_holder`.
-        use: what they are.
-    """
+    """`count, bytes of all, type, shape, holder, place, kind` of arrays, by tabs; name and place of `find_holder`."""
     return "\t".join((str(count), str(size), kind[0], str(list(kind[1])), name, place, use))
 
 
 def find_holder(arrays: list[Any], dead: Sequence[FrameType] = ()) -> tuple[str, str]:
     """The name under which the program holds some arrays, and the line that adds to it; empty where unknown.
 
-    Looked into are the variables of the functions that run and of the program's modules, then their objects.
+    Looked into are the variables of the functions that run, then of the program's modules, each with their objects.
 
     Args:
         dead: frames of the program that an exception has left.
     """
     frames = [*dead, *frames_of_program()]
-    wanted, seen = {*map(id, arrays)}, set[int]()
-    codes, itself = [frame.f_code for frame in frames], None
+    wanted, itself = {*map(id, arrays)}, None
+    codes = [frame.f_code for frame in frames]
     known = [getattr(each, "__dict__", {}) for each in [*sys.modules.values()]]
     modules = (each for each in known if is_users_file(str(each.get("__file__") or "<")))
-    all_names = chain(map(take_locals, frames), (frame.f_globals for frame in frames), modules)
-    spaces = deque((names, names) for names in all_names)
-    while spaces and len(seen) < _MOST_VARIABLES:
-        names, around = spaces.popleft()
-        for name, each in [*names.items()]:
-            if id(each) in seen:
-                continue
-            seen.add(id(each))
-            held = [*_latest(each, _LEVELS)] if isinstance(each, _CONTAINERS) else [each]
-            functions = (each for each in [*around.values()] if isinstance(each, FunctionType))
-            nearby = chain(codes, (function.__code__ for function in functions))
-            if id(each) in wanted:
-                itself = itself or (name, _find_setting_line(nearby, name))
-            elif 2 * len(wanted.intersection(map(id, held))) > len(wanted):
-                return name, _find_adding_line(nearby, name)
-            inside = (each for each in held if not isinstance(each, (type, ModuleType)) and id(each) not in wanted)
-            objects = (each for each in inside if isinstance(getattr(each, "__dict__", None), dict))
-            spaces.extend((vars(each), dict(vars(type(each)))) for each in objects)
+    roots = (map(take_locals, frames), (frame.f_globals for frame in frames), modules)
+    for name, each, held, around in _walk_variables(roots, wanted):
+        nearby = chain(codes, (each.__code__ for each in [*around.values()] if isinstance(each, FunctionType)))
+        if id(each) in wanted:
+            itself = itself or (name, _find_setting_line(nearby, name))
+        elif 2 * len(wanted.intersection(map(id, held))) > len(wanted):
+            return name, _find_adding_line(nearby, name)
     return itself or ("", "")
+
+
+def _walk_variables(roots: Iterable[Iterable[Names]], closed: set[int]) -> Iterator[tuple[str, Any, list[Any], Names]]:
+    """Each variable once: name, value, what it holds, the names around it.  Those of a root and of the objects that it
+    holds, then those of the next; only so many of each, so that none hides the next.  What is `closed` stays so."""
+    seen = set[int]()
+    for root in roots:
+        spaces, most = deque((names, names) for names in root), len(seen) + _MOST_VARIABLES
+        while spaces and len(seen) < most:
+            names, around = spaces.popleft()
+            for name, each in [*names.items()]:
+                if id(each) in seen:
+                    continue
+                seen.add(id(each))
+                held = [*_latest(each, _LEVELS)] if isinstance(each, _CONTAINERS) else [each]
+                yield name, each, held, around
+                inside = (each for each in held if not isinstance(each, (type, ModuleType)) and id(each) not in closed)
+                objects = (each for each in inside if isinstance(getattr(each, "__dict__", None), dict))
+                spaces.extend((vars(each), vars(type(each))) for each in objects)
 
 
 def _latest(container: Any, levels: int) -> Iterator[Any]:

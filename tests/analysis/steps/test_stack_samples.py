@@ -124,7 +124,7 @@ def test_advice_on_sampled_input_does_not_say_that_nothing_was_recorded():
     assert first is not None
     assert first.culprit is not None
     assert first.culprit.file == "data.py"
-    assert "in Python or in compiled code" in first.evidence
+    assert "in Python or compiled code" in first.evidence
     assert "how the input is prepared was not recorded" not in first.evidence
 
 

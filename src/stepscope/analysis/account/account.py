@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from stepscope.analysis.account.causes import Cause, own_work_of_steps
+from stepscope.analysis.account.causes import Cause, own_work_ps
 from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.culprits import Culprit, PieceFinder
 from stepscope.analysis.account.devices import devices_text, idle_ps
@@ -177,7 +177,7 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         rivals=[],
         noise_percent=_noise_percent(spent),
         mean_percent=_mean_percent(spent),
-        own_ps=round(float(own_work_of_steps(spent).mean())),
+        own_ps=own_work_ps(spent.mean(axis=0).round().astype(np.int64).tolist()),
         sleeps=_sleeps(trace, found),
         moments=_moments(pieces, cause),
     )

@@ -92,12 +92,6 @@ def own_work_ps(spent_ps: Sequence[int]) -> int:
     return sum(spent_ps) - spent_ps[Cause.COMMUNICATION]
 
 
-def own_work_of_steps(spent_ps: I64) -> I64:
-    """The same of many steps, with the causes in the last axis."""
-    own: I64 = spent_ps.sum(axis=-1) - spent_ps[..., Cause.COMMUNICATION]
-    return own
-
-
 def causes_of_work(trace: HostTrace) -> U8:
     """The cause of device work by its kind: uint8 of shape (256,)."""
     return _table(_OF_DEVICE, Cause.COPY)
@@ -106,13 +100,8 @@ def causes_of_work(trace: HostTrace) -> U8:
 def unrecorded_causes(trace: HostTrace, threads: Threads) -> U8:
     """The cause of a thread's time in which nothing is recorded: uint8 of shape (lines,)."""
     cause = np.full(len(trace.lines), Cause.LAUNCH, np.uint8)
-    cause[threads.main] = _cause_of_python(trace)
+    cause[threads.main] = Cause.UNKNOWN if has_lost_framework(trace) else Cause.PYTHON
     return cause
-
-
-def _cause_of_python(trace: HostTrace) -> Cause:
-    """What is left of Python once ops are taken off is unknown where the ops were lost."""
-    return Cause.UNKNOWN if has_lost_framework(trace) else Cause.PYTHON
 
 
 def event_causes(trace: HostTrace) -> U8:
@@ -130,7 +119,8 @@ def _event_causes(trace: HostTrace) -> U8:
     kind, parent = trace.events.kind, forest(trace).parent
     cause = np.empty(len(kind), np.uint8)
     kernels.nesting.inherit_by_kind(kind, parent, _table(_OF_HOST, Cause.UNKNOWN), Cause.PYTHON, cause)
-    cause[cause == int(Cause.PYTHON)] = _cause_of_python(trace)
+    if has_lost_framework(trace):  # what is Python once ops are taken off
+        cause[cause == int(Cause.PYTHON)] = Cause.UNKNOWN
     dispatches = _dispatches(trace)
     if dispatches is not None:
         cause[(cause == int(Cause.HOST_COMPUTE)) & dispatches] = Cause.LAUNCH

@@ -20,8 +20,6 @@ _NVIDIA = (
     ((2, 0), "Fermi"), ((3, 0), "Kepler"), ((5, 0), "Maxwell"), ((6, 0), "Pascal"), ((7, 0), "Volta"),
     ((7, 5), "Turing"), ((8, 0), "Ampere"), ((8, 9), "Ada Lovelace"), ((9, 0), "Hopper"), ((10, 0), "Blackwell"),
 )  # fmt: skip
-
-
 PYTHON_CALLS_MISSING = "Python calls"
 _CAPTURE_PLANE = "/stepscope:capture"
 _SETTING = "setting:"
@@ -93,9 +91,8 @@ def settings_of(trace: HostTrace) -> tuple[str, ...]:
 
 def has_lost_framework(trace: HostTrace) -> bool:
     """True if a framework's profiler recorded beside Stepscope, and its events could not be kept."""
-    codes = {problem.code for problem in trace.problems}
-    is_cut = bool(trace.framework) and not codes.isdisjoint(("unfinished", "unconverted"))
-    return is_cut or "framework-lost" in codes
+    of_cut = ("unfinished", "unconverted") if trace.framework else ()
+    return any(problem.code in ("framework-lost", *of_cut) for problem in trace.problems)
 
 
 def capture_facts(trace: HostTrace) -> Mapping[str, object]:
@@ -125,16 +122,12 @@ def _device_type(trace: HostTrace, planes: Sequence[int]) -> str:
 
 def _list_missing(trace: HostTrace, steps_source: str, has_device: bool, device_worked: bool) -> list[Missing]:
     kinds = set(np.flatnonzero(count_kinds(trace)).tolist())
-    threads = trace.lines.kind == LineKind.THREAD
-    found = []
-    if steps_source != "markers":
-        found.append(Missing("step marks", "put `with stepscope.step(i):` around the body of the training loop"))
-    if not (threads & (trace.lines.event_end > trace.lines.event_begin)).any():
-        found.append(Missing("host activity", remedy(HOST_ACTIVITY, trace.framework)))
-    if has_device and not device_worked:
-        found.append(Missing("device activity", remedy(DEVICE_ACTIVITY, trace.framework)))
-    if int(EventKind.PYTHON_CALL) not in kinds:
-        found.append(Missing(PYTHON_CALLS_MISSING, remedy(PYTHON_CALLS, trace.framework)))
-    if int(EventKind.ALLOCATION) not in kinds:
-        found.append(Missing("memory allocations", remedy(ALLOCATIONS, trace.framework)))
-    return found
+    has_activity = (trace.lines.kind == LineKind.THREAD) & (trace.lines.event_end > trace.lines.event_begin)
+    found = (
+        (steps_source == "markers", "step marks", "put `with stepscope.step(i):` around the body of the training loop"),
+        (has_activity.any(), "host activity", remedy(HOST_ACTIVITY, trace.framework)),
+        (device_worked or not has_device, "device activity", remedy(DEVICE_ACTIVITY, trace.framework)),
+        (int(EventKind.PYTHON_CALL) in kinds, PYTHON_CALLS_MISSING, remedy(PYTHON_CALLS, trace.framework)),
+        (int(EventKind.ALLOCATION) in kinds, "memory allocations", remedy(ALLOCATIONS, trace.framework)),
+    )
+    return [Missing(what, how) for is_there, what, how in found if not is_there]

@@ -417,7 +417,7 @@ def test_a_fetch_outside_of_the_mark_is_said_and_counted_as_input(profile_of):
 
     assert any("fetches its batch outside the step marks" in warning for warning in wrong.warnings)
     assert not any("outside the step marks" in warning for warning in right.warnings)
-    assert any(row["cause"] == "input" and row["percent"] > 0 for row in wrong.to_dict()["account"])
+    assert wrong.to_dict()["breakdown_ms"]["input"] > 0
 
 
 RANGES = {"A": Sort(K.ANNOTATION, "train_step"), "B": Sort(K.ANNOTATION, "backward"), "E": Sort(K.ANNOTATION, "epoch")}

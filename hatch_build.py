@@ -35,7 +35,7 @@ class StepscopeHook(BuildHookInterface[Any]):
         """Builds what changed; ends the installation with a plain message if that is impossible."""
         root = Path(self.root)
         try:
-            with said_on_the_terminal():
+            with copy_output_to_terminal():
                 if not self._is_source and not native.is_built(root):
                     native.say(f"compiling takes a minute or two, on {native.cores()} cores at once")
                 frontend.build(root)
@@ -80,7 +80,7 @@ class _Both:
 
 
 @contextlib.contextmanager
-def said_on_the_terminal(terminal: str = "/dev/tty") -> Iterator[None]:
+def copy_output_to_terminal(terminal: str = "/dev/tty") -> Iterator[None]:
     """Has what is printed appear on the terminal as well, if there is one.
 
     pip keeps the output of a build, and one that takes minutes without a word looks like one that hangs.

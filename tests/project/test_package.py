@@ -142,9 +142,9 @@ def test_the_classifiers_are_the_pythons_that_wheels_are_built_for():
 def test_a_build_whose_output_pip_keeps_says_on_the_terminal_what_it_does(tmp_path, capsys):
     terminal = tmp_path / "terminal"
 
-    with hatch_build.said_on_the_terminal(str(terminal)):
+    with hatch_build.copy_output_to_terminal(str(terminal)):
         print("[native] compiling 28 modules with cc")
-    with hatch_build.said_on_the_terminal(str(tmp_path / "no" / "terminal")):
+    with hatch_build.copy_output_to_terminal(str(tmp_path / "no" / "terminal")):
         print("[page] building the page")
 
     assert terminal.read_text() == "[native] compiling 28 modules with cc\n"

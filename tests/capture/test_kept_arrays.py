@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from stepscope.capture import kept_arrays
+import stepscope
+from stepscope.capture import kept_arrays, running
 from stepscope.capture.kept_arrays import KeptArrays
 
 pytestmark = pytest.mark.usefixtures("only_objects_of_this_test")
@@ -152,3 +154,22 @@ def test_only_young_objects_are_looked_at_until_the_garbage_collector_makes_some
     (found,) = before.find().values()
     assert asked[2:] == [()]
     assert found.startswith("7\t")
+
+
+def test_a_capture_that_another_thread_starts_lists_no_objects_beside_the_running_step(torch, tmp_path, monkeypatch):
+    """TensorFlow's program failed in one of fifty captures over the network: "Error while creating shape"."""
+    counted = []
+    monkeypatch.setattr(running, "KeptArrays", lambda: counted.append("counted"))
+    stepscope.start(tmp_path)
+    stepscope.stop(save=False)
+    assert counted == ["counted"]
+
+    run_in_thread(stepscope.start, tmp_path)
+    stepscope.stop(save=False)
+    assert counted == ["counted"]
+
+
+def run_in_thread(function, *args):
+    thread = threading.Thread(target=function, args=args)
+    thread.start()
+    thread.join()

@@ -1,10 +1,9 @@
 """What a program keeps: arrays that became more during a capture, what holds them, and the line that adds to it.
 
-No profiler records arrays on a CPU, nor what refers to them.  So live arrays are counted when a capture starts and when
-it ends, between steps: at the start about 0.1 us of processor time for each object of the program, and later only for
-the young ones, as long as the garbage collector has made none of them old.  Frameworks make arrays anew in every step,
-so those of a type and shape count only by how many more there are, and only if that is more than twice those of the
-start that are gone: a list made anew in each step, with another length, keeps nothing.
+No profiler records arrays on a CPU, nor what refers to them.  So live arrays are counted between steps, when a capture
+starts and when it ends, on the main thread: TensorFlow may fail to read a shape while another thread lists objects.  It
+takes about 0.1 us for each object of the program at first, and later only for the young ones, while none became old.
+Frameworks make arrays anew in every step: only more of a type and shape count, more than twice those that are gone.
 """
 
 from __future__ import annotations

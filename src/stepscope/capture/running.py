@@ -127,7 +127,8 @@ class Capture:
 
     def _start_own(self, framework: str) -> None:
         cost.LENGTHS.start_capture()
-        if framework and self.options.host_tracer_level > 1 and not self.yields:  # a watch has no half second for it
+        may_count = self.options.host_tracer_level > 1 and threading.current_thread() is threading.main_thread()
+        if framework and may_count and not self.yields:  # a watch has no half second for it
             with report.Wall("counting arrays", strict=False):
                 self._arrays = KeptArrays()
         self._probes.start(self._host, self.options, self._clock)
@@ -243,10 +244,10 @@ class Capture:
         clock_ns, unix_ns = read_two_clocks()
         self._jump_ns = measure_jump_ns(clock_ns - self._start_ns, unix_ns - self._start_unix_ns)
         self._probes.stop()
-        if self._arrays is not None:
+        if self._arrays is not None and threading.current_thread() is threading.main_thread():
             with report.Wall("counting arrays", strict=False):
                 self.own_facts |= self._arrays.find_last()
-            self._arrays = None
+        self._arrays = None
         with report.Wall("finding what fills the memory", strict=False):
             if (full := find_full_memory()) is not None:
                 self.notes.append(full.sentence)

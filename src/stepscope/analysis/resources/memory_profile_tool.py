@@ -15,7 +15,7 @@ write a snapshot, whose stacks separate parameters from optimizer state.
 
 Memory that every step leaves is found at the ends of the steps: the slope is the median over all pairs of steps, and
 what stays are the allocations of several steps that are alive at the end of the last. The memory of the process on the
-host is compared in the same way where Stepscope sampled it.
+host is compared in the same way where Stepscope sampled it. Captures in the program, not over a network, count arrays.
 
 The op of an allocation is what the allocator recorded. Where it recorded none it is the innermost op around the
 allocation, or around what caused it; PyTorch's `aten::empty` gives way to the op that calls it.

@@ -162,44 +162,44 @@ CONFINED: dict[str, set[str]] = {
 NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.exports", "stepscope.tools", "stepscope.run"}
 NAMED_ONLY |= {"stepscope.autostart"}
 
-# The most lines of Python that a room, or a wing of `analysis/`, may have.  A number only falls: whoever makes a room
-# smaller lowers it, and whoever needs more takes away elsewhere in the room, or in the room that the work comes from.
+# The most lines of Python that a room, or a wing of `analysis/`, may have: what it had on 28 November 2026 and a tenth, so
+# that a mend is written plainly and not squeezed in.  Whoever makes a room smaller lowers its number.
 MOST_LINES: dict[str, int] = {
-    "capture": 18543,
-    "formats": 10364,
-    "account": 6433,
-    "web": 5251,
-    "xla": 4757,
-    "workers": 4557,
-    "advice": 4125,
-    "cli": 3788,  # 387 of them answer from memory
-    "facts": 2550,
-    "steps": 2927,
-    "trace": 2886,
-    "ops": 2527,
-    "sql": 2516,
-    "vocabulary": 2487,
-    "report": 2316,
-    "input": 2139,
-    "resources": 2053,
-    "engines": 1927,
-    "timeline": 1787,
-    "overview": 1238,
-    "model": 1325,
-    "compare": 1182,
-    "export": 1092,
-    "hlo": 1088,
-    "waits": 1068,
-    "gate": 931,
-    "agents": 920,
-    "proof": 770,
-    "overtime": 661,
-    "notebook": 287,
-    "sheets": 221,
-    "pictures": 272,
+    "capture": 20390,
+    "formats": 11400,
+    "account": 7070,
+    "web": 5770,
+    "xla": 5230,
+    "workers": 5010,
+    "advice": 4530,
+    "cli": 4160,  # 387 of them answer from memory
+    "facts": 2800,
+    "steps": 3220,
+    "trace": 3170,
+    "ops": 2780,
+    "sql": 2760,
+    "vocabulary": 2730,
+    "report": 2540,
+    "input": 2350,
+    "resources": 2250,
+    "engines": 2120,
+    "timeline": 1960,
+    "overview": 1360,
+    "model": 1450,
+    "compare": 1300,
+    "export": 1200,
+    "hlo": 1190,
+    "waits": 1170,
+    "gate": 1020,
+    "agents": 1010,
+    "proof": 840,
+    "overtime": 720,
+    "notebook": 310,
+    "sheets": 240,
+    "pictures": 300,
 }
 MOST_LINES_ELSEWHERE = 700
-MOST_COMPILED_LINES = 8362  # of Cython, in `kernels/`; 230 of them lend the memory of a file to arrays
+MOST_COMPILED_LINES = 9200  # of Cython, in `kernels/`; 230 of them lend the memory of a file to arrays
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "rich"}

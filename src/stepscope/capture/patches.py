@@ -34,7 +34,6 @@ class Observer(Protocol):
         """The call has raised."""
 
 
-
 _CALL = "stands for the call"
 
 
@@ -75,7 +74,7 @@ def observe_attribute(owner: Any, name: str, observer: Observer, called_from_c: 
     Args:
         called_from_c: it is called for an operator or a call of an object, and not by its name.
     """
-    function = vars(owner)[name]
+    function = vars(owner).get(name, getattr(owner, name))
     hooks = observer.before, observer.after, observer.failed
     is_function = type(function) is FunctionType
     sees_all = is_function and (called_from_c or sys.version_info >= (3, 12))  # before, Python itself calls it past us

@@ -180,6 +180,71 @@ cdef extern from *:
         return result;
     }
 
+    static PyObject *observe_diverted(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names) {
+        Py_ssize_t count = (Py_ssize_t)(flags & ~((size_t)1 << (8 * sizeof(size_t) - 1))), at;
+        Py_ssize_t named = names == NULL ? 0 : PyTuple_Size(names);
+        PyObject *entry = observe_find(observe_objects, callable), *positional, *words = NULL, *result = NULL;
+        if (entry == NULL)
+            return NULL;
+        positional = PyTuple_New(count);
+        if (named > 0)
+            words = PyDict_New();
+        if (positional == NULL || (named > 0 && words == NULL))
+            goto end;
+        for (at = 0; at < count; at++) {
+            Py_INCREF(args[at]);
+            PyTuple_SetItem(positional, at, args[at]);
+        }
+        for (at = 0; at < named; at++)
+            if (PyDict_SetItem(words, PyTuple_GetItem(names, at), args[count + at]) < 0)
+                goto end;
+        result = PyObject_Call(PyTuple_GetItem(entry, 0), positional, words);
+    end:
+        Py_XDECREF(positional);
+        Py_XDECREF(words);
+        Py_DECREF(entry);
+        return result;
+    }
+
+    static void *observe_divert(PyObject *object, void *back) {
+        observe_call *pointer = observe_pointer(object), before;
+        if (pointer == NULL)
+            return NULL;
+        before = *pointer;
+        if (back != NULL ? before != observe_diverted : before == observe_diverted || before == observe_object)
+            return NULL;
+        *pointer = back != NULL ? (observe_call)back : observe_diverted;
+        return (void *)before;
+    }
+
+    /* Calls an object past what its calls were diverted to. */
+    static PyObject *observe_call_through(PyObject *object, void *call, PyObject *args, PyObject *named) {
+        Py_ssize_t count = PyTuple_Size(args), words = named == NULL ? 0 : PyDict_Size(named), at;
+        PyObject **stack = PyMem_Malloc((size_t)(count + words + 1) * sizeof(PyObject *)), *names = NULL, *result;
+        if (stack == NULL)
+            return PyErr_NoMemory();
+        for (at = 0; at < count; at++)
+            stack[at] = PyTuple_GetItem(args, at);
+        if (words > 0) {
+            PyObject *key, *value;
+            Py_ssize_t place = 0;
+            names = PyTuple_New(words);
+            if (names == NULL) {
+                PyMem_Free(stack);
+                return NULL;
+            }
+            for (at = 0; PyDict_Next(named, &place, &key, &value); at++) {
+                Py_INCREF(key);
+                PyTuple_SetItem(names, at, key);
+                stack[count + at] = value;
+            }
+        }
+        result = ((observe_call)call)(object, stack, (size_t)count, names);
+        Py_XDECREF(names);
+        PyMem_Free(stack);
+        return result;
+    }
+
     static int observe_set(PyObject *object, int by_type) {
         observe_call *pointer = observe_pointer(object), call = by_type ? observe_member : observe_object;
         if (pointer == NULL)
@@ -466,6 +531,8 @@ cdef extern from *:
     object observe_make_stand_in(object kind, object original, object entry, object around)
     object observe_make_token(object kind, object callback)
     object observe_make_builtin(object call)
+    void *observe_divert(object target, void *back)
+    object observe_call_through(object target, void *call, object args, object named)
     void observe_set_switch(object given)
     int observe_has_value(object frame, Py_ssize_t at)
     object observe_value(object frame, Py_ssize_t at)
@@ -498,11 +565,11 @@ StandIn = PyType_FromSpec(&stand_in_spec)
 Token = PyType_FromSpec(&token_spec)
 
 
-def observe_calls(callable, before, after, failed):
+def observe_calls(target, before, after, failed):
     """Has an object's calls seen by an observer, in place.
 
     Args:
-        callable: what is called through a pointer in itself; of Python functions only those that are called from C,
+        target: what is called through a pointer in itself; of Python functions only those that are called from C,
             such as `__call__` and `__next__`, before Python 3.12.
         before: called with the object and the tuple of positional arguments, before a call; it answers with anything
             that is not None, or with None if this call is of no interest.
@@ -512,42 +579,42 @@ def observe_calls(callable, before, after, failed):
     Returns:
         False if it cannot be seen in place, or is observed already.
     """
-    cdef void *call = observe_get(callable)
-    if call == NULL or is_bypassed(callable):
+    cdef void *call = observe_get(target)
+    if call == NULL or is_bypassed(target):
         return False
-    objects[PyLong_FromVoidPtr(<void *> callable)] = before, after, failed, PyLong_FromVoidPtr(call), callable
-    if type(callable) is FunctionType and observe_has_setter():
-        observe_set_function(callable, NULL)
+    objects[PyLong_FromVoidPtr(<void *> target)] = before, after, failed, PyLong_FromVoidPtr(call), target
+    if type(target) is FunctionType and observe_has_setter():
+        observe_set_function(target, NULL)
         return True
-    return bool(observe_set(callable, 0))
+    return bool(observe_set(target, 0))
 
 
-cdef bint is_bypassed(callable):
+cdef bint is_bypassed(target):
     """Whether the interpreter calls a function past its pointer, whatever calls it."""
-    return type(callable) is FunctionType and sys.version_info >= (3, 12) and not observe_has_setter()
+    return type(target) is FunctionType and sys.version_info >= (3, 12) and not observe_has_setter()
 
 
-def end_observing(callable):
+def end_observing(target):
     """Has an object called as before `observe_calls`."""
-    key = PyLong_FromVoidPtr(<void *> callable)
+    key = PyLong_FromVoidPtr(<void *> target)
     entry = objects.get(key)
     if entry is None:
         return
     cdef void *call = PyLong_AsVoidPtr(entry[3])
-    if type(callable) is FunctionType and observe_has_setter():
-        observe_set_function(callable, call)
+    if type(target) is FunctionType and observe_has_setter():
+        observe_set_function(target, call)
         del objects[key]
-    elif observe_put_back(callable, call):
+    elif observe_put_back(target, call):
         del objects[key]
 
 
-def observe_member(callable, before, after, failed):
+def observe_member(target, before, after, failed):
     """As `observe_calls`, for one of many objects of a type that all are called the same way, and have one observer:
     the one that was given last.  It keeps none of them alive.  Without `before`, the type is not observed any more."""
-    kind = type(callable)
+    kind = type(target)
     key = PyLong_FromVoidPtr(<void *> kind)
     known = types.get(key)
-    cdef void *call = observe_get(callable)
+    cdef void *call = observe_get(target)
     if known is None and call == NULL:
         return False
     address = known[3] if known is not None else PyLong_FromVoidPtr(call)
@@ -555,7 +622,46 @@ def observe_member(callable, before, after, failed):
         types[key] = before, after, failed, address, kind
     if call != NULL and PyLong_AsVoidPtr(address) != call:  # it is called in another way than the others
         return False
-    return call == NULL or bool(observe_set(callable, 1))
+    return call == NULL or bool(observe_set(target, 1))
+
+
+def divert_calls(target, change):
+    """Has all calls of an object go elsewhere.
+
+    Args:
+        target: what is called through a pointer in itself, and is no Python function.
+        change: makes, of something that calls the object as before, what is called instead.
+
+    Returns:
+        What ends that; None if it cannot be done.
+    """
+    cdef void *call = observe_divert(target, NULL)
+    if call == NULL:
+        return None
+    key, address = PyLong_FromVoidPtr(<void *> target), PyLong_FromVoidPtr(call)
+    try:
+        objects[key] = change(Direct(target, address)), None, None, address, target
+    except BaseException:
+        observe_divert(target, call)
+        raise
+
+    def undo():
+        if observe_divert(target, PyLong_AsVoidPtr(address)) != NULL:
+            del objects[key]
+
+    return undo
+
+
+cdef class Direct:
+    """Calls an object as it was called before its calls were diverted."""
+
+    cdef object target, address
+
+    def __init__(self, target, address):
+        self.target, self.address = target, address
+
+    def __call__(self, *args, **named):
+        return observe_call_through(self.target, PyLong_AsVoidPtr(self.address), args, named)
 
 
 def stand_in(original, before=None, after=None, failed=None, around=None):

@@ -37,6 +37,7 @@ class BatchStarts:
         """The callbacks are called."""
         if self._listener.active:
             self._listener.start_step(BATCH)
+        return None
 
     def after(self, state: object, result: object) -> None:
         """They have been called: nothing is to be told."""

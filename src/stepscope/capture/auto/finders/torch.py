@@ -133,12 +133,13 @@ class Batches:
     def before(self, fetch: Callable[[Any], Any], args: tuple[Any, ...]) -> object:
         """A batch is fetched, by the iterator that is the first argument."""
         if not args or not self._listener.active or self._made:
-            return
+            return None
         number = self._numbers.get(args[0])
         if number is not None:
             self._listener.end_step(StepSource(LOADED, "one per batch of a DataLoader", number))
         else:  # the time before the first batch is not a step
             self._numbers[args[0]] = serial()
+        return None
 
     def after(self, state: object, batch: object) -> None:
         """It is there: nothing is to be told."""

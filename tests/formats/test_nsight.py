@@ -341,3 +341,21 @@ def test_a_folder_with_a_report_alone_says_how_to_export_it(tmp_path: Path) -> N
 
     with pytest.raises(stepscope.StepscopeError, match="nsys export --type sqlite"):
         stepscope.load(tmp_path)
+
+
+def test_an_export_is_found_wherever_the_names_of_its_tables_stand(tmp_path: Path) -> None:
+    path = training().write_sqlite(tmp_path / "train.sqlite")
+    moved = tmp_path / "late" / "train.sqlite"
+    moved.parent.mkdir()
+    with sqlite3.connect(moved) as late:  # the tables of the export stand behind a megabyte of something else
+        late.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
+        late.execute("INSERT INTO StringIds VALUES (-5, ?)", ("x" * (1 << 20),))
+        late.execute("ATTACH ? AS found", (str(path),))
+        for (name,) in late.execute("SELECT name FROM found.sqlite_master WHERE type = 'table'").fetchall():
+            if name == "StringIds":
+                late.execute("INSERT INTO main.StringIds SELECT * FROM found.StringIds")
+            else:
+                late.execute(f"CREATE TABLE main.{name} AS SELECT * FROM found.{name}")  # noqa: S608
+    assert b"CUPTI_ACTIVITY" not in moved.read_bytes()[: 64 << 10]
+
+    assert stepscope.load(moved.parent).hosts == ("train",)

@@ -11,6 +11,7 @@ from stepscope.analysis.account.selection import CAUSES, causes_of_class
 from stepscope.analysis.account.shown import cause_words, share_sentence
 from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
 from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.hang import judge_dumps
 from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
@@ -38,6 +39,8 @@ class Advised:
 
 def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     """All advice that applies.  A rule that raises is named in a warning; the others still run."""
+    if (dumps := judge_dumps(context)) is not None:
+        return Advised((dumps[0],), (), dumps[1])
     if context.first_calls is not None:
         first = context.first_calls
         return Advised((_advise_later_capture(context, first),), (), _judge_first_calls(context, first))

@@ -22,7 +22,7 @@ from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.environment import settings_of
 from stepscope.analysis.trace.program_facts import OpThreads, TracedGraph, op_threads_of, traced_graphs
 from stepscope.analysis.workers.joint_replay import RankModel, rank_of
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import type_names
@@ -49,6 +49,7 @@ class HostFacts:
         graphs: what the program has traced into graphs, by a capture of Stepscope's.
         culprits: the parts of the steps that advice is about, with their culprits; see `facts/culprits.py`.
         op_threads: cores of the machine and threads of one op.
+        is_dump: it is what a flight recorder kept: the last collectives, and nothing else.
     """
 
     host: str
@@ -69,6 +70,7 @@ class HostFacts:
     graphs: tuple[TracedGraph, ...] = ()
     culprits: dict[str, AccountRow] = field(default_factory=dict)
     op_threads: OpThreads = field(default_factory=lambda: OpThreads(None, None))
+    is_dump: bool = False
 
 
 def facts_of(trace: HostTrace) -> HostFacts:
@@ -92,6 +94,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         graphs=traced_graphs(trace),
         culprits=culprits_of(trace),
         op_threads=op_threads_of(trace),
+        is_dump=trace.has_stat(stat_names.CALL_STATE),
     )
 
 

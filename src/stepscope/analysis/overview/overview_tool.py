@@ -13,6 +13,7 @@ from stepscope.analysis.account.model import OUTLIER, model_of
 from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.account.verdict import input_percent
 from stepscope.analysis.advice import Advice, Context, advise
+from stepscope.analysis.advice.hang import WHO_IS_MISSING, holds_dumps
 from stepscope.analysis.advice.items import describe_speedup
 from stepscope.analysis.advice.ranking import find_record_first
 from stepscope.analysis.advice.reading import Read
@@ -543,10 +544,12 @@ def finish(report: OverviewReport, read: Read) -> OverviewReport:
     """The report, with what to record first, and the name of the slow input stage if the first advice is about one.
 
     Of the tools that know details of advice only the one that names the slow stage or function of an input pipeline is
-    read; `advice` reads the others.
+    read, or the one that knows which rank is missing from dumps of collectives; `advice` reads the others.
     """
     context = report.context.with_doubts(read)
     knows = report.advice[0].tool if report.advice and report.advice[0].tool in KNOW_CULPRITS else ""
+    if holds_dumps(context):
+        knows = WHO_IS_MISSING
     if not knows and not context.record_first:
         return report
     advised = advise(replace(context, read=cast(Read, lambda tool: read(tool) if tool == knows else None)))

@@ -124,24 +124,3 @@ def test_names_of_dumps(name: str) -> None:
 )
 def test_odd_entries_are_no_obstacle(entry: dict[str, Any]) -> None:
     read(pickle.dumps(dump() | {"entries": [entry]}), "nccl_trace_rank_0", "x")
-
-
-def test_a_hang_is_the_headline(tmp_path: Path) -> None:
-    came = dump(call(1, "all_reduce", 10), call(2, "all_gather", 20, done=False))
-    found = stepscope.load(write(tmp_path, came, dump(call(1, "all_reduce", 15)), came)).overview().to_dict()
-
-    assert found["verdict_text"] == "hang: rank 1 did not arrive at all_gather #2"
-    [advice] = found["advice"]
-    assert (advice["class"], advice["title"]) == (
-        "straggler",
-        "Find out why rank 1 did not come to all_gather #2: the job hangs there",
-    )
-    assert "/home/me/train.py(15): train" in advice["actions"][0]
-
-
-def test_dumps_of_a_job_that_does_not_hang_advise_nothing_about_steps(tmp_path: Path) -> None:
-    came = dump(call(1, "all_reduce", 10), call(2, "all_reduce", 10))
-    found = stepscope.load(write(tmp_path, came, came, came)).overview().to_dict()
-
-    assert found["verdict_text"] == "unknown: dumps of the flight recorder hold collectives alone"
-    assert [advice["class"] for advice in found["advice"]] == ["none"]

@@ -347,15 +347,15 @@ def test_an_export_is_found_wherever_the_names_of_its_tables_stand(tmp_path: Pat
     path = training().write_sqlite(tmp_path / "train.sqlite")
     moved = tmp_path / "late" / "train.sqlite"
     moved.parent.mkdir()
-    with sqlite3.connect(moved) as late:  # the tables of the export stand behind a megabyte of something else
-        late.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
-        late.execute("INSERT INTO StringIds VALUES (-5, ?)", ("x" * (1 << 20),))
+    with closing(sqlite3.connect(moved)) as late:
+        # Other tables fill the first page of names, and a megabyte stands before the next.
+        late.execute("PRAGMA page_size = 512")
+        late.executescript("".join(f"CREATE TABLE other_{number} (value TEXT);" for number in range(20)))
+        late.execute("INSERT INTO other_0 VALUES (?)", ("x" * (1 << 20),))
         late.execute("ATTACH ? AS found", (str(path),))
         for (name,) in late.execute("SELECT name FROM found.sqlite_master WHERE type = 'table'").fetchall():
-            if name == "StringIds":
-                late.execute("INSERT INTO main.StringIds SELECT * FROM found.StringIds")
-            else:
-                late.execute(f"CREATE TABLE main.{name} AS SELECT * FROM found.{name}")  # noqa: S608
+            late.execute(f"CREATE TABLE main.{name} AS SELECT * FROM found.{name}")
+        late.commit()
     assert b"CUPTI_ACTIVITY" not in moved.read_bytes()[: 64 << 10]
 
     assert stepscope.load(moved.parent).hosts == ("train",)

@@ -7,13 +7,12 @@ from dataclasses import asdict, replace
 from typing import Any, ClassVar, cast
 
 from stepscope.analysis.account import shown
-from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.account.account import CONTENTION, StepAccount, account_of
 from stepscope.analysis.account.every_step import accounted_steps
 from stepscope.analysis.account.model import OUTLIER, model_of
 from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.account.verdict import input_percent
 from stepscope.analysis.advice import Advice, Context, advise
-from stepscope.analysis.advice.hang import WHO_IS_MISSING, holds_dumps
 from stepscope.analysis.advice.items import describe_speedup
 from stepscope.analysis.advice.ranking import find_record_first
 from stepscope.analysis.advice.reading import Read
@@ -327,9 +326,15 @@ class OverviewReport(Report):
         return [f"           {line[:1].lower()}{line[1:]}" for line in self._culprit_lines() if is_python]
 
     def _largest_parts(self) -> list[str]:
-        """The causes of the account, the longest first."""
-        parts = [(str(row["cause"]), amount(row["percent"])) for row in shown.account_rows(self.account)]
-        return [f"{name.replace('_', ' ')} {share:.1f} %" for name, share in parts if share >= _LEAST_SHOWN]
+        """The causes of the account, the longest first; contention last, as a share of the whole step."""
+        account = self.account
+        rows = sorted(account.rows, key=lambda row: row.cause == CONTENTION) if account else []
+        parts = [(row.cause, account.percent(row.ps, row.cause)) for row in rows] if account else []
+        said = [f"{name.replace('_', ' ')} {share:.1f} %" for name, share in parts if share >= _LEAST_SHOWN]
+        if account is None or not account.is_busy or not said:
+            return said
+        *own, busy = said
+        return [*own[:-1], f"{own[-1]} of the step without {busy}"] if own else said
 
     def _recorded_on(self) -> str:
         env = self.environment
@@ -544,12 +549,10 @@ def finish(report: OverviewReport, read: Read) -> OverviewReport:
     """The report, with what to record first, and the name of the slow input stage if the first advice is about one.
 
     Of the tools that know details of advice only the one that names the slow stage or function of an input pipeline is
-    read, or the one that knows which rank is missing from dumps of collectives; `advice` reads the others.
+    read; `advice` reads the others.
     """
     context = report.context.with_doubts(read)
     knows = report.advice[0].tool if report.advice and report.advice[0].tool in KNOW_CULPRITS else ""
-    if holds_dumps(context):
-        knows = WHO_IS_MISSING
     if not knows and not context.record_first:
         return report
     advised = advise(replace(context, read=cast(Read, lambda tool: read(tool) if tool == knows else None)))

@@ -1,4 +1,4 @@
-"""Trace JSON whose rows tell what they are by their process, and ids as writers spell them: small traces drawn inline."""
+"""Trace JSON whose rows tell what they are by their process, and ids as writers spell them: small traces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def called(pid: object, name: str, tid: object = None) -> dict[str, Any]:
 
 def arrow(cat: str, number: int, start: tuple[object, object, float], end: tuple[object, object, float]) -> Any:
     places = zip("sf", (start, end), strict=True)
-    return [{"ph": ph, "cat": cat, "name": cat, "id": number, "pid": p, "tid": t, "ts": ts} for ph, (p, t, ts) in places]
+    shared = {"cat": cat, "name": cat, "id": number}
+    return [{"ph": ph, **shared, "pid": pid, "tid": tid, "ts": ts} for ph, (pid, tid, ts) in places]
 
 
 def load(*events: Any, **top: Any) -> HostTrace:

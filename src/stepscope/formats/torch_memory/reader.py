@@ -47,7 +47,7 @@ _LONGEST_US = 1 << 40  # a history longer than 12 days mixes clocks, and its ps 
 # Frames that allocate for their callers.
 _LIBRARY_PARTS = ("site-packages/torch/", "/torch/nn/", "/torch/_", "dist-packages/torch/")
 
-# Functions of C++ above the one that wanted memory: what unwinds the stack, the allocator, and what makes empty tensors.
+# C++ above the function that wanted memory: what unwinds the stack, the allocator, and what makes empty tensors.
 _MACHINERY = re.compile(
     r"torch::unwind::|torch::CapturedTraceback|::gather(?:_with_cpp)?\(|Allocator|\bc10::(?:Storage|TensorImpl)"
     r"|\b(?:at|c10)::(?:\w+::)*_?empty\w*\(|\boperator new|\bmalloc\("

@@ -233,7 +233,7 @@ def _without_update(trace: HostTrace, passes: BackwardPasses, updates: I64) -> t
     weights = _texts_of_weights(trace)
     missing = [row for row, text in texts.items() if text in weights and not any(text in other for other in touched)]
     # Lists of tensors without sizes, or a flat buffer in place of the parameters: which are updated is not known.
-    if not touched or len(missing) == len(texts) or any("[]" == text for text in texts.values()):
+    if not touched or len(missing) == len(texts) or any(text == "[]" for text in texts.values()):
         return None, ()
     unused = np.zeros(len(passes), np.bool_)
     unused[adds] = np.isin(size, missing)
@@ -282,13 +282,14 @@ def _never_reset(trace: HostTrace, passes: BackwardPasses, updates: I64) -> Mask
 
 
 def _adds_in_place(trace: HostTrace, runs: I64) -> Mask:
-    """Whether each run holds an op that adds in place: the gradient was there before."""
+    """Whether each run adds in place: the gradient was there before."""
     ops = events_of_kind(trace, K.OP)
     ops = ops[has_trait(trace, trace.events.type[ops], OpTrait.ADDS_IN_PLACE) & is_inside(trace, ops, K.BACKWARD)]
     above = forest(trace).parent[ops].astype(np.int64)
     above = above[above >= 0]
-    above = forest(trace).parent[above[has_trait(trace, trace.events.type[above], OpTrait.ADDS_GRADIENT)]]
-    return np.isin(runs, above)
+    above = above[has_trait(trace, trace.events.type[above], OpTrait.ADDS_GRADIENT)]
+    found: Mask = np.isin(runs, forest(trace).parent[above])
+    return found
 
 
 def checked_backward(trace: HostTrace) -> I64:
@@ -304,4 +305,5 @@ def checked_backward(trace: HostTrace) -> I64:
     if not len(checks):
         return checks
     reads = direct[has_trait(trace, trace.events.type[direct], OpTrait.ANSWERS_CHECK)]
-    return distinct(np.append(checks, reads))
+    found: I64 = distinct(np.append(checks, reads))
+    return found

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from stepscope.analysis.account.interventions import Estimate
 from stepscope.analysis.account.parts import work_launched_by
 from stepscope.analysis.purpose.autograd import checked_backward, repeated_backward, unused_gradients
-from stepscope.analysis.purpose.computing import computing_of, inside_any
+from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of
 from stepscope.analysis.purpose.operands import one_hots, whole_table
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
@@ -96,7 +95,8 @@ def _outermost(trace: HostTrace, rows: I64) -> I64:
     among = np.zeros(len(trace.events), np.bool_)
     among[rows] = True
     rows = np.flatnonzero(among)
-    return rows[enclosing_events(trace, among)[rows] == rows]
+    found: I64 = rows[enclosing_events(trace, among)[rows] == rows]
+    return found
 
 
 def _elapsed_ps(trace: HostTrace, rows: I64) -> int:

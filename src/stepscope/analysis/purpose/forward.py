@@ -31,8 +31,8 @@ class ForwardOnly:
     """Forward work without a backward pass; each field is bool of the length of `computing_of`.
 
     Attributes:
-        every: all of it; measures: what only measures; late: what starts after the update of its step; first: what comes
-            before any trained work of its step, as frozen layers and a teacher that is asked first do.
+        every: all of it; measures: what only measures; late: what starts after the update of its step.
+        first: what comes before any trained work of its step, as frozen layers and a teacher that is asked first do.
         makes_again: ops that make large tensors again, and are no forward pass.
     """
 
@@ -121,8 +121,9 @@ def _judge_parts(trace: HostTrace, work: Computing, alone: Mask) -> tuple[Mask, 
     learns = work.learned & work.heavy
     np.minimum.at(trained, label[learns], start[learns])
     began = np.full(count, np.iinfo(np.int64).max)
-    np.minimum.at(began, part[alone], start[alone])
-    late = alone & (steps.source == "markers") & (began[part] > updated[label])
+    np.minimum.at(began, part[alone & work.heavy], start[alone & work.heavy])
+    late = alone & (steps.source == "markers") & (start > updated[label])
+    late &= (began[part] > updated[label]) & (ended[part] >= 0)
     return alone & measures[part], late, alone & (start < trained[label]) & ~late
 
 

@@ -34,7 +34,7 @@ def ops_in_64_bits(trace: HostTrace, ops: I64) -> Mask:
     dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=ops)
     texts, inverse = np.unique(np.stack([types, dims]), axis=1, return_inverse=True)
     wide = [
-        kind > 0 and size > 0 and computes_in_64_bits(trace.strings[size], trace.strings[kind])
+        kind > 0 and computes_in_64_bits(trace.strings[size] if size > 0 else "", trace.strings[kind])
         for kind, size in texts.T.tolist()
     ]
     found: Mask = np.array(wide, np.bool_)[inverse.reshape(-1)]

@@ -12,7 +12,7 @@ Size = tuple[int, ...]
 
 _OPERAND = re.compile(r"\[((?:\d{1,15}(?:,\d{1,15})*)?)\]")  # no tensor has a longer side, so more digits are damage
 _NAME = re.compile(r"'([^']*)'|\"([^\"]*)\"")
-_DOUBLE = "double"
+_DOUBLE, _SINGLE = "double", "float"
 
 
 def sizes_of(dims: str) -> tuple[Size, ...]:
@@ -35,6 +35,8 @@ def computes_in_64_bits(dims: str, types: str) -> bool:
     """
     names = [one or other for one, other in _NAME.findall(types)]
     sizes = sizes_of(dims)
+    if not sizes:
+        return _DOUBLE in names and _SINGLE not in names
     if len(names) != len(sizes):  # a list of tensors has one type and many sizes
         return False
     return any(name == _DOUBLE and size for name, size in zip(names, sizes, strict=True))

@@ -16,8 +16,9 @@ from stepscope.analysis.account.stream_waits import awaited_work
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.analysis.trace.attribution import HowKnown, shares
-from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, number_pairs
@@ -46,6 +47,7 @@ class Doubt:
         fix: what to do.
         is_grave: figures that verdict and advice rest on are wrong.
         of_step: the share of the step that is wrong then, at most, in percent.
+        is_small: it moves too little time to change an answer.
     """
 
     check: str
@@ -57,6 +59,7 @@ class Doubt:
     fix: str
     is_grave: bool = False
     of_step: float = 100.0
+    is_small: bool = False
 
 
 def doubts_of(trace: HostTrace) -> list[Doubt]:
@@ -75,6 +78,12 @@ def _launches(count: int) -> str:
 
 def _share(count: int, of: int) -> float:
     return round(100.0 * count / of, 4) if of else 0.0
+
+
+def _share_of_steps(trace: HostTrace, moved_ps: int) -> float:
+    """By how much of the steps' time an answer may be off, in percent, where so much time may lie elsewhere."""
+    steps = steps_of(trace)
+    return min(_share(moved_ps, int(steps.length_ps.sum())), 100.0)
 
 
 def _clock_step_ps(trace: HostTrace) -> int:
@@ -96,6 +105,7 @@ def check_launches(trace: HostTrace) -> Doubt | None:
     ahead = trace.events.start_ps[call] - trace.events.start_ps[rows]
     early = ahead > _clock_step_ps(trace)
     count, percent = int(early.sum()), _share(int(early.sum()), len(rows))
+    of_steps = _share_of_steps(trace, int(ahead[early].sum()))
     if not count:
         return None
     return Doubt(
@@ -104,7 +114,9 @@ def check_launches(trace: HostTrace) -> Doubt | None:
         f" {duration_text(int(ahead.max()) / _PS_PER_MS)}: the clocks of host and device disagree",
         "launch latencies, gaps of the device, and waits for it",
         "update the driver and CUPTI, and record again",
-        percent >= _WORTH_SAYING,
+        of_steps >= _WORTH_SAYING,
+        of_steps,
+        of_steps < _WORTH_SAYING,
     )  # fmt: skip
 
 
@@ -127,9 +139,13 @@ def check_lost_work(trace: HostTrace) -> Doubt | None:
     of_step = _share(int((lost & whole).sum()), int(whole.sum()))
     first, last = start[recorded].min(), start[recorded].max()
     where = "the first" if (start[lost] < first).all() else "the last" if (start[lost] > last).all() else ""
+    ends_in = ""
+    if where == "the last" and len(steps.number) > 1:
+        ends_at = max(int(step[start == last][0]), 0) + 1
+        ends_in = f": the record of the device ends in step {ends_at} of {len(steps.number)}"
     return Doubt(
         "lost_work", count, len(calls), percent,
-        f"the work of {f'{where} ' if where else ''}{_launches(count)} was not recorded",
+        f"the work of {f'{where} ' if where else ''}{_launches(count)} was not recorded{ends_in}",
         "the time of devices, and steps in which they seem idle",
         "leave a step to warm the profiler up before the ones to record, and let the device finish before it stops",
         of_step >= _WORTH_SAYING,
@@ -181,6 +197,7 @@ def check_syncs(trace: HostTrace) -> Doubt | None:
     left = np.where(before >= 0, ends[np.maximum(before, 0)] - (events.start_ps + events.duration_ps)[calls], 0)
     early = left > _clock_step_ps(trace)
     count, percent = int(early.sum()), _share(int(early.sum()), len(calls))
+    of_steps = _share_of_steps(trace, int(left[early].sum()))
     if not count:
         return None
     return Doubt(
@@ -189,7 +206,9 @@ def check_syncs(trace: HostTrace) -> Doubt | None:
         f" {duration_text(int(left.max()) / _PS_PER_MS)} before the work does: the clocks of host and device disagree",
         "waits for the device, and how much of them is the device's own time",
         "update the driver and CUPTI, and record again",
-        percent >= _WORTH_SAYING,
+        of_steps >= _WORTH_SAYING,
+        of_steps,
+        of_steps < _WORTH_SAYING,
     )  # fmt: skip
 
 
@@ -285,7 +304,9 @@ def check_threads(trace: HostTrace) -> Doubt | None:
     """Calls of a thread of which one starts within another and ends after it, which no thread can do."""
     events = trace.events
     counts = is_thread_event(trace) & ((events.traits & np.uint8(Trait.ASYNC)) == 0) & (events.duration_ps > 0)
-    counts &= events.kind != K.OVERHEAD
+    # A range is begun by one call and ended by another: it may outlast the call that began it.
+    counts &= ~is_any_kind(events.kind, (K.OVERHEAD, K.STEP_MARK, K.ANNOTATION))
+    counts[user_ranges(trace)] = False
     count, of = kernels.intervals.count_crossings(
         events.start_ps, events.duration_ps, events.line, counts, _clock_step_ps(trace)
     )

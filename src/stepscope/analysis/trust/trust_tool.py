@@ -12,13 +12,14 @@ from typing import ClassVar
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trust.checks import CHECKS, Doubt, doubts_of
 from stepscope.errors import counted
-from stepscope.model import HostTrace
+from stepscope.model import HostTrace, Repair
 from stepscope.records import dataclass
-from stepscope.report import Field, Prose, Report, Role, Section, Table, as_table, make_rows, not_in_json
+from stepscope.report import Field, Prose, Report, Role, Section, Table, as_table, make_rows, not_in_json, round_ms
 
 SOUND = f"All {len(CHECKS)} checks of the recording passed"
 NOT_COMPARABLE = "its checks concern each recording, not what changed between them"
 
+_HAVE = ("was", "were")
 _SAID_BY_STEPS = {"steps_cut"}  # pages of steps say it where it counts
 
 FIELDS: tuple[Field, ...] = (
@@ -31,14 +32,25 @@ FIELDS: tuple[Field, ...] = (
     Field("fix", "text", "how to record without it", role=Role.TEXT),
     Field("grave", "text", "`yes` if verdict and advice rest on figures that are wrong", role=Role.TERM),
 )
+REPAIRS: tuple[Field, ...] = (
+    Field("host", "text", "the host whose recording it is", role=Role.HOST),
+    Field("repair", "text", "the fault that was repaired", role=Role.TERM),
+    Field("count", "count", "how many events had it", "int"),
+    Field("of", "count", "among how many of their kind", "int"),
+    Field("ms", "ms", "how much time was taken away"),
+    Field("found", "text", "what was found", role=Role.TEXT),
+    Field("done", "text", "what was made of it", role=Role.TEXT),
+    Field("effect", "text", "which figures would be wrong without it", role=Role.TEXT),
+)
 
 
 @dataclass(frozen=True)
 class Partial:
-    """The doubts about one host's recording."""
+    """The doubts about one host's recording, and what was repaired in it."""
 
     origin: Origin
     doubts: list[Doubt]
+    repairs: list[Repair]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +67,7 @@ class TrustReport(Report):
 
     line: str
     rows: Table = as_table("Doubts", FIELDS, SOUND)
+    repairs: Table = as_table("Repairs", REPAIRS, "Nothing had to be repaired")
     first: str = not_in_json()
     doubtful_percent: float = not_in_json(0.0)
 
@@ -63,18 +76,24 @@ class TrustReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """The worst doubt, and all of them."""
-        lines = (self.line,) if self.line else (f"{SOUND}.", f"{'; '.join(CHECKS.values()).capitalize()}.")
+        sound = (f"{SOUND}.", f"{'; '.join(CHECKS.values()).capitalize()}.")
+        small = ("Nothing that was found changes what is shown.",)
+        lines = (self.line,) if self.line else small if self.rows else sound
+        if self.repairs:
+            faults = counted(len(self.repairs), "fault")
+            lines = (f"{faults} of the recording {_HAVE[len(self.repairs) > 1]} repaired.", *lines)
         return [Prose("summary", "Can this recording be trusted?", lines), *super().sections()]
 
 
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
-    return Partial(origin_of(trace), doubts_of(trace))
+    return Partial(origin_of(trace), doubts_of(trace), list(trace.repairs))
 
 
 def merge(partials: Sequence[Partial]) -> TrustReport:
     """The doubts about all hosts."""
     found = [(part.origin.host, doubt) for part in partials for doubt in part.doubts]
+    repaired = [each for part in partials for each in part.repairs]
     found.sort(key=lambda each: (not each[1].is_grave, -(each[1].percent or 0.0) if each[1].is_grave else 0))
     return TrustReport(
         **header([part.origin for part in partials]),
@@ -84,6 +103,13 @@ def merge(partials: Sequence[Partial]) -> TrustReport:
             host=[host for host, _ in found],
             grave=lambda doubt: "yes" if doubt.is_grave else "no",
         ),
+        repairs=make_rows(
+            REPAIRS,
+            repaired,
+            host=[part.origin.host for part in partials for _ in part.repairs],
+            repair=lambda each: each.code,
+            ms=lambda each: round_ms(each.ps),
+        ),
         line=_line(found, len(partials)),
         first=next((doubt.fix for _, doubt in found if doubt.is_grave), ""),
         doubtful_percent=max((doubt.of_step for _, doubt in found if doubt.is_grave), default=0.0),
@@ -91,8 +117,11 @@ def merge(partials: Sequence[Partial]) -> TrustReport:
 
 
 def _line(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:
-    """The worst doubt and how to avoid it, with its host if there are several, and how many others there are."""
-    found = [each for each in found if each[1].check not in _SAID_BY_STEPS]
+    """The worst doubt and how to avoid it, with its host if there are several, and how many others there are.
+
+    What could move next to no time of a step stands in the table alone.
+    """
+    found = [each for each in found if each[1].check not in _SAID_BY_STEPS and not each[1].is_small]
     if not found:
         return ""
     host, worst = found[0]

@@ -100,3 +100,17 @@ def test_a_child_process_starts_anew():
     loop.forget()
 
     assert (loop.source, loop.count) == (None, 0)
+
+
+def test_a_mark_that_a_listener_makes_is_not_one_of_the_program():
+    class MarksSteps(Listener):
+        def end_step(self, source: StepSource, another_follows: bool = True) -> None:
+            super().end_step(source)
+            loop.mark_step(0)
+
+    loop, listener = StepLoop(), MarksSteps()
+    loop.add(listener)
+    for _ in range(3):
+        loop.end_step(SOURCES["o"])
+
+    assert listener.heard == "ooo"

@@ -83,7 +83,7 @@ class StepLoop:
         """The steps so far belong to another process, or to a program that has ended."""
         self.source: StepSource | None = None
         self._same: StepSource | None = None  # as it was reported last: its size may have grown
-        self.count = 0
+        self.count = self._telling = 0
         self.was_silent = False
         self._counts: dict[StepSource, int] = {}  # of sources that were the loop once
         self._expected = 0
@@ -117,31 +117,32 @@ class StepLoop:
 
     def start_step(self, source: StepSource) -> None:
         """A step starts, unless one is open."""
-        if not self._is_loop(source):
-            return
-        followed = self.source or source
-        for listener in self._listeners:
-            if listener.active:
-                listener.start_step(followed)
+        if self._is_loop(source):
+            followed = self.source or source
+            self._tell(lambda listener: listener.start_step(followed))
 
     def end_step(self, source: StepSource, another_follows: bool = True) -> None:
         """A step has ended; the next one starts with that, if another follows."""
-        if not self._is_loop(source):
-            return
-        self.count += 1
-        followed = self.source or source
-        for listener in self._listeners:
-            if listener.active:
-                listener.end_step(followed, another_follows)
+        if self._is_loop(source):
+            self.count += 1
+            followed = self.source or source
+            self._tell(lambda listener: listener.end_step(followed, another_follows))
 
     def mark_step(self, number: object) -> None:
-        """The program has marked the start of a step."""
-        if not self._is_loop(MARKED):
-            return
-        self.count += 1
-        for listener in self._listeners:
-            if listener.active:
-                listener.mark_step(number)
+        """The program has marked the start of a step; what a listener marks meanwhile, on the same thread, is no mark of
+        the program."""
+        if self._telling != threading.get_ident() and self._is_loop(MARKED):
+            self.count += 1
+            self._tell(lambda listener: listener.mark_step(number))
+
+    def _tell(self, tell: Callable[[Listener], None]) -> None:
+        self._telling = threading.get_ident()
+        try:
+            for listener in self._listeners:
+                if listener.active:
+                    tell(listener)
+        finally:  # a listener may end the program
+            self._telling = 0
 
     # -- the rule ------------------------------------------------------------------------------------------------------
 

@@ -129,8 +129,8 @@ class StepLoop:
             self._tell(lambda listener: listener.end_step(followed, another_follows))
 
     def mark_step(self, number: object) -> None:
-        """The program has marked the start of a step; what a listener marks meanwhile, on the same thread, is no mark of
-        the program."""
+        """The program has marked the start of a step.  What a listener marks meanwhile, on the same thread, is no mark
+        of the program."""
         if self._telling != threading.get_ident() and self._is_loop(MARKED):
             self.count += 1
             self._tell(lambda listener: listener.mark_step(number))

@@ -19,6 +19,7 @@ from stepscope.report import Field, Prose, Report, Role, Section, Table, as_tabl
 SOUND = f"All {len(CHECKS)} checks of the recording passed"
 NOT_COMPARABLE = "its checks concern each recording, not what changed between them"
 
+_SMALL = "What was found changes no answer."
 _HAVE = ("was", "were")
 _SAID_BY_STEPS = {"steps_cut"}  # pages of steps say it where it counts
 
@@ -77,8 +78,7 @@ class TrustReport(Report):
     def sections(self) -> Sequence[Section]:
         """The worst doubt, and all of them."""
         sound = (f"{SOUND}.", f"{'; '.join(CHECKS.values()).capitalize()}.")
-        small = ("Nothing that was found changes what is shown.",)
-        lines = (self.line,) if self.line else small if self.rows else sound
+        lines = (self.line,) if self.line else (_SMALL,) if self.rows else sound
         if self.repairs:
             faults = counted(len(self.repairs), "fault")
             lines = (f"{faults} of the recording {_HAVE[len(self.repairs) > 1]} repaired.", *lines)
@@ -117,11 +117,8 @@ def merge(partials: Sequence[Partial]) -> TrustReport:
 
 
 def _line(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:
-    """The worst doubt and how to avoid it, with its host if there are several, and how many others there are.
-
-    What could move next to no time of a step stands in the table alone.
-    """
-    found = [each for each in found if each[1].check not in _SAID_BY_STEPS and not each[1].is_small]
+    """The worst doubt and how to avoid it, with its host if there are several, and how many others there are."""
+    found = [each for each in found if each[1].check not in _SAID_BY_STEPS]
     if not found:
         return ""
     host, worst = found[0]

@@ -167,7 +167,8 @@ def _far_away(trace: HostTrace) -> I64:
     rest = np.flatnonzero(others)
     low, high = int(events.start_ps[rest].min()), int((events.start_ps[rest] + events.duration_ps[rest]).max())
     away = np.maximum(events.start_ps[rows] - high, low - events.start_ps[rows] - events.duration_ps[rows])
-    return rows[away > high - low]
+    alone: I64 = rows[away > high - low]
+    return alone
 
 
 # -- longer than they can be -------------------------------------------------------------------------------------------

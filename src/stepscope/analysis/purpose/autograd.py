@@ -267,13 +267,14 @@ def _are_lists(trace: HostTrace, types: I64) -> Mask:
 def _never_reset(trace: HostTrace, passes: BackwardPasses, updates: I64) -> Mask | None:
     """Which runs add to what earlier steps left, in the first pass after an update in which others begin anew."""
     steps = len(whole_steps(trace).number)
-    own = updates[~inside_any(trace, forest(trace).parent[updates].astype(np.int64), updates)]
+    above = forest(trace).parent[updates].astype(np.int64)
+    own = updates[(above < 0) | ~inside_any(trace, np.maximum(above, 0), updates)]
     if len(own) > steps or len(distinct(trace.events.type[own])) != 1:
         return None
     end = np.sort(trace.events.start_ps[own] + trace.events.duration_ps[own])
     window = np.searchsorted(end, trace.events.start_ps[passes.rows], side="right")
-    _, of = np.unique(window, return_index=True)
-    is_first = passes.of == passes.of[of][window - window.min()] if len(window) else passes.adds
+    _, first, place = np.unique(window, return_index=True, return_inverse=True)
+    is_first = passes.of == passes.of[first][place]
     continues = passes.adds & _adds_in_place(trace, passes.rows)
     fresh = np.bincount(window[passes.adds & is_first & ~continues], minlength=int(window.max()) + 1)
     found = continues & is_first & (fresh[window] > 0) & (window > 0)  # what came before the first update is not known
@@ -301,9 +302,8 @@ def checked_backward(trace: HostTrace) -> I64:
     inside = work.rows[work.backward]
     parent = forest(trace).parent[inside]
     direct = inside[(parent >= 0) & (trace.events.kind[np.maximum(parent, 0)] == K.BACKWARD)]
-    checks = direct[has_trait(trace, trace.events.type[direct], OpTrait.CHECKS_NUMBERS)]
+    checks: I64 = direct[has_trait(trace, trace.events.type[direct], OpTrait.CHECKS_NUMBERS)]
     if not len(checks):
         return checks
     reads = direct[has_trait(trace, trace.events.type[direct], OpTrait.ANSWERS_CHECK)]
-    found: I64 = distinct(np.append(checks, reads))
-    return found
+    return np.append(checks, reads)

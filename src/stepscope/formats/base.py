@@ -47,6 +47,14 @@ class _NsightSqlite(Format):
         """True for a database that names one of Nsight's tables near its start, which not every one does."""
         return self.looks_like(content) and any(table in content for table in _TABLES_OF_NSIGHT)
 
+    def is_certain_file(self, path: str, content: bytes) -> bool:
+        """True for a database with one of Nsight's tables: their names may stand on any of its pages."""
+        if self.is_certain_match(content) or not self.looks_like(content):
+            return self.looks_like(content)
+        from stepscope.formats.nsight.tables import names_of_tables
+
+        return any(table.decode() in name for name in names_of_tables(path) for table in _TABLES_OF_NSIGHT)
+
 
 FORMATS: tuple[Format, ...] = (
     Format(

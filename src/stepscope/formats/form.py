@@ -95,6 +95,15 @@ class Format:
         """True if a file with this start can only be of this format, whatever its name."""
         return self.looks_like(content)
 
+    def is_certain_file(self, path: str, content: bytes) -> bool:
+        """True if a file can only be of this format.
+
+        Args:
+            path: where it is, for a format whose files do not show it at their start.
+            content: its start, as for `looks_like`.
+        """
+        return self.is_certain_match(content)
+
     # -- names ---------------------------------------------------------------------------------------------------------
 
     @cached_property

@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import glob
+from itertools import compress
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -298,8 +299,9 @@ def _set_captures_aside(found: list[_Candidate], problems: list[Problem]) -> lis
     captures: dict[str, list[_Found]] = {}
     for each in found:
         own = store.basename(each.path.rstrip("/")) in GRAPH_CAPTURES
-        files = [] if own else [file for file in each.files if not _GRAPH_CAPTURE.match(file.name)]
-        captures.setdefault(each.path, []).extend(file for file in each.files if file not in files)
+        aside = [own or bool(_GRAPH_CAPTURE.match(file.name)) for file in each.files]
+        files = [file for file, captured in zip(each.files, aside, strict=True) if not captured]
+        captures.setdefault(each.path, []).extend(compress(each.files, aside))
         kept += [each._replace(files=files)] if files else []
     if not kept:
         return found

@@ -34,7 +34,7 @@ def format_by_content(path: str, name: str) -> Format:
         hint = "unpack it with gunzip and give the result"
         raise UnreadableError(f"this is {fmt.noun} compressed with gzip", code="unknown-format", path=path, hint=hint)
     label = leftover_label(name)
-    if label and not (fmt and fmt.is_certain_match(_unpack_prefix(prefix))):
+    if label and not (fmt and fmt.is_certain_file(path, _unpack_prefix(prefix))):
         reason = f"this is not a profile but {label}"
         raise UnreadableError(reason, code="unknown-format", path=path, hint=hint_near(path))
     return fmt or require_format(name, path)
@@ -43,7 +43,7 @@ def format_by_content(path: str, name: str) -> Format:
 def is_certain_file(fmt: Format, path: str, problems: list[Problem]) -> bool:
     """True if a file's content can only be of the given format.  Files that cannot be read are added to `problems`."""
     try:
-        return fmt.is_certain_match(_unpack_prefix(store.read_prefix(path, SNIFF_BYTES)))
+        return fmt.is_certain_file(path, _unpack_prefix(store.read_prefix(path, SNIFF_BYTES)))
     except InputError as error:
         problems.append(error.problem)
         return False

@@ -13,7 +13,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.stream_waits import awaited_work
-from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.steps.find_steps import observed_time, steps_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.analysis.trace.attribution import HowKnown, shares
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
@@ -29,6 +29,7 @@ from stepscope.vocabulary.traits import CallTrait
 K = EventKind
 
 _WORTH_SAYING = 1.0  # percent: fewer events than these change no figure by as much as one that is shown
+_LEAST_MOVED = 0.05  # percent of the step: times that are off by less change no figure that is shown
 _LOST_TIME = 5.0  # percent of the device's time without an op from which on tables of ops mislead
 _PS_PER_MS = 10**9
 
@@ -96,15 +97,17 @@ def check_launches(trace: HostTrace) -> Doubt | None:
     ahead = trace.events.start_ps[call] - trace.events.start_ps[rows]
     early = ahead > _clock_step_ps(trace)
     count, percent = int(early.sum()), _share(int(early.sum()), len(rows))
-    if not count:
+    of_step = _percent_moved(trace, ahead[early])
+    if not count or of_step < _LEAST_MOVED:
         return None
     return Doubt(
         "starts_before_launch", count, len(rows), percent,
         f"the work of {_launches(count)} starts before the call, by up to"
         f" {duration_text(int(ahead.max()) / _PS_PER_MS)}: the clocks of host and device disagree",
         "launch latencies, gaps of the device, and waits for it",
-        "update the driver and CUPTI, and record again",
-        percent >= _WORTH_SAYING,
+        _newer_tracer(trace),
+        percent >= _WORTH_SAYING and of_step >= _WORTH_SAYING,
+        of_step,
     )  # fmt: skip
 
 
@@ -181,16 +184,31 @@ def check_syncs(trace: HostTrace) -> Doubt | None:
     left = np.where(before >= 0, ends[np.maximum(before, 0)] - (events.start_ps + events.duration_ps)[calls], 0)
     early = left > _clock_step_ps(trace)
     count, percent = int(early.sum()), _share(int(early.sum()), len(calls))
-    if not count:
+    of_step = _percent_moved(trace, left[early])
+    if not count or of_step < _LEAST_MOVED:
         return None
     return Doubt(
         "sync_ends_early", count, len(calls), percent,
         f"{counted(count, 'wait')} of the host for the device {'ends' if count == 1 else 'end'} up to"
         f" {duration_text(int(left.max()) / _PS_PER_MS)} before the work does: the clocks of host and device disagree",
         "waits for the device, and how much of them is the device's own time",
-        "update the driver and CUPTI, and record again",
-        percent >= _WORTH_SAYING,
+        _newer_tracer(trace),
+        percent >= _WORTH_SAYING and of_step >= _WORTH_SAYING,
+        of_step,
     )  # fmt: skip
+
+
+def _percent_moved(trace: HostTrace, off_ps: I64) -> float:
+    """How much of the recorded time may belong to something else, as some times are off: in percent."""
+    return min(_share(int(off_ps.sum()), observed_time(trace).total), 100.0)
+
+
+def _newer_tracer(trace: HostTrace) -> str:
+    """What to update where the clocks of host and device disagree: it belongs to the device's maker."""
+    calls = _calls_with(trace, CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH)
+    if len(calls) and trace.name_of(int(calls[0])).startswith("hip"):
+        return "update ROCm and its tracer"
+    return "update the driver and CUPTI"
 
 
 # -- what records hold -------------------------------------------------------------------------------------------------
@@ -332,6 +350,7 @@ def check_cost(trace: HostTrace) -> Doubt | None:
         "shares of the step, which are those of the disturbed steps: short ops and Python seem longer than they are",
         "record less: a lower python_tracer_level or host_tracer_level, no memory or stacks",
         True,
+        round(100.0 * (1.0 - 1.0 / times), 4),
     )  # fmt: skip
 
 

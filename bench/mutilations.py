@@ -1,9 +1,9 @@
 """Does Stepscope say the same of a recording with less in it, or that it does not know?
 
     python -m bench.mutilations                  all of them: a table, and those with a false answer
-    python -m bench.mutilations NAME ...         these only, and what was said: `torch/input/no-waits`, or a part of a name
+    python -m bench.mutilations NAME ...         these only, and what was said: `torch/input/no-waits`, or a part
     python -m bench.mutilations --keep FOLDER NAME ...   and leave their files there
-    python -m bench.mutilations --write          the table into docs/advice-truth.md, false ones into mutilation/false.txt
+    python -m bench.mutilations --write          the table into docs/advice-truth.md, false ones into false.txt
 
 Each recording of a known answer, drawn (`bench.mutilation.jobs`) or recorded (`bench.mutilation.known`), is changed in
 each way of `bench.mutilation.changes`, written as a file and read back.  A name is recording/change, and the same name

@@ -11,8 +11,23 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from bench.mutilation.rows import (
-    CALL, DEVICE, DEVICE_SPAN, HOST_ROWS, LINK, MARK, OP, OTHER, PS_PER_NS, PS_PER_US, PYTHON, STREAM_WAIT, WAIT,
-    Recording, Row, is_link, stat_of,
+    CALL,
+    DEVICE,
+    DEVICE_SPAN,
+    HOST_ROWS,
+    LINK,
+    MARK,
+    OP,
+    OTHER,
+    PS_PER_NS,
+    PS_PER_US,
+    PYTHON,
+    STREAM_WAIT,
+    WAIT,
+    Recording,
+    Row,
+    is_link,
+    stat_of,
 )  # fmt: skip
 
 PS_PER_MS = 1_000_000_000
@@ -205,7 +220,7 @@ def _stated_end(recording: Recording, times: int) -> None:
 
 
 def _under_load(recording: Recording, rng: random.Random) -> Recording | None:
-    """Others take the processor for a moment in each step: what the host does then lasts longer, all later comes later."""
+    """Others take the processor for a moment in each step: the host lasts longer then, and all later comes later."""
     marks = sorted((row.start, row.end) for row in recording.rows if row.what == MARK)
     if len(marks) < 3:
         return None

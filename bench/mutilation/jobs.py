@@ -294,8 +294,10 @@ def _torch_rows(piece: Piece, number: int, runtime: str) -> list[dict[str, Any]]
                                {"External id": 20_000 + number, **_REDUCE})]  # fmt: skip
         case "read":
             inner = (_PROCESS, _PROCESS, piece.start + 1, piece.end - 1)
-            return [_torch_row("cpu_op", "aten::item", *host, {"External id": 20_000 + number}),
-                    _torch_row("cpu_op", "aten::_local_scalar_dense", *inner, {"External id": 30_000 + number})]  # fmt: skip
+            return [
+                _torch_row("cpu_op", "aten::item", *host, {"External id": 20_000 + number}),
+                _torch_row("cpu_op", "aten::_local_scalar_dense", *inner, {"External id": 30_000 + number}),
+            ]
         case "wait":
             return [
                 _torch_row("cuda_runtime", f"{runtime}StreamSynchronize", *host, {"correlation": 1_000_000 + number})
@@ -352,7 +354,7 @@ class Space:
 
     def plane(self, name: str, **stats: float | int | str) -> int:
         """A plane with stats of its own."""
-        names = {number: stat for number, stat in enumerate(stats, 1)}
+        names = dict(enumerate(stats, 1))
         fields: list[wire.Field] = [(1, wire.VARINT, len(self._planes), b""), (2, wire.LENGTH, 0, name.encode())]
         for number, value in zip(names, stats.values(), strict=True):
             kind, found = stat_of(value)
@@ -506,17 +508,20 @@ def _jax_tpu(pieces: list[Piece]) -> Recording:
     return _reread(space.finish(first - 100, last + 100))
 
 
+_TPU_OPS = {
+    "embedding": ("gather.6", "bf16[4096,4096]{1,0} gather(bf16[32000,4096]{1,0} %p2, s32[4096]{0} %p3)", "gather"),
+    "update": ("fusion.5", "f32[4096,4096]{1,0} fusion(f32[4096,4096]{1,0} %p4), kind=kLoop", "loop fusion"),
+    "half_matmul": ("fusion.1", "bf16[4096,4096]{1,0} fusion(bf16[4096,4096]{1,0} %p0)", "convolution fusion"),
+    "matmul": ("fusion.2", "f32[4096,4096]{1,0} fusion(f32[4096,4096]{1,0} %p0)", "convolution fusion"),
+    "activation": ("fusion.3", "bf16[4096,4096]{1,0} fusion(bf16[4096,4096]{1,0} %p1), kind=kLoop", "loop fusion"),
+    "scale": ("fusion.4", "bf16[64]{0} fusion(bf16[64]{0} %p5), kind=kLoop", "loop fusion"),
+    "all_reduce": ("all-reduce.1", "f32[25000000]{0} all-reduce(f32[25000000]{0} %p0)", "all-reduce"),
+}
+
+
 def _tpu_row(space: Space, ops: tuple[int, int], piece: Piece) -> None:
-    names = {
-        "embedding": ("gather.6", "%gather.6 = bf16[4096,4096]{1,0} gather(bf16[32000,4096]{1,0} %p2, s32[4096]{0} %p3)", "gather"),
-        "update": ("fusion.5", "%fusion.5 = f32[4096,4096]{1,0} fusion(f32[4096,4096]{1,0} %p4), kind=kLoop", "loop fusion"),
-        "half_matmul": ("fusion.1", "%fusion.1 = bf16[4096,4096]{1,0} fusion(bf16[4096,4096]{1,0} %p0), kind=kOutput", "convolution fusion"),
-        "matmul": ("fusion.2", "%fusion.2 = f32[4096,4096]{1,0} fusion(f32[4096,4096]{1,0} %p0), kind=kOutput", "convolution fusion"),
-        "all_reduce": ("all-reduce.1", "%all-reduce.1 = f32[25000000]{0} all-reduce(f32[25000000]{0} %p0)", "all-reduce"),
-    }  # fmt: skip
-    loop = ("fusion.3", "%fusion.3 = bf16[4096,4096]{1,0} fusion(bf16[4096,4096]{1,0} %p1), kind=kLoop", "loop fusion")
-    op, name, category = names.get(piece.name, loop)
-    space.row(ops, name, piece.start, piece.end, hlo_op=op, hlo_category=category)
+    op, text, category = _TPU_OPS[piece.name]
+    space.row(ops, f"%{op} = {text}", piece.start, piece.end, hlo_op=op, hlo_category=category)
 
 
 _TF_OPS = {

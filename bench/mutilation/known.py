@@ -50,11 +50,11 @@ SHARED = {
     "torch-text-links": ("strangers/t60c_corrstr/t.pt.trace.json.gz", Known(
         ("compute_bound",), _COMPUTE, None, 1.2, "kernels fill the step")),
     "torch-fsdp": ("strangers/t18b_fsdp/rank0.pt.trace.json.gz", Known(
-        ("communication_bound",), ("communication_bound",), (7.79, 7.79), None, "all_gather is exposed for most of 7.79 ms")),
+        ("communication_bound",), ("communication_bound",), (7.79, 7.79), None, "all_gather is mostly exposed")),
     "jax-float-loss": ("strangers/a1_gpu_float_loss/a1_gpu_float_loss.xplane.pb", Known(
         ("compute_bound",), _COMPUTE, (30.0, 30.0), 1.1, "the kernel takes 28.0 of 30.0 ms")),
     "jax-stray": ("strangers/a2_stray_kernel_60s/a2_stray_kernel_60s.xplane.pb", Known(
-        ("compute_bound",), _COMPUTE, (30.0, 30.0), 1.3, "kernels take 24.0 of 30.0 ms; one lies 60 s later")),
+        ("compute_bound",), _COMPUTE, (30.0, 30.0), 1.3, "kernels take 24.0 of 30 ms; one lies 60 s later")),
     "jax-cpu-thunks": ("strangers/a4_thunk_wait/a4_thunk_wait.xplane.pb", Known(
         ("compute_bound",), _COMPUTE, None, None, "ops of the program run on other threads while the loop waits")),
     "jax-cpu-marks": ("strangers/a8_every_step_end_after/a8_every_step_end_after.xplane.pb", Known(
@@ -66,7 +66,7 @@ SHARED = {
     "torch-qwen": ("corpus/torch-h100-qwen/qwen.pt.trace.json.gz", Known(
         ("compute_bound",), (*_COMPUTE, "memory_churn"), None, 1.12, "kernels fill 43.3 of 47.2 ms")),
     "torch-resnet-loader": ("corpus/torch-v100-resnet50-workers0/worker0.1623143089861.pt.trace.json.gz", Known(
-        ("input_bound", "compute_bound"), _INPUT, (174.8, 174.8), 1.8, "the loader takes 69.3 of 174.8 ms, kernels 98.0")),
+        ("input_bound", "compute_bound"), _INPUT, (174.8, 174.8), 1.8, "the loader takes 69.3 of 174.8, kernels 98")),
     "torch-nccl": ("corpus/torch-nccl/nccl.pt.trace.json.gz", Known(
         ("launch_bound", "host_bound"), ("eager_dispatch", "small_batch", "none"), (222.4, 222.4), 4.5,
         "kernels fill 52 of 222 ms, ops of the two threads the rest; exposed communication is 10 to 19 ms")),

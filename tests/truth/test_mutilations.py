@@ -30,17 +30,20 @@ def report(verdict: str, advice: str, step: float | None, gain: float | None = N
 INPUT = Known(("input_bound",), ("input_python", "input_no_prefetch"), (16.0, 16.0), gain=4.0)
 
 
+ASKED = [(framework, kind, change) for framework in sorted(FRAMEWORKS) for kind in sorted(KINDS)
+         for change in sorted(CHANGES) if f"{framework}/{kind}/{change}" not in still_false()]  # fmt: skip
+
+
 @settings(max_examples=SAMPLE)
-@given(st.sampled_from(sorted(FRAMEWORKS)), st.sampled_from(sorted(KINDS)), st.sampled_from(sorted(CHANGES)))
-def test_no_mutilation_gets_another_confident_answer(framework: str, kind: str, change: str) -> None:
-    base = f"{framework}/{kind}"
-    assume(f"{base}/{change}" not in still_false())
+@given(st.sampled_from(ASKED))
+def test_no_mutilation_gets_another_confident_answer(asked: tuple[str, str, str]) -> None:
+    framework, kind, change = asked
     recording, known = draw(framework, kind)
-    made = mutilate(recording, base, change)
+    made = mutilate(recording, f"{framework}/{kind}", change)
     assume(made is not None)
     assert made is not None
     found = judge_of(made, known, change)
-    assert found.word != FALSE, f"python -m bench.mutilations {base}/{change}: {found.said}; {found.why}"
+    assert found.word != FALSE, f"python -m bench.mutilations {'/'.join(asked)}: {found.said}; {found.why}"
 
 
 @pytest.mark.parametrize("framework", sorted(FRAMEWORKS))
@@ -84,7 +87,8 @@ def test_the_answer_of_a_drawn_job_follows_from_its_times() -> None:
     assert known.step_ms is not None and known.gain is not None
     waits = sum(one.end - one.start for one in pieces if one.what == "input")
     assert waits / 8 / 1000 / known.step_ms[0] > 0.7, "most of the step is waiting for a batch"
-    assert known.gain == pytest.approx(known.step_ms[0] / 3.0, rel=0.1), "kernels take 3 ms"
+    kernels = sum(one.end - one.start for one in pieces if one.what == "kernel")
+    assert known.gain == pytest.approx(known.step_ms[0] / (kernels / 8 / 1000))
 
 
 def test_right_honest_and_false_are_told_apart() -> None:

@@ -44,7 +44,6 @@ class Possession:
             name: its name there.
             then: called next, with the same arguments by position, if this has ended the recording.
         """
-
         if hasattr(home, name):  # another release of the framework may have none
             self._undo.append(observe_attribute(home, name, _Starts(self._give_way, then)))
 

@@ -8,7 +8,8 @@ from contextlib import suppress
 from types import FrameType, ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, Listener
+from stepscope.capture.auto.finders import Calls
+from stepscope.capture.auto.step_loop import StepLoop
 from stepscope.capture.patches import Undo, observe_attribute, undo_all
 from stepscope.kernels import observe
 
@@ -17,10 +18,10 @@ _WAY = {"jax._src.api", "jax._src.api_util", "jax._src.pjit", "jax._src.pmap", "
 _MOST_SIZES = 10_000
 
 
-def install(jax: ModuleType, listener: Listener) -> Undo:
+def install(jax: ModuleType, loop: StepLoop) -> Undo:
     """Watches the functions that the program jits from now on."""
     home = importlib.import_module("jax._src.pjit")
-    jitted = JittedCalls(listener)
+    jitted = JittedCalls(loop)
     undos = [observe_attribute(home, "_cpp_pjit", MadeFunctions(jitted)), jitted.end]
     if hasattr(home, "_infer_params"):  # else no function is known to be larger than another
         undos.append(observe_attribute(home, "_infer_params", TracedFunctions(jitted)))
@@ -35,10 +36,10 @@ class JittedCalls:
         sizes: by the id of the function that was jitted, how many arrays it takes and updates.
     """
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, loop: StepLoop) -> None:
         self.sizes: dict[int, int] = {}
-        self._listener = listener
-        self._calls = Calls(listener)
+        self._loop = loop
+        self._calls = Calls(loop)
         self._kinds: dict[type, Any] = {}  # a function of each class
 
     def watch(self, function: Any) -> None:
@@ -53,7 +54,7 @@ class JittedCalls:
 
     def before(self, function: Any, args: tuple[Any, ...]) -> object:
         """A call starts."""
-        return (self._calls.depth.enter(), function) if self._listener.active else None
+        return (self._calls.depth.enter(), function) if self._loop.active else None
 
     def after(self, state: tuple[int, Any], result: object) -> None:
         """It has returned."""

@@ -8,21 +8,22 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, GradientCalls, Listener, serial
+from stepscope.capture.auto.finders import Calls, GradientCalls, serial
+from stepscope.capture.auto.step_loop import StepLoop
 from stepscope.capture.patches import Undo, observe_attribute, undo_all
 
 
-def install(tensorflow: ModuleType, listener: Listener) -> Undo:
+def install(tensorflow: ModuleType, loop: StepLoop) -> Undo:
     """Watches all functions from now on, those that exist already included."""
     gradients = GradientCalls(
-        listener,
+        loop,
         "tensorflow",
         lambda called: f"one per {called}() of a tape",
         lambda args: bool(tensorflow.executing_eagerly()),
     )
     kind = type(tensorflow.function(lambda: None))
     return undo_all(
-        observe_attribute(kind, "__call__", FunctionCalls(listener), called_from_c=True),
+        observe_attribute(kind, "__call__", FunctionCalls(loop), called_from_c=True),
         observe_attribute(
             importlib.import_module("tensorflow.python.eager.imperative_grad"), "imperative_grad", gradients
         ),
@@ -32,15 +33,15 @@ def install(tensorflow: ModuleType, listener: Listener) -> Undo:
 class FunctionCalls:
     """Reports the calls of `tf.function`s."""
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
-        self._calls = Calls(listener)
+    def __init__(self, loop: StepLoop) -> None:
+        self._loop = loop
+        self._calls = Calls(loop)
         # A function -> its number, and how many operations it has.
         self._known: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
 
     def before(self, call: object, args: tuple[Any, ...]) -> object:
         """A call starts, of the function that is the first argument."""
-        return (self._calls.depth.enter(), args[0]) if self._listener.active and args else None
+        return (self._calls.depth.enter(), args[0]) if self._loop.active and args else None
 
     def after(self, state: tuple[int, Any], result: object) -> None:
         """It has returned."""

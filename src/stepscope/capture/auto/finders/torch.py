@@ -10,39 +10,51 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import LOADED, GradientCalls, Listener, OptimizerCalls, StepSource, serial
+from stepscope.capture.auto.finders import GradientCalls, OptimizerCalls, serial
 from stepscope.capture.auto.imports import ImportHook
+from stepscope.capture.auto.step_loop import LOADED, OPTIMIZED, StepLoop, StepSource
 from stepscope.capture.patches import Undo, add_default, observe_attribute, undo_all
 from stepscope.kernels import observe
 
 
-def install(torch: ModuleType, listener: Listener) -> Undo:
-    """Watches all optimizers from now on, and gradients and loaders as long as the program has made none: one with an
-    optimizer also computes gradients and reads data for other purposes, such as evaluation."""
-    made = MadeOptimizers(torch.optim.Optimizer)
-    gradients = GradientCalls(listener, "torch", _name_gradients, lambda args: not (made or _is_differentiated(args)))
+def install(torch: ModuleType, loop: StepLoop) -> Undo:
+    """Watches all optimizers, gradients and loaders from now on.  A program that makes an optimizer is expected to step
+    it: it also computes gradients and reads data for other purposes, such as evaluation."""
+    made = MadeOptimizers(torch.optim.Optimizer, loop)
+
+    def counts(args: tuple[Any, ...]) -> bool:
+        made.expect()
+        return not _is_differentiated(args)
+
+    gradients = GradientCalls(loop, "torch", _name_gradients, counts)
     return undo_all(
-        _watch_optimizers(torch.optim.Optimizer, listener),
+        _watch_optimizers(torch.optim.Optimizer, loop),
         # `backward` and `grad` both call it; these two are known by identity to PyTorch's compilers.
         observe_attribute(torch.autograd, "_engine_run_backward", gradients),
         observe_attribute(
-            torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", Batches(listener, made), called_from_c=True
+            torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", Batches(loop, made), called_from_c=True
         ),
     )
 
 
 class MadeOptimizers:
-    """Whether the program has made an optimizer: PyTorch puts its own function around the `step` of a class then."""
+    """Has the loop expect an optimizer's steps, if the program has made one: PyTorch puts its own function around the
+    `step` of a class then."""
 
-    def __init__(self, optimizer: Any) -> None:
+    def __init__(self, optimizer: Any, loop: StepLoop) -> None:
         self._optimizer = optimizer
+        self._loop = loop
         self._found = False
 
-    def __bool__(self) -> bool:
-        if not self._found:
-            kinds = _find_subclasses(self._optimizer)
-            self._found = any(getattr(vars(kind).get("step"), "hooked", False) for kind in kinds)
-        return self._found
+    def expect(self) -> None:
+        """Looks for one, before something less certain is reported."""
+        if not self._found and any(map(_is_used, _find_subclasses(self._optimizer))):
+            self._found = True
+            self._loop.expect(OPTIMIZED)
+
+
+def _is_used(optimizer: Any) -> bool:
+    return bool(getattr(vars(optimizer).get("step"), "hooked", False))
 
 
 def _find_subclasses(kind: Any) -> Iterator[Any]:
@@ -54,14 +66,14 @@ def _find_subclasses(kind: Any) -> Iterator[Any]:
 # -- optimizers ----------------------------------------------------------------------------------------------------
 
 
-def _watch_optimizers(optimizer: Any, listener: Listener) -> Undo:
+def _watch_optimizers(optimizer: Any, loop: StepLoop) -> Undo:
     """Watches `step` of every class of optimizer, those that exist already included.
 
     The function that PyTorch puts around each `step` calls, after that, a method that does nothing and is there for its
     profiler to look at.  This method's code becomes a call of `Steps`: no class and no optimizer is changed, and
     optimizers have no hook more than the program gave them.
     """
-    steps = Steps(listener)
+    steps = Steps(loop)
     undo = add_default(optimizer._optimizer_step_code, steps.call)
     compilers = ImportHook({"torch._dynamo": functools.partial(_keep_from_graphs, steps.call)})
     compilers.install()
@@ -90,17 +102,17 @@ class Steps:
         call: what the method calls, with the optimizer.
     """
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
-        self._calls = OptimizerCalls(listener, "one per optimizer.step() of PyTorch")
+    def __init__(self, loop: StepLoop) -> None:
+        self._loop = loop
+        self._calls = OptimizerCalls(loop, "one per optimizer.step() of PyTorch")
         self.call = observe.builtin(self._step)
 
     def _step(self, optimizer: object) -> None:
-        if not self._listener.active:
+        if not self._loop.active:
             return
         around = sys._getframe(2)  # PyTorch's function around `step`, which has called the method
         if not _runs(around.f_back, around.f_code):  # else it is part of another optimizer's
-            report = functools.partial(self._calls.report, id(optimizer))
+            report = functools.partial(self._calls.report, optimizer)
             report() if sys.gettrace() else observe.when_returned(around, report)
 
 
@@ -125,18 +137,19 @@ def _is_differentiated(args: tuple[Any, ...]) -> bool:
 class Batches:
     """Reports the batches of each loop over a DataLoader."""
 
-    def __init__(self, listener: Listener, made: MadeOptimizers) -> None:
-        self._listener = listener
+    def __init__(self, loop: StepLoop, made: MadeOptimizers) -> None:
+        self._loop = loop
         self._made = made
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
     def before(self, fetch: Callable[[Any], Any], args: tuple[Any, ...]) -> object:
         """A batch is fetched, by the iterator that is the first argument."""
-        if not args or not self._listener.active or self._made:
+        if not args or not self._loop.active:
             return None
         number = self._numbers.get(args[0])
         if number is not None:
-            self._listener.end_step(StepSource(LOADED, "one per batch of a DataLoader", number))
+            self._made.expect()
+            self._loop.end_step(StepSource(LOADED, "one per batch of a DataLoader", number))
         else:  # the time before the first batch is not a step
             self._numbers[args[0]] = serial()
         return None

@@ -43,6 +43,7 @@ from stepscope.model import (
 )
 from stepscope.model.arrays import I32, I64, distinct, number_pairs, offsets_of
 from stepscope.model.stat_names import CORRELATION_ID
+from stepscope.vocabulary.torch import WINDOW_END
 
 FindDamage = Callable[[Raw, int, str], list[Problem]]
 
@@ -143,7 +144,7 @@ def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: F
         plane_stats=plane_stats,
         strings=strings,
         start_unix_ns=start_ns,
-        stop_unix_ns=_stop_unix_ns(start_ns, kept),
+        stop_unix_ns=_stop_unix_ns(raw, start_ns, kept),
         source=source,
         problems=(
             *find_damage(raw, len(kept), source),
@@ -293,9 +294,15 @@ def _start_unix_ns(raw: Raw, kept: Kept, kineto: bool) -> int | None:
     return start if 0 < start < _LAST_NS else None
 
 
-def _stop_unix_ns(start_ns: int | None, kept: Kept) -> int | None:
+def _stop_unix_ns(raw: Raw, start_ns: int | None, kept: Kept) -> int | None:
+    """The end of the session: where its recorder marked it, else the end of the last event."""
     if start_ns is None:
         return None
+    marks = np.flatnonzero(raw.name == raw.texts.add(WINDOW_END))
+    if len(marks):
+        after_ns = int(raw.us[marks].max()) * 1000 - kept.zero_ns
+        if 0 < after_ns < _LAST_NS - start_ns:
+            return start_ns + after_ns
     return start_ns + int((kept.start_ps + kept.duration_ps).max()) // 1000
 
 

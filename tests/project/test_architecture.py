@@ -167,7 +167,7 @@ NAMED_ONLY |= {"stepscope.autostart"}
 # so that a mend is written plainly and not squeezed in.  Whoever makes a room smaller lowers its number.
 MOST_LINES: dict[str, int] = {
     "capture": 20390,
-    "formats": 11400,
+    "formats": 12400,
     "account": 7070,
     "web": 5770,
     "xla": 5230,
@@ -195,6 +195,7 @@ MOST_LINES: dict[str, int] = {
     "agents": 1010,
     "purpose": 1200,
     "proof": 840,
+    "api": 780,
     "overtime": 720,
     "notebook": 310,
     "sheets": 240,

@@ -10,7 +10,7 @@ import time
 import pytest
 from fake_recorder import FakeCapture
 
-from stepscope.capture import cost, report
+from stepscope.capture import cost, job, report
 from stepscope.capture.auto.autopilot import Autopilot
 from stepscope.capture.auto.finders import CALLS, FINDERS, LOADED, MARKED, OPTIMIZED, StepSource
 from stepscope.capture.auto.ledger import Entry, Ledger
@@ -129,13 +129,13 @@ class GroupOfTwo:
 
 def test_ranks_end_their_captures_with_the_same_step(watch, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.distributed.distributed_c10d", GroupOfTwo())
-    monkeypatch.setenv("STEPSCOPE_CHILD", "/logs/children-7")
+    monkeypatch.setattr(job.LAUNCH, "name", "/logs/children-7")
     autopilot = watch(steps=4, skip=2, least_seconds=60.0)
 
     steps(autopilot, *[OPTIMIZER] * 40)
 
     assert autopilot.outcome == "captured steps 2-5 (optimizer.step())"
-    assert this_worker() == Worker(1, "STEPSCOPE_CHILD=/logs/children-7")
+    assert this_worker() == Worker(1, "/logs/children-7")
 
 
 @pytest.mark.parametrize(
@@ -403,7 +403,6 @@ def test_nothing_is_written_down_for_a_logdir_on_another_machine():
         ),
         ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_STEPS": "many", "STEPSCOPE_SKIP": "-1"}, Settings("/logs")),
         ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_STOP_AFTER": "1"}, Settings("/logs", stop_after=True)),
-        ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_CHILD": "1"}, Settings("/logs").derive_for_child()),
     ],
     ids=["nothing", "logdir", "numbers", "no numbers", "stop after", "child"],
 )

@@ -169,7 +169,7 @@ class ProgramEnd:
             for capture in list(self._captures.exporting):
                 capture.finished.wait(None if capture.target is not None else _HAND_OVER_S)
             self._captures.keep_full_memory()
-        _keep_interrupted_status()
+        keep_interrupted_status()
 
     def _save_running(self) -> None:
         capture = self._captures.recording
@@ -200,7 +200,7 @@ class ProgramEnd:
             capture.finished.wait(max(0.0, deadline - time.monotonic()))
 
 
-def _keep_interrupted_status() -> None:
+def keep_interrupted_status() -> None:
     """After Ctrl-C Python ends by SIGINT, as shells expect, but with 1 where code was run from a text meanwhile, as
     `namedtuple` does in modules that saving imports: it remembers only how the last such run ended."""
     if getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1"):

@@ -16,6 +16,7 @@ from stepscope.capture.auto.finders import CALLS, FINDERS, LOADED, MARKED, OPTIM
 from stepscope.capture.auto.ledger import Entry, Ledger
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.job import Worker, this_worker
+from stepscope.capture.own_threads import OwnTimer
 
 OPTIMIZER = StepSource(OPTIMIZED, "optimizer.step()", "a")
 LOADER = StepSource(LOADED, "batches", "b")
@@ -49,10 +50,10 @@ def steps(autopilot: Autopilot, *sources: StepSource) -> None:
 
 
 def test_a_framework_may_be_imported_where_no_more_threads_can_be_had(watch, monkeypatch):
-    def refuse(timer: threading.Timer) -> None:
+    def refuse(timer: OwnTimer) -> None:
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
-    monkeypatch.setattr(threading.Timer, "start", refuse)
+    monkeypatch.setattr(OwnTimer, "start", refuse)
     autopilot = watch()
 
     autopilot.expect_framework("torch")

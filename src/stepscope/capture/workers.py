@@ -24,14 +24,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from stepscope.capture import handles
 from stepscope.capture.auto.imports import ImportHook
 from stepscope.capture.auto.startup.sitecustomize import STARTED
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.own_threads import OwnThread
 from stepscope.capture.publish import replace_text
 from stepscope.capture.report import Wall, report
 from stepscope.capture.tracers.base import make_chunk
 from stepscope.capture.tracers.stack_samples import StackSampler
-from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.formats.spool import layout
 from stepscope.formats.spool.layout import WORKERS_PLANE, Chunk
 
@@ -152,7 +153,7 @@ class Worker:
         self._recording: Recording | None = None
         self._ended = threading.Event()
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name=f"{THREAD_PREFIX}worker", daemon=True)
+        self._thread = OwnThread(self._run, name="stepscope-worker")
         with Wall("watching a worker", strict=False):
             self._time_queues(process)
 
@@ -261,7 +262,7 @@ class Recording:
         place = folder / number
         place.mkdir(exist_ok=True)
         self._path = place / f"{os.getpid()}.part"
-        self._file = self._path.open("wb", buffering=0)
+        self._file = handles.open_file(self._path, "wb")
         self._file.write(layout.MAGIC)
         self._sampler = StackSampler(reads_usage=False)
         self._sampler.start(ProfilerOptions(stack_samples_hz=int(rate or 0)), time.perf_counter_ns)

@@ -30,9 +30,9 @@ from stepscope.capture.auto.settings import Settings
 from stepscope.capture.conductor import Conductor
 from stepscope.capture.job import this_worker
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.own_threads import OwnTimer, is_main_thread
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action
-from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.errors import counted
 
 _REQUEST_PATIENCE_S = 2.0  # how long a request waits for steps of a program that has had some
@@ -92,7 +92,7 @@ class Autopilot:
     def _forget(self) -> None:
         self._inside = threading.Lock()
         self._asked: deque[Work] = deque()
-        self._timer: threading.Timer | None = None
+        self._timer: OwnTimer | None = None
         self._window: Capture | None = None  # the time window, while it runs
         self._window_since = 0.0
         self._counts: dict[StepSource, int] = {}
@@ -241,16 +241,14 @@ class Autopilot:
     def run_on_main(self, *work: Work) -> None:
         """Calls these on the main thread soon; on this one if that cannot be asked."""
         self._asked.extend(work)
-        if threading.current_thread() is threading.main_thread() or not self._ask_main():
+        if is_main_thread() or not self._ask_main():
             self.serve()
 
     def _run_later(self, seconds: float, work: Work) -> None:
         self._cancel_timer()
         if seconds == math.inf:
             return
-        self._timer = threading.Timer(seconds, self.run_on_main, (work,))
-        self._timer.daemon = True
-        self._timer.name = f"{THREAD_PREFIX}patience"  # tracers of Python calls leave out threads with this prefix
+        self._timer = OwnTimer(seconds, lambda: self.run_on_main(work), "stepscope-patience")
         with report.Wall("waiting for a time window", strict=False):  # it may be impossible to start a thread
             self._timer.start()
 
@@ -263,7 +261,7 @@ class Autopilot:
         if not (self._settings.stop_after and self._has_captured and not self._conductor.is_capturing):
             return
         self.active = False
-        if threading.current_thread() is threading.main_thread():
+        if is_main_thread():
             self._settings = self._settings.keep_running()
             raise SystemExit(0)
         if not self._ask_main():
@@ -383,7 +381,7 @@ class Autopilot:
     def _open_window(self) -> None:
         if self._conductor.is_capturing or self._window is not None or recorder.RECORDER.is_running():
             return
-        if "torch" in sys.modules and threading.current_thread() is not threading.main_thread():
+        if "torch" in sys.modules and not is_main_thread():
             return  # PyTorch's profiler would see only this thread
         self._window = recorder.RECORDER.start(self._settings.logdir, self._window_options())
         self._window_since = time.monotonic()

@@ -18,8 +18,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.own_threads import OwnThread, is_main_thread, own_threads
 from stepscope.capture.tracers.base import Clock, Probe
-from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.errors import CaptureError
 from stepscope.formats.spool.layout import Chunk
 from stepscope.kernels.calls import CallLog
@@ -29,6 +29,7 @@ PLANE = "/host:python-tracer"
 _BYTES_OF_CALL = 130
 _ROUNDS, _CALLS = 5, 100  # to measure what a call costs: a tenth of a millisecond
 _OWN_FOLDER = str(Path(__file__).parents[2]) + os.sep
+_OWN_THREADS = OwnThread.start.__code__.co_filename  # the first call of one of ours
 _THREADING = threading.Thread.run.__code__.co_filename
 _MOST_DEPTH = sys.maxsize
 
@@ -115,10 +116,11 @@ class PythonTracer(Probe):
             return known
         ident, number = threading.get_ident(), threading.get_native_id()
         name = next((known.name for known in threading.enumerate() if known.ident == ident), None)
+        is_own = ident in own_threads() or code.co_filename == _OWN_THREADS
         if name is None and code.co_filename == _THREADING:
             return None
         made = CallLog(self._clock, self._min_ns, self._max_depth)
-        made.recording = self._recording and not (name or "").startswith(THREAD_PREFIX)
+        made.recording = self._recording and not is_own
         self._local.log = made
         self._threads.append(Thread(name or f"thread {number}", number, made))
         return made
@@ -191,7 +193,7 @@ class _SetProfile:
             )
         threading.setprofile(self._event)
         sys.setprofile(self._event)
-        if threading.current_thread() is not threading.main_thread():
+        if not is_main_thread():
             self._join_main_thread()
 
     def _join_main_thread(self) -> None:

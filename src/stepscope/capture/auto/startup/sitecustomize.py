@@ -219,7 +219,7 @@ class Waiting:
     def begin_with_stepscope(self) -> None:
         """Begins, and waits no longer."""
         if self in sys.meta_path:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
             self._begin()
 
 
@@ -315,7 +315,7 @@ def _follow(text: str) -> None:
     elif _WORKER in sys.argv:
         _begin_unnoticed(place[1:], payload)
     elif when == WAITS:
-        sys.meta_path.insert(0, Waiting(lambda: _begin(place[1:], payload)))  # type: ignore[arg-type]
+        sys.meta_path.insert(0, Waiting(lambda: _begin(place[1:], payload)))
 
 
 if __name__ == "sitecustomize" and VARIABLE in os.environ:

@@ -405,7 +405,7 @@ def test_nothing_is_written_down_for_a_logdir_on_another_machine():
         ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_STEPS": "many", "STEPSCOPE_SKIP": "-1"}, Settings("/logs")),
         ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_STOP_AFTER": "1"}, Settings("/logs", stop_after=True)),
     ],
-    ids=["nothing", "logdir", "numbers", "no numbers", "stop after", "child"],
+    ids=["nothing", "logdir", "numbers", "no numbers", "stop after"],
 )
 def test_the_environment_says_what_to_capture(environment, expected):
     assert Settings.from_environment(environment) == expected

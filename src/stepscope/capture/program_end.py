@@ -27,7 +27,7 @@ END_PATIENCE_S = 600.0
 
 _SIGTERM_PATIENCE_S = 20.0  # launchers kill a job 30 s after they asked it to end
 _CONVERSION_PATIENCE_S = 15.0  # of those 20; what is not converted by then is kept as the framework wrote it
-_HARDEND_PATIENCE_S = 15.0  # how long `os._exit` waits for files that are being written
+_HARD_END_PATIENCE_S = 15.0  # how long `os._exit` waits for files that are being written
 _LOCK_PATIENCE_S = 1.0
 _GIVE_UP_AT = 3
 
@@ -164,7 +164,7 @@ class ProgramEnd:
                 capture.cut_short(how) if capture.needs_framework else self._captures.end_capture(capture)
             finally:
                 self._captures.lock.release()
-        self._await_exports(_HARDEND_PATIENCE_S)
+        self._await_exports(_HARD_END_PATIENCE_S)
 
     def _save_all(self) -> None:
         """At Python's end.  Its threads have ended, unless Ctrl-C ended the wait for one that writes a profile."""

@@ -38,6 +38,7 @@ from stepscope.errors import counted
 _REQUEST_PATIENCE_S = 2.0  # how long a request waits for steps of a program that has had some
 _ONE_TIME, _STALE_STEPS = 2, 50  # a source with two steps, followed by fifty of another one, is not the loop's
 _LEAST_CALL_US = 10.0  # shorter Python calls are left out of a time window: there are many, and they say little
+_MAIN_PATIENCE_S, _LOOK_S = 0.5, 0.05  # how long the main thread may take to do what it is asked for
 _REPORT_PATIENCE_S = 1.0  # at a hard end, for reporting a profile that is written
 _MOST_STEPS = 1000  # of a capture that goes on because steps are short
 # Of a capture with very many events: PyTorch blocks the program for 4 to 9 us per event at its end, here for half a
@@ -244,11 +245,21 @@ class Autopilot:
         if is_main_thread() or not self._ask_main():
             self.serve()
 
+    def _run_on_main_or_here(self, work: Work) -> None:
+        """The main thread may wait for something, and nothing wakes it for us: after a moment this thread does it, but
+        for PyTorch, whose profiler is bound to a thread."""
+        self.run_on_main(work)
+        until = time.monotonic() + _MAIN_PATIENCE_S
+        while self._asked and time.monotonic() < until:
+            time.sleep(_LOOK_S)
+        if self._asked and "torch" not in sys.modules:
+            self.serve()
+
     def _run_later(self, seconds: float, work: Work) -> None:
         self._cancel_timer()
         if seconds == math.inf:
             return
-        self._timer = OwnTimer(seconds, lambda: self.run_on_main(work), "stepscope-patience")
+        self._timer = OwnTimer(seconds, lambda: self._run_on_main_or_here(work), "stepscope-patience")
         with report.Wall("waiting for a time window", strict=False):  # it may be impossible to start a thread
             self._timer.start()
 

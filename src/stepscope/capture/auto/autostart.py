@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -205,21 +203,14 @@ class Armed:
             self.serve_captures()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        """A signal from this process itself asks for `serve`; any other one is a request for a capture."""
-        if self._asked:
-            self._asked = False
-            self.autopilot.serve()
-        elif not self.lasting.trigger_by_signal():
+        """The signal is a request for a capture."""
+        if not self.lasting.trigger_by_signal():
             self.autopilot.request()
 
-    _asked = False  # a thread of this process has sent the signal
-
     def _ask_main(self) -> bool:
-        if not self.takes_signal or REQUEST is None or signal.getsignal(REQUEST) != self._on_signal:
-            return False
-        self._asked = True
-        signal.pthread_kill(threading.main_thread().ident or 0, REQUEST)
-        return True
+        from stepscope.kernels.calls import call_on_main_thread
+
+        return call_on_main_thread(self.autopilot.serve)
 
     def _forget_parent(self) -> None:
         self.autopilot.forget_parent()

@@ -12,9 +12,10 @@ from fake_recorder import FakeCapture
 
 from stepscope.capture import cost, job, report
 from stepscope.capture.auto.autopilot import Autopilot
-from stepscope.capture.auto.finders import CALLS, FINDERS, LOADED, MARKED, OPTIMIZED, StepSource
+from stepscope.capture.auto.finders import FINDERS
 from stepscope.capture.auto.ledger import Entry, Ledger
 from stepscope.capture.auto.settings import Settings
+from stepscope.capture.auto.step_loop import CALLS, LOADED, MARKED, OPTIMIZED, StepLoop, StepSource
 from stepscope.capture.job import Worker, this_worker
 from stepscope.capture.own_threads import OwnTimer
 
@@ -36,7 +37,9 @@ def watch(fake_recorder):
     made = []
 
     def make(steps=2, skip=1, **others) -> Autopilot:
-        made.append(Autopilot(Settings("logs", steps=steps, skip=skip, seconds=60, **others)))
+        loop = StepLoop()
+        made.append(Autopilot(Settings("logs", steps=steps, skip=skip, seconds=60, **others), loop=loop))
+        loop.add(made[-1])
         return made[-1]
 
     yield make
@@ -46,7 +49,7 @@ def watch(fake_recorder):
 
 def steps(autopilot: Autopilot, *sources: StepSource) -> None:
     for source in sources:
-        autopilot.end_step(source)
+        autopilot._loop.end_step(source)
 
 
 def test_a_framework_may_be_imported_where_no_more_threads_can_be_had(watch, monkeypatch):
@@ -79,7 +82,7 @@ def test_a_loop_is_captured_as_its_steps_end(watch, fake_recorder, count, skip, 
     autopilot = watch(steps=count, skip=skip)
 
     steps(autopilot, *sources)
-    assert autopilot.active == (len(sources) < count)  # else it has ended by itself
+    assert bool(autopilot.outcome) == (len(sources) > count)  # else it goes on until the program ends
     autopilot.finish()
 
     assert fake_recorder.said() == said
@@ -109,7 +112,7 @@ def test_short_steps_are_captured_for_a_while(watch, monkeypatch, step_s, captur
     autopilot = watch(steps=4, skip=2, least_seconds=0.25)
 
     for _ in range(40):
-        autopilot.end_step(OPTIMIZER)
+        autopilot._loop.end_step(OPTIMIZER)
         now[0] += step_s
 
     assert autopilot.outcome == f"captured steps {captured} (optimizer.step())"
@@ -165,8 +168,8 @@ def test_steps_that_the_program_marks_count_before_all_and_are_not_marked_again(
     autopilot = watch(steps=2, skip=1)
 
     for number in range(5):
-        autopilot.mark_step(number)
-        autopilot.end_step(OPTIMIZER)
+        autopilot._loop.mark_step(number)
+        autopilot._loop.end_step(OPTIMIZER)
 
     assert fake_recorder.said() == "start save"
     assert autopilot.outcome == "captured steps 1-2 (as the program marks them)"
@@ -324,6 +327,7 @@ def test_a_forked_child_captures_its_own_steps_and_is_never_ended(watch, fake_re
     steps(autopilot, OPTIMIZER)
 
     fake_recorder.capture = None
+    autopilot._loop.forget()
     autopilot.forget_parent()
     fake_recorder.said()
     steps(autopilot, *[OPTIMIZER] * 4)

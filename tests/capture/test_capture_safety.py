@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has
 
 Job = subprocess.Popen[str] | WarmProcess
 
-TIMEOUT_S = 300  # of a machine that does other things as well
+TIMEOUT_S = 600  # of a machine that does other things as well
 FRAMEWORKS = ["plain", "tensorflow", "jax", "torch"]
 
 PRELUDE = """

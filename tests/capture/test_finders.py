@@ -12,9 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from stepscope.capture.auto.finders import Calls, GradientCalls, StepSource
+from stepscope.capture.auto.finders import Calls, GradientCalls
 from stepscope.capture.auto.finders import jax as jax_finder
 from stepscope.capture.auto.finders import keras as keras_finder
+from stepscope.capture.auto.step_loop import OPTIMIZED, StepSource
 
 
 class Listener:
@@ -24,13 +25,19 @@ class Listener:
 
     def __init__(self) -> None:
         self.ends: list[str] = []
+        self.sources: list[StepSource] = []
+        self.expected = 0
         self.inside: list[bool] = []
+
+    def expect(self, rank: int) -> None:
+        self.expected = rank
 
     def start_step(self, source: StepSource) -> None:
         """Nothing begins by itself here."""
 
     def end_step(self, source: StepSource, another_follows: bool = True) -> None:
         self.ends.append(source.name)
+        self.sources.append(source)
         self.inside.append(any(Path(frame.filename).name == "optimizer.py" for frame in traceback.extract_stack()))
 
 
@@ -82,14 +89,24 @@ def test_a_step_of_pytorch_ends_once_the_optimizer_has_returned(make_optimizer, 
     assert listener.inside == [False, False]
 
 
-def test_of_two_optimizers_the_one_that_steps_first_counts_the_steps(make_optimizer, watch):
+def test_each_optimizer_is_a_source_of_its_own(make_optimizer, watch):
     listener = watch()
     generator, discriminator = make_optimizer(), make_optimizer()
 
     for optimizer in (generator, discriminator, generator, discriminator):
         optimizer.step()
 
-    assert len(listener.ends) == 2
+    first, second, *again = listener.sources
+    assert first != second
+    assert again == [first, second]
+
+
+def test_an_optimizer_with_the_address_of_one_that_is_gone_is_another_source(make_optimizer, watch):
+    listener = watch()
+    for _ in range(20):
+        make_optimizer().step()
+
+    assert len(set(listener.sources)) == 20
 
 
 def test_of_an_optimizer_that_calls_another_one_the_outer_call_counts(make_optimizer, watch):
@@ -121,11 +138,11 @@ def test_steps_of_an_own_optimizer_are_the_gradients_that_it_uses(torch, watch):
     assert listener.ends == ["one per backward() of PyTorch"] * 2
 
 
-def test_gradients_are_no_steps_once_there_is_an_optimizer(torch, watch, make_optimizer):
+def test_an_optimizer_that_is_made_is_expected_to_step(watch, make_optimizer):
     listener = watch()
+    assert listener.expected == 0
     make_optimizer()
-    minimize(torch, torch.ones(3, requires_grad=True), 2)
-    assert listener.ends == []
+    assert listener.expected == OPTIMIZED
 
 
 def watched(end_step, name="one per call"):

@@ -583,7 +583,7 @@ class Process:
     def end(self) -> tuple[int, str, str]:
         """Asks it to end; returns status, and the rest of stdout and stderr."""
         self.process.terminate()
-        out, err = self.process.communicate(timeout=120)
+        out, err = self.process.communicate(timeout=600)
         return self.process.returncode, out, err
 
 
@@ -595,7 +595,7 @@ def test_a_new_token_is_shown_once_and_the_server_ends_when_asked(tmp_path):
     assert served.process.stdout
     token = served.process.stdout.readline().partition("token, shown only now: ")[2].strip()
     request = urllib.request.Request(f"{served.address}api/sessions", headers={"Authorization": f"Bearer {token}"})
-    with urllib.request.urlopen(request, timeout=120) as answer:
+    with urllib.request.urlopen(request, timeout=600) as answer:
         sessions = json.loads(answer.read())["sessions"]
     status, out, err = served.end()
 
@@ -639,7 +639,7 @@ def test_tls_by_certificate_files(tmp_path):
 
         def ask(_: int) -> int:
             request = urllib.request.Request(f"{served.address}api/config", headers=headers)
-            with urllib.request.urlopen(request, timeout=120, context=context) as answer:
+            with urllib.request.urlopen(request, timeout=600, context=context) as answer:
                 return len(answer.read())
 
         sizes = list(clients.map(ask, range(8)))
@@ -695,7 +695,7 @@ def test_behind_nginx_below_a_path(tmp_path):
 
     def ask() -> Any:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/prof/api/words", timeout=60) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/prof/api/words", timeout=600) as answer:
                 return json.loads(answer.read())
         except urllib.error.URLError as error:
             return getattr(error, "code", None) and f"status {error.code}"

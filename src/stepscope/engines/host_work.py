@@ -193,9 +193,10 @@ def _analyse(tool: Tool, trace: HostTrace) -> Any:
 
 def _finish(trace: HostTrace) -> HostTrace:
     from stepscope.analysis.steps.named_steps import mark_named_steps
+    from stepscope.analysis.trace.repairs import repair
     from stepscope.model.arrays import settle_arrays
 
-    return settle_arrays(mark_named_steps(trace))
+    return settle_arrays(mark_named_steps(repair(trace)))
 
 
 def _identities(file: HostFile) -> list[store.Identity]:

@@ -60,9 +60,10 @@ class Format:
             buffer after decoding, so that the file and the finished trace are never in memory together.
         reads_gzip: the reader unpacks files that are compressed with gzip.
         has_spans: a host may write several files into one folder, one per time span; their names hold stamps.
-        other_endings: if a folder holds no other profile, files with these endings are checked by content.
+        other_endings: files with these endings are checked by content, packed or not.
         unfinished_ending: the ending that an unfinished file adds to the name of its final profile; it is left out if
             that profile exists.
+        is_of_job: files of one folder whose names differ in their last number are of the ranks of one job.
         holds_memory_only: files hold what fills a memory, and no steps or ops: only one tool has an answer.
     """
 
@@ -79,6 +80,7 @@ class Format:
     has_spans: bool = False
     other_endings: tuple[str, ...] = ()
     unfinished_ending: str = ""
+    is_of_job: bool = False
     holds_memory_only: bool = False
 
     # -- content -------------------------------------------------------------------------------------------------------
@@ -95,6 +97,15 @@ class Format:
         """True if a file with this start can only be of this format, whatever its name."""
         return self.looks_like(content)
 
+    def is_certain_file(self, path: str, content: bytes) -> bool:
+        """True if a file can only be of this format.
+
+        Args:
+            path: where it is, for a format whose files do not show it at their start.
+            content: its start, as for `looks_like`.
+        """
+        return self.is_certain_match(content)
+
     # -- names ---------------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -104,6 +115,10 @@ class Format:
     def claims(self, basename: str) -> bool:
         """True if a file with this name is of this format."""
         return self._regex.fullmatch(basename) is not None
+
+    def may_hold(self, basename: str) -> bool:
+        """True if a file with this name, which no format claims, may be of this format: its content tells."""
+        return basename.removesuffix(".gz").endswith(self.other_endings)
 
     def host_of(self, basename: str) -> str:
         """The host in a file's name, or the empty string."""

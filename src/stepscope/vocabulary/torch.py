@@ -80,7 +80,8 @@ OTHER_KINDS: tuple[KindRule, ...] = (
     *_MARKS,
     (r"", K.OTHER, Trait.NONE),
 )
-WINDOW_MARKS = ("Iteration Start: ", "Record Window End")
+WINDOW_END = "Record Window End"
+WINDOW_MARKS = ("Iteration Start: ", WINDOW_END)
 """They repeat the bounds of the profiler's span; the second is often wrong by a tenth of a second or more."""
 
 _PROCESS = Pattern(r"_\d+$")

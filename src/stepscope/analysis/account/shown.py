@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepscope.analysis.account.account import AccountRow, StepAccount
+from stepscope.analysis.account.account import CONTENTION, AccountRow, StepAccount
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.report import Cell, Field, Role, clean, duration_text, percent, round_ms, shorten_name
@@ -118,20 +118,21 @@ def cause_sentence(account: StepAccount, row: AccountRow) -> str:
     """What one cause of an account is spent on: `87.0 % of each step is input: ... (16 calls of 1.3 ms), while the GPU
     is idle`.
     """
-    culprit, percent_of_step = row.culprit, 100.0 / account.step_ps
+    culprit = row.culprit
     share, idle = share_sentence(account, row), _while_idle(account, row)
     if culprit is None or culprit.ps < _WORTH_NAMING * row.ps:
         return f"{share}{idle}"
     if culprit.ps >= _NEARLY_ALL * row.ps:
         return f"{share}: {describe_culprit(culprit)}{idle}"
     part = "most of it is" if 2 * culprit.ps > row.ps else "the largest part is"
-    part_share = f"{percent_of_step * culprit.ps:.1f} % of {account.the_step}"
+    part_share = f"{account.percent(culprit.ps):.1f} % of {account.the_step}"
     return f"{share}{idle}; {part} {describe_culprit(culprit, part_share)}"
 
 
 def share_sentence(account: StepAccount, row: AccountRow) -> str:
     """`32.6 % of each step is input`."""
-    return f"{100.0 * row.ps / account.step_ps:.1f} % of {account.each_step} is {words_of_row(account, row)}"
+    whole = account.each_step if row.cause != CONTENTION else account.whole_step
+    return f"{account.percent(row.ps, row.cause):.1f} % of {whole} is {words_of_row(account, row)}"
 
 
 def cause_words(cause: str) -> str:

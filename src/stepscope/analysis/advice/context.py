@@ -26,6 +26,7 @@ from stepscope.vocabulary.traits import OpTrait
 
 MS = 10**9  # picoseconds
 _MOST_PLACES = 3  # shown
+_LEAST_QUIET = 0.01  # of the time: with less of its own a loop has no shares
 
 
 @dataclass(frozen=True)
@@ -139,8 +140,15 @@ class Context:
         return sum(self.account.mean_percent.get(cause, 0.0) for cause in causes) / 100 if self.account else 0.0
 
     def percent(self, time_ms: float) -> float:
-        """A time per step in percent of the period."""
-        return 100.0 * time_ms / self.period_ms if self.period_ms > 0 else 0.0
+        """A time per step in percent of the period without contention: what others take of the machine makes no part of
+        the program small."""
+        own_ms = self.period_ms * self.quiet
+        return 100.0 * time_ms / own_ms if own_ms > 0 else 0.0
+
+    @property
+    def quiet(self) -> float:
+        """The share of the time in which the loop waits for no free core, above 0 to 1."""
+        return max(1.0 - self.cause_share("contention"), _LEAST_QUIET)
 
     def input_threshold(self, threshold: float) -> float:
         """The share from which input matters.  With a device, no more than the share at which the verdict names it."""

@@ -14,6 +14,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end
 from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.steps.verdict import LARGE_SHARE, UNKNOWN, Verdict
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
@@ -38,6 +39,15 @@ class Advised:
 
 def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     """All advice that applies.  A rule that raises is named in a warning; the others still run."""
+    ended = advise_on_end(context)
+    if ended is not None:
+        advice, verdict, is_all = ended
+        others = Advised((), (), verdict) if is_all else _advise_on_steps(context, rules)
+        return replace(others, items=(advice, *others.items), verdict=verdict)
+    return _advise_on_steps(context, rules)
+
+
+def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     if context.first_calls is not None:
         first = context.first_calls
         return Advised((_advise_later_capture(context, first),), (), _judge_first_calls(context, first))
@@ -50,7 +60,7 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
         except (Exception, SystemExit) as error:  # a third party's rule may raise anything
             failed.append(f"the rule {rule.id!r} failed and was left out: {type(error).__name__}: {error}")
             continue
-        if advice is not None and (advice.gain_percent is None or advice.gain_percent >= LEAST_PERCENT):
+        if advice is not None and (advice.gain_percent is None or advice.gain_percent >= LEAST_PERCENT * context.quiet):
             candidates.append((rule, advice))
     left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
     kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
@@ -75,15 +85,26 @@ def find_record_first(context: Context, items: Sequence[Advice]) -> str:
 
 
 def _is_covered(context: Context, advice: Advice) -> bool:
-    """Whether the gain may be no more than what is wrong in the recording."""
-    return bool(context.record_first) and (advice.gain_percent or 0.0) <= context.doubtful_percent
+    """Whether what is wrong in the recording may be all that the advice is about; of a run with nothing to change,
+    whether it may hide something."""
+    if not context.record_first or advice.id.startswith(OF_JOB):
+        return False
+    if advice.kind == "none":
+        return context.doubtful_percent >= LEAST_PERCENT
+    share = context.percent(advice.part_ms or 0.0) if advice.gain_percent is None else advice.gain_percent
+    return share <= context.doubtful_percent
 
 
 def _judge(context: Context, first: Advice | None) -> Verdict:
     if context.account is None:
         return UNKNOWN
-    change = None if first is None else FirstChange(causes_shortened(first), first.gain_percent)
+    change = None if first is None else FirstChange(causes_shortened(first), _gain_when_quiet(context, first))
     return judge_account(context.account, change)
+
+
+def _gain_when_quiet(context: Context, advice: Advice) -> float | None:
+    """Percent of the step without contention that the change saves; None if unknown."""
+    return None if advice.gain_percent is None else advice.gain_percent / context.quiet
 
 
 def causes_shortened(advice: Advice) -> tuple[str, ...]:
@@ -107,7 +128,7 @@ def _say_rest(advice: Advice, context: Context, account: StepAccount) -> Advice:
     """The advice with what else gets shorter, where the change gains more than the time of the cause that it names."""
     foretold = context.changes.foretold.get(advice.change) if context.changes else None
     named = row_of_change(account, causes_shortened(advice))
-    shown = 100.0 * named.ps / account.step_ps if named else 0.0
+    shown = account.percent(named.ps) if named else 0.0
     if foretold is None or named is None or round((advice.gain_percent or 0.0) - shown) < 1:
         return advice
     percent = {cause: 100.0 * ps / foretold.now_ps for cause, ps in foretold.causes_now.items()}
@@ -160,7 +181,7 @@ def _gain_ms(advice: Advice) -> float:
 def _is_doubtful(context: Context, advice: Advice) -> bool:
     """Whether the gain may be no more than the error of predictions, and no large share of the step speaks for it."""
     row = row_of_change(context.account, causes_shortened(advice)) if context.account else None
-    is_large = row is not None and context.account and 100.0 * row.ps >= LARGE_SHARE * context.account.step_ps
+    is_large = row is not None and context.account and context.account.percent(row.ps) >= LARGE_SHARE
     return not context.has_device and advice.may_gain_nothing and not (advice.change and is_large)
 
 
@@ -295,7 +316,7 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
 
 def _list_hidden(account: StepAccount, python_recorded: bool) -> dict[str, float]:
     """What the recording does not show, a sentence each, with its share of the step in percent."""
-    shares = {row.cause: 100.0 * row.ps / account.step_ps for row in account.rows}
+    shares = {row.cause: account.percent(row.ps, row.cause) for row in account.rows}
     return {
         f"{share:.1f} % of {account.each_step} {_HIDDEN[cause]}": share
         for cause, share in shares.items()

@@ -16,6 +16,7 @@ from stepscope.analysis.facts.device_facts import DeviceFacts, device_facts_of
 from stepscope.analysis.facts.feeding import FeedFacts, feed_of
 from stepscope.analysis.facts.first_calls import FirstCalls, first_calls_of
 from stepscope.analysis.facts.loop import LoopFacts, loop_of
+from stepscope.analysis.facts.stopped import EndFacts, end_of
 from stepscope.analysis.facts.work import WorkFacts, work_of
 from stepscope.analysis.steps.find_steps import count_warm_up_steps
 from stepscope.analysis.trace.columns import events_of_kind
@@ -49,6 +50,7 @@ class HostFacts:
         graphs: what the program has traced into graphs, by a capture of Stepscope's.
         culprits: the parts of the steps that advice is about, with their culprits; see `facts/culprits.py`.
         op_threads: cores of the machine and threads of one op.
+        end: what the recording shows of the end of the job; None for nothing.
     """
 
     host: str
@@ -69,6 +71,7 @@ class HostFacts:
     graphs: tuple[TracedGraph, ...] = ()
     culprits: dict[str, AccountRow] = field(default_factory=dict)
     op_threads: OpThreads = field(default_factory=lambda: OpThreads(None, None))
+    end: EndFacts | None = None
 
 
 def facts_of(trace: HostTrace) -> HostFacts:
@@ -92,6 +95,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         graphs=traced_graphs(trace),
         culprits=culprits_of(trace),
         op_threads=op_threads_of(trace),
+        end=end_of(trace),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any, ClassVar, cast
 
 from stepscope.analysis.account import shown
-from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.account.account import CONTENTION, StepAccount, account_of
 from stepscope.analysis.account.every_step import accounted_steps
 from stepscope.analysis.account.model import OUTLIER, model_of
 from stepscope.analysis.account.saves import saves_of
@@ -326,9 +326,15 @@ class OverviewReport(Report):
         return [f"           {line[:1].lower()}{line[1:]}" for line in self._culprit_lines() if is_python]
 
     def _largest_parts(self) -> list[str]:
-        """The causes of the account, the longest first."""
-        parts = [(str(row["cause"]), amount(row["percent"])) for row in shown.account_rows(self.account)]
-        return [f"{name.replace('_', ' ')} {share:.1f} %" for name, share in parts if share >= _LEAST_SHOWN]
+        """The causes of the account, the longest first; contention last, as a share of the whole step."""
+        account = self.account
+        rows = sorted(account.rows, key=lambda row: row.cause == CONTENTION) if account else []
+        parts = [(row.cause, account.percent(row.ps, row.cause)) for row in rows] if account else []
+        said = [f"{name.replace('_', ' ')} {share:.1f} %" for name, share in parts if share >= _LEAST_SHOWN]
+        if account is None or not account.is_busy or not said:
+            return said
+        *own, busy = said
+        return [*own[:-1], f"{own[-1]} of the step without {busy}"] if own else said
 
     def _recorded_on(self) -> str:
         env = self.environment

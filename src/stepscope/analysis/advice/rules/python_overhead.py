@@ -39,7 +39,7 @@ def _find_plain(context: Context) -> Finding | None:
     """A program without a framework, which computes in Python itself."""
     if context.framework != "python" or context.loop is None:
         return None
-    running = 100.0 * context.cause_share("python")
+    running = context.percent(context.cause_ms("python"))
     function = _function(context)
     name = context.hottest_python or (function.name if function else "")
     if not name:

@@ -11,60 +11,19 @@ import importlib
 import itertools
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import field
 from types import FrameType, ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 from stepscope.capture import ranges
 from stepscope.capture.auto.imports import ImportHook
+from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, OPTIMIZED, Listener, StepLoop, StepSource
 from stepscope.capture.patches import Call, Undo
-from stepscope.records import dataclass
-
-
-@dataclass(frozen=True)
-class StepSource:
-    """Something that happens once per step, such as the calls of one compiled function.
-
-    Attributes:
-        rank: how certain it is to happen once per step; of a program's sources, the one with the highest rank counts.
-        name: its name for the user.
-        key: distinguishes it from other sources of its kind.
-        size: of two sources with one rank, the larger counts: a training step is the largest function of a program.
-    """
-
-    rank: int
-    name: str
-    key: Hashable = None
-    size: int = field(default=0, compare=False)
-
-
-LOADED, DIFFERENTIATED, CALLS, OPTIMIZED, FITTED = 1, 2, 3, 4, 5  # ranks
-MARKED = StepSource(rank=6, name="as the program marks them")
-
 
 _MOST_SOURCES = 1000
 
-
-class Listener(Protocol):
-    """Receives the reports of steps.  No method raises an exception, except to end the program if that was
-    requested."""
-
-    @property
-    def active(self) -> bool:
-        """False while steps are of no interest; finders then do nothing."""
-
-    def start_step(self, source: StepSource) -> None:
-        """A step starts, unless one is open."""
-
-    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
-        """A step has ended; the next one starts with that, if another follows."""
-
-    def mark_step(self, number: object) -> None:
-        """The program itself has marked the start of a step.  The finders do not call this."""
-
-
-Finder = Callable[[ModuleType, Listener], Undo]
+Finder = Callable[[ModuleType, StepLoop], Undo]
 
 # The module that has to be imported, and the function that installs its finder.
 FINDERS: dict[str, str] = {
@@ -87,54 +46,39 @@ class Finding:
     are imported now or later.
 
     Attributes:
+        loop: receives what they find, and passes on the steps of the training loop.
         on_import: called with the name of a framework when its import starts.
     """
 
     def __init__(self) -> None:
         self.on_import: Callable[[str], object] = str
-        self._listeners: tuple[Listener, ...] = ()
+        self.loop = StepLoop()
         self._undo: list[Undo] = []
 
     def add(self, listener: Listener) -> Undo:
-        """Reports steps to one more listener; returns what ends that."""
-        self._listeners += (listener,)
+        """Reports the loop's steps to one more listener; returns what ends that."""
+        self.loop.add(listener)
         if not self._undo:
             wanted = {name: functools.partial(self._install, name) for name in FINDERS}
             imports = ImportHook(wanted, lambda name: self.on_import(name))
-            self._undo += [imports.remove, ranges.watch_steps(self.mark_step)]
+            self._undo += [imports.remove, ranges.watch_steps(self._mark_step)]
             imports.install()
         return functools.partial(self._remove, listener)
 
-    @property
-    def active(self) -> bool:
-        """Whether any listener is."""
-        return any(listener.active for listener in self._listeners)
-
-    def start_step(self, source: StepSource) -> None:
-        """A step starts."""
-        for listener in self._listeners:
-            if listener.active:
-                listener.start_step(source)
-
-    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
-        """A step has ended."""
-        for listener in self._listeners:
-            if listener.active:
-                listener.end_step(source, another_follows)
-
-    def mark_step(self, number: object) -> None:
-        """The program has marked a step."""
-        for listener in self._listeners:
-            if listener.active:
-                listener.mark_step(number)
+    def _mark_step(self, number: object) -> None:
+        if self.loop.active:
+            self.loop.mark_step(number)
 
     def _install(self, name: str, module: ModuleType) -> None:
-        self._undo.append(finder(name)(module, self))
+        self._undo.append(finder(name)(module, self.loop))
 
     def _remove(self, listener: Listener) -> None:
-        self._listeners = tuple(each for each in self._listeners if each is not listener)
-        while self._undo and not self._listeners:
+        self.loop.remove(listener)
+        if self.loop.has_listeners:
+            return
+        while self._undo:
             self._undo.pop()()
+        self.loop.forget()
 
 
 FINDING = Finding()
@@ -143,8 +87,8 @@ FINDING = Finding()
 class Calls:
     """Reports the outermost calls of compiled functions; inside of one, others are only traced."""
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
+    def __init__(self, loop: StepLoop) -> None:
+        self._loop = loop
         self._depth = threading.local()
         self._sources: dict[Hashable, StepSource] = {}  # one object for each, which listeners know again at once
 
@@ -157,7 +101,7 @@ class Calls:
         finally:
             self._depth.now = depth
         if depth == 0:
-            self._listener.end_step(self._source(name, (key, threading.get_ident()), size()))
+            self._loop.end_step(self._source(name, (key, threading.get_ident()), size()))
         return result
 
     def _source(self, name: str, key: Hashable, size: int) -> StepSource:
@@ -171,21 +115,18 @@ class Calls:
 
 
 class OptimizerCalls:
-    """Reports the calls of optimizers.
-
-    Of several optimizers in one loop, such as those of a GAN, the one that steps first counts the steps.  Of an
-    optimizer that calls another one, the outer call counts.
+    """Reports the calls of optimizers, each a source of its own.  Of an optimizer that calls another one, the outer
+    call counts.
 
     Args:
         name: of the steps, for the user.
     """
 
-    def __init__(self, listener: Listener, name: str) -> None:
+    def __init__(self, loop: StepLoop, name: str) -> None:
         self._active = True
         self._name = name
-        self._listener = listener
-        self._sources: dict[int, StepSource] = {}
-        self._first: dict[int, int] = {}  # thread -> the optimizer that steps first there
+        self._loop = loop
+        self._sources: dict[tuple[int, int], tuple[Callable[[], object], StepSource]] = {}
         self._depth = threading.local()
 
     def watch(self, step: Call) -> Call:
@@ -215,14 +156,23 @@ class OptimizerCalls:
         self._active = False
 
     def _report(self, optimizer: object) -> None:
-        if not (self._active and self._listener.active):
-            return
-        thread = threading.get_ident()
-        if self._first.setdefault(thread, id(optimizer)) == id(optimizer):
-            source = self._sources.get(thread)
-            if source is None:
-                source = self._sources[thread] = StepSource(OPTIMIZED, self._name, thread)
-            self._listener.end_step(source)
+        if self._active and self._loop.active:
+            self._loop.end_step(self._source(optimizer))
+
+    def _source(self, optimizer: object) -> StepSource:
+        """The source that an optimizer is on this thread; another one may get its address once it is gone."""
+        key = threading.get_ident(), id(optimizer)
+        known = self._sources.get(key)
+        if known is not None and known[0]() is optimizer:
+            return known[1]
+        if len(self._sources) >= _MOST_SOURCES:
+            self._sources.clear()
+        made = StepSource(OPTIMIZED, self._name, (key[0], serial()))
+        try:
+            self._sources[key] = weakref.ref(optimizer), made
+        except TypeError:  # of a class with slots: it is taken for the one that had this address before
+            self._sources[key] = (lambda: optimizer), made
+        return made
 
 
 class GradientCalls:
@@ -236,8 +186,8 @@ class GradientCalls:
         counts: whether a call with these arguments by name is one of a step.
     """
 
-    def __init__(self, listener: Listener, package: str, counts: Callable[[Mapping[str, Any]], bool]) -> None:
-        self._listener = listener
+    def __init__(self, loop: StepLoop, package: str, counts: Callable[[Mapping[str, Any]], bool]) -> None:
+        self._loop = loop
         self._inner = (package, "stepscope")
         self._counts = counts
         self._inside = threading.local()
@@ -251,7 +201,7 @@ class GradientCalls:
         """
 
         def call_and_report(function: Call, *args: Any, **kwargs: Any) -> Any:
-            if not self._listener.active or getattr(self._inside, "now", False):
+            if not self._loop.active or getattr(self._inside, "now", False):
                 return function(*args, **kwargs)
             self._inside.now = True
             try:
@@ -271,7 +221,7 @@ class GradientCalls:
         if frame is not None:  # else a thread of the framework
             key = frame.f_code, frame.f_lineno, threading.get_ident()
             source = self._sources.setdefault(key, StepSource(DIFFERENTIATED, name, key))
-            self._listener.end_step(source)
+            self._loop.end_step(source)
 
 
 serial = itertools.count(1).__next__

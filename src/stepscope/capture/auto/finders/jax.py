@@ -8,20 +8,21 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, Listener, serial
+from stepscope.capture.auto.finders import Calls, serial
+from stepscope.capture.auto.step_loop import StepLoop
 from stepscope.capture.patches import Call, Undo, undo_all, wrap_attribute
 
 
-def install(jax: ModuleType, listener: Listener) -> Undo:
+def install(jax: ModuleType, loop: StepLoop) -> Undo:
     """Watches the functions that are jitted from now on: those of the program, since JAX's own are jitted already."""
-    calls = Calls(listener)
+    calls = Calls(loop)
     leaves: Callable[[Any], list[Any]] = jax.tree_util.tree_leaves
 
     def transform_and_watch(transform: Call, *args: Any, **kwargs: Any) -> Any:
         made = transform(*args, **kwargs)
         if not hasattr(made, "lower"):  # jit(static_argnums=0) waits for the function
-            return lambda function: WatchedFunction(made(function), calls, listener, leaves)
-        return WatchedFunction(made, calls, listener, leaves)
+            return lambda function: WatchedFunction(made(function), calls, loop, leaves)
+        return WatchedFunction(made, calls, loop, leaves)
 
     return undo_all(*(wrap_attribute(jax, name, transform_and_watch) for name in ("jit", "pmap")))
 
@@ -29,19 +30,19 @@ def install(jax: ModuleType, listener: Listener) -> Undo:
 class WatchedFunction:
     """A jitted function that reports its calls; every other attribute is that of the function itself."""
 
-    def __init__(self, function: Any, calls: Calls, listener: Listener, leaves: Callable[[Any], list[Any]]) -> None:
+    def __init__(self, function: Any, calls: Calls, loop: StepLoop, leaves: Callable[[Any], list[Any]]) -> None:
         # First: a function that JAX made of a watched one, such as its gradient, has that one's attributes.
         functools.update_wrapper(self, function)
         self._function = function
         self._calls = calls
-        self._listener = listener
+        self._loop = loop
         self._leaves = leaves
         self._size: int | None = None
         self._serial = serial()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function and reports the call."""
-        if not self._listener.active:
+        if not self._loop.active:
             return self._function(*args, **kwargs)
         call = functools.partial(self._function if self._size is not None else self._call_and_measure, *args, **kwargs)
         name = f"one per call of the jitted function {getattr(self._function, '__name__', 'without a name')}"

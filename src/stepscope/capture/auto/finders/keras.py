@@ -9,42 +9,43 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import FITTED, Listener, OptimizerCalls, StepSource
+from stepscope.capture.auto.finders import OptimizerCalls
+from stepscope.capture.auto.step_loop import FITTED, StepLoop, StepSource
 from stepscope.capture.patches import Call, Undo, undo_all, wrap_attribute
 
 BATCH = StepSource(rank=FITTED, name="one per batch of Keras' fit")
 
 
-def install(keras: ModuleType, listener: Listener) -> Undo:
+def install(keras: ModuleType, loop: StepLoop) -> Undo:
     """Watches all `fit` calls from now on."""
 
     def begin_and_report(begin: Call, self: Any, batch: int, logs: Any = None) -> None:
-        if listener.active:
-            listener.start_step(BATCH)
+        if loop.active:
+            loop.start_step(BATCH)
         begin(self, batch, logs)
 
     def end_and_report(end: Call, self: Any, batch: int, logs: Any = None) -> None:
         end(self, batch, logs)
-        if listener.active:
+        if loop.active:
             from stepscope.capture.callbacks.keras import another_follows
 
-            listener.end_step(BATCH, another_follows(batch, self.params))
+            loop.end_step(BATCH, another_follows(batch, self.params))
 
     hooks = keras.callbacks.CallbackList
     return undo_all(
         wrap_attribute(hooks, "on_train_batch_begin", begin_and_report),
         wrap_attribute(hooks, "on_train_batch_end", end_and_report),
-        _watch_optimizers(keras, listener),
+        _watch_optimizers(keras, loop),
     )
 
 
-def _watch_optimizers(keras: ModuleType, listener: Listener) -> Undo:
+def _watch_optimizers(keras: ModuleType, loop: StepLoop) -> Undo:
     """Watches `apply`, which every other way to update variables calls."""
     home = next(kind for kind in keras.optimizers.Optimizer.__mro__ if "apply" in vars(kind))
-    calls = OptimizerCalls(listener, "one per update of Keras' optimizer")
+    calls = OptimizerCalls(loop, "one per update of Keras' optimizer")
 
     def apply_and_report(apply: Call, *args: Any, **kwargs: Any) -> Any:
-        if listener.active and not _is_traced():
+        if loop.active and not _is_traced():
             return calls.call(apply, *args, **kwargs)
         return apply(*args, **kwargs)
 

@@ -7,16 +7,17 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, GradientCalls, Listener, serial
+from stepscope.capture.auto.finders import Calls, GradientCalls, serial
+from stepscope.capture.auto.step_loop import StepLoop
 from stepscope.capture.patches import Call, Undo, undo_all, wrap_attribute
 
 
-def install(tensorflow: ModuleType, listener: Listener) -> Undo:
+def install(tensorflow: ModuleType, loop: StepLoop) -> Undo:
     """Watches all functions from now on, those that exist already included."""
-    calls = Calls(listener)
+    calls = Calls(loop)
 
     def call_and_report(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not listener.active:
+        if not loop.active:
             return call(self, *args, **kwargs)
         if not hasattr(self, "_stepscope"):
             self._stepscope = serial()
@@ -25,7 +26,7 @@ def install(tensorflow: ModuleType, listener: Listener) -> Undo:
             functools.partial(call, self, *args, **kwargs), name, self._stepscope, lambda: _count_operations(self)
         )
 
-    gradients = GradientCalls(listener, "tensorflow", lambda _: tensorflow.executing_eagerly())
+    gradients = GradientCalls(loop, "tensorflow", lambda _: tensorflow.executing_eagerly())
     return undo_all(
         wrap_attribute(type(tensorflow.function(lambda: None)), "__call__", call_and_report),
         wrap_attribute(tensorflow.GradientTape, "gradient", gradients.watch("one per gradient() of a tape")),

@@ -67,6 +67,7 @@ def follow(payload: str) -> None:
 def _finish(armed: Armed) -> None:
     if os.getpid() == armed.pid:
         armed.finish()
+        armed.lasting.finish()
 
 
 def _conclude(armed: Armed, followed: Followed, report_end: program_end.HardEndListener) -> None:

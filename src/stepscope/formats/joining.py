@@ -66,7 +66,8 @@ def join_ranks(found: Iterable[Candidate]) -> list[Candidate]:
 
 def _shape_of(path: str) -> tuple[str, str]:
     """A folder's path without ranks and times, and the ranks in it."""
-    ranks, shape = [], []
+    ranks: list[str] = []
+    shape: list[str] = []
     for part in path.split("/"):
         if rank := _RANK_FOLDER.fullmatch(part):
             ranks.append(rank["word"].lower() + rank["number"])

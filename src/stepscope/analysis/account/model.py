@@ -99,7 +99,8 @@ def _model(trace: HostTrace) -> StepModel | None:
     spent = spent_on(graph, threads, shares.own_ps, graph.own_ps, way)
     error = replay_error_percent(graph, now, steps)
     why_not = _why_not(graph, steps, error, float(spent[Cause.UNKNOWN]), int(length[median]))
-    if (2 * steps_of(trace).length_ps[graph.steps[steps]] < length[steps]).any():
+    found = steps_of(trace)  # what lies between the steps of marks that another loop interrupts is that loop
+    if not len(found.pauses) and (2 * found.length_ps[graph.steps[steps]] < length[steps]).any():
         why_not = "the steps do not follow each other"
     return StepModel(trace, graph, threads, shares, steps, median, now, spent, error, why_not)
 

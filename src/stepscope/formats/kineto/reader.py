@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.errors import Problem, counted
+from stepscope.formats.kineto import ranks
 from stepscope.formats.kineto.classify import is_pytorch
 from stepscope.formats.kineto.devices import gpu_stats, host_stats
 from stepscope.formats.kineto.document import Raw, decode
@@ -42,6 +43,7 @@ from stepscope.model import (
 )
 from stepscope.model.arrays import I32, I64, distinct, number_pairs, offsets_of
 from stepscope.model.stat_names import CORRELATION_ID
+from stepscope.vocabulary.torch import WINDOW_END
 
 FindDamage = Callable[[Raw, int, str], list[Problem]]
 
@@ -75,6 +77,31 @@ def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
     raw = decode(data, source)
     unescape(raw)
     return build_trace(raw, read_labels(raw), source, host, _find_damage)
+
+
+def read_hosts(data: bytes | Iterator[bytes], source: str, host: str) -> tuple[HostTrace, ...]:
+    """Reads one trace in JSON, into which a tool may have merged those of several processes: one trace for each.
+
+    Args, Raises: as for `read`; a process of several has a name of its own.
+    """
+    raw = decode(data, source)
+    unescape(raw)
+    labels = read_labels(raw)
+    owners = ranks.find_owners(raw, labels.process)
+    if not owners:
+        return (build_trace(raw, labels, source, host, _find_damage),)
+    normalize_annotations(raw)
+    names = canonical_names(raw)
+    normalize_ids(raw, names, (EXTERNAL_ID, CORRELATION_ID[0]))
+    told = ranks.tell_apart(raw, labels.process, owners, names)
+    problem = ranks.describe(told, bool(raw.damaged), source)
+
+    def find_damage(raw: Raw, events: int, source: str) -> list[Problem]:
+        return [problem, *_find_damage(raw, events, source)]
+
+    return tuple(
+        build_trace(ranks.raw_of(raw, process), labels, source, process.name, find_damage) for process in told.processes
+    )
 
 
 def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: FindDamage) -> HostTrace:
@@ -117,7 +144,7 @@ def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: F
         plane_stats=plane_stats,
         strings=strings,
         start_unix_ns=start_ns,
-        stop_unix_ns=_stop_unix_ns(start_ns, kept),
+        stop_unix_ns=_stop_unix_ns(raw, start_ns, kept),
         source=source,
         problems=(
             *find_damage(raw, len(kept), source),
@@ -267,9 +294,15 @@ def _start_unix_ns(raw: Raw, kept: Kept, kineto: bool) -> int | None:
     return start if 0 < start < _LAST_NS else None
 
 
-def _stop_unix_ns(start_ns: int | None, kept: Kept) -> int | None:
+def _stop_unix_ns(raw: Raw, start_ns: int | None, kept: Kept) -> int | None:
+    """The end of the session: where its recorder marked it, else the end of the last event."""
     if start_ns is None:
         return None
+    marks = np.flatnonzero(raw.name == raw.texts.add(WINDOW_END))
+    if len(marks):
+        after_ns = int(raw.us[marks].max()) * 1000 - kept.zero_ns
+        if 0 < after_ns < _LAST_NS - start_ns:
+            return start_ns + after_ns
     return start_ns + int((kept.start_ps + kept.duration_ps).max()) // 1000
 
 

@@ -104,7 +104,7 @@ def _model(trace: HostTrace) -> StepModel | None:
         return None
     steps, now, threads, shares = usual_steps(trace, graph), replay(graph), threads_of(trace), shares_of(trace, graph)
     length, median = graph.recorded_step_ps, median_step(trace, graph)
-    way = way_through(graph, median, graph.start_ps, graph.end_ps)
+    way = way_through(graph, np.array([median]), graph.start_ps, graph.end_ps)
     spent = spent_on(graph, threads, shares.own_ps, graph.own_ps, way)
     error = replay_error_percent(graph, now, steps)
     why_not = _why_not(graph, steps, error, float(spent[Cause.UNKNOWN]), int(length[median]))

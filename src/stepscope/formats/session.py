@@ -77,6 +77,7 @@ class HostFile:
         format: how to read it.
         size: bytes; None if the store does not say.
         captures: traces of the capture of the graphs that the host replays.
+        process: which of several processes in the file it is, by the name that reading gives it; empty for all of it.
     """
 
     host: str
@@ -84,6 +85,11 @@ class HostFile:
     format: Format
     size: int | None
     captures: tuple[HostFile, ...] = ()
+    process: str = ""
+
+    def processes(self, names: Sequence[str]) -> tuple[HostFile, ...]:
+        """The file as a host for each of its processes; the file itself if it holds one."""
+        return tuple(replace(self, host=name, process=name) for name in names) if len(names) > 1 else (self,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stepscope.formats.kineto.reader import read
+import stepscope
+from stepscope.formats.kineto.reader import read, read_hosts
 from stepscope.model import EventKind, HostTrace, PlaneKind
 
 
@@ -131,3 +133,74 @@ def test_text_that_is_no_number_is_no_id() -> None:
     launch = row("cudaLaunchKernel", 7, 7, 11, 2, cat="cuda_runtime", args={"correlation": "n/a"})
     trace = load(launch, row("gemm", 0, 20, 30, 8, cat="kernel", args={"correlation": "n/a"}), schemaVersion=1)
     assert len(trace.events_with_int(("correlation_id",), least=1)[0]) == 0
+
+
+# -- several processes in one file -------------------------------------------------------------------------------------
+
+
+def rank(pid: object, gpu: object, step_us: int) -> list[dict[str, Any]]:
+    """Two steps of one process: an op, its launch and a kernel that fills the rest; all ranks number them alike."""
+    events = []
+    for step in range(2):
+        start = step * step_us
+        events += [
+            row(f"ProfilerStep#{step}", pid, pid, start, step_us, cat="user_annotation"),
+            row("aten::mm", pid, pid, start + 1, 5, cat="cpu_op", args={"External id": step + 1}),
+            row("cudaLaunchKernel", pid, pid, start + 2, 2, cat="cuda_runtime",
+                args={"External id": step + 1, "correlation": step + 7}),
+            row("gemm", gpu, 7, start + 10, step_us - 20, cat="kernel", args={"correlation": step + 7}),
+        ]  # fmt: skip
+    return events
+
+
+def hosts(*events: Any) -> dict[str, tuple[list[str], float]]:
+    """The planes of each host and how long its kernels take in us."""
+    content = json.dumps({"schemaVersion": 1, "traceEvents": list(events)}).encode()
+    found = {}
+    for trace in read_hosts(content, "x.json", "h"):
+        trace.check()
+        kernels = trace.events.duration_ps[trace.events.kind == EventKind.KERNEL]
+        found[trace.host] = [trace.plane_name(each) for each in range(len(trace.planes))], kernels.sum() / 1e6
+        assert all(op_of(trace, "gemm") == "aten::mm" for _ in kernels)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "names", "gpus"),
+    [
+        ((41, 0), (42, 1), ("rank 0", "rank 1"), (0, 1)),
+        (("rank 3: 41", "rank 3: GPU 0"), ("rank 4: 42", "rank 4: GPU 0"), ("rank 3", "rank 4"), (0, 0)),
+        (("0_41", "0_0"), ("1_42", "1_0"), ("rank 0", "rank 1"), (0, 0)),
+        ((41, 0), (42, 0), ("process 41", "process 42"), (0, 0)),
+    ],
+    ids=["a-gpu-each", "text", "prefix", "gpus-of-one-number"],
+)
+def test_processes_in_one_file_are_hosts_each_with_its_own_ids(
+    first: Any, second: Any, names: tuple[str, str], gpus: tuple[int, int]
+) -> None:
+    assert hosts(*rank(*first, 100), *rank(*second, 200)) == {
+        names[0]: (["/host:CPU", f"/device:GPU:{gpus[0]}"], 160.0),
+        names[1]: (["/host:CPU", f"/device:GPU:{gpus[1]}"], 360.0),
+    }
+
+
+def test_rows_of_processes_that_alternate_are_told_apart_by_when_their_work_was_launched() -> None:
+    both = sorted([*rank(41, 0, 100), *rank(42, 1, 230)], key=lambda event: float(event["ts"]))
+    assert [took for _, took in hosts(*both).values()] == [160.0, 420.0]
+
+
+def test_a_file_of_one_process_is_one_host() -> None:
+    assert list(hosts(*rank(41, 0, 100))) == ["h"]
+
+
+def test_what_stepscope_shows_of_a_file_of_two_ranks(tmp_path: Path) -> None:
+    path = tmp_path / "merged.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [*rank(41, 0, 100), *rank(42, 1, 200)]}))
+    profile = stepscope.load(path)
+    report = profile.distributed().to_dict()
+
+    assert profile.hosts == ("rank 0", "rank 1")
+    assert [row["rank"] for row in report["rows"]] == [0, 1]
+    assert report["slowest_rank"] == "rank 1"
+    assert any("the file holds 2 processes" in warning for warning in report["warnings"])
+    assert [row["duration_ms"] for row in stepscope.load(path, host="rank 1").steps().to_dict()["rows"]] == [0.2, 0.2]

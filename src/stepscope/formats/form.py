@@ -51,6 +51,7 @@ class Format:
             host's name.
         reader: `module:function`, imported when the first file is read.  It is called with the file's bytes, the name
             to use in messages, and the host's name, and raises UnreadableError if the file holds nothing usable.
+        hosts_reader: the same for a format whose files may hold several processes: it returns a trace for each.
         starts: what its files start with, unpacked: one of these.
         in_folders: files with such a name count as profiles when found in a folder; False for names that are also used
             for other things.
@@ -72,6 +73,7 @@ class Format:
     summary: str
     pattern: str
     reader: str
+    hosts_reader: str = ""
     starts: tuple[bytes, ...] = ()
     in_folders: bool = True
     takes_pieces: bool = False
@@ -141,8 +143,7 @@ class Format:
 
     def load_reader(self) -> Reader:
         """The function that reads this format.  It imports the reader's module, which takes time on first use."""
-        module, _, function = self.reader.partition(":")
-        reader: Reader = getattr(importlib.import_module(module), function)
+        reader: Reader = _load(self.reader)
         return reader
 
     def read(self, data: bytes | memoryview | Iterator[bytes | memoryview], source: str, host: str) -> HostTrace:
@@ -159,3 +160,21 @@ class Format:
         from stepscope.formats.bounds import apply_bounds
 
         return apply_bounds(self.load_reader()(data, source, host))
+
+    def read_hosts(
+        self, data: bytes | memoryview | Iterator[bytes | memoryview], source: str, host: str
+    ) -> tuple[HostTrace, ...]:
+        """Reads a file that may hold several processes: a trace for each, with a name of its own if there are several.
+
+        Args, Raises: as for `read`.
+        """
+        if not self.hosts_reader:
+            return (self.read(data, source, host),)
+        from stepscope.formats.bounds import apply_bounds
+
+        return tuple(apply_bounds(trace) for trace in _load(self.hosts_reader)(data, source, host))
+
+
+def _load(place: str) -> Any:
+    module, _, function = place.partition(":")
+    return getattr(importlib.import_module(module), function)

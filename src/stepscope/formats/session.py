@@ -77,6 +77,7 @@ class HostFile:
         format: how to read it.
         size: bytes; None if the store does not say.
         captures: traces of the capture of the graphs that the host replays.
+        process: which of several processes in the file it is, by the name that reading gives it; empty for all of it.
     """
 
     host: str
@@ -84,6 +85,11 @@ class HostFile:
     format: Format
     size: int | None
     captures: tuple[HostFile, ...] = ()
+    process: str = ""
+
+    def processes(self, names: Sequence[str]) -> tuple[HostFile, ...]:
+        """The file as a host for each of its processes; the file itself if it holds one."""
+        return tuple(replace(self, host=name, process=name) for name in names) if len(names) > 1 else (self,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,8 @@ def find_sessions(path: str | os.PathLike[str], within: Sequence[str] | None = N
         from stepscope.formats.no_profile import missing_path_error
 
         raise missing_path_error(root)
+    if kind == "file" and root.endswith(".zip") and not store.is_remote(root):
+        root, kind = f"zip://::{store.absolute(root)}", "folder"
     if kind != "folder":
         return (_session_of_file(root),)
     walk = store.walk(root, within=within)
@@ -389,7 +397,8 @@ def _run_name(root: str, folder: str) -> str:
     above, below = len(store.parts(root)), store.parts(folder)
     if below[-3:-1] == ("plugins", "profile"):
         return printable("/".join((*below[above:-3], below[-1])))
-    return printable("/".join(below[above:] or below[-1:] or (folder,)))
+    archive = folder.partition("::")[2].rpartition("/")[2]
+    return printable("/".join(below[above:] or below[-1:] or (archive or folder,)))
 
 
 def _name_sessions(found: list[Candidate], problems: list[Problem]) -> tuple[Session, ...]:

@@ -102,9 +102,19 @@ def is_known(category: str) -> bool:
     return category.lower() in _CATEGORIES or _exported_kind(category) is not None
 
 
+def place_of(category: str) -> Place:
+    """The type of line that events of a category belong on."""
+    return _CATEGORIES.get(category.lower(), _ELSEWHERE)[0]
+
+
+def is_op_category(category: str) -> bool:
+    """True for the category of what the dispatcher ran."""
+    return category.lower() in ("cpu_op", "operator")
+
+
 def is_op(category: str, kind: int) -> bool:
     """True for ops that device work can refer to: everything that the dispatcher ran, except step marks."""
-    return category.lower() in ("cpu_op", "operator") and kind != K.STEP_MARK
+    return is_op_category(category) and kind != K.STEP_MARK
 
 
 def _exported_kind(category: str) -> EventKind | None:

@@ -59,6 +59,7 @@ FORMAT = KinetoFormat(
     summary="*.trace.json and *.trace.json.gz (PyTorch)",
     pattern=r"(?P<host>.*?)(?:\.\d+)?(?:\.pt)?\.trace\.json(?:\.gz)?",
     reader="stepscope.formats.kineto.reader:read",
+    hosts_reader="stepscope.formats.kineto.reader:read_hosts",
     takes_pieces=True,
     has_spans=True,
     other_endings=(".json",),

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.errors import Problem, counted
+from stepscope.formats.kineto import ranks
 from stepscope.formats.kineto.classify import is_pytorch
 from stepscope.formats.kineto.devices import gpu_stats, host_stats
 from stepscope.formats.kineto.document import Raw, decode
@@ -76,6 +77,31 @@ def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
     raw = decode(data, source)
     unescape(raw)
     return build_trace(raw, read_labels(raw), source, host, _find_damage)
+
+
+def read_hosts(data: bytes | Iterator[bytes], source: str, host: str) -> tuple[HostTrace, ...]:
+    """Reads one trace in JSON, into which a tool may have merged those of several processes: one trace for each.
+
+    Args, Raises: as for `read`; a process of several has a name of its own.
+    """
+    raw = decode(data, source)
+    unescape(raw)
+    labels = read_labels(raw)
+    owners = ranks.find_owners(raw, labels.process)
+    if not owners:
+        return (build_trace(raw, labels, source, host, _find_damage),)
+    normalize_annotations(raw)
+    names = canonical_names(raw)
+    normalize_ids(raw, names, (EXTERNAL_ID, CORRELATION_ID[0]))
+    told = ranks.tell_apart(raw, labels.process, owners, names)
+    problem = ranks.describe(told, bool(raw.damaged), source)
+
+    def find_damage(raw: Raw, events: int, source: str) -> list[Problem]:
+        return [problem, *_find_damage(raw, events, source)]
+
+    return tuple(
+        build_trace(ranks.raw_of(raw, process), labels, source, process.name, find_damage) for process in told.processes
+    )
 
 
 def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: FindDamage) -> HostTrace:

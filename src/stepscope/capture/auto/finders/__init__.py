@@ -1,7 +1,9 @@
 """Finds the steps of a program that does not mark them.  One module per framework, and a line in `FINDERS`.
 
 A finder watches something that happens once per step, and reports each time that a step has ended and the next one
-starts.  It must not change what the program computes, and must not raise an exception into it.
+starts.  It must not change what the program computes, must not raise an exception into it, and must not be seen by it:
+it looks where no program has a reason to look, in functions that frameworks call inside, and replaces none that has a
+public name.
 """
 
 from __future__ import annotations
@@ -12,14 +14,14 @@ import itertools
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from types import FrameType, ModuleType
 from typing import Any
 
 from stepscope.capture import ranges
 from stepscope.capture.auto.imports import ImportHook
 from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, OPTIMIZED, Listener, StepLoop, StepSource
-from stepscope.capture.patches import Call, Undo
+from stepscope.capture.patches import Undo
 
 _MOST_SOURCES = 1000
 
@@ -84,29 +86,38 @@ class Finding:
 FINDING = Finding()
 
 
+class Depth:
+    """How deep each thread is in calls of one kind: the outermost counts, and those inside of it are part of it."""
+
+    def __init__(self) -> None:
+        self._threads = threading.local()
+
+    def enter(self) -> int:
+        """A call starts; returns how many this thread was in before."""
+        depth: int = getattr(self._threads, "now", 0)
+        self._threads.now = depth + 1
+        return depth
+
+    def leave(self, depth: int) -> None:
+        """A call has ended, well or not; `depth` is what `enter` returned."""
+        self._threads.now = depth
+
+
 class Calls:
     """Reports the outermost calls of compiled functions; inside of one, others are only traced."""
 
     def __init__(self, loop: StepLoop) -> None:
         self._loop = loop
-        self._depth = threading.local()
+        self.depth = Depth()
         self._sources: dict[Hashable, StepSource] = {}  # one object for each, which listeners know again at once
 
-    def watch(self, call: Callable[[], object], name: str, key: Hashable, size: Callable[[], int]) -> object:
-        """Makes a call and reports it."""
-        depth = getattr(self._depth, "now", 0)
-        self._depth.now = depth + 1
-        try:
-            result = call()
-        finally:
-            self._depth.now = depth
-        if depth == 0:
-            self._loop.end_step(self._source(name, (key, threading.get_ident()), size()))
-        return result
+    def report(self, name: str, key: Hashable, size: int) -> None:
+        """An outermost call has returned, of the function with this name and key."""
+        self._loop.end_step(self._source(name, (key, threading.get_ident()), size))
 
     def _source(self, name: str, key: Hashable, size: int) -> StepSource:
         known = self._sources.get(key)
-        if known is not None and known.size == size:
+        if known is not None and (known.size, known.name) == (size, name):
             return known
         if len(self._sources) >= _MOST_SOURCES:
             self._sources.clear()
@@ -115,48 +126,21 @@ class Calls:
 
 
 class OptimizerCalls:
-    """Reports the calls of optimizers, each a source of its own.  Of an optimizer that calls another one, the outer
-    call counts.
+    """Reports the calls of optimizers, each a source of its own, once they have returned.  Of an optimizer that calls
+    another one, the outer call counts.
 
     Args:
         name: of the steps, for the user.
     """
 
     def __init__(self, loop: StepLoop, name: str) -> None:
-        self._active = True
         self._name = name
         self._loop = loop
         self._sources: dict[tuple[int, int], tuple[Callable[[], object], StepSource]] = {}
-        self._depth = threading.local()
 
-    def watch(self, step: Call) -> Call:
-        """The same method, whose calls are reported once they have returned."""
-
-        @functools.wraps(step)  # takes over `hooked` and `__wrapped__`, by which PyTorch knows its own wrapper
-        def call_and_report(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            return self.call(step, optimizer, *args, **kwargs)
-
-        call_and_report.__wrapped__ = getattr(step, "__wrapped__", step)
-        return call_and_report
-
-    def call(self, step: Call, optimizer: object, *args: Any, **kwargs: Any) -> Any:
-        """Calls a step of an optimizer, and reports it once it has returned."""
-        depth = getattr(self._depth, "now", 0)
-        self._depth.now = depth + 1
-        try:
-            result = step(optimizer, *args, **kwargs)
-        finally:
-            self._depth.now = depth
-        if depth == 0:
-            self._report(optimizer)
-        return result
-
-    def end(self) -> None:
-        """Reports nothing any more, also for classes that were wrapped meanwhile."""
-        self._active = False
-
-    def _report(self, optimizer: object) -> None:
-        if self._active and self._loop.active:
+    def report(self, optimizer: object) -> None:
+        """An outermost call of an optimizer has returned."""
+        if self._loop.active:
             self._loop.end_step(self._source(optimizer))
 
     def _source(self, optimizer: object) -> StepSource:
@@ -183,46 +167,53 @@ class GradientCalls:
 
     Args:
         package: the framework, whose own frames lie between the line and the call.
-        counts: whether a call with these arguments by name is one of a step.
+        name: of the steps, by the name of the framework's function that the line calls.
+        counts: whether a call with these arguments by position is one of a step.
     """
 
-    def __init__(self, loop: StepLoop, package: str, counts: Callable[[Mapping[str, Any]], bool]) -> None:
+    def __init__(
+        self,
+        loop: StepLoop,
+        package: str,
+        name: Callable[[str], str],
+        counts: Callable[[tuple[Any, ...]], bool],
+    ) -> None:
         self._loop = loop
         self._inner = (package, "stepscope")
+        self._name = name
         self._counts = counts
-        self._inside = threading.local()
+        self._depth = Depth()
         self._sources: dict[Hashable, StepSource] = {}
 
-    def watch(self, name: str) -> Call:
-        """What `wrap_attribute` puts around such a function: its calls are reported once they have returned.
+    def before(self, function: object, args: tuple[Any, ...]) -> object:
+        """Gradients are computed."""
+        if not self._loop.active:
+            return None
+        return self._depth.enter(), self._counts(args)
 
-        Args:
-            name: of the steps, for the user.
-        """
+    def after(self, state: tuple[int, bool], result: object) -> None:
+        """They have been computed."""
+        depth, counts = state
+        self._depth.leave(depth)
+        if counts and depth == 0:
+            self._report()
 
-        def call_and_report(function: Call, *args: Any, **kwargs: Any) -> Any:
-            if not self._loop.active or getattr(self._inside, "now", False):
-                return function(*args, **kwargs)
-            self._inside.now = True
-            try:
-                result = function(*args, **kwargs)
-            finally:
-                self._inside.now = False
-            if self._counts(kwargs):
-                self._report(name)
-            return result
+    def failed(self, state: tuple[int, bool]) -> None:
+        """They could not be computed."""
+        self._depth.leave(state[0])
 
-        return call_and_report
-
-    def _report(self, name: str) -> None:
+    def _report(self) -> None:
         frame: FrameType | None = sys._getframe(2)
+        called = ""
         while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in self._inner:
-            frame = frame.f_back
+            called, frame = frame.f_code.co_name, frame.f_back
         if frame is not None:  # else a thread of the framework
             key = frame.f_code, frame.f_lineno, threading.get_ident()
-            source = self._sources.setdefault(key, StepSource(DIFFERENTIATED, name, key))
+            source = self._sources.get(key)
+            if source is None:
+                source = self._sources[key] = StepSource(DIFFERENTIATED, self._name(called), key)
             self._loop.end_step(source)
 
 
 serial = itertools.count(1).__next__
-"""A number for each watched function; unlike an address, it is never used again."""
+"""A number for each watched object; unlike an address, it is never used again."""

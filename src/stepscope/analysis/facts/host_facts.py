@@ -15,6 +15,7 @@ from stepscope.analysis.facts.culprits import culprits_of
 from stepscope.analysis.facts.device_facts import DeviceFacts, device_facts_of
 from stepscope.analysis.facts.feeding import FeedFacts, feed_of
 from stepscope.analysis.facts.first_calls import FirstCalls, first_calls_of
+from stepscope.analysis.facts.lines import LineFacts, lines_of
 from stepscope.analysis.facts.loop import LoopFacts, loop_of
 from stepscope.analysis.facts.stopped import EndFacts, end_of
 from stepscope.analysis.facts.work import WorkFacts, work_of
@@ -50,6 +51,7 @@ class HostFacts:
         graphs: what the program has traced into graphs, by a capture of Stepscope's.
         culprits: the parts of the steps that advice is about, with their culprits; see `facts/culprits.py`.
         op_threads: cores of the machine and threads of one op.
+        lines: functions of the program that the steps could leave out, the longest first.
         end: what the recording shows of the end of the job; None for nothing.
     """
 
@@ -71,6 +73,7 @@ class HostFacts:
     graphs: tuple[TracedGraph, ...] = ()
     culprits: dict[str, AccountRow] = field(default_factory=dict)
     op_threads: OpThreads = field(default_factory=lambda: OpThreads(None, None))
+    lines: list[LineFacts] = field(default_factory=list)
     end: EndFacts | None = None
 
 
@@ -95,6 +98,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         graphs=traced_graphs(trace),
         culprits=culprits_of(trace),
         op_threads=op_threads_of(trace),
+        lines=lines_of(trace),
         end=end_of(trace),
     )
 

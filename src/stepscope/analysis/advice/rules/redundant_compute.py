@@ -14,7 +14,7 @@ _SUSPICIOUS_FORWARD = 1.4  # times the backward work, of which training has twic
 _NOTHING = (0, "", 0.0, None)
 _IF_USED = "ignore this if the update uses the result, as that of a teacher or of a target network"
 
-_ACTIONS: Actions = {
+ACTIONS: Actions = {
     "": (
         "skip it if its result is not used: a loss with weight zero, a metric that nobody reads",
         "evaluate every N steps instead of in every step",
@@ -116,7 +116,7 @@ _find_on_device = find_work(
 
 RULES = (
     Rule(
-        "compute.redundant", 15.0, kind="redundant_compute", find=_find_extra, actions=_ACTIONS, tool="op-stats",
+        "compute.redundant", 15.0, kind="redundant_compute", find=_find_extra, actions=ACTIONS, tool="op-stats",
         title="Skip computation if the update does not use its result",
         yields_to=("straggler", "memory_churn", "eager_dispatch", "host_sync", "recompilation", "small_batch"),
     ),

@@ -16,7 +16,7 @@ from stepscope.analysis.account.parts import Part, join_parts, part_of_events, p
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import observed_time
 from stepscope.analysis.steps.stack_samples import sample_times, sampled_frames
-from stepscope.analysis.trace.columns import events_of_kind, is_call_with, is_thread_event
+from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import enclosing_events, forest
 from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
 from stepscope.model import EventKind, HostTrace
@@ -24,7 +24,7 @@ from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.python import place_of
-from stepscope.vocabulary.traits import CodeTrait
+from stepscope.vocabulary.traits import CallTrait, CodeTrait
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,12 @@ def _find_functions(trace: HostTrace) -> list[LoopFunction]:
     if line < 0 or not len(seen.start):
         return []
     calls = events_of_kind(trace, EventKind.PYTHON_CALL)
-    rows = calls[trace.events.line[calls] == line]
-    rows = rows[(is_call_with(trace, CodeTrait.OF_USER) & ~is_call_with(trace, CodeTrait.PART_OF_FUNCTION))[rows]]
+    rows = _of_program(trace, calls[trace.events.line[calls] == line])
     length, times = forest(trace).extent_ps, rows[:0]
     is_sampled = not len(rows)
     if is_sampled:
-        rows, times, length = sampled_frames(trace, line), sample_times(trace, line), trace.events.duration_ps
-        users, part = (
-            has_trait(trace, trace.events.type[rows], each) for each in (CodeTrait.OF_USER, CodeTrait.PART_OF_FUNCTION)
-        )
-        rows = rows[users & ~part]
+        times, length = sample_times(trace, line), trace.events.duration_ps
+        rows = _of_program(trace, sampled_frames(trace, line))
     found = []
     for type_ in distinct(trace.events.type[rows]).tolist():
         own = rows[trace.events.type[rows] == type_]
@@ -78,6 +74,15 @@ def _find_functions(trace: HostTrace) -> list[LoopFunction]:
         if spans.total:
             shown = times[spans.overlap_ps(times, times + 1) > 0] if len(times) else times
             found.append(LoopFunction(int(own[0]), spans, own[:0] if is_sampled else own, shown))
+    return found
+
+
+def _of_program(trace: HostTrace, frames: I64) -> I64:
+    """The frames of functions of the program: none of a part of one, and none that only reads a value or waits."""
+    types = trace.events.type[frames]
+    users, part = (has_trait(trace, types, each) for each in (CodeTrait.OF_USER, CodeTrait.PART_OF_FUNCTION))
+    reads = has_trait(trace, types, CallTrait.READS_VALUE | CallTrait.WAITS)
+    found: I64 = frames[users & ~part & ~reads]
     return found
 
 

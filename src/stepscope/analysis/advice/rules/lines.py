@@ -75,9 +75,10 @@ def kind_of(line: LineFacts) -> str:
         return "input_python" if line.share("python", "input") >= _MOST_OF else "input_preprocessing"
     if line.heavy_ps >= _TELLING * line.ps:
         return "redundant_compute"
-    if line.share("python") >= _MOST_OF and line.starts < _MANY:
+    if line.share("python") >= _MOST_OF and line.starts < _MANY and line.fetches < _MANY_READS:
         return "python_overhead"
-    if line.fetches >= _MANY_READS and line.fetches_ps >= _TELLING * line.ps:
+    reads_much = line.fetches_ps >= _TELLING * line.ps or 2 * line.fetches >= line.starts
+    if line.fetches >= _MANY_READS and reads_much:
         return "host_sync"
     if line.starts >= _MANY and line.own_ps <= _LONGEST_START_PS * line.starts:
         return "eager_dispatch"

@@ -11,6 +11,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -94,8 +95,8 @@ def load(
     where = parse_placement(engine, memory)
     paths = [path] if isinstance(path, str | os.PathLike) else path
     session = find_joined_session(_require_several(paths), run)
-    files = session.files if host is None else (pick_host(session, host),)
-    return LoadedProfile(session, files, cache or Cache(), progress, shelf, None if run else paths[0], where)
+    found = LoadedProfile(session, session.files, cache or Cache(), progress, shelf, None if run else paths[0], where)
+    return found if host is None else found.take_host(host)
 
 
 def load_sessions(logdir: ProfilePath, last: int | None = None) -> list[LoadedProfile]:
@@ -210,7 +211,31 @@ class LoadedProfile:
         self._session_work = SessionWork(self._work, where, self._progress)
         self.has_engine = where.engine is not None
         self._others: dict[tuple[str, str], LoadedProfile] = {}
+        self._is_told_apart = False
         self.number = next(_numbers)
+
+    def take_host(self, host: str) -> LoadedProfile:
+        """This profile with one of its hosts alone.  Raises UsageError with the known hosts."""
+        if all(file.host != host for file in self._files):
+            self.tell_apart()
+        self._files = (pick_host(self._session, host),)
+        return self
+
+    def tell_apart(self, tool_module: str = "") -> Session:
+        """The session with a host for each process of its only file, if that holds several; reads it unless it is
+        known.  What cannot be read is said by whoever asks for more.
+
+        Args:
+            tool_module: the module that is needed next, to be imported meanwhile.
+        """
+        if not self._is_told_apart and len(self._files) == 1 == len(self._session.files):
+            [file] = self._files
+            if self._session_work.fits_here(file):
+                with suppress(InputError):
+                    files = file.processes(self._work.processes(file, tool_module))
+                    self._session, self._files = replace(self._session, files=files), files
+        self._is_told_apart = True
+        return self._session
 
     @property
     def run(self) -> str:
@@ -240,6 +265,7 @@ class LoadedProfile:
     @property
     def hosts(self) -> tuple[str, ...]:
         """The names of the selected hosts."""
+        self.tell_apart()
         return tuple(file.host for file in self._files)
 
     @property
@@ -273,12 +299,14 @@ class LoadedProfile:
         The last used trace is kept, so that several tools read a file once.  The shelf decides how many earlier ones
         are kept; by default none, so that a session of many hosts needs the memory of one.
         """
+        self.tell_apart()
         file = self._files[0] if host is None and len(self._files) == 1 else pick_host(self._session, host or "")
         return self._work.trace(file)
 
     def clocks(self) -> tuple[dict[str, Any], ...]:
         """How far each host's clock is ahead, as in the table `clocks` of the tool `distributed`: estimated from
         collectives that end on all ranks together.  Empty with one host, or where there are too few of them."""
+        self.tell_apart()
         return self._clocks if len(self._files) > 1 else ()
 
     @functools.cached_property
@@ -313,6 +341,7 @@ class LoadedProfile:
         """Runs several tools on each of several hosts, so that each file is decoded once and not once per tool.
         A host that cannot be read is skipped; the reports name it.  `within_steps` is for reports on all steps.
         `ended` is called with each host and why it is skipped, if it is.  Raises UsageError."""
+        self.tell_apart()
         wanted = dict.fromkeys((*tool_names, *(() if within_steps else (_TRUST,))))
         tools = [tool_named(name) for name in wanted]
         files = self._files if host is None else (pick_host(self._session, host),)
@@ -366,6 +395,7 @@ class LoadedProfile:
         self, tool: Tool, host: str | None, steps: StepRange | str | int | None
     ) -> tuple[Report, list[Problem]]:
         """A report, and the problems of the hosts that it leaves out."""
+        self.tell_apart(tool.module)
         wanted = None if steps is None else _parse_range(steps)
         files: Sequence[HostFile] = self._files if host is None else (pick_host(self._session, host),)
         _require_more_than_memory(tool, files)
@@ -507,6 +537,7 @@ class LoadedProfile:
         balance = balance or ("ranks" if balance_ranks else "")
         if balance and changes:
             raise UsageError("balanced ranks cannot be combined with other changes", hint="ask for them alone")
+        self.tell_apart()
         files, selection, notices = self._select(self._files, None if steps is None else _parse_range(steps))
         if balance:
             parts, problems = self._partials(files, tool_named("pod-viewer"), selection)
@@ -579,7 +610,7 @@ class LoadedProfile:
         from stepscope.sql.names import may_read_events
 
         with importing("stepscope.sql.asking"):
-            if len(self._files) == 1 and may_read_events(query):
+            if len(self._files) == 1 and may_read_events(query) and len(self.hosts) == 1:
                 self.trace()
         from stepscope.sql.asking import Asked, own_asker
         from stepscope.sql.limits import OWN_MEMORY_BYTES, Limits

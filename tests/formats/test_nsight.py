@@ -341,3 +341,21 @@ def test_a_folder_with_a_report_alone_says_how_to_export_it(tmp_path: Path) -> N
 
     with pytest.raises(stepscope.StepscopeError, match="nsys export --type sqlite"):
         stepscope.load(tmp_path)
+
+
+def test_an_export_is_found_wherever_the_names_of_its_tables_stand(tmp_path: Path) -> None:
+    path = training().write_sqlite(tmp_path / "train.sqlite")
+    moved = tmp_path / "late" / "train.sqlite"
+    moved.parent.mkdir()
+    with closing(sqlite3.connect(moved)) as late:
+        # Other tables fill the first page of names, and a megabyte stands before the next.
+        late.execute("PRAGMA page_size = 512")
+        late.executescript("".join(f"CREATE TABLE other_{number} (value TEXT);" for number in range(20)))
+        late.execute("INSERT INTO other_0 VALUES (?)", ("x" * (1 << 20),))
+        late.execute("ATTACH ? AS found", (str(path),))
+        for (name,) in late.execute("SELECT name FROM found.sqlite_master WHERE type = 'table'").fetchall():
+            late.execute(f"CREATE TABLE main.{name} AS SELECT * FROM found.{name}")
+        late.commit()
+    assert b"CUPTI_ACTIVITY" not in moved.read_bytes()[: 64 << 10]
+
+    assert stepscope.load(moved.parent).hosts == ("train",)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stepscope.analysis.registry import Tool, tool_named
 from stepscope.cache import Cache, cache_key
 from stepscope.engines.budget import memory_of
-from stepscope.errors import InputError, Problem
+from stepscope.errors import InputError, NotFoundError, Problem
 from stepscope.formats import progress as reading
 from stepscope.formats import store
 from stepscope.formats.threads import usable_cores
@@ -30,6 +30,7 @@ WORTH_KEEPING = 200_000
 """From this many events on, reading the derived columns of a trace from the cache is faster than computing them."""
 
 _FOREST = "forest"
+_PROCESSES = "processes"
 
 # Larger files are decoded while they are read and are never in memory as a whole.
 _LARGE_FILE_BYTES = 8 << 20
@@ -75,6 +76,7 @@ class HostWork:
         self._progress = progress
         self._known = known or {}
         self._memory_bytes = memory_bytes
+        self._others: dict[str, HostTrace] = {}
 
     def trace(self, file: HostFile, pool: ArrayPool | None = None) -> HostTrace:
         """A host's trace, from the shelf if it is there, else read: a pool gets the memory of the file.  Raises
@@ -89,6 +91,24 @@ class HostWork:
     def _place(self, file: HostFile) -> tuple[store.Identity, str, tuple[str, ...]]:
         """Where a host's trace is on the shelf."""
         return self.identity(file), file.host, tuple(each.path for each in file.captures)
+
+    def processes(self, file: HostFile, tool_module: str = "") -> tuple[str, ...]:
+        """The names of the processes whose traces a file holds; reads it unless that is known.  Raises InputError."""
+        if not file.format.hosts_reader or file.process or self.is_decoded(file):
+            return (file.host,)
+        kept = self.cache.get_bytes(self.key(file), _PROCESSES)
+        if kept is not None:
+            return tuple(kept.decode("utf-8", "replace").split("\0"))
+        with collecting_later(), importing(*filter(None, (file.format.reader.partition(":")[0], tool_module))):
+            traces = self._decode_all(file, ArrayPool())
+        names = tuple(trace.host for trace in traces)
+        if len(traces) == 1:
+            self.shelf.get(self._place(file), lambda: traces[0], max(1, memory_of(file)))
+        else:
+            self._others = dict(zip(names, traces, strict=True))
+        if (key := self.key(file)) is not None:
+            self.cache.put_bytes(key, _PROCESSES, "\0".join(names).encode())
+        return names
 
     def trace_of_steps(self, file: HostFile, rows: tuple[int, ...]) -> HostTrace:
         """A host's trace with only some of its steps, given by their places."""
@@ -156,6 +176,20 @@ class HostWork:
         return self.trace_of_steps(file, rows) if rows else self.trace(file)
 
     def _decode(self, file: HostFile, pool: ArrayPool) -> HostTrace:
+        if not file.process:
+            return self._read(file, pool, lambda: [_read_trace(file, pool)])[0]
+        if file.process not in self._others:
+            self._others = {trace.host: trace for trace in self._decode_all(file, pool)}
+        if file.process not in self._others:
+            raise NotFoundError(f"the file holds no process {file.process!r} any more", path=file.path)
+        return self._others.pop(file.process)
+
+    def _decode_all(self, file: HostFile, pool: ArrayPool) -> Sequence[HostTrace]:
+        """The traces of all processes in a file."""
+        return self._read(file, pool, lambda: _read_hosts(file))
+
+    def _read(self, file: HostFile, pool: ArrayPool, read: Callable[[], Sequence[HostTrace]]) -> Sequence[HostTrace]:
+        """What `read` reads of a file, ready to be analysed."""
         if self._memory_bytes is not None and memory_of(file) > self._memory_bytes:
             from stepscope.engines.spilling import make_room
 
@@ -163,12 +197,12 @@ class HostWork:
         self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
         self.bytes_read[file.host] = 0
         with reading.listening(lambda nbytes: self._note_read(file, nbytes), file.size):
-            trace = _finish(_merge_captures(_read_trace(file, pool), file, pool))
+            traces = [_finish(_merge_captures(trace, file, pool)) for trace in read()]
         self.bytes_read[file.host] = file.size or 0
-        self.events_read[file.host] = len(trace.events)
-        if len(trace.events) >= WORTH_KEEPING:
-            self._restore_forest(trace, file)
-        return trace
+        self.events_read[file.host] = sum(len(trace.events) for trace in traces)
+        if len(traces) == 1 and len(traces[0].events) >= WORTH_KEEPING:
+            self._restore_forest(traces[0], file)
+        return traces
 
     def _note_read(self, file: HostFile, nbytes: int) -> None:
         self.bytes_read[file.host] = min(self.bytes_read[file.host] + nbytes, file.size or 0)
@@ -193,9 +227,10 @@ def _analyse(tool: Tool, trace: HostTrace) -> Any:
 
 def _finish(trace: HostTrace) -> HostTrace:
     from stepscope.analysis.steps.named_steps import mark_named_steps
+    from stepscope.analysis.trace.repairs import repair
     from stepscope.model.arrays import settle_arrays
 
-    return settle_arrays(mark_named_steps(trace))
+    return settle_arrays(mark_named_steps(repair(trace)))
 
 
 def _identities(file: HostFile) -> list[store.Identity]:
@@ -239,6 +274,14 @@ def _read_trace(file: HostFile, pool: ArrayPool) -> HostTrace:
     pool.receive(data[0])
     with pool:
         return file.format.read(_release_piece(data), file.path, file.host)
+
+
+def _read_hosts(file: HostFile) -> Sequence[HostTrace]:
+    """Reads all processes of a host's file."""
+    is_large = (file.size or 0) >= _LARGE_FILE_BYTES
+    if file.format.takes_pieces and is_large:
+        return file.format.read_hosts(reading.report_pieces(store.read_pieces(file.path)), file.path, file.host)
+    return file.format.read_hosts(store.read_bytes(file.path), file.path, file.host)
 
 
 def _release_piece(data: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:

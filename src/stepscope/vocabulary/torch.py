@@ -80,7 +80,8 @@ OTHER_KINDS: tuple[KindRule, ...] = (
     *_MARKS,
     (r"", K.OTHER, Trait.NONE),
 )
-WINDOW_MARKS = ("Iteration Start: ", "Record Window End")
+WINDOW_END = "Record Window End"
+WINDOW_MARKS = ("Iteration Start: ", WINDOW_END)
 """They repeat the bounds of the profiler's span; the second is often wrong by a tenth of a second or more."""
 
 _PROCESS = Pattern(r"_\d+$")
@@ -144,6 +145,15 @@ NAMES: tuple[NameTable, ...] = (
             ),
             (OpTrait.COPIES_AND_WAITS, r"(?:to|_to_copy|copy_|_to_cpu|cpu)$"),
             (OpTrait.ONLY_ALLOCATES, r"(?:empty|new_empty)"),  # their callers need the memory
+            (OpTrait.ADDS_IN_PLACE, r"add_$"),
+            (OpTrait.CHECKS_NUMBERS, r"(?:isnan|isinf|isfinite)$"),
+            (OpTrait.ANSWERS_CHECK, r"(?:_is_any_true|any|item|is_nonzero)$"),
+            (OpTrait.IS_LOSS, r"(?!.*backward)(?:\w*_loss\w*|\w*cross_entropy\w*|kl_div)$"),
+            (OpTrait.PICKS_CLASS, r"(?:argmax|max|topk)$"),
+            (OpTrait.COMPARES_LABELS, r"(?:eq|ne)$"),
+            (OpTrait.MAKES_ONE_HOT, r"one_hot$"),
+            (OpTrait.LOOKS_UP, r"(?:embedding|_?embedding_bag)$"),
+            (OpTrait.SPREADS_ROWS, r"_?embedding\w*_dense_backward$"),
             (LayerTrait.NORMALIZES_BATCH, r"(?:cudnn|miopen|native)_batch_norm(?:$|:)"),
         ),
     ),

@@ -19,6 +19,7 @@ from stepscope.analysis.facts.lines import LineFacts
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.work import WorkFacts
+from stepscope.analysis.purpose.excess import ExcessFact
 from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
 from stepscope.records import dataclass
 from stepscope.report import amount
@@ -88,6 +89,11 @@ class Context:
     def work(self) -> WorkFacts | None:
         """The work of the host that sets the pace."""
         return self.pace.work if self.pace else None
+
+    @property
+    def excesses(self) -> tuple[ExcessFact, ...]:
+        """What the host that sets the pace computes without need."""
+        return self.pace.excesses if self.pace else ()
 
     @property
     def device(self) -> DeviceFacts | None:

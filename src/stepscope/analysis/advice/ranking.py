@@ -254,10 +254,7 @@ def _yields(one: Candidate, other: Candidate) -> bool:
 
 
 def _certain_ms(advice: Advice) -> float:
-    """The gain at the lower end of its range; of an unknown gain, the middle between none and all of the time that the
-    advice is about."""
-    if advice.predicted_step_time_ms is None:
-        return (advice.part_ms or 0.0) / 2
+    """The gain at the lower end of its range; of an unknown gain, the time that the advice is about."""
     if advice.step_time_ms is None or advice.certain_percent is None:
         return _gain_ms(advice)
     return advice.step_time_ms * advice.certain_percent / 100.0

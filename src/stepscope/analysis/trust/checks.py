@@ -16,8 +16,9 @@ from stepscope.analysis.account.stream_waits import awaited_work
 from stepscope.analysis.steps.find_steps import observed_time, steps_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.analysis.trace.attribution import HowKnown, shares
-from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, number_pairs
@@ -130,9 +131,13 @@ def check_lost_work(trace: HostTrace) -> Doubt | None:
     of_step = _share(int((lost & whole).sum()), int(whole.sum()))
     first, last = start[recorded].min(), start[recorded].max()
     where = "the first" if (start[lost] < first).all() else "the last" if (start[lost] > last).all() else ""
+    ends_in = ""
+    if where == "the last" and len(steps.number) > 1:
+        ends_at = max(int(step[start == last][0]), 0) + 1
+        ends_in = f": the record of the device ends in step {ends_at} of {len(steps.number)}"
     return Doubt(
         "lost_work", count, len(calls), percent,
-        f"the work of {f'{where} ' if where else ''}{_launches(count)} was not recorded",
+        f"the work of {f'{where} ' if where else ''}{_launches(count)} was not recorded{ends_in}",
         "the time of devices, and steps in which they seem idle",
         "leave a step to warm the profiler up before the ones to record, and let the device finish before it stops",
         of_step >= _WORTH_SAYING,
@@ -303,7 +308,9 @@ def check_threads(trace: HostTrace) -> Doubt | None:
     """Calls of a thread of which one starts within another and ends after it, which no thread can do."""
     events = trace.events
     counts = is_thread_event(trace) & ((events.traits & np.uint8(Trait.ASYNC)) == 0) & (events.duration_ps > 0)
-    counts &= events.kind != K.OVERHEAD
+    # A range is begun by one call and ended by another: it may outlast the call that began it.
+    counts &= ~is_any_kind(events.kind, (K.OVERHEAD, K.STEP_MARK, K.ANNOTATION))
+    counts[user_ranges(trace)] = False
     count, of = kernels.intervals.count_crossings(
         events.start_ps, events.duration_ps, events.line, counts, _clock_step_ps(trace)
     )

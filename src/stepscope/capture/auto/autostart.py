@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 from stepscope.capture import files, program_end, report, workers
 from stepscope.capture.auto import children
 from stepscope.capture.auto.autopilot import Autopilot
-from stepscope.capture.auto.finders import FINDING, StepSource
+from stepscope.capture.auto.finders import FINDING
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import CHILD, Settings
+from stepscope.capture.auto.step_loop import StepSource
 from stepscope.capture.patches import Undo
 from stepscope.capture.program_end import REQUEST, take_signal
 from stepscope.errors import CaptureError
@@ -210,6 +211,7 @@ class Armed:
         return True
 
     def _forget_parent(self) -> None:
+        FINDING.loop.forget()
         self.autopilot.forget_parent()
         self.lasting.forget_parent()
 

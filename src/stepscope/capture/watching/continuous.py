@@ -17,7 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from stepscope.capture import files, recorder, report
-from stepscope.capture.auto.finders import MARKED
+from stepscope.capture.auto.step_loop import MARKED
 from stepscope.capture.job import this_worker
 from stepscope.capture.out_of_memory import describe_request, is_out_of_memory
 from stepscope.capture.running import Capture

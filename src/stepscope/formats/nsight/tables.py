@@ -34,6 +34,7 @@ _MOST_CUT = 16  # a file may have lost as many times what is left of it
 _LONGEST_TEXT = 1 << 28  # bytes, of one value or of the numbers joined at a time
 _MOST_RATIO = 100  # rows of a Parquet file for each of its bytes: more is a file made to exhaust memory
 _ALWAYS_ALLOWED = 1 << 20  # rows
+_MOST_TABLES = 1000  # an export has some fifty
 
 
 @dataclass
@@ -143,6 +144,19 @@ def _not_a_database(source: str) -> UnreadableError:
         path=source,
         hint="export it again: `nsys export --type sqlite REPORT.nsys-rep`",
     )
+
+
+def names_of_tables(path: str) -> list[str]:
+    """The names of the tables of a database on this machine; none if it is elsewhere or damaged."""
+    if store.is_remote(path):
+        return []
+    place = f"{Path(store.plain(path)).absolute().as_uri()}?mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(place, uri=True)) as connection:
+            found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchmany(_MOST_TABLES)
+    except _DAMAGE:
+        return []
+    return [str(name) for (name,) in found]
 
 
 # The second where SQLite's reason quotes a name that is no text, the third where a damaged length asks for gigabytes.

@@ -13,6 +13,7 @@ allocations at the start.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -45,6 +46,12 @@ _FARTHEST_US = 1 << 52  # from 1970: 142 years
 _LONGEST_US = 1 << 40  # a history longer than 12 days mixes clocks, and its ps would not fit into 64 bits
 # Frames that allocate for their callers.
 _LIBRARY_PARTS = ("site-packages/torch/", "/torch/nn/", "/torch/_", "dist-packages/torch/")
+
+# C++ above the function that wanted memory: what unwinds the stack, the allocator, and what makes empty tensors.
+_MACHINERY = re.compile(
+    r"torch::unwind::|torch::CapturedTraceback|::gather(?:_with_cpp)?\(|Allocator|\bc10::(?:Storage|TensorImpl)"
+    r"|\b(?:at|c10)::(?:\w+::)*_?empty\w*\(|\boperator new|\bmalloc\("
+)
 
 _MOST_FRAMES = 40  # of a stack that is kept
 
@@ -265,9 +272,11 @@ def _find_purpose(python: list[Mapping[str, Any]]) -> str:
 
 
 def _find_owner(frames: list[Mapping[str, Any]], python: list[Mapping[str, Any]]) -> str:
-    """The innermost Python frame outside of PyTorch, otherwise the innermost frame, as `file(line): function`."""
+    """The innermost Python frame outside of PyTorch, as `file(line): function`; without any, the innermost frame below
+    those that record the stack and allocate."""
     own = [frame for frame in python if not any(part in str(frame["filename"]) for part in _LIBRARY_PARTS)]
     chosen = next(iter(own or python), None)
     if chosen is not None:
         return _frame_text(chosen)
-    return str(frames[0].get("name", "")) if frames else ""
+    names = [str(frame.get("name", "")) for frame in frames]
+    return next((name for name in names if not _MACHINERY.search(name)), names[0] if names else "")

@@ -100,10 +100,17 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
     if found.gain_percent is None or _gain_ms(found) < _NEARLY_ALL * _gain_ms(line):
         actions = tuple(dict.fromkeys((line.actions[0], *found.actions)))
         return [(rule, replace(line, evidence=evidence, actions=actions)), *rest]
-    if found.culprit is not None and found.culprit.file is not None:
-        return [alike, *rest]
-    if 2 * _gain_ms(line) >= _gain_ms(found):
-        found = replace(found, culprit=line.culprit, evidence=f"{found.evidence}; {line.evidence}")
+    if found.culprit is None or found.culprit.file is None:
+        evidence = f"{found.evidence}; {line.evidence}"
+        found = (
+            replace(found, culprit=line.culprit, evidence=evidence) if 2 * _gain_ms(line) >= _gain_ms(found) else found
+        )
+    if found.culprit is not None and line.culprit is not None and found.culprit.place == line.culprit.place:
+        found = replace(
+            found, predicted_speedup=line.predicted_speedup, step_time_ms=line.step_time_ms, change=line.change,
+            predicted_step_time_ms=line.predicted_step_time_ms, least_step_time_ms=line.least_step_time_ms,
+            most_step_time_ms=line.most_step_time_ms, reasoning=line.reasoning,
+        )  # fmt: skip
     return [(alike[0], found), *rest]
 
 

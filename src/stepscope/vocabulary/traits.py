@@ -65,7 +65,6 @@ class CallTrait(IntFlag):
     COPIES_IN = auto()  # creates an array of the framework from a foreign one
     DISPATCHES = auto()  # starts an op or a function from Python
     DISPATCHES_OP = auto()  # starts a single op from Python
-    READS_VARIABLE = auto()
     ASSIGNS_VARIABLE = auto()
     LEAVES_PYTHON = auto()  # releases Python's lock, and acquires it again at its end
     RUNS_KERNEL = auto()  # runs an op's kernel on the calling thread

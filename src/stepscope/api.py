@@ -11,14 +11,15 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from stepscope.analysis.registry import TOOLS, Tool, all_tools, tool_named
 from stepscope.cache import Cache, cache_key
 from stepscope.engines.budget import MEMORY_OF_FILE
-from stepscope.engines.host_work import HostWork
+from stepscope.engines.host_work import CHANGED, HostWork
 from stepscope.engines.session_work import WHOLE, Placement, Selection, SessionWork, parse_placement
 from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError, UsageError
 from stepscope.formats import store
@@ -44,6 +45,7 @@ __all__ = ["MEMORY_OF_FILE", "LoadedProfile", "compare", "load"]
 Progress = Callable[[str], None]
 
 _numbers = itertools.count()
+_MOST_TRIES = 3  # to read files that somebody replaces meanwhile
 _MOST_NAMED = 5  # runs that a message lists
 _TRUST = "trust"  # the tool whose finding is a line of every report
 _MOST_MODELS = 8  # hosts that a what-if replays: the slowest, since the others wait for them
@@ -59,6 +61,7 @@ _QUIET_PROBLEMS = frozenset({"search-depth"})
 
 
 ProfilePath = str | os.PathLike[str]
+Answered = TypeVar("Answered")
 
 
 def load(
@@ -94,8 +97,8 @@ def load(
     where = parse_placement(engine, memory)
     paths = [path] if isinstance(path, str | os.PathLike) else path
     session = find_joined_session(_require_several(paths), run)
-    files = session.files if host is None else (pick_host(session, host),)
-    return LoadedProfile(session, files, cache or Cache(), progress, shelf, None if run else paths[0], where)
+    found = LoadedProfile(session, session.files, cache or Cache(), progress, shelf, None if run else paths[0], where)
+    return found if host is None else found.take_host(host)
 
 
 def load_sessions(logdir: ProfilePath, last: int | None = None) -> list[LoadedProfile]:
@@ -210,7 +213,31 @@ class LoadedProfile:
         self._session_work = SessionWork(self._work, where, self._progress)
         self.has_engine = where.engine is not None
         self._others: dict[tuple[str, str], LoadedProfile] = {}
+        self._is_told_apart = self._may_ask_again = False
         self.number = next(_numbers)
+
+    def take_host(self, host: str) -> LoadedProfile:
+        """This profile with one of its hosts alone.  Raises UsageError with the known hosts."""
+        if all(file.host != host for file in self._files):
+            self.tell_apart()
+        self._files = (pick_host(self._session, host),)
+        return self
+
+    def tell_apart(self, tool_module: str = "") -> Session:
+        """The session with a host for each process of its only file, if that holds several; reads it unless it is
+        known.  What cannot be read is said by whoever asks for more.
+
+        Args:
+            tool_module: the module that is needed next, to be imported meanwhile.
+        """
+        if not self._is_told_apart and len(self._files) == 1 == len(self._session.files):
+            [file] = self._files
+            if self._session_work.fits_here(file):
+                with suppress(InputError):
+                    files = file.processes(self._work.processes(file, tool_module))
+                    self._session, self._files = replace(self._session, files=files), files
+        self._is_told_apart = True
+        return self._session
 
     @property
     def run(self) -> str:
@@ -240,6 +267,7 @@ class LoadedProfile:
     @property
     def hosts(self) -> tuple[str, ...]:
         """The names of the selected hosts."""
+        self.tell_apart()
         return tuple(file.host for file in self._files)
 
     @property
@@ -273,12 +301,14 @@ class LoadedProfile:
         The last used trace is kept, so that several tools read a file once.  The shelf decides how many earlier ones
         are kept; by default none, so that a session of many hosts needs the memory of one.
         """
+        self.tell_apart()
         file = self._files[0] if host is None and len(self._files) == 1 else pick_host(self._session, host or "")
         return self._work.trace(file)
 
     def clocks(self) -> tuple[dict[str, Any], ...]:
         """How far each host's clock is ahead, as in the table `clocks` of the tool `distributed`: estimated from
         collectives that end on all ranks together.  Empty with one host, or where there are too few of them."""
+        self.tell_apart()
         return self._clocks if len(self._files) > 1 else ()
 
     @functools.cached_property
@@ -313,6 +343,7 @@ class LoadedProfile:
         """Runs several tools on each of several hosts, so that each file is decoded once and not once per tool.
         A host that cannot be read is skipped; the reports name it.  `within_steps` is for reports on all steps.
         `ended` is called with each host and why it is skipped, if it is.  Raises UsageError."""
+        self.tell_apart()
         wanted = dict.fromkeys((*tool_names, *(() if within_steps else (_TRUST,))))
         tools = [tool_named(name) for name in wanted]
         files = self._files if host is None else (pick_host(self._session, host),)
@@ -331,7 +362,21 @@ class LoadedProfile:
             UsageError: there is no such tool or host, or there are no such steps.
             InputError: no host can be read.
         """
-        return self._report(tool_named(tool_name), host, steps)[0]
+        return self._in_one_state(lambda: self._report(tool_named(tool_name), host, steps)[0])
+
+    def _in_one_state(self, ask: Callable[[], Answered]) -> Answered:
+        """What `ask` answers of files that stay what they are; it is asked again where one was replaced meanwhile, so
+        that no answer is made of two recordings."""
+        for tries in range(_MOST_TRIES, 0, -1):
+            with self._work.one_state() as is_outermost:
+                self._may_ask_again = tries > 1 if is_outermost else self._may_ask_again
+                try:
+                    return ask()
+                except InputError as error:
+                    if error.problem.code != CHANGED or not is_outermost or tries == 1:
+                        raise
+                    self._doubts.clear()
+        raise AssertionError("the last try returns or raises")
 
     def report_to_show(self, tool_name: str) -> Report:
         """A tool's report on all hosts, for showing in any form; it cannot be filtered, sorted or computed with.
@@ -344,7 +389,7 @@ class LoadedProfile:
         kept = None if content is None else unpack_report(content)
         if kept is not None:
             return kept
-        report, unreadable = self._report(tool, None, None)
+        report, unreadable = self._in_one_state(lambda: self._report(tool, None, None))
         packed = None if unreadable or key is None else pack_report(report)
         if packed is not None:
             self._cache.put_bytes(key, name, packed)
@@ -366,6 +411,7 @@ class LoadedProfile:
         self, tool: Tool, host: str | None, steps: StepRange | str | int | None
     ) -> tuple[Report, list[Problem]]:
         """A report, and the problems of the hosts that it leaves out."""
+        self.tell_apart(tool.module)
         wanted = None if steps is None else _parse_range(steps)
         files: Sequence[HostFile] = self._files if host is None else (pick_host(self._session, host),)
         _require_more_than_memory(tool, files)
@@ -412,6 +458,9 @@ class LoadedProfile:
         # Each host is read once: what every report says of the recording is found with what it was asked for.
         tools = [tool] if tool.name == _TRUST or selection is not WHOLE else [tool, tool_named(_TRUST)]
         found = self._session_work.analyse(files, tools, selection)
+        changed = next((problem for problem in found.problems if problem.code == CHANGED), None)
+        if changed is not None and self._may_ask_again:
+            raise InputError.of(changed)
         if not found.partials[tool.name]:
             raise UnreadableError(
                 f"none of the {len(files)} hosts can be read", path=self.path, hint="; ".join(map(str, found.problems))
@@ -507,6 +556,7 @@ class LoadedProfile:
         balance = balance or ("ranks" if balance_ranks else "")
         if balance and changes:
             raise UsageError("balanced ranks cannot be combined with other changes", hint="ask for them alone")
+        self.tell_apart()
         files, selection, notices = self._select(self._files, None if steps is None else _parse_range(steps))
         if balance:
             parts, problems = self._partials(files, tool_named("pod-viewer"), selection)
@@ -579,7 +629,7 @@ class LoadedProfile:
         from stepscope.sql.names import may_read_events
 
         with importing("stepscope.sql.asking"):
-            if len(self._files) == 1 and may_read_events(query):
+            if len(self._files) == 1 and may_read_events(query) and len(self.hosts) == 1:
                 self.trace()
         from stepscope.sql.asking import Asked, own_asker
         from stepscope.sql.limits import OWN_MEMORY_BYTES, Limits

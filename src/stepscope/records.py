@@ -169,7 +169,26 @@ def _values(record: Any) -> tuple[Any, ...]:
 
 
 def _equal(self: Any, other: object) -> Any:
-    return _values(self) == _values(other) if other.__class__ is self.__class__ else NotImplemented
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    return self is other or _are_same(_values(self), _values(other))
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    """Whether two values are equal, arrays being so if they have one shape and equal elements.
+
+    The standard library compares records of arrays only where these are the same objects, and fails otherwise.
+    """
+    if one is other:
+        return True
+    if isinstance(one, (tuple, list)) and one.__class__ is other.__class__:
+        return len(one) == len(other) and all(map(_are_same, one, other))
+    if isinstance(one, dict) and one.__class__ is other.__class__:
+        return one.keys() == other.keys() and all(_are_same(value, other[key]) for key, value in one.items())
+    if hasattr(one, "__array__") or hasattr(other, "__array__"):
+        is_alike = getattr(one, "shape", ()) == getattr(other, "shape", ())
+        return is_alike and bool((one == other).all() if getattr(one, "shape", ()) else one == other)
+    return bool(one == other)
 
 
 def _hash(self: Any) -> int:

@@ -12,9 +12,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from stepscope.capture.auto.finders import Calls, GradientCalls, StepSource
+from stepscope.capture.auto.finders import GradientCalls
 from stepscope.capture.auto.finders import jax as jax_finder
 from stepscope.capture.auto.finders import keras as keras_finder
+from stepscope.capture.auto.finders import torch as torch_finder
+from stepscope.capture.auto.step_loop import OPTIMIZED, StepSource
+from stepscope.kernels import observe
 
 
 class Listener:
@@ -24,13 +27,19 @@ class Listener:
 
     def __init__(self) -> None:
         self.ends: list[str] = []
+        self.sources: list[StepSource] = []
+        self.expected = 0
         self.inside: list[bool] = []
+
+    def expect(self, rank: int) -> None:
+        self.expected = rank
 
     def start_step(self, source: StepSource) -> None:
         """Nothing begins by itself here."""
 
     def end_step(self, source: StepSource, another_follows: bool = True) -> None:
         self.ends.append(source.name)
+        self.sources.append(source)
         self.inside.append(any(Path(frame.filename).name == "optimizer.py" for frame in traceback.extract_stack()))
 
 
@@ -82,14 +91,24 @@ def test_a_step_of_pytorch_ends_once_the_optimizer_has_returned(make_optimizer, 
     assert listener.inside == [False, False]
 
 
-def test_of_two_optimizers_the_one_that_steps_first_counts_the_steps(make_optimizer, watch):
+def test_each_optimizer_is_a_source_of_its_own(make_optimizer, watch):
     listener = watch()
     generator, discriminator = make_optimizer(), make_optimizer()
 
     for optimizer in (generator, discriminator, generator, discriminator):
         optimizer.step()
 
-    assert len(listener.ends) == 2
+    first, second, *again = listener.sources
+    assert first != second
+    assert again == [first, second]
+
+
+def test_an_optimizer_with_the_address_of_one_that_is_gone_is_another_source(make_optimizer, watch):
+    listener = watch()
+    for _ in range(20):
+        make_optimizer().step()
+
+    assert len(set(listener.sources)) == 20
 
 
 def test_of_an_optimizer_that_calls_another_one_the_outer_call_counts(make_optimizer, watch):
@@ -115,22 +134,31 @@ def minimize(torch, parameter, times):
             parameter.grad = None
 
 
-def test_steps_of_an_own_optimizer_are_the_gradients_that_it_uses(torch, watch):
+def test_steps_of_an_own_optimizer_are_the_gradients_that_it_uses(torch, watch, monkeypatch):
+    monkeypatch.setattr(torch_finder, "_find_subclasses", lambda kind: iter(()))  # other tests have made optimizers
     listener = watch()
     minimize(torch, torch.ones(3, requires_grad=True), 2)
     assert listener.ends == ["one per backward() of PyTorch"] * 2
 
 
-def test_gradients_are_no_steps_once_there_is_an_optimizer(torch, watch, make_optimizer):
-    listener = watch()
-    make_optimizer()
-    minimize(torch, torch.ones(3, requires_grad=True), 2)
-    assert listener.ends == []
+def test_an_optimizer_that_is_made_is_expected_to_step_before_gradients_count(
+    torch, watch, make_optimizer, monkeypatch
+):
+    kind = type(make_optimizer())
+    monkeypatch.setattr(torch_finder, "_find_subclasses", lambda _: iter(kinds))
+    listener, kinds = watch(), []
+    minimize(torch, torch.ones(3, requires_grad=True), 1)
+    assert listener.expected == 0
+    kinds = [kind]
+    minimize(torch, torch.ones(3, requires_grad=True), 1)
+    assert listener.expected == OPTIMIZED
 
 
-def watched(end_step, name="one per call"):
+def watched(end_step):
+    """A function that calls what it is given, and is observed as one that computes gradients."""
     listener = SimpleNamespace(active=True, end_step=end_step)
-    return GradientCalls(listener, "torch", lambda _: True).watch(name)
+    calls = GradientCalls(listener, "torch", str, lambda _: True)
+    return observe.stand_in(lambda call: call(), calls.before, calls.after, calls.failed)
 
 
 def test_of_two_lines_that_compute_gradients_each_is_a_source():
@@ -234,35 +262,45 @@ PARAMETERS, STATES, LABELS, NUMBER = Array(8, 3), Array(64, 8), Array(64), Array
     ],
 )
 def test_of_the_functions_of_jax_the_one_that_gives_the_parameters_back_is_the_largest(taken, given, size):
-    reported = []
-    listener = SimpleNamespace(active=True, end_step=lambda source: reported.append(source.size))
+    jitted = jax_finder.JittedCalls(SimpleNamespace(active=True))
+    traced = SimpleNamespace(in_avals=flat(taken), params={"jaxpr": SimpleNamespace(out_avals=flat(given))})
+    function = len
+    infer = jax_finder.TracedFunctions(jitted)
 
-    def function(*_):
-        return given
+    infer.after(infer.before(None, (function, "options", taken, {})), (traced, taken))
 
-    watched = jax_finder.WatchedFunction(
-        function, Calls(listener), listener, lambda tree: list(sum(map(flat, tree), ()))
-    )
-
-    assert [watched(*taken) is given for _ in range(2)] == [True, True]
-    assert reported == [size, size]
+    assert jitted.sizes == {id(function): size}
 
 
-def test_what_is_made_of_a_watched_function_of_jax_is_called_itself_and_counted_apart():
-    reported = []
-    listener = SimpleNamespace(active=True, end_step=lambda source: reported.append(source.key))
+def test_a_jitted_function_that_is_watched_is_the_one_that_jax_made(monkeypatch):
+    jax = pytest.importorskip("jax")
+    sources, listener = [], SimpleNamespace(active=True, end_step=lambda source: sources.append(source))
+    before = jax.jit
+    undo = jax_finder.install(jax, listener)
+    try:
+        assert jax.jit is before
 
-    def watch(function):
-        return jax_finder.WatchedFunction(function, Calls(listener), listener, lambda tree: [])
+        @functools.partial(jax.jit, static_argnames="call")
+        def loss(self, call=1):
+            return self["weights"].sum() * call
 
-    loss = watch(functools.partial(str, "loss"))
-    gradient = watch(functools.wraps(loss)(lambda: "gradient"))  # as jax.grad makes it
+        slope = jax.jit(jax.grad(loss))
+        weights = {"weights": jax.numpy.ones(3)}
 
-    assert (copy.copy(loss)(), copy.deepcopy(loss)()) == ("loss", "loss")
-    assert (loss(), gradient(), gradient()) == ("loss", "gradient", "gradient")
-    assert len(set(reported)) == 2
+        assert type(loss) is type(jax.jit(len))
+        assert (float(loss(self=weights, call=2)), float(loss(weights))) == (6.0, 3.0)
+        assert slope(weights)["weights"].tolist() == [1.0, 1.0, 1.0]
+        assert copy.copy(loss) is not None
+        with pytest.raises(TypeError):
+            loss()
+    finally:
+        undo()
+    assert float(loss(weights)) == 3.0
+    assert [source.name.rpartition(" ")[2] for source in sources] == ["loss", "loss", "loss"]
+    assert [source.size for source in sources] == [1, 1, 2]
+    assert len({source.key for source in sources}) == 2
 
 
 def flat(tree: object) -> tuple[object, ...]:
-    """The leaves of a value, of a tuple or of a dict without entries."""
-    return tuple(tree) if isinstance(tree, tuple | dict) else (tree,)
+    """The leaves of a value or a tuple."""
+    return tuple(tree) if isinstance(tree, tuple) else (tree,)

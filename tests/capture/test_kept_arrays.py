@@ -145,15 +145,63 @@ def test_only_young_objects_are_looked_at_until_the_garbage_collector_makes_some
     asked, get_objects = [], gc.get_objects
     before, kept = KeptArrays(), []
     monkeypatch.setattr(gc, "get_objects", lambda *generation: asked.append(generation) or get_objects(*generation))
-    kept += [torch.zeros(8) for _ in range(7)]
 
     before.find()
     assert asked == [(0,), (1,)]
 
     gc.collect()
+    kept += [torch.zeros(8) for _ in range(7)]
     (found,) = before.find().values()
     assert asked[2:] == [()]
     assert found.startswith("7\t")
+
+
+def test_looking_runs_no_code_of_the_program_and_leaves_its_variables_alone(torch):
+    """`locals()` is one dict for each call of a function, before Python 3.13; others fill it by asking the frame."""
+    touched = []
+
+    class Careful(list):
+        def __getattribute__(self, name):
+            touched.append(name)
+            return super().__getattribute__(name)
+
+        def __reversed__(self):
+            touched.append("__reversed__")
+            return super().__reversed__()
+
+    def train(rate=0.1):
+        names = locals()
+        kept, before = Careful(), KeptArrays()
+        kept += [torch.zeros(11) for _ in range(7)]
+        touched.clear()
+        (found,) = before.find().values()
+        return names, found
+
+    names, found = train()
+
+    assert names.keys() == {"rate", "Careful", "torch", "touched"}
+    assert touched == []
+    assert "\tkept\t" in found
+
+
+def test_tensors_may_be_swapped_and_modes_see_nothing_while_arrays_are_counted(torch):
+    from torch.overrides import TorchFunctionMode
+
+    seen = []
+
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    one, other = torch.zeros(3), torch.ones(3)
+    with Mode():
+        before = KeptArrays()
+        before.find()
+    torch.utils.swap_tensors(one, other)
+
+    assert seen == []
+    assert one.tolist() == [1, 1, 1]
 
 
 def test_a_capture_that_another_thread_starts_lists_no_objects_beside_the_running_step(torch, tmp_path, monkeypatch):

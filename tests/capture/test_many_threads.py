@@ -58,7 +58,7 @@ os._exit(0)
 
 def run(program: str, *words: object) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, words)], capture_output=True, text=True, timeout=240, check=True
+        [sys.executable, "-c", program, *map(str, words)], capture_output=True, text=True, timeout=600, check=True
     )
     return done.stdout
 

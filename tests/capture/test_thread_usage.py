@@ -94,7 +94,7 @@ def test_a_system_without_the_counters_records_nothing(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be kept on one processor")
 def test_a_program_that_shares_its_processor_is_told_so(tmp_path):
-    subprocess.run([sys.executable, "-c", SHARES_A_PROCESSOR, str(tmp_path)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", SHARES_A_PROCESSOR, str(tmp_path)], check=True, timeout=600)
     profile = stepscope.load(tmp_path)
     account = account_of(profile.trace())
 

@@ -37,7 +37,7 @@ def test_prometheus_reads_the_figures(watched):
     from prometheus_client.parser import text_string_to_metric_families
 
     handle = watched(metrics_port=0)
-    with urllib.request.urlopen(f"http://127.0.0.1:{handle.watch.metrics_port}/metrics", timeout=60) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{handle.watch.metrics_port}/metrics", timeout=600) as answer:
         text = answer.read().decode()
 
     found = {}

@@ -24,7 +24,7 @@ from stepscope.report.fields import csv_value
 
 PACKAGE = Path(stepscope.__file__).parent
 NOBODY = 65534
-PATIENCE_S = 300
+PATIENCE_S = 600
 
 
 # -- what a terminal, a spreadsheet and a browser would run ------------------------------------------------------------

@@ -88,7 +88,7 @@ def dask_address() -> Iterator[str]:
 
     await_until(lambda: answers(port), 120, "the scheduler")
     with Client(address, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=120)
+        client.wait_for_workers(2, timeout=600)
     yield address
     for process in reversed(running):
         process.terminate()
@@ -173,7 +173,7 @@ def test_a_killed_dask_worker_costs_no_host(logdir: Path, dask_address: str, mon
     from distributed import Client
 
     with Client(dask_address, set_as_default=False) as client:
-        client.wait_for_workers(3, timeout=120)
+        client.wait_for_workers(3, timeout=600)
     found = stepscope.load(logdir, engine=f"dask={dask_address}", progress=lambda _: third.kill()).pod_viewer()
     third.wait()
     assert to_json(found) == expected
@@ -201,7 +201,7 @@ def test_a_ray_engine_without_an_address_uses_the_cluster_of_the_environment(log
     environment = os.environ | {"RAY_ADDRESS": ray_address, "STEPSCOPE_CACHE": "off"}
     del environment["RAY_AUTH_MODE"]  # the engine finds out that there is a token
     done = subprocess.run(
-        [sys.executable, "-c", LOCAL_RAY, str(logdir)], capture_output=True, text=True, timeout=120, env=environment
+        [sys.executable, "-c", LOCAL_RAY, str(logdir)], capture_output=True, text=True, timeout=600, env=environment
     )
     assert done.stdout == "9\n", done.stderr
 
@@ -227,7 +227,7 @@ def test_a_cluster_that_this_machine_remembers_and_that_is_gone_is_found_out(log
         [sys.executable, "-c", REMEMBERED_RAY, str(logdir)],
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
         env=environment,
     )
 
@@ -250,7 +250,7 @@ def test_a_cluster_that_is_not_there(logdir: Path, monkeypatch: pytest.MonkeyPat
         stepscope.load(logdir, engine=f"dask=tcp://127.0.0.1:{port}").overview()
     command = [sys.executable, "-m", "stepscope", "overview", str(logdir), "--engine", f"ray=127.0.0.1:{port}"]
     pytest.importorskip("ray")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 1
     assert f"there is no Ray cluster at 127.0.0.1:{port} that can be used" in done.stderr
     assert "ray start --head" in done.stderr

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import os
+import zipfile
 from pathlib import Path, PurePath
 
 import fsspec
 import pytest
 
 from stepscope.errors import NotFoundError, UnreadableError, UsageError
-from stepscope.formats import store
+from stepscope.formats import by_content, store
 from stepscope.formats.base import FORMATS
 from stepscope.formats.session import Session, find_session, find_sessions, pick_host
 from stepscope.formats.sniffing import sniff
@@ -408,7 +409,7 @@ def test_a_cache_file_is_refused_with_the_way_to_the_profile(tmp_path: Path) -> 
     assert caught.value.problem.hint == f"there are profiles in {tmp_path}/logs: give that path"
 
 
-def test_traces_under_other_names_are_found_where_no_name_tells_a_profile(tmp_path: Path) -> None:
+def test_traces_under_other_names_are_found_in_folders_where_no_name_tells_a_profile(tmp_path: Path) -> None:
     draw(tmp_path, "a/trace_10.json a/settings.json a/trace_20.json.gz")
     (tmp_path / "a/settings.json").write_bytes(b'{"name": "x"}')
     (tmp_path / "a/trace_10.json").write_bytes(TRACE)
@@ -416,21 +417,112 @@ def test_traces_under_other_names_are_found_where_no_name_tells_a_profile(tmp_pa
     os.utime(tmp_path / "a/trace_10.json", (10, 10))
     assert shown(find_sessions(tmp_path)) == ["a/trace_20.json.gz: trace_20", "a/trace_10.json: trace_10"]
     draw(tmp_path, "b/w.pt.trace.json")
-    assert shown(find_sessions(tmp_path)) == ["b: w"]
+    os.utime(tmp_path / "b/w.pt.trace.json", (20, 20))
+    assert shown(find_sessions(tmp_path)) == [
+        "a/trace_20.json.gz: trace_20", "b: w", "a/trace_10.json: trace_10"
+    ]  # fmt: skip
+
+
+def write(root: Path, text: str, content: bytes = TRACE) -> Path:
+    """Files with a content, one name a word."""
+    draw(root, text)
+    for name in text.split():
+        (root / name).write_bytes(gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
+        os.utime(root / name, (1_700_000_000, 1_700_000_000))
+    return root
+
+
+def test_ranks_under_other_names_are_hosts_of_one_session(tmp_path: Path) -> None:
+    write(tmp_path, "job/rank-0.json.gz job/rank-1.json.gz job/rank-10.json.gz job/step_1.json job/step_2.json")
+    assert sorted(shown(find_sessions(tmp_path))) == [
+        "job/step_1.json: step_1", "job/step_2.json: step_2", "job: rank-0 rank-1 rank-10"
+    ]  # fmt: skip
+
+
+def test_dumps_of_the_flight_recorder_are_found_whatever_stands_before_the_rank(tmp_path: Path) -> None:
+    dump = b"\x80\x04\x95\x8c\x07version\x94\x8c\x042.10\x94\x8c\tpg_config\x94"
+    write(tmp_path, "a/nccl_trace_rank_gpu7_0 a/nccl_trace_rank_gpu7_1 b/myjob.node3.0 b/myjob.node3.1 b/notes.1", b"x")
+    for name in ("a/nccl_trace_rank_gpu7_0", "a/nccl_trace_rank_gpu7_1", "b/myjob.node3.0", "b/myjob.node3.1"):
+        (tmp_path / name).write_bytes(dump)
+    assert sorted(shown(find_sessions(tmp_path))) == [
+        "a: nccl_trace_rank_gpu7_0 nccl_trace_rank_gpu7_1", "b: myjob.node3.0 myjob.node3.1"
+    ]  # fmt: skip
+
+
+def test_what_ran_is_the_session_and_what_was_captured_belongs_to_it_also_under_other_names(tmp_path: Path) -> None:
+    write(tmp_path, "graph_execution.json.gz capture_traces/bs_32_rank0.json.gz")
+    (session,) = find_sessions(tmp_path)
+    assert shown((session,)) == ["graph_execution.json.gz: graph_execution"]
+    assert [Path(each.path).name for each in session.files[0].captures] == ["bs_32_rank0.json.gz"]
+
+
+def test_the_perfetto_copy_of_jax_is_left_out_without_a_word(tmp_path: Path) -> None:
+    write(tmp_path, f"{RUN}/perfetto_trace.json.gz")
+    draw(tmp_path, f"{RUN}/vm.xplane.pb")
+    (session,) = find_sessions(tmp_path)
+    assert (shown((session,)), session.problems) == (["2026_11_21_03_53_27: vm"], ())
+
+
+def test_a_snapshot_of_memory_is_found_where_nothing_else_is(tmp_path: Path) -> None:
+    write(tmp_path, "s.pickle", b"\x80\x04\x95}\x94(\x8c\x08segments\x94]\x94")
+    assert shown(find_sessions(tmp_path)) == ["s.pickle: s"]
+    write(tmp_path, "other/trace.json")
+    assert shown(find_sessions(tmp_path)) == ["other/trace.json: trace"]
+
+
+# ---- parts of one recording in several folders -----------------------------------------------------------------------
+
+
+def test_folders_of_ranks_are_one_session_and_it_is_said(tmp_path: Path) -> None:
+    draw(tmp_path, "logs/rank_0/vm_7.pt.trace.json logs/rank_1/vm_8.pt.trace.json logs/rank_10/vm_9.pt.trace.json")
+    (session,) = find_sessions(tmp_path)
+    assert shown((session,)) == ["logs: rank_0 rank_1 rank_10"]
+    assert [problem.code for problem in session.problems] == ["joined"]
+    assert session.problems[0].reason.startswith("3 folders, written within 2 seconds, are read as one recording")
+    assert len(session.joined) == 3
+
+
+def test_each_span_of_folders_of_ranks_is_a_session(tmp_path: Path) -> None:
+    early, late = 1_700_000_000, 1_700_100_000
+    for rank in range(2):
+        draw(tmp_path, f"rank{rank}/vm.{early + rank}.pt.trace.json rank{rank}/vm.{late + rank}.pt.trace.json")
+    assert [session.hosts for session in find_sessions(tmp_path)] == [("rank_0", "rank_1")] * 2
+
+
+def test_processes_that_save_their_profiles_seconds_apart_are_one_session(tmp_path: Path) -> None:
+    runs = {"a": "10_00_00", "b": "10_00_02", "c": "10_00_59"}
+    draw(tmp_path, " ".join(f"plugins/profile/2026_08_20_{run}/{host}.xplane.pb" for host, run in runs.items()))
+    (session,) = find_sessions(tmp_path)
+    assert shown((session,)) == ["2026_08_20_10_00_00: a b c"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "plugins/profile/2026_08_20_10_00_00/a.xplane.pb plugins/profile/2026_08_20_10_00_02/a.xplane.pb",
+        "plugins/profile/2026_08_20_10_00_00/a.xplane.pb plugins/profile/2026_08_20_10_01_02/b.xplane.pb",
+        "x/plugins/profile/2026_08_20_10_00_00/a.xplane.pb y/plugins/profile/2026_08_20_10_00_02/b.xplane.pb",
+        "2026_08_20_10_00_00/vm_1.pt.trace.json 2026_08_20_10_00_02/vm_2.pt.trace.json",
+    ],
+    ids=["one-host-twice", "a-minute-apart", "two-runs", "two-jobs-of-one-machine"],
+)
+def test_what_may_be_of_two_jobs_stays_apart(names: str, tmp_path: Path) -> None:
+    draw(tmp_path, names)
+    assert len(find_sessions(tmp_path)) == 2
 
 
 # ---- when there is nothing -------------------------------------------------------------------------------------------
 
 
-def test_files_that_were_not_looked_into_are_told(tmp_path: Path) -> None:
+def test_files_that_were_not_looked_into_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_content, "MAX_LOOKS", 64)
     draw(tmp_path, " ".join(f"{number:03}.json" for number in range(80)))
     (tmp_path / "003.json").write_bytes(TRACE)
     (session,) = find_sessions(tmp_path)
-    assert [(problem.code, problem.reason) for problem in session.problems] == [
-        ("search-bound", "only 64 of 80 *.json files were checked for profiles")
-    ]
+    told = "only {} of {} files that may be profiles by their endings were checked for profiles"
+    assert [(problem.code, problem.reason) for problem in session.problems] == [("search-bound", told.format(64, 80))]
     (tmp_path / "003.json").unlink()
-    with pytest.raises(NotFoundError, match=r"only 64 of 79 \*\.json files were checked for profiles"):
+    with pytest.raises(NotFoundError, match=told.format(64, 79)):
         find_sessions(tmp_path)
 
 
@@ -528,6 +620,15 @@ def test_a_loop_of_links_ends_and_gives_each_session_once(tmp_path: Path) -> Non
     assert shown(find_sessions(tmp_path)) == ["2026_11_21_03_53_27: vm"]
 
 
+def test_a_link_to_a_folder_that_holds_the_logdir_is_not_followed(tmp_path: Path) -> None:
+    draw(tmp_path, "other/plugins/profile/2026_01_01_00_00_00/vm.xplane.pb logs/w.pt.trace.json")
+    for name, target in (("root", "/"), ("above", str(tmp_path)), ("up", "..")):
+        (tmp_path / "logs" / name).symlink_to(target)
+    (session,) = find_sessions(tmp_path / "logs")
+    assert shown((session,)) == ["logs: w"]
+    assert {problem.code for problem in session.problems} == {"link"}
+
+
 def test_a_session_beside_very_many_files_is_found_and_the_bound_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -588,3 +689,10 @@ def test_an_empty_folder(tmp_path: Path) -> None:
 def test_a_packed_copy_of_a_file_is_no_second_host(tmp_path: Path) -> None:
     draw(tmp_path, "rank0.pt.trace.json rank0.pt.trace.json.gz rank1.pt.trace.json.gz")
     assert files(find_session(tmp_path)) == ["rank0.pt.trace.json", "rank1.pt.trace.json.gz"]
+
+
+def test_an_archive_is_searched_as_a_folder(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "logs.zip", "w") as archive:
+        for name in ("a/rank0.pt.trace.json", "a/rank1.pt.trace.json", "top.pt.trace.json"):
+            archive.writestr(zipfile.ZipInfo(name), TRACE)
+    assert sorted(shown(find_sessions(tmp_path / "logs.zip"))) == ["a: rank0 rank1", "logs.zip: top"]

@@ -223,3 +223,30 @@ def test_what_was_refused_and_who_asked_is_said(tmp_path: Path) -> None:
         in text
         for text in warnings
     ), warnings
+
+
+@pytest.mark.parametrize(
+    ("below", "owner"),
+    [
+        ((), "at::native::bmm_out(at::Tensor const&)"),
+        (("net.py:12",), "net.py(12): f"),
+    ],
+    ids=["without-python", "with-python"],
+)
+def test_the_owner_is_the_first_frame_below_the_unwinder_and_the_allocator(below: tuple[str, ...], owner: str) -> None:
+    machinery = [
+        "torch::unwind::unwind()", "torch::CapturedTraceback::gather(bool, bool, bool)",
+        "torch::cuda::(anonymous namespace)::gather_with_cpp()",
+        "c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc(unsigned long)",
+        "at::detail::empty_cuda(c10::ArrayRef<long>)", "at::native::bmm_out(at::Tensor const&)",
+    ]  # fmt: skip
+    made = entry("alloc", 100, MIB, 1_000_100)
+    made["frames"] = [{"filename": "??", "line": 0, "name": name} for name in machinery] + frames(*below)
+    trace = read(pickle.dumps(snapshot(made)), "s.pickle", "h")
+    assert trace.stats_of_event(0)["tf_op"] == owner
+
+
+def test_parts_that_refer_to_each_other_claim_no_more_entries_than_bytes() -> None:
+    shared = [entry("alloc", 1, 1, 1)] * 1000
+    with pytest.raises(UnreadableError, match="bytes claim 1,000,000 entries"):
+        read(pickle.dumps({"segments": [], "device_traces": [shared] * 1000}), "s.pickle", "h")

@@ -25,7 +25,7 @@ from calm import record_calmly
 from places import folder_of_run
 from warm_python import WARM
 
-TIMEOUT_S = 300  # of a machine that does other things as well
+TIMEOUT_S = 600  # of a machine that does other things as well
 # The fixtures of one marked capture of each framework, for tests that take them all.
 FRESH = ("tf_slow_map_capture", "tf_keras_fit_capture", "jax_marked_capture", "torch_marked_capture")
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-TIMEOUT_S = 240  # of a machine that does other things as well
+TIMEOUT_S = 600  # of a machine that does other things as well
 
 Row = dict[str, Any]
 

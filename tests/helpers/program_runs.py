@@ -16,7 +16,7 @@ from warm_python import WARM
 from stepscope.formats.base import require_format
 from stepscope.model import EventKind, HostTrace
 
-TIMEOUT_S = 300  # of a machine that does other things as well
+TIMEOUT_S = 600  # of a machine that does other things as well
 # Options of `stepscope run` for a program that may take long to its first step: no time window comes before it.
 UNHURRIED = ("--seconds", "600", "--patience", "600")
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}

@@ -64,7 +64,7 @@ def running_jobs(folder: Path, names: Sequence[str]) -> Iterator[dict[str, Job]]
         for process in processes.values():
             if process.returncode is None:
                 process.kill()
-                process.communicate(timeout=60)
+                process.communicate(timeout=600)
 
 
 def start_job(name: str, clock: Path) -> subprocess.Popen[str] | WarmProcess:

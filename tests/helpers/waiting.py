@@ -9,6 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _LOOK_S = 0.01
+_BUSY = 10  # times as slow as a machine that does nothing else
 
 
 def await_until(condition: Callable[[], T], seconds: float, what: str) -> T:
@@ -16,11 +17,12 @@ def await_until(condition: Callable[[], T], seconds: float, what: str) -> T:
 
     Args:
         condition: is called again and again.
-        seconds: how long to wait at most; a generous number, since the machine may be busy.
+        seconds: how long to wait at most on a quiet machine; a busy one gets ten times as long.
         what: is awaited; the test fails with it.
     """
-    deadline = time.monotonic() + seconds
+    patience = _BUSY * seconds
+    deadline = time.monotonic() + patience
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"waited {seconds:g} s in vain for {what}"
+        assert time.monotonic() < deadline, f"waited {patience:g} s in vain for {what}"
         time.sleep(_LOOK_S)
     return value

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import importlib
 import inspect
 import pickle
+import pkgutil
+import re
 from dataclasses import field
 
 import msgspec
+import numpy as np
 import pytest
 
+import stepscope.analysis
+import stepscope.formats
+import stepscope.model
 from stepscope.records import dataclass
+
+_ARRAY = re.compile(r"\b(I64|I32|U8|F64|F32|Mask|NDArray|ndarray)\b")
 
 DECORATORS = {"ours": dataclass, "theirs": dataclasses.dataclass}
 
@@ -149,3 +158,57 @@ def test_all_objects_of_a_class_are_made_alike(index):
                 except TypeError as error:
                     made.append(str(error).replace(theirs.__qualname__, ours.__qualname__))
             assert made[0] == made[1]
+
+
+# -- arrays ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rows:
+    name: str
+    rows: np.ndarray
+    parts: tuple[np.ndarray, ...] = ()
+
+
+def test_records_of_arrays_are_compared_by_their_elements():
+    first, longer = Rows("a", np.arange(5), (np.zeros(2),)), Rows("a", np.arange(6), (np.zeros(2),))
+
+    assert first == Rows("a", np.arange(5), (np.zeros(2),))
+    assert first not in (
+        longer,
+        Rows("a", np.arange(5), (np.ones(2),)),
+        Rows("a", np.arange(5)),
+        Rows("b", np.arange(5)),
+    )
+    found = [longer, Rows("a", np.arange(5)), first]
+    found.remove(Rows("a", np.arange(5), (np.zeros(2),)))
+    assert len(found) == 2
+
+
+def _records_with_arrays():
+    """The classes of the rooms of columns that are made by `dataclass` and have a field of an array."""
+    rooms = (stepscope.analysis, stepscope.formats, stepscope.model)
+    modules = [each for room in rooms for each in pkgutil.walk_packages(room.__path__, f"{room.__name__}.")]
+    for module in modules:
+        content = vars(importlib.import_module(module.name))
+        for each in list(content.values()):
+            if inspect.isclass(each) and each.__module__ == module.name and dataclasses.is_dataclass(each):
+                arrays = [field.name for field in dataclasses.fields(each) if _ARRAY.search(str(field.type))]
+                if arrays:
+                    yield each, arrays
+
+
+def test_no_record_of_the_package_fails_when_it_is_compared():
+    """`in`, `remove`, `index` and `==` of the standard library's records fail where arrays differ in shape."""
+    seen = 0
+    for cls, arrays in _records_with_arrays():
+        pair = []
+        for length in (5, 6):
+            record = object.__new__(cls)
+            for each in dataclasses.fields(cls):
+                object.__setattr__(record, each.name, np.arange(length) if each.name in arrays else 0)
+            pair.append(record)
+        assert pair[0] in pair, cls
+        assert pair[0] != pair[1] or cls.__eq__ is object.__eq__, cls
+        seen += 1
+    assert seen > 50

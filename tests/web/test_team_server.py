@@ -6,12 +6,14 @@ import gzip
 import json
 import logging
 import os
+import sqlite3
 import ssl
 import subprocess
 import sys
 import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -583,7 +585,7 @@ class Process:
     def end(self) -> tuple[int, str, str]:
         """Asks it to end; returns status, and the rest of stdout and stderr."""
         self.process.terminate()
-        out, err = self.process.communicate(timeout=120)
+        out, err = self.process.communicate(timeout=600)
         return self.process.returncode, out, err
 
 
@@ -595,7 +597,7 @@ def test_a_new_token_is_shown_once_and_the_server_ends_when_asked(tmp_path):
     assert served.process.stdout
     token = served.process.stdout.readline().partition("token, shown only now: ")[2].strip()
     request = urllib.request.Request(f"{served.address}api/sessions", headers={"Authorization": f"Bearer {token}"})
-    with urllib.request.urlopen(request, timeout=120) as answer:
+    with urllib.request.urlopen(request, timeout=600) as answer:
         sessions = json.loads(answer.read())["sessions"]
     status, out, err = served.end()
 
@@ -639,7 +641,7 @@ def test_tls_by_certificate_files(tmp_path):
 
         def ask(_: int) -> int:
             request = urllib.request.Request(f"{served.address}api/config", headers=headers)
-            with urllib.request.urlopen(request, timeout=120, context=context) as answer:
+            with urllib.request.urlopen(request, timeout=600, context=context) as answer:
                 return len(answer.read())
 
         sizes = list(clients.map(ask, range(8)))
@@ -695,7 +697,7 @@ def test_behind_nginx_below_a_path(tmp_path):
 
     def ask() -> Any:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/prof/api/words", timeout=60) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/prof/api/words", timeout=600) as answer:
                 return json.loads(answer.read())
         except urllib.error.URLError as error:
             return getattr(error, "code", None) and f"status {error.code}"
@@ -777,3 +779,17 @@ def test_what_others_uploaded_meanwhile_counts(team):
     late = team.ask(f"/api/uploads/{begun}?offset=0", Role.CAPTURE, "POST", data=b"x" * 20)
 
     assert (late.status_code, late.json["error"]) == (413, "the upload does not fit any more")
+
+
+def test_while_another_server_changes_the_words_the_page_shows_those_read_last(tmp_path: Path) -> None:
+    words = WordStore(tmp_path / "words.db")
+    words.change("s", 0, {"title": "Baseline"}, "me")
+    assert words.of("s").title == "Baseline"
+    with closing(sqlite3.connect(words.path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert words.of("s").title == "Baseline"
+        assert WordStore(words.path).all() == {}
+
+
+def test_a_version_that_no_change_can_have_is_refused_as_wrong(team: Team) -> None:
+    assert team.change(10**22, title="x").status_code == 400

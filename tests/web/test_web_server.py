@@ -133,10 +133,10 @@ def test_open_prints_its_address_answers_and_ends_cleanly_on_ctrl_c(logdir):
     with opened:
         line = opened.stdout.readline() if opened.stdout else ""
         address = line.partition(" is shown at ")[2].split()[0]
-        with urllib.request.urlopen(f"{address}api/sessions", timeout=120) as answer:
+        with urllib.request.urlopen(f"{address}api/sessions", timeout=600) as answer:
             sessions = json.loads(answer.read())["sessions"]
         opened.send_signal(signal.SIGINT)
-        out, err = opened.communicate(timeout=120)
+        out, err = opened.communicate(timeout=600)
 
     assert line.startswith(f"{logdir} is shown at http://127.0.0.1:")
     assert [session["run"] for session in sessions] == ["r1"]
@@ -157,7 +157,7 @@ def test_ctrl_c_does_not_wait_for_what_is_being_loaded(logdir):
     with opened:
         line = opened.stdout.readline() if opened.stdout else ""
         opened.send_signal(signal.SIGINT)
-        _, err = opened.communicate(timeout=120)
+        _, err = opened.communicate(timeout=600)
 
     assert " is shown at " in line
     assert (opened.returncode, err) == (0, "")

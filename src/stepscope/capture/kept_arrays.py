@@ -4,6 +4,9 @@ No profiler records arrays on a CPU, nor what refers to them.  So live arrays ar
 starts and when it ends, on the main thread: TensorFlow may fail to read a shape while another thread lists objects.  It
 takes about 0.1 us for each object of the program at first, and later only for the young ones, while none became old.
 Frameworks make arrays anew in every step: only more of a type and shape count, more than twice those that are gone.
+
+The program sees nothing of it.  No code of its own runs: what an object holds is read past its methods and properties.
+No reference to an array outlasts the look, not even a weak one, which some functions of PyTorch refuse.
 """
 
 from __future__ import annotations
@@ -11,10 +14,9 @@ from __future__ import annotations
 import dis
 import gc
 import sys
-import weakref
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from inspect import CO_OPTIMIZED
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, compress, islice
 from math import prod
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -22,6 +24,7 @@ from typing import Any
 
 from stepscope.capture.program_files import is_users_file
 from stepscope.formats.spool.layout import StatValue
+from stepscope.kernels.observe import read_locals
 
 KEPT = "kept:"  # before the number of a group in the facts of a capture
 TYPES = ("torch.Tensor", "torch.nn.parameter.Parameter", "jaxlib._jax.ArrayImpl", "jaxlib.xla_extension.ArrayImpl",
@@ -76,11 +79,11 @@ def find_holder(arrays: list[Any], dead: Sequence[FrameType] = ()) -> tuple[str,
     frames = [*dead, *frames_of_program()]
     wanted, itself = {*map(id, arrays)}, None
     codes = [frame.f_code for frame in frames]
-    known = [getattr(each, "__dict__", {}) for each in [*sys.modules.values()]]
+    known = [_names_of(each) for each in [*sys.modules.values()]]
     modules = (each for each in known if is_users_file(str(each.get("__file__") or "<")))
-    roots = (map(take_locals, frames), (frame.f_globals for frame in frames), modules)
+    roots = (map(read_locals, frames), (frame.f_globals for frame in frames), modules)
     for name, each, held, around in _walk_variables(roots, wanted):
-        nearby = chain(codes, (each.__code__ for each in [*around.values()] if isinstance(each, FunctionType)))
+        nearby = chain(codes, (each.__code__ for each in [*around.values()] if type(each) is FunctionType))
         if id(each) in wanted:
             itself = itself or (name, _find_setting_line(nearby, name))
         elif 2 * len(wanted.intersection(map(id, held))) > len(wanted):
@@ -100,20 +103,40 @@ def _walk_variables(roots: Iterable[Iterable[Names]], closed: set[int]) -> Itera
                 if id(each) in seen:
                     continue
                 seen.add(id(each))
-                held = [*_latest(each, _LEVELS)] if isinstance(each, _CONTAINERS) else [each]
+                held = [*_latest(each, _LEVELS)] if _is_container(each) else [each]
                 yield name, each, held, around
-                inside = (each for each in held if not isinstance(each, (type, ModuleType)) and id(each) not in closed)
-                objects = (each for each in inside if isinstance(getattr(each, "__dict__", None), dict))
-                spaces.extend((vars(each), vars(type(each))) for each in objects)
+                inside = (each for each in held if not issubclass(type(each), (type, ModuleType)))
+                objects = ((_names_of(each), type(each)) for each in inside if id(each) not in closed)
+                spaces.extend((inner, type.__dict__["__dict__"].__get__(kind)) for inner, kind in objects if inner)
 
 
 def _latest(container: Any, levels: int) -> Iterator[Any]:
     """What was added to a container last, and to the containers in it."""
-    values = container.values() if isinstance(container, dict) else container
-    for each in islice(values if isinstance(values, set) else reversed(values), _MOST_LATEST):
+    kind: Any = next(kind for kind in _CONTAINERS if issubclass(type(container), kind))
+    if kind is dict:
+        values: Iterable[Any] = reversed(dict.values(container))
+    elif kind is set:
+        values = set.__iter__(container)
+    else:
+        values = reversed(kind.__getitem__(container, slice(-_MOST_LATEST, None)))
+    for each in islice(values, _MOST_LATEST):
         yield each
-        if levels > 1 and isinstance(each, _CONTAINERS):
+        if levels > 1 and _is_container(each):
             yield from _latest(each, levels - 1)
+
+
+def _is_container(each: Any) -> bool:
+    """As `isinstance`, which asks an object for its class, and an object may answer with code of the program."""
+    return issubclass(type(each), _CONTAINERS)
+
+
+def _names_of(each: Any) -> dict[str, Any]:
+    """What an object or module holds by name; past its `__getattr__`, which for a lazy module would import it."""
+    try:
+        names = object.__getattribute__(each, "__dict__")
+    except AttributeError:
+        return {}
+    return names if type(names) is dict else {}
 
 
 def list_untracked(objects: Iterable[Any]) -> list[Any]:
@@ -123,12 +146,11 @@ def list_untracked(objects: Iterable[Any]) -> list[Any]:
     return [*{id(each): each for each in found}.values()]
 
 
-def take_locals(frame: FrameType) -> dict[str, Any]:
-    """The variables of a frame.  Before Python 3.13 the frame keeps what it was asked for, and so would the arrays."""
-    names = dict(frame.f_locals)
-    if frame.f_code.co_flags & CO_OPTIMIZED and sys.version_info < (3, 13):
-        frame.f_locals.clear()
-    return names
+def unseen() -> AbstractContextManager[object]:
+    """Lets no `TorchFunctionMode` and no subclass of the program see that tensors are asked for their shapes."""
+    torch: Any = sys.modules.get("torch._C")
+    make = getattr(torch, "DisableTorchFunction", None)
+    return make() if make is not None else nullcontext()
 
 
 def frames_of_program() -> Iterator[FrameType]:
@@ -168,12 +190,11 @@ class KeptArrays:
 
     def __init__(self) -> None:
         self._types = find_types(TYPES)
-        if gc.isenabled():
-            gc.collect(1)  # what is young from here on was made during the capture
         self._ages = _count_agings() if gc.isenabled() else -1
-        # By reference: the identity of an array that is gone is soon that of another.
-        everything = gc.get_objects() if self._types else []
-        self._before = {kind: [*map(weakref.ref, arrays)] for kind, arrays in self._group(everything).items()}
+        self._young = {*map(id, self._list_young())}
+        # By number: an array that is made where one was freed counts as that one, as in each step of a loop.
+        everything = self._select(gc.get_objects()) if self._types else []
+        self._before = {kind: {*map(id, arrays)} for kind, arrays in self._group(everything).items()}
         self._seen: dict[str, StatValue] = {}
         self._holders: dict[Kind, tuple[str, str, str]] = {}
 
@@ -185,26 +206,34 @@ class KeptArrays:
     def find(self) -> dict[str, StatValue]:
         """What became more: for each type and shape `count, bytes, type, shape, holder, place, kind`, by tabs."""
         is_young = self._ages == _count_agings()
-        known = [*gc.get_objects(0), *gc.get_objects(1)] if is_young else gc.get_objects() if self._types else []
-        groups, more = self._group(known), dict[Kind, tuple[int, list[Any]]]()
-        del known
-        for kind, arrays in groups.items():
-            before = self._before.get(kind, [])
-            left = {id(array) for each in before if (array := each()) is not None}
-            new = [array for array in arrays if id(array) not in left]
-            gone = len(before) - len(left)
-            if len(new) >= max(_FEWEST + gone, 3 * gone + 1):
-                more[kind] = len(new) - gone, new[-EXAMPLES:]
-        groups.clear()  # it holds them, too
+        if is_young and not self._compare(self._list_young(), self._young):
+            return {}  # no need to know which of the old ones are gone
+        more = self._compare(self._select(gc.get_objects()) if self._types else [])
         most = sorted(more, key=lambda kind: -more[kind][0])[:_MOST_GROUPS]
-        for kind in most:
-            if not self._holders.get(kind, ("",))[0]:
-                self._holders[kind] = (*find_holder(more[kind][1]), describe_use(more[kind][1][-1]))
-        sizes = {kind: count * count_bytes(examples[-1]) for kind, (count, examples) in more.items()}
+        with unseen():
+            for kind in most:
+                if not self._holders.get(kind, ("",))[0]:
+                    self._holders[kind] = (*find_holder(more[kind][1]), describe_use(more[kind][1][-1]))
+            sizes = {kind: count * count_bytes(examples[-1]) for kind, (count, examples) in more.items()}
         return {
             f"{KEPT}{number}": describe_group(kind, more[kind][0], sizes[kind], *self._holder(kind, most))
             for number, kind in enumerate(most)
         }
+
+    def _compare(self, arrays: list[Any], listed: Set[int] | None = None) -> dict[Kind, tuple[int, list[Any]]]:
+        """For each type and shape of which there are more among some arrays: how many more, and some of them.
+
+        Args:
+            listed: those of before that would be among these; None for all.
+        """
+        more = dict[Kind, tuple[int, list[Any]]]()
+        for kind, group in self._group(arrays).items():
+            before = self._before.get(kind, set())
+            new = [array for array in group if id(array) not in before]
+            gone = len((before if listed is None else before & listed).difference(map(id, group)))
+            if len(new) >= max(_FEWEST + gone, 3 * gone + 1):
+                more[kind] = len(new) - gone, new[-EXAMPLES:]
+        return more
 
     def find_last(self) -> dict[str, StatValue]:
         """As `find`, at the end of a capture; what was seen before if no function of the program runs any more."""
@@ -217,10 +246,22 @@ class KeptArrays:
         graph = next((each for each in others if each[0] and each[2] == _WITH_GRAPH), None)
         return (*graph[:2], use) if not name and graph is not None else (name, place, use)
 
-    def _group(self, objects: list[Any]) -> dict[Kind, list[Any]]:
+    def _list_young(self) -> list[Any]:
+        """The young arrays.  A list of both generations, made in one expression, would be among the young and hold
+        itself, and with itself all others until the next collection."""
+        return [*self._select(gc.get_objects(0)), *self._select(gc.get_objects(1))] if self._types else []
+
+    def _select(self, objects: list[Any]) -> list[Any]:
+        return (
+            [*compress(objects, map(self._types.__contains__, map(type, objects)))]
+            if len(objects) < _MOST_OBJECTS
+            else []
+        )
+
+    def _group(self, arrays: list[Any]) -> dict[Kind, list[Any]]:
         groups: dict[Kind, list[Any]] = defaultdict(list)
-        if len(objects) < _MOST_OBJECTS:
-            for each in compress(objects, map(self._types.__contains__, map(type, objects))):
+        with unseen():
+            for each in arrays:
                 if not (hasattr(each, "is_deleted") and each.is_deleted()):
                     groups[kind_of(each)].append(each)
         return groups

@@ -31,12 +31,13 @@ from stepscope.capture.kept_arrays import (
     frames_of_program,
     kind_of,
     list_untracked,
-    take_locals,
+    unseen,
 )
 from stepscope.capture.kept_arrays import describe_use as describe_array_use
 from stepscope.capture.program_files import is_users_file
 from stepscope.capture.report import Wall
 from stepscope.formats.spool.layout import StatValue
+from stepscope.kernels.observe import read_locals
 from stepscope.records import dataclass
 
 FULL = "full:"  # before the number of a group in the facts of a capture
@@ -143,7 +144,7 @@ def find_full_memory() -> FullMemory | None:
     if error is None or not is_out_of_memory(error) or describe_end(error):
         return None
     _reserve.clear()
-    with Wall("finding what fills the memory", strict=False):
+    with Wall("finding what fills the memory", strict=False), unseen():
         groups = _list_groups(error)
         facts: dict[str, StatValue] = {f"{FULL}{number}": text for number, text in enumerate(groups)}
         error._stepscope_sentence = _describe(error, groups)
@@ -201,7 +202,8 @@ def _list_groups(error: BaseException) -> list[str]:
     """What the program holds, by use, type and shape; most bytes first."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     # The garbage collector does not know the variables of functions that still run.
-    objects = [*gc.get_objects(), *map(take_locals, frames_of_program())]
+    objects = gc.get_objects()  # not within another list, which it would then hold
+    objects += map(read_locals, frames_of_program())
     uses = _find_uses_in_torch(objects)
     groups: dict[tuple[str, Kind], list[Any]] = defaultdict(list)
     for each in _list_held(objects):

@@ -1,20 +1,38 @@
-"""Puts a call around a function of the program or of a framework, and takes it off again.
+"""Sees or changes calls of functions of the program or of a framework, and undoes that again.
 
-`wrap_attribute` is for functions that are called by one name.  To change one that anybody may hold, by whatever name,
-`swap_code` gives it other code for a while: nobody is affected once that is back.  Anything else, such as a method in
-C, is replaced where it hangs.
+`observe_attribute` only sees them: the function stays the one that it was, or, where Python calls it past every place
+to look, a stand-in from C hangs there, which is equal to it and shows in no traceback.  `wrap_attribute` hangs such a
+stand-in that calls something else.  To change a function that anybody may hold, by whatever name, `swap_code` gives it
+other code for a while: nobody is affected once that is back.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from types import BuiltinFunctionType, CodeType, FunctionType
-from typing import Any
+from typing import Any, Protocol
+
+from stepscope.kernels import observe
 
 Call = Callable[..., Any]
 Change = Callable[[Call], Call]
 Undo = Callable[[], object]
+
+
+class Observer(Protocol):
+    """Is told of calls.  Only `after` may raise, and only to end the program."""
+
+    def before(self, function: Any, args: tuple[Any, ...], /) -> object:
+        """A call starts, with these arguments by position; None if its end is of no interest."""
+
+    def after(self, state: Any, result: Any, /) -> object:
+        """The call has returned; `state` is what `before` answered."""
+
+    def failed(self, state: Any, /) -> object:
+        """The call has raised."""
+
 
 _CALL = "stands for the call"
 
@@ -47,15 +65,48 @@ def replace_attribute(owner: Any, name: str, make: Change) -> Undo:
 
 def wrap_attribute(owner: Any, name: str, around: Call) -> Undo:
     """As `replace_attribute`; `around` is called in place of the original, with that before the arguments."""
+    return replace_attribute(owner, name, lambda original: observe.stand_in(original, around=around))
 
-    def wrap(original: Call) -> Call:
-        @functools.wraps(original)
-        def call_around(*args: Any, **kwargs: Any) -> Any:
-            return around(original, *args, **kwargs)
 
-        return call_around
+def observe_attribute(owner: Any, name: str, observer: Observer, called_from_c: bool = False) -> Undo:
+    """Tells an observer of the calls of a function that hangs at a class or a module.
 
-    return replace_attribute(owner, name, wrap)
+    Args:
+        called_from_c: it is called for an operator or a call of an object, and not by its name.
+    """
+    function = vars(owner).get(name, getattr(owner, name))
+    hooks = observer.before, observer.after, observer.failed
+    is_function = type(function) is FunctionType
+    sees_all = is_function and (called_from_c or sys.version_info >= (3, 12))  # before, Python itself calls it past us
+    if sees_all and observe.observe_calls(function, *hooks):
+        return functools.partial(observe.end_observing, function)
+    return replace_attribute(owner, name, lambda original: observe.stand_in(original, *hooks))
+
+
+def add_default(function: FunctionType, call: Call) -> Undo:
+    """Makes a method without arguments that does nothing call something with its object.
+
+    What is called is a default of an argument that the method gets: compilers that read code follow it, as they follow
+    no constant of the code that is not plain.
+    """
+    original, defaults = function.__code__, function.__defaults__
+    changed = _call_default.__code__.replace(
+        co_filename=original.co_filename,
+        co_firstlineno=original.co_firstlineno,
+        co_name=original.co_name,
+        co_qualname=original.co_qualname,
+    )
+    function.__code__, function.__defaults__ = changed, (call,)
+
+    def undo() -> None:
+        if function.__code__ is changed:
+            function.__code__, function.__defaults__ = original, defaults
+
+    return undo
+
+
+def _call_default(self: Any, call: Any = None) -> None:
+    call(self)
 
 
 def undo_all(*undos: Undo) -> Undo:

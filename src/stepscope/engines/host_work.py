@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stepscope.analysis.registry import Tool, tool_named
 from stepscope.cache import Cache, cache_key
 from stepscope.engines.budget import memory_of
-from stepscope.errors import InputError, Problem
+from stepscope.errors import InputError, NotFoundError, Problem, UnreadableError
 from stepscope.formats import progress as reading
 from stepscope.formats import store
 from stepscope.formats.threads import usable_cores
@@ -29,7 +30,11 @@ Progress = Callable[[str], None]
 WORTH_KEEPING = 200_000
 """From this many events on, reading the derived columns of a trace from the cache is faster than computing them."""
 
+CHANGED = "changed"
+"""The code of the problem that a file is not the one any more that the work began with."""
+
 _FOREST = "forest"
+_PROCESSES = "processes"
 
 # Larger files are decoded while they are read and are never in memory as a whole.
 _LARGE_FILE_BYTES = 8 << 20
@@ -75,6 +80,21 @@ class HostWork:
         self._progress = progress
         self._known = known or {}
         self._memory_bytes = memory_bytes
+        self._others: dict[str, HostTrace] = {}
+        self._looked = threading.local()  # files of the question that a thread answers, by path
+
+    @contextmanager
+    def one_state(self) -> Iterator[bool]:
+        """A context in which every file is the one that it was when it was first looked at; it yields whether it is
+        the outermost.  Reading another one raises UnreadableError with the code `CHANGED`."""
+        is_outermost = not hasattr(self._looked, "at")
+        if is_outermost:
+            self._looked.at = {}
+        try:
+            yield is_outermost
+        finally:
+            if is_outermost:
+                del self._looked.at
 
     def trace(self, file: HostFile, pool: ArrayPool | None = None) -> HostTrace:
         """A host's trace, from the shelf if it is there, else read: a pool gets the memory of the file.  Raises
@@ -90,6 +110,24 @@ class HostWork:
         """Where a host's trace is on the shelf."""
         return self.identity(file), file.host, tuple(each.path for each in file.captures)
 
+    def processes(self, file: HostFile, tool_module: str = "") -> tuple[str, ...]:
+        """The names of the processes whose traces a file holds; reads it unless that is known.  Raises InputError."""
+        if not file.format.hosts_reader or file.process or self.is_decoded(file):
+            return (file.host,)
+        kept = self.cache.get_bytes(self.key(file), _PROCESSES)
+        if kept is not None:
+            return tuple(kept.decode("utf-8", "replace").split("\0"))
+        with collecting_later(), importing(*filter(None, (file.format.reader.partition(":")[0], tool_module))):
+            traces = self._decode_all(file, ArrayPool())
+        names = tuple(trace.host for trace in traces)
+        if len(traces) == 1:
+            self.shelf.get(self._place(file), lambda: traces[0], max(1, memory_of(file)))
+        else:
+            self._others = dict(zip(names, traces, strict=True))
+        if (key := self.key(file)) is not None:
+            self.cache.put_bytes(key, _PROCESSES, "\0".join(names).encode())
+        return names
+
     def trace_of_steps(self, file: HostFile, rows: tuple[int, ...]) -> HostTrace:
         """A host's trace with only some of its steps, given by their places."""
         from stepscope.analysis.steps.step_range import take_steps
@@ -102,12 +140,12 @@ class HostWork:
         if not self.cache.is_on:
             return None
         known = self._known.get(file.host)
-        return known.key if known else cache_key(_identities(file), file.host)
+        return known.key if known else cache_key(self._identities(file), file.host)
 
     def know(self, file: HostFile) -> KnownFile:
         """What another process need not find out again.  Raises NotFoundError, AccessError."""
         identity = self.identity(file)
-        return KnownFile(identity, cache_key(_identities(file), file.host) if self.cache.is_on else None)
+        return KnownFile(identity, cache_key(self._identities(file), file.host) if self.cache.is_on else None)
 
     def kept_partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any | None:
         """One host's part of a report from the cache; None if it is not there."""
@@ -137,7 +175,18 @@ class HostWork:
     def identity(self, file: HostFile) -> store.Identity:
         """That of a host's file.  Raises NotFoundError, AccessError."""
         known = self._known.get(file.host)
-        return known.identity if known else store.identity(file.path)
+        return known.identity if known else self._state_of(file.path)
+
+    def _state_of(self, path: str) -> store.Identity:
+        """A file's identity, remembered within `one_state`."""
+        states: dict[str, store.Identity] = getattr(self._looked, "at", {})
+        if path not in states:
+            states[path] = store.identity(path)
+        return states[path]
+
+    def _identities(self, file: HostFile) -> list[store.Identity]:
+        """Those of all files that a host's trace is made of."""
+        return [self._state_of(each.path) for each in (file, *file.captures)]
 
     def _keep(self, tool: Tool, file: HostFile, partial: Any, trace: HostTrace, within_steps: bool) -> None:
         key = self.key(file)
@@ -156,6 +205,20 @@ class HostWork:
         return self.trace_of_steps(file, rows) if rows else self.trace(file)
 
     def _decode(self, file: HostFile, pool: ArrayPool) -> HostTrace:
+        if not file.process:
+            return self._read(file, pool, lambda: [_read_trace(file, pool)])[0]
+        if file.process not in self._others:
+            self._others = {trace.host: trace for trace in self._decode_all(file, pool)}
+        if file.process not in self._others:
+            raise NotFoundError(f"the file holds no process {file.process!r} any more", path=file.path)
+        return self._others.pop(file.process)
+
+    def _decode_all(self, file: HostFile, pool: ArrayPool) -> Sequence[HostTrace]:
+        """The traces of all processes in a file."""
+        return self._read(file, pool, lambda: _read_hosts(file))
+
+    def _read(self, file: HostFile, pool: ArrayPool, read: Callable[[], Sequence[HostTrace]]) -> Sequence[HostTrace]:
+        """What `read` reads of a file, ready to be analysed."""
         if self._memory_bytes is not None and memory_of(file) > self._memory_bytes:
             from stepscope.engines.spilling import make_room
 
@@ -163,12 +226,38 @@ class HostWork:
         self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
         self.bytes_read[file.host] = 0
         with reading.listening(lambda nbytes: self._note_read(file, nbytes), file.size):
-            trace = _finish(_merge_captures(_read_trace(file, pool), file, pool))
+            traces = [_finish(_merge_captures(trace, file, pool)) for trace in read()]
+        traces = self._require_same(file, traces)
         self.bytes_read[file.host] = file.size or 0
-        self.events_read[file.host] = len(trace.events)
-        if len(trace.events) >= WORTH_KEEPING:
-            self._restore_forest(trace, file)
-        return trace
+        self.events_read[file.host] = sum(len(trace.events) for trace in traces)
+        if len(traces) == 1 and len(traces[0].events) >= WORTH_KEEPING:
+            self._restore_forest(traces[0], file)
+        return traces
+
+    def _require_same(self, file: HostFile, traces: list[HostTrace]) -> list[HostTrace]:
+        """The traces, if the file is still the one that was looked at; what has grown since is said.
+
+        Raises UnreadableError if it is another one.
+        """
+        known, looked = self._known.get(file.host), getattr(self._looked, "at", {})
+        before = known.identity if known else looked.get(file.path)
+        if before is None or store.is_remote(file.path):
+            return traces
+        now = store.identity(file.path)
+        if (now.size, now.modified_ns) == (before.size, before.modified_ns):
+            return traces
+        is_another = known is None and now.inode != before.inode  # numbers of files mean something on one machine
+        if is_another or (now.size or 0) <= (before.size or 0):
+            reason = "the file was replaced while it was read"
+            raise UnreadableError(reason, code=CHANGED, path=file.path, hint="try again once nobody writes it")
+        problem = Problem(
+            "growing",
+            "the file was being written while it was read",
+            path=file.path,
+            kept="what had been written",
+            hint="open it again once it is complete",
+        )
+        return [replace(trace, problems=(*trace.problems, problem), partial=True) for trace in traces]
 
     def _note_read(self, file: HostFile, nbytes: int) -> None:
         self.bytes_read[file.host] = min(self.bytes_read[file.host] + nbytes, file.size or 0)
@@ -193,14 +282,10 @@ def _analyse(tool: Tool, trace: HostTrace) -> Any:
 
 def _finish(trace: HostTrace) -> HostTrace:
     from stepscope.analysis.steps.named_steps import mark_named_steps
+    from stepscope.analysis.trace.repairs import repair
     from stepscope.model.arrays import settle_arrays
 
-    return settle_arrays(mark_named_steps(trace))
-
-
-def _identities(file: HostFile) -> list[store.Identity]:
-    """Those of all files that a host's trace is made of."""
-    return [store.identity(each.path) for each in (file, *file.captures)]
+    return settle_arrays(mark_named_steps(repair(trace)))
 
 
 def _merge_captures(trace: HostTrace, file: HostFile, pool: ArrayPool) -> HostTrace:
@@ -239,6 +324,14 @@ def _read_trace(file: HostFile, pool: ArrayPool) -> HostTrace:
     pool.receive(data[0])
     with pool:
         return file.format.read(_release_piece(data), file.path, file.host)
+
+
+def _read_hosts(file: HostFile) -> Sequence[HostTrace]:
+    """Reads all processes of a host's file."""
+    is_large = (file.size or 0) >= _LARGE_FILE_BYTES
+    if file.format.takes_pieces and is_large:
+        return file.format.read_hosts(reading.report_pieces(store.read_pieces(file.path)), file.path, file.host)
+    return file.format.read_hosts(store.read_bytes(file.path), file.path, file.host)
 
 
 def _release_piece(data: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:

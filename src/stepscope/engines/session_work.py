@@ -159,6 +159,10 @@ class SessionWork:
             raise InputError.of(found.problems[0])
         return found.partials[tool.name][0]
 
+    def fits_here(self, file: HostFile) -> bool:
+        """Whether this process may read a file itself."""
+        return not self._must_spill([file])
+
     def partial(self, tool: Tool, file: HostFile, selection: Selection = WHOLE) -> Any:
         """One host's part of a report, computed in this process unless it is kept.  Raises InputError."""
         if selection.rows is not None:

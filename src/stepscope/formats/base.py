@@ -6,6 +6,7 @@ messages and the doctor use this list; no other module names a format.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from stepscope.errors import UnreadableError
@@ -20,13 +21,16 @@ __all__ = [
     "Format",
     "format_from_prefix",
     "format_of",
-    "format_with_ending",
+    "formats_that_may_hold",
     "require_format",
 ]
 
 _PICKLE = b"\x80"
 _FIRST_KEY = 256  # bytes of a memory snapshot that hold it
 _KEYS_OF_DUMPS = (b"pg_config", b"nccl_version", b"comm_lib_version", b"entries")
+_KEYS_OF_NODES = (b'"children"', b'"frame"', b'"metrics"')
+_SURE_KEYS_OF_DUMPS = (b"pg_config", b"collective_seq_id")
+_ENDS_WITH_RANK = re.compile(r"\d(?:\.(?:json|pickle|pkl|bin))?$")
 _TABLES_OF_NSIGHT = (b"CUPTI_ACTIVITY_KIND_", b"NVTX_EVENTS", b"META_DATA_EXPORT", b"TARGET_INFO_GPU")
 
 
@@ -35,6 +39,14 @@ class _FlightRecorder(Format):
         """True for a pickle or JSON with one of a dump's keys near its start."""
         return content.lstrip()[:1] in (_PICKLE, b"{") and any(key in content for key in _KEYS_OF_DUMPS)
 
+    def is_certain_match(self, content: bytes) -> bool:
+        """True for a pickle or JSON with the groups of a job or a numbered call near its start."""
+        return self.looks_like(content) and any(key in content for key in _SURE_KEYS_OF_DUMPS)
+
+    def may_hold(self, basename: str) -> bool:
+        """True for a name that ends with a number, as the recorder adds the rank to whatever name it is given."""
+        return _ENDS_WITH_RANK.search(basename) is not None
+
 
 class _TorchMemory(Format):
     def looks_like(self, content: bytes) -> bool:
@@ -42,10 +54,25 @@ class _TorchMemory(Format):
         return content.startswith(_PICKLE) and (b"device_traces" in content or b"segments" in content[:_FIRST_KEY])
 
 
+class _Proton(Format):
+    def looks_like(self, content: bytes) -> bool:
+        """True for a JSON array of nodes."""
+        text = content.lstrip()
+        return text.startswith(b"[") and all(key in text for key in _KEYS_OF_NODES) and b'"ph"' not in text
+
+
 class _NsightSqlite(Format):
     def is_certain_match(self, content: bytes) -> bool:
         """True for a database that names one of Nsight's tables near its start, which not every one does."""
         return self.looks_like(content) and any(table in content for table in _TABLES_OF_NSIGHT)
+
+    def is_certain_file(self, path: str, content: bytes) -> bool:
+        """True for a database with one of Nsight's tables: their names may stand on any of its pages."""
+        if self.is_certain_match(content) or not self.looks_like(content):
+            return self.looks_like(content)
+        from stepscope.formats.nsight.tables import names_of_tables
+
+        return any(table.decode() in name for name in names_of_tables(path) for table in _TABLES_OF_NSIGHT)
 
 
 FORMATS: tuple[Format, ...] = (
@@ -59,9 +86,19 @@ FORMATS: tuple[Format, ...] = (
         # their names.
         starts=(b"\x0a\x04\x08\x01\x10\x02\x0a\x04\x08\x03\x10\x04",),
         in_folders=False,
+        other_endings=(".prof", ".pprof"),
         holds_memory_only=True,
     ),
     XSPACE,
+    _Proton(
+        name="proton",
+        noun="a profile of Proton",
+        summary="*.hatchet (Triton's Proton)",
+        pattern=r"(?P<host>.+)\.hatchet",
+        reader="stepscope.formats.proton.reader:read",
+        other_endings=(".json",),
+        reads_gzip=False,
+    ),
     KINETO,
     PERFETTO,
     Format(
@@ -87,9 +124,10 @@ FORMATS: tuple[Format, ...] = (
         name="flight-recorder",
         noun="a dump of the flight recorder",
         summary="nccl_trace_rank_* and comm_lib_trace_rank_* (PyTorch's flight recorder)",
-        pattern=r"(?P<host>(?:nccl|comm_lib)_trace_rank_?\d+)(?:\.(?:json|pickle|pkl))?",
+        pattern=r"(?P<host>.*(?:nccl|comm_lib)_trace_rank_?(?:.*[-_.])?\d+)(?:\.(?:json|pickle|pkl))?",
         reader="stepscope.formats.flight_recorder.reader:read",
         reads_gzip=False,
+        is_of_job=True,
     ),
     _TorchMemory(
         name="torch-memory",
@@ -98,6 +136,7 @@ FORMATS: tuple[Format, ...] = (
         pattern=r"(?P<host>.+)\.(?:pickle|pkl)",
         reader="stepscope.formats.torch_memory.reader:read",
         in_folders=False,
+        other_endings=(".pickle", ".pkl"),
         holds_memory_only=True,
     ),
     _NsightSqlite(
@@ -106,6 +145,7 @@ FORMATS: tuple[Format, ...] = (
         summary="*.sqlite (Nsight Systems, by `nsys export --type sqlite`)",
         pattern=r"(?P<host>.+)\.sqlite",
         reader="stepscope.formats.nsight.reader:read_sqlite",
+        hosts_reader="stepscope.formats.nsight.reader:read_hosts_of_sqlite",
         starts=(b"SQLite format 3\x00",),
         in_folders=False,
         takes_pieces=True,
@@ -118,6 +158,7 @@ FORMATS: tuple[Format, ...] = (
         summary="a folder with StringIds.parquet (Nsight Systems, by `nsys export --type parquetdir`)",
         pattern=r"StringIds\.parquet",  # which every export has; the reader takes the others from beside it
         reader="stepscope.formats.nsight.reader:read_parquet",
+        hosts_reader="stepscope.formats.nsight.reader:read_hosts_of_parquet",
         starts=(b"PAR1",),
         reads_gzip=False,
     ),
@@ -157,10 +198,9 @@ def format_from_prefix(content: bytes) -> Format | None:
     return _first(lambda candidate: candidate.looks_like(content))
 
 
-def format_with_ending(basename: str) -> Format | None:
-    """The format that may use this ending, for a name that no format claims; None if there is none."""
-    name = basename.removesuffix(".gz")
-    return _first(lambda candidate: name.endswith(candidate.other_endings))
+def formats_that_may_hold(basename: str) -> tuple[Format, ...]:
+    """The formats that may use a name which no format claims."""
+    return tuple(candidate for candidate in (*FORMATS, *added_formats()) if candidate.may_hold(basename))
 
 
 def require_format(basename: str, path: str) -> Format:

@@ -51,6 +51,7 @@ class Format:
             host's name.
         reader: `module:function`, imported when the first file is read.  It is called with the file's bytes, the name
             to use in messages, and the host's name, and raises UnreadableError if the file holds nothing usable.
+        hosts_reader: the same for a format whose files may hold several processes: it returns a trace for each.
         starts: what its files start with, unpacked: one of these.
         in_folders: files with such a name count as profiles when found in a folder; False for names that are also used
             for other things.
@@ -60,9 +61,10 @@ class Format:
             buffer after decoding, so that the file and the finished trace are never in memory together.
         reads_gzip: the reader unpacks files that are compressed with gzip.
         has_spans: a host may write several files into one folder, one per time span; their names hold stamps.
-        other_endings: if a folder holds no other profile, files with these endings are checked by content.
+        other_endings: files with these endings are checked by content, packed or not.
         unfinished_ending: the ending that an unfinished file adds to the name of its final profile; it is left out if
             that profile exists.
+        is_of_job: files of one folder whose names differ in their last number are of the ranks of one job.
         holds_memory_only: files hold what fills a memory, and no steps or ops: only one tool has an answer.
     """
 
@@ -71,6 +73,7 @@ class Format:
     summary: str
     pattern: str
     reader: str
+    hosts_reader: str = ""
     starts: tuple[bytes, ...] = ()
     in_folders: bool = True
     takes_pieces: bool = False
@@ -79,6 +82,7 @@ class Format:
     has_spans: bool = False
     other_endings: tuple[str, ...] = ()
     unfinished_ending: str = ""
+    is_of_job: bool = False
     holds_memory_only: bool = False
 
     # -- content -------------------------------------------------------------------------------------------------------
@@ -95,6 +99,15 @@ class Format:
         """True if a file with this start can only be of this format, whatever its name."""
         return self.looks_like(content)
 
+    def is_certain_file(self, path: str, content: bytes) -> bool:
+        """True if a file can only be of this format.
+
+        Args:
+            path: where it is, for a format whose files do not show it at their start.
+            content: its start, as for `looks_like`.
+        """
+        return self.is_certain_match(content)
+
     # -- names ---------------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -104,6 +117,10 @@ class Format:
     def claims(self, basename: str) -> bool:
         """True if a file with this name is of this format."""
         return self._regex.fullmatch(basename) is not None
+
+    def may_hold(self, basename: str) -> bool:
+        """True if a file with this name, which no format claims, may be of this format: its content tells."""
+        return basename.removesuffix(".gz").endswith(self.other_endings)
 
     def host_of(self, basename: str) -> str:
         """The host in a file's name, or the empty string."""
@@ -126,8 +143,7 @@ class Format:
 
     def load_reader(self) -> Reader:
         """The function that reads this format.  It imports the reader's module, which takes time on first use."""
-        module, _, function = self.reader.partition(":")
-        reader: Reader = getattr(importlib.import_module(module), function)
+        reader: Reader = _load(self.reader)
         return reader
 
     def read(self, data: bytes | memoryview | Iterator[bytes | memoryview], source: str, host: str) -> HostTrace:
@@ -144,3 +160,21 @@ class Format:
         from stepscope.formats.bounds import apply_bounds
 
         return apply_bounds(self.load_reader()(data, source, host))
+
+    def read_hosts(
+        self, data: bytes | memoryview | Iterator[bytes | memoryview], source: str, host: str
+    ) -> tuple[HostTrace, ...]:
+        """Reads a file that may hold several processes: a trace for each, with a name of its own if there are several.
+
+        Args, Raises: as for `read`.
+        """
+        if not self.hosts_reader:
+            return (self.read(data, source, host),)
+        from stepscope.formats.bounds import apply_bounds
+
+        return tuple(apply_bounds(trace) for trace in _load(self.hosts_reader)(data, source, host))
+
+
+def _load(place: str) -> Any:
+    module, _, function = place.partition(":")
+    return getattr(importlib.import_module(module), function)

@@ -8,8 +8,9 @@
     FOLDER/WORKER.STAMP.pt.trace.json.gz                torch.profiler: one host per worker; if a worker has several
                                                         stamps, the n-th of each worker form session FOLDER/span_n
     FOLDER/any profile                                  session FOLDER
-    FOLDER/any.json                                     if no file is a profile by name but this one is by content:
-                                                        session FOLDER/any.json
+    FOLDER/any.json                                     if no file of the folder is a profile by name but this one is by
+                                                        content: session FOLDER/any.json; see `by_content`
+    FOLDER/rank_N/any profile                           session FOLDER of all ranks; see `joining`
 
 The **newest** session is the one with the latest time in the run's name (`2026_11_21_03_53_27`, as TensorFlow and JAX
 name runs, or the Unix time that torch.profiler puts into file names), because copying a logdir changes the times of its
@@ -20,18 +21,27 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import glob
-from pathlib import PurePath
-from typing import NamedTuple
+from itertools import compress
 
 from stepscope.errors import InputError, NotFoundError, Problem, UsageError, counted
 from stepscope.formats import store
-from stepscope.formats.base import Format, format_of, format_with_ending
-from stepscope.formats.form import NO_STAMP, Companion, NameParts
+from stepscope.formats.base import Format, format_of
+from stepscope.formats.candidates import (
+    NS_PER_UNIT_BY_DIGITS,
+    Candidate,
+    Found,
+    Order,
+    describe_file,
+    drop_packed_copies,
+    written_moment,
+    written_ns,
+)
+from stepscope.formats.form import NO_STAMP, Companion
+from stepscope.formats.joining import join_ranks
 from stepscope.formats.naming import join_names, natural_key, printable, unique_names
 from stepscope.formats.not_recorded import read_notes
 from stepscope.records import dataclass
@@ -51,9 +61,8 @@ AMD-AGI/Hyperloom#394)."""
 
 _RANK = re.compile(r"(?:rank[_-]?|TP-)(\d+)(?!\d)")
 
-MAX_SNIFFED_FILES = 64
 MAX_BESIDE = 16
-"""Files of unknown names beside profiles that are checked by content: the page searches every few seconds."""
+"""Files of unknown names beside profiles that are named."""
 MAX_SPREAD_MINUTES = 10
 """The ranks of a job write one span within this time; exporting a large trace takes minutes."""
 
@@ -68,6 +77,7 @@ class HostFile:
         format: how to read it.
         size: bytes; None if the store does not say.
         captures: traces of the capture of the graphs that the host replays.
+        process: which of several processes in the file it is, by the name that reading gives it; empty for all of it.
     """
 
     host: str
@@ -75,6 +85,11 @@ class HostFile:
     format: Format
     size: int | None
     captures: tuple[HostFile, ...] = ()
+    process: str = ""
+
+    def processes(self, names: Sequence[str]) -> tuple[HostFile, ...]:
+        """The file as a host for each of its processes; the file itself if it holds one."""
+        return tuple(replace(self, host=name, process=name) for name in names) if len(names) > 1 else (self,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +141,18 @@ def find_sessions(path: str | os.PathLike[str], within: Sequence[str] | None = N
         from stepscope.formats.no_profile import missing_path_error
 
         raise missing_path_error(root)
+    if kind == "file" and root.endswith(".zip") and not store.is_remote(root):
+        root, kind = f"zip://::{store.absolute(root)}", "folder"
     if kind != "folder":
         return (_session_of_file(root),)
     walk = store.walk(root, within=within)
     problems = list(walk.problems)
     found = [candidate for folder in walk.folders for candidate in _folder_candidates(root, folder, problems)]
-    found = _set_captures_aside(found, problems)
-    problems += [*read_notes(walk), *_find_passed_over(walk, found)]
-    found = found or _sniffed_candidates(root, walk, problems)
+    if not found or not store.is_remote(root):  # each look at a remote file takes a while
+        found += _find_by_content(root, walk, [] if found else problems)
+    found = _pass_over(_set_captures_aside(found, problems), problems)
+    problems += read_notes(walk)
+    found = join_ranks(_prefer_time(found))
     if not found:
         from stepscope.formats.no_profile import no_profile_error
 
@@ -233,45 +252,10 @@ def pick_host(session: Session, host: str) -> HostFile:
 # ---- from a folder's files to sessions -------------------------------------------------------------------------------
 
 
-class _Found(NamedTuple):
-    """A file that holds a profile, and what its name says.
-
-    Attributes:
-        worker: the host, or the empty string.
-        stamp: see `NameParts`.
-    """
-
-    name: str
-    path: str
-    format: Format
-    identity: store.Identity
-    worker: str
-    stamp: tuple[int, str]
-
-
-class _Order(NamedTuple):
-    """The sort key of a session: `moment` is local time as digits YYYYmmddHHMMSS, the other fields break ties."""
-
-    moment: str
-    rest: str
-    run: str
-    span: int
-
-
-class _Candidate(NamedTuple):
-    """A session without its final name."""
-
-    order: _Order
-    run: str
-    path: str
-    files: list[_Found]
-    captures: tuple[_Found, ...] = ()
-
-
-def _folder_candidates(root: str, folder: store.Folder, problems: list[Problem]) -> list[_Candidate]:
+def _folder_candidates(root: str, folder: store.Folder, problems: list[Problem]) -> list[Candidate]:
     """The sessions whose files lie in one folder.  Files that are left out are added to `problems`."""
     claimed = [(entry, fmt) for entry in folder.files if (fmt := format_of(entry.name)) and fmt.in_folders]
-    found = _drop_unfinished(_drop_packed_copies(_describe_files(claimed, problems)))
+    found = _drop_unfinished(drop_packed_copies(_describe_files(claimed, problems)))
     whole = [file for file in found if not file.format.has_spans]
     parts = [file for file in found if file.format.has_spans]
     if whole:
@@ -279,10 +263,10 @@ def _folder_candidates(root: str, folder: store.Folder, problems: list[Problem])
     spans = _group_spans(parts)
     groups = [*spans, whole] if whole else spans
     run = _run_name(root, folder.path)
-    moment, rest = _written_moment(store.basename(folder.path), found)
+    moment, rest = written_moment(store.basename(folder.path), found)
     return [
-        _Candidate(
-            order=_Order(moment, rest, run, number),
+        Candidate(
+            order=Order(moment, rest, run, number),
             run=run if files is whole or len(groups) == 1 else f"{run}/span_{number}",
             path=folder.path,
             files=files,
@@ -291,15 +275,49 @@ def _folder_candidates(root: str, folder: store.Folder, problems: list[Problem])
     ]
 
 
-def _set_captures_aside(found: list[_Candidate], problems: list[Problem]) -> list[_Candidate]:
+def _find_by_content(root: str, walk: store.Walk, problems: list[Problem]) -> list[Candidate]:
+    from stepscope.formats.by_content import find_by_content
+
+    return find_by_content(root, walk.folders, problems)
+
+
+def _pass_over(found: list[Candidate], problems: list[Problem]) -> list[Candidate]:
+    """Leaves out files that are profiles by content alone and lie beside profiles by name: these say what they are.
+    All but copies of them are named."""
+    beside: dict[str, set[str]] = {}
+    for each in found:
+        if not each.is_by_content:
+            beside.setdefault(each.path, set()).update(file.worker for file in each.files)
+    kept = []
+    reason = "passed over: its content is a profile but its name is not that of one, and other files have such names"
+    hint = "give the path of this file to open it, or rename it to NAME.pt.trace.json[.gz]"
+    for each in found:
+        hosts = beside.get(each.path)
+        if not each.is_by_content or hosts is None:
+            kept.append(each)
+            continue
+        own = [file for file in each.files if file.format.classify_companion(file.name, hosts) is not Companion.COPY]
+        own = [file for file in own if not file.format.holds_memory_only]
+        problems += [Problem("passed-over", reason, path=file.path, hint=hint) for file in own[:MAX_BESIDE]]
+    return kept
+
+
+def _prefer_time(found: list[Candidate]) -> list[Candidate]:
+    """Leaves out what fills a memory, which one tool alone reads, where there are recordings of time."""
+    timed = [each for each in found if not all(file.format.holds_memory_only for file in each.files)]
+    return timed or found
+
+
+def _set_captures_aside(found: list[Candidate], problems: list[Problem]) -> list[Candidate]:
     """Gives traces that servers write while they capture graphs, a file a batch size, to the sessions beside or above
     them.  Those that are alone are sessions; others are left out."""
-    kept: list[_Candidate] = []
-    captures: dict[str, list[_Found]] = {}
+    kept: list[Candidate] = []
+    captures: dict[str, list[Found]] = {}
     for each in found:
         own = store.basename(each.path.rstrip("/")) in GRAPH_CAPTURES
-        files = [] if own else [file for file in each.files if not _GRAPH_CAPTURE.match(file.name)]
-        captures.setdefault(each.path, []).extend(file for file in each.files if file not in files)
+        aside = [own or bool(_GRAPH_CAPTURE.match(file.name)) for file in each.files]
+        files = [file for file, captured in zip(each.files, aside, strict=True) if not captured]
+        captures.setdefault(each.path, []).extend(compress(each.files, aside))
         kept += [each._replace(files=files)] if files else []
     if not kept:
         return found
@@ -312,38 +330,24 @@ def _set_captures_aside(found: list[_Candidate], problems: list[Problem]) -> lis
     return [each._replace(captures=tuple(_captures_near(each.path, captures))) for each in kept]
 
 
-def _captures_near(path: str, captures: Mapping[str, list[_Found]]) -> Iterator[_Found]:
+def _captures_near(path: str, captures: Mapping[str, list[Found]]) -> Iterator[Found]:
     """The captures in a folder and in the folders in it."""
     for folder, files in captures.items():
         if path.rstrip("/") in (folder.rstrip("/"), folder.rstrip("/").rpartition("/")[0]):
             yield from files
 
 
-def _describe_files(claimed: Iterable[tuple[store.Entry, Format]], problems: list[Problem]) -> list[_Found]:
+def _describe_files(claimed: Iterable[tuple[store.Entry, Format]], problems: list[Problem]) -> list[Found]:
     found = []
     for entry, fmt in claimed:
         try:
-            found.append(_describe_file(entry, fmt))
+            found.append(describe_file(entry, fmt))
         except InputError as error:
             problems.append(error.problem)
     return found
 
 
-def _describe_file(entry: store.Entry, fmt: Format) -> _Found:
-    """The file with its identity and the parts of its name.  Raises NotFoundError for a dangling link, AccessError."""
-    identity = entry.identity or store.identity(entry.path)
-    claimed = fmt.claims(entry.name)
-    parts = fmt.name_parts(entry.name) if claimed else NameParts(PurePath(entry.name.removesuffix(".gz")).stem)
-    return _Found(entry.name, entry.path, fmt, identity, *parts)
-
-
-def _drop_packed_copies(found: list[_Found]) -> list[_Found]:
-    """Leaves out `name.gz` if `name` exists; `gunzip -k` keeps both."""
-    unpacked = {file.path for file in found}
-    return [file for file in found if not (file.path.endswith(".gz") and file.path.removesuffix(".gz") in unpacked)]
-
-
-def _drop_unfinished(found: list[_Found]) -> list[_Found]:
+def _drop_unfinished(found: list[Found]) -> list[Found]:
     """Leaves out what a capture has flushed if its final profile exists: a job may end before it removes the former.
 
     On a file system without links, the profile is an empty file at first; then the profile is left out instead.
@@ -358,7 +362,7 @@ def _drop_unfinished(found: list[_Found]) -> list[_Found]:
     return [file for file in found if file.path not in spare]
 
 
-def _drop_copies(whole: list[_Found], parts: list[_Found], problems: list[Problem]) -> list[_Found]:
+def _drop_copies(whole: list[Found], parts: list[Found], problems: list[Problem]) -> list[Found]:
     """Leaves out copies and exports of the profiles `whole` in the same folder; exports are added to `problems`."""
     hosts = {file.worker for file in whole}
     kept = []
@@ -373,9 +377,9 @@ def _drop_copies(whole: list[_Found], parts: list[_Found], problems: list[Proble
     return kept
 
 
-def _group_spans(parts: list[_Found]) -> list[list[_Found]]:
+def _group_spans(parts: list[Found]) -> list[list[Found]]:
     """Groups the n-th file of each worker, for n = 1, 2, ..."""
-    workers: dict[str, list[_Found]] = {}
+    workers: dict[str, list[Found]] = {}
     for file in sorted(parts, key=lambda file: (file.stamp, file.path)):
         workers.setdefault(file.worker, []).append(file)
     if all(file.stamp == NO_STAMP for file in parts):
@@ -393,24 +397,26 @@ def _run_name(root: str, folder: str) -> str:
     above, below = len(store.parts(root)), store.parts(folder)
     if below[-3:-1] == ("plugins", "profile"):
         return printable("/".join((*below[above:-3], below[-1])))
-    return printable("/".join(below[above:] or below[-1:] or (folder,)))
+    archive = folder.partition("::")[2].rpartition("/")[2]
+    return printable("/".join(below[above:] or below[-1:] or (archive or folder,)))
 
 
-def _name_sessions(found: list[_Candidate], problems: list[Problem]) -> tuple[Session, ...]:
+def _name_sessions(found: list[Candidate], problems: list[Problem]) -> tuple[Session, ...]:
     runs = unique_names([candidate.run for candidate in found])
     return tuple(
         Session(
             run,
             candidate.path,
             _host_files(candidate.files, candidate.captures),
-            (*problems, *_check_spread(candidate)),
+            (*problems, *candidate.problems, *_check_spread(candidate)),
             len(runs),
+            candidate.joined,
         )
         for run, candidate in zip(runs, found, strict=True)
     )
 
 
-def _host_files(files: list[_Found], captures: Sequence[_Found] = ()) -> tuple[HostFile, ...]:
+def _host_files(files: list[Found], captures: Sequence[Found] = ()) -> tuple[HostFile, ...]:
     ordered = sorted(files, key=lambda file: (natural_key(file.worker), file.path))
     hosts = unique_names([printable(file.worker) or LOCAL_HOST for file in ordered])
     return tuple(
@@ -419,19 +425,19 @@ def _host_files(files: list[_Found], captures: Sequence[_Found] = ()) -> tuple[H
     )
 
 
-def _captures_of(file: _Found, host: str, captures: Iterable[_Found]) -> tuple[HostFile, ...]:
+def _captures_of(file: Found, host: str, captures: Iterable[Found]) -> tuple[HostFile, ...]:
     """The captures of a host's graphs: those of its rank, or all where a name says none."""
     rank = _RANK.search(file.name)
     own = (each for each in captures if not rank or not (its := _RANK.search(each.name)) or its[1] == rank[1])
     return tuple(HostFile(host, each.path, each.format, each.identity.size) for each in own)
 
 
-def _check_spread(candidate: _Candidate) -> list[Problem]:
+def _check_spread(candidate: Candidate) -> list[Problem]:
     """A warning if torch.profiler's stamps are too far apart for one job.
 
     The worker's name holds the process id, so a second run into the same folder looks like a second worker.
     """
-    stamped = [_written_ns(file) or 0 for file in candidate.files if len(file.stamp[1]) in _NS_PER_UNIT_BY_DIGITS]
+    stamped = [written_ns(file) or 0 for file in candidate.files if len(file.stamp[1]) in NS_PER_UNIT_BY_DIGITS]
     minutes = (max(stamped) - min(stamped)) // (60 * 10**9) if stamped else 0
     if minutes < MAX_SPREAD_MINUTES:
         return []
@@ -440,53 +446,13 @@ def _check_spread(candidate: _Candidate) -> list[Problem]:
     return [Problem(code="workers-far-apart", reason=reason, path=candidate.path, hint=hint)]
 
 
-# ---- time ------------------------------------------------------------------------------------------------------------
-
-_TIMED_NAME = re.compile(
-    r"(20\d\d)[-_.]?(0\d|1[0-2])[-_.]?([0-2]\d|3[01])[-_.T ]?([01]\d|2[0-3])[-_.:]?([0-5]\d)[-_.:]?([0-5]\d)(.*)",
-    re.DOTALL,
-)
-_NS_PER_UNIT_BY_DIGITS = {10: 10**9, 13: 10**6, 16: 10**3, 19: 1}
-
-
-def _written_moment(name: str, files: list[_Found]) -> tuple[str, str]:
-    """When a folder's files were written: local time as 14 digits, and a text that breaks ties.
-
-    A run's name holds local time, so times from other sources are converted to that form.  Sorting the digits as text
-    then sorts them by time.
-    """
-    timed = _TIMED_NAME.fullmatch(name)
-    if timed:
-        *digits, rest = timed.groups()
-        return "".join(digits), rest
-    known = [moment for file in files if (moment := _written_ns(file)) is not None]
-    return _local_digits(max(known)) if known else ("", "")
-
-
-def _written_ns(file: _Found) -> int | None:
-    """When a file was written, in ns since the epoch: its stamp if that is a Unix time in s, ms, us or ns, otherwise
-    the time of its last change; None if unknown."""
-    number, digits = file.stamp
-    unit = _NS_PER_UNIT_BY_DIGITS.get(len(digits))
-    return number * unit if unit else file.identity.modified_ns
-
-
-def _local_digits(moment_ns: int) -> tuple[str, str]:
-    seconds, rest = divmod(moment_ns, 10**9)
-    try:
-        return time.strftime("%Y%m%d%H%M%S", time.localtime(seconds)), f"{rest:09}"
-    except (OverflowError, ValueError, OSError):
-        # A broken clock gave a time outside of the calendar.
-        return "", ""
-
-
 # ---- content ---------------------------------------------------------------------------------------------------------
 
 
 def _session_of_file(path: str) -> Session:
     name = store.basename(path)
     fmt = format_of(name) or _format_by_content(path, name)
-    file = _describe_file(store.Entry(name, path, is_folder=False), fmt)
+    file = describe_file(store.Entry(name, path, is_folder=False), fmt)
     folder = store.parent(path) or path
     is_in_layout = store.parts(folder)[-3:-1] == ("plugins", "profile")
     run = store.basename(folder) if is_in_layout else name
@@ -497,48 +463,3 @@ def _format_by_content(path: str, name: str) -> Format:
     from stepscope.formats.sniffing import format_by_content
 
     return format_by_content(path, name)
-
-
-def _find_passed_over(walk: store.Walk, found: Iterable[_Candidate]) -> list[Problem]:
-    """Files that are profiles by content but not by name, in folders with profiles by name: these are passed over."""
-    used = {candidate.path for candidate in found}
-    beside = [
-        (entry, fmt)
-        for folder in walk.folders
-        if folder.path in used and not store.is_remote(folder.path)
-        for entry in folder.files
-        if not format_of(entry.name) and (fmt := format_with_ending(entry.name))
-    ]
-    unread: list[Problem] = []  # a file that cannot be read is no loss: nothing shows that it is a profile
-    reason = "passed over: its content is a profile but its name is not that of one, and other files have such names"
-    hint = "give the path of this file to open it, or rename it to NAME.pt.trace.json[.gz]"
-    return [
-        Problem("passed-over", reason, path=entry.path, hint=hint)
-        for entry, fmt in beside[:MAX_BESIDE]
-        if _is_certain(fmt, entry.path, unread)
-    ]
-
-
-def _is_certain(fmt: Format, path: str, problems: list[Problem]) -> bool:
-    from stepscope.formats.sniffing import is_certain_file
-
-    return is_certain_file(fmt, path, problems)
-
-
-def _sniffed_candidates(root: str, walk: store.Walk, problems: list[Problem]) -> list[_Candidate]:
-    """Files that are profiles by their content.  Each is its own session: nothing shows which belong together."""
-    files = (entry for folder in walk.folders for entry in folder.files)
-    named = [(entry, fmt) for entry in files if (fmt := format_with_ending(entry.name))]
-    if len(named) > MAX_SNIFFED_FILES:
-        kinds = " and ".join(sorted({f"*{ending}" for _, fmt in named for ending in fmt.other_endings}))
-        reason = f"only {MAX_SNIFFED_FILES} of {len(named):,} {kinds} files were checked for profiles"
-        hint = "give a path closer to the profiles, or the file itself"
-        problems.append(Problem(code="search-bound", reason=reason, path=root, hint=hint))
-    sure = [(entry, fmt) for entry, fmt in named[:MAX_SNIFFED_FILES] if _is_certain(fmt, entry.path, problems)]
-    return [_sniffed_candidate(root, file) for file in _drop_packed_copies(_describe_files(sure, problems))]
-
-
-def _sniffed_candidate(root: str, file: _Found) -> _Candidate:
-    run = printable("/".join(store.parts(file.path)[len(store.parts(root)) :]))
-    moment, rest = _written_moment("", [file])
-    return _Candidate(_Order(moment, rest, run, 1), run, store.parent(file.path) or root, [file])

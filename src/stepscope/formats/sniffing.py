@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 
-from stepscope.errors import InputError, Problem, UnreadableError
+from stepscope.errors import UnreadableError
 from stepscope.formats import store
 from stepscope.formats.base import Format, format_from_prefix, require_format
 from stepscope.formats.no_profile import CAPTURE_HINT, hint_near, leftover_label
@@ -34,19 +35,16 @@ def format_by_content(path: str, name: str) -> Format:
         hint = "unpack it with gunzip and give the result"
         raise UnreadableError(f"this is {fmt.noun} compressed with gzip", code="unknown-format", path=path, hint=hint)
     label = leftover_label(name)
-    if label and not (fmt and fmt.is_certain_match(_unpack_prefix(prefix))):
+    if label and not (fmt and fmt.is_certain_file(path, _unpack_prefix(prefix))):
         reason = f"this is not a profile but {label}"
         raise UnreadableError(reason, code="unknown-format", path=path, hint=hint_near(path))
     return fmt or require_format(name, path)
 
 
-def is_certain_file(fmt: Format, path: str, problems: list[Problem]) -> bool:
-    """True if a file's content can only be of the given format.  Files that cannot be read are added to `problems`."""
-    try:
-        return fmt.is_certain_match(_unpack_prefix(store.read_prefix(path, SNIFF_BYTES)))
-    except InputError as error:
-        problems.append(error.problem)
-        return False
+def certain_format(formats: Iterable[Format], path: str) -> Format | None:
+    """The first format that a file's content can only be of.  Raises NotFoundError, AccessError."""
+    content = _unpack_prefix(store.read_prefix(path, SNIFF_BYTES))
+    return next((fmt for fmt in formats if fmt.is_certain_file(path, content)), None)
 
 
 def _unpack_prefix(prefix: bytes) -> bytes:

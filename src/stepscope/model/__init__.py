@@ -2,6 +2,7 @@
 
 from stepscope.model.builder import LineBuilder, TraceBuilder
 from stepscope.model.kinds import EventKind, Kind, LineKind, PlaneKind, StatTag, Trait
+from stepscope.model.repair import Repair
 from stepscope.model.strings import Strings
 from stepscope.model.tables import TABLES, Events, EventTypes, Lines, Planes, Stats, Table
 from stepscope.model.taking import take_events
@@ -19,6 +20,7 @@ __all__ = [
     "Lines",
     "PlaneKind",
     "Planes",
+    "Repair",
     "StatTag",
     "StatValue",
     "Stats",

@@ -14,6 +14,7 @@ from stepscope import kernels
 from stepscope.errors import Problem
 from stepscope.model.arrays import I32, I64, blocks_of, settle_arrays
 from stepscope.model.kinds import LineKind, PlaneKind, StatTag
+from stepscope.model.repair import Repair
 from stepscope.model.strings import Strings
 from stepscope.model.tables import Events, EventTypes, Lines, Planes, Stats
 from stepscope.records import dataclass
@@ -40,6 +41,7 @@ class HostTrace:
         problems: what is damaged or doubtful, each with its place.
         partial: True if a part of the recording is missing, such as the end of a file or dropped events.
         recorder_messages: errors and warnings that the recording program stored.
+        repairs: what in it could not be so and was changed when it was read.
         framework: "tensorflow", "jax" or "pytorch"; "python" for a program that uses none of these; "" if unknown.
     """
 
@@ -59,6 +61,7 @@ class HostTrace:
     partial: bool = False
     recorder_messages: tuple[str, ...] = ()
     framework: str = ""
+    repairs: tuple[Repair, ...] = ()
     _derived: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
     _deriving: dict[str, threading.Lock] = field(default_factory=dict, init=False, repr=False, compare=False)
 

@@ -18,6 +18,17 @@ HOST_CALLS: tuple[KindRule, ...] = (
     (r"(?i:memcpy)(?i:HToD|H2D)", K.COPY_HOST_TO_DEVICE_CALL, Trait.NONE),
     (r"(?i:memcpy)(?i:HToH|H2H)", K.COPY_HOST_TO_HOST, Trait.NONE),
 )
+# Tasks of Ascend's streams, by name.
+NPU_TASKS: tuple[KindRule, ...] = (
+    (r"(?i:hcom_|hccl|(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)(?![a-z]))", K.COLLECTIVE, Trait.NONE),
+    (r"(?i:memcpy_async|sdma)", K.COPY_OTHER, Trait.NONE),
+)
+IDLE_NPU_TASK = Pattern(
+    r"(?i)(?:event|notify|capture|fusion|stream)_?(?:wait|record|reset)|write_?value|profil\w+_(?:en|dis)able|place_?holder"
+    r"|maintenance"
+)
+"""Tasks in which a stream waits for another or marks a place: nothing is computed in them."""
+
 DEVICE_WORK: tuple[KindRule, ...] = (
     (r"(?i:memcpy[ ]?(?:HtoD|H2D))|CopyHostToDevice", K.COPY_HOST_TO_DEVICE, Trait.NONE),
     (r"(?i:memcpy[ ]?(?:DtoH|D2H))|CopyDeviceToHost", K.COPY_DEVICE_TO_HOST, Trait.NONE),
@@ -40,7 +51,8 @@ COPIES: tuple[KindRule, ...] = (
     (r"", K.COPY_OTHER, Trait.NONE),
 )
 RUNTIME_CALLS: tuple[KindRule, ...] = (
-    (r"(?:cuda|cu|hip)(?:Device|Stream|Event|Ctx|Thread)Synchronize|ze\w+Synchronize|(?:ur|pi)\w+(?:Wait|Finish)$",
+    (r"(?:cuda|cu|hip)(?:Device|Stream|Event|Ctx|Thread)Synchronize|ze\w+Synchronize|(?:ur|pi)\w+(?:Wait|Finish)$"
+     r"|(?:AscendCL@)?aclrtSynchronize(?:Device|Stream|Event)",
      K.SYNC, Trait.NONE),
     (r"", K.RUNTIME_CALL, Trait.NONE),
 )  # fmt: skip

@@ -6,6 +6,7 @@ alone.  Their own work is written `Class::Method`, `CamelCase`, `Call(argument)`
 
 from __future__ import annotations
 
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import NameTable
 from stepscope.vocabulary.traits import RangeTrait
 
@@ -19,3 +20,30 @@ NAMES: tuple[NameTable, ...] = (
         exact=dict.fromkeys(_OWN_WORK, RangeTrait.OF_RUNTIME), rules=((RangeTrait.OF_RUNTIME, r"(?![a-z][\w.\-/ ]*$)"),)
     ),
 )
+
+_NO_DIGITS = str.maketrans("", "", "0123456789")
+_STEP = Pattern(r"(?i).*(?:step|iter|batch)")
+_EVALUATION = Pattern(r"(?i)(?:.*[\W_])?(?:eval|valid|val(?![a-z])|test|predict|infer|metric)")
+
+
+def without_numbers(name: str) -> str:
+    """A mark's name without what differs from step to step.
+
+    >>> without_numbers("ProfilerStep#12"), without_numbers("train 3"), without_numbers("7")
+    ('ProfilerStep', 'train', 'step')
+    """
+    return name.translate(_NO_DIGITS).rstrip("#_-:. ") or "step"
+
+
+def says_step(name: str) -> bool:
+    """Whether the name of a range speaks of a step, an iteration or a batch."""
+    return _STEP.match(name) is not None
+
+
+def says_evaluation(name: str) -> bool:
+    """Whether the name of a range says that nothing is trained in it.
+
+    >>> [says_evaluation(name) for name in ("eval", "model/validate", "train", "medieval")]
+    [True, True, False, False]
+    """
+    return _EVALUATION.match(name) is not None

@@ -34,6 +34,20 @@ class OpTrait(IntFlag):
     WRITES_VARIABLE = auto()  # works on a whole variable, whatever the batch size
 
 
+class PurposeTrait(IntFlag):
+    """What tells what the work around an op is for."""
+
+    ADDS_IN_PLACE = auto()
+    CHECKS_NUMBERS = auto()  # looks for NaN or infinity
+    ANSWERS_CHECK = auto()  # sums such a check up, and reads its result
+    IS_LOSS = auto()
+    PICKS_CLASS = auto()  # finds the largest of some scores
+    COMPARES_LABELS = auto()  # elementwise, for equality
+    MAKES_ONE_HOT = auto()
+    LOOKS_UP = auto()  # takes rows of a table by their numbers
+    SPREADS_ROWS = auto()  # writes the gradient of a whole table from those of the rows that were taken
+
+
 class LayerTrait(IntFlag):
     """Which part of a layer an op is."""
 
@@ -51,7 +65,6 @@ class CallTrait(IntFlag):
     COPIES_IN = auto()  # creates an array of the framework from a foreign one
     DISPATCHES = auto()  # starts an op or a function from Python
     DISPATCHES_OP = auto()  # starts a single op from Python
-    READS_VARIABLE = auto()
     ASSIGNS_VARIABLE = auto()
     LEAVES_PYTHON = auto()  # releases Python's lock, and acquires it again at its end
     RUNS_KERNEL = auto()  # runs an op's kernel on the calling thread

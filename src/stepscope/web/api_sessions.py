@@ -14,7 +14,7 @@ from stepscope.formats.session import HostFile
 from stepscope.vocabulary.categories import CATEGORY_RULES
 from stepscope.web.answers import Answer, error_json, json_answer
 from stepscope.web.catalogue import Listed
-from stepscope.web.opened import FIRST_TOOL, OpenSession
+from stepscope.web.opened import FIRST_TOOL, HostProgress, OpenSession
 from stepscope.web.routes import Route, read_integer
 from stepscope.web.site import MOST_GLANCES, Site
 
@@ -110,7 +110,7 @@ def _listed(site: Site, listed: Listed) -> dict[str, Any]:
 
 
 def _progress(opened: OpenSession) -> dict[str, Any]:
-    files = opened.listed.session.files
+    files = opened.session.files
     done = sum(_done_bytes(opened, file) for file in files)
     total = sum(file.size or 0 for file in files)
     spent = time.monotonic() - opened.started
@@ -126,14 +126,15 @@ def _progress(opened: OpenSession) -> dict[str, Any]:
 
 def _done_bytes(opened: OpenSession, file: HostFile) -> int:
     """How many bytes of a file are done; decoded bytes count even if they are not analysed yet."""
-    is_done = opened.hosts[file.host].state in ("ready", "failed")
+    found = opened.hosts.get(file.host)  # None for a moment where the processes of a file are told apart
+    is_done = found is not None and found.state in ("ready", "failed")
     return (file.size or 0) if is_done else opened.profile.bytes_read(file.host)
 
 
 def _hosts(site: Site, opened: OpenSession) -> list[dict[str, Any]]:
     hosts = []
-    for file in opened.listed.session.files:
-        host = opened.hosts[file.host]
+    for file in opened.session.files:
+        host = opened.hosts.get(file.host) or HostProgress()
         error = None if host.error is None else error_json(host.error)
         hosts.append(
             {"name": file.host, "file": shown_path(site, file.path), "bytes": file.size, "format": file.format.name}

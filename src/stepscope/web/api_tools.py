@@ -55,7 +55,7 @@ def trace_export(site: Site, request: Request, session: str, form: str) -> Answe
     export = export_named(form)
     opened = site.opened(session)
     host = request.args.get("host") or None
-    hosts = opened.listed.session.hosts if host is None else (opened.file(host).host,)
+    hosts = opened.session.hosts if host is None else (opened.file(host).host,)
     # Several hosts stand on one axis of time, so their clocks are set right.
     right = opened.profile.correct_clock if len(hosts) > 1 else lambda trace: trace
     content = b"".join(compress_pieces(export.pieces((right(opened.trace(one)) for one in hosts), len(hosts))))

@@ -72,6 +72,7 @@ class OpenSession:
 
     Attributes:
         listed: the session as found when it was opened.
+        session: the same with a host for each process, once its only file was read.
         profile: the loaded profile.
         hosts, tools: the state of each.
         state: `ready` once the first tool is; the others may still be computed.
@@ -84,6 +85,7 @@ class OpenSession:
         self.listed = listed
         self._cache = cache
         self.profile = LoadedProfile(listed.session, listed.session.files, cache, self._set_stage, shelf)
+        self.session = listed.session
         self.hosts = {file.host: HostProgress() for file in listed.session.files}
         self.tools = {tool.name: ToolState() for tool in all_tools()}
         self.state: State = "loading"
@@ -114,11 +116,11 @@ class OpenSession:
 
     def file(self, host: str | None) -> HostFile:
         """The file of a host, or of the only host if `host` is None.  Raises Refused with the known hosts."""
-        files = self.listed.session.files
+        files = self.session.files
         found = [file for file in files if host is None or file.host == host]
         if len(found) == 1:
             return found[0]
-        names = self.listed.session.hosts
+        names = self.session.hosts
         if host is None:
             raise Refused(400, "this needs one host", "add host=NAME", names)
         raise Refused(404, f"there is no host {host!r} in this session", "choose another host", names)
@@ -179,8 +181,17 @@ class OpenSession:
     def _set_stage(self, stage: str) -> None:
         self.stage = stage
 
+    def _tell_apart(self) -> None:
+        """Shows a host for each process of the only file."""
+        with self._turns.background():
+            session = self.profile.tell_apart()
+        if session.hosts != self.session.hosts:
+            self.hosts = {host: HostProgress() for host in session.hosts}
+            self.session = session
+
     def _load(self) -> None:
         try:
+            self._tell_apart()
             self._load_hosts()
             self._load_report(FIRST_TOOL)
             self.state, self.stage = "ready", ""

@@ -177,13 +177,13 @@ DRAWN: dict[str, tuple[str, str, float | None]] = {
         """,
         "communication_bound", 2.5,
     ),
-    "work without gradients": (
+    "work without gradients, more than all that is trained": (
         """
         host main | M0--------M1--------
-        host main | n---g1B1--n---g2B2--
-        host main |       n--       n--
+        host main | g1n-----B1g2n-----B2
+        host main |         n-        n-
         """,
-        "redundant_compute", 1.67,
+        "redundant_compute", 2.5,
     ),
     "copies in memory": (
         """
@@ -192,13 +192,13 @@ DRAWN: dict[str, tuple[str, str, float | None]] = {
         """,
         "memory_churn", 2.5,
     ),
-    "a forward pass that no backward pass follows": (
+    "a forward pass that no backward pass follows, longer than those that are trained": (
         """
         host main | M0--------M1--------
-        host main | g5--g1B1--g6--g2B2--
-        host main |       n--       n--
+        host main | g1g5----B1g2g6----B2
+        host main |         n-        n-
         """,
-        "redundant_compute", 1.67,
+        "redundant_compute", 2.5,
     ),
     "a matrix that is inverted and that nothing learns from": (
         """

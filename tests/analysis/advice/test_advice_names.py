@@ -54,6 +54,6 @@ def test_names_in_advice_exist(framework: str) -> None:
     asked = sorted(f"{packages[short]}/{name}" for short, name in names if short in packages)
     assert asked
 
-    done = WARM.run(framework, ["-c", _MISSING, *asked], os.environ, timeout=200)
+    done = WARM.run(framework, ["-c", _MISSING, *asked], os.environ, timeout=600)
 
     assert (done.returncode, done.stdout.split()) == (0, []), done.stderr

@@ -252,7 +252,7 @@ def test_real_programs_are_what_protobuf_reads(corpus: Path, session: str, tmp_p
     largest = max(programs.entries, key=lambda entry: entry.stop - entry.start)
     data = programs.blob[largest.start : largest.stop].tobytes()
     (tmp_path / "program").write_bytes(data)
-    done = WARM.run("tensorflow", ["-c", WORKER, str(tmp_path / "program")], os.environ, timeout=200)
+    done = WARM.run("tensorflow", ["-c", WORKER, str(tmp_path / "program")], os.environ, timeout=600)
     assert done.returncode == 0, done.stderr
     expected = json.loads(done.stdout)
     module = read(data)

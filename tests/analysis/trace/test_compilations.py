@@ -167,7 +167,7 @@ def test_a_fresh_capture_of_jax(tmp_path: Path) -> None:
     pytest.importorskip("jax")
     found = []
     for run in ("first", "second"):
-        done = WARM.run("jax", ["-c", LIVE, str(tmp_path / run), str(tmp_path / "cache")], os.environ, timeout=200)
+        done = WARM.run("jax", ["-c", LIVE, str(tmp_path / run), str(tmp_path / "cache")], os.environ, timeout=600)
         assert done.returncode == 0, done.stderr
         compiled = compilations_of(stepscope.load(tmp_path / run).trace())
         found.append([(each.cache, find_change(each)) for each in compiled if each.function == "step"])

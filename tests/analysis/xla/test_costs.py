@@ -234,7 +234,7 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def compiled_by_jax() -> dict[str, tuple[str, float, float]]:
     """Programs that JAX compiled now, and what XLA's cost analysis says of each as a whole."""
-    done = WARM.run("jax", ["-c", JAX], os.environ, timeout=200)
+    done = WARM.run("jax", ["-c", JAX], os.environ, timeout=600)
     assert done.returncode == 0, done.stderr
     found: dict[str, tuple[str, float, float]] = json.loads(done.stdout.splitlines()[-1])
     return found

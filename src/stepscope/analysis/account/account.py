@@ -21,7 +21,7 @@ from stepscope.analysis.account.model import OUTLIER, StepModel, model_of, usual
 from stepscope.analysis.account.pieces import Pieces
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace
@@ -32,6 +32,8 @@ from stepscope.vocabulary.traits import CodeTrait
 
 # A line of code stands behind these.
 _OF_CODE = (Cause.PYTHON, Cause.INPUT, Cause.LAUNCH, Cause.HOST_COMPUTE, Cause.CHECKPOINT)
+CONTENTION = Cause.CONTENTION.name.lower()
+_WORTH_SAYING = 0.03  # of the step: less contention than the least gain that is advised changes no answer
 _MOMENTS = 200  # cells of the step's picture, each a few pixels wide
 _GROWS = 0.01  # of the step: a cause that gets no longer than this was no rival
 
@@ -114,8 +116,29 @@ class StepAccount:
     moments: tuple[tuple[str, int], ...] = ()
 
     @property
+    def contention_ps(self) -> int:
+        """The part of it in which the loop waited for a free core: that of the machine, not of the program."""
+        return sum(row.ps for row in self.rows if row.cause == CONTENTION)
+
+    def percent(self, ps: float, cause: str = "") -> float:
+        """A time in percent of the step without contention, which says of the program what a quiet machine would show;
+        contention itself is a share of the whole step."""
+        own_ps = self.step_ps if cause == CONTENTION else self.step_ps - self.contention_ps
+        return 100.0 * ps / own_ps if own_ps > 0 else 0.0
+
+    @property
     def each_step(self) -> str:
-        """What it is of, in words that follow `of`."""
+        """What its shares are of, in words that follow `of`."""
+        return f"{self.whole_step} without contention" if self.is_busy else self.whole_step
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the loop waited for a free core for so long that it matters."""
+        return self.contention_ps >= _WORTH_SAYING * self.step_ps > 0
+
+    @property
+    def whole_step(self) -> str:
+        """The same of what is a share of all of it."""
         return "each step" if self.has_steps else "the capture"
 
     @property
@@ -137,7 +160,8 @@ def account_without_culprits(trace: HostTrace) -> StepAccount | None:
 
 
 def _account(trace: HostTrace) -> StepAccount | None:
-    account, found, model = account_without_culprits(trace), every_step(trace), model_of(trace)
+    account = account_without_culprits(trace)
+    found, model = (None, None) if account is None else (every_step(trace), model_of(trace))
     if account is None or found is None:
         return None
     pieces, cause = found.pieces_of_median()
@@ -155,6 +179,8 @@ def _with_culprit(model: StepModel | None, finder: PieceFinder, causes: U8, row:
 
 
 def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
+    if holds_sums_only(trace):
+        return None
     found, model = every_step(trace), model_of(trace)
     if found is None:
         return None

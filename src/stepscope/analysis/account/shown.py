@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepscope.analysis.account.account import AccountRow, StepAccount
+from stepscope.analysis.account.account import CONTENTION, AccountRow, StepAccount
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.report import Cell, Field, Role, clean, duration_text, percent, round_ms, shorten_name
@@ -109,29 +109,35 @@ def account_rows(account: StepAccount | None) -> tuple[dict[str, Cell], ...]:
     )
 
 
+_CELL_NAMES = tuple(f"{each.name.lower()}_ms" for each in Cause)
+
+
 def cause_cells(causes_ps: Sequence[int]) -> dict[str, Cell]:
     """The account of a step as cells of CAUSE_FIELDS; unknown without one."""
-    return {f"{each.name.lower()}_ms": round_ms(causes_ps[each]) if causes_ps else None for each in Cause}
+    if not causes_ps:
+        return dict.fromkeys(_CELL_NAMES)
+    return dict(zip(_CELL_NAMES, map(round_ms, causes_ps), strict=True))
 
 
 def cause_sentence(account: StepAccount, row: AccountRow) -> str:
     """What one cause of an account is spent on: `87.0 % of each step is input: ... (16 calls of 1.3 ms), while the GPU
     is idle`.
     """
-    culprit, percent_of_step = row.culprit, 100.0 / account.step_ps
+    culprit = row.culprit
     share, idle = share_sentence(account, row), _while_idle(account, row)
     if culprit is None or culprit.ps < _WORTH_NAMING * row.ps:
         return f"{share}{idle}"
     if culprit.ps >= _NEARLY_ALL * row.ps:
         return f"{share}: {describe_culprit(culprit)}{idle}"
     part = "most of it is" if 2 * culprit.ps > row.ps else "the largest part is"
-    part_share = f"{percent_of_step * culprit.ps:.1f} % of {account.the_step}"
+    part_share = f"{account.percent(culprit.ps):.1f} % of {account.the_step}"
     return f"{share}{idle}; {part} {describe_culprit(culprit, part_share)}"
 
 
 def share_sentence(account: StepAccount, row: AccountRow) -> str:
     """`32.6 % of each step is input`."""
-    return f"{100.0 * row.ps / account.step_ps:.1f} % of {account.each_step} is {words_of_row(account, row)}"
+    whole = account.each_step if row.cause != CONTENTION else account.whole_step
+    return f"{account.percent(row.ps, row.cause):.1f} % of {whole} is {words_of_row(account, row)}"
 
 
 def cause_words(cause: str) -> str:

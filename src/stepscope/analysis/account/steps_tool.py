@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from stepscope.analysis.account.every_step import accounted_steps
 from stepscope.analysis.account.shown import CAUSE_FIELDS, cause_cells
 from stepscope.analysis.steps import breakdown
+from stepscope.analysis.steps.host_steps import Loop
 from stepscope.analysis.steps.session_steps import StepRow, StepsOfHost, align, finding_of, step_warnings
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
@@ -52,6 +53,18 @@ GUIDE_FIELDS: tuple[Field, ...] = (
 )
 
 
+LOOP_FIELDS: tuple[Field, ...] = (
+    Field("host", "text", "the host that recorded it", "str", role=Role.HOST),
+    Field("loop", "text", "what its marks are called, without their numbers", "str", role=Role.NAME),
+    Field("thread", "text", "the thread of the marks", "str", role=Role.LABEL),
+    Field("count", "count", "how many marks there are", "int"),
+    Field("median_ms", "ms", "how long a mark lasts, the median"),
+    Field("min_ms", "ms", "the shortest mark"),
+    Field("max_ms", "ms", "the longest mark"),
+    Field("total_ms", "ms", "all marks together"),
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class StepsReport(Report):
     """Every step of every host.
@@ -60,6 +73,7 @@ class StepsReport(Report):
         steps_source: "markers", "inferred" or "none"; the least certain of several hosts.
         confidence: of inferred steps, 0 to 1; the lowest of several hosts.
         rows: one per step and host, in order of time; keys as in FIELDS and GUIDE_FIELDS.
+        loops: loops that are marked as well and are not these steps, such as an evaluation; keys as in LOOP_FIELDS.
     """
 
     TOOL: ClassVar[str] = "steps"
@@ -68,10 +82,16 @@ class StepsReport(Report):
     steps_source: str
     confidence: float | None
     rows: tuple[dict[str, Cell], ...]
+    loops: tuple[dict[str, Cell], ...] = ()
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
-        return {"steps_source": self.steps_source, "confidence": self.confidence, "rows": list(self.rows)}
+        return {
+            "steps_source": self.steps_source,
+            "confidence": self.confidence,
+            "rows": list(self.rows),
+            "loops": list(self.loops),
+        }
 
     def sections(self) -> Sequence[Section]:
         """The steps by cause; and as the guide defines their parts."""
@@ -79,6 +99,7 @@ class StepsReport(Report):
         return [
             Rows("rows", "Steps", FIELDS, self.rows, empty),
             Rows("guide", "Steps as the guide defines their parts", GUIDE_FIELDS, self.rows, empty),
+            Rows("loops", "Other loops", LOOP_FIELDS, self.loops, "no other loop is marked"),
         ]
 
 
@@ -99,7 +120,21 @@ def merge(partials: Sequence[StepsOfHost]) -> StepsReport:
         steps_source=found.source,
         confidence=found.confidence,
         rows=tuple(whole),
+        loops=tuple(_loop_row(part.host, loop) for part in partials for loop in part.others),
     )
+
+
+def _loop_row(host: str, loop: Loop) -> dict[str, Cell]:
+    return {
+        "host": host,
+        "loop": loop.name,
+        "thread": loop.thread,
+        "count": loop.count,
+        "median_ms": round_ms(loop.median_ps),
+        "min_ms": round_ms(loop.least_ps),
+        "max_ms": round_ms(loop.most_ps),
+        "total_ms": round_ms(loop.total_ps),
+    }
 
 
 def _table_row(host: str, row: StepRow) -> dict[str, Cell]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from stepscope.analysis.account.account import AccountRow, Rival, StepAccount
+from stepscope.analysis.account.account import CONTENTION, AccountRow, Rival, StepAccount
 from stepscope.analysis.account.shown import cause_sentence, cause_words, share_sentence
 from stepscope.analysis.steps.verdict import LARGE_SHARE, Verdict
 from stepscope.records import dataclass
@@ -53,8 +53,7 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
 
     The first change decides if it gains the share from which XProf calls its cause a limit, of the step that the bar
     shows; where the gain is unknown, the middle between none and all time of its causes counts.  Else the longest cause
-    does, and the evidence says what the change is about.  A busy machine is said beside the program's own limit, and
-    instead of it only where that is computation or small.
+    does, and the evidence says what the change is about.  A busy machine is said beside the program's own limit.
     """
     longest, changed = _longest_of_program(account), None if change is None else row_of_change(account, change.causes)
     limit = longest if changed is None or change is None or _gain(change, account) < LARGE_SHARE else changed
@@ -75,11 +74,8 @@ def _gain(change: FirstChange, account: StepAccount) -> float:
 
 
 def _longest_of_program(account: StepAccount) -> AccountRow:
-    """The longest row; that of the program where the longest is waiting for a free core, if a change may shorten it."""
-    first = account.rows[0]
-    own = next((row for row in account.rows if row.cause != "contention"), first)
-    may_change = _verdict_of(own, account) not in (COMPUTE, "unknown") and _percent(own, account) >= LARGE_SHARE
-    return own if may_change else first
+    """The longest row of the program itself: waiting for a free core is said beside it."""
+    return next((row for row in account.rows if row.cause != CONTENTION), account.rows[0])
 
 
 def row_of_change(account: StepAccount, causes: Sequence[str]) -> AccountRow | None:
@@ -88,7 +84,7 @@ def row_of_change(account: StepAccount, causes: Sequence[str]) -> AccountRow | N
     rows = {row.cause: row for row in account.rows}
     found = [rows[cause] for cause in causes if cause in rows]
     large = [row for row in found if _percent(row, account) >= LARGE_SHARE]
-    most = (row for row in large if 2 * row.ps > account.step_ps)
+    most = (row for row in large if _percent(row, account) > 50)
     return next(most, next(iter(large), max(found, key=lambda row: row.ps, default=None)))
 
 
@@ -109,7 +105,7 @@ def _input_rows(account: StepAccount) -> list[AccountRow]:
 
 
 def _percent(row: AccountRow, account: StepAccount) -> float:
-    return 100.0 * row.ps / account.step_ps
+    return account.percent(row.ps, row.cause)
 
 
 def _verdict_of(row: AccountRow, account: StepAccount) -> str:
@@ -132,9 +128,9 @@ def _headline(account: StepAccount, row: AccountRow, longest: AccountRow) -> str
 
 def _list_others(account: StepAccount, limit: AccountRow, changed: AccountRow | None) -> Iterator[str]:
     """What a reader would ask next: why not the longest cause, what the first advice is about, what comes then."""
-    busy = next((row for row in account.rows if row.cause == "contention"), limit)
+    busy = next((row for row in account.rows if row.cause == CONTENTION), limit)
     if limit is not busy and _percent(busy, account) >= LARGE_SHARE:
-        share = f"{_percent(busy, account):.1f} % of {account.each_step}"
+        share = f"{_percent(busy, account):.1f} % of {account.whole_step}"
         yield f"the machine was busy: for {share} the loop waited for a free core"
     longest = _longest_of_program(account)
     if limit is not longest:
@@ -154,7 +150,7 @@ def _list_others(account: StepAccount, limit: AccountRow, changed: AccountRow | 
     if limit is longest and (near := _close_second(account, limit)):
         yield f"{cause_words(near.cause)} takes as long, within the noise, {_percent(near, account):.1f} %"
     if limit is account.rows[0] and (rival := _rival(account)):
-        gain = 100.0 * (limit.gain_ps or 0) / account.step_ps
+        gain = account.percent(limit.gain_ps or 0)
         shorter = "no shorter" if gain < _LEAST_SHOWN else f"only {gain:.1f} % shorter"
         words = cause_words(limit.cause), cause_words(rival.cause)
         yield f"without {words[0]} a step would be {shorter}, as {words[1]} would take most of that time"

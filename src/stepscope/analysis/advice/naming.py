@@ -7,7 +7,7 @@ from dataclasses import replace
 from stepscope.analysis.account.account import AccountRow
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.shown import cause_sentence, cause_words, describe_culprit
-from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
@@ -35,7 +35,7 @@ def name_culprit(
         return replace(advice, actions=(*advice.actions, *_recording_action(context, advice, None, parts)))
     is_most, of_account = row.culprit.ps >= _MOST_OF * row.ps, row in facts.account.rows
     if is_most and (share or of_account):
-        percent = 100.0 * row.culprit.ps / (context.period_ms * 1e9)
+        percent = context.percent(row.culprit.ps / MS / context.quiet)
         counted = f"{percent:.1f} % of {facts.account.each_step} is {cause_words(row.cause)}: "
         counted += describe_culprit(row.culprit)
         sentence = cause_sentence(facts.account, row) if of_account else counted
@@ -65,10 +65,9 @@ def name_op(context: Context, advice: Advice, name: str, calls: float, ps: float
         calls, ps: per step.
     """
     culprit = Culprit(name, None, None, name, None, max(round(calls), 1), round(ps), None)
-    step_ps = context.period_ms * 1e9
-    if not step_ps or not ps:
+    if not context.period_ms or not ps:
         return replace(advice, culprit=culprit)
-    share = f"{100.0 * ps / step_ps:.1f} % of each step is {describe_culprit(culprit)}"
+    share = f"{context.percent(ps / MS):.1f} % of each step is {describe_culprit(culprit)}"
     return replace(advice, culprit=culprit, evidence=f"{share}; {advice.evidence}")
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from stepscope.analysis.account.account import StepAccount
+from stepscope.analysis.account.account import CONTENTION, StepAccount
 from stepscope.analysis.account.selection import CAUSES, causes_of_class
 from stepscope.analysis.account.shown import cause_words, share_sentence
 from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
@@ -14,6 +14,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end
 from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.steps.verdict import LARGE_SHARE, UNKNOWN, Verdict
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
@@ -21,6 +22,7 @@ from stepscope.errors import counted
 from stepscope.records import dataclass
 
 _DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as well as the advice does
+_NEARLY_ALL = 0.9  # of the gain: so much of a function is one cause, which the rule for it describes
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
 Candidate = tuple[Rule, Advice]
@@ -38,6 +40,15 @@ class Advised:
 
 def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     """All advice that applies.  A rule that raises is named in a warning; the others still run."""
+    ended = advise_on_end(context)
+    if ended is not None:
+        advice, verdict, is_all = ended
+        others = Advised((), (), verdict) if is_all else _advise_on_steps(context, rules)
+        return replace(others, items=(advice, *others.items), verdict=verdict)
+    return _advise_on_steps(context, rules)
+
+
+def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     if context.first_calls is not None:
         first = context.first_calls
         return Advised((_advise_later_capture(context, first),), (), _judge_first_calls(context, first))
@@ -50,22 +61,73 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
         except (Exception, SystemExit) as error:  # a third party's rule may raise anything
             failed.append(f"the rule {rule.id!r} failed and was left out: {type(error).__name__}: {error}")
             continue
-        if advice is not None and (advice.gain_percent is None or advice.gain_percent >= LEAST_PERCENT):
+        if advice is not None and (advice.gain_percent is None or advice.gain_percent >= LEAST_PERCENT * context.quiet):
             candidates.append((rule, advice))
     left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
+    left = _unite_with_line(context, left)
     kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
     doubtful = all(_is_doubtful(context, advice) for advice in kept)
     verdict, account = _judge(context, None if doubtful else kept[0]), context.account
     if doubtful and account is not None:
         kept = [_advise_nothing(context, account, verdict, kept)]
     elif kept and account is not None:
-        kept[0] = _say_share(kept[0], account)
+        kept[0] = _say_share(context, kept[0], account)
     kept += sorted((advice for rule, advice in left if rule.is_practice), key=_rank_key)
     sure = [round(each.confidence * (_DOUBTED if _is_covered(context, each) else 1.0), 4) for each in kept]
     kept = [replace(advice, confidence=each) for advice, each in zip(kept, sure, strict=True)]
     if account is not None:
         kept = [_say_rest(_scale_to_step(advice, account.step_ps / MS), context, account) for advice in kept]
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
+
+
+def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates without those that say the same of a function that could be left out, or less.
+
+    What speaks of the same class, or names the same function as the culprit, is about the same time.  The rule for the
+    class knows more about it: it is said if it gains nearly as much, else the function with the actions of that rule.
+    """
+    own = next(((rule, advice) for rule, advice in candidates if context.line(advice.change)), None)
+    if own is None:
+        return list(candidates)
+    rule, line = own
+    others = [each for each in candidates if each[0] is not rule]
+    same = [each for each in others if each[1].kind == line.kind or _names(each[1], line)]
+    rest = [each for each in others if each not in same]
+    alike = next((each for each in same if each[1].kind == line.kind), None)
+    if alike is None:
+        return [(rule, line), *rest]
+    found, evidence = alike[1], f"{line.evidence}; {alike[1].evidence}"
+    if found.gain_percent is None or _gain_ms(found) < _NEARLY_ALL * _gain_ms(line):
+        actions = tuple(dict.fromkeys((line.actions[0], *found.actions)))
+        return [(rule, replace(line, evidence=evidence, actions=actions)), *rest]
+    if found.culprit is None or found.culprit.file is None:
+        evidence = f"{found.evidence}; {line.evidence}"
+        found = (
+            replace(found, culprit=line.culprit, evidence=evidence) if 2 * _gain_ms(line) >= _gain_ms(found) else found
+        )
+    if found.culprit is not None and line.culprit is not None and found.culprit.place == line.culprit.place:
+        found = replace(
+            found, predicted_speedup=line.predicted_speedup, step_time_ms=line.step_time_ms, change=line.change,
+            predicted_step_time_ms=line.predicted_step_time_ms, least_step_time_ms=line.least_step_time_ms,
+            most_step_time_ms=line.most_step_time_ms, reasoning=line.reasoning,
+        )  # fmt: skip
+    return [(alike[0], found), *rest]
+
+
+def _names(advice: Advice, line: Advice) -> bool:
+    """Whether an advice has the function of another as its culprit, and gains no more."""
+    same = advice.culprit is not None and line.culprit is not None and advice.culprit.place == line.culprit.place
+    known = advice.gain_percent is not None
+    return same and not (known and _gain_ms(advice) > _gain_ms(line))
+
+
+def _causes_in(context: Context, advice: Advice) -> tuple[str, ...]:
+    """The causes that an advice shortens, the most telling one first: of a function those in it."""
+    line = context.line(advice.change)
+    if line is None:
+        return causes_shortened(advice)
+    known = {cause: ps for cause, ps in line.causes.items() if cause != CONTENTION}
+    return tuple(sorted(known, key=lambda cause: -known[cause])) or causes_shortened(advice)
 
 
 def find_record_first(context: Context, items: Sequence[Advice]) -> str:
@@ -75,15 +137,26 @@ def find_record_first(context: Context, items: Sequence[Advice]) -> str:
 
 
 def _is_covered(context: Context, advice: Advice) -> bool:
-    """Whether the gain may be no more than what is wrong in the recording."""
-    return bool(context.record_first) and (advice.gain_percent or 0.0) <= context.doubtful_percent
+    """Whether what is wrong in the recording may be all that the advice is about; of a run with nothing to change,
+    whether it may hide something."""
+    if not context.record_first or advice.id.startswith(OF_JOB):
+        return False
+    if advice.kind == "none":
+        return context.doubtful_percent >= LEAST_PERCENT
+    share = context.percent(advice.part_ms or 0.0) if advice.gain_percent is None else advice.gain_percent
+    return share <= context.doubtful_percent
 
 
 def _judge(context: Context, first: Advice | None) -> Verdict:
     if context.account is None:
         return UNKNOWN
-    change = None if first is None else FirstChange(causes_shortened(first), first.gain_percent)
+    change = None if first is None else FirstChange(_causes_in(context, first), _gain_when_quiet(context, first))
     return judge_account(context.account, change)
+
+
+def _gain_when_quiet(context: Context, advice: Advice) -> float | None:
+    """Percent of the step without contention that the change saves; None if unknown."""
+    return None if advice.gain_percent is None else advice.gain_percent / context.quiet
 
 
 def causes_shortened(advice: Advice) -> tuple[str, ...]:
@@ -91,10 +164,11 @@ def causes_shortened(advice: Advice) -> tuple[str, ...]:
     return (advice.change,) if advice.change in CAUSES else causes_of_class(advice.kind)
 
 
-def _say_share(first: Advice, account: StepAccount) -> Advice:
-    """The first advice with the share that the account gives the cause which it is about."""
+def _say_share(context: Context, first: Advice, account: StepAccount) -> Advice:
+    """The first advice with the share that the account gives the cause which it is about; a function's share is said
+    already."""
     row = row_of_change(account, causes_shortened(first))
-    if row is None:
+    if row is None or context.line(first.change):
         return first
     sentence = share_sentence(account, row)
     share, words = sentence.split(" ", 1)
@@ -106,8 +180,8 @@ def _say_share(first: Advice, account: StepAccount) -> Advice:
 def _say_rest(advice: Advice, context: Context, account: StepAccount) -> Advice:
     """The advice with what else gets shorter, where the change gains more than the time of the cause that it names."""
     foretold = context.changes.foretold.get(advice.change) if context.changes else None
-    named = row_of_change(account, causes_shortened(advice))
-    shown = 100.0 * named.ps / account.step_ps if named else 0.0
+    named = None if context.line(advice.change) else row_of_change(account, causes_shortened(advice))
+    shown = account.percent(named.ps) if named else 0.0
     if foretold is None or named is None or round((advice.gain_percent or 0.0) - shown) < 1:
         return advice
     percent = {cause: 100.0 * ps / foretold.now_ps for cause, ps in foretold.causes_now.items()}
@@ -136,7 +210,7 @@ def _scale_to_step(advice: Advice, step_ms: float) -> Advice:
 
 def _contention(context: Context) -> tuple[str, ...]:
     """The warning that other processes, or the program's own threads, took the processor from the loop."""
-    percent = 100.0 * context.cause_share("contention")
+    percent = 100.0 * (1.0 - context.quiet)
     if percent < LEAST_PERCENT:
         return ()
     own = ("the program's own threads used most of the cores",) if _uses_most_cores(context) else ()
@@ -160,7 +234,11 @@ def _gain_ms(advice: Advice) -> float:
 def _is_doubtful(context: Context, advice: Advice) -> bool:
     """Whether the gain may be no more than the error of predictions, and no large share of the step speaks for it."""
     row = row_of_change(context.account, causes_shortened(advice)) if context.account else None
-    is_large = row is not None and context.account and 100.0 * row.ps >= LARGE_SHARE * context.account.step_ps
+    line = context.line(advice.change)
+    ps = row.ps if row is not None else 0
+    if line is not None:
+        ps = line.own_ps
+    is_large = context.account is not None and context.account.percent(ps) >= LARGE_SHARE
     return not context.has_device and advice.may_gain_nothing and not (advice.change and is_large)
 
 
@@ -295,7 +373,7 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
 
 def _list_hidden(account: StepAccount, python_recorded: bool) -> dict[str, float]:
     """What the recording does not show, a sentence each, with its share of the step in percent."""
-    shares = {row.cause: 100.0 * row.ps / account.step_ps for row in account.rows}
+    shares = {row.cause: account.percent(row.ps, row.cause) for row in account.rows}
     return {
         f"{share:.1f} % of {account.each_step} {_HIDDEN[cause]}": share
         for cause, share in shares.items()

@@ -20,10 +20,12 @@ from stepscope.analysis.account.culprits import Culprit, Finder, culprit_of_time
 from stepscope.analysis.account.every_step import every_step
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
+from stepscope.analysis.account.parts import work_launched_by
 from stepscope.analysis.facts.device_facts import work_by_kind
 from stepscope.analysis.facts.feeding import feed_of, ops_of_iterators
 from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, PYTHON, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import FEW_PROGRAMS, work_events_of
+from stepscope.analysis.purpose.excess import excesses_of
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work
@@ -98,7 +100,10 @@ def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, C
         yield "feed", "input", int(trace.events.duration_ps[stages].sum()), _culprit_within(trace, stages)
     for name, (rows, own_ps) in work_events_of(trace).items():
         if own_ps.sum() >= least_ps:
-            yield name, "host_compute", int(own_ps.sum()), _culprit_of_events(trace, rows, own_ps)
+            yield name, "host_compute", int(own_ps.sum()), _culprit_of_computing(trace, rows, own_ps)
+    for excess in excesses_of(trace):
+        ps = trace.events.duration_ps[excess.rows]
+        yield excess.kind, "host_compute", excess.ps, _culprit_of_computing(trace, excess.rows, ps)
     lines_known = len(events_of_kind(trace, K.PYTHON_CALL)) > 0  # without, a kernel is named by its kind's facts
     for name, rows in work_by_kind(trace).items() if lines_known else ():
         ps = trace.events.duration_ps[rows]
@@ -116,6 +121,21 @@ def _drop_common(trace: HostTrace, culprit: Culprit | None) -> Culprit | None:
 
 def _culprit_of_events(trace: HostTrace, rows: I64, ps: I64) -> Culprit | None:
     return Finder(trace, rows.astype(np.int64), ps).culprit(np.arange(len(rows)))
+
+
+def _culprit_of_computing(trace: HostTrace, rows: I64, ps: I64) -> Culprit | None:
+    """The culprit of ops: what samples of the loop's thread show meanwhile, else that of the ops, or of the work that
+    they launch."""
+    loop, launched = loop_time_of(trace), work_launched_by(trace, rows) if is_device_work(trace).any() else rows[:0]
+    if loop is not None:
+        finder = Finder(trace, rows.astype(np.int64), ps)
+        if (sampled := finder.computed_by(np.arange(len(rows)), loop.line, spans_of(trace, rows))) is not None:
+            return sampled
+    return (
+        _culprit_of_events(trace, launched, trace.events.duration_ps[launched])
+        if len(launched)
+        else (_culprit_of_events(trace, rows, ps))
+    )
 
 
 def _culprit_within(trace: HostTrace, rows: I64) -> Culprit | None:

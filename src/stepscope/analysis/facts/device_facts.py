@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stepscope.analysis.account.parts import work_launched_by
-from stepscope.analysis.facts.work import recomputed_ops
+from stepscope.analysis.purpose.forward import recomputed_ops
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work

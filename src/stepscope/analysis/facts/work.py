@@ -14,23 +14,24 @@ from typing import Any
 import numpy as np
 
 from stepscope.analysis.account.causes import takes_in
-from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.data_flow import find_needed
-from stepscope.analysis.hlo.framework_ops import framework_ops, places_of_events
+from stepscope.analysis.hlo.framework_ops import framework_ops
 from stepscope.analysis.hlo.programs import programs_of
+from stepscope.analysis.purpose.computing import computing_of
+from stepscope.analysis.purpose.forward import forward_only_of, recomputed_ops
+from stepscope.analysis.purpose.operands import ops_in_64_bits
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside, is_inside_another, is_thread_event
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside
 from stepscope.analysis.trace.eager import eager_ops
-from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work, self_times_of
+from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask, distinct, last_below
+from stepscope.model.arrays import I64, Mask, last_below
 from stepscope.records import dataclass
 from stepscope.vocabulary.jax import is_backward, is_product
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.tensorflow import eager_op
-from stepscope.vocabulary.torch import RECOMPUTES
 from stepscope.vocabulary.traits import OpTrait
 
 K = EventKind
@@ -41,16 +42,14 @@ _RECORDED_OP_PS = 700_000  # by this much, recording an op inside another length
 _MOST_OPS = 5  # kept: rules show three
 USUAL_FORWARD = 0.6  # forward over backward work in training: about a half, more for the first layer
 FEW_PROGRAMS = 8  # more programs are single ops of a step that is not compiled as a whole
+OPS_OF_A_PROGRAM = 3.0  # more are a compiled function, not an op that is dispatched
 _NOISE = 0.07  # of the computation: its time varies this much without a cause
 _MOST_MODULES = 40  # kept, the longest: programs of single ops may be thousands
 _PROGRAM = " (program "
 _LEAST_TO_COMPARE = 4  # steps: fewer have no best quarter
 _LONG_OP_PS = 300_000_000  # longer than starting an op: its operands are large
 
-_DOUBLE, _DOUBLE_ARRAY, _SINGLE_ARRAY = "double", "f64[", "f32["  # as PyTorch and XLA write it
-
 _TRAIT_OF_WORK = {"moves": OpTrait.MOVES_DATA, "casts": OpTrait.CONVERTS, "heavy": OpTrait.MULTIPLIES}
-_FORWARD_IS_HEAVY = 0.3  # least share of products and convolutions in the time of a forward pass
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,8 @@ class WorkFacts:
             each parameter, are shorter than SHORT_OP_PS and do not count.
         forward_ps, backward_ps: time of matrix products and convolutions, forward and backward.
         contention_ps: time that ops on the critical path take beyond the best quarter of the steps.
-        forward_only_ps: time of forward passes without a backward pass; None if not shown.
+        forward_only_ps: time of forward passes that no backward pass follows and that an update may use, but for those
+            that come first in a step; None if not shown.
         short_ps: time of outermost ops shorter than SHORT_OP_PS that are dispatched one by one.
         start_ps, start_in_programs_ps: time spent starting outermost ops, at most `_START_PS` each, without the cost of
             recording the ops inside them.
@@ -169,10 +169,8 @@ def work_events_of(trace: HostTrace) -> dict[str, _Timed]:
 def _find_work_facts(trace: HostTrace) -> tuple[WorkFacts, dict[str, _Timed]]:
     steps = whole_steps(trace)
     device = is_device_work(trace)
-    ops = events_of_kind(trace, K.OP)
-    ops = ops[is_thread_event(trace)[ops] & (steps.label[ops] >= 0)]
-    ops = ops[~is_inside(trace, ops, K.INPUT_WAIT) & ~threads_of(trace).serves_input[trace.events.line[ops]]]
-    own, outer = _self_ps(trace, ops), ops[~is_inside_another(trace, ops, K.OP)]
+    computing = computing_of(trace)
+    ops, own, outer = computing.rows, computing.own_ps, computing.rows[computing.outer]
     found = WorkFacts(
         steps=len(steps.number), compute_ps=_compute_time(trace, ops, device), self_ps=int(own.sum()), ops=len(outer)
     )
@@ -193,28 +191,6 @@ def _batch_facts(trace: HostTrace, steps: HostSteps, ops: I64, kinds: dict[str, 
     }
 
 
-def recomputed_ops(trace: HostTrace) -> I64:
-    """Forward ops that run again within the backward pass of a step, as activation checkpointing does: rows of events.
-
-    Autograd numbers the ops that it records for a backward pass, and within a backward pass there are none of these but
-    for what is computed again.
-    """
-    ops = events_of_kind(trace, K.OP)
-    ops = ops[is_thread_event(trace)[ops] & (whole_steps(trace).label[ops] >= 0)]
-    if not len(ops) or not trace.has_stat(stat_names.SEQUENCE_NUMBER) or not len(events_of_kind(trace, K.BACKWARD)):
-        return ops[:0]
-    numbered = ops[trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=ops) >= 0]
-    again = is_inside(trace, numbered, K.BACKWARD)
-    forward = numbered[~again]
-    types = distinct(trace.events.type[forward[~is_inside_another(trace, forward, K.OP)]])
-    found = numbered[again]
-    found = found[np.isin(trace.events.type[found], types)]
-    among = np.zeros(len(trace.events), np.bool_)
-    among[found] = True
-    outermost: I64 = found[enclosing_events(trace, among)[found] == found]
-    return outermost
-
-
 def _facts_without_device(
     trace: HostTrace, steps: HostSteps, found: WorkFacts, ops: I64, own: I64, outer: I64, events: dict[str, _Timed]
 ) -> dict[str, Any]:
@@ -222,16 +198,17 @@ def _facts_without_device(
     kinds = _kinds_of_work(trace, ops)
     moves, heavy = kinds["moves"] & ~takes_in(trace, ops), kinds["heavy"]
     in_backward = is_inside(trace, ops, K.BACKWARD)
-    forward_only = _find_forward_only(trace, ops, own, heavy, in_backward)
-    moves |= forward_only[1] if forward_only else False
+    alone = forward_only_of(trace)
+    asked = alone.every & ~alone.first & ~alone.late & ~alone.measures if alone else None
+    moves |= alone.makes_again if alone else False
     backward = heavy & (kinds["gradient"] | in_backward)
     eager, again = _eager_moves(trace), recomputed_ops(trace)
     casts = kinds["casts"] & (trace.events.duration_ps[ops] >= SHORT_OP_PS)
-    extra = forward_only[0] if forward_only and forward_only[0].any() else heavy & ~backward
+    extra = asked if asked is not None and asked.any() else heavy & ~backward
     in_program = trace.stat_strings(stat_names.HLO_MODULE, rows=ops) > 0
     calls = has_trait(trace, trace.events.type[ops], OpTrait.CALLS_BACK | OpTrait.CALLS_PYTHON)
     chosen = {"moves": moves, "casts": casts, "extra": extra, "programs": in_program}
-    chosen |= {"callbacks": calls, "doubles": _computes_in_64_bits(trace, ops)}
+    chosen |= {"callbacks": calls, "doubles": ops_in_64_bits(trace, ops)}
     events |= {name: (ops[mask], own[mask]) for name, mask in chosen.items()}
     moved, own_ps = events["moves"]
     events["moves"] = np.append(moved, eager), np.append(own_ps, trace.events.duration_ps[eager])
@@ -245,7 +222,7 @@ def _facts_without_device(
         "forward_ps": int(own[heavy & ~backward].sum()),
         "backward_ps": int(own[backward].sum()),
         "contention_ps": int(events["slowed"][1].sum() * found.critical_path_share),
-        "forward_only_ps": int(own[forward_only[0]].sum()) if forward_only else None,
+        "forward_only_ps": int(own[asked].sum()) if asked is not None else None,
         **_program_facts(trace, steps, ops, own),
         **_batch_facts(trace, steps, ops, kinds),
         "recomputed_ps": int(trace.events.duration_ps[again].sum()),
@@ -283,20 +260,6 @@ def _kinds_of_work(trace: HostTrace, ops: I64) -> dict[str, Mask]:
     return found
 
 
-def _computes_in_64_bits(trace: HostTrace, ops: I64) -> Mask:
-    """Whether each op computes with floats of 64 bits: by the types of its operands, in PyTorch, or as its compiled
-    program takes more arrays of that type than of 32 bits."""
-    texts, inverse = np.unique(trace.stat_strings(stat_names.INPUT_TYPES, rows=ops), return_inverse=True)
-    found = np.array([_DOUBLE in trace.strings[max(text, 0)] for text in texts.tolist()], np.bool_)[inverse]
-    if not trace.has_stat(stat_names.HLO_MODULE) or not len(ops):
-        return found
-    programs, place = programs_of(trace), places_of_events(trace, ops)
-    for each in distinct(place[place >= 0]).tolist():
-        types = [shape[: len(_DOUBLE_ARRAY)] for _, shape in programs.module(each).parameters if shape[-2:] != "[]"]
-        found[place == each] |= types.count(_DOUBLE_ARRAY) > types.count(_SINGLE_ARRAY)
-    return found
-
-
 def _eager_moves(trace: HostTrace) -> I64:
     """Eagerly dispatched ops that only move data and take longer than their dispatch."""
     rows = eager_ops(trace)
@@ -304,12 +267,6 @@ def _eager_moves(trace: HostTrace) -> I64:
     start = trace.events.start_ps[rows]
     rows = rows[observed_time(trace).touches(start, start + trace.events.duration_ps[rows])]
     return rows[has_trait(trace, trace.events.type[rows], OpTrait.MOVES_DATA)]
-
-
-def _self_ps(trace: HostTrace, ops: I64) -> I64:
-    every = events_of_kind(trace, K.OP)
-    own: I64 = self_times_of(trace, every, trace.events.kind == K.OP)[np.searchsorted(every, ops)]
-    return own
 
 
 def _count_events_inside(trace: HostTrace, outer: I64) -> I64:
@@ -379,63 +336,6 @@ def sum_by_name(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:
         OpShare(eager_op(names[at]) or names[at], int(calls[at]), int(total[at]))
         for at in np.argsort(-total, kind="stable").tolist()
     ]
-
-
-def _find_forward_only(
-    trace: HostTrace, ops: I64, own: I64, heavy: Mask, in_backward: Mask
-) -> tuple[Mask, Mask] | None:
-    """Which ops are forward work without a backward pass, and which instead make large tensors again; None if the trace
-    holds no sequence numbers.
-
-    These are ops without a number from autograd, as under `torch.no_grad`, ops whose number no backward pass has, and
-    ops that autograd passes over, as of frozen layers on data: a later op has the same number.
-    Only products and convolutions make them a forward pass.  Others update averages, count hits and the like.
-    """
-    if not trace.has_stat(stat_names.SEQUENCE_NUMBER):
-        return None
-    number = _sequence_numbers(trace, ops)
-    learned = distinct(trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=events_of_kind(trace, K.BACKWARD)))
-    idle = ~in_backward
-    learns = (number >= 0) & np.isin(number, learned) & ~_is_passed_over(trace, ops, number, idle)
-    free = (number < 0) & idle & ~is_inside(trace, ops, K.ANNOTATION)
-    unlearned = (number >= 0) & idle & ~learns
-    computes = _is_forward(own, free, heavy)
-    makes = has_trait(trace, trace.events.type[ops], OpTrait.MAKES_RESULT) & (own >= _LONG_OP_PS)
-    recomputes = any(trace.strings.find(name) > 0 for name in RECOMPUTES)  # then the first pass has no gradients
-    no_grad = free & (computes and not recomputes)
-    unlearned &= len(learned) > 0 and _is_forward(own, unlearned, heavy)
-    return no_grad | unlearned, free & makes & (not computes)
-
-
-def _is_passed_over(trace: HostTrace, ops: I64, number: I64, forward: Mask) -> Mask:
-    """Whether autograd gave each op the number that it gave a later forward op again: it records nothing of the first.
-
-    Args:
-        number: of each op, -1 for none; forward: bool of shape (ops,), it runs outside of any backward pass.
-    """
-    start, known = trace.events.start_ps[ops], forward & (number >= 0)
-    line = trace.events.line[ops].astype(np.int64) << 32
-    keys, place = np.unique(line | np.maximum(number, 0), return_inverse=True)
-    last = np.full(len(keys), -1, np.int64)
-    np.maximum.at(last, place[known], start[known])
-    found: Mask = known & (last[place] >= start + trace.events.duration_ps[ops])
-    return found
-
-
-def _is_forward(own: I64, chosen: Mask, heavy: Mask) -> bool:
-    return bool(own[chosen & heavy].sum() >= _FORWARD_IS_HEAVY * max(own[chosen].sum(), 1))
-
-
-def _sequence_numbers(trace: HostTrace, ops: I64) -> I64:
-    """The sequence number that autograd gave to each op or to the op around it; -1 without one."""
-    parent = forest(trace).parent
-    sequence = trace.stat_ints(stat_names.SEQUENCE_NUMBER)
-    number, above = sequence[ops], parent[ops]
-    while (going := (above >= 0) & (number < 0)).any():
-        at = np.maximum(above, 0)
-        number = np.where(going, sequence[at], number)
-        above = np.where(going & (number < 0), parent[at], -1)
-    return number
 
 
 def _count_backward_passes(trace: HostTrace, steps: HostSteps, heavy: I64, backward: Mask) -> int:

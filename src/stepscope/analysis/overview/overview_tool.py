@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any, ClassVar, cast
 
 from stepscope.analysis.account import shown
-from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.account.account import CONTENTION, StepAccount, account_of
 from stepscope.analysis.account.every_step import accounted_steps
 from stepscope.analysis.account.model import OUTLIER, model_of
 from stepscope.analysis.account.saves import saves_of
@@ -61,6 +61,7 @@ Partial = HostPart
 
 MOST_REMEDIES = 3  # for missing data, in the summary
 KNOW_CULPRITS = ("tf-data", "input-pipeline")  # the tools that name the slow stage, or the function of the workers
+_MOST_STALLS = 4  # steps that a sentence lists by number
 _LONGEST_NAME = 100  # of an op in the summary
 _TELLING_PERCENT = 5.0  # of all op time; if no op takes as much, the summary lists op types instead
 _LEAST_SHOWN = 0.05  # percent: what rounds to 0.0 is left out of the summary
@@ -326,9 +327,15 @@ class OverviewReport(Report):
         return [f"           {line[:1].lower()}{line[1:]}" for line in self._culprit_lines() if is_python]
 
     def _largest_parts(self) -> list[str]:
-        """The causes of the account, the longest first."""
-        parts = [(str(row["cause"]), amount(row["percent"])) for row in shown.account_rows(self.account)]
-        return [f"{name.replace('_', ' ')} {share:.1f} %" for name, share in parts if share >= _LEAST_SHOWN]
+        """The causes of the account, the longest first; contention last, as a share of the whole step."""
+        account = self.account
+        rows = sorted(account.rows, key=lambda row: row.cause == CONTENTION) if account else []
+        parts = [(row.cause, account.percent(row.ps, row.cause)) for row in rows] if account else []
+        said = [f"{name.replace('_', ' ')} {share:.1f} %" for name, share in parts if share >= _LEAST_SHOWN]
+        if account is None or not account.is_busy or not said:
+            return said
+        *own, busy = said
+        return [*own[:-1], f"{own[-1]} of the step without {busy}"] if own else said
 
     def _recorded_on(self) -> str:
         env = self.environment
@@ -414,6 +421,8 @@ def _outlier_text(rows: Sequence[Mapping[str, Cell]], first: Mapping[str, Cell])
     longest = max(rows, key=lambda row: amount(row["duration_ms"]))
     are = "1 step takes" if len(rows) == 1 else f"{len(rows)} steps take"
     most = f"step {longest['step']} {duration_text(amount(longest['duration_ms']))}"
+    if 1 < len(rows) <= _MOST_STALLS:
+        most = f"steps {', '.join(str(row['step']) for row in rows)}; the longest, {most}"
     if longest is first:  # profilers take a moment: the first step of JAX took 1.1 to 1.4 times the processor time
         most += ", the first after profiling started"
     return f"{are} more than {OUTLIER:g} times as long as the median: {most}"

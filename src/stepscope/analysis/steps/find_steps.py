@@ -23,7 +23,7 @@ from stepscope.analysis.steps.host_steps import (
     keep_fullest_line,
 )
 from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked_steps, label_work
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
+from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only, is_any_kind
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I32, I64, Mask, look_up
@@ -39,6 +39,7 @@ from stepscope.vocabulary.traits import RangeTrait
 
 K = EventKind
 
+_MEASURED = (LineKind.THREAD, LineKind.STREAM, LineKind.DEVICE_OPS)
 _WORK = (K.OP, K.BACKWARD, K.ANNOTATION, K.INPUT_WAIT, K.COLLECTIVE_CALL)
 _MOST_UPDATES = 6  # in a step
 _CLEARLY_LIKER = 0.08  # how much more alike cycles of several updates have to be than those of one
@@ -265,14 +266,20 @@ def _find_steps(trace: HostTrace) -> HostSteps:
     if not found:
         from stepscope.analysis.steps.inferred_steps import infer_steps  # which a trace with marks does without
 
-        found = infer_steps(trace) or _capture_as_step(trace)
+        found = (None if holds_sums_only(trace) else infer_steps(trace)) or _capture_as_step(trace)
     return close_gaps(found)
 
 
 def _capture_as_step(trace: HostTrace) -> HostSteps:
-    begin, end = trace.span_ps()
+    """The whole capture as one span: from the first to the last piece of work; what the recorder wrote about itself
+    takes no part in it, unless nothing else was recorded."""
+    works = look_up(np.isin(trace.lines.kind, _MEASURED), trace.events.line)
     lasts = look_up(~np.isin(trace.lines.kind, (LineKind.COUNTERS, LineKind.OVERHEAD)), trace.events.line)
-    steps = 1 if lasts.any() and end > begin else 0
+    rows = np.flatnonzero(works if works.any() else lasts)
+    start, duration = trace.events.start_ps[rows], trace.events.duration_ps[rows]
+    begin = int(start.min()) if len(rows) else 0
+    end = int((start + duration).max()) if len(rows) else 0
+    steps = 1 if end > begin else 0
     return HostSteps(
         source="none",
         how="no step marks and no repeating sequence were found; the whole capture counts as one span"

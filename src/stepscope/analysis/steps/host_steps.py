@@ -25,6 +25,25 @@ _CLOSE = 0.05  # of a step: less than XProf finds worth a word of any part; a la
 
 
 @dataclass(frozen=True)
+class Loop:
+    """Marks of one name on one thread: a loop of its own.
+
+    Attributes:
+        name: what its marks are called, without their numbers; thread: the thread in words.
+        count: how many marks there are.
+        median_ps, least_ps, most_ps, total_ps: how long they last.
+    """
+
+    name: str
+    thread: str
+    count: int
+    median_ps: int
+    least_ps: int
+    most_ps: int
+    total_ps: int
+
+
+@dataclass(frozen=True)
 class HostSteps:
     """The steps of one host, in order of time.
 
@@ -43,6 +62,9 @@ class HostSteps:
         until_ps: int64 of shape (steps,), how long each step lasts: to the start of the next; see `close_gaps`.
         cut_short: bool of shape (steps,), those for which that time was not recorded, if it matters.
         batch: what each step of a model server works on, as its mark says; empty where no mark says it.
+        others: loops that are marked as well and are not these steps, such as an evaluation.
+        pauses: int64 of shape (n,), when marks of other loops start on the thread of these, ascending: a step ends
+            there at the latest.
     """
 
     source: StepSource
@@ -60,6 +82,8 @@ class HostSteps:
     until_ps: I64 = field(default_factory=lambda: np.empty(0, np.int64))
     cut_short: Mask = field(default_factory=lambda: np.empty(0, np.bool_))
     batch: tuple[Batch | None, ...] = ()
+    others: tuple[Loop, ...] = ()
+    pauses: I64 = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
     def length_ps(self) -> I64:
@@ -81,6 +105,8 @@ def close_gaps(steps: HostSteps) -> HostSteps:
         mark     |====|     |====|     |====|
         step     |----------|----------|....       the last step misses the time to the next, which was not recorded
 
+    Where marks of another loop come between, such as those of an evaluation, the step lasts until these.
+
     Steps of no thread, of which more time lies between than in them, do not follow each other: the recording holds
     other things between them, or nothing. Nor do steps whose numbers tell that others lie between.
     """
@@ -92,10 +118,17 @@ def close_gaps(steps: HostSteps) -> HostSteps:
         return replace(steps, until_ps=end, cut_short=np.zeros(len(end), np.bool_))
     left_out = _is_gap(steps.number) if steps.numbered else np.zeros(len(end) - 1, np.bool_)
     until = np.append(np.where(left_out, np.minimum(end[:-1], start[1:]), start[1:]), max(end[-1], start[-1]))
+    if len(steps.pauses):
+        until = np.minimum(until, np.maximum(_next_at(steps.pauses, end), end))
     length = np.diff(start)
     low, usual, high = percentiles(length[~left_out] if not left_out.all() else length, (25, 50, 75))
     is_long = bool(gap > max(_CLOSE * usual, high - low))  # more than steps differ
     return replace(steps, until_ps=until, cut_short=np.append(left_out, True) & is_long)
+
+
+def _next_at(times: I64, since: I64) -> I64:
+    """The first of some ascending times at or after each of others; the largest number where there is none."""
+    return np.append(times, np.iinfo(np.int64).max)[np.searchsorted(times, since)]
 
 
 def _is_gap(number: I64) -> Mask:

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
-from stepscope.analysis.steps.host_steps import (
-    COMPUTES,
-    WHOLE_STEP_SHARE,
-    HostSteps,
-    drop_enclosed,
-    follow_device,
-    keep_fullest_line,
-    unfinished_steps,
-)
+from stepscope.analysis.steps.host_steps import COMPUTES, WHOLE_STEP_SHARE, HostSteps, follow_device, unfinished_steps
+from stepscope.analysis.steps.loops import MarkedLoop, find_loops
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work, is_launched_before, spread_labels
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.analysis.trace.thread_labels import thread_label
+from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, Mask, blocks_of, distinct, look_up
 from stepscope.records import dataclass
+from stepscope.report import duration_text, round_ms
 from stepscope.vocabulary.lookup import is_called
 from stepscope.vocabulary.serving import Batch, served_batch
 from stepscope.vocabulary.tensorflow import KERAS_BATCH
@@ -33,6 +29,8 @@ _SERVES_INPUT = (EventKind.ITERATOR, EventKind.INPUT_HANDOVER, EventKind.INPUT_C
 _COMPUTES_ON_HOST = (EventKind.OP, EventKind.BACKWARD, EventKind.EXECUTOR, EventKind.FUNCTION_RUN)
 _LARGEST_TABLE = 1 << 16  # of places of numbers
 
+_MOST_SAID = 3  # other loops that the sentence names
+
 _STEP_NUMBER = re.compile(r"[0-9]{1,18}")  # as many digits as fit into 64 bits, whatever they are
 
 
@@ -41,9 +39,10 @@ _STEP_NUMBER = re.compile(r"[0-9]{1,18}")  # as many digits as fit into 64 bits,
 
 def find_marked_steps(trace: HostTrace) -> HostSteps | None:
     """The steps marked on a host thread; None without marks."""
-    marks = _outer_marks(trace)
-    if not len(marks):
+    loops = find_loops(trace)
+    if not loops:
         return None
+    marks = loops[0].rows
     start = trace.events.start_ps[marks]
     end = start + trace.events.duration_ps[marks]
     stated = trace.stat_ints(stat_names.STEP_NUM, missing=-1, rows=marks)
@@ -53,10 +52,10 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
     label[marks] = np.arange(len(marks))
     line = int(trace.events.line[marks[0]])
     bounds = label_work(trace, label, line, start, end)
-    names = tuple(_step_name(trace.name_of(mark), at) for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
+    names = tuple(map(_step_name, trace.strings.texts(trace.event_names(marks)), number.tolist()))
     return HostSteps(
         source="markers",
-        how=f"{_describe_marks(names)} on thread {thread_label(trace, line)!r}",
+        how=f"{_describe_marks(names)} on thread {thread_label(trace, line)!r}{_describe_others(trace, loops)}",
         confidence=None,
         number=number,
         name=names,
@@ -68,6 +67,8 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
         line=line,
         backlog=bounds.backlog,
         batch=_batches(trace, marks),
+        others=tuple(each.loop for each in loops[1:]),
+        pauses=_pauses(trace, loops),
     )
 
 
@@ -124,14 +125,34 @@ def _batches(trace: HostTrace, marks: I64) -> tuple[Batch | None, ...]:
     return tuple(batches[at] for at in place.tolist()) if any(batches) else ()
 
 
-def _outer_marks(trace: HostTrace) -> I64:
-    """Outermost marks on the thread that has most of them, in order of time."""
-    is_mark = (trace.events.kind == EventKind.STEP_MARK) & (trace.events.duration_ps > 0)
-    marks = np.flatnonzero(is_mark)
-    if not len(marks):
-        return marks
-    marks = drop_enclosed(trace, marks, is_mark)
-    return keep_fullest_line(trace, marks)
+def _describe_others(trace: HostTrace, loops: Sequence[MarkedLoop]) -> str:
+    """The other loops in words, the longest first."""
+    if len(loops) < 2:
+        return ""
+    said = [
+        f"{each.loop.name!r} ({counted(each.loop.count, 'mark')}, median {duration_text(round_ms(each.loop.median_ps))}"
+        + (f", on thread {each.loop.thread!r}" if each.loop.thread != loops[0].loop.thread else "")
+        + ")"
+        for each in loops[1 : 1 + _MOST_SAID]
+    ]
+    more = f" and {len(loops) - 1 - _MOST_SAID} more" if len(loops) - 1 > _MOST_SAID else ""
+    return f"; other loops are marked apart: {', '.join(said)}{more}"
+
+
+def _pauses(trace: HostTrace, loops: Sequence[MarkedLoop]) -> I64:
+    """When marks of other loops start on the thread of the first and outside of its marks, ascending."""
+    start, duration = trace.events.start_ps, trace.events.duration_ps
+    marks = loops[0].rows
+    rows = [each.rows for each in loops[1:] if each.loop.thread == loops[0].loop.thread]
+    times = np.sort(start[np.concatenate([marks[:0], *rows])])
+    at = np.searchsorted(start[marks], times, side="right") - 1
+    inside = (at >= 0) & (times < (start + duration)[marks][np.maximum(at, 0)])
+    outer = [(start[each] + duration[each]) for each in rows]  # one that encloses marks of the first is no pause
+    begins = np.concatenate([marks[:0], *(start[each] for each in rows)])
+    ends = np.concatenate([marks[:0], *outer])
+    order = np.argsort(begins, kind="stable")
+    holds = np.searchsorted(start[marks], ends[order]) > np.searchsorted(start[marks], begins[order])
+    return times[~inside & ~holds]
 
 
 def _adopt_crossing(trace: HostTrace, label: I32, line: int, start: I64, end: I64) -> None:

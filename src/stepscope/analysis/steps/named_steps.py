@@ -9,7 +9,6 @@ iteration or a batch.  The events then are of the kind `STEP_MARK`, so that ever
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -19,11 +18,11 @@ from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
+from stepscope.vocabulary.ranges import says_step
 from stepscope.vocabulary.serving import served_batch
 
 _COVERS = 0.5  # of the thread's work: ranges that hold less are parts of a step, or something else
 _FILLS = 0.8  # of a range: what holds as much of it and repeats in it is the smaller unit
-_SAYS_STEP = re.compile(r"step|iter|batch", re.IGNORECASE)
 _MARKS = (EventKind.STEP_MARK, EventKind.DEVICE_STEP)
 _WORK = (
     EventKind.OP, EventKind.EXECUTOR, EventKind.FUNCTION_RUN, EventKind.EAGER_EXECUTE, EventKind.TRACED_FUNCTION,
@@ -90,7 +89,7 @@ def _groups(trace: HostTrace) -> list[_Group]:
     for at in np.flatnonzero(counts >= LEAST_STEPS).tolist():
         own = _outermost(trace, rows[inverse.reshape(-1) == at])
         name = trace.name_of(int(own[0]))
-        certain = trace.events.kind[own[0]] == EventKind.ANNOTATION or _SAYS_STEP.search(name)
+        certain = trace.events.kind[own[0]] == EventKind.ANNOTATION or says_step(name)
         if len(own) >= LEAST_STEPS and certain:
             found.append(_Group(name, own, int(trace.events.duration_ps[own].sum())))
     return found
@@ -107,7 +106,7 @@ def _outermost(trace: HostTrace, rows: I64) -> I64:
 
 def _holds_smaller_unit(trace: HostTrace, outer: _Group, others: list[_Group]) -> bool:
     """Whether other ranges repeat inside `outer` and fill it, as steps fill an epoch."""
-    if _SAYS_STEP.search(outer.name):
+    if says_step(outer.name):
         return False
     return any(
         len(group.rows) >= 2 * len(outer.rows)

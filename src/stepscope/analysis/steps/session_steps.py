@@ -16,8 +16,10 @@ import numpy as np
 
 from stepscope.analysis.steps.breakdown import Breakdown, breakdown
 from stepscope.analysis.steps.find_steps import HostSteps, is_usual, steps_of
+from stepscope.analysis.steps.host_steps import Loop
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.origin import origin_of
+from stepscope.errors import counted
 from stepscope.model import HostTrace
 from stepscope.model.arrays import Mask
 from stepscope.records import dataclass
@@ -76,6 +78,14 @@ class StepRow:
     causes_ps: list[int] = field(default_factory=list)
 
 
+def with_account(row: StepRow, causes_ps: list[int]) -> StepRow:
+    """The step with its account.  Of a hundred thousand steps `replace` takes a second longer."""
+    return StepRow(
+        row.number, row.name, row.start_ps, row.duration_ps, row.complete, row.usual, row.gap_ps, row.parts_ps,
+        row.batch, causes_ps,
+    )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class StepsOfHost:
     """The steps of one host, and how reliable they are.
@@ -88,6 +98,7 @@ class StepsOfHost:
         rows: the steps in order of time.
         problems: what is wrong with the host's trace, as sentences.
         partial: a part of the host's recording is missing.
+        others: loops that are marked as well and are not these steps, the longest first.
     """
 
     host: str
@@ -101,6 +112,7 @@ class StepsOfHost:
     rows: list[StepRow]
     problems: list[str]
     partial: bool
+    others: list[Loop] = field(default_factory=list)
 
 
 def breakdown_of(trace: HostTrace) -> Breakdown:
@@ -123,6 +135,7 @@ def steps_of_host(trace: HostTrace) -> StepsOfHost:
         rows=_step_rows(steps, is_usual(trace), parts),
         problems=origin_of(trace).problems,
         partial=trace.partial,
+        others=list(steps.others),
     )
 
 
@@ -223,12 +236,27 @@ def step_warnings(partials: Sequence[StepsOfHost], aligned: Aligned) -> tuple[st
         all_cut = cut == len(aligned.steps)
         lost = "but kept in the statistics: no step is complete" if all_cut else "and left out of the statistics"
         found.append(f"{steps} cut by the edge of the capture {lost}")
-    return tuple(dict.fromkeys([*found, *_warn_of_gaps(taking), *aligned.warnings]))
+    return tuple(dict.fromkeys([*found, *_warn_of_loops(taking), *_warn_of_gaps(taking), *aligned.warnings]))
+
+
+def _warn_of_loops(hosts: Sequence[StepsOfHost]) -> list[str]:
+    """A sentence for each other loop that is marked, the longest ones."""
+    found: dict[str, Loop] = {}
+    for host in hosts:
+        for loop in host.others:
+            found.setdefault(loop.name, loop)
+    said = [
+        f"{loop.name!r} is a loop of its own and not these steps: {counted(loop.count, 'mark')}, median"
+        f" {duration_text(round_ms(loop.median_ps))}, {duration_text(round_ms(loop.total_ps))} in all"
+        for loop in list(found.values())[:_MOST_SENTENCES]
+    ]
+    return [*said, f"{len(found) - len(said)} more loops are marked"] if len(found) > len(said) else said
 
 
 def _warn_of_gaps(hosts: Sequence[StepsOfHost]) -> list[str]:
     """A sentence where steps do not follow each other, so that the time between them is in none."""
-    between = [later.start_ps - row.start_ps - row.duration_ps for host in hosts for row, later in pairwise(host.rows)]
+    alone = [host for host in hosts if not host.others]
+    between = [later.start_ps - row.start_ps - row.duration_ps for host in alone for row, later in pairwise(host.rows)]
     apart = sum(gap for gap in between if gap > 0)
     if not apart:
         return []

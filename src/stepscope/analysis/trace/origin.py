@@ -14,7 +14,7 @@ class Origin:
     """Where a partial result comes from.
 
     Attributes:
-        problems: what is wrong with the host's trace, as sentences.
+        problems: what is wrong with the host's trace, and what was repaired, as sentences.
         partial: a part of the recording is missing.
         framework: the traced framework, empty if unknown.
     """
@@ -27,7 +27,8 @@ class Origin:
 
 def origin_of(trace: HostTrace) -> Origin:
     """The origin of results computed from a trace."""
-    problems = [str(problem) for problem in trace.problems] + list(trace.recorder_messages)
+    repairs = [each for each in trace.repairs if not each.is_small]
+    problems = [str(each) for each in (*trace.problems, *repairs)] + list(trace.recorder_messages)
     return Origin(trace.host, problems, trace.partial, trace.framework)
 
 

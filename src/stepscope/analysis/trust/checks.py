@@ -13,11 +13,12 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.stream_waits import awaited_work
-from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.steps.find_steps import observed_time, steps_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.analysis.trace.attribution import HowKnown, shares
-from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, number_pairs
@@ -29,6 +30,7 @@ from stepscope.vocabulary.traits import CallTrait
 K = EventKind
 
 _WORTH_SAYING = 1.0  # percent: fewer events than these change no figure by as much as one that is shown
+_LEAST_MOVED = 0.05  # percent of the step: times that are off by less change no figure that is shown
 _LOST_TIME = 5.0  # percent of the device's time without an op from which on tables of ops mislead
 _PS_PER_MS = 10**9
 
@@ -96,15 +98,17 @@ def check_launches(trace: HostTrace) -> Doubt | None:
     ahead = trace.events.start_ps[call] - trace.events.start_ps[rows]
     early = ahead > _clock_step_ps(trace)
     count, percent = int(early.sum()), _share(int(early.sum()), len(rows))
-    if not count:
+    of_step = _percent_moved(trace, ahead[early])
+    if not count or of_step < _LEAST_MOVED:
         return None
     return Doubt(
         "starts_before_launch", count, len(rows), percent,
         f"the work of {_launches(count)} starts before the call, by up to"
         f" {duration_text(int(ahead.max()) / _PS_PER_MS)}: the clocks of host and device disagree",
         "launch latencies, gaps of the device, and waits for it",
-        "update the driver and CUPTI, and record again",
-        percent >= _WORTH_SAYING,
+        _newer_tracer(trace),
+        percent >= _WORTH_SAYING and of_step >= _WORTH_SAYING,
+        of_step,
     )  # fmt: skip
 
 
@@ -127,9 +131,13 @@ def check_lost_work(trace: HostTrace) -> Doubt | None:
     of_step = _share(int((lost & whole).sum()), int(whole.sum()))
     first, last = start[recorded].min(), start[recorded].max()
     where = "the first" if (start[lost] < first).all() else "the last" if (start[lost] > last).all() else ""
+    ends_in = ""
+    if where == "the last" and len(steps.number) > 1:
+        ends_at = max(int(step[start == last][0]), 0) + 1
+        ends_in = f": the record of the device ends in step {ends_at} of {len(steps.number)}"
     return Doubt(
         "lost_work", count, len(calls), percent,
-        f"the work of {f'{where} ' if where else ''}{_launches(count)} was not recorded",
+        f"the work of {f'{where} ' if where else ''}{_launches(count)} was not recorded{ends_in}",
         "the time of devices, and steps in which they seem idle",
         "leave a step to warm the profiler up before the ones to record, and let the device finish before it stops",
         of_step >= _WORTH_SAYING,
@@ -181,16 +189,31 @@ def check_syncs(trace: HostTrace) -> Doubt | None:
     left = np.where(before >= 0, ends[np.maximum(before, 0)] - (events.start_ps + events.duration_ps)[calls], 0)
     early = left > _clock_step_ps(trace)
     count, percent = int(early.sum()), _share(int(early.sum()), len(calls))
-    if not count:
+    of_step = _percent_moved(trace, left[early])
+    if not count or of_step < _LEAST_MOVED:
         return None
     return Doubt(
         "sync_ends_early", count, len(calls), percent,
         f"{counted(count, 'wait')} of the host for the device {'ends' if count == 1 else 'end'} up to"
         f" {duration_text(int(left.max()) / _PS_PER_MS)} before the work does: the clocks of host and device disagree",
         "waits for the device, and how much of them is the device's own time",
-        "update the driver and CUPTI, and record again",
-        percent >= _WORTH_SAYING,
+        _newer_tracer(trace),
+        percent >= _WORTH_SAYING and of_step >= _WORTH_SAYING,
+        of_step,
     )  # fmt: skip
+
+
+def _percent_moved(trace: HostTrace, off_ps: I64) -> float:
+    """How much of the recorded time may belong to something else, as some times are off: in percent."""
+    return min(_share(int(off_ps.sum()), observed_time(trace).total), 100.0)
+
+
+def _newer_tracer(trace: HostTrace) -> str:
+    """What to update where the clocks of host and device disagree: it belongs to the device's maker."""
+    calls = _calls_with(trace, CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH)
+    if len(calls) and trace.name_of(int(calls[0])).startswith("hip"):
+        return "update ROCm and its tracer"
+    return "update the driver and CUPTI"
 
 
 # -- what records hold -------------------------------------------------------------------------------------------------
@@ -285,7 +308,9 @@ def check_threads(trace: HostTrace) -> Doubt | None:
     """Calls of a thread of which one starts within another and ends after it, which no thread can do."""
     events = trace.events
     counts = is_thread_event(trace) & ((events.traits & np.uint8(Trait.ASYNC)) == 0) & (events.duration_ps > 0)
-    counts &= events.kind != K.OVERHEAD
+    # A range is begun by one call and ended by another: it may outlast the call that began it.
+    counts &= ~is_any_kind(events.kind, (K.OVERHEAD, K.STEP_MARK, K.ANNOTATION))
+    counts[user_ranges(trace)] = False
     count, of = kernels.intervals.count_crossings(
         events.start_ps, events.duration_ps, events.line, counts, _clock_step_ps(trace)
     )
@@ -332,6 +357,7 @@ def check_cost(trace: HostTrace) -> Doubt | None:
         "shares of the step, which are those of the disturbed steps: short ops and Python seem longer than they are",
         "record less: a lower python_tracer_level or host_tracer_level, no memory or stacks",
         True,
+        round(100.0 * (1.0 - 1.0 / times), 4),
     )  # fmt: skip
 
 

@@ -12,13 +12,15 @@ from typing import ClassVar
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trust.checks import CHECKS, Doubt, doubts_of
 from stepscope.errors import counted
-from stepscope.model import HostTrace
+from stepscope.model import HostTrace, Repair
 from stepscope.records import dataclass
-from stepscope.report import Field, Prose, Report, Role, Section, Table, as_table, make_rows, not_in_json
+from stepscope.report import Field, Prose, Report, Role, Section, Table, as_table, make_rows, not_in_json, round_ms
 
 SOUND = f"All {len(CHECKS)} checks of the recording passed"
 NOT_COMPARABLE = "its checks concern each recording, not what changed between them"
 
+_SMALL = "What was found changes no answer."
+_HAVE = ("was", "were")
 _SAID_BY_STEPS = {"steps_cut"}  # pages of steps say it where it counts
 
 FIELDS: tuple[Field, ...] = (
@@ -31,14 +33,25 @@ FIELDS: tuple[Field, ...] = (
     Field("fix", "text", "how to record without it", role=Role.TEXT),
     Field("grave", "text", "`yes` if verdict and advice rest on figures that are wrong", role=Role.TERM),
 )
+REPAIRS: tuple[Field, ...] = (
+    Field("host", "text", "the host whose recording it is", role=Role.HOST),
+    Field("repair", "text", "the fault that was repaired", role=Role.TERM),
+    Field("count", "count", "how many events had it", "int"),
+    Field("of", "count", "among how many of their kind", "int"),
+    Field("ms", "ms", "how much time was taken away"),
+    Field("found", "text", "what was found", role=Role.TEXT),
+    Field("done", "text", "what was made of it", role=Role.TEXT),
+    Field("effect", "text", "which figures would be wrong without it", role=Role.TEXT),
+)
 
 
 @dataclass(frozen=True)
 class Partial:
-    """The doubts about one host's recording."""
+    """The doubts about one host's recording, and what was repaired in it."""
 
     origin: Origin
     doubts: list[Doubt]
+    repairs: list[Repair]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +68,7 @@ class TrustReport(Report):
 
     line: str
     rows: Table = as_table("Doubts", FIELDS, SOUND)
+    repairs: Table = as_table("Repairs", REPAIRS, "Nothing had to be repaired")
     first: str = not_in_json()
     doubtful_percent: float = not_in_json(0.0)
 
@@ -63,18 +77,23 @@ class TrustReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """The worst doubt, and all of them."""
-        lines = (self.line,) if self.line else (f"{SOUND}.", f"{'; '.join(CHECKS.values()).capitalize()}.")
+        sound = (f"{SOUND}.", f"{'; '.join(CHECKS.values()).capitalize()}.")
+        lines = (self.line,) if self.line else (_SMALL,) if self.rows else sound
+        if self.repairs:
+            faults = counted(len(self.repairs), "fault")
+            lines = (f"{faults} of the recording {_HAVE[len(self.repairs) > 1]} repaired.", *lines)
         return [Prose("summary", "Can this recording be trusted?", lines), *super().sections()]
 
 
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
-    return Partial(origin_of(trace), doubts_of(trace))
+    return Partial(origin_of(trace), doubts_of(trace), list(trace.repairs))
 
 
 def merge(partials: Sequence[Partial]) -> TrustReport:
     """The doubts about all hosts."""
     found = [(part.origin.host, doubt) for part in partials for doubt in part.doubts]
+    repaired = [each for part in partials for each in part.repairs]
     found.sort(key=lambda each: (not each[1].is_grave, -(each[1].percent or 0.0) if each[1].is_grave else 0))
     return TrustReport(
         **header([part.origin for part in partials]),
@@ -83,6 +102,13 @@ def merge(partials: Sequence[Partial]) -> TrustReport:
             [doubt for _, doubt in found],
             host=[host for host, _ in found],
             grave=lambda doubt: "yes" if doubt.is_grave else "no",
+        ),
+        repairs=make_rows(
+            REPAIRS,
+            repaired,
+            host=[part.origin.host for part in partials for _ in part.repairs],
+            repair=lambda each: each.code,
+            ms=lambda each: round_ms(each.ps),
         ),
         line=_line(found, len(partials)),
         first=next((doubt.fix for _, doubt in found if doubt.is_grave), ""),

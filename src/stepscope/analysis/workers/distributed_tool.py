@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from operator import attrgetter, ne
 from typing import Any, ClassVar
@@ -69,10 +69,11 @@ from stepscope.analysis.workers.parallel_groups import (
     pipeline_time,
 )
 from stepscope.analysis.workers.rank_graphs import PackedGraph, packed_graph_of
+from stepscope.analysis.workers.slow_workers import slowest_alone
 from stepscope.analysis.workers.stragglers import WORTH_NAMING
 from stepscope.analysis.workers.waiting import RankWaits, find_waits
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, median
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -332,6 +333,9 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
     names = [_name(ordered[at]) for at in taking]
     answer = answer_for(job, [ordered[at].origin.host for at in taking]) if job is not None else None
     worst = taking[answer.straggler] if answer is not None and answer.straggler is not None else None
+    medians = _median_steps(ordered) if job is None and not groups else []
+    if worst is None:
+        worst = slowest_alone(medians)
     pipeline = pipeline_rows([
         PipelineRank(part.rank, part.origin.host, [step.duration_ps for step in part.steps], part.pipeline)
         for part in ordered
@@ -348,6 +352,7 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
         findings=(
             *missing_calls.describe_missing(missing),
             *_sentences(job, answer, names),
+            *_describe_alone(ordered, medians),
             *(_culprit_text(ordered, worst) if worst is not None else ()),
             *_describe_cost([part for part in ordered if part.whole.parts_ps[1]]),
             *describe_pipelines(pipeline),
@@ -370,6 +375,24 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
         missing=tuple(missing),
         has_dumps=any(part.recorded for part in ordered),
     )
+
+
+def _median_steps(parts: Sequence[Partial]) -> list[float]:
+    """The median step of each rank in ps; 0 without steps."""
+    lengths = [[row.duration_ps for row in part.stepping.rows if row.complete] for part in parts]
+    return [median(each) if each else 0.0 for each in lengths]
+
+
+def _describe_alone(parts: Sequence[Partial], medians: Sequence[float]) -> Iterator[str]:
+    """The slowest of ranks that meet in no collective."""
+    at = slowest_alone(medians)
+    if at is not None:
+        others = median([ps for place, ps in enumerate(medians) if ps and place != at])
+        took = (duration_text(round_ms(round(ps))) for ps in (medians[at], others))
+        yield (
+            "{} is the slowest: its median step takes {}, that of the others {}; no collective was recorded, so who"
+            " waits for whom is not known".format(_name(parts[at]), *took)
+        )
 
 
 def _sentences(job: Job | None, answer: Answer | None, names: Sequence[str]) -> Iterable[str]:

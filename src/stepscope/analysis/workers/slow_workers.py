@@ -15,6 +15,7 @@ from stepscope.analysis.account.causes import Cause, own_work_ps
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.session_steps import Aligned, StepsOfHost, numbered_alike
 from stepscope.analysis.workers.matching import describe_other_steps, match_steps
+from stepscope.analysis.workers.stragglers import STRAGGLES
 from stepscope.records import dataclass
 
 _WAITING = CATEGORIES.index("device_collectives")
@@ -144,3 +145,24 @@ def describe_mismatches(
                 f"{'later' if offset > 0 else 'earlier'} than {hosts[0].host}: their clocks differ, or they do not "
                 f"wait for each other; steps are matched by {'number' if by_number else 'clock'}"
             )
+
+
+# -- ranks that meet nowhere -------------------------------------------------------------------------------------
+
+
+def slowest_alone(medians_ps: Sequence[float]) -> int | None:
+    """The place of the rank whose median step is as much longer than those of the others as a straggler's, where no
+    collective shows who waits for whom; None if none is.
+
+    Args:
+        medians_ps: the median step of each rank; 0 if it has none.
+
+    >>> slowest_alone([8.0, 16.0]), slowest_alone([8.0, 8.5, 8.2]), slowest_alone([8.0, 0.0])
+    (1, None, None)
+    """
+    ranked = sorted((ps, place) for place, ps in enumerate(medians_ps) if ps)
+    if len(ranked) < 2:
+        return None
+    others = statistics.median(ps for ps, _ in ranked[:-1])
+    longest, place = ranked[-1]
+    return place if longest >= STRAGGLES * others else None

@@ -1,8 +1,11 @@
 """Decides what to capture of a program without profiling code.
 
-The finders report steps, on the thread that runs them.  The first steps are skipped, and those after them are captured.
+The loop of steps reports them, on the thread that runs them.  The first ones are skipped, and those after them are
+captured.  When another loop takes the place of the one that is captured, what was recorded is saved if that one fell
+silent, and discarded if the new one is more certain.
 If no step is found, a time window is captured instead: at once if no framework is imported, and otherwise after some
-patience.  Steps are worth more than a time window, so a step during the window ends it.  A signal requests a capture of
+patience; until then samples of the stacks are kept, which show what a program did that ends before.  Steps are worth
+more than a time window, so a step during the window ends it.  A signal requests a capture of
 the next steps, or of a time window if there are none; during a capture it requests the end of that.  In a program
 without a framework, a time window holds the calls of Python functions, since nothing else can be recorded.
 
@@ -22,22 +25,27 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from stepscope.capture import cost, files, not_recorded, recorder, report
-from stepscope.capture.auto.finders import CALLS, FINDERS, MARKED, StepSource
+from stepscope.capture.auto.finders import FINDERS, FINDING
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import Settings
+from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, MARKED, StepLoop, StepSource
 from stepscope.capture.conductor import Conductor
 from stepscope.capture.job import this_worker
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.own_threads import OwnTimer, is_main_thread
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action
-from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.errors import counted
 
 _REQUEST_PATIENCE_S = 2.0  # how long a request waits for steps of a program that has had some
-_ONE_TIME, _STALE_STEPS = 2, 50  # a source with two steps, followed by fifty of another one, is not the loop's
+_SAMPLES_AFTER_S = 1.0  # with a framework but no step: shorter programs are not worth it
+_SAMPLES_HZ = 20  # for up to half a minute, in which a program loads its model as well
+_RETRY_S = 0.5  # while a program is traced: what its framework records then is not its work
 _LEAST_CALL_US = 10.0  # shorter Python calls are left out of a time window: there are many, and they say little
+_MAIN_PATIENCE_S, _LOOK_S = 0.5, 0.05  # how long the main thread may take to do what it is asked for
 _REPORT_PATIENCE_S = 1.0  # at a hard end, for reporting a profile that is written
 _MOST_STEPS = 1000  # of a capture that goes on because steps are short
 # Of a capture with very many events: PyTorch blocks the program for 4 to 9 us per event at its end, here for half a
@@ -58,6 +66,7 @@ class Autopilot:
         ledger: what the processes of this program have captured.  If they have captured steps, this process is their
             launcher, and a time window of it is useless.
         is_child: another process started this one, and reads the ledger.
+        loop: reports the steps.
 
     Attributes:
         active: False while nothing is to be captured; finders need not report steps then.
@@ -74,12 +83,14 @@ class Autopilot:
         show_line: Callable[[str], object] = str,
         ledger: Ledger | None = None,
         is_child: bool = False,
+        loop: StepLoop = FINDING.loop,
     ) -> None:
         self._settings = settings
         self._ask_main = ask_main
         self._show_line = show_line
         self._ledger = ledger or Ledger()
         self._is_child = is_child
+        self._loop = loop
         self.paths: list[Path] = []
         self.last: Path | str | None = None
         self.outcome = ""
@@ -92,14 +103,14 @@ class Autopilot:
     def _forget(self) -> None:
         self._inside = threading.Lock()
         self._asked: deque[Work] = deque()
-        self._timer: threading.Timer | None = None
+        self._timer: OwnTimer | None = None
         self._window: Capture | None = None  # the time window, while it runs
         self._window_since = 0.0
-        self._counts: dict[StepSource, int] = {}
-        self._best: StepSource | None = None
-        self._others = 0  # steps of other sources since the last step of the best
-        self._patience = _STALE_STEPS  # after so many the best is given up
-        self._doubtful_until = 0.0  # until then a better source is looked for after the capture, on the monotonic clock
+        self._holds_samples = False  # and nothing else
+        self._source: StepSource | None = None  # whose steps are counted
+        self._captured: StepSource | None = None  # whose steps were captured
+        self._is_cut_short = False  # fewer of them than asked for
+        self._doubtful_until = 0.0  # until then another loop may take the place of the one that was captured
         self._supersedes = False  # what was captured before is not of the loop
         self._conductor = Conductor(
             self._settings.logdir,
@@ -133,15 +144,15 @@ class Autopilot:
             self._last = step if self._conductor.events_recorded() > _MANY_EVENTS else self._last
         return Action.RECORD_AND_SAVE if step == self._last else Action.RECORD
 
-    # -- what finders report, on the thread of the steps -------------------------------------------------------------
+    # -- what the loop reports, on the thread of the steps -----------------------------------------------------------
 
     def start_step(self, source: StepSource) -> None:
-        """A step of a source starts, unless one runs."""
+        """A step of the loop starts, unless one runs."""
         if self.active:
             self._run_exclusively(lambda: self._begin(source))
 
     def end_step(self, source: StepSource, another_follows: bool = True) -> None:
-        """A step of a source has ended; if another follows, it starts with that."""
+        """A step of the loop has ended; if another follows, it starts with that."""
         if self.active:
             self._run_exclusively(lambda: self._end(source, another_follows))
 
@@ -154,7 +165,7 @@ class Autopilot:
         """A framework is being imported: the steps are still to come, and a time window before them is useless."""
         if self.active:
             self._run_exclusively(self._drop_window)
-            self._run_later(self._settings.patience, self._open_window_unless_launcher)
+            self._await_steps()
 
     # -- requests of the process -------------------------------------------------------------------------------------
 
@@ -168,7 +179,7 @@ class Autopilot:
         if not self.active:
             return
         if any(name in sys.modules for name in FINDERS):
-            self._run_later(self._settings.patience, self._open_window_unless_launcher)
+            self._await_steps()
         elif at_once:
             self.run_on_main(self._open_window)
 
@@ -241,16 +252,33 @@ class Autopilot:
     def run_on_main(self, *work: Work) -> None:
         """Calls these on the main thread soon; on this one if that cannot be asked."""
         self._asked.extend(work)
-        if threading.current_thread() is threading.main_thread() or not self._ask_main():
+        if is_main_thread() or not self._ask_main():
             self.serve()
 
-    def _run_later(self, seconds: float, work: Work) -> None:
+    def _run_on_main_or_here(self, work: Work) -> None:
+        """The main thread may wait for something, and nothing wakes it for us: after a moment this thread does it, but
+        for PyTorch, whose profiler is bound to a thread."""
+        self.run_on_main(work)
+        until = time.monotonic() + _MAIN_PATIENCE_S
+        while self._asked and time.monotonic() < until:
+            time.sleep(_LOOK_S)
+        if self._asked and "torch" not in sys.modules:
+            self.serve()
+
+    def _await_steps(self) -> None:
+        """Opens a time window if no step comes, and keeps samples of the stacks until then."""
+        patience = self._settings.patience
+        if _SAMPLES_AFTER_S < patience < math.inf:
+            self._run_later(_SAMPLES_AFTER_S, self._open_samples, on_main=False)
+        else:
+            self._run_later(patience, self._open_window_unless_launcher)
+
+    def _run_later(self, seconds: float, work: Work, on_main: bool = True) -> None:
         self._cancel_timer()
         if seconds == math.inf:
             return
-        self._timer = threading.Timer(seconds, self.run_on_main, (work,))
-        self._timer.daemon = True
-        self._timer.name = f"{THREAD_PREFIX}patience"  # tracers of Python calls leave out threads with this prefix
+        start = self._run_on_main_or_here if on_main else self._run_exclusively
+        self._timer = OwnTimer(seconds, lambda: start(work), "stepscope-patience")
         with report.Wall("waiting for a time window", strict=False):  # it may be impossible to start a thread
             self._timer.start()
 
@@ -263,7 +291,7 @@ class Autopilot:
         if not (self._settings.stop_after and self._has_captured and not self._conductor.is_capturing):
             return
         self.active = False
-        if threading.current_thread() is threading.main_thread():
+        if is_main_thread():
             self._settings = self._settings.keep_running()
             raise SystemExit(0)
         if not self._ask_main():
@@ -273,21 +301,20 @@ class Autopilot:
     # -- what one thread at a time does ------------------------------------------------------------------------------
 
     def _begin(self, source: StepSource) -> None:
-        if self._is_best(source) and self._is_planned():
+        self._follow(source)
+        if self._is_planned():
             self._conductor.start_step()
 
     def _mark_step(self) -> None:
-        if MARKED in self._counts:
+        if self._source is MARKED:
             self._end(MARKED, another_follows=True)
         else:  # the first mark ends no step
-            self._counts[MARKED] = 0
             self._begin(MARKED)
 
     def _end(self, source: StepSource, another_follows: bool) -> None:
-        self._counts[source] = self._counts.get(source, 0) + 1
+        self._follow(source)
         if not self._is_planned():
             self.active = time.monotonic() < self._doubtful_until
-        if not self._is_best(source) or not self._is_planned():
             return
         self._drop_window()
         self._cancel_timer()
@@ -299,49 +326,46 @@ class Autopilot:
         elif another_follows:
             self._conductor.start_step()
 
-    def _is_best(self, source: StepSource) -> bool:
-        """True if this is the source whose steps count."""
-        if source == self._best:
-            self._others = 0
-            return True
-        self._others += 1
-        if self._best is not None and not self._is_better(source, self._best):
-            return False
-        self._follow_source(source)
-        return True
-
-    def _is_better(self, source: StepSource, best: StepSource) -> bool:
-        """True if a source is more certain than the best so far, or if that one has not come back."""
-        was_one_time = self._counts.get(best, 0) <= _ONE_TIME and self._others > self._patience
-        if source.rank == best.rank and was_one_time:
-            self._counts[source] = 1  # its steps until now were not those of the loop
-            return True
-        if not self._is_planned() and source.rank != best.rank:  # a second thought only compares two functions
-            return False
-        return (source.rank, source.size) > (best.rank, best.size)
-
-    def _follow_source(self, source: StepSource) -> None:
-        """Counts the steps of another source from now on, and discards what was captured of the previous one."""
-        self._best, self._others = source, 0
-        before = sum(count for other, count in self._counts.items() if other != source)
-        self._patience = max(_STALE_STEPS, 2 * before)  # it may come again after as many as came before it
-        self._conductor.cancel()
+    def _follow(self, source: StepSource) -> None:
+        """Counts the steps of this source from now on."""
+        if source is self._source:
+            return
+        if self._loop.was_silent and self._conductor.is_capturing and self._conductor.number > (self._first or 0):
+            self._conductor.finish()  # the steps that have ended were those of a loop
+        else:
+            self._conductor.cancel()
+        self._source = source
         cost.LENGTHS.forget()
+        if not self._is_worth_capturing(source):
+            self._plan(None)
+            self.active, self._doubtful_until = True, math.inf
+            return
         self._supersedes |= self.has_steps and not self._requested and not self._is_child
         self._conductor.marks = source is not MARKED
-        count = self._counts.get(source, 0)
+        count = self._loop.count
         self._conductor.number = max(count - 1, 0)
         self._plan(count if self._requested else max(self._settings.skip, count))
 
+    def _is_worth_capturing(self, source: StepSource) -> bool:
+        """Whether a loop is captured: not an evaluation after the training, be it of this process or of those that it
+        started."""
+        captured = self._captured
+        if captured is None:
+            return trains(source) or not self._is_launcher()
+        if source.rank == captured.rank:
+            return True
+        return self._loop.was_silent and (source.rank > captured.rank or (self._is_cut_short and trains(source)))
+
     def _note_captured_steps(self) -> None:
         first, count = self._first or 0, self._conductor.number - (self._first or 0)
-        name = self._best.name if self._best else MARKED.name
+        name = self._source.name if self._source else MARKED.name
+        self._captured, self._is_cut_short = self._source, self._conductor.number <= self._last
         numbers = f"steps {first}-{first + count - 1}" if count > 1 else f"step {first}"
         self._set_outcome(f"captured {numbers} ({name})")
         self.has_steps = True
         self._plan(None)
-        # A small function may be called often before the first call of the training step, as where episodes are played.
-        self.active = self._best is not None and self._best.rank == CALLS and not self._requested
+        # It may have been a warm-up, or a small function that is called often before the first training step.
+        self.active = not self._requested
         self._doubtful_until = time.monotonic() + self._settings.seconds if self.active else 0.0
 
     def _set_outcome(self, outcome: str) -> None:
@@ -380,11 +404,31 @@ class Autopilot:
     def _is_launcher(self) -> bool:
         return not self._is_child and bool(self._ledger.profiles())
 
+    def _open_samples(self) -> None:
+        """Samples the stacks until a step or the time window comes.  This disturbs nobody, so any thread may do it."""
+        self._run_later(self._settings.patience - _SAMPLES_AFTER_S, self._open_window_unless_launcher)
+        if self._conductor.is_capturing or recorder.RECORDER.is_running() or self._is_launcher():
+            return
+        options = replace(
+            self._settings.options, host_tracer_level=0, device_tracer_level=0, python_tracer_level=0,
+            stack_samples_hz=_SAMPLES_HZ, strict=False,
+        )  # fmt: skip
+        self._window = recorder.RECORDER.start_capture(self._open_target, options, yields=True)
+        self._window_since, self._holds_samples = time.monotonic(), True
+
+    def _open_target(self) -> files.Target | None:
+        return files.open_target(self._settings.logdir)
+
     def _open_window(self) -> None:
+        if self._holds_samples:
+            self._drop_window()
         if self._conductor.is_capturing or self._window is not None or recorder.RECORDER.is_running():
             return
-        if "torch" in sys.modules and threading.current_thread() is not threading.main_thread():
+        if "torch" in sys.modules and not is_main_thread():
             return  # PyTorch's profiler would see only this thread
+        if _is_traced():
+            self._run_later(_RETRY_S, self._open_window_unless_launcher)
+            return
         self._window = recorder.RECORDER.start(self._settings.logdir, self._window_options())
         self._window_since = time.monotonic()
         if self._window is not None:
@@ -409,25 +453,29 @@ class Autopilot:
             return
         recorder.RECORDER.end_capture(window)
         window.finished.wait()  # it may have ended with the program, or at a limit
-        self._set_outcome(
-            f"no step was found; a window of {seconds:.1f} s was captured instead{_describe_calls(window)}"
+        held = (
+            f"samples of the stacks over {seconds:.1f} s were kept"
+            if self._holds_samples
+            else (f"a window of {seconds:.1f} s was captured")
         )
+        self._set_outcome(f"no step was found; {held} instead{_describe_calls(window)}")
         if window.place is not None:
             self._report_saved(window.place)
 
     def _drop_window(self) -> None:
         window, self._window = self._window, None
+        self._holds_samples = False
         if window is not None:
             recorder.RECORDER.end_capture(window, save=False)
 
     def _toggle(self) -> None:
-        if self._window is not None:
+        if self._window is not None and not self._holds_samples:
             self._close_window()
         elif self._conductor.is_capturing:
             self._last, self._goes_on_until = self._conductor.number, 0.0  # the step that runs is the last one
         elif recorder.RECORDER.is_running():
             self._show_line("the program is capturing by itself; nothing was changed")
-        elif self._best is None and not any(name in sys.modules for name in FINDERS):
+        elif self._source is None and not any(name in sys.modules for name in FINDERS):
             self._requested = True
             self._open_window()
         else:
@@ -447,18 +495,23 @@ class Autopilot:
             not_recorded.leave_reason(self._settings.logdir, full, "keep less, or compute with smaller batches")
         if self.outcome or self._first is None:
             return
-        if self._best is None:
+        if self._source is None:
             self.outcome = "nothing was captured: no step was found, and the program ended before a time window started"
             return
         self._report_too_few_steps()
 
     def _report_too_few_steps(self) -> None:
-        assert self._best is not None
-        ended = self._counts[self._best] + (self._best is MARKED)  # no mark follows the last step
-        steps = f"the program ran {counted(ended, 'step')} ({self._best.name})"
+        assert self._source is not None
+        ended = self._loop.count
+        steps = f"the program ran {counted(ended, 'step')} ({self._source.name})"
         self.outcome = f"nothing was captured: {steps} and the first {self._first} are skipped; skip fewer (--skip)"
         if self._is_child:
             self._ledger.add(self.outcome)
+
+
+def trains(source: StepSource) -> bool:
+    """Whether such steps update a model, as far as their kind says; batches and calls may be those of an evaluation."""
+    return source.rank >= DIFFERENTIATED and source.rank != CALLS
 
 
 def _remove_files(paths: Iterable[Path]) -> None:
@@ -467,6 +520,20 @@ def _remove_files(paths: Iterable[Path]) -> None:
         with suppress(OSError):
             path.unlink()
         files.drop_if_empty(path.parent)
+
+
+def _is_traced() -> bool:
+    """Whether the framework traces or compiles on this thread what it will run later."""
+    tensorflow: Any = sys.modules.get("tensorflow")
+    jax: Any = sys.modules.get("jax._src.core")
+    torch: Any = sys.modules.get("torch.compiler")
+    with suppress(Exception):  # internals that have moved
+        if tensorflow is not None and not tensorflow.executing_eagerly():
+            return True
+        if jax is not None and not jax.trace_state_clean():
+            return True
+        return torch is not None and bool(torch.is_compiling())
+    return False
 
 
 def _describe_calls(window: Capture) -> str:

@@ -21,11 +21,14 @@ from stepscope.capture.patches import Change, Undo, swap_attribute, swap_code
 from stepscope.capture.program_files import is_users_file
 from stepscope.capture.proving.changes import refuse_generator
 from stepscope.errors import CaptureError
+from stepscope.kernels.observe import divert_calls
 from stepscope.proof.parts import PARTS
 from stepscope.records import dataclass
 
 RESUMED: dict[CodeType, FunctionType] = {}
 """The function that takes each step of a generator, by the generator's code."""
+
+_HOMES_OF_JITTED = ("jaxlib._jax", "jaxlib.xla_extension")  # the second before jaxlib 0.6
 
 Install = Callable[[Change], Undo]
 
@@ -177,18 +180,23 @@ def is_file(path: str, wanted: str) -> bool:
 
 def _compiled_targets(codes: dict[int, CodeType]) -> Iterator[tuple[CodeType, Target]]:
     """The compiled functions, of JAX or TensorFlow, that were made of some code."""
-    from stepscope.capture.auto.finders.jax import WatchedFunction
-
     tensorflow = sys.modules.get("tensorflow")
     traced_type = type(tensorflow.function(lambda: None)) if tensorflow is not None else None
+    jitted_type = next((sys.modules[name].PjitFunction for name in _HOMES_OF_JITTED if name in sys.modules), None)
     for each in gc.get_objects():
-        if type(each) is WatchedFunction:
-            name, made_of = "_function", getattr(each, "__wrapped__", each)
+        if jitted_type is not None and type(each) is jitted_type:
+            install, made_of = functools.partial(_divert_calls, each), getattr(each, "__wrapped__", each)
         elif traced_type is not None and type(each) is traced_type:
-            name, made_of = "_call", getattr(each, "python_function", each)
+            install, made_of = functools.partial(_replace_attribute, each, "_call"), each.python_function
         else:
             continue
         code = codes.get(id(getattr(inspect.unwrap(made_of), "__code__", None)))
         if code is not None:
-            install = functools.partial(_replace_attribute, each, name)
             yield code, Target(code.co_name, install, code.co_filename, code.co_firstlineno)
+
+
+def _divert_calls(function: Any, change: Change) -> Undo:
+    undo = divert_calls(function, change)
+    if undo is None:
+        raise CaptureError(f"{getattr(function, '__name__', 'a jitted function')} cannot be changed where it is called")
+    return undo

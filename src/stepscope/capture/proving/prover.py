@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.capture import report
-from stepscope.capture.auto.finders import MARKED, StepSource
+from stepscope.capture.auto.step_loop import MARKED, StepSource
 from stepscope.capture.job import this_worker
+from stepscope.capture.own_threads import OwnThread
 from stepscope.capture.proving import relays, saving
 from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, Steps, split_rank
 from stepscope.capture.proving.deadlines import (
@@ -38,8 +39,7 @@ from stepscope.capture.proving.devices import wait_for_devices
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.stopwatch import Settings, Stopwatch
 from stepscope.capture.recorder import RECORDER
-from stepscope.capture.tracers.ticker import THREAD_PREFIX
-from stepscope.capture.watching.steps import STALE_STEPS, StepFollower, StepRecord, ThreadMeter
+from stepscope.capture.watching.steps import StepFollower, StepRecord, ThreadMeter
 from stepscope.capture.watching.usual import UsualLength
 from stepscope.proof.record import Proof
 
@@ -93,7 +93,7 @@ class Prover:
         self._asked = self._is_saved = False
         self._give_up_s = math.inf
         self._source: StepSource | None = None
-        self._thread = self._since_ns = self._others = 0
+        self._thread = self._since_ns = 0
         self._meter: ThreadMeter | None = None
         self._inside = threading.Lock()  # a handler of a signal may end a step, too
         self._knobs = Settings(options.setting)
@@ -111,9 +111,9 @@ class Prover:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget_parent)
 
-    # -- what finders report -------------------------------------------------------------------------------------------
-    # The follower finds the source of the loop's steps.  From the start of the campaign on, they are timed here, with
-    # two readings of the clock in a step: what the follower reads besides takes 0.2 ms where its caches are cold.
+    # -- what the loop reports -----------------------------------------------------------------------------------------
+    # From the start of the campaign on, steps are timed here, with two readings of the clock in a step: what the
+    # follower reads besides takes 0.2 ms where its caches are cold.
 
     def start_step(self, source: StepSource) -> None:
         """A step starts."""
@@ -158,14 +158,11 @@ class Prover:
             self._start_if_ready()
 
     def _is_of_loop(self, source: StepSource) -> bool:
-        """Whether its steps are measured: those of the source that the follower found, while it has any."""
-        if source is self._source or source == self._source:
-            self._others = 0
-            return threading.get_ident() == self._thread
-        self._others += 1
-        if self._others > STALE_STEPS:
-            self._source, self._thread, self._since_ns, self._others = source, threading.get_ident(), 0, 0
-        return False
+        """Whether its steps are measured: those on the thread on which the loop's first one was."""
+        if source is not self._source:
+            self._source, self._thread, self._since_ns = source, threading.get_ident(), 0
+            return False
+        return threading.get_ident() == self._thread
 
     def _end_step(self, another_follows: bool) -> None:
         now_ns, since_ns = time.perf_counter_ns(), self._since_ns
@@ -221,9 +218,7 @@ class Prover:
             self._places = self._options.at
         elif not self._asked:
             self._asked = True
-            threading.Thread(
-                target=self._ask_account, name=f"{THREAD_PREFIX}prove", args=(captured,), daemon=True
-            ).start()
+            OwnThread(self._ask_account, (captured,), "stepscope-prove").start()
         return self._places is not None
 
     def _find_captured(self) -> str | None:

@@ -14,9 +14,10 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from stepscope.capture.patches import Call, wrap_attribute
+from stepscope.capture.patches import observe_attribute
 from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.compiles import AGAIN, FIRST, Change, CompileNote, cut_text
+from stepscope.kernels.observe import read_locals
 
 _MISMATCH = re.compile(
     r"tensor '(?P<name>.+?)' (?P<what>.+?) mismatch(?: at index (?P<index>\d+))?\. expected (?P<before>.+?), "
@@ -45,22 +46,31 @@ class DynamoCompilations:
         self._since_us = time.time_ns() // 1000
         self._taken: set[tuple[str, int]] = set()
         self._changes: dict[str, Change] = {}
-        self.remove = wrap_attribute(module, "get_and_maybe_log_recompilation_reasons", self._find_and_note)
+        self.remove = observe_attribute(module, "get_and_maybe_log_recompilation_reasons", self)
 
-    def _find_and_note(self, original: Call, entries: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-        reasons = original(entries, frame, *args, **kwargs)
+    def before(self, find: object, args: tuple[Any, ...]) -> object:
+        """PyTorch looks for the guards that fail for a frame, its second argument."""
+        return args[1] if len(args) > 1 else None
+
+    def after(self, frame: Any, reasons: list[str]) -> None:
+        """It has found them."""
         with suppress(Exception):  # a note is worth no failure
             self._note(reasons, frame)
-        return reasons
+
+    def failed(self, frame: Any) -> None:
+        """It has found none."""
 
     def take(self) -> list[CompileNote]:
         """What was compiled since the last call."""
         utils: Any = sys.modules["torch._dynamo.utils"]
         return [note for metrics in utils.get_compilation_metrics() if (note := self._make_note(metrics)) is not None]
 
-    def _note(self, reasons: list[str], frame: FrameType) -> None:
+    def _note(self, reasons: list[str], frame: Any) -> None:
         if reasons and len(self._changes) < _MOST_KEPT:
-            found = parse_reason(reasons[0], frame.f_locals)
+            # PyTorch's own kind of frame makes a dict of its own.
+            found = parse_reason(
+                reasons[0], read_locals(frame) if isinstance(frame, FrameType) else dict(frame.f_locals)
+            )
             if found is not None:
                 self._changes[reasons[0]] = found
 

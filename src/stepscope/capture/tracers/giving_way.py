@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.capture.aside import Helper
-from stepscope.capture.patches import Call, Undo, wrap_attribute
+from stepscope.capture.patches import Undo, observe_attribute
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.errors import CaptureError
@@ -42,16 +42,10 @@ class Possession:
         Args:
             home: the module or class that holds the function.
             name: its name there.
-            then: called next, with the same arguments, if this has ended the recording.
+            then: called next, with the same arguments by position, if this has ended the recording.
         """
-
-        def end_and_call(original: Call, *args: Any, **kwargs: Any) -> Any:
-            if self._give_way():
-                then(*args, **kwargs)
-            return original(*args, **kwargs)
-
         if hasattr(home, name):  # another release of the framework may have none
-            self._undo.append(wrap_attribute(home, name, end_and_call))
+            self._undo.append(observe_attribute(home, name, _Starts(self._give_way, then)))
 
     def end(self) -> None:
         """Ends the recording, unless it has given way.
@@ -91,6 +85,25 @@ class Possession:
                 reason, code="gave-way", lost="what the framework did after that", hint="use one of the two"
             ),
         )
+
+
+class _Starts:
+    """Sees the calls by which a program starts the profiler."""
+
+    def __init__(self, give_way: Callable[[], bool], then: Callable[..., object]) -> None:
+        self._give_way, self._then = give_way, then
+
+    def before(self, start: object, args: tuple[Any, ...]) -> object:
+        """The program starts it."""
+        if self._give_way():
+            self._then(*args)
+        return None
+
+    def after(self, state: object, result: object) -> None:
+        """It has been started: nothing is to be told."""
+
+    def failed(self, state: object) -> None:
+        """It could not be started."""
 
 
 class ExportFolder:

@@ -5,14 +5,13 @@ A save of an asynchronous checkpointer returns once the arrays are copied; waiti
 
 from __future__ import annotations
 
-import functools
 import sys
 from typing import Any
 
 from stepscope.capture import ranges
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.patches import Call, Undo, wrap_attribute
-from stepscope.capture.tracers.base import Clock, Probe
+from stepscope.capture.patches import Undo, observe_attribute
+from stepscope.capture.tracers.base import Clock, Probe, Span
 
 SAVE, WAIT = "save checkpoint (Orbax)", "wait for save checkpoint (Orbax)"
 _PACKAGE = "orbax.checkpoint._src.checkpointers"
@@ -35,7 +34,7 @@ class SavesTracer(Probe):
         for module, name, method, title in _METHODS:
             owner: Any = getattr(sys.modules.get(module), name, None)
             if owner is not None and method in vars(owner):
-                self._undo.append(wrap_attribute(owner, method, functools.partial(_call_in_range, title)))
+                self._undo.append(observe_attribute(owner, method, _Saves(title)))
 
     def stop(self) -> None:
         """Puts the methods back."""
@@ -47,6 +46,22 @@ class SavesTracer(Probe):
         self.stop()
 
 
-def _call_in_range(title: str, original: Call, *args: Any, **kwargs: Any) -> Any:
-    with ranges.annotate(title):
-        return original(*args, **kwargs)
+class _Saves:
+    """Makes each call a range."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+
+    def before(self, save: object, args: tuple[Any, ...]) -> Span:
+        """A call starts."""
+        span = ranges.annotate(self._title)
+        span.__enter__()
+        return span
+
+    def after(self, span: Span, result: object) -> None:
+        """It has returned."""
+        span.__exit__(None, None, None)
+
+    def failed(self, span: Span) -> None:
+        """It has raised."""
+        span.__exit__(None, None, None)

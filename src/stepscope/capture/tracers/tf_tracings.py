@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import CodeType
 from typing import Any
 
-from stepscope.capture.patches import Call, wrap_attribute
+from stepscope.capture.patches import observe_attribute
 from stepscope.capture.program_files import is_users_file
 from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.compiles import AGAIN, FIRST, FUNCTION, VARIABLES, CompileNote, cut_text, find_changes
@@ -34,15 +34,20 @@ class TensorFlowTracings:
     def __init__(self, module: Any, clock: Clock) -> None:
         self._clock = clock
         self._notes: list[CompileNote] = []
-        self.remove = wrap_attribute(module, "_create_concrete_function", self._trace_and_note)
+        self.remove = observe_attribute(module, "_create_concrete_function", self)
 
-    def _trace_and_note(self, original: Call, function_type: Any, context: Any, graph: Any, options: Any) -> Any:
-        begin, is_inner = self._clock(), _is_tracing()
-        made = original(function_type, context, graph, options)
+    def before(self, trace: object, args: tuple[Any, ...]) -> object:
+        """A function is traced; inside of another one, it is part of that, such as the body of a loop."""
+        return None if _is_tracing() else (self._clock(), args)
+
+    def after(self, state: tuple[int, tuple[Any, ...]], made: object) -> None:
+        """It has been traced."""
+        begin, (function_type, _, _, options) = state
         with suppress(Exception):  # a note is worth no failure
-            if not is_inner:  # otherwise it is part of what is being traced, such as the body of a loop
-                self._note(function_type, options, begin)
-        return made
+            self._note(function_type, options, begin)
+
+    def failed(self, state: object) -> None:
+        """It cannot be traced."""
 
     def take(self) -> list[CompileNote]:
         """What was traced since the last call."""

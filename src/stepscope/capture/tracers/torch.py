@@ -151,9 +151,12 @@ class TorchTracer:
         name."""
         step = metadata.get("step_num")
         if step is None:
-            return _Range(self._torch.profiler.record_function(name))
+            return _Range(self._range(name))
         mark = f"ProfilerStep#{step}"
-        return _Step(self._torch.profiler.record_function(mark), mark, self._open_steps)
+        return _Step(self._range(mark), mark, self._open_steps)
+
+    def _range(self, name: str) -> Any:
+        return _Unseen(name) if _Unseen.is_supported() else self._torch.profiler.record_function(name)
 
 
 def _event_size(options: ProfilerOptions) -> int:
@@ -180,6 +183,34 @@ def _prepares_slowly() -> bool:
     """True if PyTorch's profiler would import the compiler, which takes one to two seconds, only to find that it makes
     no CUDA graphs.  A compiler that is not imported makes none, unless the environment says so."""
     return _COMPILER not in sys.modules and "TORCHINDUCTOR_CUDAGRAPHS" not in os.environ
+
+
+class _Unseen:
+    """A range that no mode of the program sees.  `record_function` goes through PyTorch's dispatcher, which shows it to
+    each `TorchFunctionMode` and `TorchDispatchMode`; and it takes four times as long."""
+
+    __slots__ = ("_handle", "_name")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._handle: object = None
+
+    @staticmethod
+    def is_supported() -> bool:
+        """Whether this torch has these functions."""
+        return hasattr(_autograd(), "_record_function_with_args_exit")
+
+    def __enter__(self) -> None:
+        self._handle = _autograd()._record_function_with_args_enter(self._name)
+
+    def __exit__(self, *error: object) -> None:
+        if self._handle is not None:
+            handle, self._handle = self._handle, None
+            _autograd()._record_function_with_args_exit(handle)
+
+
+def _autograd() -> Any:
+    return getattr(sys.modules.get("torch._C"), "_autograd", None)
 
 
 class _Range:

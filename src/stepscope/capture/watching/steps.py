@@ -15,7 +15,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from stepscope.capture.auto.finders import MARKED, StepSource
+from stepscope.capture.auto.step_loop import MARKED, StepSource
+from stepscope.capture.handles import move_up
 from stepscope.capture.report import report
 from stepscope.capture.tracers.system import make_reader
 from stepscope.capture.watching.usual import Length, UsualLength
@@ -31,8 +32,6 @@ _MOST_WAITING = 50_000  # steps, if nobody takes them
 
 QuickStep = tuple[int, int, int]
 """Number, start and end in ns of a step that was as long as usual."""
-
-STALE_STEPS = 50  # a source is not the loop's if another one has this many steps meanwhile
 
 
 class Usage(NamedTuple):
@@ -91,7 +90,7 @@ class ThreadMeter:
         self._collector_ns = collector_ns
         self._queue: int | None = None
         with suppress(OSError):  # only Linux has it
-            self._queue = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+            self._queue = move_up(os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC))
         self._usage = _usage_reader()
         self._read_file = make_reader()
 
@@ -128,7 +127,7 @@ def _usage_reader() -> Callable[[], tuple[int, int]]:
 
 
 class StepFollower:
-    """Receives the reports of the finders of steps, or the program's own marks, and makes records of them.
+    """Receives the steps of the loop, and makes records of them.
 
     Args:
         usual: judges the lengths.
@@ -169,7 +168,6 @@ class StepFollower:
         self._thread = 0
         self._start: Usage | None = None
         self._began_profiled = False
-        self._others = 0
         self._inside = threading.Lock()
         self._taking = threading.Lock()
         self._quick: list[QuickStep] = []
@@ -186,19 +184,17 @@ class StepFollower:
         """How long the hooks of the watch have taken, the quick ones by an estimate."""
         return self._spent_ns + _QUICK_HOOK_NS * (self.count - self._hooks)
 
-    # -- what finders report, on the thread of the steps ---------------------------------------------------------------
+    # -- what the loop reports, on the thread of the steps -------------------------------------------------------------
 
     def start_step(self, source: StepSource) -> None:
-        """A step of a source starts, unless one is open."""
+        """A step starts, unless one is open."""
         if self._start is None or source is not self.source:
             self._run(self._begin, source)
 
     def end_step(self, source: StepSource, another_follows: bool = True) -> None:
-        """A step of a source has ended; if another follows, it starts with that."""
+        """A step has ended; if another follows, it starts with that."""
         now, quick = time.perf_counter_ns(), self._quick_source
         if now < self._quick_until_ns and quick is not None:
-            if source.rank < quick.rank:
-                return
             is_usual = now - self.open_since_ns < self._quick_length_ns
             if source is quick and another_follows and is_usual and threading.get_ident() == self._thread:
                 self._quick.append((self.number, self.open_since_ns, now))
@@ -271,12 +267,12 @@ class StepFollower:
         self._hook_ns += (_SMOOTH if self._hook_ns else 1.0) * (spent_ns - self._hook_ns)
 
     def _begin(self, source: StepSource) -> None:
-        if self._follows(source) and self._start is None:
+        self._follow(source)
+        if self._start is None:
             self._open(self.number, None)
 
     def _end(self, source: StepSource, another_follows: bool) -> None:
-        if not self._follows(source):
-            return
+        self._follow(source)
         now = self._finish_open()
         if another_follows:
             self._open(self.number + 1, now)
@@ -284,24 +280,16 @@ class StepFollower:
             self.number += 1
 
     def _mark(self, number: object) -> None:
-        if self._follows(MARKED):
-            now = self._finish_open()
-            self._open(number if isinstance(number, int) else self.number + 1, now)
+        self._follow(MARKED)
+        now = self._finish_open()
+        self._open(number if isinstance(number, int) else self.number + 1, now)
 
-    def _follows(self, source: StepSource) -> bool:
-        """Whether this is the source of the loop's steps: the most certain one that still has steps."""
-        best = self.source
-        if source is best or source == best:  # comparing the fields of dataclasses takes microseconds
-            self._others = 0
-            return True
-        self._others += 1
-        is_better = best is None or (source.rank, source.size) > (best.rank, best.size)
-        if not is_better and self._others <= STALE_STEPS:
-            return False
-        self.source, self._others, self._start = source, 0, None
-        self.look_closely()
-        self.usual.forget()
-        return True
+    def _follow(self, source: StepSource) -> None:
+        """Measures the steps of this source from now on: another loop has taken the place of the one before."""
+        if source is not self.source:
+            self.source, self._start = source, None
+            self.look_closely()
+            self.usual.forget()
 
     def _open(self, number: int, now: Usage | None) -> None:
         """A step starts: now, or when the one before it has ended."""

@@ -51,6 +51,11 @@ _WAIT_RULES = _compile_rules(devices.WAITS)
 _MEMSET_RULES, _SCOPE_RULES = _rules_for_any_name(K.MEMSET), _rules_for_any_name(K.SCOPE)
 _OVERHEAD_RULES, _NO_RULES = _rules_for_any_name(K.OVERHEAD), _rules_for_any_name(K.OTHER)
 
+# Categories that `processes` gives to rows which have none.
+NPU_TASK, NPU_COLLECTIVE, NPU_WAIT, SUMS = "npu_task", "npu_collective", "npu_wait", "sums"
+_NPU_RULES = _compile_rules((*devices.NPU_TASKS, *torch.KERNEL_KINDS))
+_COLLECTIVE_RULES = _rules_for_any_name(K.COLLECTIVE)
+
 # By category in lower case.  PyTorch 1.8 and 1.9 use the short names.
 _CATEGORIES: dict[str, tuple[Place, _Rules]] = {
     **dict.fromkeys(("cpu_op", "operator"), (Place.THREAD, _OP_RULES)),
@@ -67,7 +72,12 @@ _CATEGORIES: dict[str, tuple[Place, _Rules]] = {
     "cuda_event": (Place.WAIT, _NO_RULES),
     "overhead": (Place.OVERHEAD, _OVERHEAD_RULES),
     "trace": (Place.SPAN, _NO_RULES),
+    NPU_TASK: (Place.STREAM, _NPU_RULES),
+    NPU_COLLECTIVE: (Place.STREAM, _COLLECTIVE_RULES),
+    NPU_WAIT: (Place.WAIT, _NO_RULES),
+    SUMS: (Place.NOWHERE, _NO_RULES),
 }  # fmt: skip
+_DEVICES = (("mtia_", "MTIA"), ("npu_", "NPU"))
 _ELSEWHERE = (Place.THREAD, _OTHER_RULES)
 
 EXPORTED = "stepscope"
@@ -84,12 +94,27 @@ def is_pytorch(category: str) -> bool:
 
 def device_of(category: str) -> str:
     """What the device is called whose work has this category, as in the names of planes."""
-    return "MTIA" if category.lower().startswith("mtia_") else "GPU"
+    return next((name for prefix, name in _DEVICES if category.lower().startswith(prefix)), "GPU")
+
+
+def is_known(category: str) -> bool:
+    """True for a category that says what kind of event it is."""
+    return category.lower() in _CATEGORIES or _exported_kind(category) is not None
+
+
+def place_of(category: str) -> Place:
+    """The type of line that events of a category belong on."""
+    return _CATEGORIES.get(category.lower(), _ELSEWHERE)[0]
+
+
+def is_op_category(category: str) -> bool:
+    """True for the category of what the dispatcher ran."""
+    return category.lower() in ("cpu_op", "operator")
 
 
 def is_op(category: str, kind: int) -> bool:
     """True for ops that device work can refer to: everything that the dispatcher ran, except step marks."""
-    return category.lower() in ("cpu_op", "operator") and kind != K.STEP_MARK
+    return is_op_category(category) and kind != K.STEP_MARK
 
 
 def _exported_kind(category: str) -> EventKind | None:

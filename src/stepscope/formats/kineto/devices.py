@@ -28,8 +28,16 @@ _JOB_NUMBERS = ("rank", "world_size", "pg_count")
 _NOT_FACTS = ("displayTimeUnit", "traceName", "baseTimeNanoseconds")
 
 
-def gpu_stats(metadata: Mapping[str, Any], ordinal: int) -> dict[str, StatValue]:
-    """Facts about one GPU; empty if the trace has none."""
+def gpu_stats(metadata: Mapping[str, Any], ordinal: int, plane: str) -> dict[str, StatValue]:
+    """Facts about one device; empty if the trace has none.
+
+    Args:
+        metadata: of the trace.
+        ordinal: the number of the device.
+        plane: the name of its plane, which says what kind of device it is.
+    """
+    if plane.startswith("/device:NPU:"):
+        return {"gpu_device_name": "Ascend NPU", "device_vendor": "Huawei"}
     found = _device_properties(metadata, ordinal)
     facts = {_CANONICAL.get(key, key): value for key, value in found.items() if key != "id" and _is_scalar(value)}
     vendor = _find_vendor(str(found.get("name", "")), metadata)

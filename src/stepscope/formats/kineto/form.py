@@ -9,6 +9,7 @@ from stepscope.formats.form import NO_STAMP, Companion, Format, NameParts
 
 _TORCH_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<stamp>\d+))?\.pt\.trace\.json")
 _JAX_COPY = "remote"  # how earlier releases name their copy
+_JAX_PERFETTO = "perfetto_trace.json"  # what `create_perfetto_trace` makes of the xplane file
 _FIRST_EVENTS = 4096  # bytes
 
 
@@ -45,7 +46,7 @@ class KinetoFormat(Format):
         Anything else is probably an export, since exports are saved there.
         """
         stem, copies = basename.removesuffix(".gz"), hosts | {_JAX_COPY}
-        if stem.removesuffix(".pt.trace.json") in copies:
+        if stem == _JAX_PERFETTO or stem.removesuffix(".pt.trace.json") in copies:
             return Companion.COPY
         if _TORCH_NAME.fullmatch(stem):
             return Companion.OWN
@@ -58,6 +59,7 @@ FORMAT = KinetoFormat(
     summary="*.trace.json and *.trace.json.gz (PyTorch)",
     pattern=r"(?P<host>.*?)(?:\.\d+)?(?:\.pt)?\.trace\.json(?:\.gz)?",
     reader="stepscope.formats.kineto.reader:read",
+    hosts_reader="stepscope.formats.kineto.reader:read_hosts",
     takes_pieces=True,
     has_spans=True,
     other_endings=(".json",),

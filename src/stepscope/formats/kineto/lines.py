@@ -15,6 +15,7 @@ import numpy as np
 from stepscope.formats.kineto.classify import Place, device_of
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import Kept, is_phase
+from stepscope.formats.kineto.processes import Processes
 from stepscope.formats.tables import Plane
 from stepscope.formats.xspace import schema
 from stepscope.model import EventKind, LineKind, PlaneKind, StatTag
@@ -110,14 +111,14 @@ def read_labels(raw: Raw) -> Labels:
     return Labels(process, thread)
 
 
-def lay_out(raw: Raw, kept: Kept, labels: Labels, kineto: bool) -> Layout:
+def lay_out(raw: Raw, kept: Kept, labels: Labels, kineto: bool, processes: Processes) -> Layout:
     """Assigns events to lines and lines to planes."""
     pid, tid = kept.column(raw.pid), kept.column(raw.tid)
     counters = kept.place == Place.COUNTER
     if counters.any():
         tid = np.where(counters, kept.column(raw.name), tid)
     code, first = number_pairs((kept.place.astype(np.int64) << 32) | pid, tid)
-    planes = _Planes(raw, labels, kineto or bool((pid == pid[:1]).all()))
+    planes = _Planes(raw, labels, kineto or bool((pid == pid[:1]).all()), processes)
     lines = [_make_line(raw, kept, labels, planes, row, int(tid[row])) for row in first.tolist()]
     _name_streams(lines, code, kept)
     order = sorted(planes.found.values(), key=lambda plane: (plane.kind != PlaneKind.HOST, plane.kind, plane.ordinal))
@@ -133,8 +134,9 @@ def lay_out(raw: Raw, kept: Kept, labels: Labels, kineto: bool) -> Layout:
 class _Planes:
     """Creates planes on first use."""
 
-    def __init__(self, raw: Raw, labels: Labels, one_host: bool) -> None:
+    def __init__(self, raw: Raw, labels: Labels, one_host: bool, processes: Processes) -> None:
         self.found: dict[str, Plane] = {}
+        self._strange = processes.strange
         self._texts = raw.texts
         self._labels = labels
         self._one_host = one_host
@@ -148,6 +150,8 @@ class _Planes:
         kind, ordinal = schema.plane_kind(name)
         if kind != PlaneKind.OTHER:
             return self._get_plane(name, kind, ordinal)
+        if pid in self._strange:
+            return self._get_plane(f"{name or 'process'} [{self._texts[pid]}]", PlaneKind.OTHER)
         if self._one_host:
             return self._get_plane(schema.HOST_PLANE, PlaneKind.HOST)
         return self._get_plane(f"{name or 'process'} [{self._texts[pid]}]", PlaneKind.HOST)

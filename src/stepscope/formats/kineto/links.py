@@ -28,7 +28,8 @@ EXTERNAL_ID = "External id"
 FLOW_ID = "fwdbwd_id"
 
 # Spellings of older releases, and the names that the model uses instead.
-_SPELLINGS = {"correlation": CORRELATION_ID[0], "external id": EXTERNAL_ID}
+_SPELLINGS = {"correlation": CORRELATION_ID[0], "external id": EXTERNAL_ID, "connection_id": CORRELATION_ID[0]}
+_LAUNCHES = ("async_npu", "cpu_to_cuda")  # arrows from ops to the work that they launch
 _MISSING = -1
 
 _BYTES, _COLLECTIVE, _INPUT_TYPE = "Bytes", "Collective name", "Input type"
@@ -174,7 +175,31 @@ def _find_ops(raw: Raw, kept: Kept, stats: StatColumns, device: I64, ops: I64) -
     if len(lost):
         asked, back = np.unique(call[lost], return_inverse=True)
         op_of[lost] = _find_enclosing_ops(raw, kept, ops, asked)[back]
-    return op_of
+    by_arrow = _find_ops_by_arrow(raw, kept, ops, device) if (op_of < 0).any() else op_of
+    return np.where(op_of < 0, by_arrow, op_of)
+
+
+def _find_ops_by_arrow(raw: Raw, kept: Kept, ops: I64, device: I64) -> I64:
+    """The op at whose start an arrow begins that ends at the start of device work, -1 if there is none: int64 of shape
+    (device,)."""
+    found = np.full(len(device), _MISSING, np.int64)
+    known, cats = len(raw.texts), [raw.texts.add(name) for name in _LAUNCHES]
+    if min(cats) >= known:
+        return found
+    arrows = np.flatnonzero(is_phase(raw, "sf") & np.isin(raw.cat, cats) & ((raw.flags & scan.HAS_FLOW) != 0))
+    rows = np.concatenate([kept.row[ops], kept.row[device], arrows])
+    thread, _ = number_pairs(raw.pid[rows], raw.tid[rows])
+    moment, _ = number_pairs(raw.us[rows], raw.frac_ps[rows])
+    place = number_pairs(thread, moment)[0].astype(np.int64) + 1
+    of_op, of_work, of_arrow = np.split(place, [len(ops), len(ops) + len(device)])
+    begins = raw.phase[arrows] == ord("s")
+    op = Lookup(of_op, ops)(of_arrow[begins])
+    flow_of_work = Lookup(of_arrow[~begins], np.arange(int((~begins).sum())))(of_work)
+    key = number_pairs(raw.cat[arrows], raw.flow[arrows])[0].astype(np.int64) + 1
+    op_of_flow = Lookup(key[begins], op)
+    ended = flow_of_work >= 0
+    found[ended] = op_of_flow(key[~begins][flow_of_work[ended]])
+    return found
 
 
 def _find_enclosing_ops(raw: Raw, kept: Kept, ops: I64, calls: I64) -> I64:

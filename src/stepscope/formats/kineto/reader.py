@@ -16,13 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.errors import Problem, counted
+from stepscope.formats.kineto import ranks
 from stepscope.formats.kineto.classify import is_pytorch
 from stepscope.formats.kineto.devices import gpu_stats, host_stats
 from stepscope.formats.kineto.document import Raw, decode
 from stepscope.formats.kineto.events import EventClasses, Kept, Oddities, classify_rows, keep_events
 from stepscope.formats.kineto.graph_annotations import normalize_annotations
+from stepscope.formats.kineto.ids import normalize_ids
 from stepscope.formats.kineto.lines import Labels, Layout, lay_out, read_labels, time_order
-from stepscope.formats.kineto.links import Extra, canonical_names, link, unescape
+from stepscope.formats.kineto.links import EXTERNAL_ID, Extra, canonical_names, link, unescape
+from stepscope.formats.kineto.processes import count_unknown, sort_rows
 from stepscope.formats.tables import make_lines, make_planes, make_stats
 from stepscope.formats.threads import run_in_parts
 from stepscope.formats.xspace import classify as xspace
@@ -39,6 +42,8 @@ from stepscope.model import (
     StatTag,
 )
 from stepscope.model.arrays import I32, I64, distinct, number_pairs, offsets_of
+from stepscope.model.stat_names import CORRELATION_ID
+from stepscope.vocabulary.torch import WINDOW_END
 
 FindDamage = Callable[[Raw, int, str], list[Problem]]
 
@@ -74,6 +79,31 @@ def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
     return build_trace(raw, read_labels(raw), source, host, _find_damage)
 
 
+def read_hosts(data: bytes | Iterator[bytes], source: str, host: str) -> tuple[HostTrace, ...]:
+    """Reads one trace in JSON, into which a tool may have merged those of several processes: one trace for each.
+
+    Args, Raises: as for `read`; a process of several has a name of its own.
+    """
+    raw = decode(data, source)
+    unescape(raw)
+    labels = read_labels(raw)
+    owners = ranks.find_owners(raw, labels.process)
+    if not owners:
+        return (build_trace(raw, labels, source, host, _find_damage),)
+    normalize_annotations(raw)
+    names = canonical_names(raw)
+    normalize_ids(raw, names, (EXTERNAL_ID, CORRELATION_ID[0]))
+    told = ranks.tell_apart(raw, labels.process, owners, names)
+    problem = ranks.describe(told, bool(raw.damaged), source)
+
+    def find_damage(raw: Raw, events: int, source: str) -> list[Problem]:
+        return [problem, *_find_damage(raw, events, source)]
+
+    return tuple(
+        build_trace(ranks.raw_of(raw, process), labels, source, process.name, find_damage) for process in told.processes
+    )
+
+
 def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: FindDamage) -> HostTrace:
     """Makes a trace of the rows of a file, whichever format they were written in.
 
@@ -85,11 +115,13 @@ def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: F
         find_damage: what could not be read, given the rows, the number of events that were, and `source`.
     """
     normalize_annotations(raw)
+    processes = sort_rows(raw, labels.process, labels.thread)
     names = canonical_names(raw)
+    normalize_ids(raw, names, (EXTERNAL_ID, CORRELATION_ID[0]))
     classes = classify_rows(raw)
     kept = keep_events(raw, classes)
     kineto = _is_kineto(raw, classes)
-    layout = lay_out(raw, kept, labels, kineto)
+    layout = lay_out(raw, kept, labels, kineto, processes)
     with ThreadPoolExecutor(1) as other_thread:
         order_in_time = other_thread.submit(time_order, layout, kept)
         extra = link(raw, classes, kept, names)
@@ -112,9 +144,13 @@ def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: F
         plane_stats=plane_stats,
         strings=strings,
         start_unix_ns=start_ns,
-        stop_unix_ns=_stop_unix_ns(start_ns, kept),
+        stop_unix_ns=_stop_unix_ns(raw, start_ns, kept),
         source=source,
-        problems=(*find_damage(raw, len(kept), source), *_find_oddities(raw, kept, source)),
+        problems=(
+            *find_damage(raw, len(kept), source),
+            *_find_oddities(raw, kept, source),
+            *count_unknown(processes, source),
+        ),
         partial=raw.cut_at is not None or bool(raw.damaged),
         recorder_messages=_recorder_messages(raw.metadata),
         framework="pytorch" if kineto else xspace.detect_framework(strings) if _is_copy(raw) else "",
@@ -137,7 +173,7 @@ def _is_copy(raw: Raw) -> bool:
 
 def _plane_table(raw: Raw, layout: Layout) -> tuple[Planes, Stats]:
     facts = [
-        gpu_stats(raw.metadata, plane.ordinal)
+        gpu_stats(raw.metadata, plane.ordinal, plane.name)
         if plane.kind == PlaneKind.GPU
         else (host_stats(raw.metadata) if at == 0 and plane.kind == PlaneKind.HOST else {})
         for at, plane in enumerate(layout.planes)
@@ -258,9 +294,15 @@ def _start_unix_ns(raw: Raw, kept: Kept, kineto: bool) -> int | None:
     return start if 0 < start < _LAST_NS else None
 
 
-def _stop_unix_ns(start_ns: int | None, kept: Kept) -> int | None:
+def _stop_unix_ns(raw: Raw, start_ns: int | None, kept: Kept) -> int | None:
+    """The end of the session: where its recorder marked it, else the end of the last event."""
     if start_ns is None:
         return None
+    marks = np.flatnonzero(raw.name == raw.texts.add(WINDOW_END))
+    if len(marks):
+        after_ns = int(raw.us[marks].max()) * 1000 - kept.zero_ns
+        if 0 < after_ns < _LAST_NS - start_ns:
+            return start_ns + after_ns
     return start_ns + int((kept.start_ps + kept.duration_ps).max()) // 1000
 
 

@@ -68,9 +68,11 @@ class Walker:
     folders: list[Folder] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     too_deep: str | None = None
+    start: str = ""
 
     def run(self, start: str) -> Walk:
         """Does the walk.  Raises NotFoundError, AccessError if the first folder itself cannot be listed."""
+        self.start = start
         self._visit(_ORDINARY, 0, start)
         while self.queue and self.entries_left > 0 and self.folders_left > 0:
             rank, depth, path = heapq.heappop(self.queue)
@@ -100,7 +102,13 @@ class Walker:
                 self._enqueue(rank, depth + 1, entry)
 
     def _may_follow(self, entry: Entry) -> bool:
-        if self.within is None or not entry.is_link or is_within(entry.path, self.within):
+        if not entry.is_link:
+            return True
+        if entry.is_folder and _holds(entry.path, self.start):
+            problem = Problem("link", "a link to a folder that holds this one was not followed", entry.path)
+            self.problems.append(replace(problem, hint="give that folder itself to search all of it"))
+            return False
+        if self.within is None or is_within(entry.path, self.within):
             return True
         problem = Problem("link", "a link that leads out of the logdir was not followed", entry.path)
         self.problems.append(replace(problem, hint="--follow-links allows it"))
@@ -138,6 +146,12 @@ def is_within(path: str, real_folders: Sequence[str]) -> bool:
     """Whether a local path lies in one of some real folders once all links are followed."""
     real = os.path.realpath(path)
     return any(real == folder or real.startswith(f"{folder.rstrip(os.sep)}{os.sep}") for folder in real_folders)
+
+
+def _holds(link: str, folder: str) -> bool:
+    """Whether a link leads to a folder above another."""
+    real, inner = os.path.realpath(link), os.path.realpath(folder)
+    return real != inner and is_within(inner, (real,))
 
 
 def _is_skipped(name: str) -> bool:

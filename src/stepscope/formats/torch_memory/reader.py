@@ -13,7 +13,9 @@ allocations at the start.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from stepscope.errors import Problem, UnreadableError
@@ -46,7 +48,14 @@ _LONGEST_US = 1 << 40  # a history longer than 12 days mixes clocks, and its ps 
 # Frames that allocate for their callers.
 _LIBRARY_PARTS = ("site-packages/torch/", "/torch/nn/", "/torch/_", "dist-packages/torch/")
 
+# C++ above the function that wanted memory: what unwinds the stack, the allocator, and what makes empty tensors.
+_MACHINERY = re.compile(
+    r"torch::unwind::|torch::CapturedTraceback|::gather(?:_with_cpp)?\(|Allocator|\bc10::(?:Storage|TensorImpl)"
+    r"|\b(?:at|c10)::(?:\w+::)*_?empty\w*\(|\boperator new|\bmalloc\("
+)
+
 _MOST_FRAMES = 40  # of a stack that is kept
+_DEEPEST = 1000  # frames that are looked at: Python's own limit
 
 # What a stack of Python frames says of an allocation: the path of a frame holds this, and its function is one of these,
 # or any.  The innermost frame of which something is said counts.
@@ -103,6 +112,18 @@ def _load_snapshot(data: bytes, source: str) -> Mapping[str, Any]:
     found = load_plain(data, source, hint)
     if not isinstance(found, dict) or not {"segments", "device_traces"} & found.keys():
         raise UnreadableError("the pickle is not a memory snapshot", code="pickle", path=source, hint=hint)
+    entries = sum(map(len, _lists(found.get("device_traces"))))
+    entries += sum(
+        len(blocks) for each in _mappings(found.get("segments")) if isinstance(blocks := each.get("blocks"), list)
+    )
+    if entries > len(data):  # an entry takes some bytes; a file whose parts refer to each other can claim any number
+        raise UnreadableError(
+            f"{len(data):,} bytes claim {entries:,} entries",
+            code="too-large",
+            path=source,
+            lost="everything",
+            hint=hint,
+        )
     return found
 
 
@@ -246,7 +267,7 @@ def _make_event(entry: Mapping[str, Any], address: str, moment: int, sign: int) 
 
 def _read_frames(entry: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
     """The stack of an entry, innermost frame first, and the Python frames in it."""
-    frames = list(_mappings(entry.get("frames")))
+    frames = list(islice(_mappings(entry.get("frames")), _DEEPEST))
     return frames, [frame for frame in frames if str(frame.get("filename", "")).endswith(".py")]
 
 
@@ -265,9 +286,11 @@ def _find_purpose(python: list[Mapping[str, Any]]) -> str:
 
 
 def _find_owner(frames: list[Mapping[str, Any]], python: list[Mapping[str, Any]]) -> str:
-    """The innermost Python frame outside of PyTorch, otherwise the innermost frame, as `file(line): function`."""
+    """The innermost Python frame outside of PyTorch, as `file(line): function`; without any, the innermost frame below
+    those that record the stack and allocate."""
     own = [frame for frame in python if not any(part in str(frame["filename"]) for part in _LIBRARY_PARTS)]
     chosen = next(iter(own or python), None)
     if chosen is not None:
         return _frame_text(chosen)
-    return str(frames[0].get("name", "")) if frames else ""
+    names = [str(frame.get("name", "")) for frame in frames]
+    return next((name for name in names if not _MACHINERY.search(name)), names[0] if names else "")

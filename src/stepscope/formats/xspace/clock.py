@@ -38,6 +38,9 @@ def line_zeros_ps(line_starts: I64, session_start: int | None) -> tuple[I64, Mas
         int64 of shape (lines,), and True for lines whose start is impossibly far away; these get 0.
     """
     absolute = line_starts > _ABSOLUTE_NS
+    stated = line_starts[line_starts > 0]
+    if session_start and len(stated) and (stated >= session_start).all():
+        absolute = line_starts > 0  # nothing starts before its session: this one says that it began before that year
     relative = np.where(absolute, line_starts - (session_start or 0), line_starts)
     wild = (relative > _LIMIT_NS) | (relative < -_LIMIT_NS)
     return np.where(wild, 0, relative) * 1000, wild

@@ -40,7 +40,7 @@ _DERIVED_NAMES = (
 )  # fmt: skip
 
 
-_WITH_STREAMS = ("GPU", "MTIA")  # devices whose work the host launches onto streams
+_WITH_STREAMS = ("GPU", "MTIA", "NPU")  # devices whose work the host launches onto streams
 
 
 def plane_kind(name: str) -> tuple[PlaneKind, int]:

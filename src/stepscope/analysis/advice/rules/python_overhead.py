@@ -13,7 +13,7 @@ from stepscope.vocabulary.python import CODE_OF_MODULE
 
 _MOST_OF = 0.5  # of the time that the advice is about
 
-_ACTIONS = (
+ACTIONS = (
     "log, evaluate metrics and call callbacks every N steps, not in every step",
     "compute metrics inside the compiled step, or with NumPy instead of loops over Python numbers",
     "move work that the step does not need to another thread",
@@ -121,7 +121,7 @@ def _gaps(context: Context, loop: LoopFacts) -> Finding:
         change="python" if context.has_device else "python_gaps",
         without="Python while nothing computes",
         parts=("python",),
-        actions=(*([_WAITS] if _is_asleep(loop) else []), *_ACTIONS),
+        actions=(*([_WAITS] if _is_asleep(loop) else []), *ACTIONS),
         confidence=0.8 if function else 0.6,
         rows=(row,),
         intervals=_name_intervals(context.intervals("python")),

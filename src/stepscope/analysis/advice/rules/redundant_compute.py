@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule
 from stepscope.analysis.advice.rules.device_work import find_work
 from stepscope.analysis.facts.work import USUAL_FORWARD, WorkFacts, split_programs
+from stepscope.analysis.purpose.excess import AFTER, CHECKS, MEASURES, ONE_HOT, REPEATED, TABLE, UNUSED
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.traits import OpTrait
 
@@ -14,7 +17,7 @@ _SUSPICIOUS_FORWARD = 1.4  # times the backward work, of which training has twic
 _NOTHING = (0, "", 0.0, None)
 _IF_USED = "ignore this if the update uses the result, as that of a teacher or of a target network"
 
-_ACTIONS: Actions = {
+ACTIONS: Actions = {
     "": (
         "skip it if its result is not used: a loss with weight zero, a metric that nobody reads",
         "evaluate every N steps instead of in every step",
@@ -59,9 +62,12 @@ def _other_functions_ms(context: Context) -> float:
 
 def _find_extra_work(work: WorkFacts) -> tuple[int, str, float, str | None]:
     """Time, evidence, confidence, and the program that does it; None if it is part of a larger one."""
-    if work.forward_only_ps is not None and work.backward_ps:
-        what = "is spent in forward passes that no backward pass follows, as under torch.no_grad or of frozen layers"
-        return work.forward_only_ps, f"{what}; {_IF_USED}", 0.5, None
+    if work.forward_only_ps is not None:
+        # A teacher or a target network looks the same.  Where it takes more than all that is trained, it comes first.
+        if work.backward_ps and 2 * work.forward_only_ps > work.self_ps:
+            what = "is spent in forward passes that no backward pass follows, as under torch.no_grad"
+            return work.forward_only_ps, f"{what}; {_IF_USED}", 0.5, None
+        return _NOTHING
     if work.backward_ps and work.forward_ps > _SUSPICIOUS_FORWARD * work.backward_ps:
         extra = int(work.forward_ps - USUAL_FORWARD * work.backward_ps)
         times = work.forward_ps / work.backward_ps
@@ -114,15 +120,110 @@ _find_on_device = find_work(
     "recomputed", "compute activations again within the backward pass (activation checkpointing)", _AGAIN
 )
 
+
+def _find_excess(kind: str, without: str) -> Callable[[Context], Finding | None]:
+    """The finding of a kind of work that the account of purpose shows to be unneeded, on the host that sets the pace.
+
+    Args:
+        without: the work, in words that follow "replayed without".
+    """
+
+    def find(context: Context) -> Finding | None:
+        excess = next((each for each in context.excesses if each.kind == kind), None)
+        if excess is None:
+            return None
+        time = excess.step_ps / MS
+        percent = context.percent(time)
+        return Finding(
+            part_ms=time,
+            percent=percent * (1.0 - excess.keeps),
+            evidence=f"{percent:.1f} % of each step {excess.fact}; ignore this if {excess.against}",
+            change=kind,
+            without=without,
+            parts=(kind,),
+        )
+
+    return find
+
+
+_EXCESS_PERCENT = 10.0  # of the step, less than what steps usually vary by on a machine with other work
+
+_ONE_PASS: Actions = {
+    "": ("add the losses and call backward() once: (first + second).backward(), without retain_graph=True",),
+}
+_NO_GRADIENTS: Actions = {
+    "": (
+        "call requires_grad_(False) on parameters that the optimizer does not hold",
+        "if a whole part in front of the trained one is frozen, run it under torch.no_grad()",
+    ),
+}
+_NO_CHECKS: Actions = {
+    "": ("remove torch.autograd.set_detect_anomaly(True), or switch it on only to look for a NaN",),
+}
+_BY_NUMBER: Actions = {
+    "": (
+        "take rows of a table by number: torch.nn.Embedding instead of one_hot and a product",
+        "give a loss the numbers of the classes: torch.nn.functional.cross_entropy(logits, labels)",
+    ),
+}
+_FEW_ROWS: Actions = {
+    "": (
+        "torch.nn.Embedding(..., sparse=True), with torch.optim.SparseAdam or SGD for this table alone",
+        "make the table smaller: hash rare entries into fewer rows",
+    ),
+}
+_KEEP_OUTPUT: Actions = {
+    "": (
+        "keep the output of the forward pass that the loss uses, and compare that with the labels",
+        "measure every N steps instead of in every step, under torch.no_grad()",
+    ),
+}
+
 RULES = (
     Rule(
-        "compute.redundant", 15.0, kind="redundant_compute", find=_find_extra, actions=_ACTIONS, tool="op-stats",
+        "compute.repeated-backward", _EXCESS_PERCENT, kind="redundant_compute", actions=_ONE_PASS, tool="op-stats",
+        title="Run one backward pass over the sum of the losses",
+        find=_find_excess(REPEATED, "the repeated backward passes"),
+    ),
+    Rule(
+        "compute.unused-gradients", _EXCESS_PERCENT, kind="redundant_compute", actions=_NO_GRADIENTS, tool="op-stats",
+        title="Compute no gradients for parameters that are not trained",
+        find=_find_excess(UNUSED, "gradients that no update uses"),
+    ),
+    Rule(
+        "compute.checks", _EXCESS_PERCENT, kind="redundant_compute", actions=_NO_CHECKS, tool="op-stats",
+        title="Turn anomaly detection off", find=_find_excess(CHECKS, "the checks for NaN"),
+    ),
+    Rule(
+        "compute.one-hot", _EXCESS_PERCENT, kind="redundant_compute", actions=_BY_NUMBER, tool="op-stats",
+        title="Use the numbers of classes instead of one-hot rows",
+        find=_find_excess(ONE_HOT, "writing and reading the one-hot rows"),
+    ),
+    Rule(
+        "compute.whole-table", _EXCESS_PERCENT, kind="redundant_compute", actions=_FEW_ROWS, tool="op-stats",
+        title="Update only the rows of the table that a step reads",
+        find=_find_excess(TABLE, "updating rows that the step does not read"),
+    ),
+    Rule(
+        "compute.measures", _EXCESS_PERCENT, kind="redundant_compute", actions=_KEEP_OUTPUT, tool="op-stats",
+        title="Take the metric from the output that is trained on",
+        find=_find_excess(MEASURES, "running the model again for a metric"),
+        yields_to=("straggler",),
+    ),
+    Rule(
+        "compute.after-update", _EXCESS_PERCENT, kind="redundant_compute", actions=ACTIONS, tool="op-stats",
+        title="Skip computation if the update does not use its result",
+        find=_find_excess(AFTER, "forward passes after the update"),
+        yields_to=("straggler",),
+    ),
+    Rule(
+        "compute.redundant", 15.0, kind="redundant_compute", find=_find_extra, actions=ACTIONS, tool="op-stats",
         title="Skip computation if the update does not use its result",
         yields_to=("straggler", "memory_churn", "eager_dispatch", "host_sync", "recompilation", "small_batch"),
     ),
     Rule(
         "compute.recomputed", 10.0, kind="redundant_compute", title="Recompute fewer activations",
-        find=_find_recomputation, actions=_RECOMPUTING, tool="op-stats", confidence=0.7,
+        is_practice=True, find=_find_recomputation, actions=_RECOMPUTING, tool="op-stats", confidence=0.7,
         yields_to=("eager_dispatch", "small_batch", "straggler"),
     ),
 )  # fmt: skip

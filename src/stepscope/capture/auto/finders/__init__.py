@@ -1,7 +1,9 @@
 """Finds the steps of a program that does not mark them.  One module per framework, and a line in `FINDERS`.
 
 A finder watches something that happens once per step, and reports each time that a step has ended and the next one
-starts.  It must not change what the program computes, and must not raise an exception into it.
+starts.  It must not change what the program computes, must not raise an exception into it, and must not be seen by it:
+it looks where no program has a reason to look, in functions that frameworks call inside, and replaces none that has a
+public name.
 """
 
 from __future__ import annotations
@@ -11,60 +13,19 @@ import importlib
 import itertools
 import sys
 import threading
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import field
+import weakref
+from collections.abc import Callable, Hashable
 from types import FrameType, ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 from stepscope.capture import ranges
 from stepscope.capture.auto.imports import ImportHook
-from stepscope.capture.patches import Call, Undo
-from stepscope.records import dataclass
-
-
-@dataclass(frozen=True)
-class StepSource:
-    """Something that happens once per step, such as the calls of one compiled function.
-
-    Attributes:
-        rank: how certain it is to happen once per step; of a program's sources, the one with the highest rank counts.
-        name: its name for the user.
-        key: distinguishes it from other sources of its kind.
-        size: of two sources with one rank, the larger counts: a training step is the largest function of a program.
-    """
-
-    rank: int
-    name: str
-    key: Hashable = None
-    size: int = field(default=0, compare=False)
-
-
-LOADED, DIFFERENTIATED, CALLS, OPTIMIZED, FITTED = 1, 2, 3, 4, 5  # ranks
-MARKED = StepSource(rank=6, name="as the program marks them")
-
+from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, OPTIMIZED, Listener, StepLoop, StepSource
+from stepscope.capture.patches import Undo
 
 _MOST_SOURCES = 1000
 
-
-class Listener(Protocol):
-    """Receives the reports of steps.  No method raises an exception, except to end the program if that was
-    requested."""
-
-    @property
-    def active(self) -> bool:
-        """False while steps are of no interest; finders then do nothing."""
-
-    def start_step(self, source: StepSource) -> None:
-        """A step starts, unless one is open."""
-
-    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
-        """A step has ended; the next one starts with that, if another follows."""
-
-    def mark_step(self, number: object) -> None:
-        """The program itself has marked the start of a step.  The finders do not call this."""
-
-
-Finder = Callable[[ModuleType, Listener], Undo]
+Finder = Callable[[ModuleType, StepLoop], Undo]
 
 # The module that has to be imported, and the function that installs its finder.
 FINDERS: dict[str, str] = {
@@ -87,82 +48,76 @@ class Finding:
     are imported now or later.
 
     Attributes:
+        loop: receives what they find, and passes on the steps of the training loop.
         on_import: called with the name of a framework when its import starts.
     """
 
     def __init__(self) -> None:
         self.on_import: Callable[[str], object] = str
-        self._listeners: tuple[Listener, ...] = ()
+        self.loop = StepLoop()
         self._undo: list[Undo] = []
 
     def add(self, listener: Listener) -> Undo:
-        """Reports steps to one more listener; returns what ends that."""
-        self._listeners += (listener,)
+        """Reports the loop's steps to one more listener; returns what ends that."""
+        self.loop.add(listener)
         if not self._undo:
             wanted = {name: functools.partial(self._install, name) for name in FINDERS}
             imports = ImportHook(wanted, lambda name: self.on_import(name))
-            self._undo += [imports.remove, ranges.watch_steps(self.mark_step)]
+            self._undo += [imports.remove, ranges.watch_steps(self._mark_step)]
             imports.install()
         return functools.partial(self._remove, listener)
 
-    @property
-    def active(self) -> bool:
-        """Whether any listener is."""
-        return any(listener.active for listener in self._listeners)
-
-    def start_step(self, source: StepSource) -> None:
-        """A step starts."""
-        for listener in self._listeners:
-            if listener.active:
-                listener.start_step(source)
-
-    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
-        """A step has ended."""
-        for listener in self._listeners:
-            if listener.active:
-                listener.end_step(source, another_follows)
-
-    def mark_step(self, number: object) -> None:
-        """The program has marked a step."""
-        for listener in self._listeners:
-            if listener.active:
-                listener.mark_step(number)
+    def _mark_step(self, number: object) -> None:
+        if self.loop.active:
+            self.loop.mark_step(number)
 
     def _install(self, name: str, module: ModuleType) -> None:
-        self._undo.append(finder(name)(module, self))
+        self._undo.append(finder(name)(module, self.loop))
 
     def _remove(self, listener: Listener) -> None:
-        self._listeners = tuple(each for each in self._listeners if each is not listener)
-        while self._undo and not self._listeners:
+        self.loop.remove(listener)
+        if self.loop.has_listeners:
+            return
+        while self._undo:
             self._undo.pop()()
+        self.loop.forget()
 
 
 FINDING = Finding()
 
 
+class Depth:
+    """How deep each thread is in calls of one kind: the outermost counts, and those inside of it are part of it."""
+
+    def __init__(self) -> None:
+        self._threads = threading.local()
+
+    def enter(self) -> int:
+        """A call starts; returns how many this thread was in before."""
+        depth: int = getattr(self._threads, "now", 0)
+        self._threads.now = depth + 1
+        return depth
+
+    def leave(self, depth: int) -> None:
+        """A call has ended, well or not; `depth` is what `enter` returned."""
+        self._threads.now = depth
+
+
 class Calls:
     """Reports the outermost calls of compiled functions; inside of one, others are only traced."""
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
-        self._depth = threading.local()
+    def __init__(self, loop: StepLoop) -> None:
+        self._loop = loop
+        self.depth = Depth()
         self._sources: dict[Hashable, StepSource] = {}  # one object for each, which listeners know again at once
 
-    def watch(self, call: Callable[[], object], name: str, key: Hashable, size: Callable[[], int]) -> object:
-        """Makes a call and reports it."""
-        depth = getattr(self._depth, "now", 0)
-        self._depth.now = depth + 1
-        try:
-            result = call()
-        finally:
-            self._depth.now = depth
-        if depth == 0:
-            self._listener.end_step(self._source(name, (key, threading.get_ident()), size()))
-        return result
+    def report(self, name: str, key: Hashable, size: int) -> None:
+        """An outermost call has returned, of the function with this name and key."""
+        self._loop.end_step(self._source(name, (key, threading.get_ident()), size))
 
     def _source(self, name: str, key: Hashable, size: int) -> StepSource:
         known = self._sources.get(key)
-        if known is not None and known.size == size:
+        if known is not None and (known.size, known.name) == (size, name):
             return known
         if len(self._sources) >= _MOST_SOURCES:
             self._sources.clear()
@@ -171,58 +126,37 @@ class Calls:
 
 
 class OptimizerCalls:
-    """Reports the calls of optimizers.
-
-    Of several optimizers in one loop, such as those of a GAN, the one that steps first counts the steps.  Of an
-    optimizer that calls another one, the outer call counts.
+    """Reports the calls of optimizers, each a source of its own, once they have returned.  Of an optimizer that calls
+    another one, the outer call counts.
 
     Args:
         name: of the steps, for the user.
     """
 
-    def __init__(self, listener: Listener, name: str) -> None:
-        self._active = True
+    def __init__(self, loop: StepLoop, name: str) -> None:
         self._name = name
-        self._listener = listener
-        self._sources: dict[int, StepSource] = {}
-        self._first: dict[int, int] = {}  # thread -> the optimizer that steps first there
-        self._depth = threading.local()
+        self._loop = loop
+        self._sources: dict[tuple[int, int], tuple[Callable[[], object], StepSource]] = {}
 
-    def watch(self, step: Call) -> Call:
-        """The same method, whose calls are reported once they have returned."""
+    def report(self, optimizer: object) -> None:
+        """An outermost call of an optimizer has returned."""
+        if self._loop.active:
+            self._loop.end_step(self._source(optimizer))
 
-        @functools.wraps(step)  # takes over `hooked` and `__wrapped__`, by which PyTorch knows its own wrapper
-        def call_and_report(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            return self.call(step, optimizer, *args, **kwargs)
-
-        call_and_report.__wrapped__ = getattr(step, "__wrapped__", step)
-        return call_and_report
-
-    def call(self, step: Call, optimizer: object, *args: Any, **kwargs: Any) -> Any:
-        """Calls a step of an optimizer, and reports it once it has returned."""
-        depth = getattr(self._depth, "now", 0)
-        self._depth.now = depth + 1
+    def _source(self, optimizer: object) -> StepSource:
+        """The source that an optimizer is on this thread; another one may get its address once it is gone."""
+        key = threading.get_ident(), id(optimizer)
+        known = self._sources.get(key)
+        if known is not None and known[0]() is optimizer:
+            return known[1]
+        if len(self._sources) >= _MOST_SOURCES:
+            self._sources.clear()
+        made = StepSource(OPTIMIZED, self._name, (key[0], serial()))
         try:
-            result = step(optimizer, *args, **kwargs)
-        finally:
-            self._depth.now = depth
-        if depth == 0:
-            self._report(optimizer)
-        return result
-
-    def end(self) -> None:
-        """Reports nothing any more, also for classes that were wrapped meanwhile."""
-        self._active = False
-
-    def _report(self, optimizer: object) -> None:
-        if not (self._active and self._listener.active):
-            return
-        thread = threading.get_ident()
-        if self._first.setdefault(thread, id(optimizer)) == id(optimizer):
-            source = self._sources.get(thread)
-            if source is None:
-                source = self._sources[thread] = StepSource(OPTIMIZED, self._name, thread)
-            self._listener.end_step(source)
+            self._sources[key] = weakref.ref(optimizer), made
+        except TypeError:  # of a class with slots: it is taken for the one that had this address before
+            self._sources[key] = (lambda: optimizer), made
+        return made
 
 
 class GradientCalls:
@@ -233,46 +167,53 @@ class GradientCalls:
 
     Args:
         package: the framework, whose own frames lie between the line and the call.
-        counts: whether a call with these arguments by name is one of a step.
+        name: of the steps, by the name of the framework's function that the line calls.
+        counts: whether a call with these arguments by position is one of a step.
     """
 
-    def __init__(self, listener: Listener, package: str, counts: Callable[[Mapping[str, Any]], bool]) -> None:
-        self._listener = listener
+    def __init__(
+        self,
+        loop: StepLoop,
+        package: str,
+        name: Callable[[str], str],
+        counts: Callable[[tuple[Any, ...]], bool],
+    ) -> None:
+        self._loop = loop
         self._inner = (package, "stepscope")
+        self._name = name
         self._counts = counts
-        self._inside = threading.local()
+        self._depth = Depth()
         self._sources: dict[Hashable, StepSource] = {}
 
-    def watch(self, name: str) -> Call:
-        """What `wrap_attribute` puts around such a function: its calls are reported once they have returned.
+    def before(self, function: object, args: tuple[Any, ...]) -> object:
+        """Gradients are computed."""
+        if not self._loop.active:
+            return None
+        return self._depth.enter(), self._counts(args)
 
-        Args:
-            name: of the steps, for the user.
-        """
+    def after(self, state: tuple[int, bool], result: object) -> None:
+        """They have been computed."""
+        depth, counts = state
+        self._depth.leave(depth)
+        if counts and depth == 0:
+            self._report()
 
-        def call_and_report(function: Call, *args: Any, **kwargs: Any) -> Any:
-            if not self._listener.active or getattr(self._inside, "now", False):
-                return function(*args, **kwargs)
-            self._inside.now = True
-            try:
-                result = function(*args, **kwargs)
-            finally:
-                self._inside.now = False
-            if self._counts(kwargs):
-                self._report(name)
-            return result
+    def failed(self, state: tuple[int, bool]) -> None:
+        """They could not be computed."""
+        self._depth.leave(state[0])
 
-        return call_and_report
-
-    def _report(self, name: str) -> None:
+    def _report(self) -> None:
         frame: FrameType | None = sys._getframe(2)
+        called = ""
         while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in self._inner:
-            frame = frame.f_back
+            called, frame = frame.f_code.co_name, frame.f_back
         if frame is not None:  # else a thread of the framework
             key = frame.f_code, frame.f_lineno, threading.get_ident()
-            source = self._sources.setdefault(key, StepSource(DIFFERENTIATED, name, key))
-            self._listener.end_step(source)
+            source = self._sources.get(key)
+            if source is None:
+                source = self._sources[key] = StepSource(DIFFERENTIATED, self._name(called), key)
+            self._loop.end_step(source)
 
 
 serial = itertools.count(1).__next__
-"""A number for each watched function; unlike an address, it is never used again."""
+"""A number for each watched object; unlike an address, it is never used again."""

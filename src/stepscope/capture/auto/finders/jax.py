@@ -2,82 +2,119 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+import importlib
+import sys
 from contextlib import suppress
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, Listener, serial
-from stepscope.capture.patches import Call, Undo, undo_all, wrap_attribute
+from stepscope.capture.auto.finders import Calls
+from stepscope.capture.auto.step_loop import StepLoop
+from stepscope.capture.patches import Undo, observe_attribute, undo_all
+from stepscope.kernels import observe
+
+# Between the program and the function that makes a jitted one.
+_WAY = {"jax._src.api", "jax._src.api_util", "jax._src.pjit", "jax._src.pmap", "jax._src.traceback_util"}
+_MOST_SIZES = 10_000
 
 
-def install(jax: ModuleType, listener: Listener) -> Undo:
-    """Watches the functions that are jitted from now on: those of the program, since JAX's own are jitted already."""
-    calls = Calls(listener)
-    leaves: Callable[[Any], list[Any]] = jax.tree_util.tree_leaves
-
-    def transform_and_watch(transform: Call, *args: Any, **kwargs: Any) -> Any:
-        made = transform(*args, **kwargs)
-        if not hasattr(made, "lower"):  # jit(static_argnums=0) waits for the function
-            return lambda function: WatchedFunction(made(function), calls, listener, leaves)
-        return WatchedFunction(made, calls, listener, leaves)
-
-    return undo_all(*(wrap_attribute(jax, name, transform_and_watch) for name in ("jit", "pmap")))
+def install(jax: ModuleType, loop: StepLoop) -> Undo:
+    """Watches the functions that the program jits from now on."""
+    home = importlib.import_module("jax._src.pjit")
+    jitted = JittedCalls(loop)
+    undos = [observe_attribute(home, "_cpp_pjit", MadeFunctions(jitted)), jitted.end]
+    if hasattr(home, "_infer_params"):  # else no function is known to be larger than another
+        undos.append(observe_attribute(home, "_infer_params", TracedFunctions(jitted)))
+    return undo_all(*undos)
 
 
-class WatchedFunction:
-    """A jitted function that reports its calls; every other attribute is that of the function itself."""
+class JittedCalls:
+    """Reports the calls of jitted functions.  They stay what JAX has made: only the way in which they are called leads
+    through here.
 
-    def __init__(self, function: Any, calls: Calls, listener: Listener, leaves: Callable[[Any], list[Any]]) -> None:
-        # First: a function that JAX made of a watched one, such as its gradient, has that one's attributes.
-        functools.update_wrapper(self, function)
-        self._function = function
-        self._calls = calls
-        self._listener = listener
-        self._leaves = leaves
-        self._size: int | None = None
-        self._serial = serial()
+    Attributes:
+        sizes: by the id of the function that was jitted, how many arrays it takes and updates.
+    """
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the function and reports the call."""
-        if not self._listener.active:
-            return self._function(*args, **kwargs)
-        call = functools.partial(self._function if self._size is not None else self._call_and_measure, *args, **kwargs)
-        name = f"one per call of the jitted function {getattr(self._function, '__name__', 'without a name')}"
-        return self._calls.watch(call, name, self._serial, lambda: self._size or 0)
+    def __init__(self, loop: StepLoop) -> None:
+        self.sizes: dict[int, int] = {}
+        self._loop = loop
+        self._calls = Calls(loop)
+        self._kinds: dict[type, Any] = {}  # a function of each class
 
-    def _call_and_measure(self, *args: Any, **kwargs: Any) -> Any:
-        taken = self._find_forms((args, kwargs))  # before the call, which may take their memory; numbers have no shape
-        result = self._function(*args, **kwargs)
-        self._size = len(taken) + sum(bool(form[0]) and form in taken for form in self._find_forms(result))
-        return result
+    def watch(self, function: Any) -> None:
+        """Watches one more function."""
+        if observe.observe_member(function, self.before, self.after, self.failed):
+            self._kinds.setdefault(type(function), function)
 
-    def _find_forms(self, tree: object) -> list[tuple[object, str]]:
-        with suppress(Exception):
-            return [(getattr(leaf, "shape", ()), str(getattr(leaf, "dtype", ""))) for leaf in self._leaves(tree)]
-        return []
+    def end(self) -> None:
+        """Watches none any more."""
+        for function in self._kinds.values():
+            observe.observe_member(function, None, None, None)
 
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
-        """As a method, the function gets its instance."""
-        return self if instance is None else functools.partial(self, instance)
+    def before(self, function: Any, args: tuple[Any, ...]) -> object:
+        """A call starts."""
+        return (self._calls.depth.enter(), function) if self._loop.active else None
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._function, name)
+    def after(self, state: tuple[int, Any], result: object) -> None:
+        """It has returned."""
+        depth, function = state
+        self._calls.depth.leave(depth)
+        if depth == 0:
+            name = f"one per call of the jitted function {getattr(function, '__name__', 'without a name')}"
+            self._calls.report(name, id(function), self.sizes.get(id(getattr(function, "_fun", None)), 0))
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        """Copies and pickles are of the function itself."""
-        return self._function.__reduce_ex__(protocol)
+    def failed(self, state: tuple[int, Any]) -> None:
+        """It has raised."""
+        self._calls.depth.leave(state[0])
 
-    def __hash__(self) -> int:
-        return hash(self._function)
 
-    def __eq__(self, other: object) -> bool:
-        return bool(self._function == (other._function if isinstance(other, WatchedFunction) else other))
+class MadeFunctions:
+    """Has the functions watched that the program jits; JAX jits many of its own."""
 
-    def __repr__(self) -> str:
-        return repr(self._function)
+    def __init__(self, jitted: JittedCalls) -> None:
+        self._jitted = jitted
 
-    # JAX looks for these two on the class.
-    lower = property(lambda self: self._function.lower)
-    trace = property(lambda self: self._function.trace)
+    def before(self, make: object, args: tuple[Any, ...]) -> object:
+        """A function is jitted."""
+        return True
+
+    def after(self, state: object, function: Any) -> None:
+        """It has been jitted."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_globals.get("__name__") in _WAY:
+            frame = frame.f_back
+        if frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] != "jax":
+            self._jitted.watch(function)
+
+    def failed(self, state: object) -> None:
+        """It cannot be jitted."""
+
+
+class TracedFunctions:
+    """Notes the sizes of functions when JAX traces them.  Looking at the arguments of a call would run the program's
+    code, as pytrees may be of its own types."""
+
+    def __init__(self, jitted: JittedCalls) -> None:
+        self._sizes = jitted.sizes
+
+    def before(self, infer: object, args: tuple[Any, ...]) -> object:
+        """A function is traced, or its trace is looked up."""
+        return id(args[0]) if args else None
+
+    def after(self, function: int, result: Any) -> None:
+        """It has been."""
+        with suppress(Exception):  # another release of JAX
+            if len(self._sizes) >= _MOST_SIZES:
+                self._sizes.clear()
+            traced = result[0]
+            taken = [_form(each) for each in traced.in_avals]
+            given = map(_form, traced.params["jaxpr"].out_avals)
+            self._sizes[function] = len(taken) + sum(bool(form[0]) and form in taken for form in given)
+
+    def failed(self, function: int) -> None:
+        """It cannot be traced."""
+
+
+def _form(array: Any) -> tuple[object, str]:
+    return getattr(array, "shape", ()), str(getattr(array, "dtype", ""))

@@ -2,41 +2,66 @@
 
 from __future__ import annotations
 
-import functools
+import importlib
+import weakref
 from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, GradientCalls, Listener, serial
-from stepscope.capture.patches import Call, Undo, undo_all, wrap_attribute
+from stepscope.capture.auto.finders import Calls, GradientCalls, serial
+from stepscope.capture.auto.step_loop import StepLoop
+from stepscope.capture.patches import Undo, observe_attribute, undo_all
 
 
-def install(tensorflow: ModuleType, listener: Listener) -> Undo:
+def install(tensorflow: ModuleType, loop: StepLoop) -> Undo:
     """Watches all functions from now on, those that exist already included."""
-    calls = Calls(listener)
-
-    def call_and_report(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not listener.active:
-            return call(self, *args, **kwargs)
-        if not hasattr(self, "_stepscope"):
-            self._stepscope = serial()
-        name = f"one per call of the tf.function {getattr(self, '_name', None) or 'without a name'}"
-        return calls.watch(
-            functools.partial(call, self, *args, **kwargs), name, self._stepscope, lambda: _count_operations(self)
-        )
-
-    gradients = GradientCalls(listener, "tensorflow", lambda _: tensorflow.executing_eagerly())
-    return undo_all(
-        wrap_attribute(type(tensorflow.function(lambda: None)), "__call__", call_and_report),
-        wrap_attribute(tensorflow.GradientTape, "gradient", gradients.watch("one per gradient() of a tape")),
+    gradients = GradientCalls(
+        loop,
+        "tensorflow",
+        lambda called: f"one per {called}() of a tape",
+        lambda args: bool(tensorflow.executing_eagerly()),
     )
+    kind = type(tensorflow.function(lambda: None))
+    return undo_all(
+        observe_attribute(kind, "__call__", FunctionCalls(loop), called_from_c=True),
+        observe_attribute(
+            importlib.import_module("tensorflow.python.eager.imperative_grad"), "imperative_grad", gradients
+        ),
+    )
+
+
+class FunctionCalls:
+    """Reports the calls of `tf.function`s."""
+
+    def __init__(self, loop: StepLoop) -> None:
+        self._loop = loop
+        self._calls = Calls(loop)
+        # A function -> its number, and how many operations it has.
+        self._known: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
+
+    def before(self, call: object, args: tuple[Any, ...]) -> object:
+        """A call starts, of the function that is the first argument."""
+        return (self._calls.depth.enter(), args[0]) if self._loop.active and args else None
+
+    def after(self, state: tuple[int, Any], result: object) -> None:
+        """It has returned."""
+        depth, function = state
+        self._calls.depth.leave(depth)
+        if depth == 0:
+            number, size = self._known.get(function) or (serial(), 0)
+            size = size or _count_operations(function)
+            self._known[function] = number, size
+            name = f"one per call of the tf.function {getattr(function, '_name', None) or 'without a name'}"
+            self._calls.report(name, number, size)
+
+    def failed(self, state: tuple[int, Any]) -> None:
+        """It has raised."""
+        self._calls.depth.leave(state[0])
 
 
 def _count_operations(function: Any) -> int:
     """How many operations the largest graph of a function has; 0 if TensorFlow's internals have changed."""
-    known: int = getattr(function, "_stepscope_size", 0)
     with suppress(Exception):
-        if not known:
-            graphs = [concrete.graph for concrete in function._list_all_concrete_functions()]
-            known = function._stepscope_size = max(len(graph.get_operations()) for graph in graphs)
-    return known
+        graphs = [concrete.graph for concrete in function._list_all_concrete_functions()]
+        return max(len(graph.get_operations()) for graph in graphs)
+    return 0

@@ -3,51 +3,58 @@ and without that the batches of a DataLoader."""
 
 from __future__ import annotations
 
-import threading
+import functools
+import sys
+import weakref
 from collections.abc import Callable, Iterator
-from types import ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import LOADED, GradientCalls, Listener, OptimizerCalls, StepSource, serial
-from stepscope.capture.patches import Call, Undo, replace_attribute, undo_all, wrap_attribute
+from stepscope.capture.auto.finders import GradientCalls, OptimizerCalls, serial
+from stepscope.capture.auto.imports import ImportHook
+from stepscope.capture.auto.step_loop import LOADED, OPTIMIZED, StepLoop, StepSource
+from stepscope.capture.patches import Undo, add_default, observe_attribute, undo_all
+from stepscope.kernels import observe
 
 
-def install(torch: ModuleType, listener: Listener) -> Undo:
-    """Watches all optimizers from now on, and gradients and loaders as long as the program has made none: one with an
-    optimizer also computes gradients and reads data for other purposes, such as evaluation."""
-    made = threading.Event()
+def install(torch: ModuleType, loop: StepLoop) -> Undo:
+    """Watches all optimizers, gradients and loaders from now on.  A program that makes an optimizer is expected to step
+    it: it also computes gradients and reads data for other purposes, such as evaluation."""
+    made = MadeOptimizers(torch.optim.Optimizer, loop)
 
-    def prepare_and_note(prepare: Call, *args: Any, **kwargs: Any) -> None:
-        made.set()
-        prepare(*args, **kwargs)
+    def counts(args: tuple[Any, ...]) -> bool:
+        made.expect()
+        return not _is_differentiated(args)
 
+    gradients = GradientCalls(loop, "torch", _name_gradients, counts)
     return undo_all(
-        _watch_optimizers(torch.optim.Optimizer, listener),
-        wrap_attribute(torch.optim.Optimizer, "__init__", prepare_and_note),
-        _watch_gradients(torch.autograd, listener, made),
-        _watch_loaders(torch, listener, made),
+        _watch_optimizers(torch.optim.Optimizer, loop),
+        # `backward` and `grad` both call it; these two are known by identity to PyTorch's compilers.
+        observe_attribute(torch.autograd, "_engine_run_backward", gradients),
+        observe_attribute(
+            torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", Batches(loop, made), called_from_c=True
+        ),
     )
 
 
-def _watch_optimizers(optimizer: Any, listener: Listener) -> Undo:
-    """Watches `step` of every class of optimizer, those that exist already included.
+class MadeOptimizers:
+    """Has the loop expect an optimizer's steps, if the program has made one: PyTorch puts its own function around the
+    `step` of a class then."""
 
-    A step has to end after `optimizer.step()` has returned.  PyTorch's own post hooks run inside the range that its
-    profiler records for that call, so that a step which ends there cuts the range in two.  PyTorch wraps the `step` of
-    a class when its first object is made, by `profile_hook_step`; the watch goes around that wrapper.
-    """
-    calls = OptimizerCalls(listener, "one per optimizer.step() of PyTorch")
+    def __init__(self, optimizer: Any, loop: StepLoop) -> None:
+        self._optimizer = optimizer
+        self._loop = loop
+        self._found = False
 
-    def watch_new_classes(profile_hook_step: Callable[[Call], Call]) -> Any:
-        return staticmethod(lambda function: calls.watch(profile_hook_step(function)))
+    def expect(self) -> None:
+        """Looks for one, before something less certain is reported."""
+        if not self._found and any(map(_is_used, _find_subclasses(self._optimizer))):
+            self._found = True
+            self._loop.expect(OPTIMIZED)
 
-    undos = [
-        replace_attribute(kind, "step", calls.watch)
-        for kind in _find_subclasses(optimizer)
-        if getattr(vars(kind).get("step"), "hooked", False)
-    ]
-    undos.append(replace_attribute(optimizer, "profile_hook_step", watch_new_classes))
-    return undo_all(*undos, calls.end)
+
+def _is_used(optimizer: Any) -> bool:
+    return bool(getattr(vars(optimizer).get("step"), "hooked", False))
 
 
 def _find_subclasses(kind: Any) -> Iterator[Any]:
@@ -56,24 +63,99 @@ def _find_subclasses(kind: Any) -> Iterator[Any]:
         yield from _find_subclasses(subclass)
 
 
-def _watch_gradients(autograd: Any, listener: Listener, made: threading.Event) -> Undo:
-    """Watches the calls that compute gradients, but for those whose gradients are differentiated again."""
-    calls = GradientCalls(listener, "torch", lambda named: not (made.is_set() or named.get("create_graph")))
-    return undo_all(
-        wrap_attribute(autograd, "backward", calls.watch("one per backward() of PyTorch")),
-        wrap_attribute(autograd, "grad", calls.watch("one per autograd.grad() of PyTorch")),
-    )
+# -- optimizers ----------------------------------------------------------------------------------------------------
 
 
-def _watch_loaders(torch: ModuleType, listener: Listener, made: threading.Event) -> Undo:
-    """Watches the batches of each loop over a DataLoader."""
+def _watch_optimizers(optimizer: Any, loop: StepLoop) -> Undo:
+    """Watches `step` of every class of optimizer, those that exist already included.
 
-    def fetch_and_report(fetch: Call, self: Any) -> Any:
-        if listener.active and not made.is_set():
-            if hasattr(self, "_stepscope"):
-                listener.end_step(StepSource(LOADED, "one per batch of a DataLoader", self._stepscope))
-            else:  # the time before the first batch is not a step
-                self._stepscope = serial()
-        return fetch(self)
+    The function that PyTorch puts around each `step` calls, after that, a method that does nothing and is there for its
+    profiler to look at.  This method's code becomes a call of `Steps`: no class and no optimizer is changed, and
+    optimizers have no hook more than the program gave them.
+    """
+    steps = Steps(loop)
+    undo = add_default(optimizer._optimizer_step_code, steps.call)
+    compilers = ImportHook({"torch._dynamo": functools.partial(_keep_from_graphs, steps.call)})
+    compilers.install()
+    return undo_all(compilers.remove, undo)
 
-    return wrap_attribute(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", fetch_and_report)
+
+def _keep_from_graphs(call: Any, dynamo: Any) -> None:
+    """Tells PyTorch's compiler that a call does nothing: it then makes the same graphs as without.  And it compiles
+    nothing of what runs in observers, if the program that calls them is compiled."""
+    dynamo.substitute_in_graph(call, skip_signature_check=True)(_do_nothing)
+    observe.keep_compiler_away(sys.modules["torch._C._dynamo.eval_frame"].set_eval_frame)
+
+
+def _do_nothing(*args: object) -> None:
+    pass
+
+
+class Steps:
+    """Reports the steps of optimizers.
+
+    A step has to end after `optimizer.step()` has returned.  The method that is watched is called inside the range that
+    PyTorch's profiler records for `step`, as PyTorch's own hooks are, and a step which ends there would cut that range
+    in two.
+
+    Attributes:
+        call: what the method calls, with the optimizer.
+    """
+
+    def __init__(self, loop: StepLoop) -> None:
+        self._loop = loop
+        self._calls = OptimizerCalls(loop, "one per optimizer.step() of PyTorch")
+        self.call = observe.builtin(self._step)
+
+    def _step(self, optimizer: object) -> None:
+        if not self._loop.active:
+            return
+        around = sys._getframe(2)  # PyTorch's function around `step`, which has called the method
+        if not _runs(around.f_back, around.f_code):  # else it is part of another optimizer's
+            report = functools.partial(self._calls.report, optimizer)
+            report() if sys.gettrace() else observe.when_returned(around, report)
+
+
+def _runs(frame: FrameType | None, code: CodeType) -> bool:
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame is not None
+
+
+# -- gradients and batches -----------------------------------------------------------------------------------------
+
+
+def _name_gradients(called: str) -> str:
+    return "one per autograd.grad() of PyTorch" if called == "grad" else f"one per {called}() of PyTorch"
+
+
+def _is_differentiated(args: tuple[Any, ...]) -> bool:
+    """Whether the gradients are differentiated again: `create_graph` of the engine."""
+    return len(args) > 3 and bool(args[3])
+
+
+class Batches:
+    """Reports the batches of each loop over a DataLoader."""
+
+    def __init__(self, loop: StepLoop, made: MadeOptimizers) -> None:
+        self._loop = loop
+        self._made = made
+        self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+    def before(self, fetch: Callable[[Any], Any], args: tuple[Any, ...]) -> object:
+        """A batch is fetched, by the iterator that is the first argument."""
+        if not args or not self._loop.active:
+            return None
+        number = self._numbers.get(args[0])
+        if number is not None:
+            self._made.expect()
+            self._loop.end_step(StepSource(LOADED, "one per batch of a DataLoader", number))
+        else:  # the time before the first batch is not a step
+            self._numbers[args[0]] = serial()
+        return None
+
+    def after(self, state: object, batch: object) -> None:
+        """It is there: nothing is to be told."""
+
+    def failed(self, state: object) -> None:
+        """There is none."""

@@ -1,0 +1,309 @@
+"""What PyTorch's autograd computes more than an update needs.
+
+Autograd numbers each op that it records for a backward pass, and each run of a node of that pass has the number of its
+op.  So the recording shows how often the gradient of an op is computed, which parameters it reaches, and what runs
+between a node and the next that the node does not need.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.purpose.computing import backward_runs, computing_of, inside_any, update_ranges
+from stepscope.analysis.purpose.sizes import sizes_of
+from stepscope.analysis.steps.find_steps import whole_steps
+from stepscope.analysis.trace.columns import events_of_kind, is_inside, is_inside_another
+from stepscope.analysis.trace.grouping import forest
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64, Mask, distinct
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import OpTrait, PurposeTrait
+
+K = EventKind
+
+_FORWARD_THREAD = ("Fwd thread id",)
+
+
+@dataclass(frozen=True)
+class BackwardPasses:
+    """The outermost runs of autograd's nodes in whole steps, in order of time; columns of one length.
+
+    Attributes:
+        rows: int64, rows of events.
+        number: int64, the number of the forward op; -1 for what adds a gradient to a parameter.
+        run: int64, how often that node ran before within the capture.
+        of: int64, which backward pass it belongs to: those between two forward ops are one.
+        adds: bool, it adds a gradient to a parameter.
+    """
+
+    rows: I64
+    number: I64
+    run: I64
+    of: I64
+    adds: Mask
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def passes_of(trace: HostTrace) -> BackwardPasses:
+    """The backward passes of a host, found once per trace."""
+    return trace.derived("backward passes", _find_passes)
+
+
+def _find_passes(trace: HostTrace) -> BackwardPasses:
+    rows = backward_runs(trace)
+    rows = rows[(whole_steps(trace).label[rows] >= 0) & ~is_inside_another(trace, rows, K.BACKWARD)]
+    rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
+    number = trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=rows)
+    thread = trace.stat_ints(_FORWARD_THREAD, rows=rows)
+    work = computing_of(trace)
+    forward = work.rows[work.outer & ~work.backward]
+    # Threads that only copy batches run beside a pass and do not end it.
+    lines = distinct(trace.events.line[work.rows[work.learned]])
+    others = np.sort(trace.events.start_ps[forward[np.isin(trace.events.line[forward], lines)]])
+    return BackwardPasses(
+        rows=rows,
+        number=number,
+        run=_count_earlier(number, thread),
+        of=np.searchsorted(others, trace.events.start_ps[rows]),
+        adds=np.isin(rows, forest(trace).parent[_adding_ops(trace)]),
+    )
+
+
+def _adding_ops(trace: HostTrace) -> I64:
+    """The ops that add to the gradient of a parameter, each inside the run of its node: rows of events."""
+    ops = events_of_kind(trace, K.OP)
+    return ops[has_trait(trace, trace.events.type[ops], OpTrait.ADDS_GRADIENT)]
+
+
+def _count_earlier(number: I64, thread: I64) -> I64:
+    """How many entries before each have its number and thread; 0 for those without a number."""
+    order = np.lexsort((np.arange(len(number)), number, thread))
+    same = (np.diff(number[order]) == 0) & (np.diff(thread[order]) == 0)
+    begins = np.flatnonzero(np.append(True, ~same))[: len(number)]
+    found = np.zeros(len(number), np.int64)
+    found[order] = np.arange(len(number)) - np.repeat(begins, np.diff(np.append(begins, len(number))))
+    return np.where(number < 0, 0, found)
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """Backward work that runs again for forward ops that a backward pass has followed already.
+
+    Attributes:
+        rows: rows of events; runs: how often each of these nodes runs, at most; nodes: how many nodes a step has them.
+    """
+
+    rows: I64
+    runs: int
+    nodes: float
+
+
+def repeated_backward(trace: HostTrace) -> Repeated | None:
+    """Backward passes over ops that had one, where one pass over the sum of the losses gives the same gradients.
+
+    None where the recording shows a reason for more: a gradient that is differentiated itself (forward ops are recorded
+    within the backward pass), an update between the passes, gradients that are taken and not added to parameters, or
+    parameters' gradients that are kept or changed before the next pass.
+    """
+    passes = passes_of(trace)
+    again = passes.run > 0
+    if not again.any() or _differentiates_gradients(trace):
+        return None
+    chosen = np.zeros(len(passes), np.bool_)
+    for each in distinct(passes.of[again]).tolist():
+        here = passes.of == each
+        first = int(np.flatnonzero(here)[0])
+        if (
+            first
+            and passes.adds[here].any()
+            and not _uses_gradients(trace, passes, first, int(passes.adds[here].sum()))
+        ):
+            chosen |= here & (again | (passes.adds & _after_repeated(passes, again)))
+    if not (chosen & again).any():
+        return None
+    steps = max(len(whole_steps(trace).number), 1)
+    return Repeated(
+        passes.rows[chosen],
+        int(passes.run[chosen].max()) + 1,
+        len(distinct(passes.number[chosen & again])) / steps,
+    )
+
+
+def _after_repeated(passes: BackwardPasses, again: Mask) -> Mask:
+    """Whether the last node with a number before each run is one that ran before."""
+    last = np.maximum.accumulate(np.where(passes.number >= 0, np.arange(len(passes)), -1))
+    found: Mask = (last >= 0) & again[np.maximum(last, 0)]
+    return found
+
+
+def _differentiates_gradients(trace: HostTrace) -> bool:
+    """Whether autograd records ops within a backward pass, as for a gradient of a gradient, or to compute activations
+    again."""
+    work = computing_of(trace)
+    inside = work.rows[work.backward]
+    numbered = inside[trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=inside) >= 0]
+    parent = forest(trace).parent[numbered]
+    # The node itself has its number, within the call that evaluates it.
+    is_node = (parent >= 0) & (trace.events.kind[np.maximum(parent, 0)] == K.BACKWARD)
+    return bool((~is_node).any())
+
+
+def _uses_gradients(trace: HostTrace, passes: BackwardPasses, first: int, gradients: int) -> bool:
+    """Whether parameters are updated between a pass and the one before, or gradients are kept: at least every second.
+
+    Args:
+        first: the first node of the pass; gradients: how many parameters the pass adds to.
+    """
+    events, work = trace.events, computing_of(trace)
+    before = passes.rows[first - 1]
+    begin, end = events.start_ps[before] + events.duration_ps[before], events.start_ps[passes.rows[first]]
+    updates = update_ranges(trace)
+    if ((events.start_ps[updates] >= begin) & (events.start_ps[updates] < end)).any():
+        return True
+    between = (events.start_ps[work.rows] >= begin) & (events.start_ps[work.rows] < end) & work.outer & ~work.learned
+    rows = work.rows[between]
+    keeps = has_trait(trace, events.type[rows], OpTrait.MOVES_DATA | OpTrait.MAKES_RESULT)
+    return 2 * int(keeps.sum()) >= gradients
+
+
+@dataclass(frozen=True)
+class Unused:
+    """Gradients of parameters that no update reads, with the backward work that nothing else needs.
+
+    Attributes:
+        rows: rows of events; parameters: how many a step; sizes: of the largest, as recorded, empty where unknown.
+    """
+
+    rows: I64
+    parameters: float
+    sizes: tuple[str, ...]
+
+
+def unused_gradients(trace: HostTrace) -> Unused | None:
+    """Gradients that are computed for parameters that no optimizer updates; None where none are, or it is not known.
+
+    Two facts show them.  With recorded sizes: no op of any update has an operand of the parameter's size, while it has
+    those of others.  Without: the gradient is never reset, so that each step adds to that of the step before, while
+    others begin anew; that needs one update a step, as a second optimizer may reset its own elsewhere.
+    """
+    passes, updates = passes_of(trace), update_ranges(trace)
+    # A pass within a pass computes activations again: what lies inside a node is not told apart then.
+    nested = is_inside_another(trace, backward_runs(trace), K.BACKWARD).any()
+    if not passes.adds.any() or not len(updates) or nested:
+        return None
+    unused, sizes = _without_update(trace, passes, updates)
+    if unused is None:
+        unused = _never_reset(trace, passes, updates)
+    if unused is None or not unused.any():
+        return None
+    removed = unused.copy()
+    for each in distinct(passes.of[unused]).tolist():
+        here = np.flatnonzero(passes.of == each)
+        used = here[passes.adds[here] & ~unused[here]]
+        # After the last gradient that is used, the pass computes for the others alone.
+        if len(used):
+            removed[here[here > used[-1]]] = True
+    steps = max(len(whole_steps(trace).number), 1)
+    return Unused(passes.rows[removed], int(unused.sum()) / steps, sizes)
+
+
+def _inner_adds(trace: HostTrace, rows: I64) -> I64:
+    """The op inside each run that adds a gradient: rows of events, the run itself where there is none."""
+    ops = _adding_ops(trace)
+    found, parent = rows.copy(), forest(trace).parent[ops]
+    order = np.argsort(rows)
+    at = np.minimum(np.searchsorted(rows[order], parent), max(len(rows) - 1, 0))
+    match = rows[order][at] == parent
+    found[order[at[match]]] = ops[match]
+    return found
+
+
+def _without_update(trace: HostTrace, passes: BackwardPasses, updates: I64) -> tuple[Mask | None, tuple[str, ...]]:
+    """Which runs add to a parameter of a size that no update works on; None if sizes do not tell."""
+    if not trace.has_stat(stat_names.INPUT_DIMS):
+        return None, ()
+    work = computing_of(trace)
+    touched = _texts(trace, work.rows[work.updates])
+    adds = np.flatnonzero(passes.adds)
+    size = trace.stat_strings(stat_names.INPUT_DIMS, rows=_inner_adds(trace, passes.rows[adds]))
+    texts = {row: trace.strings[row].removeprefix("[").removesuffix("]") for row in distinct(size[size > 0]).tolist()}
+    weights = _texts_of_weights(trace)
+    missing = [row for row, text in texts.items() if text in weights and not any(text in other for other in touched)]
+    # Lists of tensors without sizes, or a flat buffer in place of the parameters: which are updated is not known.
+    if not touched or len(missing) == len(texts) or any(text == "[]" for text in texts.values()):
+        return None, ()
+    unused = np.zeros(len(passes), np.bool_)
+    unused[adds] = np.isin(size, missing)
+    return unused, tuple(texts[row] for row in missing)
+
+
+def _texts_of_weights(trace: HostTrace) -> set[str]:
+    """The sizes of what trained ops take beside their first operand: weights, not the input, whose gradient is used
+    where examples are changed against the model."""
+    work = computing_of(trace)
+    dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=work.rows[work.learned & work.outer])
+    sizes = (sizes_of(trace.strings[row])[1:] for row in distinct(dims[dims > 0]).tolist())
+    return {f"[{','.join(map(str, size))}]" for each in sizes for size in each if size}
+
+
+def _texts(trace: HostTrace, rows: I64) -> list[str]:
+    """The different sizes of operands of some ops; empty if a list of tensors has none."""
+    dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=rows)
+    types = trace.stat_strings(stat_names.INPUT_TYPES, rows=rows)
+    lists = [trace.strings[row] for row in distinct(dims[_are_lists(trace, types)]).tolist() if row > 0]
+    if any("[[[" not in text for text in lists):
+        return []
+    return [trace.strings[row] for row in distinct(dims).tolist() if row > 0]
+
+
+def _are_lists(trace: HostTrace, types: I64) -> Mask:
+    names = distinct(types[types > 0]).tolist()
+    return np.isin(types, [row for row in names if "TensorList" in trace.strings[row]])
+
+
+def _never_reset(trace: HostTrace, passes: BackwardPasses, updates: I64) -> Mask | None:
+    """Which runs add to what earlier steps left, in the first pass after an update in which others begin anew."""
+    steps = len(whole_steps(trace).number)
+    above = forest(trace).parent[updates].astype(np.int64)
+    own = updates[(above < 0) | ~inside_any(trace, np.maximum(above, 0), updates)]
+    if len(own) > steps or len(distinct(trace.events.type[own])) != 1:
+        return None
+    end = np.sort(trace.events.start_ps[own] + trace.events.duration_ps[own])
+    window = np.searchsorted(end, trace.events.start_ps[passes.rows], side="right")
+    _, first, place = np.unique(window, return_index=True, return_inverse=True)
+    is_first = passes.of == passes.of[first][place]
+    continues = passes.adds & _adds_in_place(trace, passes.rows)
+    fresh = np.bincount(window[passes.adds & is_first & ~continues], minlength=int(window.max()) + 1)
+    found = continues & is_first & (fresh[window] > 0) & (window > 0)  # what came before the first update is not known
+    usual = len(distinct(window[found])) >= max(len(own) - 1, 1)
+    return found if usual else None
+
+
+def _adds_in_place(trace: HostTrace, runs: I64) -> Mask:
+    """Whether each run adds in place: the gradient was there before."""
+    ops = events_of_kind(trace, K.OP)
+    ops = ops[has_trait(trace, trace.events.type[ops], PurposeTrait.ADDS_IN_PLACE) & is_inside(trace, ops, K.BACKWARD)]
+    above = forest(trace).parent[ops].astype(np.int64)
+    above = above[above >= 0]
+    above = above[has_trait(trace, trace.events.type[above], OpTrait.ADDS_GRADIENT)]
+    found: Mask = np.isin(runs, forest(trace).parent[above])
+    return found
+
+
+def checked_backward(trace: HostTrace) -> I64:
+    """Checks for NaN of each result of a backward pass, which anomaly detection makes: rows of events.
+
+    They run between a node and the next one, where a program has no code of its own.
+    """
+    work = computing_of(trace)
+    inside = work.rows[work.backward]
+    parent = forest(trace).parent[inside]
+    direct = inside[(parent >= 0) & (trace.events.kind[np.maximum(parent, 0)] == K.BACKWARD)]
+    checks: I64 = direct[has_trait(trace, trace.events.type[direct], PurposeTrait.CHECKS_NUMBERS)]
+    if not len(checks):
+        return checks
+    reads = direct[has_trait(trace, trace.events.type[direct], PurposeTrait.ANSWERS_CHECK)]
+    return np.append(checks, reads)

@@ -1,0 +1,207 @@
+"""Work that a step does not need, as far as the recording shows: one table of kinds, each a fact by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from stepscope.analysis.account.parts import work_launched_by
+from stepscope.analysis.purpose.autograd import checked_backward, repeated_backward, unused_gradients
+from stepscope.analysis.purpose.computing import computing_of
+from stepscope.analysis.purpose.forward import forward_only_of
+from stepscope.analysis.purpose.operands import one_hots, whole_table
+from stepscope.analysis.steps.find_steps import observed_time, whole_steps
+from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
+from stepscope.analysis.trace.spans import spans_of
+from stepscope.model import HostTrace
+from stepscope.model.arrays import I64
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import PurposeTrait
+
+REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER = (
+    "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
+)  # fmt: skip
+LEAST = 0.03  # of the step: no advice is given on less
+
+
+@dataclass(frozen=True)
+class Excess:
+    """Work that a step does not need.
+
+    Attributes:
+        kind: one of the keys of EXCESSES.
+        rows: the events that do it, the outermost: rows of events.
+        ps: how long it takes in all whole steps, in elapsed time of threads and devices.
+        keeps: what is left of it after the change, as a share.
+        fact: what was recorded, in words that follow "x % of each step".
+        against: what would make it needed after all.
+    """
+
+    kind: str
+    rows: I64
+    ps: int
+    keeps: float
+    fact: str
+    against: str
+
+
+@dataclass(frozen=True)
+class ExcessFact:
+    """The same without its events: what one host knows of it, the time per step in ps."""
+
+    kind: str
+    step_ps: int
+    keeps: float
+    fact: str
+    against: str
+
+
+_Found = tuple[I64, float, str, str]  # rows, what is kept, the fact, what speaks against it
+
+
+def excesses_of(trace: HostTrace) -> tuple[Excess, ...]:
+    """What a host's steps do not need, the longest first; found once per trace."""
+    return trace.derived("excess", _find_excesses)
+
+
+def excess_facts_of(trace: HostTrace) -> tuple[ExcessFact, ...]:
+    """The same for the rules of advice."""
+    steps = max(len(whole_steps(trace).number), 1)
+    return tuple(
+        ExcessFact(each.kind, round(each.ps / steps), each.keeps, each.fact, each.against)
+        for each in excesses_of(trace)
+    )
+
+
+def _find_excesses(trace: HostTrace) -> tuple[Excess, ...]:
+    if not len(computing_of(trace)):
+        return ()
+    found = []
+    for kind, find in EXCESSES.items():
+        one = find(trace)
+        if one is None or not len(one[0]):
+            continue
+        rows, keeps, fact, against = one
+        rows = _outermost(trace, rows)
+        ps = _elapsed_ps(trace, rows)
+        if ps * (1.0 - keeps) >= LEAST * observed_time(trace).total:
+            found.append(Excess(kind, rows, ps, keeps, fact, against))
+    return tuple(sorted(found, key=lambda each: -each.ps * (1.0 - each.keeps)))
+
+
+def _outermost(trace: HostTrace, rows: I64) -> I64:
+    among = np.zeros(len(trace.events), np.bool_)
+    among[rows] = True
+    rows = np.flatnonzero(among)
+    found: I64 = rows[enclosing_events(trace, among)[rows] == rows]
+    return found
+
+
+def _elapsed_ps(trace: HostTrace, rows: I64) -> int:
+    """How long the events last, or the device work that they launch where a device computes."""
+    launched = work_launched_by(trace, rows) if is_device_work(trace).any() else rows
+    return spans_of(trace, launched).total
+
+
+def _per_step(trace: HostTrace, number: float) -> str:
+    each = number / max(len(whole_steps(trace).number), 1)
+    return f"{each:.0f}" if each >= 1 or not each else f"{each:.1f}"
+
+
+def _find_repeated(trace: HostTrace) -> _Found | None:
+    found = repeated_backward(trace)
+    if found is None:
+        return None
+    nodes = f"{found.nodes:.0f} ops of the forward pass have up to {found.runs} backward runs"
+    return (
+        found.rows, 0.0,
+        f"computes gradients again: {nodes} in a step, with no update between them; one pass over the sum of the losses"
+        " gives the same gradients",
+        "the gradients of each loss are needed by themselves",
+    )  # fmt: skip
+
+
+def _find_unused(trace: HostTrace) -> _Found | None:
+    found = unused_gradients(trace)
+    if found is None:
+        return None
+    sizes = f" (of size {', '.join(found.sizes[:3])})" if found.sizes else ""
+    known = "no update works on parameters of that size" if found.sizes else "nothing resets them from step to step"
+    return (
+        found.rows, 0.0,
+        f"computes gradients of {found.parameters:.0f} parameters{sizes} that no optimizer uses: {known}",
+        "something else reads these gradients, or an optimizer that runs more rarely",
+    )  # fmt: skip
+
+
+def _find_checks(trace: HostTrace) -> _Found | None:
+    rows = checked_backward(trace)
+    checks = rows[has_trait(trace, trace.events.type[rows], PurposeTrait.CHECKS_NUMBERS)]
+    return (
+        rows, 0.0,
+        f"checks {_per_step(trace, len(checks))} results of the backward pass for NaN: anomaly detection is on, which"
+        " also slows each forward op",
+        "a NaN is being looked for",
+    )  # fmt: skip
+
+
+def _find_one_hot(trace: HostTrace) -> _Found | None:
+    found = one_hots(trace)
+    if found is None:
+        return None
+    size = f" ({found.sizes[0]:,} numbers as {found.sizes[0]:,} x {found.sizes[1]:,})" if found.sizes else ""
+    return (
+        found.rows, 0.0,
+        f"writes classes out as one-hot rows{size} and reads them again; the numbers of the classes say the same",
+        "rows have more than a single one, as with mixed labels",
+    )  # fmt: skip
+
+
+def _find_table(trace: HostTrace) -> _Found | None:
+    found = whole_table(trace)
+    if found is None:
+        return None
+    return (
+        found.rows, found.needed,
+        f"updates all {found.table[0]:,} rows of a table ({found.table[0]:,} x {found.table[1]:,}), of which the step"
+        f" reads at most {found.reads:,.0f}",
+        "rows without a gradient have to change, too, as by momentum or weight decay",
+    )  # fmt: skip
+
+
+def _find_measures(trace: HostTrace) -> _Found | None:
+    found = forward_only_of(trace)
+    if found is None:
+        return None
+    rows = computing_of(trace).rows[found.measures]
+    return (
+        rows, 0.0,
+        "runs the model for a metric: no backward pass follows, and the result is only compared with labels",
+        "the metric is needed in every step and cannot be taken from the output that is trained on",
+    )  # fmt: skip
+
+
+def _find_after_update(trace: HostTrace) -> _Found | None:
+    found = forward_only_of(trace)
+    if found is None:
+        return None
+    rows = computing_of(trace).rows[found.late & ~found.measures]
+    return (
+        rows, 0.0,
+        "runs forward passes after the update of the step, which no backward pass follows",
+        "a later step uses the result",
+    )  # fmt: skip
+
+
+EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
+    REPEATED: _find_repeated,
+    UNUSED: _find_unused,
+    CHECKS: _find_checks,
+    ONE_HOT: _find_one_hot,
+    TABLE: _find_table,
+    MEASURES: _find_measures,
+    AFTER: _find_after_update,
+}
+"""How each kind is found: its events, what of them is kept, the fact, and what speaks against it."""

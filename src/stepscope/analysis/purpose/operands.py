@@ -1,0 +1,224 @@
+"""Work that touches far more memory than it needs, by the sizes and types of operands that PyTorch recorded.
+
+Each different text is read once.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stepscope.analysis.hlo.framework_ops import places_of_events
+from stepscope.analysis.hlo.programs import programs_of
+from stepscope.analysis.purpose.autograd import passes_of
+from stepscope.analysis.purpose.computing import Computing, computing_of, inside_any
+from stepscope.analysis.purpose.sizes import Size, computes_in_64_bits, sizes_of
+from stepscope.analysis.steps.find_steps import whole_steps
+from stepscope.analysis.trace.grouping import forest
+from stepscope.model import HostTrace, stat_names
+from stepscope.model.arrays import I64, Mask, distinct
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import OpTrait, PurposeTrait
+
+_DOUBLE_ARRAY, _SINGLE_ARRAY = "f64[", "f32["
+_HALF = 0.5  # of a table: an update of no more rows could leave most of it alone
+_NEXT_OPS = 3  # outermost ops after a one-hot that may take it: a conversion, perhaps a reshape, a product
+
+
+def ops_in_64_bits(trace: HostTrace, ops: I64) -> Mask:
+    """Whether each op computes with floats of 64 bits: by its operands, in PyTorch, or as its compiled program takes
+    more arrays of that type than of 32 bits."""
+    types = trace.stat_strings(stat_names.INPUT_TYPES, rows=ops)
+    dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=ops)
+    texts, inverse = np.unique(np.stack([types, dims]), axis=1, return_inverse=True)
+    wide = [
+        kind > 0 and computes_in_64_bits(trace.strings[size] if size > 0 else "", trace.strings[kind])
+        for kind, size in texts.T.tolist()
+    ]
+    found: Mask = np.array(wide, np.bool_)[inverse.reshape(-1)]
+    if not trace.has_stat(stat_names.HLO_MODULE) or not len(ops):
+        return found
+    programs, place = programs_of(trace), places_of_events(trace, ops)
+    for each in distinct(place[place >= 0]).tolist():
+        arrays = [shape[: len(_DOUBLE_ARRAY)] for _, shape in programs.module(each).parameters if shape[-2:] != "[]"]
+        found[place == each] |= arrays.count(_DOUBLE_ARRAY) > arrays.count(_SINGLE_ARRAY)
+    return found
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """Numbers of classes that are written out as rows of zeros with a single one.
+
+    Attributes:
+        rows: the ops that write them and those that take them: rows of events.
+        sizes: the largest, (numbers, classes); None where sizes were not recorded.
+    """
+
+    rows: I64
+    sizes: tuple[int, int] | None
+
+
+def one_hots(trace: HostTrace) -> OneHot | None:
+    """One-hot rows, their conversion to floats, and products that look up rows of a matrix with them, forward and
+    backward."""
+    work = computing_of(trace)
+    outer = np.flatnonzero(work.outer & ~work.backward)
+    makes = np.flatnonzero(has_trait(trace, trace.events.type[work.rows[outer]], PurposeTrait.MAKES_ONE_HOT))
+    if not len(makes):
+        return None
+    at = outer[makes]
+    chosen, sizes = [work.rows[at]], None
+    found = _written(trace, work, at)
+    wide = max(found.values(), key=math.prod, default=None) if found else None
+    if wide is not None:
+        sizes = (math.prod(wide[:-1]), wide[-1])
+    for place, one in zip(makes.tolist(), at.tolist(), strict=True):
+        chosen.append(_taken_by(trace, work, outer[place + 1 : place + 1 + _NEXT_OPS], one, found.get(one)))
+    rows = distinct(np.concatenate(chosen))
+    return OneHot(np.append(rows, _backward_of(trace, work, rows)), sizes)
+
+
+def _written(trace: HostTrace, work: Computing, at: I64) -> dict[int, Size]:
+    """The size of what each op writes, by its place: the largest operand of the ops inside it."""
+    parent = forest(trace).parent
+    found: dict[int, Size] = {}
+    inside = {int(work.rows[one]): one for one in at.tolist()}
+    children = work.rows[np.isin(parent[work.rows], list(inside))]
+    dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=children)
+    for child, text in zip(children.tolist(), dims.tolist(), strict=True):
+        sizes = sizes_of(trace.strings[text]) if text > 0 else ()
+        place = inside[int(parent[child])]
+        found[place] = max((found.get(place, ()), *sizes), key=lambda size: (len(size) > 1) * math.prod(size))
+    return {place: size for place, size in found.items() if len(size) > 1}
+
+
+def _taken_by(trace: HostTrace, work: Computing, after: I64, one: int, size: Size | None) -> I64:
+    """The next ops that convert the rows or multiply with them: rows of events.  Without sizes, a conversion that
+    follows at once."""
+    found = []
+    for place in after.tolist():
+        row = int(work.rows[place])
+        type_ = trace.events.type[[row]]
+        if trace.events.line[row] != trace.events.line[work.rows[one]]:
+            break
+        takes = True if size is None else size in _first_sizes(trace, row)
+        if takes and has_trait(trace, type_, OpTrait.CONVERTS).any():
+            found.append(row)
+        elif takes and size is not None and has_trait(trace, type_, OpTrait.MULTIPLIES).any():
+            found.append(row)
+            break
+        elif size is None:
+            break
+    return np.array(found, np.int64)
+
+
+def _first_sizes(trace: HostTrace, row: int) -> tuple[Size, ...]:
+    text = int(trace.stat_strings(stat_names.INPUT_DIMS, rows=np.array([row]))[0])
+    return sizes_of(trace.strings[text])[:1] if text > 0 else ()
+
+
+def _backward_of(trace: HostTrace, work: Computing, forward: I64) -> I64:
+    """The runs of autograd's nodes of some forward products: rows of events."""
+    passes = passes_of(trace)
+    chosen = inside_any(trace, work.rows, forward)
+    numbers = distinct(work.number[chosen & work.learned & work.heavy])
+    found: I64 = passes.rows[(passes.number >= 0) & np.isin(passes.number, numbers)]
+    return found
+
+
+@dataclass(frozen=True)
+class WholeTable:
+    """Updates of all rows of a table of which a step reads a few.
+
+    Attributes:
+        rows: the ops that write the gradient of the whole table and update it: rows of events.
+        table: its size, (rows, columns); reads: how many rows a step reads at most, the mean.
+    """
+
+    rows: I64
+    table: tuple[int, int]
+    reads: float
+
+    @property
+    def needed(self) -> float:
+        """The share of the table that a step reads."""
+        return min(self.reads / self.table[0], 1.0)
+
+
+def whole_table(trace: HostTrace) -> WholeTable | None:
+    """The table whose update takes longest although a step reads less than half of its rows; None without one.
+
+    A table that other forward ops multiply with, as a model's output does with its embedding, needs all of its
+    gradient.
+    """
+    work = computing_of(trace)
+    types = trace.events.type[work.rows]
+    reads = np.flatnonzero(work.outer & work.learned & has_trait(trace, types, PurposeTrait.LOOKS_UP))
+    if not len(reads) or not trace.has_stat(stat_names.INPUT_DIMS):
+        return None
+    text = trace.stat_strings(stat_names.INPUT_DIMS, rows=work.rows)
+    sizes = {row: sizes_of(trace.strings[row]) for row in distinct(text[text > 0]).tolist()}
+    steps = max(len(whole_steps(trace).number), 1)
+    wanted: dict[Size, float] = {}
+    for row in text[reads].tolist():
+        table, *others = sizes.get(row, ())[:2] or ((),)
+        if len(table) == 2 and others:
+            wanted[table] = wanted.get(table, 0.0) + math.prod(others[0]) / steps
+    few = {table: number for table, number in wanted.items() if number < _HALF * table[0]}
+    found = [_update_of(trace, work, table, number, text, sizes) for table, number in few.items()]
+    known = [each for each in found if each is not None]
+    return max(known, key=lambda each: int(trace.events.duration_ps[each.rows].sum()), default=None)
+
+
+def _update_of(
+    trace: HostTrace,
+    work: Computing,
+    table: Size,
+    reads: float,
+    text: I64,
+    sizes: dict[int, tuple[Size, ...]],
+) -> WholeTable | None:
+    holding = np.isin(text, [row for row, each in sizes.items() if table in each or table[::-1] in each])
+    first = np.isin(text, [row for row, each in sizes.items() if _is_of_table(each, table)])
+    looks_up = has_trait(trace, trace.events.type[work.rows], PurposeTrait.LOOKS_UP)
+    if (holding & work.learned & ~looks_up & ~_within(trace, work, looks_up)).any():
+        return None  # other forward ops take it, too
+    types = trace.events.type[work.rows]
+    spreads = work.backward & has_trait(trace, types, PurposeTrait.SPREADS_ROWS)
+    updates = work.updates & first
+    if not updates.any() or not spreads.any():
+        return None
+    # Several tables may have gradients: those whose ops write a tensor of this size.
+    spreads &= _within(trace, work, spreads & _writes(trace, work, first))
+    rows = work.rows[(updates | spreads) & ~_within(trace, work, updates | spreads, itself=False)]
+    return WholeTable(rows, (int(table[0]), int(table[1])), reads)
+
+
+def _is_of_table(sizes: tuple[Size, ...], table: Size) -> bool:
+    """Whether an op works on a table: its first operand, of a list of tensors most of it."""
+    of_table = sum(math.prod(size) for size in sizes if size == table)
+    return sizes[:1] == (table,) and of_table >= _HALF * sum(map(math.prod, sizes))
+
+
+def _within(trace: HostTrace, work: Computing, chosen: Mask, itself: bool = True) -> Mask:
+    """Which ops lie inside one of the chosen ops: bool of shape (ops,)."""
+    if itself:
+        return inside_any(trace, work.rows, work.rows[chosen])
+    parent = forest(trace).parent[work.rows].astype(np.int64)
+    return (parent >= 0) & inside_any(trace, np.maximum(parent, 0), work.rows[chosen])
+
+
+def _writes(trace: HostTrace, work: Computing, first: Mask) -> Mask:
+    """Which ops hold one whose first operand is of a size: bool of shape (ops,)."""
+    above = work.rows[first]
+    found = np.zeros(len(trace.events), np.bool_)
+    parent = forest(trace).parent
+    while len(above):
+        found[above] = True
+        above = distinct(parent[above].astype(np.int64))
+        above = above[above >= 0]
+        above = above[~found[above]]
+    out: Mask = found[work.rows]
+    return out

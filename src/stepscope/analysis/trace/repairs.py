@@ -1,0 +1,291 @@
+"""Repairs rows of a recording that cannot be as they are, before anything is made of it.
+
+    stream   k1---------------------          k1 ends after k2 began: a stream works in order, so it is cut there
+                  k2----  k3----
+    device   k1---- k2----           ...           k9      long after the recording ended: it is set aside
+    thread   op--- op--------|======               the recording ended (|) during the op: it is cut there
+
+Each repair is counted and named; `trust` lists them. Rows that the recorder wrote about itself become its overhead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from stepscope.errors import counted
+from stepscope.model import EventKind, HostTrace, LineKind, Repair, stat_names, take_events
+from stepscope.model.arrays import I64, Mask, look_up
+from stepscope.records import dataclass
+from stepscope.vocabulary.recorders import states_window
+
+K = EventKind
+
+_WORK = (
+    K.KERNEL, K.COLLECTIVE, K.MEMSET, K.COPY_HOST_TO_DEVICE, K.COPY_DEVICE_TO_HOST, K.COPY_DEVICE_TO_DEVICE,
+    K.COPY_PEER, K.COPY_OTHER,
+)  # fmt: skip
+_HOLDS_WORK = (LineKind.THREAD, LineKind.STREAM, LineKind.DEVICE_OPS)
+_NOISE_PS = 1_000_000  # GPUs state ends up to 0.2 us after the next start (rocprof on MI300X), and no stream works so
+_BY_DESIGN = 0.5  # of the runs of a kernel: one that lets its successor start early does so most times
+_SEVERAL_QUEUES = 0.5  # of the work of a line: where so much overlaps, the line is no queue that works in order
+_LITTLE = 0.01  # of the recording: less changes no figure that is shown
+_PS_PER_MS, _PS_PER_NS = 10**9, 1000
+
+
+def repair(trace: HostTrace) -> HostTrace:
+    """The trace without rows that cannot be; the same trace where all can."""
+    trace = _set_recorder_aside(trace)
+    window = _window(trace)
+    for mend in (_set_outside_aside, _cut_at_end, _cut_overlong):
+        trace = mend(trace, window)
+    return trace
+
+
+@dataclass(frozen=True)
+class _Window:
+    """From when to when the recording says that it recorded, ps; None where it does not."""
+
+    start_ps: int | None
+    end_ps: int | None
+
+
+# -- what the recorder says of itself ----------------------------------------------------------------------------------
+
+
+def _recorder_rows(trace: HostTrace) -> I64:
+    """The rows in which a recorder states when it recorded."""
+    names = trace.strings.texts(trace.event_types.name)
+    types = np.array([states_window(name) for name in names], np.bool_)
+    return np.flatnonzero(look_up(types, trace.events.type)) if types.any() else np.empty(0, np.int64)
+
+
+def _set_recorder_aside(trace: HostTrace) -> HostTrace:
+    """Lines that hold the recorder's own rows only are lines of overhead: nothing in them is work."""
+    rows = _recorder_rows(trace)
+    lines = trace.lines
+    own = np.bincount(trace.events.line[rows], minlength=len(lines))
+    only = (own > 0) & (own == lines.event_end - lines.event_begin) & (lines.kind == LineKind.THREAD)
+    if not only.any():
+        return trace
+    kind = np.where(only, np.uint8(LineKind.OVERHEAD), lines.kind).astype(np.uint8)
+    return replace(trace, lines=replace(lines, kind=kind), _derived={})
+
+
+def _window(trace: HostTrace) -> _Window:
+    rows = _recorder_rows(trace)
+    if len(rows):
+        start = trace.events.start_ps[rows]
+        return _Window(int(start.min()), int((start + trace.events.duration_ps[rows]).max()))
+    if trace.start_unix_ns is None or trace.stop_unix_ns is None or trace.stop_unix_ns <= trace.start_unix_ns:
+        return _Window(None, None)
+    return _Window(0, (trace.stop_unix_ns - trace.start_unix_ns) * _PS_PER_NS)
+
+
+# -- outside of the recording ------------------------------------------------------------------------------------------
+
+
+def _set_outside_aside(trace: HostTrace, window: _Window) -> HostTrace:
+    """Drops what lies outside of the recording: by its own statement, else by a pause longer than all the rest.
+
+    A device may finish after the recorder stopped. What follows its other work as closely as that follows itself is
+    such work, and stays.
+    """
+    rows, why = _outside(trace, window), "outside of the recording's own start and stop"
+    if not len(rows):
+        rows, why = _far_away(trace), "further from all other events than these last together"
+    if not len(rows):
+        return trace
+    start, end = trace.events.start_ps[rows], trace.events.start_ps[rows] + trace.events.duration_ps[rows]
+    low, high = window.start_ps or 0, window.end_ps
+    away = int(max(0 if high is None else (start - high).max(), (low - end).max(), 0))
+    by = f", by up to {_ms(away)}" if away else ""
+    kept = np.ones(len(trace.events), np.bool_)
+    kept[rows] = False
+    left = np.flatnonzero(kept)
+    part, _ = take_events(trace, left, trace.events.start_ps[left], trace.events.duration_ps[left])
+    return _note(
+        part,
+        Repair(
+            "outside", len(rows), len(trace.events), int(trace.events.duration_ps[rows].sum()),
+            f"{_events(trace, rows)} {'lies' if len(rows) == 1 else 'lie'} {why}{by}", "set aside",
+            "step times, and what devices wait for",
+        ),
+    )  # fmt: skip
+
+
+def _outside(trace: HostTrace, window: _Window) -> I64:
+    low, high = window.start_ps, window.end_ps
+    if low is None or high is None:
+        return np.empty(0, np.int64)
+    found = [np.empty(0, np.int64)]
+    start, duration = trace.events.start_ps, trace.events.duration_ps
+    for line in _work_lines(trace):
+        first, last = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
+        begins = start[first:last]
+        late, early = int(np.searchsorted(begins, high, side="right")), int(np.searchsorted(begins, low))
+        if late < len(begins):
+            ends = np.maximum.accumulate(begins + duration[first:last])
+            found.append(first + _after_pause(begins, ends, late))
+        if early > 0:
+            ends = begins + duration[first:last]
+            found.append(first + np.flatnonzero(ends[:early] < low))
+    return np.concatenate(found)
+
+
+def _after_pause(begins: I64, ends: I64, late: int) -> I64:
+    """Which events of a line from `late` on follow a longer pause than any before it: places in the line."""
+    pause = np.maximum(begins[1:] - ends[:-1], 0)
+    usual = int(pause[: late - 1].max(initial=0))
+    first = max(late, 1)
+    apart = np.flatnonzero(pause[first - 1 :] > usual) + first
+    if late == 0:
+        return np.arange(len(begins))
+    return np.arange(apart[0], len(begins)) if len(apart) else apart
+
+
+def _far_away(trace: HostTrace) -> I64:
+    """Single pieces of device work further from everything else than everything else lasts."""
+    lines, events = trace.lines, trace.events
+    found: list[int] = []
+    begin, end = trace.span_ps()
+    for line in trace.lines_of(LineKind.STREAM, LineKind.DEVICE_OPS).tolist():
+        first, last = int(lines.event_begin[line]), int(lines.event_end[line])
+        if last - first < 2:
+            continue
+        for at, beside in ((last - 1, last - 2), (first, first + 1)):
+            gap = abs(int(events.start_ps[at] - events.start_ps[beside])) - int(events.duration_ps[min(at, beside)])
+            if 2 * gap > end - begin:
+                found.append(at)
+    if not found or len(found) == len(events):
+        return np.empty(0, np.int64)
+    rows = np.array(sorted(set(found)), np.int64)
+    others = np.ones(len(events), np.bool_)
+    others[rows] = False
+    rest = np.flatnonzero(others)
+    low, high = int(events.start_ps[rest].min()), int((events.start_ps[rest] + events.duration_ps[rest]).max())
+    away = np.maximum(events.start_ps[rows] - high, low - events.start_ps[rows] - events.duration_ps[rows])
+    alone: I64 = rows[away > high - low]
+    return alone
+
+
+# -- longer than they can be -------------------------------------------------------------------------------------------
+
+
+def _cut_at_end(trace: HostTrace, window: _Window) -> HostTrace:
+    """Cuts calls of threads where the recording ended: what they take after it is the recorder's own stop."""
+    if window.end_ps is None:
+        return trace
+    events, high = trace.events, window.end_ps
+    found = []
+    for line in trace.lines_of(LineKind.THREAD).tolist():
+        first, last = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
+        over = events.start_ps[first:last] + events.duration_ps[first:last] > high
+        found.append(first + np.flatnonzero(over & (events.start_ps[first:last] < high)))
+    rows = np.concatenate(found) if found else np.empty(0, np.int64)
+    if not len(rows):
+        return trace
+    over_ps = events.start_ps[rows] + events.duration_ps[rows] - high
+    return _note(
+        _shorten(trace, rows, events.duration_ps[rows] - over_ps),
+        Repair(
+            "open-at-end", len(rows), len(events), int(over_ps.max()),
+            f"{_events(trace, rows)} {'was' if len(rows) == 1 else 'were'} running when the recording ended, and"
+            f" {'lasts' if len(rows) == 1 else 'last'} up to {_ms(int(over_ps.max()))} longer", "cut at its end",
+            "times of ops and functions: the recorder's own stop is in them",
+            is_small=int(over_ps.max()) < _LITTLE * (high - (window.start_ps or 0)),
+        ),
+    )  # fmt: skip
+
+
+def _cut_overlong(trace: HostTrace, window: _Window) -> HostTrace:
+    """Cuts work of streams that ends after the next work of its stream began.
+
+    Kernels of a replayed graph may run side by side, and some kernels let their successor start before they end, each
+    time that they run: both stay.
+    """
+    events, ends = trace.events, trace.events.start_ps + trace.events.duration_ps
+    found, until = [], []
+    works = np.zeros(256, np.bool_)
+    works[list(_WORK)] = True
+    for line in trace.lines_of(LineKind.STREAM).tolist():
+        rows = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+        rows = rows[look_up(works, events.kind[rows]) & (events.duration_ps[rows] > 0)]
+        over = np.flatnonzero(ends[rows[:-1]] - events.start_ps[rows[1:]] > _NOISE_PS)
+        if 0 < len(over) < _SEVERAL_QUEUES * len(rows):
+            found.append(rows[over])
+            until.append(rows[over + 1])
+    if not found:
+        return trace
+    rows, following = np.concatenate(found), np.concatenate(until)
+    cut = ~_runs_beside(trace, rows, following) & ((ends[rows] >= ends[following]) | ~_overlaps_by_design(trace, rows))
+    rows, following = rows[cut], following[cut]
+    if not len(rows):
+        return trace
+    over_ps = ends[rows] - events.start_ps[following]
+    works_in_all = int(look_up(works, events.kind).sum())
+    return _note(
+        _shorten(trace, rows, events.duration_ps[rows] - over_ps),
+        Repair(
+            "ends-after-next", len(rows), works_in_all, int(over_ps.sum()),
+            f"{_events(trace, rows)} {'has' if len(rows) == 1 else 'have'} a wrong duration:"
+            f" {'it ends' if len(rows) == 1 else 'they end'} up to {_ms(int(over_ps.max()))} after the next work of the"
+            " stream began", "cut there",
+            "times of kernels and ops, the ends of steps, and when the device is busy",
+        ),
+    )  # fmt: skip
+
+
+def _runs_beside(trace: HostTrace, rows: I64, following: I64) -> Mask:
+    """Which pairs are kernels of one graph, which may run side by side though the recorder names one stream."""
+    nodes = [trace.stat_ints(stat_names.GRAPH_NODE_ID, rows=each) > 0 for each in (rows, following)]
+    found: Mask = nodes[0] & nodes[1]
+    return found
+
+
+def _overlaps_by_design(trace: HostTrace, rows: I64) -> Mask:
+    """Which of some rows are of a kernel that most times ends after the next work began."""
+    types, place = np.unique(trace.events.type[rows], return_inverse=True)
+    over = np.bincount(place)
+    runs = np.array([np.count_nonzero(trace.events.type == each) for each in types.tolist()])
+    by_design = (runs > 2) & (over > _BY_DESIGN * runs)
+    found: Mask = by_design[place]
+    return found
+
+
+# -- help --------------------------------------------------------------------------------------------------------------
+
+
+def _work_lines(trace: HostTrace) -> Iterator[int]:
+    for line in trace.lines_of(*_HOLDS_WORK).tolist():
+        if trace.lines.event_end[line] > trace.lines.event_begin[line]:
+            yield line
+
+
+def _shorten(trace: HostTrace, rows: I64, duration_ps: I64) -> HostTrace:
+    durations = trace.events.duration_ps.copy()
+    durations[rows] = duration_ps
+    start, beside = trace.events.start_ps, rows[:, None] + np.array([-1, 1])
+    beside = np.clip(beside, 0, len(start) - 1)
+    if (start[beside] == start[rows][:, None])[beside != rows[:, None]].any():  # of equal starts the longer is first
+        return take_events(trace, np.arange(len(start)), start, durations)[0]
+    durations.setflags(write=False)
+    return replace(trace, events=replace(trace.events, duration_ps=durations), _derived={})
+
+
+def _note(trace: HostTrace, made: Repair) -> HostTrace:
+    return replace(trace, repairs=(*trace.repairs, made), _derived={})
+
+
+def _events(trace: HostTrace, rows: I64) -> str:
+    """How many events they are, and the name of the longest."""
+    longest = int(rows[np.argmax(trace.events.duration_ps[rows])])
+    name = trace.name_of(longest)
+    short = name if len(name) <= 60 else f"{name[:57]}..."
+    return f"{counted(len(rows), 'event')} ({short!r}{' and others' if len(rows) > 1 else ''})"
+
+
+def _ms(ps: int) -> str:
+    return f"{ps / _PS_PER_MS:,.3g} ms" if ps < 1000 * _PS_PER_MS else f"{ps / _PS_PER_MS / 1000:,.3g} s"

@@ -1,0 +1,190 @@
+"""Decides which of the things that happen once per step are the steps of the training loop: once, for everybody.
+
+The finders report whatever may be a step, and the program its own marks.  One rule chooses among these sources:
+
+- The first source that is reported is the loop.
+- A more certain one takes its place at once: marks before Keras' batches, these before optimizers, and so on.  Of two
+  that are as certain, the larger one does, as a training step is the largest function of a program.
+- Any other one takes its place only when the loop has fallen silent: not one of its steps has come during 50 steps of
+  others, twice as many as have ever come between two of its steps, and as much time as it had lasted.  So a warm-up or
+  a pretraining gives way to what follows, and an evaluation between two epochs does not count.
+
+Steps are never counted back: one that was reported before its source became the loop is over.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import field
+from typing import Protocol
+
+from stepscope.records import dataclass
+
+STALE_STEPS = 50  # of others: fewer may be an evaluation, or the moves of an episode
+
+
+@dataclass(frozen=True)
+class StepSource:
+    """Something that happens once per step, such as the calls of one compiled function.
+
+    Attributes:
+        rank: how certain it is to happen once per step; of a program's sources, the one with the highest rank counts.
+        name: its name for the user.
+        key: distinguishes it from other sources of its kind.
+        size: of two sources with one rank, the larger counts: a training step is the largest function of a program.
+    """
+
+    rank: int
+    name: str
+    key: Hashable = None
+    size: int = field(default=0, compare=False)
+
+
+LOADED, DIFFERENTIATED, CALLS, OPTIMIZED, FITTED = 1, 2, 3, 4, 5  # ranks
+MARKED = StepSource(rank=6, name="as the program marks them")
+
+
+class Listener(Protocol):
+    """Is told of the steps of the loop.  No method raises an exception, except to end the program if that was
+    requested.  The source is another object than before when the loop has changed."""
+
+    @property
+    def active(self) -> bool:
+        """False while steps are of no interest; then none is reported."""
+
+    def start_step(self, source: StepSource) -> None:
+        """A step starts, unless one is open."""
+
+    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
+        """A step has ended; the next one starts with that, if another follows."""
+
+    def mark_step(self, number: object) -> None:
+        """The program itself has marked the start of a step; its marks are the loop."""
+
+
+class StepLoop:
+    """Receives the reports of all sources of steps, and passes on those of the loop.
+
+    Attributes:
+        source: the loop's; None before the first report.
+        count: how many steps of it have ended, as far as anybody listened.
+        was_silent: the loop before this one fell silent; False where this one is more certain.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._deciding = threading.Lock()
+        self._listeners: tuple[Listener, ...] = ()
+        self.forget()
+
+    def forget(self) -> None:
+        """The steps so far belong to another process, or to a program that has ended."""
+        self.source: StepSource | None = None
+        self._same: StepSource | None = None  # as it was reported last: its size may have grown
+        self.count = self._telling = 0
+        self.was_silent = False
+        self._counts: dict[StepSource, int] = {}  # of sources that were the loop once
+        self._expected = 0
+        self._began_s = self._last_s = 0.0
+        self._others = self._most_others = 0  # steps of others since the last of the loop, and the most until one came
+
+    def add(self, listener: Listener) -> None:
+        """Tells one more listener."""
+        self._listeners += (listener,)
+
+    def remove(self, listener: Listener) -> None:
+        """Tells a listener nothing any more."""
+        self._listeners = tuple(each for each in self._listeners if each is not listener)
+
+    @property
+    def has_listeners(self) -> bool:
+        """Whether anybody is told."""
+        return bool(self._listeners)
+
+    @property
+    def active(self) -> bool:
+        """Whether any listener is; finders need not report otherwise."""
+        return any(listener.active for listener in self._listeners)
+
+    # -- what finders and marks report, on the thread of the steps -----------------------------------------------------
+
+    def expect(self, rank: int) -> None:
+        """Something that will be a source of this rank was made, such as an optimizer: what is less certain counts only
+        if that turns out not to be used."""
+        self._expected = max(self._expected, rank)
+
+    def start_step(self, source: StepSource) -> None:
+        """A step starts, unless one is open."""
+        if self._is_loop(source):
+            followed = self.source or source
+            self._tell(lambda listener: listener.start_step(followed))
+
+    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
+        """A step has ended; the next one starts with that, if another follows."""
+        if self._is_loop(source):
+            self.count += 1
+            followed = self.source or source
+            self._tell(lambda listener: listener.end_step(followed, another_follows))
+
+    def mark_step(self, number: object) -> None:
+        """The program has marked the start of a step.  What a listener marks meanwhile, on the same thread, is no mark
+        of the program."""
+        if self._telling != threading.get_ident() and self._is_loop(MARKED):
+            self.count += 1
+            self._tell(lambda listener: listener.mark_step(number))
+
+    def _tell(self, tell: Callable[[Listener], None]) -> None:
+        self._telling = threading.get_ident()
+        try:
+            for listener in self._listeners:
+                if listener.active:
+                    tell(listener)
+        finally:  # a listener may end the program
+            self._telling = 0
+
+    # -- the rule ------------------------------------------------------------------------------------------------------
+
+    def _is_loop(self, source: StepSource) -> bool:
+        """Whether what is reported is the loop's, by the rule above."""
+        best = self.source
+        if source is self._same or source == best:  # comparing the fields of dataclasses takes microseconds
+            self._same = source
+            if self._others:
+                self._most_others = max(self._most_others, self._others)
+                self._others = 0
+            self._last_s = self._clock()
+            return True
+        if not self._deciding.acquire(blocking=False):
+            return False  # no thread waits for another one here: this step is not counted
+        try:
+            return self._take_over(source, best)
+        finally:
+            self._deciding.release()
+
+    def _take_over(self, source: StepSource, best: StepSource | None) -> bool:
+        self._others += 1
+        if best is None or self._same is None:
+            is_better = source.rank >= self._expected
+        else:
+            is_better = (source.rank, source.size) > (best.rank, self._same.size)
+        if not is_better and not self._is_silent():
+            return False
+        self.was_silent = not is_better
+        before, self._others = self.count + self._others - 1, 0
+        if best is not None:
+            self._counts[best] = self.count
+        self.count = 0 if self.was_silent else self._counts.get(source, 0)
+        # A step that comes after many moves of an episode comes again after as many.
+        self._most_others = 0 if self.was_silent else before
+        self.source = self._same = source
+        self._began_s = self._last_s = self._clock()
+        self._expected = 0
+        return True
+
+    def _is_silent(self) -> bool:
+        """Whether the loop has not come back for long."""
+        if self._others <= max(STALE_STEPS, 2 * self._most_others):
+            return False
+        return self._clock() - self._last_s >= self._last_s - self._began_s

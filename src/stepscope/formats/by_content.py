@@ -1,0 +1,129 @@
+"""Finds profiles whose names do not say what they are: by a look at their first bytes.
+
+Only names that a format may use are looked at (`Format.may_hold`).  Of very many, those are left out that look like
+others which are none, such as the thousand results that a program keeps as JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import chain, islice
+
+from stepscope.errors import InputError, Problem
+from stepscope.formats import store
+from stepscope.formats.base import Format, format_of, formats_that_may_hold
+from stepscope.formats.candidates import Candidate, Found, Order, describe_file, drop_packed_copies, written_moment
+from stepscope.formats.naming import printable
+from stepscope.formats.sniffing import certain_format
+
+MAX_LOOKS = 1024
+"""Files of this machine that are looked at: one takes some ten microseconds."""
+MAX_REMOTE_LOOKS = 64
+_SAMPLES = 3  # files of one shape that are looked at first
+_MOST_KNOWN = 10_000
+
+_RANK = re.compile(
+    r"(?i)(?<![a-z])((?:local|global)?_?(?:rank|worker|host|node|proc(?:ess)?|gpu|npu|device|tp|dp|pp|ep)[-_.]?)(\d+)"
+)
+_NUMBER = re.compile(r"\d+")
+_LAST_NUMBER = re.compile(r"\d+(?=\D*$)")
+
+_Unknown = tuple[store.Entry, tuple[Format, ...]]  # a file, and what it may be
+_known: dict[tuple[store.Identity, tuple[str, ...]], Format | None] = {}
+
+
+def find_by_content(root: str, folders: Iterable[store.Folder], problems: list[Problem]) -> list[Candidate]:
+    """The sessions of files that are profiles by content alone.  Files of ranks of one job are one session.
+
+    Args:
+        root: where the search began.
+        folders: the folders to look into.
+        problems: gets what could not be read, and that a limit was reached.
+    """
+    shapes: dict[tuple[str, str], list[_Unknown]] = {}
+    for folder in folders:
+        for entry in folder.files:
+            claimed = format_of(entry.name)
+            if (claimed is None or not claimed.in_folders) and (may := formats_that_may_hold(entry.name)):
+                shapes.setdefault(_shape_of(entry, root), []).append((entry, may))
+    sure: list[tuple[store.Entry, Format]] = []
+    left = MAX_REMOTE_LOOKS if store.is_remote(root) else MAX_LOOKS
+    total = sum(map(len, shapes.values()))
+    promising: list[list[_Unknown]] = []
+    others: list[list[_Unknown]] = []
+    looked = 0
+    for entries in shapes.values():
+        samples = entries[: min(_SAMPLES, left - looked)]
+        found = [(entry, fmt) for entry, may in samples if (fmt := _look(entry, may, problems))]
+        looked += len(samples)
+        (promising if found else others).append(entries[len(samples) :])
+        sure += found
+    for entry, may in islice(chain(*promising, *others), left - looked):
+        looked += 1
+        if fmt := _look(entry, may, problems):
+            sure.append((entry, fmt))
+    if looked < total:
+        problems.append(_note_limit(root, looked, total))
+    return _group(root, sure, problems)
+
+
+def _folder_of(file: store.Entry | Found, root: str) -> str:
+    """A file's folder, written as the search found it."""
+    return file.path.removesuffix(file.name).rstrip("/") or root
+
+
+def _shape_of(entry: store.Entry, root: str) -> tuple[str, str]:
+    """A file's folder, and its name without numbers."""
+    return _folder_of(entry, root), _NUMBER.sub("#", entry.name)
+
+
+def _note_limit(root: str, looked: int, total: int) -> Problem:
+    return Problem(
+        code="search-bound",
+        reason=f"only {looked:,} of {total:,} files that may be profiles by their endings were checked for profiles",
+        path=root,
+        hint="give a path closer to the profiles, or the file itself",
+    )
+
+
+def _look(entry: store.Entry, may: tuple[Format, ...], problems: list[Problem]) -> Format | None:
+    """The format that a file certainly has, remembered while the file stays what it is: the page searches every few
+    seconds."""
+    try:
+        key = entry.identity or store.identity(entry.path), tuple(fmt.name for fmt in may)
+        if key not in _known or not key[0].is_certain:
+            if len(_known) >= _MOST_KNOWN:
+                _known.clear()
+            _known[key] = certain_format(may, entry.path)
+        return _known[key]
+    except InputError as error:
+        problems.append(error.problem)
+        return None
+
+
+def _group(root: str, sure: list[tuple[store.Entry, Format]], problems: list[Problem]) -> list[Candidate]:
+    """Sessions of the files: a file that is no rank of a job is one of its own, as nothing shows what belongs to it."""
+    found = []
+    for entry, fmt in sure:
+        try:
+            found.append(describe_file(entry, fmt))
+        except InputError as error:
+            problems.append(error.problem)
+    groups: dict[tuple[str, str, str], list[Found]] = {}
+    for file in drop_packed_copies(found):
+        groups.setdefault((_folder_of(file, root), file.format.name, _job_of(file)), []).append(file)
+    return [_candidate(root, folder, files) for (folder, _, _), files in groups.items()]
+
+
+def _job_of(file: Found) -> str:
+    """The name without what tells the ranks of one job apart."""
+    pattern = _LAST_NUMBER if file.format.is_of_job else _RANK
+    return pattern.sub("#", file.name)
+
+
+def _candidate(root: str, folder: str, files: list[Found]) -> Candidate:
+    above = store.parts(folder if len(files) > 1 else files[0].path)
+    run = printable("/".join(above[len(store.parts(root)) :]) or above[-1])
+    moment, rest = written_moment("", files)
+    return Candidate(Order(moment, rest, run, 1), run, folder, files, is_by_content=True)

@@ -1,0 +1,182 @@
+"""What the processes of a trace are, where their rows have no category that says it.
+
+PyTorch's own exporter of long ago, torch_npu and others tell by the name of a process what its rows are: calls of the
+host, work of a device, or what a tool has added up.  Their rows get the category that Kineto would have given them, and
+go to the process and stream that Kineto would have drawn them on.  What comes after is then one for all.
+
+Rows of processes that are not known are counted: nothing is said of a device that may be there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+
+import numpy as np
+
+from stepscope.errors import Problem, counted
+from stepscope.formats.kineto.classify import NPU_COLLECTIVE, NPU_TASK, NPU_WAIT, SUMS, is_known
+from stepscope.formats.kineto.document import Raw
+from stepscope.formats.kineto.events import is_phase
+from stepscope.formats.xspace import schema
+from stepscope.model import PlaneKind
+from stepscope.model.arrays import Mask, distinct, number_pairs
+from stepscope.records import dataclass
+from stepscope.vocabulary.devices import IDLE_NPU_TASK
+
+UNKNOWN_ROWS = "unknown-rows"
+"""The code of the problem that counts rows which are not understood."""
+
+_ROLES = tuple(
+    (re.compile(name), category)
+    for name, category in (
+        # PyTorch until 1.7; the thread of work on a device is the device's number.
+        (r"CPU functions", "cpu_op"),
+        (r"(?:CUDA|GPU) functions", "kernel"),
+        # torch_npu and MindSpore.
+        (r"Ascend Hardware|NPU(?: \d+)?", NPU_TASK),
+        (r"Communication|HCCL", NPU_COLLECTIVE),
+        (r"CANN", "privateuse1_runtime"),
+        (r"MindSpore", "cpu_op"),
+        (r"Overlap Analysis|AI Core Freq|Step Trace", SUMS),
+    )
+)
+_OF_NPU = (NPU_TASK, NPU_COLLECTIVE)
+_NUMBER = re.compile(r"(\d{1,9})$")
+_MOST_NAMED = 3  # processes of a message
+
+
+@dataclass(frozen=True)
+class Strange:
+    """A process that holds nothing of a known kind: its whole events, and how long they last together."""
+
+    name: str
+    rows: int
+    ms: float
+
+
+@dataclass(frozen=True)
+class Processes:
+    """What is known of the processes of a file.
+
+    Attributes:
+        names: what each is called, by its text id.
+        strange: those with events of which none is of a known kind, in a file with others that have such; by text id.
+    """
+
+    names: Mapping[int, str]
+    strange: Mapping[int, Strange] = field(default_factory=dict)
+
+
+def sort_rows(raw: Raw, names: Mapping[int, str], threads: Mapping[tuple[int, int], str]) -> Processes:
+    """Finds out what the processes are, and places the rows of those with a role, in place.
+
+    Args:
+        raw: the rows.
+        names: the names of processes in the file.
+        threads: the names of threads, by process and thread.
+    """
+    _, first = number_pairs(raw.pid, raw.cat)
+    pairs = [(int(raw.pid[row]), int(raw.cat[row])) for row in first.tolist()]
+    called = {pid: names.get(pid) or raw.texts[pid] for pid, _ in pairs}
+    known = {cat for cat in {cat for _, cat in pairs} if is_known(raw.texts[cat])}
+    roles = {pid: role for pid, name in called.items() if (role := _role_of(name))}
+    if roles:
+        _place(raw, roles, called, known, threads)
+    understood = {*roles, *(pid for pid, cat in pairs if cat in known)}
+    suspects = [pid for pid, name in called.items() if pid not in understood and not _is_plane(name)]
+    return Processes(called, _find_strange(raw, suspects, called) if understood else {})
+
+
+def _role_of(name: str) -> str:
+    """The category of the rows of a process by its name; empty if it does not tell."""
+    return next((category for pattern, category in _ROLES if pattern.fullmatch(name)), "")
+
+
+def _is_plane(name: str) -> bool:
+    return schema.plane_kind(name)[0] != PlaneKind.OTHER
+
+
+# -- rows of known processes -------------------------------------------------------------------------------------------
+
+
+def _place(
+    raw: Raw,
+    roles: Mapping[int, str],
+    called: Mapping[int, str],
+    known: set[int],
+    threads: Mapping[tuple[int, int], str],
+) -> None:
+    """Gives rows their category, and those of devices the number of the device for their process, in place."""
+    silent = is_phase(raw, "XBEbei") & ~np.isin(raw.cat, list(known))
+    devices: dict[int, int] = {}
+    for pid, category in roles.items():
+        here = raw.pid == pid
+        raw.cat[here & silent] = raw.texts.add(category)
+        if category == "kernel":
+            _place_by_thread(raw, here & ~is_phase(raw, "M"))
+        elif category in _OF_NPU:
+            _set_sums_aside(raw, here & silent, pid, threads)
+            _set_waits_aside(raw, here & silent)
+            stated = _NUMBER.search(called[pid])
+            devices[pid] = int(stated[1]) if stated else sum(roles[each] == category for each in devices)
+    for pid, number in devices.items():
+        raw.pid[(raw.pid == pid) & ~is_phase(raw, "M")] = raw.texts.add(str(number))
+
+
+def _place_by_thread(raw: Raw, rows: Mask) -> None:
+    """Work whose thread is the number of its device goes to a stream of that device."""
+    raw.pid[rows] = raw.tid[rows]
+    raw.tid[rows] = raw.texts.add("0")
+
+
+def _set_sums_aside(raw: Raw, rows: Mask, pid: int, threads: Mapping[tuple[int, int], str]) -> None:
+    """Lines of a device that are no streams show parts of what others show, such as the planes of a collective."""
+    for tid in distinct(raw.tid[rows]).tolist():
+        name = threads.get((pid, tid), "")
+        if name and not name.startswith(("Stream", "stream")) and not name.endswith("Communication"):
+            raw.cat[rows & (raw.tid == tid)] = raw.texts.add(SUMS)
+
+
+def _set_waits_aside(raw: Raw, rows: Mask) -> None:
+    """Tasks that compute nothing keep their stream and count for no work on it."""
+    names = distinct(raw.name[rows]).tolist()
+    idle = [name for name in names if IDLE_NPU_TASK.match(raw.texts[name])]
+    raw.cat[rows & np.isin(raw.name, idle)] = raw.texts.add(NPU_WAIT)
+
+
+# -- rows of others ----------------------------------------------------------------------------------------------------
+
+
+def _find_strange(raw: Raw, suspects: Sequence[int], called: Mapping[int, str]) -> dict[int, Strange]:
+    """The processes among the suspects that have whole events."""
+    if not suspects:
+        return {}
+    rows = np.flatnonzero(np.isin(raw.pid, suspects) & is_phase(raw, "X"))
+    found = {}
+    for pid in distinct(raw.pid[rows]).tolist():
+        own = raw.duration_us[rows[raw.pid[rows] == pid]]
+        found[pid] = Strange(called[pid], len(own), float(own.sum()) / 1e3)
+    return found
+
+
+def count_unknown(processes: Processes, source: str) -> list[Problem]:
+    """The problem that counts the rows of strange processes; none without any."""
+    strange = sorted(processes.strange.values(), key=lambda each: -each.ms)
+    if not strange:
+        return []
+    named = "; ".join(
+        f"{counted(each.rows, 'row')} of the process {each.name!r}, {each.ms:,.1f} ms" for each in strange[:_MOST_NAMED]
+    )
+    more = f"; and {len(strange) - _MOST_NAMED:,} more processes" if len(strange) > _MOST_NAMED else ""
+    return [
+        Problem(
+            UNKNOWN_ROWS,
+            f"rows that are not understood: {named}{more}",
+            path=source,
+            kept="these, on lines of their own that count for no host and no device",
+            lost="whether they are work of a device",
+            hint="what devices do is not known from this recording",
+        )
+    ]

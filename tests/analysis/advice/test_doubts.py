@@ -1,0 +1,100 @@
+"""Doubts stand beside an answer, and an end of the job before any share of time."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from draw import Sort, draw
+from reporting import context_of
+
+import stepscope
+from stepscope.analysis.advice import advise
+from stepscope.analysis.trust.checks import doubts_of
+from stepscope.model import EventKind, HostTrace
+
+K = EventKind
+SORTS = {
+    "L": Sort(K.RUNTIME_CALL, "cudaLaunchKernel", "correlation_id"),
+    "h": Sort(K.RUNTIME_CALL, "hipLaunchKernel", "correlation_id"),
+}
+
+
+# -- a busy machine ------------------------------------------------------------------------------------------------
+
+LOOP = """
+    host main | M0------------------M1------------------M2------------------M3------------------
+    host main | I--x----------------I--x----------------I--x----------------I--x----------------
+"""
+
+
+@pytest.mark.parametrize("queued", [0, 12])
+def test_a_busy_machine_takes_nothing_from_the_shares_of_the_program(queued: int) -> None:
+    """Input takes 3 of the 8 or 20 ms that are the program's own."""
+    usage = [(20 * at, 20 * at + 20, 20 - queued, queued) for at in range(4)]
+    context = context_of(draw(LOOP, usage=usage))
+    first = advise(context).items[0]
+
+    assert first.kind.startswith("input")
+    assert first.evidence.startswith("37.5 % of each step without contention" if queued else "15.0 % of each step")
+
+
+# -- clocks --------------------------------------------------------------------------------------------------------
+
+
+def early(launch: str, ticks: int) -> HostTrace:
+    """Two launches, of which the second has its kernel some ticks before it."""
+    lines = f"host main | M0{'-' * 40}\nhost main | {launch}1{' ' * 18}{launch}2\n"
+    return draw(f"{lines}gpu0 s    |   K1----{' ' * (12 - ticks)}K2---", SORTS)
+
+
+def test_a_doubt_weighs_by_the_time_that_it_may_move() -> None:
+    (doubt,) = [each for each in doubts_of(early("L", 4)) if each.check == "starts_before_launch"]
+    (smaller,) = [each for each in doubts_of(early("L", 2)) if each.check == "starts_before_launch"]
+
+    assert doubt.of_step > smaller.of_step > 1.0
+
+
+@pytest.mark.parametrize(("launch", "fix"), [("L", "update the driver and CUPTI"), ("h", "update ROCm and its tracer")])
+def test_what_to_update_belongs_to_the_maker_of_the_device(launch: str, fix: str) -> None:
+    assert [each.fix for each in doubts_of(early(launch, 4)) if each.check == "starts_before_launch"] == [fix]
+
+
+# -- a job that hung or crashed ------------------------------------------------------------------------------------
+
+
+def calls_of_rank(last: int, line: int) -> list[dict[str, Any]]:
+    """The collectives of a rank up to a number; the second one never ends."""
+    return [
+        {
+            "process_group": ("0", "default_pg"), "collective_seq_id": number, "profiling_name": "nccl:all_reduce",
+            "time_created_ns": number * 1_000_000, "time_discovered_completed_ns": number * 1_000_000 + 500_000,
+            "input_sizes": [[4]], "input_dtypes": ["Float"], "state": "completed" if number < 2 else "started",
+            "frames": [{"name": "train", "filename": "/home/me/train.py", "line": line}],
+        }
+        for number in range(1, last + 1)
+    ]  # fmt: skip
+
+
+def test_a_hang_is_the_headline_before_any_share(tmp_path: Path) -> None:
+    for rank, calls in enumerate((calls_of_rank(2, 20), calls_of_rank(1, 15), calls_of_rank(2, 20))):
+        content = {"version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2]"}}}
+        (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(pickle.dumps({**content, "entries": calls}))
+    found = stepscope.load(tmp_path).overview().to_dict()
+
+    assert found["verdict_text"] == "hang: rank 1 did not come to all_reduce #2"
+    assert [item["class"] for item in found["advice"]] == ["none"]
+    assert "rank 1 was last seen at /home/me/train.py(15)" in found["advice"][0]["actions"][0]
+
+
+def test_memory_that_ran_out_is_the_headline_and_the_shares_follow() -> None:
+    said = ("GPU 0 was out of memory: 2,000 bytes were refused and 10 were free",)
+    trace = replace(draw("host main | M0--------M1--------M2--------\nhost main | x-------- x-------- x--------"),
+                    recorder_messages=said)  # fmt: skip
+    advised = advise(context_of(trace))
+
+    assert advised.verdict.sentence == said[0]
+    assert [item.id for item in advised.items] == ["job.out-of-memory", "none"]

@@ -1,0 +1,206 @@
+"""Trace JSON whose rows tell what they are by their process, and ids as writers spell them: small traces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stepscope
+from stepscope.formats.kineto.reader import read, read_hosts
+from stepscope.model import EventKind, HostTrace, PlaneKind
+
+
+def row(name: str, pid: object, tid: object, ts: float, dur: float = 1, **more: Any) -> dict[str, Any]:
+    return {"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, **more}
+
+
+def called(pid: object, name: str, tid: object = None) -> dict[str, Any]:
+    kind = "process_name" if tid is None else "thread_name"
+    return {"ph": "M", "name": kind, "pid": pid, "tid": tid or 0, "args": {"name": name}}
+
+
+def arrow(cat: str, number: int, start: tuple[object, object, float], end: tuple[object, object, float]) -> Any:
+    places = zip("sf", (start, end), strict=True)
+    shared = {"cat": cat, "name": cat, "id": number}
+    return [{"ph": ph, **shared, "pid": pid, "tid": tid, "ts": ts} for ph, (pid, tid, ts) in places]
+
+
+def load(*events: Any, **top: Any) -> HostTrace:
+    trace = read(json.dumps({**top, "traceEvents": list(events)}).encode(), "x.json", "h")
+    trace.check()
+    return trace
+
+
+def work(trace: HostTrace) -> dict[str, tuple[str, str, str]]:
+    """The plane, line and kind of each event by its name."""
+    found = {}
+    for event in range(len(trace.events)):
+        line = int(trace.events.line[event])
+        plane = trace.plane_name(int(trace.lines.plane[line]))
+        kind = EventKind(trace.events.kind[event]).name
+        found[trace.name_of(event)] = (plane, trace.strings[int(trace.lines.name[line])], kind)
+    return found
+
+
+def op_of(trace: HostTrace, name: str) -> object:
+    event = next(event for event in range(len(trace.events)) if trace.name_of(event) == name)
+    return trace.stats_of_event(event).get("tf_op")
+
+
+# -- roles of processes ------------------------------------------------------------------------------------------------
+
+
+def test_what_torch_npu_writes_is_work_of_a_device_that_ops_launched() -> None:
+    trace = load(
+        *(called(pid, name) for pid, name in ((7, "python3"), (8, "CANN"), (9, "Ascend Hardware"))),
+        *(called(pid, name) for pid, name in ((10, "Overlap Analysis"), (11, "Communication"))),
+        called(9, "Stream 2", 2), called(11, "Group g Communication", 4), called(11, "Plane 0", 5),
+        row("aten::mm", 7, 7, 10, 5, cat="cpu_op"),
+        row("AscendCL@aclnnMm", 8, 7, 11, 2, args={"connection_id": 3}),
+        row("MatMulV3", 9, 2, 20, 8, args={"Task Type": "AI_CORE", "connection_id": 3}),
+        row("EVENT_WAIT", 9, 2, 28, 4), row("Computing", 10, 0, 20, 8),
+        row("hcom_allReduce__1", 11, 4, 30, 3), row("Reduce_Inline", 11, 5, 30, 3),
+        *arrow("async_npu", 1, (7, 7, 10), (9, 2, 20)),
+        schemaVersion=1,
+    )  # fmt: skip
+    assert work(trace) == {
+        "aten::mm": ("/host:CPU", "thread 7", "OP"),
+        "AscendCL@aclnnMm": ("/host:CPU", "thread 7", "RUNTIME_CALL"),
+        "MatMulV3": ("/device:NPU:0", "Stream #2(Compute)", "KERNEL"),
+        "EVENT_WAIT": ("/device:NPU:0", "Stream #2 waits", "OTHER"),
+        "hcom_allReduce__1": ("/device:NPU:0", "Stream #4(Collective)", "COLLECTIVE"),
+    }
+    assert op_of(trace, "MatMulV3") == "aten::mm"
+    assert trace.problems == ()
+
+
+def test_the_exporter_of_pytorch_1_5_names_processes_and_draws_a_line_for_each_device() -> None:
+    trace = load(
+        row("addmm", "CPU functions", 0, 10, 20), row("sgemm", "CUDA functions", 1, 15, 40),
+        *arrow("cpu_to_cuda", 5, ("CPU functions", 0, 10), ("CUDA functions", 1, 15)),
+    )  # fmt: skip
+    assert work(trace) == {
+        "addmm": ("/host:CPU", "thread 0", "OP"),
+        "sgemm": ("/device:GPU:1", "Stream #0(Compute)", "KERNEL"),
+    }
+    assert op_of(trace, "sgemm") == "addmm"
+
+
+def test_rows_of_a_process_that_nobody_knows_are_counted_and_are_no_program_of_the_host() -> None:
+    trace = load(
+        row("aten::mm", 7, 7, 10, 5, cat="cpu_op"),
+        called(9, "Foo Accelerator"), row("foo_mm", 9, 0, 12, 3000), row("foo_add", 9, 0, 4000, 500),
+        schemaVersion=1,
+    )  # fmt: skip
+    [problem] = trace.problems
+    assert problem.code == "unknown-rows"
+    assert "2 rows of the process 'Foo Accelerator', 3.5 ms" in problem.reason
+    kinds = {trace.plane_name(plane): PlaneKind(trace.planes.kind[plane]) for plane in range(len(trace.planes))}
+    assert kinds == {"/host:CPU": PlaneKind.HOST, "Foo Accelerator [9]": PlaneKind.OTHER}
+
+
+def test_processes_with_names_and_no_events_are_not_counted() -> None:
+    assert load(row("aten::mm", 7, 7, 10, cat="cpu_op"), called(0, "python"), schemaVersion=1).problems == ()
+
+
+# -- ids ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [int, str, lambda number: number + 2**63, lambda number: str(number + 2**63), lambda number: f" {number} "],
+    ids=["number", "text", "beyond-63-bits", "text-beyond", "spaces"],
+)
+def test_ids_link_work_to_launches_however_they_are_spelled(spell: Any) -> None:
+    trace = load(
+        row("aten::mm", 7, 7, 10, 5, cat="cpu_op", args={"External id": spell(2)}),
+        row("aten::add", 7, 7, 20, 5, cat="cpu_op", args={"External id": spell(3)}),
+        row("cudaLaunchKernel", 7, 7, 11, 2, cat="cuda_runtime",
+            args={"External id": spell(2), "correlation": spell(41)}),
+        row("gemm", 0, 20, 30, 8, cat="kernel", args={"correlation": spell(41)}),
+        schemaVersion=1,
+    )  # fmt: skip
+    assert op_of(trace, "gemm") == "aten::mm"
+    rows, ids = trace.events_with_int(("correlation_id",), least=1)
+    assert len(rows) == 2
+    assert len(set(ids.tolist())) == 1
+
+
+def test_text_that_is_no_number_is_no_id() -> None:
+    launch = row("cudaLaunchKernel", 7, 7, 11, 2, cat="cuda_runtime", args={"correlation": "n/a"})
+    trace = load(launch, row("gemm", 0, 20, 30, 8, cat="kernel", args={"correlation": "n/a"}), schemaVersion=1)
+    assert len(trace.events_with_int(("correlation_id",), least=1)[0]) == 0
+
+
+# -- several processes in one file -------------------------------------------------------------------------------------
+
+
+def rank(pid: object, gpu: object, step_us: int) -> list[dict[str, Any]]:
+    """Two steps of one process: an op, its launch and a kernel that fills the rest; all ranks number them alike."""
+    events = []
+    for step in range(2):
+        start = step * step_us
+        events += [
+            row(f"ProfilerStep#{step}", pid, pid, start, step_us, cat="user_annotation"),
+            row("aten::mm", pid, pid, start + 1, 5, cat="cpu_op", args={"External id": step + 1}),
+            row("cudaLaunchKernel", pid, pid, start + 2, 2, cat="cuda_runtime",
+                args={"External id": step + 1, "correlation": step + 7}),
+            row("gemm", gpu, 7, start + 10, step_us - 20, cat="kernel", args={"correlation": step + 7}),
+        ]  # fmt: skip
+    return events
+
+
+def hosts(*events: Any) -> dict[str, tuple[list[str], float]]:
+    """The planes of each host and how long its kernels take in us."""
+    content = json.dumps({"schemaVersion": 1, "traceEvents": list(events)}).encode()
+    found = {}
+    for trace in read_hosts(content, "x.json", "h"):
+        trace.check()
+        kernels = trace.events.duration_ps[trace.events.kind == EventKind.KERNEL]
+        found[trace.host] = [trace.plane_name(each) for each in range(len(trace.planes))], kernels.sum() / 1e6
+        assert all(op_of(trace, "gemm") == "aten::mm" for _ in kernels)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "names", "gpus"),
+    [
+        ((41, 0), (42, 1), ("rank 0", "rank 1"), (0, 1)),
+        (("rank 3: 41", "rank 3: GPU 0"), ("rank 4: 42", "rank 4: GPU 0"), ("rank 3", "rank 4"), (0, 0)),
+        (("0_41", "0_0"), ("1_42", "1_0"), ("rank 0", "rank 1"), (0, 0)),
+        ((41, 0), (42, 0), ("process 41", "process 42"), (0, 0)),
+    ],
+    ids=["a-gpu-each", "text", "prefix", "gpus-of-one-number"],
+)
+def test_processes_in_one_file_are_hosts_each_with_its_own_ids(
+    first: Any, second: Any, names: tuple[str, str], gpus: tuple[int, int]
+) -> None:
+    assert hosts(*rank(*first, 100), *rank(*second, 200)) == {
+        names[0]: (["/host:CPU", f"/device:GPU:{gpus[0]}"], 160.0),
+        names[1]: (["/host:CPU", f"/device:GPU:{gpus[1]}"], 360.0),
+    }
+
+
+def test_rows_of_processes_that_alternate_are_told_apart_by_when_their_work_was_launched() -> None:
+    both = sorted([*rank(41, 0, 100), *rank(42, 1, 230)], key=lambda event: float(event["ts"]))
+    assert [took for _, took in hosts(*both).values()] == [160.0, 420.0]
+
+
+def test_a_file_of_one_process_is_one_host() -> None:
+    assert list(hosts(*rank(41, 0, 100))) == ["h"]
+
+
+def test_what_stepscope_shows_of_a_file_of_two_ranks(tmp_path: Path) -> None:
+    path = tmp_path / "merged.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [*rank(41, 0, 100), *rank(42, 1, 200)]}))
+    profile = stepscope.load(path)
+    report = profile.distributed().to_dict()
+
+    assert profile.hosts == ("rank 0", "rank 1")
+    assert [row["rank"] for row in report["rows"]] == [0, 1]
+    assert report["slowest_rank"] == "rank 1"
+    assert any("the file holds 2 processes" in warning for warning in report["warnings"])
+    assert [row["duration_ms"] for row in stepscope.load(path, host="rank 1").steps().to_dict()["rows"]] == [0.2, 0.2]

@@ -223,14 +223,64 @@ def test_layers_of_one_call_are_no_steps() -> None:
         host main | L1L2L3L4L5L6L7L8L9
         gpu0 s    |   e1e2a3b4a5b6a7b8h9
     """)
-    loop = draw("""
+    alone = draw("""
         host main | A------------------------
         host main | L3L4L5L6L7L8
         gpu0 s    |   a3b4a5b6a7b8
     """)
+    sync = {"S": Sort(K.SYNC, "cudaStreamSynchronize")}
+    loop = draw(
+        """
+        host main | A------------------------
+        host main | L3L4S-L5L6S-L7L8S-
+        gpu0 s    |   a3b4  a5b6  a7b8
+        """,
+        sync,
+    )
 
     assert found(trace)[0] == "none"  # an embedding before them, a head after them: layers
-    assert found(loop)[0] == "inferred"  # a loop in a range that the user named: steps
+    assert found(alone)[0] == "none"  # what repeats in a range that occurs once is a layer
+    assert found(loop)[0] == "inferred"  # a loop in a range that the user named: it reads a result each time
+
+
+def test_layers_of_one_launch_of_a_graph_are_no_steps_and_the_launches_are() -> None:
+    sorts = {"O": Sort(K.RUNTIME_CALL, "cudaGraphLaunch", "correlation_id")}
+    once = draw("host main | O1\ngpu0 s    |  k1z1k1z1k1z1k1z1", sorts)
+    often = draw(
+        """
+        host main | O1          O2          O3          O4
+        gpu0 s    |   k1k1k1k1    k2k2k2k2    k3k3k3k3    k4k4k4k4
+        """,
+        sorts,
+    )
+
+    assert found(once)[0] == "none"
+    assert [begin for begin, _, _ in found(often)[2]] == [0, 12, 24, 36]
+
+
+def test_cycles_under_one_module_after_the_other_are_layers() -> None:
+    sorts = {
+        letter: Sort(K.PYTHON_CALL, f"nn.Module: {name}")
+        for letter, name in zip("BCDEG", ("Model_0", "Block_0", "Block_1", "Block_2", "Block_3"), strict=True)
+    }
+    layers = draw(
+        """
+        host main | B-----------------------
+        host main | C----D----E----G----
+        host main | a-b- a-b- a-b- a-b-
+        """,
+        sorts,
+    )
+    calls = draw(
+        """
+        host main | B----B----B----B----
+        host main | a-b- a-b- a-b- a-b-
+        """,
+        sorts,
+    )
+
+    assert found(layers)[0] == "none"
+    assert len(found(calls)[2]) == 4
 
 
 def test_runs_of_xla_modules_are_steps_on_a_tpu_but_not_where_they_are_derived_from_kernels() -> None:

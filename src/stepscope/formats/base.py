@@ -128,6 +128,7 @@ FORMATS: tuple[Format, ...] = (
         summary="*.sqlite (Nsight Systems, by `nsys export --type sqlite`)",
         pattern=r"(?P<host>.+)\.sqlite",
         reader="stepscope.formats.nsight.reader:read_sqlite",
+        hosts_reader="stepscope.formats.nsight.reader:read_hosts_of_sqlite",
         starts=(b"SQLite format 3\x00",),
         in_folders=False,
         takes_pieces=True,
@@ -140,6 +141,7 @@ FORMATS: tuple[Format, ...] = (
         summary="a folder with StringIds.parquet (Nsight Systems, by `nsys export --type parquetdir`)",
         pattern=r"StringIds\.parquet",  # which every export has; the reader takes the others from beside it
         reader="stepscope.formats.nsight.reader:read_parquet",
+        hosts_reader="stepscope.formats.nsight.reader:read_hosts_of_parquet",
         starts=(b"PAR1",),
         reads_gzip=False,
     ),

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
+from stepscope.analysis.trace.repairs import repair
 from stepscope.formats.base import require_format
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
@@ -92,7 +93,7 @@ def _keep_distance(marked: I64, found: I64, shift: int) -> float:
 
 def compare(path: Path, name: str) -> Compared | None:
     """One capture with and without its marks; None if it has too few marked steps."""
-    trace = require_format(path.name, str(path)).read(path.read_bytes(), str(path), "host")
+    trace = repair(require_format(path.name, str(path)).read(path.read_bytes(), str(path), "host"))
     marked = steps_of(trace)
     if marked.source != "markers" or len(marked.number) < LEAST_STEPS:
         return None

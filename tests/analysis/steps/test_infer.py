@@ -193,7 +193,7 @@ def found(trace: HostTrace) -> tuple[str, float | None, list[tuple[float, float,
 def test_steps_from_kernels() -> None:
     trace = draw("gpu0 s |  a-b--  a-b--  a-b-- a-b--")
 
-    assert found(trace) == ("inferred", 1.0, [(1, 8, True), (8, 15, True), (15, 21, True), (21, 26, True)])
+    assert found(trace) == ("inferred", 0.5, [(1, 8, True), (8, 15, True), (15, 21, True), (21, 26, True)])
     assert steps_of(trace).how == (
         "no step marks found; 4 steps were inferred from the repeating sequence of kernels, each starting with 'a'"
     )
@@ -379,11 +379,11 @@ def test_marks_are_believed_rather_than_cycles() -> None:
 def test_the_overview_states_the_confidence() -> None:
     report = overview.merge([overview.partial(draw("gpu0 s | a-b-- a-b-- a-b-- a-b--"))])
 
-    assert (report.steps_source, report.confidence) == ("inferred", 1.0)
-    assert report.to_dict()["steps_confidence"] == 1.0
+    assert (report.steps_source, report.confidence) == ("inferred", 0.5)
+    assert report.to_dict()["steps_confidence"] == 0.5
     assert report.warnings == (
         "no step marks found; 4 steps were inferred from the repeating sequence of kernels, each starting with 'a' "
-        "(confidence 1.00)",
+        "(confidence 0.50)",
     )
     assert "step marks" in [item.what for item in report.missing]
 
@@ -441,3 +441,33 @@ def test_the_layers_of_a_language_model_are_no_steps(corpus: Path) -> None:
     report = stepscope.load(corpus / "torch-sglang-qwen3").overview()
 
     assert report.to_dict()["steps_source"] == "none"  # one prefill of 36 equal layers
+
+
+# -- what the host does once a step ----------------------------------------------------------------------------------
+
+_WAIT = {"S": Sort(K.SYNC, "cudaDeviceSynchronize")}
+_PAIRS = """
+    host main | L1L2L3L4L5L6S--L1L2L3L4L5L6S--L1L2L3L4L5L6S--L1L2L3L4L5L6S--
+    gpu0 s    |  a1b2a3b4a5b6   a1b2a3b4a5b6   a1b2a3b4a5b6   a1b2a3b4a5b6
+"""
+
+
+def test_cycles_between_two_waits_of_the_host_are_one_step() -> None:
+    source, sure, steps = found(draw(_PAIRS, _WAIT))
+
+    assert (source, sure) == ("inferred", 1.0)
+    assert [begin for begin, _, _ in steps] == [1, 16, 31, 46]
+
+
+def test_cycles_that_nothing_on_the_host_supports_may_be_layers() -> None:
+    _, sure, steps = found(draw(_PAIRS.replace("S--", "   ")))
+
+    assert (sure, len(steps)) == (0.5, 12)
+
+
+def test_a_device_whose_record_ends_early_does_not_tell_the_steps() -> None:
+    trace = draw("""
+        host main | F---- F---- F---- F---- F---- F---- F---- F---- F---- F----
+        gpu0 s    |  a-b-  a-b-  a-b-
+    """)
+    assert len(found(trace)[2]) == 10

@@ -22,6 +22,7 @@ from stepscope.analysis.steps.host_steps import (
     unfinished_steps,
 )
 from stepscope.analysis.steps.layers import cycles_are_layers
+from stepscope.analysis.steps.loop_signs import group_by_signs
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work, spread_labels
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
@@ -29,6 +30,7 @@ from stepscope.model import EventKind, HostTrace, PlaneKind
 from stepscope.model.arrays import I32, I64, Mask, look_up
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.python import is_training_function
+from stepscope.vocabulary.ranges import says_evaluation
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, RangeTrait
 
 # ---- The fetches of batches that start a step ------------------------------------------------------------------------
@@ -116,6 +118,9 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
     for what, rows in _candidate_sequences(trace):
         cycle = find_cycle(trace.event_names(rows), trace.events.start_ps[rows], _least_rhythm(trace, rows))
         if cycle is None or cycles_are_layers(trace, rows, cycle):
+            continue
+        cycle = group_by_signs(trace, rows, cycle)
+        if cycle is None:
             continue
         sure = _confidence(trace, rows, cycle)
         if sure < _LEAST_SURE.get(what, 0.0) or (what == _PYTHON and len(cycle.anchors) < _FEWEST_CALLS):
@@ -246,7 +251,8 @@ def _calls_of_one(trace: HostTrace, calls: I64) -> I64:
         return calls
     name = trace.event_names(calls)
     names, count = np.unique(name, return_counts=True)
-    trains = [is_training_function(trace.strings[each]) for each in names.tolist()]
+    texts = [trace.strings[each] for each in names.tolist()]
+    trains = [is_training_function(text) and not says_evaluation(text) for text in texts]
     best = names[np.argmax(np.where(trains, count, 0) if any(trains) else count)]
     chosen: I64 = calls[name == best]
     return chosen

@@ -33,6 +33,8 @@ _WORTH_SAYING = 1.0  # percent: fewer events than these change no figure by as m
 _LEAST_MOVED = 0.05  # percent of the step: times that are off by less change no figure that is shown
 _LOST_TIME = 5.0  # percent of the device's time without an op from which on tables of ops mislead
 _PS_PER_MS = 10**9
+_LEAST_STEPS = 2
+_COMPUTES = (K.OP, K.BACKWARD, K.EXECUTOR, K.FUNCTION_RUN)
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,28 @@ def check_lost_work(trace: HostTrace) -> Doubt | None:
         "leave a step to warm the profiler up before the ones to record, and let the device finish before it stops",
         of_step >= _WORTH_SAYING,
         of_step,
+    )  # fmt: skip
+
+
+def check_programs(trace: HostTrace) -> Doubt | None:
+    """Steps that call programs of which nothing was recorded but the call.
+
+    A loop that reads no result calls far ahead of what its programs compute, and may be done before the first of them
+    is: the times of its steps are those of calls.
+    """
+    kinds = np.bincount(trace.events.kind, minlength=256)
+    calls = int(kinds[K.TRACED_FUNCTION])
+    steps = len(steps_of(trace).number)
+    if not calls or steps < _LEAST_STEPS or is_device_work(trace).any() or kinds[[*_COMPUTES]].any():
+        return None
+    return Doubt(
+        "only_dispatch", steps, steps, 100.0,
+        f"only the calls of {counted(steps, 'step')} were recorded, not what their programs compute: the step time is"
+        " that of calling",
+        "the step time, its causes, and all advice",
+        "let the loop wait for its last result before the recording stops, such as with jax.block_until_ready, and"
+        " record for longer",
+        True,
     )  # fmt: skip
 
 
@@ -401,6 +425,7 @@ CHECKS: dict[Callable[[HostTrace], Doubt | None], str] = {
     check_syncs: "waits end after their work",
     check_stream_waits: "streams wait for known events",
     check_lost_work: "every launched kernel is there",
+    check_programs: "called programs are there",
     check_threads: "calls of a thread nest",
     check_attribution: "device work belongs to ops",
     check_collectives: "collectives name operation and size",

@@ -11,13 +11,14 @@ from types import SimpleNamespace
 import pytest
 from fake_recorder import FakeCapture
 
-from stepscope.capture import cost, report
+from stepscope.capture import cost, job, report
 from stepscope.capture.auto.autopilot import Autopilot
 from stepscope.capture.auto.finders import FINDERS
 from stepscope.capture.auto.ledger import Entry, Ledger
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, LOADED, MARKED, OPTIMIZED, StepLoop, StepSource
 from stepscope.capture.job import Worker, this_worker
+from stepscope.capture.own_threads import OwnTimer
 
 OPTIMIZER = StepSource(OPTIMIZED, "optimizer.step()", "a")
 LOADER = StepSource(LOADED, "batches", "b")
@@ -53,10 +54,10 @@ def steps(autopilot: Autopilot, *sources: StepSource) -> None:
 
 
 def test_a_framework_may_be_imported_where_no_more_threads_can_be_had(watch, monkeypatch):
-    def refuse(timer: threading.Timer) -> None:
+    def refuse(timer: OwnTimer) -> None:
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
-    monkeypatch.setattr(threading.Timer, "start", refuse)
+    monkeypatch.setattr(OwnTimer, "start", refuse)
     autopilot = watch()
 
     autopilot.expect_framework("torch")
@@ -133,13 +134,13 @@ class GroupOfTwo:
 
 def test_ranks_end_their_captures_with_the_same_step(watch, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.distributed.distributed_c10d", GroupOfTwo())
-    monkeypatch.setenv("STEPSCOPE_CHILD", "/logs/children-7")
+    monkeypatch.setattr(job.LAUNCH, "name", "/logs/children-7")
     autopilot = watch(steps=4, skip=2, least_seconds=60.0)
 
     steps(autopilot, *[OPTIMIZER] * 40)
 
     assert autopilot.outcome == "captured steps 2-5 (optimizer.step())"
-    assert this_worker() == Worker(1, "STEPSCOPE_CHILD=/logs/children-7")
+    assert this_worker() == Worker(1, "/logs/children-7")
 
 
 @pytest.mark.parametrize(
@@ -408,9 +409,8 @@ def test_nothing_is_written_down_for_a_logdir_on_another_machine():
         ),
         ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_STEPS": "many", "STEPSCOPE_SKIP": "-1"}, Settings("/logs")),
         ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_STOP_AFTER": "1"}, Settings("/logs", stop_after=True)),
-        ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_CHILD": "1"}, Settings("/logs").derive_for_child()),
     ],
-    ids=["nothing", "logdir", "numbers", "no numbers", "stop after", "child"],
+    ids=["nothing", "logdir", "numbers", "no numbers", "stop after"],
 )
 def test_the_environment_says_what_to_capture(environment, expected):
     assert Settings.from_environment(environment) == expected

@@ -35,9 +35,9 @@ from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, MARKED, Step
 from stepscope.capture.conductor import Conductor
 from stepscope.capture.job import this_worker
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.own_threads import OwnTimer, is_main_thread
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action
-from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.errors import counted
 
 _REQUEST_PATIENCE_S = 2.0  # how long a request waits for steps of a program that has had some
@@ -45,6 +45,7 @@ _SAMPLES_AFTER_S = 1.0  # with a framework but no step: shorter programs are not
 _SAMPLES_HZ = 20  # for up to half a minute, in which a program loads its model as well
 _RETRY_S = 0.5  # while a program is traced: what its framework records then is not its work
 _LEAST_CALL_US = 10.0  # shorter Python calls are left out of a time window: there are many, and they say little
+_MAIN_PATIENCE_S, _LOOK_S = 0.5, 0.05  # how long the main thread may take to do what it is asked for
 _REPORT_PATIENCE_S = 1.0  # at a hard end, for reporting a profile that is written
 _MOST_STEPS = 1000  # of a capture that goes on because steps are short
 # Of a capture with very many events: PyTorch blocks the program for 4 to 9 us per event at its end, here for half a
@@ -102,7 +103,7 @@ class Autopilot:
     def _forget(self) -> None:
         self._inside = threading.Lock()
         self._asked: deque[Work] = deque()
-        self._timer: threading.Timer | None = None
+        self._timer: OwnTimer | None = None
         self._window: Capture | None = None  # the time window, while it runs
         self._window_since = 0.0
         self._holds_samples = False  # and nothing else
@@ -251,7 +252,17 @@ class Autopilot:
     def run_on_main(self, *work: Work) -> None:
         """Calls these on the main thread soon; on this one if that cannot be asked."""
         self._asked.extend(work)
-        if threading.current_thread() is threading.main_thread() or not self._ask_main():
+        if is_main_thread() or not self._ask_main():
+            self.serve()
+
+    def _run_on_main_or_here(self, work: Work) -> None:
+        """The main thread may wait for something, and nothing wakes it for us: after a moment this thread does it, but
+        for PyTorch, whose profiler is bound to a thread."""
+        self.run_on_main(work)
+        until = time.monotonic() + _MAIN_PATIENCE_S
+        while self._asked and time.monotonic() < until:
+            time.sleep(_LOOK_S)
+        if self._asked and "torch" not in sys.modules:
             self.serve()
 
     def _await_steps(self) -> None:
@@ -266,9 +277,8 @@ class Autopilot:
         self._cancel_timer()
         if seconds == math.inf:
             return
-        self._timer = threading.Timer(seconds, self.run_on_main if on_main else self._run_exclusively, (work,))
-        self._timer.daemon = True
-        self._timer.name = f"{THREAD_PREFIX}patience"  # tracers of Python calls leave out threads with this prefix
+        start = self._run_on_main_or_here if on_main else self._run_exclusively
+        self._timer = OwnTimer(seconds, lambda: start(work), "stepscope-patience")
         with report.Wall("waiting for a time window", strict=False):  # it may be impossible to start a thread
             self._timer.start()
 
@@ -281,7 +291,7 @@ class Autopilot:
         if not (self._settings.stop_after and self._has_captured and not self._conductor.is_capturing):
             return
         self.active = False
-        if threading.current_thread() is threading.main_thread():
+        if is_main_thread():
             self._settings = self._settings.keep_running()
             raise SystemExit(0)
         if not self._ask_main():
@@ -414,7 +424,7 @@ class Autopilot:
             self._drop_window()
         if self._conductor.is_capturing or self._window is not None or recorder.RECORDER.is_running():
             return
-        if "torch" in sys.modules and threading.current_thread() is not threading.main_thread():
+        if "torch" in sys.modules and not is_main_thread():
             return  # PyTorch's profiler would see only this thread
         if _is_traced():
             self._run_later(_RETRY_S, self._open_window_unless_launcher)

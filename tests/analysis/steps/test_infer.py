@@ -471,3 +471,22 @@ def test_a_device_whose_record_ends_early_does_not_tell_the_steps() -> None:
         gpu0 s    |  a-b-  a-b-  a-b-
     """)
     assert len(found(trace)[2]) == 10
+
+
+# -- a loop that reads nothing ---------------------------------------------------------------------------------------
+
+
+
+def test_steps_of_which_only_the_calls_were_recorded_are_said_to_be_so() -> None:
+    from stepscope.analysis.account.account import account_of
+    from stepscope.analysis.account.verdict import judge_account
+    from stepscope.analysis.trust.checks import doubts_of
+
+    calls = draw("host main | M0-M1-M2-M3-\nhost main | F- F- F- F-")
+    computed = draw("host main | M0-M1-M2-M3-\nhost main | F- F- F- F-\nhost pool |  a  a  a  a")
+    account = account_of(calls)
+
+    assert account is not None
+    assert judge_account(account).name == "unknown"
+    assert [(doubt.check, doubt.is_grave) for doubt in doubts_of(calls)] == [("only_dispatch", True)]
+    assert [doubt.check for doubt in doubts_of(computed)] == []

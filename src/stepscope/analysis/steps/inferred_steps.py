@@ -131,7 +131,9 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
             end = np.minimum(end, next_fetch_start(trace, start, end))
         label = _label_events_by_time(trace, start, end)
         runs = program_ops_elsewhere(trace, int(trace.events.line[rows[0]]))
+        called = start
         start, end = _follow_runs(trace, label, runs, rows, start, end)
+        runs_ahead = bool((start > called).any()) and trace.events.line[rows].min() == trace.events.line[rows].max()
         complete = ~unfinished_steps(label, runs, len(start))
         complete[-1] &= cycle.last_is_whole and _has_usual_length(end - start)
         anchor = trace.name_of(int(rows[cycle.anchors[0]]))
@@ -146,6 +148,8 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
             end_ps=end,
             complete=complete,
             label=label,
+            line=int(trace.events.line[rows[0]]) if runs_ahead else -1,
+            begun_ps=called if runs_ahead else called[:0],
         )
     return None
 

@@ -48,13 +48,15 @@ def group_by_signs(trace: HostTrace, rows: I64, cycle: Cycle) -> Cycle | None:
         return cycle  # each is a program that the host called
     begun = _when_begun(trace, rows[cycle.anchors])
     best: tuple[float, I64] | None = None
-    is_bare = bool(is_device_work(trace)[rows[cycle.anchors]].all())  # without a call of the host nothing tells
+    of_device = bool(is_device_work(trace)[rows[cycle.anchors]].all())
+    is_bare = of_device  # without a call of the host nothing tells
     for times in _signs(trace):
         is_bare = True  # there are such calls, and they do not fit the cycles
         if _is_in_each(times, begun):
             after = len(times) - int(np.searchsorted(times, begun[-1], side="right"))
             per_cycle = (len(times) - after) / len(begun)
-            return cycle if after <= (_AFTER * len(begun) + 1) * max(per_cycle, 1) else None  # the last one's end, too
+            ended_early = of_device and after > (_AFTER * len(begun) + 1) * max(per_cycle, 1)  # the last one's end, too
+            return None if ended_early else cycle
         group = np.searchsorted(times, begun, side="right")
         sizes = np.bincount(group)[1:-1]  # what lies before the first sign or after the last may be cut
         if len(sizes) < LEAST_STEPS - 1:

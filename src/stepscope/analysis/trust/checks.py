@@ -13,7 +13,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.stream_waits import awaited_work
-from stepscope.analysis.steps.find_steps import observed_time, steps_of
+from stepscope.analysis.steps.find_steps import holds_only_dispatch, observed_time, steps_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.analysis.trace.attribution import HowKnown, shares
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
@@ -33,8 +33,6 @@ _WORTH_SAYING = 1.0  # percent: fewer events than these change no figure by as m
 _LEAST_MOVED = 0.05  # percent of the step: times that are off by less change no figure that is shown
 _LOST_TIME = 5.0  # percent of the device's time without an op from which on tables of ops mislead
 _PS_PER_MS = 10**9
-_LEAST_STEPS = 2
-_COMPUTES = (K.OP, K.BACKWARD, K.EXECUTOR, K.FUNCTION_RUN)
 
 
 @dataclass(frozen=True)
@@ -148,16 +146,10 @@ def check_lost_work(trace: HostTrace) -> Doubt | None:
 
 
 def check_programs(trace: HostTrace) -> Doubt | None:
-    """Steps that call programs of which nothing was recorded but the call.
-
-    A loop that reads no result calls far ahead of what its programs compute, and may be done before the first of them
-    is: the times of its steps are those of calls.
-    """
-    kinds = np.bincount(trace.events.kind, minlength=256)
-    calls = int(kinds[K.TRACED_FUNCTION])
-    steps = len(steps_of(trace).number)
-    if not calls or steps < _LEAST_STEPS or is_device_work(trace).any() or kinds[[*_COMPUTES]].any():
+    """Steps that call programs of which nothing was recorded but the calls."""
+    if not holds_only_dispatch(trace):
         return None
+    steps = len(steps_of(trace).number)
     return Doubt(
         "only_dispatch", steps, steps, 100.0,
         f"only the calls of {counted(steps, 'step')} were recorded, not what their programs compute: the step time is"

@@ -35,7 +35,7 @@ compared with the marked ones. They are the same if their numbers differ by one 
 or the last), and at least 95 % of them are in their places: exactly one marked step starts in each, or each starts at
 the same distance from its mark. Captures are those of real loops: plain ones of 5, 12 and 40 iterations, gradient
 accumulation, two optimizers that step one after the other or in turn, evaluation and checkpoints in between, updates
-written by hand, and the recorded programs with known bottlenecks.
+written by hand, the recorded programs with known bottlenecks, and public and drawn recordings of others.
 """
 
 

@@ -476,7 +476,6 @@ def test_a_device_whose_record_ends_early_does_not_tell_the_steps() -> None:
 # -- a loop that reads nothing ---------------------------------------------------------------------------------------
 
 
-
 def test_steps_of_which_only_the_calls_were_recorded_are_said_to_be_so() -> None:
     from stepscope.analysis.account.account import account_of
     from stepscope.analysis.account.verdict import judge_account

@@ -20,6 +20,7 @@ Importing this package imports nothing heavy: names are looked up on first use.
 from __future__ import annotations
 
 import os
+import sys
 
 __version__ = "0.1.0"
 
@@ -128,7 +129,11 @@ def load_ipython_extension(shell: Any) -> None:
     load_extension(shell)
 
 
-if os.environ.get("STEPSCOPE_LOGDIR"):  # see stepscope.capture.auto.autostart
-    from stepscope.capture.auto.autostart import arm_from_environment
+for _finder in list(sys.meta_path):
+    if hasattr(_finder, "begin_with_stepscope"):  # see stepscope.capture.auto.startup.sitecustomize
+        _finder.begin_with_stepscope()
 
-    arm_from_environment()
+if os.environ.get("STEPSCOPE_LOGDIR"):  # see stepscope.capture.auto.autostart
+    from stepscope.capture.auto.autostart import arm_on_import
+
+    arm_on_import()

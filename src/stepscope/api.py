@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from stepscope.analysis.registry import TOOLS, Tool, all_tools, tool_named
 from stepscope.cache import Cache, cache_key
 from stepscope.engines.budget import MEMORY_OF_FILE
-from stepscope.engines.host_work import HostWork
+from stepscope.engines.host_work import CHANGED, HostWork
 from stepscope.engines.session_work import WHOLE, Placement, Selection, SessionWork, parse_placement
 from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError, UsageError
 from stepscope.formats import store
@@ -45,6 +45,7 @@ __all__ = ["MEMORY_OF_FILE", "LoadedProfile", "compare", "load"]
 Progress = Callable[[str], None]
 
 _numbers = itertools.count()
+_MOST_TRIES = 3  # to read files that somebody replaces meanwhile
 _MOST_NAMED = 5  # runs that a message lists
 _TRUST = "trust"  # the tool whose finding is a line of every report
 _MOST_MODELS = 8  # hosts that a what-if replays: the slowest, since the others wait for them
@@ -60,6 +61,7 @@ _QUIET_PROBLEMS = frozenset({"search-depth"})
 
 
 ProfilePath = str | os.PathLike[str]
+Answered = TypeVar("Answered")
 
 
 def load(
@@ -211,7 +213,7 @@ class LoadedProfile:
         self._session_work = SessionWork(self._work, where, self._progress)
         self.has_engine = where.engine is not None
         self._others: dict[tuple[str, str], LoadedProfile] = {}
-        self._is_told_apart = False
+        self._is_told_apart = self._may_ask_again = False
         self.number = next(_numbers)
 
     def take_host(self, host: str) -> LoadedProfile:
@@ -360,7 +362,21 @@ class LoadedProfile:
             UsageError: there is no such tool or host, or there are no such steps.
             InputError: no host can be read.
         """
-        return self._report(tool_named(tool_name), host, steps)[0]
+        return self._in_one_state(lambda: self._report(tool_named(tool_name), host, steps)[0])
+
+    def _in_one_state(self, ask: Callable[[], Answered]) -> Answered:
+        """What `ask` answers of files that stay what they are; it is asked again where one was replaced meanwhile, so
+        that no answer is made of two recordings."""
+        for tries in range(_MOST_TRIES, 0, -1):
+            with self._work.one_state() as is_outermost:
+                self._may_ask_again = tries > 1 if is_outermost else self._may_ask_again
+                try:
+                    return ask()
+                except InputError as error:
+                    if error.problem.code != CHANGED or not is_outermost or tries == 1:
+                        raise
+                    self._doubts.clear()
+        raise AssertionError("the last try returns or raises")
 
     def report_to_show(self, tool_name: str) -> Report:
         """A tool's report on all hosts, for showing in any form; it cannot be filtered, sorted or computed with.
@@ -373,7 +389,7 @@ class LoadedProfile:
         kept = None if content is None else unpack_report(content)
         if kept is not None:
             return kept
-        report, unreadable = self._report(tool, None, None)
+        report, unreadable = self._in_one_state(lambda: self._report(tool, None, None))
         packed = None if unreadable or key is None else pack_report(report)
         if packed is not None:
             self._cache.put_bytes(key, name, packed)
@@ -442,6 +458,9 @@ class LoadedProfile:
         # Each host is read once: what every report says of the recording is found with what it was asked for.
         tools = [tool] if tool.name == _TRUST or selection is not WHOLE else [tool, tool_named(_TRUST)]
         found = self._session_work.analyse(files, tools, selection)
+        changed = next((problem for problem in found.problems if problem.code == CHANGED), None)
+        if changed is not None and self._may_ask_again:
+            raise InputError.of(changed)
         if not found.partials[tool.name]:
             raise UnreadableError(
                 f"none of the {len(files)} hosts can be read", path=self.path, hint="; ".join(map(str, found.problems))

@@ -209,3 +209,47 @@ def test_threads_that_decode_a_partial_for_the_first_time_do_not_crash() -> None
     """Without a lock around the making of decoders, one run in four ends with a segmentation fault."""
     for _ in range(3):
         assert subprocess.run([sys.executable, "-c", FIRST_DECODES], check=False).returncode == 0
+
+
+def _changing(monkeypatch: pytest.MonkeyPatch, change: Any, times: int = 1) -> None:
+    """Changes the file right before it is read, a number of times."""
+    read, left = host_work._read_trace, [times]
+
+    def read_changed(file: Any, pool: Any) -> Any:
+        if left[0]:
+            left[0] -= 1
+            change(Path(file.path))
+        return read(file, pool)
+
+    monkeypatch.setattr(host_work, "_read_trace", read_changed)
+
+
+def _replace(path: Path) -> None:
+    trace_file(path.with_name("new"), "another").replace(path)
+
+
+def test_an_answer_is_of_one_file_although_it_is_replaced_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = trace_file(tmp_path / "h.xplane.pb")
+    _changing(monkeypatch, _replace)
+    read = []
+    profile = stepscope.load(path, progress=read.append)
+    assert profile.steps().to_dict()["warnings"] == []
+    assert len([each for each in read if each.startswith("reading")]) == 2
+
+
+def test_a_file_that_is_replaced_all_the_time_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = trace_file(tmp_path / "h.xplane.pb")
+    _changing(monkeypatch, _replace, times=100)
+    with pytest.raises(UnreadableError, match="the file was replaced while it was read"):
+        stepscope.load(path).steps()
+
+
+def test_a_file_that_grows_while_it_is_read_is_read_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = trace_file(tmp_path / "h.xplane.pb")
+    # An empty plane follows.
+    _changing(monkeypatch, lambda path: path.write_bytes(path.read_bytes() + b"\x0a\x00"), times=100)
+    report = stepscope.load(path).steps().to_dict()
+    assert len(report["rows"]) == 1
+    assert any("was being written while it was read" in warning for warning in report["warnings"])

@@ -6,17 +6,19 @@ import re
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from fake_recorder import FakeCapture
 
-from stepscope.capture import cost, report
+from stepscope.capture import cost, job, report
 from stepscope.capture.auto.autopilot import Autopilot
 from stepscope.capture.auto.finders import FINDERS
 from stepscope.capture.auto.ledger import Entry, Ledger
 from stepscope.capture.auto.settings import Settings
-from stepscope.capture.auto.step_loop import CALLS, LOADED, MARKED, OPTIMIZED, StepLoop, StepSource
+from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, LOADED, MARKED, OPTIMIZED, StepLoop, StepSource
 from stepscope.capture.job import Worker, this_worker
+from stepscope.capture.own_threads import OwnTimer
 
 OPTIMIZER = StepSource(OPTIMIZED, "optimizer.step()", "a")
 LOADER = StepSource(LOADED, "batches", "b")
@@ -52,10 +54,10 @@ def steps(autopilot: Autopilot, *sources: StepSource) -> None:
 
 
 def test_a_framework_may_be_imported_where_no_more_threads_can_be_had(watch, monkeypatch):
-    def refuse(timer: threading.Timer) -> None:
+    def refuse(timer: OwnTimer) -> None:
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
-    monkeypatch.setattr(threading.Timer, "start", refuse)
+    monkeypatch.setattr(OwnTimer, "start", refuse)
     autopilot = watch()
 
     autopilot.expect_framework("torch")
@@ -132,13 +134,13 @@ class GroupOfTwo:
 
 def test_ranks_end_their_captures_with_the_same_step(watch, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.distributed.distributed_c10d", GroupOfTwo())
-    monkeypatch.setenv("STEPSCOPE_CHILD", "/logs/children-7")
+    monkeypatch.setattr(job.LAUNCH, "name", "/logs/children-7")
     autopilot = watch(steps=4, skip=2, least_seconds=60.0)
 
     steps(autopilot, *[OPTIMIZER] * 40)
 
     assert autopilot.outcome == "captured steps 2-5 (optimizer.step())"
-    assert this_worker() == Worker(1, "STEPSCOPE_CHILD=/logs/children-7")
+    assert this_worker() == Worker(1, "/logs/children-7")
 
 
 @pytest.mark.parametrize(
@@ -407,9 +409,8 @@ def test_nothing_is_written_down_for_a_logdir_on_another_machine():
         ),
         ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_STEPS": "many", "STEPSCOPE_SKIP": "-1"}, Settings("/logs")),
         ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_STOP_AFTER": "1"}, Settings("/logs", stop_after=True)),
-        ({"STEPSCOPE_LOGDIR": "/logs", "STEPSCOPE_CHILD": "1"}, Settings("/logs").derive_for_child()),
     ],
-    ids=["nothing", "logdir", "numbers", "no numbers", "stop after", "child"],
+    ids=["nothing", "logdir", "numbers", "no numbers", "stop after"],
 )
 def test_the_environment_says_what_to_capture(environment, expected):
     assert Settings.from_environment(environment) == expected
@@ -435,3 +436,73 @@ def test_what_is_no_number_in_the_environment_is_told_and_ignored(caplog):
 
     assert settings == Settings("logs")
     assert caplog.messages == ["STEPSCOPE_SECONDS=nan is not a number of at least 0; it is ignored"]
+
+
+def test_samples_are_kept_of_a_program_that_ends_before_its_time_window(watch, fake_recorder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", object())
+    autopilot = watch(patience=30.0)
+    autopilot.watch_from_here(at_once=False)
+    autopilot._run_exclusively(autopilot._open_samples)  # a second is over
+    autopilot.finish()
+
+    assert fake_recorder.said() == "start save"
+    assert re.fullmatch(r"no step was found; samples of the stacks over \d+\.\d s were kept instead", autopilot.outcome)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (lambda autopilot: steps(autopilot, OPTIMIZER, OPTIMIZER), "start discard start mark-1"),
+        (lambda autopilot: autopilot.run_on_main(autopilot._open_window), "start discard start"),
+    ],
+    ids=["steps", "time window"],
+)
+def test_steps_and_the_time_window_are_worth_more_than_samples(watch, fake_recorder, monkeypatch, more, said):
+    monkeypatch.setitem(sys.modules, "jax", object())
+    autopilot = watch(patience=30.0)
+    autopilot._run_exclusively(autopilot._open_samples)
+
+    more(autopilot)
+
+    assert fake_recorder.said().startswith(said)
+
+
+def test_no_time_window_starts_while_a_program_is_traced(watch, fake_recorder, monkeypatch):
+    tracing = [True]
+    monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(executing_eagerly=lambda: not tracing[0]))
+    monkeypatch.delitem(sys.modules, "jax._src.core", raising=False)
+    monkeypatch.delitem(sys.modules, "torch.compiler", raising=False)
+    autopilot = watch()
+
+    autopilot.run_on_main(autopilot._open_window)
+    assert fake_recorder.said() == ""
+    tracing[0] = False
+    autopilot.run_on_main(autopilot._open_window)
+    assert fake_recorder.said() == "start"
+
+
+def test_an_evaluation_after_a_short_training_leaves_what_was_captured(watch, fake_recorder):
+    autopilot = watch(steps=9, skip=1)
+
+    steps(autopilot, *[OPTIMIZER] * 5, *[LOADER] * 200)
+
+    assert autopilot.outcome == "captured steps 1-4 (optimizer.step())"
+
+
+def test_steps_by_hand_after_a_warm_up_are_captured(watch, fake_recorder):
+    autopilot = watch(steps=9, skip=1)
+
+    steps(autopilot, *[OPTIMIZER] * 3, *[StepSource(DIFFERENTIATED, "backward()")] * 90)
+
+    assert autopilot.outcome == "captured steps 1-9 (backward())"
+
+
+def test_what_a_launcher_evaluates_is_not_captured_beside_the_training_of_its_processes(launcher, fake_recorder):
+    loop = StepLoop()
+    launcher._loop = loop
+    loop.add(launcher)
+
+    steps(launcher, *[LOADER] * 40)
+    assert fake_recorder.said() == ""
+    steps(launcher, *[OPTIMIZER] * 40)
+    assert "captured steps" in launcher.outcome

@@ -20,6 +20,7 @@ from places import ROOT
 from stepscope import capture as profiler
 from stepscope.capture import tracers
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.own_threads import OwnThread
 from stepscope.capture.tracers import cupti, nvml, python_calls, stack_samples, system
 from stepscope.errors import CaptureError
 from stepscope.formats.spool import layout
@@ -117,29 +118,34 @@ def test_what_recording_adds_is_told_by_the_number_of_calls(monkeypatch):
     assert tracer.cost_ms == pytest.approx(1.0, rel=0.01)
 
 
-def recorded_beside(thread_name):
-    """What the tracer has of `outer` on a thread that begins after it."""
+def recorded_beside(thread):
+    """What the tracer has of a thread that runs `outer` and begins after it."""
     tracer = python_calls.PythonTracer()
     tracer.start(ProfilerOptions(), Clock())
-    thread = threading.Thread(target=outer, name=thread_name)
     thread.start()
-    thread.join()
+    thread.join(60)
     tracer.stop()
     return tracer.drain()
 
 
 def test_threads_that_begin_later_are_recorded_on_lines_of_their_own():
-    (chunk,) = [chunk for chunk in recorded_beside("loader") if chunk.line == "loader"]
+    (chunk,) = [
+        chunk for chunk in recorded_beside(threading.Thread(target=outer, name="loader")) if chunk.line == "loader"
+    ]
     trace = trace_of([chunk])
     assert {EventKind(kind) for kind in trace.events.kind} == {EventKind.PYTHON_CALL}
     assert f"$test_capture_probes.py:{outer.__code__.co_firstlineno} outer" in {name for name, *_ in ranges(trace)}
 
 
 def test_stepscopes_own_threads_are_left_out():
-    assert not [name for chunk in recorded_beside("stepscope-flush") for name in chunk.names if name.endswith(" outer")]
+    assert not [
+        name
+        for chunk in recorded_beside(OwnThread(outer, name="flush"))
+        for name in chunk.names
+        if name.endswith(" outer")
+    ]
 
 
-@pytest.mark.skipif(hasattr(sys, "monitoring"), reason="this Python has sys.monitoring, which shares its hooks")
 def test_another_profiler_keeps_its_hook_and_the_capture_goes_on(tmp_path, monkeypatch):
     monkeypatch.setenv("STEPSCOPE_TRACER", "host")  # other tests of this process may have imported a framework
 
@@ -157,7 +163,6 @@ def test_another_profiler_keeps_its_hook_and_the_capture_goes_on(tmp_path, monke
     assert "another profiler has Python's profile hook" in str(profiler.last_error())
 
 
-@pytest.mark.skipif(hasattr(sys, "monitoring"), reason="this Python has sys.monitoring, which shares its hooks")
 def test_a_profiler_of_threads_that_begin_later_keeps_its_hook():
     def other(*_: object) -> None: ...
 
@@ -171,56 +176,31 @@ def test_a_profiler_of_threads_that_begin_later_keeps_its_hook():
         sys.setprofile(None)
 
 
-class FakeMonitoring:
-    """`sys.monitoring` with one tool id taken; calls the callbacks for what the test says happens."""
-
-    PROFILER_ID = 2
-    names = ("PY_START", "PY_RESUME", "PY_THROW", "PY_RETURN", "PY_YIELD", "PY_UNWIND")
-    events = SimpleNamespace(**{name: 1 << at for at, name in enumerate(names)})
-
-    def __init__(self, taken: set[int]) -> None:
-        self.tools = dict.fromkeys(taken, "somebody else")
-        self.callbacks: dict[tuple[int, int], object] = {}
-        self.active: dict[int, int] = {}
-        self.get_tool = self.tools.get
-        self.use_tool_id = self.tools.__setitem__
-        self.free_tool_id = self.tools.pop
-
-    def register_callback(self, tool: int, event: int, callback: object) -> None:
-        self.callbacks[tool, event] = callback
-
-    def set_events(self, tool: int, events: int) -> None:
-        self.active[tool] = events
-
-    def happens(self, tool: int, event: str, code: object, *arguments: object) -> None:
-        if self.active.get(tool, 0) & getattr(self.events, event):
-            self.callbacks[tool, getattr(self.events, event)](code, 0, *arguments)
-
-
-def test_calls_are_recorded_through_sys_monitoring_where_python_has_it(monkeypatch):
-    monitoring = FakeMonitoring({2})
-    monkeypatch.setattr(sys, "monitoring", monitoring, raising=False)
+def test_the_program_sees_no_hook_and_all_places_of_sys_monitoring_are_its_own():
     tracer = python_calls.PythonTracer()
-    tracer.start(ProfilerOptions(), Clock())
-    monitoring.happens(3, "PY_START", outer.__code__)
-    monitoring.happens(3, "PY_START", inner.__code__)
-    monitoring.happens(3, "PY_RETURN", inner.__code__, 1)
-    monitoring.happens(3, "PY_UNWIND", outer.__code__, ValueError())
-    tracer.stop()
-    monitoring.happens(3, "PY_START", outer.__code__)
-
-    (chunk,) = tracer.drain()
-    assert [name.rpartition(" ")[2] for name in chunk.names] == ["inner", "outer"]
-    assert list(zip(chunk.name, chunk.begin, chunk.end, strict=True)) == [(0, 20, 30), (1, 10, 40)]
-    assert monitoring.tools == {2: "somebody else"}
-    assert set(monitoring.callbacks.values()) == {None}
+    tracer.start(ProfilerOptions(), time.perf_counter_ns)
+    try:
+        outer()
+        assert sys.getprofile() is None
+        if hasattr(sys, "monitoring"):
+            assert [sys.monitoring.get_tool(place) for place in range(6)] == [None] * 6
+    finally:
+        tracer.stop()
+    assert [name for chunk in tracer.drain() for name in chunk.names if name.endswith(" outer")]
 
 
-def test_a_python_whose_monitoring_is_all_taken_is_told(monkeypatch):
-    monkeypatch.setattr(sys, "monitoring", FakeMonitoring({2, 3, 4}), raising=False)
-
-    with pytest.raises(CaptureError, match="all of Python's monitoring hooks"):
-        python_calls.PythonTracer().start(ProfilerOptions(), Clock())
+def test_a_profiler_that_the_program_sets_meanwhile_stays(monkeypatch):
+    seen = []
+    tracer = python_calls.PythonTracer()
+    tracer.start(ProfilerOptions(), time.perf_counter_ns)
+    sys.setprofile(lambda frame, event, _: seen.append(frame.f_code.co_name))
+    try:
+        tracer.stop()
+        outer()
+        assert sys.getprofile() is not None
+    finally:
+        sys.setprofile(None)
+    assert "outer" in seen
 
 
 def python_with_monitoring(minor: int) -> str:
@@ -234,6 +214,7 @@ def python_with_monitoring(minor: int) -> str:
 
 
 MONITORED = """
+from stepscope.capture.own_threads import OwnThread
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.python_calls import PythonTracer
 import _thread, threading, time
@@ -253,7 +234,7 @@ def work_without_a_thread_object(): outer(); foreign.set()
 older = begun("older thread", wait_and_work)
 running.wait()
 tracer.start(ProfilerOptions(), time.perf_counter_ns)
-go.set(); older.join(); begun("later thread", outer).join(); begun("stepscope-own thread", outer).join()
+go.set(); older.join(); begun("later thread", outer).join(); OwnThread(outer).start()
 begun("thread that outlives the program", work_and_stay); left.wait()
 _thread.start_new_thread(work_without_a_thread_object, ()); foreign.wait()
 outer()
@@ -267,7 +248,7 @@ print("Python knows", *sorted(thread.name for thread in threading.enumerate()))
 
 
 @pytest.mark.parametrize("minor", [12, 13, 14])
-def test_calls_of_all_threads_are_recorded_by_a_python_that_has_sys_monitoring(minor):
+def test_calls_of_all_threads_are_recorded_from_python_3_12_on(minor):
     command = [python_with_monitoring(minor), "-c", MONITORED]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
@@ -278,7 +259,6 @@ def test_calls_of_all_threads_are_recorded_by_a_python_that_has_sys_monitoring(m
         "Python knows MainThread thread that outlives the program",
         "later thread inner outer",
         "older thread inner outer",
-        "thread N inner outer",
         "thread that outlives the program inner outer",
     ]
 

@@ -729,12 +729,12 @@ print(noted, own, sep=chr(10))
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_the_step_thread_neither_stops_nor_converts_nor_writes(framework, logdir):
     script = """
-from stepscope.capture import running
+from stepscope.capture import own_threads, running
 workers = {}
 def watched(owner, name):
     work = getattr(owner, name)
     def watching(*words, **named):
-        workers[name] = threading.current_thread().name
+        workers[name] = own_threads.name_of_this_thread()
         return work(*words, **named)
     setattr(owner, name, watching)
 watched(running.Capture, "take"); watched(running.Capture, "collect"); watched(files, "_store"); watched(os, "fsync")
@@ -744,8 +744,8 @@ profiler.start(logdir)
 for i in range(3):
     with profiler.step(i): train()
 profiler.stop(wait=False)
-for thread in threading.enumerate():
-    if thread.name == "stepscope-export": thread.join()
+own_threads.await_files(100)
+assert threading.enumerate() == [threading.main_thread()]
 print(sorted(workers.items()))
 heavy = ("pyarrow", "msgspec", "torch._inductor", "torch._dynamo")
 print([name for name in heavy if name in set(sys.modules) - before])

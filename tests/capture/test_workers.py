@@ -85,7 +85,7 @@ def test_the_queue_of_a_loop_that_waits_for_its_workers_is_starved(profile, prog
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setenv(workers.FOLDER, str(tmp_path / "shared"))
+    monkeypatch.setattr(workers.Shared, "folder", str(tmp_path / "shared"))
     return tmp_path / "shared"
 
 

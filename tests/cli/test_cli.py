@@ -15,6 +15,7 @@ from typing import NoReturn
 
 import pyarrow.parquet
 import pytest
+from rich.console import Console
 
 import stepscope
 from stepscope import __version__
@@ -23,7 +24,7 @@ from stepscope.capture.client import CaptureOutcome, Phase, WorkerStatus
 from stepscope.cli import capture, screen, show
 from stepscope.cli.main import run
 from stepscope.cli.options import OutputFormat
-from stepscope.cli.show import file_size_text, print_wide, working
+from stepscope.cli.show import file_size_text, working
 from stepscope.doctor import Check
 from stepscope.doctor.report import make_report
 from stepscope.errors import AccessError
@@ -573,7 +574,7 @@ def test_brackets_in_an_address_and_in_an_answer_are_no_markup(capsys) -> None:
     picture = capture._ProgressTable()
     picture.take(worker)
 
-    print_wide(picture.table())
+    Console(width=200).print(picture.table())
     capture._print_outcome(CaptureOutcome((worker,), None, cancelled=False))
 
     lines = capsys.readouterr().out.splitlines()

@@ -175,9 +175,8 @@ def test_every_variable_of_the_environment_is_documented():
         for name in re.findall(r"\bSTEPSCOPE_[A-Z_]*[A-Z]\b", path.read_text())
     } - {
         "STEPSCOPE_COMPLETE",
-        "STEPSCOPE_CHILD",
+        "STEPSCOPE_FOLLOW",
         "STEPSCOPE_PROVE",
-        "STEPSCOPE_WORKERS",
         "STEPSCOPE_CHILD_MEMORY",
     }  # between our own processes
     page = (ROOT / "docs" / "command-line.md").read_text()

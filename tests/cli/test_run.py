@@ -15,8 +15,8 @@ import pytest
 from program_runs import UNHURRIED, profiles_below, read_profile, run_command, run_warm, step_numbers
 
 from stepscope.capture import files
-from stepscope.capture.auto.children import add_stepscope
 from stepscope.capture.auto.imports import ImportHook
+from stepscope.capture.auto.startup.sitecustomize import lets_us_in
 from stepscope.model import EventKind, HostTrace
 
 
@@ -382,32 +382,22 @@ def test_a_script_that_ends_by_os_exit_keeps_its_profile_and_is_told_where_it_is
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("python", "python"),
-        ("python -c pass", "python -c pass"),
-        ("python -", "python -"),
-        ("python a.py -c x", "python -m stepscope.capture.auto a.py -c x"),
-        ("python -u -W ignore -Xdev a.py", "python -u -W ignore -Xdev -m stepscope.capture.auto a.py"),
-        ("python -m torch.distributed.run a.py", "python -m stepscope.capture.auto -m torch.distributed.run a.py"),
-        ("python -m stepscope run a.py", "python -m stepscope run a.py"),
-        ("python -m stepscope.autostart a.py", "python -m stepscope.autostart a.py"),
-        ("python -mstepscope run a.py", "python -mstepscope run a.py"),
-        ("python -mpip list", "python -m stepscope.capture.auto -m pip list"),
-        ("python -um train 3", "python -u -m stepscope.capture.auto -m train 3"),
-        ("python -Wm a.py", "python -Wm -m stepscope.capture.auto a.py"),
-        ("python -cpass a", "python -cpass a"),
-        ("python -uc pass a", "python -uc pass a"),
-        ("python -S a.py", "python -S a.py"),
-        ("python -uI a.py", "python -uI a.py"),
-        ("python -E -m train", "python -E -m train"),
-        (
-            "python --check-hash-based-pycs always a.py",
-            "python --check-hash-based-pycs always -m stepscope.capture.auto a.py",
-        ),
-        ("python -V", "python -V"),
+        ("", True),
+        ("-c pass", True),
+        ("a.py -I", True),
+        ("-u -W ignore -Xdev a.py", True),
+        ("-Wm -S a.py", False),
+        ("-m torch.distributed.run a.py", True),
+        ("-um train 3", True),
+        ("-m stepscope run a.py", False),
+        ("-mstepscope.autostart a.py", False),
+        ("--check-hash-based-pycs always -E a.py", False),
+        ("-S a.py", False),
+        ("-uI a.py", False),
     ],
 )
-def test_stepscope_comes_before_the_script_that_a_process_runs(words, expected):
-    assert add_stepscope(words.split()) == expected.split()
+def test_a_python_that_a_program_starts_is_followed_unless_its_flags_keep_us_out(words, expected):
+    assert lets_us_in(words.split()) is expected
 
 
 def test_a_process_with_an_environment_of_its_own_runs_as_the_program_says(tmp_path):

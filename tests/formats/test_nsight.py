@@ -359,3 +359,35 @@ def test_an_export_is_found_wherever_the_names_of_its_tables_stand(tmp_path: Pat
     assert b"CUPTI_ACTIVITY" not in moved.read_bytes()[: 64 << 10]
 
     assert stepscope.load(moved.parent).hosts == ("train",)
+
+
+def test_a_table_may_have_a_version(form: str, tmp_path: Path) -> None:
+    export = training()
+    for table in ("NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME"):
+        export.tables[f"{table}_V2"] = export.tables.pop(table)
+        export.columns[f"{table}_V2"] = export.columns[table]
+    plain = read(training().write_sqlite(tmp_path / "plain.sqlite"))
+    assert events(read(write(export, form, tmp_path))) == events(plain)
+
+
+@pytest.mark.parametrize(("gpus", "names"), [((0, 1), ("rank 0", "rank 1")), ((0, 0), ("python 4711", "python 4712"))])
+def test_each_process_with_work_on_a_device_is_a_host(
+    gpus: tuple[int, int], names: tuple[str, str], tmp_path: Path
+) -> None:
+    export = NsightExport()
+    export.range("launcher", 0, 5, thread=99 << 24 | 99)
+    for at, pid in enumerate((PID, PID + 1)):
+        export.add("PROCESSES", globalPid=pid << 24, pid=pid, name="python")
+        export.call("cudaLaunchKernel_v7000", 10, 12, 1, thread=pid << 24 | pid)
+        export.kernel(f"of_process_{at}", 20, 30 + at, 1, globalPid=pid << 24, deviceId=gpus[at])
+    profile = stepscope.load(export.write_sqlite(tmp_path / "t.sqlite"))
+
+    assert profile.hosts == names
+    for at, host in enumerate(names):
+        trace = profile.trace(host)
+        planes = [trace.plane_name(row) for row in range(len(trace.planes))]
+        assert planes == ["/host:CPU", f"/device:GPU:{gpus[at]}"]
+        found = attribute(trace)
+        assert [trace.name_of(int(row)) for row in found.rows] == [f"of_process_{at}"]
+        assert found.call.tolist() == [0]
+        assert [problem.lost for problem in trace.problems] == ["1 process without work on a device"]

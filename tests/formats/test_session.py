@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import zipfile
 from pathlib import Path, PurePath
 
 import fsspec
@@ -688,3 +689,10 @@ def test_an_empty_folder(tmp_path: Path) -> None:
 def test_a_packed_copy_of_a_file_is_no_second_host(tmp_path: Path) -> None:
     draw(tmp_path, "rank0.pt.trace.json rank0.pt.trace.json.gz rank1.pt.trace.json.gz")
     assert files(find_session(tmp_path)) == ["rank0.pt.trace.json", "rank1.pt.trace.json.gz"]
+
+
+def test_an_archive_is_searched_as_a_folder(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "logs.zip", "w") as archive:
+        for name in ("a/rank0.pt.trace.json", "a/rank1.pt.trace.json", "top.pt.trace.json"):
+            archive.writestr(zipfile.ZipInfo(name), TRACE)
+    assert sorted(shown(find_sessions(tmp_path / "logs.zip"))) == ["a: rank0 rank1", "logs.zip: top"]

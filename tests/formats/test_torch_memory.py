@@ -244,3 +244,9 @@ def test_the_owner_is_the_first_frame_below_the_unwinder_and_the_allocator(below
     made["frames"] = [{"filename": "??", "line": 0, "name": name} for name in machinery] + frames(*below)
     trace = read(pickle.dumps(snapshot(made)), "s.pickle", "h")
     assert trace.stats_of_event(0)["tf_op"] == owner
+
+
+def test_parts_that_refer_to_each_other_claim_no_more_entries_than_bytes() -> None:
+    shared = [entry("alloc", 1, 1, 1)] * 1000
+    with pytest.raises(UnreadableError, match="bytes claim 1,000,000 entries"):
+        read(pickle.dumps({"segments": [], "device_traces": [shared] * 1000}), "s.pickle", "h")

@@ -69,6 +69,12 @@ class FakeRecorder:
             report.report(CaptureError("another profiler has the hook", code="busy"), "recording the Python calls")
         return self.capture
 
+    def start_capture(self, open_target: object, options: object, yields: bool = False) -> FakeCapture | None:
+        capture = self.start("logs", options)
+        if capture is not None:
+            capture.yields = yields
+        return capture
+
     def is_running(self) -> bool:
         return self.capture is not None
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
-from rich.console import Console
 
 from stepscope.errors import UsageError
 from stepscope.records import dataclass
@@ -32,7 +31,8 @@ from stepscope.report.export import to_csv
 from stepscope.report.html import render_page
 from stepscope.report.looks import UNKNOWN, column_texts, name_words, value_text, visible_fields
 from stepscope.report.markdown import render_document
-from stepscope.report.terminal import render_report
+from stepscope.report.screen import join_lines
+from stepscope.report.terminal import report_lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +54,7 @@ def report(*parts: Section, warnings: tuple[str, ...] = (), hosts: tuple[str, ..
 
 
 def screen(shown: Report, width: int, most_rows: int | None = None) -> list[str]:
-    text = io.StringIO()
-    Console(file=text, width=width).print(render_report(shown, most_rows))
-    return [line.rstrip() for line in text.getvalue().splitlines()]
+    return join_lines(report_lines(shown, width, most_rows)).splitlines()
 
 
 # -- values ------------------------------------------------------------------------------------------------------

@@ -6,12 +6,14 @@ import gzip
 import json
 import logging
 import os
+import sqlite3
 import ssl
 import subprocess
 import sys
 import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -777,3 +779,17 @@ def test_what_others_uploaded_meanwhile_counts(team):
     late = team.ask(f"/api/uploads/{begun}?offset=0", Role.CAPTURE, "POST", data=b"x" * 20)
 
     assert (late.status_code, late.json["error"]) == (413, "the upload does not fit any more")
+
+
+def test_while_another_server_changes_the_words_the_page_shows_those_read_last(tmp_path: Path) -> None:
+    words = WordStore(tmp_path / "words.db")
+    words.change("s", 0, {"title": "Baseline"}, "me")
+    assert words.of("s").title == "Baseline"
+    with closing(sqlite3.connect(words.path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert words.of("s").title == "Baseline"
+        assert WordStore(words.path).all() == {}
+
+
+def test_a_version_that_no_change_can_have_is_refused_as_wrong(team: Team) -> None:
+    assert team.change(10**22, title="x").status_code == 400

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from stepscope.capture import cost, not_recorded, ranges, recorder, report
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.own_threads import OwnThread
+from stepscope.capture.program_end import END_PATIENCE_S
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action, Schedule, never
 from stepscope.errors import counted
@@ -63,7 +64,7 @@ class Conductor:
         self._schedule = schedule
         self._on_stopped = on_stopped
         self._on_saved = on_saved
-        self._writing: list[threading.Thread] = []
+        self._writing: list[OwnThread] = []
         self._action = Action.NONE  # of the step that runs or ran last
         self._capture: Capture | None = None  # ours, while it runs
         self._open = False  # a step runs
@@ -86,11 +87,11 @@ class Conductor:
         self.wait()
         return tuple(self._paths)
 
-    def wait(self, seconds: float | None = None) -> None:
+    def wait(self, seconds: float = END_PATIENCE_S) -> None:
         """Waits until the profiles of all captures that have ended are written, or have failed.
 
         Args:
-            seconds: the most to wait for each; None waits without a limit.
+            seconds: the most to wait for each.
         """
         for thread in self._writing:
             thread.join(seconds)
@@ -197,7 +198,7 @@ class Conductor:
         return capture
 
     def _await_in_background(self, capture: Capture) -> None:
-        writing = threading.Thread(target=self._await_writing, args=(capture,), name="stepscope-saved")
+        writing = OwnThread(self._await_writing, (capture,), "stepscope-saved", writes=True)
         try:
             writing.start()
         except RuntimeError:  # no thread can be started: at the program's end, or at the system's limit

@@ -40,7 +40,6 @@ _JOBS = (
     ("OMPI_MCA_ess_base_jobid",),
     ("MASTER_ADDR", "MASTER_PORT"),
     ("JAX_COORDINATOR_ADDRESS",),
-    ("STEPSCOPE_CHILD",),  # all that one `stepscope run` has started
 )
 _TOGETHER_S = 600
 _FORGOTTEN_S = 24 * 3600
@@ -59,6 +58,19 @@ class Worker:
     job: str = ""
 
 
+class Launch:
+    """The `stepscope run` that this process belongs to.
+
+    Attributes:
+        name: the same in all processes that it has started; empty if there is none.
+    """
+
+    name = ""
+
+
+LAUNCH = Launch()
+
+
 def this_worker() -> Worker:
     """This process as a worker.  A launcher's rank counts only if it started more than one process."""
     rank, size = _read_number(_RANKS), _read_number(_SIZES)
@@ -75,7 +87,7 @@ def _find_job() -> str:
     for names in _JOBS:
         if os.environ.get(names[0]):
             return " ".join(f"{name}={os.environ.get(name, '')}" for name in names)
-    return _find_jax_coordinator()
+    return _find_jax_coordinator() or LAUNCH.name
 
 
 def _find_jax_worker() -> Worker | None:

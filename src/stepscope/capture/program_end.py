@@ -15,12 +15,16 @@ from types import FrameType
 from typing import Any, Protocol
 
 from stepscope.capture.out_of_memory import reserve_memory
+from stepscope.capture.own_threads import await_files, is_main_thread
 from stepscope.capture.patches import Call, Undo, wrap_attribute
 from stepscope.capture.report import warn
 from stepscope.capture.running import Capture
 from stepscope.children import hurry
 
 _HAND_OVER_S = 5.0  # how long the program's end waits for a recording that somebody takes in memory
+END_PATIENCE_S = 600.0
+"""How long Python's end waits for files that are being written: a capture of gigabytes takes minutes."""
+
 _SIGTERM_PATIENCE_S = 20.0  # launchers kill a job 30 s after they asked it to end
 _CONVERSION_PATIENCE_S = 15.0  # of those 20; what is not converted by then is kept as the framework wrote it
 _HARD_END_PATIENCE_S = 15.0  # how long `os._exit` waits for files that are being written
@@ -41,7 +45,7 @@ class Interrupts:
         Args:
             at_end: Python itself has ended the program, so there is nothing left to interrupt after the block.
         """
-        is_main = threading.current_thread() is threading.main_thread()
+        is_main = is_main_thread()
         before = signal.getsignal(signal.SIGINT) if is_main and not self._is_held else None
         if not callable(before):
             yield
@@ -80,13 +84,13 @@ def take_signal(number: int | None, handler: Callable[[int, FrameType | None], o
     Returns:
         What gives it back; None if it was not taken.
     """
-    is_main = threading.current_thread() is threading.main_thread()
+    is_main = is_main_thread()
     if number is None or not is_main or signal.getsignal(number) is not signal.SIG_DFL:
         return None
     signal.signal(number, handler)
 
     def give_back() -> None:
-        if threading.current_thread() is threading.main_thread() and signal.getsignal(number) is handler:
+        if is_main_thread() and signal.getsignal(number) is handler:
             signal.signal(number, signal.SIG_DFL)
 
     return give_back
@@ -130,7 +134,7 @@ class ProgramEnd:
     @contextmanager
     def delay_signals(self) -> Iterator[None]:
         """On the main thread: a job that is asked to end inside the block ends after it, with its profile written."""
-        if self._main_is_busy or threading.current_thread() is not threading.main_thread():
+        if self._main_is_busy or not is_main_thread():
             yield
             return
         self._main_is_busy = True
@@ -151,7 +155,7 @@ class ProgramEnd:
         Args:
             how: what ends the process, such as "os._exit".
         """
-        if self._main_is_busy and threading.current_thread() is threading.main_thread():
+        if self._main_is_busy and is_main_thread():
             return  # this is a signal handler: what it would wait for goes on only after it
         hurry(_CONVERSION_PATIENCE_S)
         capture = self._captures.recording
@@ -167,9 +171,10 @@ class ProgramEnd:
         with INTERRUPTS.hold(at_end=True):
             self._save_running()
             for capture in list(self._captures.exporting):
-                capture.finished.wait(None if capture.target is not None else _HAND_OVER_S)
+                capture.finished.wait(END_PATIENCE_S if capture.target is not None else _HAND_OVER_S)
+            await_files(END_PATIENCE_S)
             self._captures.keep_full_memory()
-        _keep_interrupted_status()
+        keep_interrupted_status()
 
     def _save_running(self) -> None:
         capture = self._captures.recording
@@ -200,7 +205,7 @@ class ProgramEnd:
             capture.finished.wait(max(0.0, deadline - time.monotonic()))
 
 
-def _keep_interrupted_status() -> None:
+def keep_interrupted_status() -> None:
     """After Ctrl-C Python ends by SIGINT, as shells expect, but with 1 where code was run from a text meanwhile, as
     `namedtuple` does in modules that saving imports: it remembers only how the last such run ended."""
     if getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1"):

@@ -26,6 +26,7 @@ from stepscope.capture import files, not_recorded, ranges, report, tracers
 from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.out_of_memory import add_to_profile, find_full_memory
+from stepscope.capture.own_threads import OwnThread
 from stepscope.capture.program_end import ProgramEnd
 from stepscope.capture.running import Capture
 from stepscope.capture.tracers.base import Artifact, Collected, Recording
@@ -152,8 +153,10 @@ class Recorder:
             with report.Wall(f"stopping the {capture.name} profiler", strict=True):
                 return _read_into_memory(capture.collect(capture.take(save=True)))
         finally:
-            capture.forget()
-            self._end_export(capture)
+            try:
+                capture.forget()
+            finally:
+                self._end_export(capture)
         raise AssertionError("the wall raises")
 
     # -- what the rest of this package calls -------------------------------------------------------------------------
@@ -306,7 +309,7 @@ class Recorder:
     def _finish_in_background(self, capture: Capture) -> StepscopeError | None:
         taken = _take(capture, save=True) if capture.is_bound_to_thread else None
         try:
-            threading.Thread(target=self._finish, args=(capture, True, taken), name="stepscope-export").start()
+            OwnThread(self._finish, (capture, True, taken), "stepscope-export", writes=True).start()
         except RuntimeError:  # no thread can be had: at the program's end, or at the system's limit
             return self._finish(capture, True, taken)
         return None
@@ -329,11 +332,11 @@ class Recorder:
                 failure = _write(capture, recording) or failure
                 self._last_profile = capture.path or self._last_profile
         finally:
-            if not save or capture.is_written:
-                capture.forget()
-            else:
-                capture.leave_partial()
-            self._end_export(capture)
+            try:
+                with report.Wall("freeing what was recorded", strict=False):  # the program may have closed our files
+                    capture.forget() if not save or capture.is_written else capture.leave_partial()
+            finally:
+                self._end_export(capture)
         return failure
 
 

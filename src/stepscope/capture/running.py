@@ -15,6 +15,7 @@ from stepscope.capture.assemble import assemble_profile, measure_jump_ns
 from stepscope.capture.kept_arrays import KeptArrays
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.out_of_memory import find_full_memory
+from stepscope.capture.own_threads import is_main_thread
 from stepscope.capture.program_facts import collect_program_facts
 from stepscope.capture.spool import Spool
 from stepscope.capture.tracers.base import Collected, Metadata, Recording, Span, Tracer, TwoSpans
@@ -127,7 +128,7 @@ class Capture:
 
     def _start_own(self, framework: str) -> None:
         cost.LENGTHS.start_capture()
-        may_count = self.options.host_tracer_level > 1 and threading.current_thread() is threading.main_thread()
+        may_count = self.options.host_tracer_level > 1 and is_main_thread()
         if framework and may_count and not self.yields:  # a watch has no half second for it
             with report.Wall("counting arrays", strict=False):
                 self._arrays = KeptArrays()
@@ -244,7 +245,7 @@ class Capture:
         clock_ns, unix_ns = read_two_clocks()
         self._jump_ns = measure_jump_ns(clock_ns - self._start_ns, unix_ns - self._start_unix_ns)
         self._probes.stop()
-        if self._arrays is not None and threading.current_thread() is threading.main_thread():
+        if self._arrays is not None and is_main_thread():
             with report.Wall("counting arrays", strict=False):
                 self.own_facts |= self._arrays.find_last()
         self._arrays = None
@@ -300,7 +301,7 @@ class Capture:
 
     def wait_for_path(self) -> Path | None:
         """The profile, once it is written; None if it is not on this machine, or is known not to be there."""
-        self.finished.wait()
+        self.finished.wait(threading.TIMEOUT_MAX)
         return self.path
 
     @property

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
 import time
-import weakref
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+
+from stepscope.capture.handles import move_up
 
 try:
     import fcntl
@@ -21,13 +23,15 @@ except ImportError:  # Windows
 PREFIX = "stepscope-scratch-"
 _FRESH_S = 60.0  # a folder may not be locked yet
 _MOST_ENTRIES = 20_000
+_held: dict[str, tuple[int, int | None]] = {}  # folder -> the process that made it, and its lock
 
 
 class ScratchFolder:
     """A temporary folder.  It is removed by `remove`, when nothing refers to it any more, or at the end of the program.
 
     A forked child never removes it.  With `tempfile.TemporaryDirectory`, a child that ends, or that forgets its
-    parent's capture, would remove the parent's folder.
+    parent's capture, would remove the parent's folder; and the first object of that kind in a process decides when the
+    program's own are removed at its end.
 
     A process that is killed leaves its folder behind.  The next process that is done with a folder of its own removes
     it: nobody holds its lock any more, in whatever container its owner was.
@@ -38,11 +42,15 @@ class ScratchFolder:
 
     def __init__(self) -> None:
         self.path = tempfile.mkdtemp(prefix=PREFIX)
-        self._remove = weakref.finalize(self, _remove, self.path, os.getpid(), _lock(Path(self.path)))
+        _held[self.path] = (os.getpid(), _lock(Path(self.path)))
 
     def remove(self) -> None:
         """Removes the folder with its content, as far as possible.  May be called more than once."""
-        self._remove()
+        _remove(self.path)
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # at the end of the interpreter little is left
+            self.remove()
 
 
 class Sweep:
@@ -68,7 +76,17 @@ class Sweep:
 SWEEP = Sweep()
 
 
-def _remove(path: str, maker: int, handle: int | None) -> None:
+def _remove_all() -> None:
+    for path in list(_held):
+        _remove(path)
+
+
+# Registered when this is imported, before whatever uses folders at the end of the program, and so called after that.
+atexit.register(_remove_all)
+
+
+def _remove(path: str) -> None:
+    maker, handle = _held.pop(path, (0, None))
     if os.getpid() != maker:
         return
     shutil.rmtree(path, ignore_errors=True)
@@ -83,7 +101,7 @@ def _lock(folder: Path) -> int | None:
     if not _HAS_LOCKS:
         return None
     try:
-        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        handle = move_up(os.open(folder, os.O_RDONLY | os.O_CLOEXEC))
     except OSError:
         return None
     with suppress(OSError):  # the file system has no locks, so that nobody can sweep it either

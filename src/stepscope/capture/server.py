@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepscope.capture import report
+from stepscope.capture.own_threads import OwnThread
 from stepscope.capture.running_servers import announce_server, withdraw_server
 from stepscope.errors import CaptureError
 from stepscope.records import dataclass
@@ -276,7 +277,7 @@ class _DaemonThreads(Executor):
             except BaseException as error:
                 future.set_exception(error)
 
-        threading.Thread(target=run, name="stepscope-server", daemon=True).start()
+        OwnThread(run, name="stepscope-call").start()
         return future
 
 

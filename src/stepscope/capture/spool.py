@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 import threading
 import time
 from collections import deque
@@ -13,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from stepscope.capture import handles
 from stepscope.capture.report import report, warn
 from stepscope.formats.spool import layout
 
@@ -44,7 +44,7 @@ class Spool:
         self._path = path
         self._lock = threading.Lock()
         # Without a buffer: a forked child would write its copy of that where the parent is about to write.
-        self._file: BinaryIO = tempfile.TemporaryFile(buffering=0) if path is None else path.open("w+b", buffering=0)  # noqa: SIM115
+        self._file: BinaryIO = handles.open_temporary() if path is None else handles.open_file(path, "w+b")
         self.size = self.lost_events = 0
         self._fails = False
         self._tail: list[bytes] = []  # records for the end: they must survive even if the disk is full
@@ -177,7 +177,7 @@ class RingSpool(Spool):
         if self._fails and not self._place.exists():
             self._place.parent.mkdir(parents=True, exist_ok=True)
             self._file.close()
-            self._file = self._place.open("w+b", buffering=0)
+            self._file = handles.open_file(self._place, "w+b")
             self._segments.clear()
             self.size = self.kept_bytes = 0
             self._write(self._header)
@@ -214,7 +214,7 @@ class RingSpool(Spool):
         try:
             self._place.parent.mkdir(parents=True, exist_ok=True)
             draft.write_bytes(content)
-            file = draft.open("r+b", buffering=0)
+            file = handles.open_file(draft, "r+b")
             file.seek(len(content))
             draft.replace(self._place)
         except OSError as error:

@@ -24,20 +24,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from stepscope.capture import handles
+from stepscope.capture.auto.imports import ImportHook
+from stepscope.capture.auto.startup.sitecustomize import STARTED
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.own_threads import OwnThread
 from stepscope.capture.publish import replace_text
 from stepscope.capture.report import Wall, report
 from stepscope.capture.tracers.base import make_chunk
 from stepscope.capture.tracers.stack_samples import StackSampler
-from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.formats.spool import layout
 from stepscope.formats.spool.layout import WORKERS_PLANE, Chunk
 
-FOLDER = "STEPSCOPE_WORKERS"  # the variable by which new processes find the folder
 FOLDER_PREFIX = "stepscope-workers-"
 PREPARE, SEND = "prepare", "send"
 _LOOK_S, _FLUSH_S = 0.1, 0.25  # a look takes 0.2 ms of a busy core
 _NOW = "now"
+_JOIN = "*stepscope.capture.workers:join"
 
 # What a worker runs -> what its processes are called, and where among the arguments its two queues are.
 _LOOPS: dict[tuple[str, str], tuple[str, int, int]] = {
@@ -51,14 +54,31 @@ _GRAIN_BUFFER = "buffer"
 
 
 def install() -> None:
-    """Lets all processes that `multiprocessing` starts from now on record themselves while this one captures."""
-    from multiprocessing.process import BaseProcess
+    """Lets all processes that `multiprocessing` starts from now on record themselves while this one captures.
 
-    bootstrap: Any = getattr(BaseProcess, "_bootstrap", None)
+    That is done when the program imports `multiprocessing`, which takes the module that is `__main__` then for the
+    program's.
+    """
+    if shared_folder() is None:
+        name = f"{FOLDER_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
+        share_folder(str(Path(tempfile.gettempdir()) / name))
+    if not STARTED.text:
+        STARTED.follow(f"{_JOIN}\n{Shared.folder}")
+    if not Shared.is_installed:
+        Shared.is_installed = True
+        ImportHook({"multiprocessing.process": _watch_processes}).install()
+
+
+def join(folder: str) -> None:
+    """In a process that `multiprocessing` of a program that captures itself has started: it records itself, too."""
+    share_folder(folder)
+    install()
+
+
+def _watch_processes(module: Any) -> None:
+    bootstrap: Any = getattr(module.BaseProcess, "_bootstrap", None)
     if bootstrap is None or getattr(bootstrap, "records_workers", False):
         return
-    name = f"{FOLDER_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
-    os.environ.setdefault(FOLDER, str(Path(tempfile.gettempdir()) / name))
 
     @functools.wraps(bootstrap)
     def bootstrap_and_record(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -70,7 +90,7 @@ def install() -> None:
             worker.finish()
 
     bootstrap_and_record.records_workers = True  # type: ignore[attr-defined]
-    BaseProcess._bootstrap = bootstrap_and_record  # type: ignore[attr-defined]
+    module.BaseProcess._bootstrap = bootstrap_and_record
 
 
 def install_early() -> None:
@@ -79,10 +99,26 @@ def install_early() -> None:
         install()
 
 
+class Shared:
+    """What this process knows of the program that it belongs to.
+
+    Attributes:
+        folder: of the program's processes, as text; empty if there is none yet.
+        is_installed: whether processes that `multiprocessing` starts record themselves.
+    """
+
+    folder = ""
+    is_installed = False
+
+
 def shared_folder() -> Path | None:
     """The folder of this program's processes; None if `install` was never called."""
-    name = os.environ.get(FOLDER, "")
-    return Path(name) if name else None
+    return Path(Shared.folder) if Shared.folder else None
+
+
+def share_folder(name: str) -> None:
+    """Uses the folder of the program that this process belongs to."""
+    Shared.folder = name
 
 
 def write_now(folder: Path, text: str) -> None:
@@ -117,7 +153,7 @@ class Worker:
         self._recording: Recording | None = None
         self._ended = threading.Event()
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name=f"{THREAD_PREFIX}worker", daemon=True)
+        self._thread = OwnThread(self._run, name="stepscope-worker")
         with Wall("watching a worker", strict=False):
             self._time_queues(process)
 
@@ -226,7 +262,7 @@ class Recording:
         place = folder / number
         place.mkdir(exist_ok=True)
         self._path = place / f"{os.getpid()}.part"
-        self._file = self._path.open("wb", buffering=0)
+        self._file = handles.open_file(self._path, "wb")
         self._file.write(layout.MAGIC)
         self._sampler = StackSampler(reads_usage=False)
         self._sampler.start(ProfilerOptions(stack_samples_hz=int(rate or 0)), time.perf_counter_ns)

@@ -15,8 +15,12 @@ from stepscope.capture import ProfilerOptions
 from stepscope.capture.client import CaptureOutcome, CaptureRequest, OnProgress, WorkerStatus, capture_workers
 from stepscope.cli.levels import DeviceLevel, HostLevel, PythonLevel
 from stepscope.cli.options import argument, option
-from stepscope.cli.show import file_size_text, print_wide
+from stepscope.cli.show import WIDE, file_size_text
 from stepscope.errors import CaptureError, UsageError
+from stepscope.report import Field, Role, Rows
+from stepscope.report.screen import print_lines, screen_width
+from stepscope.report.sections import Row
+from stepscope.report.terminal import table_lines
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -134,22 +138,26 @@ class _ProgressTable:
         return grid
 
 
-def _print_outcome(outcome: CaptureOutcome) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+_OUTCOME = (
+    Field("worker", "text", "its address", role=Role.PLACE),
+    Field("result", "text", "whether it sent a profile", role=Role.TERM),
+    Field("attempt", "count", "how often it was asked", "int"),
+    Field("size", "text", "of its file", role=Role.LABEL),
+    Field("file, or why it failed", "text", "its file, or the reason", role=Role.LABEL),
+)
 
-    table = Table("worker", "result", "attempt", "size", "file, or why it failed", box=None)
+
+def _print_outcome(outcome: CaptureOutcome) -> None:
+    rows: list[Row] = []
     for worker in outcome.workers:
         early = ", ended early" if worker.ended_early else ""
         size = "" if worker.size_bytes is None else file_size_text(worker.size_bytes)
         # Only the file name: the folder is printed once below.
         text = worker.detail if worker.path is None else worker.path.rpartition("/")[2]
-        table.add_row(Text(worker.address), worker.phase.value + early, str(worker.attempt), size, Text(text))
-    if sys.stdout.isatty():
-        Console().print(table)
-    else:
-        print_wide(table)
+        cells = worker.address, worker.phase.value + early, worker.attempt, size, text
+        rows.append(dict(zip((field.name for field in _OUTCOME), cells, strict=True)))
+    table = Rows("workers", "Workers", _OUTCOME, tuple(rows), is_asked=True)
+    print_lines(table_lines(table, screen_width() if sys.stdout.isatty() else WIDE, len(rows)))
     if outcome.run is not None:
         print(f"\nthe profiles are in {outcome.run}\nmore: stepscope summary {outcome.run}")
 

@@ -10,6 +10,7 @@ from typing import TextIO
 from stepscope.cli.commands import HELP, VERSION, Command, all_panels
 from stepscope.cli.options import option
 from stepscope.cli.words import Parameter
+from stepscope.report.screen import Line, line_of, print_lines, screen_width, wrap_text
 
 TITLE = "Shows where the step time of a training job goes and what to change first."
 _EXAMPLES = (
@@ -104,30 +105,19 @@ def _print(
     to: TextIO, words: str, text: str, parts: Mapping[str, Sequence[tuple[str, str]]], examples: Sequence[str]
 ) -> None:
     """Prints usage, paragraphs, and parts of names with their meaning in a second column."""
-    from functools import partial
-    from textwrap import wrap as wrap_at
-
-    from rich.console import Console
-    from rich.text import Text
-
-    wrap = partial(wrap_at, break_on_hyphens=False)
-    console = Console(file=to, highlight=False)
-    width = min(console.width, _WIDEST)
-
-    def say(*pieces: str | tuple[str, str]) -> None:
-        console.print(Text.assemble(*pieces), soft_wrap=True)
-
-    say(("Usage: ", "yellow"), (words, "bold"))
+    width = min(screen_width(), _WIDEST)
+    lines: list[Line] = [(("Usage: ", "yellow"), (words, "bold"))]
     for paragraph in text.split("\n\n"):
-        say("\n", "\n".join(wrap(plain(paragraph), width)))
+        lines += [line_of(""), *map(line_of, wrap_text(plain(paragraph), width))]
     for title, rows in parts.items():
-        say((f"\n{title}:", "bold"))
+        lines += [line_of(""), line_of(f"{title}:", "bold")]
         column = min(max(len(name) for name, _ in rows), _WIDEST_NAME)
+        below = " " * (column + 4)
         for name, meaning in rows:
-            first, *lines = wrap(meaning, max(width - column - 4, 20)) or [""]
-            gap = "\n" + " " * (column + 4) if len(name) > column else "  "
-            say("  ", (name.ljust(column), "cyan"), gap, first)
-            for line in lines:
-                say(" " * (column + 4), line)
+            first, *others = wrap_text(meaning, max(width - column - 4, 20))
+            named = ("  ", ""), (name.ljust(column), "cyan")
+            lines += [named, line_of(below + first)] if len(name) > column else [(*named, ("  " + first, ""))]
+            lines += [line_of(below + more) for more in others]
     if examples:
-        say(("\nExamples:", "bold"), *(f"\n  {line}" for line in examples))
+        lines += [line_of(""), line_of("Examples:", "bold"), *(line_of(f"  {line}") for line in examples)]
+    print_lines(lines, to)

@@ -130,7 +130,8 @@ def _run_words(words: list[str]) -> int:
 def _run_command(command: Command, words: list[str]) -> int:
     from stepscope.cli.words import HelpWanted
 
-    os.environ.setdefault(_BLAS_THREADS, "1")
+    if not command.passes_on:  # to a program of the user, whose environment is its own
+        os.environ.setdefault(_BLAS_THREADS, "1")
     if command.shows_tool and process.shelf is None:
         from stepscope.kernels import memory
 

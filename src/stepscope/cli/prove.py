@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,6 @@ from stepscope.capture.auto.settings import Settings
 from stepscope.capture.files import resolve_logdir
 from stepscope.capture.proving.knobs import KnobRun, try_settings
 from stepscope.capture.proving.options import ProveOptions
-from stepscope.cli import screen
 from stepscope.cli.options import option
 from stepscope.cli.run import AsCode, AsModule, Logdir, Script, ScriptArguments, Skip, refuse_option, run_program
 from stepscope.cli.show import remote_address
@@ -55,15 +53,14 @@ def prove(
     refuse_option(script, as_code, given)
     if output is not None and remote_address(output):
         raise UsageError("the proofs are written while the job runs, on its machine", hint="choose a local --output")
-    gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
-    screen.restore_streams()
-    program = Program(script, arguments or (), as_module, as_code)
+    program = Program(script, tuple(arguments or ()), as_module, as_code)
     if knobs or knob:
         if at or ablate:
             raise UsageError("--knobs changes settings, --at and --ablate the running job", hint="run them one by one")
         settings = tuple(setting for text in knob or () for setting in parse_knob(text))
-        words = (*(["-m"] if as_module else ["-c"] if as_code else []), script, *(arguments or ()))
-        _try_settings(KnobRun(words, program.name, settings, budget, resolve_logdir(logdir), steps, skip), output)
+        _try_settings(
+            KnobRun(tuple(program.words), program.name, settings, budget, resolve_logdir(logdir), steps, skip), output
+        )
         return
     options = ProveOptions(
         program.name, tuple(at or ()), tuple(ablate or ()), budget, stop_after, str(output.resolve()) if output else ""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stepscope.cli.options import OutputFormat
 from stepscope.errors import InputError, OutputError, counted
@@ -18,12 +18,10 @@ from stepscope.report import Report, clean, export
 from stepscope.report.export import EXPORTS, SHEETS
 from stepscope.report.sections import TABLE_ROWS
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 PATIENCE_SECONDS = 1.0
 _ROWS_ALONE = (OutputFormat.CSV, OutputFormat.PARQUET)
 _LEFT_OUT = "not listed"  # in every warning about rows that a report leaves out
+_VERDICT = "verdict "  # starts the line of a summary that answers the question
 _RECORDED = "recorded "  # starts the line of a summary on what was recorded
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")  # one letter is a drive
 WIDE = 200  # columns of a table that goes to a file or a pipe
@@ -99,33 +97,13 @@ def _content(report: Report, form: str, top: int | None) -> bytes:
 
 
 def _show_table(report: Report, output: Path | None, top: int | None) -> None:
-    from rich.console import Console
+    from stepscope.report.screen import join_lines, print_lines, screen_width
+    from stepscope.report.terminal import report_lines
 
-    from stepscope.report.terminal import render_report
-
-    picture = render_report(report, top)
     if output is not None:
-        write_file(output, _render_wide(picture).encode())
-    elif sys.stdout.isatty():
-        Console().print(picture)
+        write_file(output, join_lines(report_lines(report, WIDE, top)).encode())
     else:
-        print_wide(picture)
-
-
-def print_wide(picture: RenderableType) -> None:
-    """Writes to a stdout that is not a terminal and so has no width."""
-    print(_render_wide(picture), end="")
-
-
-def _render_wide(picture: RenderableType) -> str:
-    """Renders text of WIDE columns, for a pipe or a file."""
-    import io
-
-    from rich.console import Console
-
-    text = io.StringIO()
-    Console(file=text, width=WIDE).print(picture)
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+        print_lines(report_lines(report, screen_width() if sys.stdout.isatty() else WIDE, top))
 
 
 def show_lines(report: Report, output: Path | None = None, chosen: str = "", why: bool = False) -> None:
@@ -144,11 +122,16 @@ def show_lines(report: Report, output: Path | None = None, chosen: str = "", why
     if not sys.stdout.isatty():
         print("\n".join(lines))
         return
-    from rich.console import Console, Group
-
+    from stepscope.report.screen import print_lines, screen_width
     from stepscope.report.terminal import wrap_line
 
-    Console(highlight=False).print(Group(*map(wrap_line, lines)))
+    width = screen_width()
+    print_lines(part for line in lines for part in wrap_line(line, width, _style_of(line)))
+
+
+def _style_of(line: str) -> str:
+    """How a terminal shows a line of a summary: the verdict before all."""
+    return "bold" if line.startswith(_VERDICT) else "yellow" if line.startswith("! ") else ""
 
 
 def _list_evidence(report: Report) -> Iterator[str]:

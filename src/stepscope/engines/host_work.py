@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stepscope.analysis.registry import Tool, tool_named
 from stepscope.cache import Cache, cache_key
 from stepscope.engines.budget import memory_of
-from stepscope.errors import InputError, NotFoundError, Problem
+from stepscope.errors import InputError, NotFoundError, Problem, UnreadableError
 from stepscope.formats import progress as reading
 from stepscope.formats import store
 from stepscope.formats.threads import usable_cores
@@ -28,6 +29,9 @@ Progress = Callable[[str], None]
 
 WORTH_KEEPING = 200_000
 """From this many events on, reading the derived columns of a trace from the cache is faster than computing them."""
+
+CHANGED = "changed"
+"""The code of the problem that a file is not the one any more that the work began with."""
 
 _FOREST = "forest"
 _PROCESSES = "processes"
@@ -77,6 +81,20 @@ class HostWork:
         self._known = known or {}
         self._memory_bytes = memory_bytes
         self._others: dict[str, HostTrace] = {}
+        self._looked = threading.local()  # files of the question that a thread answers, by path
+
+    @contextmanager
+    def one_state(self) -> Iterator[bool]:
+        """A context in which every file is the one that it was when it was first looked at; it yields whether it is
+        the outermost.  Reading another one raises UnreadableError with the code `CHANGED`."""
+        is_outermost = not hasattr(self._looked, "at")
+        if is_outermost:
+            self._looked.at = {}
+        try:
+            yield is_outermost
+        finally:
+            if is_outermost:
+                del self._looked.at
 
     def trace(self, file: HostFile, pool: ArrayPool | None = None) -> HostTrace:
         """A host's trace, from the shelf if it is there, else read: a pool gets the memory of the file.  Raises
@@ -122,12 +140,12 @@ class HostWork:
         if not self.cache.is_on:
             return None
         known = self._known.get(file.host)
-        return known.key if known else cache_key(_identities(file), file.host)
+        return known.key if known else cache_key(self._identities(file), file.host)
 
     def know(self, file: HostFile) -> KnownFile:
         """What another process need not find out again.  Raises NotFoundError, AccessError."""
         identity = self.identity(file)
-        return KnownFile(identity, cache_key(_identities(file), file.host) if self.cache.is_on else None)
+        return KnownFile(identity, cache_key(self._identities(file), file.host) if self.cache.is_on else None)
 
     def kept_partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any | None:
         """One host's part of a report from the cache; None if it is not there."""
@@ -157,7 +175,18 @@ class HostWork:
     def identity(self, file: HostFile) -> store.Identity:
         """That of a host's file.  Raises NotFoundError, AccessError."""
         known = self._known.get(file.host)
-        return known.identity if known else store.identity(file.path)
+        return known.identity if known else self._state_of(file.path)
+
+    def _state_of(self, path: str) -> store.Identity:
+        """A file's identity, remembered within `one_state`."""
+        states: dict[str, store.Identity] = getattr(self._looked, "at", {})
+        if path not in states:
+            states[path] = store.identity(path)
+        return states[path]
+
+    def _identities(self, file: HostFile) -> list[store.Identity]:
+        """Those of all files that a host's trace is made of."""
+        return [self._state_of(each.path) for each in (file, *file.captures)]
 
     def _keep(self, tool: Tool, file: HostFile, partial: Any, trace: HostTrace, within_steps: bool) -> None:
         key = self.key(file)
@@ -198,11 +227,37 @@ class HostWork:
         self.bytes_read[file.host] = 0
         with reading.listening(lambda nbytes: self._note_read(file, nbytes), file.size):
             traces = [_finish(_merge_captures(trace, file, pool)) for trace in read()]
+        traces = self._require_same(file, traces)
         self.bytes_read[file.host] = file.size or 0
         self.events_read[file.host] = sum(len(trace.events) for trace in traces)
         if len(traces) == 1 and len(traces[0].events) >= WORTH_KEEPING:
             self._restore_forest(traces[0], file)
         return traces
+
+    def _require_same(self, file: HostFile, traces: list[HostTrace]) -> list[HostTrace]:
+        """The traces, if the file is still the one that was looked at; what has grown since is said.
+
+        Raises UnreadableError if it is another one.
+        """
+        known, looked = self._known.get(file.host), getattr(self._looked, "at", {})
+        before = known.identity if known else looked.get(file.path)
+        if before is None or store.is_remote(file.path):
+            return traces
+        now = store.identity(file.path)
+        if (now.size, now.modified_ns) == (before.size, before.modified_ns):
+            return traces
+        is_another = known is None and now.inode != before.inode  # numbers of files mean something on one machine
+        if is_another or (now.size or 0) <= (before.size or 0):
+            reason = "the file was replaced while it was read"
+            raise UnreadableError(reason, code=CHANGED, path=file.path, hint="try again once nobody writes it")
+        problem = Problem(
+            "growing",
+            "the file was being written while it was read",
+            path=file.path,
+            kept="what had been written",
+            hint="open it again once it is complete",
+        )
+        return [replace(trace, problems=(*trace.problems, problem), partial=True) for trace in traces]
 
     def _note_read(self, file: HostFile, nbytes: int) -> None:
         self.bytes_read[file.host] = min(self.bytes_read[file.host] + nbytes, file.size or 0)
@@ -231,11 +286,6 @@ def _finish(trace: HostTrace) -> HostTrace:
     from stepscope.model.arrays import settle_arrays
 
     return settle_arrays(mark_named_steps(repair(trace)))
-
-
-def _identities(file: HostFile) -> list[store.Identity]:
-    """Those of all files that a host's trace is made of."""
-    return [store.identity(each.path) for each in (file, *file.captures)]
 
 
 def _merge_captures(trace: HostTrace, file: HostFile, pool: ArrayPool) -> HostTrace:

@@ -141,6 +141,8 @@ def find_sessions(path: str | os.PathLike[str], within: Sequence[str] | None = N
         from stepscope.formats.no_profile import missing_path_error
 
         raise missing_path_error(root)
+    if kind == "file" and root.endswith(".zip") and not store.is_remote(root):
+        root, kind = f"zip://::{store.absolute(root)}", "folder"
     if kind != "folder":
         return (_session_of_file(root),)
     walk = store.walk(root, within=within)
@@ -395,7 +397,8 @@ def _run_name(root: str, folder: str) -> str:
     above, below = len(store.parts(root)), store.parts(folder)
     if below[-3:-1] == ("plugins", "profile"):
         return printable("/".join((*below[above:-3], below[-1])))
-    return printable("/".join(below[above:] or below[-1:] or (folder,)))
+    archive = folder.partition("::")[2].rpartition("/")[2]
+    return printable("/".join(below[above:] or below[-1:] or (archive or folder,)))
 
 
 def _name_sessions(found: list[Candidate], problems: list[Problem]) -> tuple[Session, ...]:

@@ -2,9 +2,11 @@
 
     enter f | enter g | leave g | leave f        the open calls are a stack; a call is kept when it has ended
 
-Before CPython 3.12 the interpreter calls the hook here itself; from then on `sys.monitoring` calls `enter` and `leave`.
+The interpreter calls the hook here itself.  It is given no object, so `sys.getprofile()` of the program is None, and
+`sys.monitoring` has all of its tools for the program.
 """
 
+import sys
 import time
 
 from libc.stdint cimport int64_t
@@ -16,6 +18,11 @@ cdef extern from *:
     /* The limited API leaves out this function, which every CPython exports. */
     typedef int (*stepscope_hook)(PyObject *, PyFrameObject *, int, PyObject *);
     PyAPI_FUNC(void) PyEval_SetProfile(stepscope_hook, PyObject *);
+    #if defined(_MSC_VER)
+    static __declspec(thread) PyObject *stepscope_log = NULL;
+    #else
+    static __thread PyObject *stepscope_log = NULL;  /* of this thread; a reference is held */
+    #endif
     static int64_t stepscope_now(void) {
     #if defined(__linux__)
         struct timespec now;
@@ -31,7 +38,10 @@ cdef extern from *:
     ctypedef int (*Hook)(PyObject*, PyFrameObject*, int, PyObject*) noexcept
     void PyEval_SetProfile(Hook hook, PyObject* argument)
     void* PyFrame_GetCode(PyFrameObject* frame)
+    void Py_IncRef(PyObject* thing)
     void Py_DecRef(PyObject* thing)
+    PyObject* log_of_thread "stepscope_log"
+    int Py_AddPendingCall(int (*call)(void*) except -1, void* argument)
     int64_t now_of_system "stepscope_now"()
 
 cdef struct Growing:
@@ -83,8 +93,18 @@ cdef class CallLog:
         return len(self.codes)
 
     def install(self):
-        """Makes the interpreter call `enter` and `leave` for the calling thread."""
-        PyEval_SetProfile(on_event, <PyObject*> self)
+        """Makes the interpreter note the calls of the calling thread here."""
+        global log_of_thread
+        remove_hook()
+        Py_IncRef(<PyObject*> self)
+        log_of_thread = <PyObject*> self
+        PyEval_SetProfile(on_event, NULL)
+
+    @staticmethod
+    def uninstall():
+        """Ends that for the calling thread, unless the program has set a hook of its own since."""
+        if log_of_thread != NULL and sys.getprofile() is None:
+            remove_hook()
 
     def enter(self, code):
         """A call starts, or goes on."""
@@ -141,13 +161,25 @@ cdef int push(Growing* into, int64_t item) except -1:
     return 0
 
 
-cdef int on_event(PyObject* argument, PyFrameObject* frame, int event, PyObject* _) noexcept:
+cdef void remove_hook() noexcept:
+    global log_of_thread
+    cdef PyObject* before = log_of_thread
+    log_of_thread = NULL
+    PyEval_SetProfile(NULL, NULL)
+    if before != NULL:
+        Py_DecRef(before)
+
+
+cdef int on_event(PyObject* _argument, PyFrameObject* frame, int event, PyObject* _) noexcept:
     """What the interpreter calls.  An exception here must not end up in the program: the hook goes."""
     if event != CALL and event != RETURN:
         return 0
-    log = <CallLog> argument
-    if not log.recording:
+    if log_of_thread == NULL:
         PyEval_SetProfile(NULL, NULL)
+        return 0
+    log = <CallLog> log_of_thread
+    if not log.recording:
+        remove_hook()
         return 0
     cdef PyObject* code = <PyObject*> PyFrame_GetCode(frame)
     try:
@@ -159,4 +191,24 @@ cdef int on_event(PyObject* argument, PyFrameObject* frame, int event, PyObject*
         log.recording = False
     finally:
         Py_DecRef(code)
+    return 0
+
+
+def call_on_main_thread(call):
+    """Has the main thread call a function between two instructions of its Python code.
+
+    No signal is sent, so nothing that it waits for ends early.  False if the interpreter has no room for such a call.
+    """
+    Py_IncRef(<PyObject*> call)
+    if Py_AddPendingCall(make_call, <void*> call) == 0:
+        return True
+    Py_DecRef(<PyObject*> call)
+    return False
+
+
+cdef int make_call(void* argument) except -1:
+    """An exception is passed on to the code that runs: SystemExit is to end the program."""
+    call = <object> (<PyObject*> argument)
+    Py_DecRef(<PyObject*> argument)
+    call()
     return 0

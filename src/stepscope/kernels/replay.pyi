@@ -19,8 +19,8 @@ def replay(
     end: I64,
 ) -> None: ...
 def walk(
-    first: int,
-    limit: int,
+    steps: I64,
+    bounds: I32,
     previous: I32,
     into: I64,
     source: I32,

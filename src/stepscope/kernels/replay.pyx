@@ -94,25 +94,36 @@ def replay(
 
 
 def walk(
-    int32_t first, int64_t limit, const int32_t[::1] previous, const int64_t[::1] into, const int32_t[::1] source,
-    const uint8_t[::1] after_start, const int64_t[::1] start, const int64_t[::1] end,
+    const int64_t[::1] steps, const int32_t[::1] bounds, const int32_t[::1] previous, const int64_t[::1] into,
+    const int32_t[::1] source, const uint8_t[::1] after_start, const int64_t[::1] start, const int64_t[::1] end,
 ):
-    """Walks back from a node to a time along whatever determined each start, and gives every moment one owner.
+    """Walks back through steps along whatever determined each start, and gives every moment one owner.
 
     Args:
-        first: the node at whose end the walk starts; limit: ps, where it ends.
+        steps: the steps to walk through; bounds: the nodes that bound all steps, one more than there are steps.
         previous, into, source, after_start: the graph, see `replay`.
         start, end: int64 of shape (nodes,), when each node started and ended.
 
     Returns:
         int64 of shape (stretches, 4): the node that owns a stretch of time, or that the stretch comes before; -1 for
         time of the node itself, -2 for the pause after the one before it on its line, else the edge that it waited for;
-        start and end of the stretch.
+        start and end of the stretch.  Where a way ends early, the time that it missed is a pause before the last bound.
     """
     cdef Growing found = Growing(NULL, 0, 0)
+    cdef int64_t at, limit, missed, stretch, first
+    cdef int32_t last
     try:
         with nogil:
-            _walk(first, limit, previous, into, source, after_start, start, end, &found)
+            for at in range(steps.shape[0]):
+                limit = end[bounds[steps[at]]]
+                last = bounds[steps[at] + 1]
+                first = found.size
+                _walk(last, limit, previous, into, source, after_start, start, end, &found)
+                missed = end[last] - limit
+                for stretch in range(first, found.size, 4):
+                    missed -= found.items[stretch + 3] - found.items[stretch + 2]
+                if missed > 0:  # nothing is known of what came before
+                    _push_stretch(&found, last, -2, limit, limit + missed)
         return as_table(&found, 4)
     finally:
         free(found.items)

@@ -6,19 +6,12 @@ below, next to a copy of the columns that identify the rows.
 
 from __future__ import annotations
 
-import io
 import re
-import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING
-
-from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from stepscope.records import dataclass
 from stepscope.report.fields import ROW_NUMBERS, Field, Role
@@ -31,7 +24,17 @@ from stepscope.report.looks import (
     value_text,
     visible_fields,
 )
-from stepscope.report.sections import FURTHER_ROWS, TABLE_ROWS, Figures, Prose, Rows, Section
+from stepscope.report.screen import (
+    Line,
+    Rendered,
+    cell_width,
+    join_lines,
+    line_of,
+    screen_width,
+    wrap_below,
+    wrap_text,
+)
+from stepscope.report.sections import FURTHER_ROWS, TABLE_ROWS, Figures, Prose, Row, Rows, Section
 
 if TYPE_CHECKING:
     from stepscope.report.base import Report
@@ -42,17 +45,21 @@ _SHORTEST = 16  # of a name, before columns go below
 _GAP = 2
 _INDENT = 2
 
-# The label at the start of a line; wrap_line lines are indented below the text after it: `- `, `do first   `.
+# The label at the start of a line; wrapped lines are indented below the text after it: `- `, `do first   `.
 _LABEL = re.compile(r"(?:(?:[\w-]+ )*[\w-]+ {2,}| +)?(?:- |[\d.]+ %  )?")
 
 
-def render_report(report: Report, most_rows: int | None = None) -> Group:
-    """Renders a whole report.  Tables are cut after `most_rows` rows with a note; None cuts at the default numbers."""
+def report_lines(report: Report, width: int, most_rows: int | None = None) -> Iterator[Line]:
+    """The lines of a whole report, in a number of columns.
+
+    Args:
+        most_rows: tables are cut after so many rows with a note; None cuts at the default numbers.
+    """
     sections = report.visible_sections()
     shown = {line for section in sections for line in _section_sentences(section)}
-    parts: list[RenderableType] = [
-        wrap_line(f"! {warning}", style="yellow") for warning in report.warnings if warning not in shown
-    ]
+    for warning in report.warnings:
+        if warning not in shown:
+            yield from wrap_line(f"! {warning}", width, "yellow")
     shown.clear()
     main = next((section for section in sections if isinstance(section, Rows)), None)
     for section in sections:
@@ -60,29 +67,26 @@ def render_report(report: Report, most_rows: int | None = None) -> Group:
             continue
         shown.update(_section_sentences(section))
         rows = most_rows or (TABLE_ROWS if section is main else FURTHER_ROWS)
-        parts += [Text(""), Text(section.title, style="bold"), _render_section(section, rows, len(report.hosts) == 1)]
-    return Group(*parts)
+        yield line_of("")
+        yield line_of(section.title, "bold")
+        yield from _section_lines(section, width, rows, len(report.hosts) == 1)
+
+
+def render_report(report: Report) -> Rendered:
+    """The report for `rich`, which knows the width."""
+    return Rendered(partial(report_lines, report))
 
 
 def render_text(report: Report) -> str:
     """Renders a report as text without colours, as wide as the terminal."""
-    text = io.StringIO()
-    width = shutil.get_terminal_size((120, 24)).columns
-    # In a notebook rich would otherwise display the text instead of writing it.
-    Console(file=text, width=width, force_jupyter=False).print(render_report(report))
-    return "\n".join(map(str.rstrip, text.getvalue().strip("\n").splitlines()))
+    return join_lines(report_lines(report, screen_width(120))).strip("\n")
 
 
-def wrap_line(line: str, style: str = "") -> RenderableType:
+def wrap_line(line: str, width: int, style: str = "") -> Iterator[Line]:
     """A line that wraps below its text, not below its label."""
-    label = _LABEL.match(line)
-    if not label or not label[0]:
-        return Text(clean(line), style=style)
-    grid = Table.grid()
-    grid.add_column(no_wrap=True, width=cell_len(label[0]))
-    grid.add_column(overflow="fold")
-    grid.add_row(Text(label[0], style=style), Text(clean(line[label.end() :]), style=style))
-    return grid
+    found = _LABEL.match(line)
+    label = found[0] if found else ""
+    return wrap_below(label, clean(line[len(label) :]), width, style)
 
 
 def _section_sentences(section: Section) -> tuple[str, ...]:
@@ -91,23 +95,29 @@ def _section_sentences(section: Section) -> tuple[str, ...]:
     return (section.empty,) if isinstance(section, Rows) and not section.rows else ()
 
 
-def _render_section(section: Section, most_rows: int, one_host: bool) -> RenderableType:
+def _section_lines(section: Section, width: int, most_rows: int, one_host: bool) -> Iterator[Line]:
     if isinstance(section, Prose):
-        return Padding(Group(*map(wrap_line, section.lines)), (0, 0, 0, _INDENT))
-    if isinstance(section, Figures):
-        return _render_figures(section)
-    if not section.rows:
-        return Padding(Text(section.empty, style="dim"), (0, 0, 0, _INDENT))
-    return _TableView(section, most_rows, one_host)
+        for line in section.lines:
+            for wrapped in wrap_line(line, width - _INDENT):
+                yield ((" " * _INDENT, ""), *wrapped)
+    elif isinstance(section, Figures):
+        yield from _figure_lines(section, width)
+    elif not section.rows:
+        yield from wrap_below(" " * _INDENT, section.empty, width, "dim")
+    else:
+        yield from table_lines(section, width, most_rows, one_host)
 
 
-def _render_figures(section: Figures) -> Table:
-    grid = Table.grid(padding=(0, _GAP))
-    for field in section.fields:
+def _figure_lines(section: Figures, width: int) -> Iterator[Line]:
+    names = [" " * _INDENT + " ".join(name_words(field)) for field in section.fields]
+    column = max(map(cell_width, names), default=0)
+    for field, name in zip(section.fields, names, strict=True):
         value = section.values[field.name]
+        first, *others = wrap_text(value_text(field, value), max(width - column - _GAP, 1))
         unit = f" {unit_symbol(field)}" if value is not None else ""
-        grid.add_row("  " + " ".join(name_words(field)), Text(value_text(field, value)).append(unit, style="dim"))
-    return grid
+        yield (_pad_text(name, column, False) + " " * _GAP + first, ""), (unit if not others else "", "dim")
+        for at, more in enumerate(others, 1):
+            yield (" " * (column + _GAP) + more, ""), (unit if at == len(others) else "", "dim")
 
 
 # -- tables ------------------------------------------------------------------------------------------------------
@@ -131,36 +141,34 @@ class _Column:
     most: int
 
 
-@dataclass(frozen=True)
-class _TableView:
-    """A table that is laid out once the width of the screen is known."""
+def table_lines(table: Rows, width: int, most_rows: int = TABLE_ROWS, one_host: bool = False) -> Iterator[Line]:
+    """The lines of a table without its title; columns that do not fit go below.
 
-    table: Rows
-    most_rows: int
-    one_host: bool
+    Args:
+        most_rows: how many rows are shown; one_host: the column of hosts is left out.
+    """
+    shown = table.rows[:most_rows]
+    columns = [_make_column(field, shown) for field in visible_fields(table, one_host)]
+    for at, block in enumerate(_split_into_blocks(columns, width)):
+        if at:
+            yield line_of("")
+        yield from _block_lines(block, _share_width(block, width))
+    hidden = len(table.rows) - most_rows
+    if hidden > 0:
+        rows = "row" if hidden == 1 else "rows"
+        yield line_of(f"  ... {hidden:,} more {rows}; --top {len(table.rows)} shows all", "dim")
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        columns = [self._column(field) for field in visible_fields(self.table, self.one_host)]
-        for at, block in enumerate(_split_into_blocks(columns, options.max_width)):
-            if at:
-                yield Text("")
-            yield _draw_block(block, _share_width(block, options.max_width))
-        hidden = len(self.table.rows) - self.most_rows
-        if hidden > 0:
-            rows = "row" if hidden == 1 else "rows"
-            text = f"  ... {hidden:,} more {rows}; --top {len(self.table.rows)} shows all"
-            yield Text(text, style="dim")
 
-    def _column(self, field: Field) -> _Column:
-        cells = column_texts(field, [row[field.name] for row in self.table.rows[: self.most_rows]])
-        unit = unit_symbol(field)
-        head = (*name_words(field), *([unit] if unit else []))
-        natural = max(map(cell_len, (*head, *cells)))
-        least = natural
-        if field.kind == "str":
-            least = max(min(natural, _SHORTEST), *map(cell_len, head))
-        is_key = field.kind == "str" or field.role in ROW_NUMBERS
-        return _Column(field, head, tuple(cells), is_key, least, min(natural, max(_LONGEST, least)))
+def _make_column(field: Field, rows: Sequence[Row]) -> _Column:
+    cells = column_texts(field, [row[field.name] for row in rows])
+    unit = unit_symbol(field)
+    head = (*name_words(field), *([unit] if unit else []))
+    natural = max(map(cell_width, (*head, *cells)))
+    least = natural
+    if field.kind == "str":
+        least = max(min(natural, _SHORTEST), *map(cell_width, head))
+    is_key = field.kind == "str" or field.role in ROW_NUMBERS
+    return _Column(field, head, tuple(cells), is_key, least, min(natural, max(_LONGEST, least)))
 
 
 def _split_into_blocks(columns: Sequence[_Column], width: int) -> list[list[_Column]]:
@@ -196,16 +204,18 @@ def _share_width(columns: Sequence[_Column], width: int) -> list[int]:
     return widths
 
 
-def _draw_block(columns: Sequence[_Column], widths: Sequence[int]) -> Group:
-    """Lays out a block as text: rich's own tables take a hundred times as long for thousands of rows."""
+def _block_lines(columns: Sequence[_Column], widths: Sequence[int]) -> Iterator[Line]:
     right = [column.field.kind in _RIGHT for column in columns]
     height = max(len(column.head) for column in columns)
     heads = [("",) * (height - len(column.head)) + column.head for column in columns]
-    sized = zip(columns, widths, strict=True)
-    cells = [[_fit_cell(column, cell, width) for cell in column.cells] for column, width in sized]
-    body = [line for row in zip(*cells, strict=True) for line in zip_longest(*row, fillvalue="")]
-    head = _join_columns(zip(*heads, strict=True), widths, right)
-    return Group(Text(head, "dim", no_wrap=True), Text(_join_columns(body, widths, right), no_wrap=True))
+    for words in zip(*heads, strict=True):
+        yield line_of(_join_cells(words, widths, right), "dim")
+    cells = [
+        [_fit_cell(column, cell, width) for cell in column.cells] for column, width in zip(columns, widths, strict=True)
+    ]
+    for row in zip(*cells, strict=True):
+        for words in zip_longest(*row, fillvalue=""):
+            yield line_of(_join_cells(words, widths, right))
 
 
 def _fit_cell(column: _Column, cell: str, width: int) -> list[str]:
@@ -215,11 +225,10 @@ def _fit_cell(column: _Column, cell: str, width: int) -> list[str]:
     return [shorten_name(cell, width)]
 
 
-def _join_columns(lines: Iterable[Sequence[str]], widths: Sequence[int], right: Sequence[bool]) -> str:
-    gap = " " * _GAP
-    return "\n".join(gap.join(map(_pad_text, line, widths, right)).rstrip() for line in lines)
+def _join_cells(cells: Iterable[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    return (" " * _GAP).join(map(_pad_text, cells, widths, right)).rstrip()
 
 
 def _pad_text(text: str, width: int, right: bool) -> str:
-    space = " " * (width - (len(text) if text.isascii() else cell_len(text)))
+    space = " " * (width - cell_width(text))
     return space + text if right else text + space

@@ -50,7 +50,10 @@ _NOT_IN_NAMES = Pattern(r"[^\w.-]")  # XLA writes an underscore instead
 # The op of an instruction that stands for an argument of the function, such as a copy of it, is that argument.
 _ARGUMENT = Pattern(r"(\w+):")
 _OF_BACKWARD = Pattern(r"transpose\(jvp")
-_PRODUCTS = Pattern(r"dot_general|conv_general|ragged_dot|cholesky|triangular_solve|eigh|svd")
+_PRODUCTS = Pattern(
+    r"dot_general|conv_general|ragged_dot|cholesky|triangular_solve|eigh|svd"
+    r"|^_?(?:matmul|einsum|dot|vdot|tensordot|inner)$"  # jax.numpy's own functions, as their programs are named
+)
 
 
 def function_of_call(name: str) -> str:

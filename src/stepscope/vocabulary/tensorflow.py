@@ -140,7 +140,6 @@ NAMES: tuple[NameTable, ...] = (
         exact={
             **dict.fromkeys(("tf.constant", "convert_to_tensor"), CallTrait.COPIES_IN),
             **dict.fromkeys((f"{_EAGER}{op}" for op in _SAVING), CallTrait.SAVES_STATE),
-            **dict.fromkeys((f"{_EAGER}{op}" for op in ("ReadVariableOp", "Identity")), CallTrait.READS_VARIABLE),
             f"{_EAGER}AssignVariableOp": CallTrait.ASSIGNS_VARIABLE,
             **dict.fromkeys(
                 ("TFE_Py_ExecuteCancelable", "TFE_Py_FastPathExecute_C", "TFE_Py_Execute"), CallTrait.LEAVES_PYTHON

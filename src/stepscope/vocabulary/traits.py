@@ -32,6 +32,11 @@ class OpTrait(IntFlag):
     COPIES_AND_WAITS = auto()  # waits for a device if it copies from one
     ONLY_ALLOCATES = auto()
     WRITES_VARIABLE = auto()  # works on a whole variable, whatever the batch size
+
+
+class PurposeTrait(IntFlag):
+    """What tells what the work around an op is for."""
+
     ADDS_IN_PLACE = auto()
     CHECKS_NUMBERS = auto()  # looks for NaN or infinity
     ANSWERS_CHECK = auto()  # sums such a check up, and reads its result
@@ -60,7 +65,6 @@ class CallTrait(IntFlag):
     COPIES_IN = auto()  # creates an array of the framework from a foreign one
     DISPATCHES = auto()  # starts an op or a function from Python
     DISPATCHES_OP = auto()  # starts a single op from Python
-    READS_VARIABLE = auto()
     ASSIGNS_VARIABLE = auto()
     LEAVES_PYTHON = auto()  # releases Python's lock, and acquires it again at its end
     RUNS_KERNEL = auto()  # runs an op's kernel on the calling thread

@@ -24,7 +24,7 @@ Labels = Annotated[list[Label], msgspec.Meta(max_length=MOST_LABELS)]
 class Change(msgspec.Struct, forbid_unknown_fields=True):
     """A change of what is said of a session; what is left out stays."""
 
-    version: Annotated[int, msgspec.Meta(ge=0)]
+    version: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
     title: Title | msgspec.UnsetType = msgspec.UNSET
     note: Note | msgspec.UnsetType = msgspec.UNSET
     labels: Labels | msgspec.UnsetType = msgspec.UNSET

@@ -97,13 +97,14 @@ def test_without_readings_nothing_is_said():
     assert lost_spans(draw(LOOP)) is None
 
 
-def test_the_verdict_names_it_and_no_line_of_the_program():
+def test_the_verdict_names_it_beside_the_limit_of_the_program():
     account = account_of(draw(LOOP, usage=[(0, 16, 6, 10), (16, 32, 6, 10), (32, 48, 6, 10)]))
     assert account is not None
     verdict = judge_account(account)
 
-    assert (verdict.name, verdict.cause) == ("host_bound", "contention")
-    assert verdict.sentence == "machine busy: 62.5 % of each step is waiting for a free core"
+    assert (verdict.name, verdict.cause) == ("compute_bound", "host_compute")
+    assert verdict.sentence.startswith("compute-bound, machine busy: 66.7 % of each step without contention is ")
+    assert "the machine was busy: for 62.5 % of each step the loop waited for a free core" in verdict.evidence
     assert account.rows[0].culprit is None
 
 

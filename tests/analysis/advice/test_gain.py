@@ -200,7 +200,7 @@ def test_gains_are_near_the_real_ones_and_no_verdict_contradicts(
         found = stepscope.load(bottleneck_captures / case["id"] / "slow").overview().to_dict()
         first = found["advice"][0]
         assert case["id"] in NOT_SEEN or SAYS_THE_SAME[first["class"]] == found["verdict"], case["id"]
-        if first["class"] in NOT_PREDICTABLE:
+        if first["class"] in NOT_PREDICTABLE and not first["id"].startswith("line."):
             assert first["predicted_speedup"] is None
             assert first["reasoning"].startswith("not predictable from this recording, because")
         else:

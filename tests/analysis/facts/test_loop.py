@@ -206,19 +206,11 @@ SAVE = {
 }
 
 
-@pytest.mark.parametrize(("letters", "saves"), [("r r r r  ", True), ("r r r    ", False), ("rnrnrnrn ", False)])
-def test_variables_that_are_read_in_a_row_between_long_gaps_are_saved(letters: str, saves: bool) -> None:
+@pytest.mark.parametrize("letters", ["r r r r  ", "r r r    ", "rnrnrnrn "])
+def test_variables_that_are_read_in_a_row_between_long_gaps_are_not_saved(letters: str) -> None:
     trace = draw(f"host main | M0----------------\nhost main | F---   {letters}", SAVE)
 
-    assert ("checkpoint" in causes(trace)) == saves
-
-
-def test_reads_are_compared_with_what_a_step_writes_also_where_steps_are_inferred() -> None:
-    sorts = SAVE | {"w": Sort(K.OP, "AssignVariableOp:AssignVariableOp")}
-    step = "F---   r r r r  "
-    trace = draw(f"host main | {step * 4}\nhost pool | {'wwww            ' * 4}", sorts)
-
-    assert "checkpoint" in causes(trace)
+    assert "checkpoint" not in causes(trace)
 
 
 def test_memory_given_back_after_an_op_that_moves_data() -> None:

@@ -21,7 +21,7 @@ from stepscope.analysis.account.pieces import OWN, Pieces, clip_to_steps, pieces
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.steps.session_steps import StepsOfHost, steps_of_host
+from stepscope.analysis.steps.session_steps import StepsOfHost, steps_of_host, with_account
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
@@ -133,8 +133,8 @@ def accounted_steps(trace: HostTrace) -> StepsOfHost:
     found, host = every_step(trace), steps_of_host(trace)  # the first takes long, and another thread may do the second
     if found is None:
         return host
-    rows = [replace(row, causes_ps=causes) for row, causes in zip(host.rows, found.causes_ps().tolist(), strict=True)]
-    return replace(host, rows=rows)
+    accounts = zip(host.rows, found.causes_ps().tolist(), strict=True)
+    return replace(host, rows=[with_account(row, causes) for row, causes in accounts])
 
 
 def causes_of_steps(trace: HostTrace) -> list[CausesOfStep]:

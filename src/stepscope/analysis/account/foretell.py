@@ -18,7 +18,7 @@ from stepscope.analysis.account.interventions import (
 )
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.parts import part_of_cause
-from stepscope.analysis.account.pieces import Way, way_through
+from stepscope.analysis.account.pieces import way_through
 from stepscope.analysis.account.recording import share_without_recording
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.account.shares import spent_on
@@ -221,8 +221,7 @@ def causes_after(model: StepModel, after: Changed, step_ps: int) -> dict[str, in
     """What a step of a length is spent on, in the shares that causes have in all steps after changes together; what
     limits them as a whole has no cause."""
     steps, times = steady_steps(model), after.replayed
-    ways = [way_through(model.graph, int(step), times.start_ps, times.end_ps) for step in steps]
-    way = Way(*map(np.concatenate, zip(*(vars(each).values() for each in ways), strict=True)))
+    way = way_through(model.graph, steps, times.start_ps, times.end_ps)
     spent = spent_on(model.graph, model.threads, after.own_ps, after.own_ps.sum_by_node(), way)
     spent *= step_ps / max(int(after.step_ps[steps].sum()), 1)
     order = np.argsort(-spent, kind="stable").tolist()

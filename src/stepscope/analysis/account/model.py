@@ -11,6 +11,7 @@ from stepscope.analysis.account.pieces import way_through
 from stepscope.analysis.account.replay import Replay, replay, replay_error_percent
 from stepscope.analysis.account.shares import Shares, shares_of, spent_on
 from stepscope.analysis.account.threads import Threads, threads_of
+from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.steps.find_steps import is_usual, steps_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import is_device_work
@@ -64,19 +65,27 @@ def usual_steps(trace: HostTrace, graph: Graph) -> I64:
 def median_step(trace: HostTrace, graph: Graph) -> int:
     """The step that stands for the others: the median of the usual steps, the shorter of two in the middle.
 
-    Where outliers take most of the time, as where workers deliver several batches at once and then none for long, the
-    step in which half of the time has passed, in the order of length: the median would show how it is not spent; but
-    not where the same work takes longer in them, as on a busy machine.
+    Where long steps take most of the time and recur, as where workers deliver several batches at once and then none for
+    long, the step in which half of the time has passed, in the order of length: the median would show how it is not
+    spent; but not where the same work takes longer in them, as on a busy machine.  Long steps that do not recur are
+    stalls: they stand apart, and the account is of a usual step.
     """
     steps = usual_steps(trace, graph)
     length = steps_of(trace).length_ps[graph.steps[steps]]
     order = np.argsort(length, kind="stable")
     middle, passed = int(order[(len(steps) - 1) // 2]), np.cumsum(length[order])
-    if 2 * length[length > OUTLIER * length[middle]].sum() > passed[-1]:
+    long = np.flatnonzero(length > OUTLIER * length[middle])
+    if 2 * length[long].sum() > passed[-1] and _recurs(long):
         half = int(order[np.searchsorted(2 * passed, passed[-1])])
         if not _is_slower_work(trace, graph.steps[steps[[middle, half]]]):
             middle = half
     return int(steps[middle])
+
+
+def _recurs(places: I64) -> bool:
+    """Whether some steps come again and again at about equal distances."""
+    apart = np.diff(places)
+    return len(places) >= LEAST_STEPS and bool(apart.max() <= 2 * np.median(apart))
 
 
 def _is_slower_work(trace: HostTrace, pair: I64) -> bool:
@@ -95,7 +104,7 @@ def _model(trace: HostTrace) -> StepModel | None:
         return None
     steps, now, threads, shares = usual_steps(trace, graph), replay(graph), threads_of(trace), shares_of(trace, graph)
     length, median = graph.recorded_step_ps, median_step(trace, graph)
-    way = way_through(graph, median, graph.start_ps, graph.end_ps)
+    way = way_through(graph, np.array([median]), graph.start_ps, graph.end_ps)
     spent = spent_on(graph, threads, shares.own_ps, graph.own_ps, way)
     error = replay_error_percent(graph, now, steps)
     why_not = _why_not(graph, steps, error, float(spent[Cause.UNKNOWN]), int(length[median]))

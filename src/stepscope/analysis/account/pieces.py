@@ -47,7 +47,8 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Way:
-    """The way back through a step, from its end to its start: node, edge and bounds of each stretch, as in Pieces."""
+    """The way back through steps, from the end of each to its start: node, edge and bounds of each stretch, as in
+    Pieces."""
 
     start_ps: I64
     end_ps: I64
@@ -55,31 +56,27 @@ class Way:
     edge: I32
 
 
-def way_through(graph: Graph, step: int, start_ps: I64, end_ps: I64) -> Way:
-    """The way through a step by the times of a replay, or by those recorded.
+def way_through(graph: Graph, steps: I64, start_ps: I64, end_ps: I64) -> Way:
+    """The way through some steps, one after the other, by the times of a replay, or by those recorded.
 
     Args:
+        steps: int64 of shape (n,), steps of the graph.
         start_ps, end_ps: int64 of shape (nodes,).
     """
-    first, last = int(graph.bounds[step]), int(graph.bounds[step + 1])
-    limit = int(end_ps[first])
     found = kernels.replay.walk(
-        last, limit, graph.previous, graph.into, graph.edges.source, graph.edges.after_start.view(np.uint8),
+        steps, graph.bounds, graph.previous, graph.into, graph.edges.source, graph.edges.after_start.view(np.uint8),
         start_ps, end_ps,
     )  # fmt: skip
     columns = np.asarray(found).T
     node, edge, (start, end) = columns[0].astype(np.int32), columns[1].astype(np.int32), columns[2:].copy()
-    missed = int(end_ps[last]) - limit - int((end - start).sum())
-    if missed > 0:  # the way ended early: nothing is known of what came before
-        node, edge = np.append(node, last).astype(np.int32), np.append(edge, PAUSE).astype(np.int32)
-        start, end = np.append(start, limit), np.append(end, limit + missed)
     return Way(start, end, node, edge)
 
 
 def pieces_of_steps(trace: HostTrace, graph: Graph) -> Pieces:
     """The pieces of all steps; which of them each belongs to, its times tell.  Steps may be apart: pieces between them
     are left out, and no event there is looked at."""
-    ways = _join_pieces([_uncut_pieces(graph, step) for step in range(len(graph.steps))])
+    way = way_through(graph, np.arange(len(graph.steps)), graph.start_ps, graph.end_ps)
+    ways = Pieces(way.start_ps, way.end_ps, way.node, way.edge, graph.event[way.node].astype(np.int64))
     ways = ways.take(ways.end_ps > ways.start_ps)
     _, inside = clip_to_steps(trace, graph, ways)
     lasts = inside.end_ps > inside.start_ps
@@ -93,12 +90,6 @@ def clip_to_steps(trace: HostTrace, graph: Graph, pieces: Pieces) -> tuple[I64, 
     place = np.searchsorted(bounds, pieces.start_ps, side="right") - 1
     start = np.maximum(pieces.start_ps, steps.start_ps[graph.steps][place])
     return place, replace(pieces, start_ps=start, end_ps=np.minimum(pieces.end_ps, steps.until_ps[graph.steps][place]))
-
-
-def _uncut_pieces(graph: Graph, step: int) -> Pieces:
-    """The pieces of a step, those of threads not yet cut by events."""
-    way = way_through(graph, step, graph.start_ps, graph.end_ps)
-    return Pieces(way.start_ps, way.end_ps, way.node, way.edge, graph.event[way.node].astype(np.int64))
 
 
 def _join_pieces(parts: list[Pieces]) -> Pieces:

@@ -1,4 +1,8 @@
-"""When the loop's thread saves its state: a save is rarely recorded as one event, so the order of events tells it."""
+"""When the loop's thread saves its state: a save is rarely recorded as one event, so the order of events tells it.
+
+Something that was recorded has to say that state is written, or made ready for it: a call of that name, an op that
+writes, a state_dict of detached tensors.  Reading variables is none of these: every eager step does so.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import numpy as np
 from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import HostSteps, holds_step, steps_of
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
+from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
@@ -67,7 +71,7 @@ def _find_saves(trace: HostTrace) -> Spans:
     talks = is_any_kind(trace.events.kind, (K.COLLECTIVE_CALL, K.COLLECTIVE))
     unnamed = _drop_covered(_saves_without_ops(loop), spans_of(trace, np.flatnonzero(talks)))
     named = loop.spans(_drop_training(loop, calls[of_python])) & loop.rest
-    return named | writes | _extend(loop, writes) | unnamed | _saves_after_reads(loop)
+    return named | writes | _extend(loop, writes) | unnamed
 
 
 def _loop_events(trace: HostTrace, steps: HostSteps, line: int, seen: Spans) -> _Loop:
@@ -134,43 +138,6 @@ def _gaps_after_detached(loop: _Loop, ops: I64, least: int) -> Spans:
     long = gap_end - gap_begin >= LONG_GAP_PS
     first = loop.start[ops[last - run[last] + 1]]
     return Spans.union(first[long], gap_end[long]) & loop.rest
-
-
-def _saves_after_reads(loop: _Loop) -> Spans:
-    """Time around bursts of variable reads, if mostly long gaps: Keras reads all variables, then writes without ops.
-
-    A burst of fewer reads than the step has variables is no save: a callback looks at some of them.
-    """
-    ops = loop.of_kind(K.EAGER_EXECUTE)
-    ops = ops[loop.have(ops, CallTrait.DISPATCHES)]
-    reads = loop.have(ops, CallTrait.READS_VARIABLE)
-    if not reads.any():  # so that no name of an op has to be judged
-        return Spans(loop.start[:0], loop.end[:0])
-    run = np.minimum(_run_lengths(reads), _places_in_steps(loop.steps, loop.start[ops]))
-    least = max(_STATE_DICT_OPS, _count_written_variables(loop))
-    first, last = np.flatnonzero(run == least), np.flatnonzero(run >= least)
-    begin = np.concatenate([loop.start[ops[first - least + 1]], loop.start[ops[last]]])
-    end = np.concatenate([loop.end[ops[first]], loop.end[ops[last]]])
-    around = _extend(loop, Spans.union(begin, end))
-    idle = (around - loop.spans(~is_any_kind(loop.kind, _NO_WORK))).drop_shorter(LONG_GAP_PS)
-    mostly = idle.overlap_ps(around.start, around.end) >= _LITTLE * (around.end - around.start)
-    return Spans(around.start[mostly], around.end[mostly])
-
-
-def _places_in_steps(steps: HostSteps, times: I64) -> I64:
-    """For each of the ascending times, how many of them are in its step up to it, itself included."""
-    step = np.searchsorted(steps.start_ps, times, side="right")
-    places: I64 = np.arange(len(times)) - np.searchsorted(step, step) + 1
-    return places
-
-
-def _count_written_variables(loop: _Loop) -> int:
-    """Number of variables that a step writes, on any thread; 0 if that was not recorded."""
-    ops = events_of_kind(loop.trace, K.OP)
-    start = loop.trace.events.start_ps[ops]
-    ops = ops[(start >= loop.steps.start_ps[0]) & (start < loop.steps.end_ps[-1])]
-    written = int(has_trait(loop.trace, loop.trace.events.type[ops], OpTrait.WRITES_VARIABLE).sum())
-    return written // max(len(loop.steps.number), 1)
 
 
 def _run_lengths(flags: Mask) -> I64:

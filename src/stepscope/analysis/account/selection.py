@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import PurePath
 
 import numpy as np
 
 from stepscope.analysis.account.causes import MEANING, Cause
+from stepscope.analysis.account.functions import function_named, part_of_function, part_with_work
 from stepscope.analysis.account.model import StepModel
-from stepscope.analysis.account.nodes import numbers_in
-from stepscope.analysis.account.parts import Part, join_parts, part_of_cause, part_of_events, part_of_stretches
+from stepscope.analysis.account.parts import Part, part_of_cause, part_of_events
 from stepscope.analysis.trace.attribution import attribute
-from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
-from stepscope.analysis.trace.grouping import enclosing_events, forest
+from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.source_lines import source_lines
-from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, look_up
 from stepscope.records import dataclass
@@ -108,6 +105,9 @@ def select_part(model: StepModel, name: str, ops_of_class: Iterable[str] = ()) -
     calls = distinct(np.concatenate([_function_calls(model.trace, name), _traced_events(model.trace, name)]))
     if len(calls):
         return Selection(name, "a function with the device work that it launches", part_with_work(model, calls))
+    if (sampled := function_named(model.trace, name)) is not None:
+        part = part_of_function(model, sampled)
+        return Selection(name, "a function, as samples of the stack show it, with what it starts", part)
     types = model.trace.derived("names of events", _names_of_events).get(name, [])
     events = np.flatnonzero(_is_of_types(model.trace, types))
     return Selection(name, "what is recorded under that name", part_with_work(model, events)) if len(events) else None
@@ -122,36 +122,6 @@ def similar_names(model: StepModel, name: str, others: Iterable[str], count: int
     known = [*dict.fromkeys([*ops, *trace.derived("names of functions", _names_of_functions)])]
     inside = [each for each in known if name.lower() in each.lower()][:count]
     return inside or get_close_matches(name, [*others, *known], n=count)
-
-
-def part_with_work(model: StepModel, rows: I64) -> Part:
-    """The time of some events, what threads wait for in them, and what calls inside them start on devices and on other
-    threads."""
-    trace = model.trace
-    on_thread = rows[is_thread_event(trace)[rows]]
-    part = part_of_events(model, np.concatenate([rows, _started_by(trace, on_thread)]))
-    line = trace.events.line[on_thread]
-    waited = [
-        part_of_stretches(model, each, spans_of(trace, on_thread[line == each]))
-        for each in numbers_in(line)
-        if not model.threads.serves_input[each]
-    ]
-    if not waited:
-        return part
-    joined = join_parts(waited)
-    return replace(part, pause_ps=joined.pause_ps, waits=joined.waits)
-
-
-def _started_by(trace: HostTrace, rows: I64) -> I64:
-    """What calls inside some events of threads start elsewhere, and what that starts: rows of events."""
-    chosen, cause = np.zeros(len(trace.events), np.bool_), forest(trace).cause
-    begun, rows_of_others = np.flatnonzero(cause >= 0), [rows[:0]]
-    while len(rows):
-        chosen[rows] = True
-        inside = enclosing_events(trace, chosen) >= 0
-        rows = begun[inside[cause[begun]] & ~inside[begun]]
-        rows_of_others.append(rows)
-    return np.concatenate(rows_of_others)
 
 
 def _op_events(trace: HostTrace, name: str) -> I64:

@@ -109,9 +109,14 @@ def account_rows(account: StepAccount | None) -> tuple[dict[str, Cell], ...]:
     )
 
 
+_CELL_NAMES = tuple(f"{each.name.lower()}_ms" for each in Cause)
+
+
 def cause_cells(causes_ps: Sequence[int]) -> dict[str, Cell]:
     """The account of a step as cells of CAUSE_FIELDS; unknown without one."""
-    return {f"{each.name.lower()}_ms": round_ms(causes_ps[each]) if causes_ps else None for each in Cause}
+    if not causes_ps:
+        return dict.fromkeys(_CELL_NAMES)
+    return dict(zip(_CELL_NAMES, map(round_ms, causes_ps), strict=True))
 
 
 def cause_sentence(account: StepAccount, row: AccountRow) -> str:

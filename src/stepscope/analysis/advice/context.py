@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from stepscope.analysis.account.account import StepAccount
+from stepscope.analysis.account.account import CONTENTION, StepAccount
 from stepscope.analysis.account.shown import account_shown
 from stepscope.analysis.advice.items import Interval
 from stepscope.analysis.advice.reading import Read, read_nothing
@@ -15,6 +15,7 @@ from stepscope.analysis.facts.changes import Changes
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
 from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.facts.host_facts import HostFacts
+from stepscope.analysis.facts.lines import LineFacts
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.work import WorkFacts
@@ -110,6 +111,11 @@ class Context:
         """What changes give the host that sets the pace."""
         return self.pace.changes if self.pace else None
 
+    def line(self, change: str) -> LineFacts | None:
+        """The function that a row of the table of changes leaves out; None for other rows."""
+        lines = self.pace.lines if self.pace else []
+        return next((line for line in lines if line.key == change), None)
+
     @property
     def first_calls(self) -> FirstCalls | None:
         """The first calls that the capture holds on every host, if it holds nothing else."""
@@ -129,7 +135,8 @@ class Context:
         return loop.observed_ps / loop.steps / MS if loop else self.step_ms
 
     def cause_ms(self, *causes: str) -> float:
-        """Time per step that the account gives some causes."""
+        """Time per step that the account gives some causes, with their part of the time in which the loop waits for a
+        free core: so does the time of ops hold what they wait."""
         return self.cause_share(*causes) * self.period_ms
 
     @property
@@ -138,23 +145,24 @@ class Context:
         between ops dispatches them, of its long stretches."""
         if self.loop is None or self.has_device:
             return self.cause_ms("python")
-        return self.per_step(self.loop.python_ps) / MS
+        return self.per_step(self.loop.python_ps) / MS / self.quiet
 
     def cause_share(self, *causes: str) -> float:
-        """The share of the step time that the account gives some causes, the mean over steps, 0 to 1; 0 without an
-        account."""
-        return sum(self.account.mean_percent.get(cause, 0.0) for cause in causes) / 100 if self.account else 0.0
+        """The share of the step time without contention that the account gives some causes, the mean over steps, 0 to
+        1; 0 without an account.  What others take of the machine makes no part of the program small."""
+        if self.account is None:
+            return 0.0
+        return sum(self.account.mean_percent.get(cause, 0.0) for cause in causes) / 100 / self.quiet
 
     def percent(self, time_ms: float) -> float:
-        """A time per step in percent of the period without contention: what others take of the machine makes no part of
-        the program small."""
-        own_ms = self.period_ms * self.quiet
-        return 100.0 * time_ms / own_ms if own_ms > 0 else 0.0
+        """A time per step in percent of the period."""
+        return 100.0 * time_ms / self.period_ms if self.period_ms > 0 else 0.0
 
     @property
     def quiet(self) -> float:
         """The share of the time in which the loop waits for no free core, above 0 to 1."""
-        return max(1.0 - self.cause_share("contention"), _LEAST_QUIET)
+        busy = self.account.mean_percent.get(CONTENTION, 0.0) / 100 if self.account else 0.0
+        return max(1.0 - busy, _LEAST_QUIET)
 
     def input_threshold(self, threshold: float) -> float:
         """The share from which input matters.  With a device, no more than the share at which the verdict names it."""

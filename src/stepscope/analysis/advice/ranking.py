@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from stepscope.analysis.account.account import StepAccount
+from stepscope.analysis.account.account import CONTENTION, StepAccount
 from stepscope.analysis.account.selection import CAUSES, causes_of_class
 from stepscope.analysis.account.shown import cause_words, share_sentence
 from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
@@ -22,6 +22,7 @@ from stepscope.errors import counted
 from stepscope.records import dataclass
 
 _DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as well as the advice does
+_NEARLY_ALL = 0.9  # of the gain: so much of a function is one cause, which the rule for it describes
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
 Candidate = tuple[Rule, Advice]
@@ -63,19 +64,70 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
         if advice is not None and (advice.gain_percent is None or advice.gain_percent >= LEAST_PERCENT * context.quiet):
             candidates.append((rule, advice))
     left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
+    left = _unite_with_line(context, left)
     kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
     doubtful = all(_is_doubtful(context, advice) for advice in kept)
     verdict, account = _judge(context, None if doubtful else kept[0]), context.account
     if doubtful and account is not None:
         kept = [_advise_nothing(context, account, verdict, kept)]
     elif kept and account is not None:
-        kept[0] = _say_share(kept[0], account)
+        kept[0] = _say_share(context, kept[0], account)
     kept += sorted((advice for rule, advice in left if rule.is_practice), key=_rank_key)
     sure = [round(each.confidence * (_DOUBTED if _is_covered(context, each) else 1.0), 4) for each in kept]
     kept = [replace(advice, confidence=each) for advice, each in zip(kept, sure, strict=True)]
     if account is not None:
         kept = [_say_rest(_scale_to_step(advice, account.step_ps / MS), context, account) for advice in kept]
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
+
+
+def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates without those that say the same of a function that could be left out, or less.
+
+    What speaks of the same class, or names the same function as the culprit, is about the same time.  The rule for the
+    class knows more about it: it is said if it gains nearly as much, else the function with the actions of that rule.
+    """
+    own = next(((rule, advice) for rule, advice in candidates if context.line(advice.change)), None)
+    if own is None:
+        return list(candidates)
+    rule, line = own
+    others = [each for each in candidates if each[0] is not rule]
+    same = [each for each in others if each[1].kind == line.kind or _names(each[1], line)]
+    rest = [each for each in others if each not in same]
+    alike = next((each for each in same if each[1].kind == line.kind), None)
+    if alike is None:
+        return [(rule, line), *rest]
+    found, evidence = alike[1], f"{line.evidence}; {alike[1].evidence}"
+    if found.gain_percent is None or _gain_ms(found) < _NEARLY_ALL * _gain_ms(line):
+        actions = tuple(dict.fromkeys((line.actions[0], *found.actions)))
+        return [(rule, replace(line, evidence=evidence, actions=actions)), *rest]
+    if found.culprit is None or found.culprit.file is None:
+        evidence = f"{found.evidence}; {line.evidence}"
+        found = (
+            replace(found, culprit=line.culprit, evidence=evidence) if 2 * _gain_ms(line) >= _gain_ms(found) else found
+        )
+    if found.culprit is not None and line.culprit is not None and found.culprit.place == line.culprit.place:
+        found = replace(
+            found, predicted_speedup=line.predicted_speedup, step_time_ms=line.step_time_ms, change=line.change,
+            predicted_step_time_ms=line.predicted_step_time_ms, least_step_time_ms=line.least_step_time_ms,
+            most_step_time_ms=line.most_step_time_ms, reasoning=line.reasoning,
+        )  # fmt: skip
+    return [(alike[0], found), *rest]
+
+
+def _names(advice: Advice, line: Advice) -> bool:
+    """Whether an advice has the function of another as its culprit, and gains no more."""
+    same = advice.culprit is not None and line.culprit is not None and advice.culprit.place == line.culprit.place
+    known = advice.gain_percent is not None
+    return same and not (known and _gain_ms(advice) > _gain_ms(line))
+
+
+def _causes_in(context: Context, advice: Advice) -> tuple[str, ...]:
+    """The causes that an advice shortens, the most telling one first: of a function those in it."""
+    line = context.line(advice.change)
+    if line is None:
+        return causes_shortened(advice)
+    known = {cause: ps for cause, ps in line.causes.items() if cause != CONTENTION}
+    return tuple(sorted(known, key=lambda cause: -known[cause])) or causes_shortened(advice)
 
 
 def find_record_first(context: Context, items: Sequence[Advice]) -> str:
@@ -98,7 +150,7 @@ def _is_covered(context: Context, advice: Advice) -> bool:
 def _judge(context: Context, first: Advice | None) -> Verdict:
     if context.account is None:
         return UNKNOWN
-    change = None if first is None else FirstChange(causes_shortened(first), _gain_when_quiet(context, first))
+    change = None if first is None else FirstChange(_causes_in(context, first), _gain_when_quiet(context, first))
     return judge_account(context.account, change)
 
 
@@ -112,10 +164,11 @@ def causes_shortened(advice: Advice) -> tuple[str, ...]:
     return (advice.change,) if advice.change in CAUSES else causes_of_class(advice.kind)
 
 
-def _say_share(first: Advice, account: StepAccount) -> Advice:
-    """The first advice with the share that the account gives the cause which it is about."""
+def _say_share(context: Context, first: Advice, account: StepAccount) -> Advice:
+    """The first advice with the share that the account gives the cause which it is about; a function's share is said
+    already."""
     row = row_of_change(account, causes_shortened(first))
-    if row is None:
+    if row is None or context.line(first.change):
         return first
     sentence = share_sentence(account, row)
     share, words = sentence.split(" ", 1)
@@ -127,7 +180,7 @@ def _say_share(first: Advice, account: StepAccount) -> Advice:
 def _say_rest(advice: Advice, context: Context, account: StepAccount) -> Advice:
     """The advice with what else gets shorter, where the change gains more than the time of the cause that it names."""
     foretold = context.changes.foretold.get(advice.change) if context.changes else None
-    named = row_of_change(account, causes_shortened(advice))
+    named = None if context.line(advice.change) else row_of_change(account, causes_shortened(advice))
     shown = account.percent(named.ps) if named else 0.0
     if foretold is None or named is None or round((advice.gain_percent or 0.0) - shown) < 1:
         return advice
@@ -157,7 +210,7 @@ def _scale_to_step(advice: Advice, step_ms: float) -> Advice:
 
 def _contention(context: Context) -> tuple[str, ...]:
     """The warning that other processes, or the program's own threads, took the processor from the loop."""
-    percent = 100.0 * context.cause_share("contention")
+    percent = 100.0 * (1.0 - context.quiet)
     if percent < LEAST_PERCENT:
         return ()
     own = ("the program's own threads used most of the cores",) if _uses_most_cores(context) else ()
@@ -181,7 +234,11 @@ def _gain_ms(advice: Advice) -> float:
 def _is_doubtful(context: Context, advice: Advice) -> bool:
     """Whether the gain may be no more than the error of predictions, and no large share of the step speaks for it."""
     row = row_of_change(context.account, causes_shortened(advice)) if context.account else None
-    is_large = row is not None and context.account and context.account.percent(row.ps) >= LARGE_SHARE
+    line = context.line(advice.change)
+    ps = row.ps if row is not None else 0
+    if line is not None:
+        ps = line.own_ps
+    is_large = context.account is not None and context.account.percent(ps) >= LARGE_SHARE
     return not context.has_device and advice.may_gain_nothing and not (advice.change and is_large)
 
 

@@ -7,9 +7,10 @@ share decides, the replay says the gain, and the account names the culprit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import NamedTuple
 
+from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Gain, foretell_change, foretell_nothing
 from stepscope.analysis.advice.hardware import fit_actions
@@ -51,6 +52,7 @@ class Finding:
         gain: the gain, where it is not that of a change.
         unknown: why nothing is foretold, in words that follow "because".
         parts: where the culprit is looked for, see `name_culprit`; op: the culprit where no line of the program is.
+        culprit: what a person can edit, where the finding is about one.
         host: that the finding is about; None for the one that sets the pace.
         rows, intervals: where the evidence is found.
         id, kind, title, actions, tool, confidence: instead of the rule's.
@@ -68,6 +70,7 @@ class Finding:
     unknown: str = ""
     parts: tuple[str, ...] = ()
     op: Op | None = None
+    culprit: Culprit | None = None
     host: HostFacts | None = None
     rows: tuple[Row, ...] = ()
     intervals: tuple[Interval, ...] = ()
@@ -149,6 +152,8 @@ def _gain(context: Context, found: Finding) -> Gain:
 
 def _name(context: Context, found: Finding, advice: Advice) -> Advice:
     """The advice with its culprit: the line of the program, else the op."""
+    if found.culprit is not None:
+        return replace(advice, culprit=found.culprit)
     if found.op is not None and not (found.parts and has_line(context, found.parts[0])):
         return name_op(context, advice, *found.op)
     if not found.parts and not found.share:

@@ -11,11 +11,11 @@ import numpy as np
 
 from stepscope.analysis.account.causes import Cause, event_causes
 from stepscope.analysis.account.foretell import Foretold, foretell
+from stepscope.analysis.account.functions import part_with_work
 from stepscope.analysis.account.graph import EdgeKind
 from stepscope.analysis.account.interventions import Estimate, Intervention, Move, Overlap, ReplayAsGraph, Scale
 from stepscope.analysis.account.model import StepModel, model_of
 from stepscope.analysis.account.parts import Part, part_of_batches, part_of_cause, part_of_events, part_of_stretches
-from stepscope.analysis.account.selection import part_with_work
 from stepscope.analysis.account.stretches import time_of_loop
 from stepscope.analysis.facts.device_facts import update_calls, work_by_kind
 from stepscope.analysis.facts.factors import (
@@ -26,6 +26,7 @@ from stepscope.analysis.facts.factors import (
     estimate_update,
     estimate_workers,
 )
+from stepscope.analysis.facts.lines import parts_of_lines
 from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, FREEING, PYTHON, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import ops_of_programs, split_programs, work_events_of, work_of
 from stepscope.analysis.purpose.excess import EXCESSES, excesses_of
@@ -104,6 +105,7 @@ def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:
             part = part_of_cause(model, cause)
             changes.append((cause.name.lower(), [Scale(part)]))
             changes += [(name, [change(model, part)]) for name, change in _OTHERWISE.get(cause, ())]
+    changes += [(name, [Scale(part)]) for name, part in parts_of_lines(model)]
     if is_device_work(model.trace).any():
         changes += [(name, [change]) for name, change in _change_events(model) if change.part.own_ps.sum() >= least]
         changes.append(("waits", _remove_waits(model)))

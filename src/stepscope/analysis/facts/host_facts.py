@@ -15,6 +15,7 @@ from stepscope.analysis.facts.culprits import culprits_of
 from stepscope.analysis.facts.device_facts import DeviceFacts, device_facts_of
 from stepscope.analysis.facts.feeding import FeedFacts, feed_of
 from stepscope.analysis.facts.first_calls import FirstCalls, first_calls_of
+from stepscope.analysis.facts.lines import LineFacts, lines_of
 from stepscope.analysis.facts.loop import LoopFacts, loop_of
 from stepscope.analysis.facts.stopped import EndFacts, end_of
 from stepscope.analysis.facts.work import WorkFacts, work_of
@@ -52,6 +53,7 @@ class HostFacts:
         culprits: the parts of the steps that advice is about, with their culprits; see `facts/culprits.py`.
         excesses: work that the steps do not need, the longest first.
         op_threads: cores of the machine and threads of one op.
+        lines: functions of the program that the steps could leave out, the longest first.
         end: what the recording shows of the end of the job; None for nothing.
     """
 
@@ -74,6 +76,7 @@ class HostFacts:
     culprits: dict[str, AccountRow] = field(default_factory=dict)
     excesses: tuple[ExcessFact, ...] = ()
     op_threads: OpThreads = field(default_factory=lambda: OpThreads(None, None))
+    lines: list[LineFacts] = field(default_factory=list)
     end: EndFacts | None = None
 
 
@@ -99,6 +102,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         culprits=culprits_of(trace),
         excesses=excess_facts_of(trace),
         op_threads=op_threads_of(trace),
+        lines=lines_of(trace),
         end=end_of(trace),
     )
 

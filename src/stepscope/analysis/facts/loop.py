@@ -226,8 +226,8 @@ def _asleep_percent(loop: Loop, line: int, spans: Spans, from_python: Spans) -> 
 
 
 def _keep_recurring(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
-    """Drops gaps in places where no other step has a gap: there, other programs used the core.  A gap around a whole
-    step has no place in it, and stays.
+    """Drops gaps in places where no other step has a gap of half the length: there, other programs used the core, or
+    the step stalled.  A gap around a whole step has no place in it, and stays.
 
     A place is the event before the gap: the n-th of its name, counted from the start or from the end of the step.
     Marks of steps, which may be named by number, are all alike.
@@ -240,9 +240,20 @@ def _keep_recurring(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
     kept = last - first > 1
     for place in _counts_within_steps(loop, steps, names, names[before]):
         pairs = np.stack([names[before], place[before]])
-        _, inverse, times = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
-        kept |= times[inverse.reshape(-1)] > 1
+        _, inverse = np.unique(pairs, axis=1, return_inverse=True)
+        kept |= _has_like(inverse.reshape(-1), gaps.end - gaps.start)
     return Spans(gaps.start[kept], gaps.end[kept])
+
+
+def _has_like(group: I64, length: I64) -> Mask:
+    """Whether another of the same group is at least half as long: bool of shape (n,)."""
+    order = np.lexsort((length, group))
+    same = group[order][1:] == group[order][:-1]
+    longer_follows = np.append(same, False)
+    half_before = np.append(False, same & (2 * length[order][:-1] >= length[order][1:]))
+    found = np.zeros(len(group), np.bool_)
+    found[order] = longer_follows | half_before
+    return found
 
 
 def _counts_within_steps(loop: Loop, steps: HostSteps, names: I64, chosen: I64) -> tuple[I64, I64]:

@@ -42,6 +42,7 @@ _RECORDED_OP_PS = 700_000  # by this much, recording an op inside another length
 _MOST_OPS = 5  # kept: rules show three
 USUAL_FORWARD = 0.6  # forward over backward work in training: about a half, more for the first layer
 FEW_PROGRAMS = 8  # more programs are single ops of a step that is not compiled as a whole
+OPS_OF_A_PROGRAM = 3.0  # more are a compiled function, not an op that is dispatched
 _NOISE = 0.07  # of the computation: its time varies this much without a cause
 _MOST_MODULES = 40  # kept, the longest: programs of single ops may be thousands
 _PROGRAM = " (program "

@@ -61,6 +61,7 @@ Partial = HostPart
 
 MOST_REMEDIES = 3  # for missing data, in the summary
 KNOW_CULPRITS = ("tf-data", "input-pipeline")  # the tools that name the slow stage, or the function of the workers
+_MOST_STALLS = 4  # steps that a sentence lists by number
 _LONGEST_NAME = 100  # of an op in the summary
 _TELLING_PERCENT = 5.0  # of all op time; if no op takes as much, the summary lists op types instead
 _LEAST_SHOWN = 0.05  # percent: what rounds to 0.0 is left out of the summary
@@ -420,6 +421,8 @@ def _outlier_text(rows: Sequence[Mapping[str, Cell]], first: Mapping[str, Cell])
     longest = max(rows, key=lambda row: amount(row["duration_ms"]))
     are = "1 step takes" if len(rows) == 1 else f"{len(rows)} steps take"
     most = f"step {longest['step']} {duration_text(amount(longest['duration_ms']))}"
+    if 1 < len(rows) <= _MOST_STALLS:
+        most = f"steps {', '.join(str(row['step']) for row in rows)}; the longest, {most}"
     if longest is first:  # profilers take a moment: the first step of JAX took 1.1 to 1.4 times the processor time
         most += ", the first after profiling started"
     return f"{are} more than {OUTLIER:g} times as long as the median: {most}"

@@ -140,7 +140,7 @@ class Breakdown:
 
 def category_cells(parts_ps: Sequence[int]) -> dict[str, Cell]:
     """The parts of a step, in the order of CATEGORIES, as cells in ms."""
-    return {category: round_ms(value) for category, value in zip(CATEGORIES, parts_ps, strict=True)}
+    return dict(zip(CATEGORIES, map(round_ms, parts_ps), strict=True))
 
 
 def sum_by_category(by_rank: I64) -> dict[str, I64]:

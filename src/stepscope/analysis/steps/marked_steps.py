@@ -52,7 +52,7 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
     label[marks] = np.arange(len(marks))
     line = int(trace.events.line[marks[0]])
     bounds = label_work(trace, label, line, start, end)
-    names = tuple(_step_name(trace.name_of(mark), at) for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
+    names = tuple(map(_step_name, trace.strings.texts(trace.event_names(marks)), number.tolist()))
     return HostSteps(
         source="markers",
         how=f"{_describe_marks(names)} on thread {thread_label(trace, line)!r}{_describe_others(trace, loops)}",

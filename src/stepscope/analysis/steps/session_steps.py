@@ -78,6 +78,14 @@ class StepRow:
     causes_ps: list[int] = field(default_factory=list)
 
 
+def with_account(row: StepRow, causes_ps: list[int]) -> StepRow:
+    """The step with its account.  Of a hundred thousand steps `replace` takes a second longer."""
+    return StepRow(
+        row.number, row.name, row.start_ps, row.duration_ps, row.complete, row.usual, row.gap_ps, row.parts_ps,
+        row.batch, causes_ps,
+    )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class StepsOfHost:
     """The steps of one host, and how reliable they are.

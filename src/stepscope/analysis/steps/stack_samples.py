@@ -67,7 +67,7 @@ def main_function(trace: HostTrace, line: int, spans: Spans) -> SampledFunction 
     rows = sampled_frames(trace, line)
     if not len(rows) or spans.total < _LEAST_PS:
         return None
-    found = _sampled_functions(trace, rows, spans, _sample_times(trace, line))
+    found = _sampled_functions(trace, rows, spans, sample_times(trace, line))
     enough = found.weight >= max(_MOST_OF * found.total, 1)
     below = found.called_by_loop()
     if not (enough & found.of_user & ~found.is_loop).any() and below.any():
@@ -76,7 +76,9 @@ def main_function(trace: HostTrace, line: int, spans: Spans) -> SampledFunction 
         return None
     inner = found.innermost(enough)
     if not (enough & found.of_user).any():
-        return found.name(inner)
+        # A library calls several functions of the program, such as those of a data set and of its batches.
+        some = found.of_user & ~found.is_loop & (found.weight >= max(_GOOD_PART * found.total, 1))
+        return found.name(found.innermost(some) if some.any() else inner)
     users = found.innermost(enough & found.of_user)
     within = enough & ~found.is_loop
     if found.is_loop[users] and (found.is_loop & ~found.of_user)[users + 1 :].any() and within.any():
@@ -218,7 +220,7 @@ def _shown(frames: Mask, low: I64, high: I64, samples: int) -> Mask:
     return shown
 
 
-def _sample_times(trace: HostTrace, line: int) -> I64:
+def sample_times(trace: HostTrace, line: int) -> I64:
     """When a thread was sampled: int64, ascending; empty where that was not recorded, as for worker processes."""
     is_worker = holds_worker_processes(trace.plane_name(int(trace.lines.plane[line])))
     return distinct(trace.events.start_ps[rows_on(trace, holds_sample_times)])[: 0 if is_worker else None]

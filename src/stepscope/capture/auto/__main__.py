@@ -1,18 +1,19 @@
-"""`python -m stepscope.capture.auto`: run by `python -m stepscope.autostart`, and before the scripts of processes that
-a watched program starts."""
+"""`python -m stepscope.capture.auto`: what `python -m stepscope.autostart` runs."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from stepscope.capture.auto.autostart import arm_from_environment, print_for_user
-from stepscope.capture.auto.run import WRONG_USAGE, Program, end_process
+from stepscope.capture.auto.autostart import print_for_user
+from stepscope.capture.auto.run import WRONG_USAGE, Program
 from stepscope.capture.auto.settings import LOGDIR
+
+_FOLLOW = "stepscope.capture.auto.autostart:arm_program\nfrom the environment"
 
 
 def main(words: list[str]) -> None:
-    """Runs a script or, after -m, a module, and ends this process as Python would have."""
+    """Runs a script or, after -m, a module, in place of this process."""
     as_module = words[:1] == ["-m"]
     target, *arguments = words[as_module:] or [""]
     if not target:
@@ -20,8 +21,7 @@ def main(words: list[str]) -> None:
         sys.exit(WRONG_USAGE)
     if not os.environ.get(LOGDIR):
         print_for_user(f"nothing is captured, because {LOGDIR} is not set")
-    arm_from_environment()
-    end_process(Program(target, arguments, as_module).run())
+    Program(target, tuple(arguments), as_module).start(_FOLLOW if os.environ.get(LOGDIR) else "")
 
 
 if __name__ == "__main__":

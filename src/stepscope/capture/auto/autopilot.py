@@ -4,7 +4,8 @@ The loop of steps reports them, on the thread that runs them.  The first ones ar
 captured.  When another loop takes the place of the one that is captured, what was recorded is saved if that one fell
 silent, and discarded if the new one is more certain.
 If no step is found, a time window is captured instead: at once if no framework is imported, and otherwise after some
-patience.  Steps are worth more than a time window, so a step during the window ends it.  A signal requests a capture of
+patience; until then samples of the stacks are kept, which show what a program did that ends before.  Steps are worth
+more than a time window, so a step during the window ends it.  A signal requests a capture of
 the next steps, or of a time window if there are none; during a capture it requests the end of that.  In a program
 without a framework, a time window holds the calls of Python functions, since nothing else can be recorded.
 
@@ -24,6 +25,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from stepscope.capture import cost, files, not_recorded, recorder, report
 from stepscope.capture.auto.finders import FINDERS, FINDING
@@ -33,13 +35,17 @@ from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, MARKED, Step
 from stepscope.capture.conductor import Conductor
 from stepscope.capture.job import this_worker
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.own_threads import OwnTimer, is_main_thread
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action
-from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.errors import counted
 
 _REQUEST_PATIENCE_S = 2.0  # how long a request waits for steps of a program that has had some
+_SAMPLES_AFTER_S = 1.0  # with a framework but no step: shorter programs are not worth it
+_SAMPLES_HZ = 20  # for up to half a minute, in which a program loads its model as well
+_RETRY_S = 0.5  # while a program is traced: what its framework records then is not its work
 _LEAST_CALL_US = 10.0  # shorter Python calls are left out of a time window: there are many, and they say little
+_MAIN_PATIENCE_S, _LOOK_S = 0.5, 0.05  # how long the main thread may take to do what it is asked for
 _REPORT_PATIENCE_S = 1.0  # at a hard end, for reporting a profile that is written
 _MOST_STEPS = 1000  # of a capture that goes on because steps are short
 # Of a capture with very many events: PyTorch blocks the program for 4 to 9 us per event at its end, here for half a
@@ -97,9 +103,10 @@ class Autopilot:
     def _forget(self) -> None:
         self._inside = threading.Lock()
         self._asked: deque[Work] = deque()
-        self._timer: threading.Timer | None = None
+        self._timer: OwnTimer | None = None
         self._window: Capture | None = None  # the time window, while it runs
         self._window_since = 0.0
+        self._holds_samples = False  # and nothing else
         self._source: StepSource | None = None  # whose steps are counted
         self._captured: StepSource | None = None  # whose steps were captured
         self._is_cut_short = False  # fewer of them than asked for
@@ -158,7 +165,7 @@ class Autopilot:
         """A framework is being imported: the steps are still to come, and a time window before them is useless."""
         if self.active:
             self._run_exclusively(self._drop_window)
-            self._run_later(self._settings.patience, self._open_window_unless_launcher)
+            self._await_steps()
 
     # -- requests of the process -------------------------------------------------------------------------------------
 
@@ -172,7 +179,7 @@ class Autopilot:
         if not self.active:
             return
         if any(name in sys.modules for name in FINDERS):
-            self._run_later(self._settings.patience, self._open_window_unless_launcher)
+            self._await_steps()
         elif at_once:
             self.run_on_main(self._open_window)
 
@@ -245,16 +252,33 @@ class Autopilot:
     def run_on_main(self, *work: Work) -> None:
         """Calls these on the main thread soon; on this one if that cannot be asked."""
         self._asked.extend(work)
-        if threading.current_thread() is threading.main_thread() or not self._ask_main():
+        if is_main_thread() or not self._ask_main():
             self.serve()
 
-    def _run_later(self, seconds: float, work: Work) -> None:
+    def _run_on_main_or_here(self, work: Work) -> None:
+        """The main thread may wait for something, and nothing wakes it for us: after a moment this thread does it, but
+        for PyTorch, whose profiler is bound to a thread."""
+        self.run_on_main(work)
+        until = time.monotonic() + _MAIN_PATIENCE_S
+        while self._asked and time.monotonic() < until:
+            time.sleep(_LOOK_S)
+        if self._asked and "torch" not in sys.modules:
+            self.serve()
+
+    def _await_steps(self) -> None:
+        """Opens a time window if no step comes, and keeps samples of the stacks until then."""
+        patience = self._settings.patience
+        if _SAMPLES_AFTER_S < patience < math.inf:
+            self._run_later(_SAMPLES_AFTER_S, self._open_samples, on_main=False)
+        else:
+            self._run_later(patience, self._open_window_unless_launcher)
+
+    def _run_later(self, seconds: float, work: Work, on_main: bool = True) -> None:
         self._cancel_timer()
         if seconds == math.inf:
             return
-        self._timer = threading.Timer(seconds, self.run_on_main, (work,))
-        self._timer.daemon = True
-        self._timer.name = f"{THREAD_PREFIX}patience"  # tracers of Python calls leave out threads with this prefix
+        start = self._run_on_main_or_here if on_main else self._run_exclusively
+        self._timer = OwnTimer(seconds, lambda: start(work), "stepscope-patience")
         with report.Wall("waiting for a time window", strict=False):  # it may be impossible to start a thread
             self._timer.start()
 
@@ -267,7 +291,7 @@ class Autopilot:
         if not (self._settings.stop_after and self._has_captured and not self._conductor.is_capturing):
             return
         self.active = False
-        if threading.current_thread() is threading.main_thread():
+        if is_main_thread():
             self._settings = self._settings.keep_running()
             raise SystemExit(0)
         if not self._ask_main():
@@ -380,11 +404,31 @@ class Autopilot:
     def _is_launcher(self) -> bool:
         return not self._is_child and bool(self._ledger.profiles())
 
+    def _open_samples(self) -> None:
+        """Samples the stacks until a step or the time window comes.  This disturbs nobody, so any thread may do it."""
+        self._run_later(self._settings.patience - _SAMPLES_AFTER_S, self._open_window_unless_launcher)
+        if self._conductor.is_capturing or recorder.RECORDER.is_running() or self._is_launcher():
+            return
+        options = replace(
+            self._settings.options, host_tracer_level=0, device_tracer_level=0, python_tracer_level=0,
+            stack_samples_hz=_SAMPLES_HZ, strict=False,
+        )  # fmt: skip
+        self._window = recorder.RECORDER.start_capture(self._open_target, options, yields=True)
+        self._window_since, self._holds_samples = time.monotonic(), True
+
+    def _open_target(self) -> files.Target | None:
+        return files.open_target(self._settings.logdir)
+
     def _open_window(self) -> None:
+        if self._holds_samples:
+            self._drop_window()
         if self._conductor.is_capturing or self._window is not None or recorder.RECORDER.is_running():
             return
-        if "torch" in sys.modules and threading.current_thread() is not threading.main_thread():
+        if "torch" in sys.modules and not is_main_thread():
             return  # PyTorch's profiler would see only this thread
+        if _is_traced():
+            self._run_later(_RETRY_S, self._open_window_unless_launcher)
+            return
         self._window = recorder.RECORDER.start(self._settings.logdir, self._window_options())
         self._window_since = time.monotonic()
         if self._window is not None:
@@ -409,19 +453,23 @@ class Autopilot:
             return
         recorder.RECORDER.end_capture(window)
         window.finished.wait()  # it may have ended with the program, or at a limit
-        self._set_outcome(
-            f"no step was found; a window of {seconds:.1f} s was captured instead{_describe_calls(window)}"
+        held = (
+            f"samples of the stacks over {seconds:.1f} s were kept"
+            if self._holds_samples
+            else (f"a window of {seconds:.1f} s was captured")
         )
+        self._set_outcome(f"no step was found; {held} instead{_describe_calls(window)}")
         if window.place is not None:
             self._report_saved(window.place)
 
     def _drop_window(self) -> None:
         window, self._window = self._window, None
+        self._holds_samples = False
         if window is not None:
             recorder.RECORDER.end_capture(window, save=False)
 
     def _toggle(self) -> None:
-        if self._window is not None:
+        if self._window is not None and not self._holds_samples:
             self._close_window()
         elif self._conductor.is_capturing:
             self._last, self._goes_on_until = self._conductor.number, 0.0  # the step that runs is the last one
@@ -472,6 +520,20 @@ def _remove_files(paths: Iterable[Path]) -> None:
         with suppress(OSError):
             path.unlink()
         files.drop_if_empty(path.parent)
+
+
+def _is_traced() -> bool:
+    """Whether the framework traces or compiles on this thread what it will run later."""
+    tensorflow: Any = sys.modules.get("tensorflow")
+    jax: Any = sys.modules.get("jax._src.core")
+    torch: Any = sys.modules.get("torch.compiler")
+    with suppress(Exception):  # internals that have moved
+        if tensorflow is not None and not tensorflow.executing_eagerly():
+            return True
+        if jax is not None and not jax.trace_state_clean():
+            return True
+        return torch is not None and bool(torch.is_compiling())
+    return False
 
 
 def _describe_calls(window: Capture) -> str:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +19,8 @@ from stepscope.capture.auto import children
 from stepscope.capture.auto.autopilot import Autopilot
 from stepscope.capture.auto.finders import FINDING
 from stepscope.capture.auto.ledger import Ledger
-from stepscope.capture.auto.settings import CHILD, Settings
+from stepscope.capture.auto.settings import Settings
+from stepscope.capture.auto.startup.sitecustomize import STARTED
 from stepscope.capture.auto.step_loop import StepSource
 from stepscope.capture.patches import Undo
 from stepscope.capture.program_end import REQUEST, take_signal
@@ -113,6 +112,7 @@ class Armed:
         prover: measures what changes of the program would give, if that is wanted.
         takes_signal: True if the signal requests a capture; False if the program uses the signal itself.
         ledger: what the processes that this one starts have captured.
+        conclude: called when the program has ended and its captures are saved.
         pid: of the watched process; a forked child has another one.
     """
 
@@ -125,37 +125,47 @@ class Armed:
         self._logdir = settings.logdir
         self.pid = os.getpid()
         self.takes_signal = False
+        self.conclude: Callable[[], object] = lambda: None
         self._undo: list[Undo] = []
 
     def install(self) -> None:
         """Watches imports, step marks and the signal from now on."""
+        atexit.register(self._end)
         FINDING.on_import = self._expect_framework
         listeners = (self.autopilot, self.lasting if self.lasting.active else None, self.prover)
         self._undo += [FINDING.add(listener) for listener in listeners if listener is not None]
-        if self.prover is not None:
-            atexit.register(self.prover.finish)
         give_back = take_signal(REQUEST, self._on_signal)
         self.takes_signal = give_back is not None
         self._undo += filter(None, [give_back])
-        atexit.register(self._remove_ledger)
-        atexit.register(self.autopilot.finish)
         program_end.listen_for_hard_end(self.autopilot.save_before_hard_end)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget_parent)
 
     def remove(self) -> None:
         """Leaves the process as it was."""
-        atexit.unregister(self.autopilot.finish)
-        atexit.unregister(self._remove_ledger)
+        atexit.unregister(self._end)
         self._remove_ledger()
         program_end.forget_hard_end(self.autopilot.save_before_hard_end)
         self.lasting.finish()
         if self.prover is not None:
-            atexit.unregister(self.prover.finish)
             self.prover.finish()
         self.autopilot.active = False
         while self._undo:
             self._undo.pop()()
+
+    def finish(self) -> None:
+        """The program's code has finished; it may still have threads."""
+        self.autopilot.finish()
+        if self.prover is not None:
+            self.prover.finish()
+
+    def _end(self) -> None:
+        """Python ends this process, and whatever the program has asked for at its end is done."""
+        self.finish()
+        if os.getpid() == self.pid:
+            self.conclude()
+        self._remove_ledger()
+        program_end.keep_interrupted_status()
 
     def _make_prover(self, settings: Settings) -> Prover:
         from stepscope.capture.proving.options import ProveOptions
@@ -194,21 +204,14 @@ class Armed:
             self.serve_captures()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        """A signal from this process itself asks for `serve`; any other one is a request for a capture."""
-        if self._asked:
-            self._asked = False
-            self.autopilot.serve()
-        elif not self.lasting.trigger_by_signal():
+        """The signal is a request for a capture."""
+        if not self.lasting.trigger_by_signal():
             self.autopilot.request()
 
-    _asked = False  # a thread of this process has sent the signal
-
     def _ask_main(self) -> bool:
-        if not self.takes_signal or REQUEST is None or signal.getsignal(REQUEST) != self._on_signal:
-            return False
-        self._asked = True
-        signal.pthread_kill(threading.main_thread().ident or 0, REQUEST)
-        return True
+        from stepscope.kernels.calls import call_on_main_thread
+
+        return call_on_main_thread(self.autopilot.serve)
 
     def _forget_parent(self) -> None:
         FINDING.loop.forget()
@@ -247,17 +250,37 @@ def disarm() -> None:
         armed.remove()
 
 
+def arm_on_import() -> None:
+    """As `arm_from_environment`, unless Python has been told to follow this process before it ran the program."""
+    if not STARTED.is_followed:
+        arm_from_environment()
+
+
+def arm_program(_: str) -> None:
+    """In a program that `python -m stepscope.autostart` runs, before its first line."""
+    arm_from_environment()
+
+
+def arm_child(payload: str) -> None:
+    """In a process that a watched program has started, before its first line or its first framework."""
+    if _is_own_command():
+        return
+    settings, ledger = children.read_payload(payload)
+    armed = settings and arm(settings, print_for_user, ledger)
+    if armed:
+        armed.autopilot.watch_from_here(at_once=False)
+
+
 def arm_from_environment() -> None:
     """Watches this process if STEPSCOPE_LOGDIR is set, unless it is Stepscope's own command line."""
     if _is_own_command():
         return
-    parent = Ledger.from_text(os.environ[CHILD]) if os.environ.get(CHILD) else None
     settings = Settings.from_environment()
-    armed = settings and arm(settings, print_for_user, parent)
+    armed = settings and arm(settings, print_for_user)
     if not settings or not armed:
         return
     armed.autopilot.watch_from_here(at_once=False)
-    if parent is not None or not can_write(settings.logdir):
+    if not can_write(settings.logdir):
         return
     if REQUEST is not None:
         request = f"`kill -USR2 {os.getpid()}` requests one" if armed.takes_signal else "SIGUSR2 is the program's own"

@@ -1,186 +1,90 @@
-"""Runs a script or a module as Python itself would: `__main__`, `sys.argv`, `sys.path`, tracebacks, exit status."""
+"""Starts the program of a user as its user would, with what is to be done before its first line.
+
+The program takes the place of this process, so its number, streams and signals are those of the command.  Python runs
+it itself: nothing of ours is below it.
+"""
 
 from __future__ import annotations
 
-import importlib.util
-import io
 import os
-import signal
+import subprocess
 import sys
-import types
-from collections.abc import Callable, Sequence
-from importlib.machinery import BuiltinImporter, ModuleSpec, SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType, TracebackType
 from typing import NoReturn
 
-from stepscope.errors import UsageError
+from stepscope.capture.auto.startup.sitecustomize import environment_with, lets_us_in, split_flags
+from stepscope.records import dataclass
 
 WRONG_USAGE = 2
 STDIN = "-"  # as a target
 
 
+@dataclass(frozen=True)
 class Program:
-    """A script or module to run.
+    """A program to run.
 
-    Args:
+    Attributes:
         target: a script, a folder or a zip file with a `__main__.py`, or a module's name.
         arguments: what follows it on the command line.
         as_module: `target` names a module, as after `python -m`.
         as_code: `target` is the text of a program, as after `python -c`.  `-` is one that comes on stdin.
     """
 
-    def __init__(
-        self, target: str, arguments: Sequence[str] = (), as_module: bool = False, as_code: bool = False
-    ) -> None:
-        self._target = target
-        self._arguments = list(arguments)
-        self._as_module = as_module
-        self._as_code = as_code
+    target: str
+    arguments: tuple[str, ...] = ()
+    as_module: bool = False
+    as_code: bool = False
 
     @property
     def name(self) -> str:
         """What its user calls it: the script's file name, or the module."""
-        return "python" if self._as_code else Path(self._target).name
+        return "python" if self.as_code else Path(self.target).name
 
-    def run(self, finish: Callable[[], object] = lambda: None) -> int:
-        """Runs it to its end; returns the exit status that Python would return.
+    @property
+    def words(self) -> list[str]:
+        """What follows the name of Python on the command line, after its flags."""
+        kind = ["-c"] if self.as_code else ["-m"] if self.as_module else []
+        return [*kind, self.target, *self.arguments]
 
-        An uncaught exception is printed by `sys.excepthook`, without Stepscope's frames.  After Ctrl-C the process
-        ends by the signal, as Python does.
+    def start(self, text: str) -> NoReturn:
+        """Runs it in place of this process.
 
         Args:
-            finish: called when the program's code has finished, before Python waits for its threads and ends.
+            text: what is done before its first line, see `stepscope.capture.auto.startup.sitecustomize`; empty for
+                nothing.
         """
-        try:
-            code, main = self._prepare()
-        except UsageError as error:
-            print(f"{sys.executable}: {error.problem.reason}", file=sys.stderr)
-            return WRONG_USAGE if not self._as_module else 1
-        except BaseException as error:
-            return _report_exception(error, None)
-        sys.modules["__main__"] = main
-        try:
-            exec(code, main.__dict__)
-        except BaseException as error:
-            return _report_exception(error, _cut_own_frames(error, code))
-        finally:
-            finish()
-        return 0
-
-    def _prepare(self) -> tuple[CodeType, ModuleType]:
-        """The code and the empty `__main__` module; sets the interpreter's state as Python would."""
-        if self._as_code or self._target == STDIN:
-            return self._text()
-        sys.argv = [self._target, *self._arguments]
-        if self._as_module:
-            _put_first(str(Path.cwd()))
-            return self._module(_find_module_spec(self._target))
-        path = Path(self._target)
-        if path.is_dir() or path.suffix in (".zip", ".pyz"):
-            _put_first(self._target)
-            return self._module(_find_module_spec("__main__"), name_is_target=False)
-        _put_first(str(Path(os.path.realpath(path)).parent))
-        return self._script(path)
-
-    def _text(self) -> tuple[CodeType, ModuleType]:
-        """A program without a file."""
-        sys.argv = ["-c" if self._as_code else STDIN, *self._arguments]
-        _put_first("")
-        text, name = (self._target, "<string>") if self._as_code else (sys.stdin.read(), "<stdin>")
-        main = _main_module(None, BuiltinImporter, None)
-        return compile(text, name, "exec", dont_inherit=True), main
-
-    def _script(self, path: Path) -> tuple[CodeType, ModuleType]:
-        file = str(path.absolute())
-        try:
-            with io.open_code(file) as source:
-                text = source.read()
-        except OSError as error:
-            reason = f"can't open file {file!r}: [Errno {error.errno}] {error.strerror}"
-            raise UsageError(reason, path=path) from error
-        loader = SourceFileLoader("__main__", file)
-        return loader.source_to_code(text, file), _main_module(file, loader, None)
-
-    def _module(self, spec: ModuleSpec, name_is_target: bool = True) -> tuple[CodeType, ModuleType]:
-        loader = spec.loader
-        assert loader is not None, "checked by _find_module_spec"
-        code: CodeType | None = loader.get_code(spec.name)  # type: ignore[attr-defined]
-        if code is None:
-            raise UsageError(f"No code object available for {spec.name}")
-        file = spec.origin or code.co_filename
-        if name_is_target:
-            sys.argv[0] = file
-        main = _main_module(file, loader, spec)
-        return code, main
+        command = [sys.executable, *own_flags(), *self.words]
+        environment = environment_with(os.environ, text) if text else dict(os.environ)
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        if os.name == "nt":  # there the caller would not wait for what takes the place of a process
+            sys.exit(subprocess.run(command, env=environment, check=False).returncode)
+        os.execve(sys.executable, command, environment)
 
 
-def _main_module(file: str | None, loader: object, spec: ModuleSpec | None) -> ModuleType:
-    main = types.ModuleType("__main__")
-    if file is not None:
-        main.__dict__.update(__file__=file, __cached__=spec.cached if spec else None)
-    main.__dict__.update(
-        __loader__=loader,
-        __spec__=spec,
-        __package__=spec.parent if spec else None,
-        __builtins__=sys.modules["builtins"],
-        __annotations__={},
-    )
-    return main
+def can_follow() -> bool:
+    """Whether Python, with the flags of this process, lets us come before its program."""
+    return lets_us_in([*own_flags(), "program.py"])
 
 
-def _find_module_spec(name: str) -> ModuleSpec:
-    """The spec of a module that can be run; of a package, that of its `__main__`."""
-    sys.modules.pop("__main__", None)
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError) as error:
-        raise UsageError(f"Error while finding module specification for {name!r} ({error})") from error
-    if spec is None or spec.loader is None or not hasattr(spec.loader, "get_code"):
-        raise UsageError(f"No module named {name}")
-    if spec.submodule_search_locations is not None:
-        return _find_module_spec(f"{name}.__main__")
-    return spec
+def own_flags() -> list[str]:
+    """The flags that this Python was started with, for the Python of the program.
 
-
-def _put_first(folder: str) -> None:
-    """Makes a folder the first entry of `sys.path`, unless Python runs with a safe path."""
-    if not sys.flags.safe_path:
-        sys.path[0] = folder
-
-
-def _cut_own_frames(error: BaseException, code: CodeType) -> TracebackType | None:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code is not code:
-        trace = trace.tb_next
-    return trace
-
-
-def _report_exception(error: BaseException, trace: TracebackType | None) -> int:
-    """Reports an exception as Python's main program does; returns the exit status."""
-    if isinstance(error, SystemExit):
-        return _exit_status(error.code)
-    error.__traceback__ = trace
-    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
-    sys.excepthook(type(error), error, trace)
-    if isinstance(error, KeyboardInterrupt):
-        return 128 + signal.SIGINT
-    return 1
-
-
-def _exit_status(code: object) -> int:
-    if code is None:
-        return 0
-    if isinstance(code, int):
-        return code
-    print(code, file=sys.stderr)
-    return 1
-
-
-def end_process(status: int) -> NoReturn:
-    """Ends this process with a status.  After Ctrl-C it ends by the signal, so that a shell notices."""
-    if status == 128 + signal.SIGINT and hasattr(os, "kill"):
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        sys.stdout.flush()
-        os.kill(os.getpid(), signal.SIGINT)
-    sys.exit(status)
+    >>> import sys
+    >>> sys.orig_argv[1:1] = ["-Xdev"]
+    >>> own_flags()
+    ['-Xdev']
+    >>> del sys.orig_argv[1]
+    """
+    words, place = sys.orig_argv, 1
+    flags: list[str] = []
+    while place < len(words) and len(words[place]) > 1 and words[place].startswith("-"):
+        before, program, rest = split_flags(words[place])
+        if program in ("m", "c"):
+            return [*flags, f"-{before}"] if before else flags
+        needs_value = words[place] == "--check-hash-based-pycs" or (program and not rest)
+        until = place + (2 if needs_value else 1)
+        flags += words[place:until]
+        place = until
+    return flags

@@ -12,7 +12,7 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.report import warn
 from stepscope.records import dataclass
 
-LOGDIR, CHILD, WATCH, PROVE = "STEPSCOPE_LOGDIR", "STEPSCOPE_CHILD", "STEPSCOPE_WATCH", "STEPSCOPE_PROVE"
+LOGDIR, WATCH, PROVE = "STEPSCOPE_LOGDIR", "STEPSCOPE_WATCH", "STEPSCOPE_PROVE"
 _OFF = ("", "0", "off", "no", "false")
 
 
@@ -58,7 +58,7 @@ class Settings:
         if watch and given["steps"] is None:
             given["steps"] = 0  # it captures by itself
         levels = {name: _read_number(environment, f"STEPSCOPE_{name.upper()}", int) for name in _LEVELS}
-        settings = cls(
+        return cls(
             logdir,
             **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
             watch=watch,
@@ -69,7 +69,6 @@ class Settings:
                 **{name: value for name, value in levels.items() if value is not None},  # type: ignore[arg-type]
             ),
         )
-        return settings.derive_for_child() if environment.get(CHILD) else settings
 
     def keep_running(self) -> Settings:
         """The same settings without `stop_after`: the program is not ended, or not a second time."""
@@ -81,7 +80,7 @@ class Settings:
         return replace(self, stop_after=False, patience=math.inf)
 
     def to_environment(self) -> dict[str, str]:
-        """The settings as environment variables, for processes that the program starts."""
+        """The settings as environment variables would say it, for another process."""
         asked = {LOGDIR: resolve_logdir(self.logdir), "STEPSCOPE_STOP_AFTER": str(int(self.stop_after))}
         asked |= {WATCH: self.watch} if self.watch else {}
         asked |= {PROVE: self.prove} if self.prove else {}

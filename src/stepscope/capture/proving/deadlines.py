@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-from stepscope.capture.tracers.ticker import THREAD_PREFIX
+from stepscope.capture.own_threads import OwnThread, OwnTimer
 
 STUCK_S = 30.0  # a step without a part that takes longer, and `STUCK_STEPS` usual ones, does not end
 STUCK_STEPS = 20
@@ -47,7 +47,7 @@ def watch_for_silence(
                 times, since = times + 1, time.monotonic()
                 on_silence(times)
 
-    threading.Thread(target=watch, name=f"{THREAD_PREFIX}silence", daemon=True).start()
+    OwnThread(watch, name="stepscope-silence").start()
     return ended
 
 
@@ -64,9 +64,7 @@ def has_children() -> bool:
 
 def end_process_by_deadline() -> None:
     """Ends the process after a while, whatever it waits for then."""
-    timer = threading.Timer(END_S, leave)
-    timer.name, timer.daemon = f"{THREAD_PREFIX}end", True
-    timer.start()
+    OwnTimer(END_S, leave, "stepscope-end").start()
 
 
 def end_program() -> NoReturn:

@@ -23,6 +23,7 @@ from typing import Any
 from stepscope.capture import report
 from stepscope.capture.auto.step_loop import MARKED, StepSource
 from stepscope.capture.job import this_worker
+from stepscope.capture.own_threads import OwnThread
 from stepscope.capture.proving import relays, saving
 from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, Steps, split_rank
 from stepscope.capture.proving.deadlines import (
@@ -38,7 +39,6 @@ from stepscope.capture.proving.devices import wait_for_devices
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.stopwatch import Settings, Stopwatch
 from stepscope.capture.recorder import RECORDER
-from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.capture.watching.steps import StepFollower, StepRecord, ThreadMeter
 from stepscope.capture.watching.usual import UsualLength
 from stepscope.proof.record import Proof
@@ -218,9 +218,7 @@ class Prover:
             self._places = self._options.at
         elif not self._asked:
             self._asked = True
-            threading.Thread(
-                target=self._ask_account, name=f"{THREAD_PREFIX}prove", args=(captured,), daemon=True
-            ).start()
+            OwnThread(self._ask_account, (captured,), "stepscope-prove").start()
         return self._places is not None
 
     def _find_captured(self) -> str | None:

@@ -8,11 +8,14 @@ from concurrent.futures import Future
 
 from stepscope.capture import recorder
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.own_threads import OwnThread
 from stepscope.capture.tracers.base import Collected
 from stepscope.errors import CaptureError
 
 LONGEST_MS = 300_000
 """A record that no client has fetched after this time is discarded: a client that is gone must not fill the memory."""
+
+_STOP_S = 60.0  # a framework's profiler may wait for its device
 
 
 class Continuous:
@@ -27,7 +30,7 @@ class Continuous:
         self._wake = threading.Event()
         self._failure: Exception | None = None
         self._asked: queue.SimpleQueue[Future[Collected]] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="stepscope-continuous", daemon=True)
+        self._thread = OwnThread(self._run, name="stepscope-continuous")
 
     def start(self) -> None:
         """Starts, and returns once it records.  Raises CaptureError if it does not start."""
@@ -56,7 +59,7 @@ class Continuous:
         """Ends the recording and discards it."""
         self._stopping = True
         self._wake.set()
-        self._thread.join()
+        self._thread.join(_STOP_S)
 
     def _run(self) -> None:
         try:

@@ -18,6 +18,8 @@ from contextlib import suppress
 from typing import Protocol
 
 from stepscope.capture import report
+from stepscope.capture.handles import move_socket_up
+from stepscope.capture.own_threads import OwnThread
 
 LINGER_S = 60.0
 """How long gRPC's server stays after the last connection, at least."""
@@ -27,6 +29,7 @@ _MOST_CONNECTIONS = 64
 _MOST_OF_A_CLIENT = 16  # connections from one address of another machine
 _PIECE = 1 << 18
 _NO_MORE_FILES_S = 1.0
+_CLOSE_S = 5.0  # of the program's end, for the thread that accepts
 _LOOPBACK = "127.0.0.1"
 
 
@@ -82,18 +85,18 @@ class Front:
 
     def __init__(self, listening: list[socket.socket], start_native: StartNative, linger_s: float = LINGER_S) -> None:
         self.port = int(listening[0].getsockname()[1])
-        self._listening = listening
+        self._listening = [move_socket_up(each) for each in listening]
         self._start_native = start_native
         self._linger_s = linger_s
         self._lock = threading.Lock()
         self._native: tuple[Native, int] | None = None
-        self._connections: dict[threading.Thread, socket.socket] = {}
-        self._silent: dict[threading.Thread, socket.socket] = {}  # those that have sent nothing yet, oldest first
-        self._wake, self._woken = socket.socketpair()
-        self._selector = selectors.DefaultSelector()
-        for opened in (*listening, self._woken):
+        self._connections: dict[OwnThread, socket.socket] = {}
+        self._silent: dict[OwnThread, socket.socket] = {}  # those that have sent nothing yet, oldest first
+        self._wake, self._woken = map(move_socket_up, socket.socketpair())
+        self._selector = selectors.PollSelector()  # which is no file itself
+        for opened in (*self._listening, self._woken):
             self._selector.register(opened, selectors.EVENT_READ)
-        self._thread = threading.Thread(target=self._run, name="stepscope-server", daemon=True)
+        self._thread = OwnThread(self._run, name="stepscope-server")
 
     def start(self) -> None:
         """Starts accepting connections."""
@@ -101,8 +104,9 @@ class Front:
 
     def close(self) -> None:
         """Ends accepting connections."""
-        self._wake.send(b"x")
-        self._thread.join()
+        with suppress(OSError):  # the program may have closed all files that it did not open
+            self._wake.send(b"x")
+            self._thread.join(_CLOSE_S)
         self._drop_sockets()
 
     def stop_native(self, grace_s: float) -> None:
@@ -158,7 +162,7 @@ class Front:
             if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                 time.sleep(_NO_MORE_FILES_S)  # the client still waits, and would be reported again at once
             return
-        thread = threading.Thread(target=self._serve, args=(client,), name="stepscope-connection", daemon=True)
+        thread = OwnThread(lambda: self._serve(thread, client), name="stepscope-connection")
         if self._is_client_full(str(address[0])):
             client.close()
             return
@@ -187,29 +191,29 @@ class Front:
             with suppress(OSError):
                 client.shutdown(socket.SHUT_RDWR)  # its thread closes it
 
-    def _serve(self, client: socket.socket) -> None:
+    def _serve(self, thread: OwnThread, client: socket.socket) -> None:
         try:
             with report.Wall("serving a profiler client", strict=False), client:
                 client.settimeout(_FIRST_BYTE_S)
                 with suppress(OSError):
                     first = client.recv(_PIECE)
-                    self._silent.pop(threading.current_thread(), None)
+                    self._silent.pop(thread, None)
                     client.settimeout(None)
                     if first:
                         self._join(client, first)
         finally:
-            self._silent.pop(threading.current_thread(), None)
-            self._connections.pop(threading.current_thread(), None)
+            self._silent.pop(thread, None)
+            self._connections.pop(thread, None)
 
     def _join(self, client: socket.socket, first: bytes) -> None:
         with socket.create_connection((_LOOPBACK, self._native_port())) as server:
             for each in (client, server):
                 each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            answers = threading.Thread(target=_forward, args=(server, client), name="stepscope-answers", daemon=True)
+            answers = OwnThread(_forward, (server, client), "stepscope-answers")
             answers.start()
             server.sendall(first)
             _forward(client, server)
-            answers.join()
+            answers.join(threading.TIMEOUT_MAX)
 
     def _native_port(self) -> int:
         with self._lock:

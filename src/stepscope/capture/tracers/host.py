@@ -16,6 +16,7 @@ from dataclasses import field
 from types import TracebackType
 
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.own_threads import name_of_this_thread
 from stepscope.capture.tracers.base import Clock, Metadata, Probe, make_chunk
 from stepscope.formats.spool.layout import Chunk, StatValue
 from stepscope.records import dataclass
@@ -85,7 +86,7 @@ class HostTracer(Probe):
 
     def make_append(self) -> Callable[[Event], None]:
         """Makes the function that stores the events of the calling thread."""
-        thread = Thread(threading.current_thread().name, threading.get_native_id())
+        thread = Thread(name_of_this_thread(), threading.get_native_id())
         self._threads.append(thread)
         append: Callable[[Event], None] = thread.events.append
         self._local.append = append

@@ -1,8 +1,11 @@
-"""Records calls of Python functions, by `sys.monitoring` if Python has it (from 3.12 on), else by `sys.setprofile`.
+"""Records calls of Python functions, by the interpreter's hook for profilers.
 
-A call that was open when the capture started is not recorded.  `sys.monitoring` sees all threads; `sys.setprofile` only
-the thread that starts the capture, the main thread, and those that start later.  Calls of C functions are not recorded:
-they are most of the calls and say little that their caller does not.
+A call that was open when the capture started is not recorded.  Before Python 3.12 the hook sees only the thread that
+starts the capture, the main thread, and those that start later.  Calls of C functions are not recorded: they are most
+of the calls and say little that their caller does not.
+
+`sys.monitoring` is not used: it has a few places for all tools, and the program's own profiler or debugger would find
+one taken.
 """
 
 from __future__ import annotations
@@ -15,11 +18,11 @@ from array import array
 from collections.abc import Iterable
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
 
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.own_threads import OwnThread, is_main_thread, own_threads
+from stepscope.capture.program_files import called, path_shown
 from stepscope.capture.tracers.base import Clock, Probe
-from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.errors import CaptureError
 from stepscope.formats.spool.layout import Chunk
 from stepscope.kernels.calls import CallLog
@@ -29,6 +32,7 @@ PLANE = "/host:python-tracer"
 _BYTES_OF_CALL = 130
 _ROUNDS, _CALLS = 5, 100  # to measure what a call costs: a tenth of a millisecond
 _OWN_FOLDER = str(Path(__file__).parents[2]) + os.sep
+_FIRST_OF_OWN = OwnThread._run.__code__  # the first call of a thread of ours
 _THREADING = threading.Thread.run.__code__.co_filename
 _MOST_DEPTH = sys.maxsize
 
@@ -49,7 +53,7 @@ class PythonTracer(Probe):
         self._clock: Clock = time.perf_counter_ns
         self._local = threading.local()
         self._threads: list[Thread] = []
-        self._hook: _SetProfile | _Monitoring | None = None
+        self._hook: _Hook | None = None
         self._min_ns = 0
         self._max_depth = _MOST_DEPTH
         self._recording = False
@@ -60,7 +64,7 @@ class PythonTracer(Probe):
         self._clock = clock
         self._min_ns = round(options.python_min_us * 1000)
         self._max_depth = options.python_max_depth or _MOST_DEPTH
-        self._hook = _Monitoring(self) if hasattr(sys, "monitoring") else _SetProfile(self)
+        self._hook = _Hook(self)
         plain_ns = _time_calls()
         self._recording = True
         self._hook.install()
@@ -92,18 +96,6 @@ class PythonTracer(Probe):
         chunks = [_chunk(thread, *thread.log.take()) for thread in list(self._threads)]
         return [chunk for chunk in chunks if len(chunk.name)]
 
-    def enter(self, code: CodeType, _offset: int = 0, _value: object = None) -> None:
-        """A call starts on this thread, or goes on."""
-        log = self.log_of_thread(code)
-        if log is not None:
-            log.enter(code)
-
-    def leave(self, code: CodeType, _offset: int = 0, _value: object = None) -> None:
-        """A call ends on this thread, or pauses."""
-        log: CallLog | None = getattr(self._local, "log", None)
-        if log is not None:
-            log.leave(code)
-
     def log_of_thread(self, code: CodeType) -> CallLog | None:
         """The log of this thread, made at its first call; None while Python is still creating the thread, since its
         name is not known yet.
@@ -115,10 +107,11 @@ class PythonTracer(Probe):
             return known
         ident, number = threading.get_ident(), threading.get_native_id()
         name = next((known.name for known in threading.enumerate() if known.ident == ident), None)
+        is_own = ident in own_threads() or code is _FIRST_OF_OWN
         if name is None and code.co_filename == _THREADING:
             return None
         made = CallLog(self._clock, self._min_ns, self._max_depth)
-        made.recording = self._recording and not (name or "").startswith(THREAD_PREFIX)
+        made.recording = self._recording and not is_own
         self._local.log = made
         self._threads.append(Thread(name or f"thread {number}", number, made))
         return made
@@ -169,13 +162,12 @@ def code_name(code: CodeType) -> str:
 
     A library's file has its path below site-packages, `$scipy/ndimage/zoom.py:9 zoom`, which tells it from a program's.
     """
-    _, library, below = code.co_filename.replace(os.sep, "/").rpartition("-packages/")
-    file = below if library else os.path.basename(code.co_filename)  # noqa: PTH119 - this is a hot path
-    return f"${file}:{code.co_firstlineno} {code.co_name}"
+    return f"${path_shown(code.co_filename)}:{code.co_firstlineno} {called(code)}"
 
 
-class _SetProfile:
-    """Python's hook for profilers before 3.12."""
+class _Hook:
+    """The interpreter's hook for profilers: of this thread, the main thread and those that start later, and from Python
+    3.12 on of all threads."""
 
     def __init__(self, tracer: PythonTracer) -> None:
         self._tracer = tracer
@@ -189,10 +181,13 @@ class _SetProfile:
                 lost="the Python calls",
                 hint="end it, or capture with python_tracer_level=0",
             )
-        threading.setprofile(self._event)
-        sys.setprofile(self._event)
-        if threading.current_thread() is not threading.main_thread():
-            self._join_main_thread()
+        if hasattr(threading, "setprofile_all_threads"):
+            threading.setprofile_all_threads(self._event)
+        else:
+            threading.setprofile(self._event)
+            sys.setprofile(self._event)
+            if not is_main_thread():
+                self._join_main_thread()
 
     def _join_main_thread(self) -> None:
         """Asks the main thread, which usually trains, to install the hook: a thread can do that for itself only.
@@ -213,8 +208,9 @@ class _SetProfile:
         """Removes the hook from this thread; other threads remove it at their next call."""
         if threading.getprofile() == self._event:
             threading.setprofile(None)
-        if sys.getprofile() == self._event or isinstance(sys.getprofile(), CallLog):
+        if sys.getprofile() == self._event:
             sys.setprofile(None)
+        CallLog.uninstall()
 
     def _event(self, frame: FrameType, event: str, argument: object) -> None:
         """The first event of a thread, whose log then takes this hook's place."""
@@ -226,46 +222,3 @@ class _SetProfile:
         if event == "call":
             log.enter(frame.f_code)
         log.install()
-
-
-class _Monitoring:
-    """Python's hook for profilers from 3.12 on."""
-
-    def __init__(self, tracer: PythonTracer) -> None:
-        self._tracer = tracer
-        self._monitoring: Any = vars(sys)["monitoring"]
-        self._tool: int | None = None
-
-    def install(self) -> None:
-        monitoring = self._monitoring
-        free = [tool for tool in (monitoring.PROFILER_ID, 3, 4) if monitoring.get_tool(tool) is None]
-        if not free:
-            raise CaptureError(
-                "other profilers have all of Python's monitoring hooks",
-                code="busy",
-                lost="the Python calls",
-                hint="end one, or capture with python_tracer_level=0",
-            )
-        self._tool = free[0]
-        monitoring.use_tool_id(self._tool, "stepscope")
-        events = monitoring.events
-        for event in (events.PY_START, events.PY_RESUME, events.PY_THROW):
-            monitoring.register_callback(self._tool, event, self._tracer.enter)
-        for event in (events.PY_RETURN, events.PY_YIELD, events.PY_UNWIND):
-            monitoring.register_callback(self._tool, event, self._tracer.leave)
-        monitoring.set_events(self._tool, self._all_events(events))
-
-    def remove(self) -> None:
-        tool, self._tool = self._tool, None
-        if tool is None:
-            return
-        self._monitoring.set_events(tool, 0)
-        events = self._monitoring.events
-        for name in ("PY_START", "PY_RESUME", "PY_THROW", "PY_RETURN", "PY_YIELD", "PY_UNWIND"):
-            self._monitoring.register_callback(tool, getattr(events, name), None)
-        self._monitoring.free_tool_id(tool)
-
-    @staticmethod
-    def _all_events(events: Any) -> int:
-        entering: int = events.PY_START | events.PY_RESUME | events.PY_THROW
-        return entering | int(events.PY_RETURN | events.PY_YIELD | events.PY_UNWIND)

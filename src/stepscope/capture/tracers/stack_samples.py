@@ -26,11 +26,12 @@ from pathlib import Path
 from types import CodeType
 
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.program_files import LIBRARIES
+from stepscope.capture.own_threads import own_threads
+from stepscope.capture.program_files import LIBRARIES, called
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.capture.tracers.switching import SwitchInterval
 from stepscope.capture.tracers.thread_usage import ThreadUsage
-from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, THREAD_PREFIX, Ticker
+from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, Ticker
 from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE, Chunk
 from stepscope.kernels.stacks import file_of, read_stacks
 from stepscope.records import dataclass
@@ -135,13 +136,13 @@ class StackSampler(Probe):
     def sample(self) -> None:
         """Takes one sample of every thread but Stepscope's own."""
         named = {thread.ident: thread for thread in threading.enumerate()}
+        own = own_threads()
         stacks = read_stacks(_MOST_FRAMES, _OWN_FOLDER, _DEMO_FOLDER, _COMMAND_FOLDER)
         now = self._clock()
         with self._lock:
             for ident, stack in stacks.items():
-                known = named.get(ident)
-                if known is None or not known.name.startswith(THREAD_PREFIX):
-                    self._note(ident, self._thread(ident, known), stack, now)
+                if ident not in own:
+                    self._note(ident, self._thread(ident, named.get(ident)), stack, now)
             for ident in self._threads.keys() - stacks.keys():
                 self._forget(ident)
             self._last_ns = now
@@ -230,7 +231,7 @@ def frame_name(code: CodeType, line: int) -> str:
     uses, `/usr/lib/python3.12/queue.py(154): get`, since its file name alone does not show whose it is."""
     file = file_of(code)
     if file.startswith(_LIBRARIES):
-        return f"{file}({line}): {code.co_name}"
+        return f"{file}({line}): {called(code)}"
     roots = [str(Path.cwd()), *(os.path.realpath(root) for root in sys.path[:1])]
     root = next((root for root in roots if file.startswith(root + os.sep)), os.path.dirname(file))  # noqa: PTH120
-    return f"${file[len(root) :].lstrip(os.sep)}:{line} {code.co_name}"
+    return f"${file[len(root) :].lstrip(os.sep)}:{line} {called(code)}"

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepscope.capture.handles import move_up
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, Ticker
@@ -140,7 +141,7 @@ class SmallFile:
     def __init__(self, path: Path) -> None:
         self._handle: int | None = None
         with suppress(OSError):  # the system has no such file, or this user may not read it
-            self._handle = os.open(path, os.O_RDONLY)
+            self._handle = move_up(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
     def read(self) -> bytes:
         """The beginning of the file; empty if there is none.  For one thread at a time."""

@@ -16,7 +16,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import field
 
+from stepscope.capture.handles import move_up
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.own_threads import name_of_this_thread
 from stepscope.capture.ranges import watch_steps
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.capture.tracers.system import make_reader
@@ -84,13 +86,13 @@ class ThreadUsage(Probe):
         """A step starts on this thread."""
         number = threading.get_native_id()
         if number not in self._meters:
-            self._add(number, threading.current_thread().name)
+            self._add(number, name_of_this_thread())
         if (meter := self._meters.get(number)) is not None:
             meter.read(self._clock(), self._reader())
 
     def _add(self, number: int | None, name: str) -> None:
         with suppress(OSError):  # only Linux has it
-            handle = os.open(f"/proc/self/task/{number}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+            handle = move_up(os.open(f"/proc/self/task/{number}/schedstat", os.O_RDONLY | os.O_CLOEXEC))
             self._meters[number or 0] = Meter(name, number or 0, handle)
 
     def _reader(self) -> Callable[[int], bytes]:

@@ -7,21 +7,19 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
+from stepscope.capture.own_threads import OwnThread
 from stepscope.capture.report import report
-
-THREAD_PREFIX = "stepscope-"
-"""The prefix of the names of Stepscope's own threads, which the tracers leave out."""
 
 _PATIENCE_S = 2.0
 SHORT_PATIENCE_S = 0.05  # if the training thread waits
 
 
 class Ticker:
-    """Calls a function every `interval_s` on its own daemon thread.  A call that raises is reported and is the last
+    """Calls a function every `interval_s` on its own thread.  A call that raises is reported and is the last
     one.  Tracers of Python calls do not record it: it is no thread of the program.
 
     Args:
-        name: of the thread, after the prefix.
+        name: of the thread.
         interval_s: the time until the first call, and between calls.
         call: the function.  It returns the seconds until its next call; None for `interval_s`.
         first: called once before, without delay.
@@ -35,7 +33,7 @@ class Ticker:
         self._interval_s = interval_s
         self._going = threading.Lock()  # released at the end; waiting for a lock is cheaper than waiting for an event
         self._going.acquire()
-        self._thread = threading.Thread(target=self._run, name=THREAD_PREFIX + name, daemon=True)
+        self._thread = OwnThread(self._run, name=f"stepscope-{name}")
 
     def start(self) -> None:
         """Starts; the first call comes after one interval."""
@@ -49,8 +47,7 @@ class Ticker:
         """
         with suppress(RuntimeError):  # it was stopped before
             self._going.release()
-        if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join(patience_s)
+        self._thread.join(patience_s)
         return not self._thread.is_alive()
 
     def _run(self) -> None:

@@ -20,10 +20,10 @@ from stepscope.capture import files, recorder, report
 from stepscope.capture.auto.step_loop import MARKED
 from stepscope.capture.job import this_worker
 from stepscope.capture.out_of_memory import describe_request, is_out_of_memory
+from stepscope.capture.own_threads import OwnThread
 from stepscope.capture.running import Capture
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact
-from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.capture.watching import keep, memory, places, quota
 from stepscope.capture.watching.budget import Budget
 from stepscope.capture.watching.cause import OF_MACHINE, Cause, find_cause
@@ -98,8 +98,8 @@ class Watch:
         self._remote_runs = quota.RemoteRuns(options.quota)
         self._series = self._open_series()
         self._work: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._loop, name=f"{THREAD_PREFIX}watch", daemon=True)
-        self._writer: threading.Thread | None = None
+        self._thread = OwnThread(self._loop, name="stepscope-watch")
+        self._writer: OwnThread | None = None
         self._kept_at = -float("inf")
         self._kept_run = ""
         self._cannot_keep = False
@@ -379,12 +379,7 @@ class Watch:
         content, end_ns = self.ring.content(), time.perf_counter_ns()
         attached = self._attach(mark)
         self._await_writer()
-        self._writer = threading.Thread(
-            target=self._write,
-            args=(mark, content, end_ns, attached, request),
-            name=f"{THREAD_PREFIX}keep",
-            daemon=True,
-        )
+        self._writer = OwnThread(self._write, (mark, content, end_ns, attached, request), "stepscope-keep")
         self._writer.start()
 
     def _keep_now(self, mark: Mark) -> None:
@@ -430,7 +425,7 @@ class Watch:
             finally:
                 self._writing_runs.discard(mark.run)
             self._make_room()
-        if threading.current_thread() is self._writer:
+        if self._writer is not None and self._writer.is_this():
             self.budget.note_end()
 
     def _write_ring(self, mark: Mark, content: bytes) -> files.Target | None:
@@ -480,7 +475,7 @@ class Watch:
             if removed:
                 report.inform(f"removed to keep the quota: {', '.join(removed)}")
 
-    def _await_writer(self, seconds: float | None = None) -> None:
+    def _await_writer(self, seconds: float = threading.TIMEOUT_MAX) -> None:
         if self._writer is not None:
             self._writer.join(seconds)
 
@@ -542,7 +537,7 @@ class Watch:
         self._series.add(row)
         if self._series.is_due():
             self._await_writer()
-            self._writer = threading.Thread(target=self._series.tend, name=f"{THREAD_PREFIX}pack", daemon=True)
+            self._writer = OwnThread(self._series.tend, name="stepscope-pack")
             self._writer.start()
 
     def _prepare_memory(self) -> None:
@@ -568,8 +563,7 @@ class Watch:
             self.steps.close()
             self.windows.cancel()
             self._work.put(None)
-            if threading.current_thread() is not self._thread:
-                self._thread.join(_WAIT_FOR_FILES_S)
+            self._thread.join(_WAIT_FOR_FILES_S)
             self._await_writer(_WAIT_FOR_FILES_S)
             self.collector.stop()
             if self.options.series:

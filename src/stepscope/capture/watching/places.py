@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from stepscope.capture.frameworks import find_cuda
 from stepscope.capture.program_files import is_users_file
-from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.kernels.stacks import read_stack
 from stepscope.records import dataclass
 
@@ -136,7 +135,7 @@ def all_stacks(step_thread: int) -> str:
     Args:
         step_thread: the system's number of the thread that runs the steps.
     """
-    threads = [thread for thread in threading.enumerate() if not thread.name.startswith(THREAD_PREFIX)]
+    threads = threading.enumerate()
     threads.sort(key=lambda thread: thread.native_id != step_thread)
     stacks = [(thread, read_stack(thread.ident, _MOST_SHOWN)) for thread in threads]
     return "\n".join(_describe_thread(thread, stack) for thread, stack in stacks if stack)

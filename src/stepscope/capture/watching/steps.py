@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from stepscope.capture.auto.step_loop import MARKED, StepSource
+from stepscope.capture.handles import move_up
 from stepscope.capture.report import report
 from stepscope.capture.tracers.system import make_reader
 from stepscope.capture.watching.usual import Length, UsualLength
@@ -89,7 +90,7 @@ class ThreadMeter:
         self._collector_ns = collector_ns
         self._queue: int | None = None
         with suppress(OSError):  # only Linux has it
-            self._queue = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+            self._queue = move_up(os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC))
         self._usage = _usage_reader()
         self._read_file = make_reader()
 

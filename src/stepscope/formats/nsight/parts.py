@@ -31,6 +31,7 @@ from stepscope.records import dataclass
 _PS_PER_NS = 1000
 _LIMIT_NS = schema.TIME_LIMIT_PS // _PS_PER_NS
 _STREAM_BITS, _DEVICE_BITS = 32, 16
+PROCESS_SHIFT = _STREAM_BITS + _DEVICE_BITS
 
 
 class Place(IntEnum):
@@ -89,7 +90,12 @@ class Part:
 
 def stream_key(process: I64, device: I64, stream: I64) -> I64:
     """One number for a stream of a process on a device."""
-    return process << (_STREAM_BITS + _DEVICE_BITS) | device << _STREAM_BITS | stream & ((1 << _STREAM_BITS) - 1)
+    return process << PROCESS_SHIFT | device << _STREAM_BITS | stream & ((1 << _STREAM_BITS) - 1)
+
+
+def process_number(key: int) -> int:
+    """The number of the process of a stream's key."""
+    return key >> PROCESS_SHIFT
 
 
 def device_of(key: int) -> int:
@@ -130,9 +136,14 @@ def process_of(thread: int) -> int:
 
 
 def assemble(
-    parts: Sequence[Part], texts: Texts, names: Names, gpus: Mapping[int, Mapping[str, StatValue]]
+    parts: Sequence[Part],
+    texts: Texts,
+    names: Names,
+    gpus: Mapping[int, Mapping[str, StatValue]],
+    host: Mapping[str, StatValue],
 ) -> Assembled:
-    """The tables of a trace with the events of all parts; `gpus` are the facts about each device."""
+    """The tables of a trace with the events of all parts; `gpus` are the facts about each device, `host` those about
+    the process."""
     sound = [part.take(_is_sound(part)) for part in parts]
     dropped = sum(len(part.name) for part in parts) - sum(len(part.name) for part in sound)
     place = np.concatenate([np.full(len(part.name), part.place, np.int64) for part in sound])
@@ -168,7 +179,9 @@ def assemble(
     )
     return Assembled(
         planes=make_planes(planes, texts.add),
-        plane_stats=make_stats([gpus.get(plane.ordinal, {}) for plane in planes], texts.add),
+        plane_stats=make_stats(
+            [host if plane.kind == PlaneKind.HOST else gpus.get(plane.ordinal, {}) for plane in planes], texts.add
+        ),
         lines=make_lines(ordered, plane_of_line, events, texts.add),
         events=events,
         event_types=types,

@@ -7,17 +7,30 @@ of older and newer releases lack some columns and tables: what is needed is name
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from stepscope.errors import Problem, UnreadableError, counted
 from stepscope.formats import store
-from stepscope.formats.nsight.parts import Assembled, Names, Part, Place, StatColumn, assemble, process_of, stream_key
+from stepscope.formats.nsight.parts import (
+    PROCESS_SHIFT,
+    Assembled,
+    Names,
+    Part,
+    Place,
+    StatColumn,
+    assemble,
+    device_of,
+    process_number,
+    process_of,
+    stream_key,
+)
 from stepscope.formats.nsight.tables import MISSING, ParquetTables, Tables, open_sqlite
 from stepscope.formats.xspace.classify import detect_framework
 from stepscope.model import EventKind, HostTrace, Stats, StatTag, StatValue, Strings, Trait
-from stepscope.model.arrays import I64, U8, Mask, last_below
+from stepscope.model.arrays import I64, U8, Mask, distinct, last_below
 from stepscope.model.stat_names import (
     BLOCK,
     BYTES_COPIED,
@@ -26,6 +39,7 @@ from stepscope.model.stat_names import (
     GRAPH_NODE_ID,
     GRAPH_ORIGINAL_NODE_ID,
     GRID,
+    RANK,
     REGISTERS,
     SHARED_MEMORY,
     STEP_NUM,
@@ -109,6 +123,17 @@ def read_sqlite(data: bytes | Iterator[bytes], source: str, host: str) -> HostTr
         return _Reader(tables, source).read(host)
 
 
+def read_hosts_of_sqlite(data: bytes | Iterator[bytes], source: str, host: str) -> tuple[HostTrace, ...]:
+    """The same as `read_sqlite`, a trace for each process whose work a device did."""
+    with open_sqlite(data, source) as tables:
+        return _Reader(tables, source).read_hosts(host)
+
+
+def read_hosts_of_parquet(data: bytes, source: str, host: str) -> tuple[HostTrace, ...]:
+    """The same as `read_parquet`, a trace for each process whose work a device did."""
+    return _Reader(ParquetTables(store.parent(source) or ".", {"StringIds": data}), source).read_hosts(host)
+
+
 def read_parquet(data: bytes, source: str, host: str) -> HostTrace:
     """Reads a folder that `nsys export --type parquetdir` wrote, given its file of texts.
 
@@ -160,6 +185,47 @@ class _Reader:
 
     def read(self, host: str) -> HostTrace:
         """The trace.  Raises UnreadableError if no table with events can be read."""
+        return self._trace(host, self._parts(), self._gpu_facts())
+
+    def read_hosts(self, host: str) -> tuple[HostTrace, ...]:
+        """A trace for each process whose work a device did; one of all where only one has such work."""
+        parts, gpus = self._parts(), self._gpu_facts()
+        on_device = [part.line for part in parts if part.place == Place.STREAM]
+        keys = [distinct(each) for each in on_device]
+        used: dict[int, set[int]] = {}
+        for key in np.concatenate(keys).tolist() if keys else []:
+            used.setdefault(process_number(key), set()).add(device_of(key))
+        if len(used) < 2:
+            return (self._trace(host, parts, gpus),)
+        pid_of = {number: pid for pid, number in self.process.items()}
+        alone = [next(iter(devices)) for devices in used.values() if len(devices) == 1]
+        by_device = len(set(alone)) == len(used)
+        names = self._names()
+        left_out = {process_of(line) for line in np.concatenate([p.line for p in parts if p.place == Place.THREAD])}
+        left_out -= {pid_of[number] for number in used}
+        traces = []
+        for number, own_gpus in sorted(used.items(), key=lambda each: min(each[1])):
+            pid = pid_of[number]
+            rank = min(own_gpus) if by_device else None
+            name = f"rank {rank}" if by_device else f"{names.processes.get(pid) or 'process'} {pid}"
+            own = [part.take(_is_of(part, pid, number)) for part in parts]
+            facts = {device: gpus[device] for device in own_gpus if device in gpus}
+            traces.append(self._trace(name, [part for part in own if len(part.name)], facts, rank))
+        told = self._tell_processes([trace.host for trace in traces], by_device, len(left_out))
+        return tuple(replace(trace, problems=(told, *trace.problems)) for trace in traces)
+
+    def _tell_processes(self, names: Sequence[str], by_device: bool, left_out: int) -> Problem:
+        how = "ranks by the numbers of their devices" if by_device else "their ranks were not recorded"
+        return Problem(
+            "several-processes",
+            f"the export holds {len(names)} processes, each read as a host: {', '.join(names)} ({how})",
+            path=self.source,
+            lost=f"{counted(left_out, 'process')} without work on a device" if left_out else None,
+            hint=None,
+        )
+
+    def _parts(self) -> list[Part]:
+        """The events of all tables.  Raises UnreadableError if none can be read."""
         makers: dict[str, Callable[[Columns], Part]] = {
             _CALLS: self._calls, _RANGES: self._ranges, _NODES: self._node_calls, _KERNELS: self._kernels,
             _COPIES: self._copies, _SETS: self._sets, _GRAPHS: self._graphs, _SYNCS: self._syncs,
@@ -167,7 +233,13 @@ class _Reader:
         parts = [part for table, make in makers.items() if (part := self._make(table, make)) is not None]
         if not parts:
             raise self._no_tables()
-        made = assemble(parts, self.texts, self._names(), self._gpu_facts())
+        return parts
+
+    def _trace(
+        self, host: str, parts: Sequence[Part], gpus: Mapping[int, Mapping[str, StatValue]], rank: int | None = None
+    ) -> HostTrace:
+        """The trace of some events."""
+        made = assemble(parts, self.texts, self._names(), gpus, {} if rank is None else {RANK[0]: rank})
         strings = Strings.build(self.texts.rows)
         start = self._start_unix_ns()
         end = int((made.events.start_ps + made.events.duration_ps).max(initial=0)) // 1000
@@ -535,6 +607,13 @@ class _Reader:
         """PyTorch by its kernels, where no range of NVTX names one of its ops."""
         blob = strings.blob.tobytes()
         return "pytorch" if any(name in blob for name in _OF_TORCH) else ""
+
+
+def _is_of(part: Part, pid: int, number: int) -> Mask:
+    """Which events of a part are of a process."""
+    on_thread = part.place == Place.THREAD
+    found: Mask = (part.line >> 24 & 0xFFFFFF) == pid if on_thread else (part.line >> PROCESS_SHIFT) == number
+    return found
 
 
 def _number(name: str, values: I64, least: int = 1) -> StatColumn:

@@ -6,10 +6,11 @@ a million rows of ten columns this takes 0.6 of the time of making tuples, and n
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import field
 from io import BytesIO
 from pathlib import Path
@@ -17,8 +18,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stepscope.errors import AccessError, NotFoundError, Problem, UnreadableError, counted
+from stepscope.errors import AccessError, InputError, NotFoundError, Problem, UnreadableError, counted
 from stepscope.formats import store
+from stepscope.formats.naming import natural_key
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 
@@ -50,7 +52,7 @@ class Texts:
 
 
 class Tables(Protocol):
-    """The tables of one export.
+    """The tables of one export, by the names without the version that newer exports add, as in NVTX_EVENTS_V2.
 
     Attributes:
         texts: takes the texts that are read.
@@ -69,6 +71,14 @@ class Tables(Protocol):
     def records(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         """The rows of a small table, None for columns that do not exist."""
 
+
+def _newest(table: str, names: Iterable[str]) -> str:
+    """The name in an export of a table; of several versions the newest."""
+    versions = [name for name in names if _VERSION.sub("", name) == table]
+    return max(versions, key=lambda name: (name == table, natural_key(name)), default=table)
+
+
+_VERSION = re.compile(r"_V\d{1,4}$")
 
 # -- SQLite ------------------------------------------------------------------------------------------------------------
 
@@ -172,10 +182,22 @@ class SqliteTables:
         self._connection = connection
         self._source = source
         self._known: dict[str, frozenset[str]] = {}
+        self._names: list[str] | None = None
         connection.create_function("row_of_text", 1, self.texts.add)
+
+    def _name_of(self, table: str) -> str:
+        """The name of a table in the database."""
+        if self._names is None:
+            try:
+                found = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+                self._names = [str(name) for (name,) in found.fetchmany(_MOST_TABLES)]
+            except _DAMAGE:
+                self._names = []
+        return _newest(table, self._names)
 
     def columns_of(self, table: str) -> frozenset[str]:
         """The columns that a table stores: views, virtual tables and computed columns do not count."""
+        table = self._name_of(table)
         if table not in self._known:
             self._known[table] = self._find_columns(table)
         return self._known[table]
@@ -192,7 +214,7 @@ class SqliteTables:
 
     def columns(self, table: str, numbers: Sequence[str], text: str = "") -> dict[str, I64]:
         """Columns of a table that exist; up to the damage if the file is damaged."""
-        has = self.columns_of(table)
+        has, table = self.columns_of(table), self._name_of(table)
         read = {name: f"CAST(ifnull({_quoted(name)}, {MISSING}) AS INTEGER)" for name in numbers if name in has}
         read |= {text: f"row_of_text({_quoted(text)})"} if text in has else {}
         parts: dict[str, list[I64]] = {name: [] for name in read}
@@ -223,7 +245,7 @@ class SqliteTables:
 
     def records(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         """The rows of a small table."""
-        has = self.columns_of(table)
+        has, table = self.columns_of(table), self._name_of(table)
         read = ", ".join(_quoted(name) if name in has else "NULL" for name in columns)
         try:
             return self._connection.execute(f"SELECT {read} FROM {_quoted(table)}").fetchall() if has else []
@@ -264,6 +286,7 @@ class ParquetTables:
         self._folder = folder
         self._known = dict(known)
         self._files: dict[str, Any] = {}
+        self._names: list[str] | None = None
 
     def _open(self, table: str) -> Any | None:
         """The file of a table, None if it is missing or damaged."""
@@ -275,7 +298,7 @@ class ParquetTables:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = store.join(self._folder, f"{table}.parquet")
+        path = store.join(self._folder, f"{self._name_of(table)}.parquet")
         try:
             content = self._known.pop(table, None) or store.read_bytes(path)
             file = pq.ParquetFile(BytesIO(content))
@@ -291,6 +314,15 @@ class ParquetTables:
             self._note_damage(path, f"{len(content):,} bytes claim {file.metadata.num_rows:,} rows")
             return None
         return file
+
+    def _name_of(self, table: str) -> str:
+        """The name of a table's file, without its ending."""
+        if self._names is None:
+            self._names = []
+            with suppress(InputError):
+                files = store.walk(self._folder, max_depth=0).folders[0].files
+                self._names = [file.name.removesuffix(".parquet") for file in files]
+        return _newest(table, self._names)
 
     def _note_damage(self, path: str, why: str) -> None:
         hint = "copy the folder again, or export it again with `nsys export --type parquetdir`"

@@ -34,7 +34,11 @@ def join(folder: str, name: str) -> str:
         return os.path.join(folder, name)
     # "zip://inner::s3://bucket/file.zip": the part before the first "::" is the path, the rest says where it is.
     head, chain, tail = folder.partition("::")
-    return f"{head.rstrip('/')}/{name}{chain}{tail}"
+    scheme, _, rest = head.partition("://")
+    inside = (
+        f"{rest.rstrip('/')}/" if rest.rstrip("/") else rest
+    )  # at the root of a store nothing stands before the name
+    return f"{scheme}://{inside}{name}{chain}{tail}"
 
 
 def parts(path: str) -> tuple[str, ...]:

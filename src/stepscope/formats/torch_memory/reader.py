@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from stepscope.errors import Problem, UnreadableError
@@ -54,6 +55,7 @@ _MACHINERY = re.compile(
 )
 
 _MOST_FRAMES = 40  # of a stack that is kept
+_DEEPEST = 1000  # frames that are looked at: Python's own limit
 
 # What a stack of Python frames says of an allocation: the path of a frame holds this, and its function is one of these,
 # or any.  The innermost frame of which something is said counts.
@@ -110,6 +112,18 @@ def _load_snapshot(data: bytes, source: str) -> Mapping[str, Any]:
     found = load_plain(data, source, hint)
     if not isinstance(found, dict) or not {"segments", "device_traces"} & found.keys():
         raise UnreadableError("the pickle is not a memory snapshot", code="pickle", path=source, hint=hint)
+    entries = sum(map(len, _lists(found.get("device_traces"))))
+    entries += sum(
+        len(blocks) for each in _mappings(found.get("segments")) if isinstance(blocks := each.get("blocks"), list)
+    )
+    if entries > len(data):  # an entry takes some bytes; a file whose parts refer to each other can claim any number
+        raise UnreadableError(
+            f"{len(data):,} bytes claim {entries:,} entries",
+            code="too-large",
+            path=source,
+            lost="everything",
+            hint=hint,
+        )
     return found
 
 
@@ -253,7 +267,7 @@ def _make_event(entry: Mapping[str, Any], address: str, moment: int, sign: int) 
 
 def _read_frames(entry: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
     """The stack of an entry, innermost frame first, and the Python frames in it."""
-    frames = list(_mappings(entry.get("frames")))
+    frames = list(islice(_mappings(entry.get("frames")), _DEEPEST))
     return frames, [frame for frame in frames if str(frame.get("filename", "")).endswith(".py")]
 
 

@@ -30,7 +30,8 @@ LONGEST_NOTE = 20_000
 LONGEST_LABEL = 50
 MOST_LABELS = 20
 
-_BUSY_SECONDS = 10.0  # how long a server waits for another one's change
+_BUSY_SECONDS = 10.0  # how long a change waits for another server's
+_BUSY_READING_SECONDS = 0.2  # the page waits as long: after that it shows what was read last
 _SCHEMA = 1
 _CREATE = """
 CREATE TABLE IF NOT EXISTS words (
@@ -85,6 +86,7 @@ class WordStore:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
+        self._last: dict[str, list[Any]] = {}
 
     def all(self) -> dict[str, Words]:
         """What was said, by session; empty if nothing was, or the file cannot be read."""
@@ -143,10 +145,17 @@ class WordStore:
         return frozenset(str(row[0]) for row in self._read("SELECT login FROM ended"))
 
     def _read(self, query: str) -> list[Any]:
-        if self.path is not None and self.path.exists():
-            with suppress(sqlite3.Error, OSError), self._open() as connection:
-                return connection.execute(query).fetchall()
-        return []
+        """The rows of a query; those read last while another server changes the file."""
+        if self.path is None or not self.path.exists():
+            return []
+        try:
+            place = f"{self.path.absolute().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(place, timeout=_BUSY_READING_SECONDS, uri=True)) as connection:
+                self._last[query] = connection.execute(query).fetchall()
+        except (sqlite3.Error, OSError) as error:
+            if not _is_busy(error):
+                return []
+        return self._last.get(query, [])
 
     @contextmanager
     def _changing(self, cannot: str) -> Iterator[sqlite3.Connection]:
@@ -173,6 +182,12 @@ class WordStore:
             connection.execute(_CREATE)
             connection.execute(f"PRAGMA user_version = {_SCHEMA}")
             yield connection
+
+
+def _is_busy(error: Exception) -> bool:
+    """Whether another server has locked the file."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # with Python 3.11 and later
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) if code else "locked" in str(error)
 
 
 @contextmanager

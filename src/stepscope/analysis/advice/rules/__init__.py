@@ -7,6 +7,7 @@ from stepscope.analysis.advice.rules import (
     device_work,
     dispatch,
     input_work,
+    lines,
     memory,
     model,
     python_overhead,
@@ -18,7 +19,7 @@ from stepscope.analysis.advice.rules import (
 )
 
 RULES = (
-    recompilation.RULE, waiting.RULE, transfer.RULE, checkpoint.RULE, *python_overhead.RULES, dispatch.RULE,
+    lines.RULE, recompilation.RULE, waiting.RULE, transfer.RULE, checkpoint.RULE, *python_overhead.RULES, dispatch.RULE,
     *device_idle.RULES, straggler.RULE, communication.RULE, *redundant_compute.RULES, *memory.RULES,
     *device_work.RULES, *input_work.RULES, *model.RULES,
 )  # fmt: skip

@@ -6,7 +6,7 @@ from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule
 
-_ACTIONS: Actions = {
+ACTIONS: Actions = {
     "tensorflow": (
         "save every few hundred steps: keras.callbacks.ModelCheckpoint(path, save_freq=N), or"
         " tf.train.CheckpointManager(..., step_counter=step, checkpoint_interval=N)",
@@ -45,5 +45,5 @@ def _find(context: Context) -> Finding | None:
 
 RULE = Rule(
     "checkpoint.stall", 5.0, kind="checkpoint_stall", title="Save less often, or in the background", find=_find,
-    actions=_ACTIONS, tool="steps", yields_to=("recompilation",),
+    actions=ACTIONS, tool="steps", yields_to=("recompilation",),
 )  # fmt: skip

@@ -19,7 +19,7 @@ _MANY_MESSAGES = 8.0  # per step; from here on their number costs, not only thei
 _TINY_PS = 200_000_000  # of a collective on a device: a shorter one costs latency, not bandwidth
 _FEW_MESSAGES_PERCENT = 30.0  # threshold for a few large messages: data parallelism has its price
 
-_ACTIONS: Actions = {
+ACTIONS: Actions = {
     "tensorflow": (
         "reduce gradients together: tf.distribute.experimental.CommunicationOptions(bytes_per_pack=...)",
         "communicate in 16 bits",
@@ -64,7 +64,7 @@ def _choose_actions(context: Context) -> tuple[str, ...]:
     """The actions that the trace does not show to be done already; no_sync first if the step accumulates."""
     wrapper = context.pace.wrapper if context.pace else ""
     if wrapper not in _WRAPPED:
-        return actions_for(context.framework, _ACTIONS)
+        return actions_for(context.framework, ACTIONS)
     actions = _WRAPPED[wrapper]
     if _reduced_passes(context) > 1:
         actions = (actions[1], actions[0], *actions[2:])

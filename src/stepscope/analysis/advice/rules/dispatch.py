@@ -9,7 +9,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.loop_events import Starts
-from stepscope.analysis.facts.work import OpShare, WorkFacts, module_of
+from stepscope.analysis.facts.work import OPS_OF_A_PROGRAM, OpShare, WorkFacts, module_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.vocabulary.jax import function_of_call, function_of_program
 
@@ -27,7 +27,6 @@ TINY_BATCH = 8  # rows of a matrix product
 _TINY_OPS = 0.6  # of the op time is spent starting the ops
 _FEW_OPS = 300.0  # per step
 _SINGLE_OP_PROGRAMS = 50.0  # programs per step with hardly more than one op each: nothing is compiled as a whole
-_OPS_OF_A_PROGRAM = 3.0  # more are a compiled function, not an op that is dispatched
 
 _COMPILE: Actions = {
     "tensorflow": (
@@ -51,7 +50,7 @@ _BATCH: Actions = {
     "pytorch": ("use larger batches, or accumulate gradients over fewer micro-batches", "torch.vmap over samples"),
     "": ("use larger batches, or fewer micro-batches",),
 }
-_FETCH: Actions = {
+FETCH: Actions = {
     "tensorflow": (
         "compute all values inside the tf.function, stack them and call .numpy() once every N steps",
         "keep metrics as tf.keras.metrics and read them at the end of an epoch",
@@ -112,7 +111,7 @@ def _torch_ops_per_step(context: Context, work: WorkFacts) -> float:
 
 def _overhead_ms(context: Context, work: WorkFacts) -> float:
     """Time per step spent starting work and running ops that are all overhead."""
-    others = context.cause_ms("input", "checkpoint", "compile", "communication", "transfer", "contention")
+    others = context.cause_ms("input", "checkpoint", "compile", "communication", "transfer")
     idle = work.brief_ps if _one_at_a_time(work) else work.short_ps
     useful = context.compute_ms - idle / work.steps / MS
     chance = context.per_step(context.loop.chance_ps) / MS if context.loop else 0.0
@@ -125,7 +124,7 @@ def _runs_single_op_programs(context: Context, work: WorkFacts) -> bool:
     several = [module for module in work.modules if module.calls >= work.steps]
     largest = max((module.total_ps for module in several), default=0)
     spread = largest < 0.5 * work.self_ps
-    return programs >= _SINGLE_OP_PROGRAMS and spread and work.ops / work.steps / programs <= _OPS_OF_A_PROGRAM
+    return programs >= _SINGLE_OP_PROGRAMS and spread and work.ops / work.steps / programs <= OPS_OF_A_PROGRAM
 
 
 def _has_unrecorded_fetches(context: Context, work: WorkFacts) -> bool:
@@ -151,7 +150,7 @@ def _has_several_ops(work: WorkFacts, program: OpShare) -> bool:
     called = function_of_call(program.name)
     modules = ((function_of_program(module_of(module)), module.calls) for module in work.modules)
     ops = sum(calls for name, calls in modules if name == called)
-    return not ops or ops / program.calls > _OPS_OF_A_PROGRAM
+    return not ops or ops / program.calls > OPS_OF_A_PROGRAM
 
 
 def _loop_iterations(context: Context, work: WorkFacts) -> float:
@@ -196,7 +195,7 @@ def _fetching(context: Context, work: WorkFacts, confidence: float = 0.85) -> Fi
         without="fetching values one by one",
         unknown="it does not show how much of that work a single fetch needs",
         parts=("fetches", "starts"),
-        actions=actions_for(context.framework, _FETCH),
+        actions=actions_for(context.framework, FETCH),
         confidence=confidence,
         rows=_evidence_rows(context),
         intervals=context.intervals("fetches"),

@@ -13,7 +13,7 @@ from stepscope.vocabulary.python import CODE_OF_MODULE
 
 _MOST_OF = 0.5  # of the time that the advice is about
 
-_ACTIONS = (
+ACTIONS = (
     "log, evaluate metrics and call callbacks every N steps, not in every step",
     "compute metrics inside the compiled step, or with NumPy instead of loops over Python numbers",
     "move work that the step does not need to another thread",
@@ -39,7 +39,7 @@ def _find_plain(context: Context) -> Finding | None:
     """A program without a framework, which computes in Python itself."""
     if context.framework != "python" or context.loop is None:
         return None
-    running = context.percent(context.cause_ms("python"))
+    running = 100.0 * context.cause_share("python")
     function = _function(context)
     name = context.hottest_python or (function.name if function else "")
     if not name:
@@ -121,7 +121,7 @@ def _gaps(context: Context, loop: LoopFacts) -> Finding:
         change="python" if context.has_device else "python_gaps",
         without="Python while nothing computes",
         parts=("python",),
-        actions=(*([_WAITS] if _is_asleep(loop) else []), *_ACTIONS),
+        actions=(*([_WAITS] if _is_asleep(loop) else []), *ACTIONS),
         confidence=0.8 if function else 0.6,
         rows=(row,),
         intervals=_name_intervals(context.intervals("python")),

@@ -7,7 +7,7 @@ from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.loop_events import Starts
 
-_ACTIONS: Actions = {
+ACTIONS: Actions = {
     "tensorflow": (
         "pass changing numbers as tensors (tf.constant(x)), not as Python values: each new value causes a new trace",
         "if shapes change, declare @tf.function(input_signature=[...]) or reduce_retracing=True",
@@ -74,7 +74,7 @@ def _describe_change(context: Context) -> str:
 
 def _order_actions(context: Context) -> tuple[str, ...]:
     """The actions; the one about changing shapes comes last if shapes are known not to change."""
-    actions = actions_for(context.framework, _ACTIONS)
+    actions = actions_for(context.framework, ACTIONS)
     found = context.pace.compiles if context.pace else None
     return actions if found is None or not found.same_shapes else tuple(sorted(actions, key=_concerns_shapes))
 

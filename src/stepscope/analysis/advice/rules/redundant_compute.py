@@ -17,7 +17,7 @@ _SUSPICIOUS_FORWARD = 1.4  # times the backward work, of which training has twic
 _NOTHING = (0, "", 0.0, None)
 _IF_USED = "ignore this if the update uses the result, as that of a teacher or of a target network"
 
-_ACTIONS: Actions = {
+ACTIONS: Actions = {
     "": (
         "skip it if its result is not used: a loss with weight zero, a metric that nobody reads",
         "evaluate every N steps instead of in every step",
@@ -133,7 +133,7 @@ def _find_excess(kind: str, without: str) -> Callable[[Context], Finding | None]
         if excess is None:
             return None
         time = excess.step_ps / MS
-        percent = context.percent(time * context.quiet)  # others take as much of this time as of the rest
+        percent = context.percent(time)
         return Finding(
             part_ms=time,
             percent=percent * (1.0 - excess.keeps),
@@ -211,13 +211,13 @@ RULES = (
         yields_to=("straggler",),
     ),
     Rule(
-        "compute.after-update", _EXCESS_PERCENT, kind="redundant_compute", actions=_ACTIONS, tool="op-stats",
+        "compute.after-update", _EXCESS_PERCENT, kind="redundant_compute", actions=ACTIONS, tool="op-stats",
         title="Skip computation if the update does not use its result",
         find=_find_excess(AFTER, "forward passes after the update"),
         yields_to=("straggler",),
     ),
     Rule(
-        "compute.redundant", 15.0, kind="redundant_compute", find=_find_extra, actions=_ACTIONS, tool="op-stats",
+        "compute.redundant", 15.0, kind="redundant_compute", find=_find_extra, actions=ACTIONS, tool="op-stats",
         title="Skip computation if the update does not use its result",
         yields_to=("straggler", "memory_churn", "eager_dispatch", "host_sync", "recompilation", "small_batch"),
     ),

@@ -9,7 +9,7 @@ from stepscope.vocabulary.traits import OpTrait
 
 _LEAST_PERCENT = 10.0  # of the step
 
-_ACTIONS: Actions = {
+ACTIONS: Actions = {
     "tensorflow": (
         "convert it to a tf.constant or tf.Variable once, before the loop, and pass that",
         "feed batches through tf.data with .prefetch(tf.data.AUTOTUNE) instead of NumPy arguments",
@@ -70,5 +70,5 @@ def _casts_ms(context: Context) -> float:
 
 RULE = Rule(
     "input.transfer", _LEAST_PERCENT, kind="input_transfer", title="Copy data in once, not in every step", find=_find,
-    actions=_ACTIONS, tool="op-stats", yields_to=("recompilation",),
+    actions=ACTIONS, tool="op-stats", yields_to=("recompilation",),
 )  # fmt: skip

@@ -26,7 +26,7 @@ _TITLES = {
     "input_python": "Remove Python code from the input pipeline",
     "input_preprocessing": "Make input preprocessing cheaper or more parallel",
 }
-_ACTIONS: dict[str, Actions] = {
+ACTIONS: dict[str, Actions] = {
     "input_file_read": {
         "tensorflow": (
             "pack many small files into a few large TFRecord files",
@@ -408,7 +408,7 @@ def _cache_action(context: Context, kind: str) -> tuple[str, ...]:
 
 def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
     """The actions for the library that prepares the input: tf.data serves programs of any framework."""
-    actions = _ACTIONS[kind]
+    actions = ACTIONS[kind]
     if _feed(context).has_iterators:
         return actions_for("tensorflow", actions)
     if _feed(context).of_keras:  # its workers take the place of a library's threads and processes

@@ -1,0 +1,150 @@
+"""A function of the program that the step could leave out: who, how much, and of what kind.
+
+The class describes what lies inside: what takes most of its time, by the ops and causes in it.  Where nothing there
+says more, it is Python that runs in every step, and the answer stops at who and how much.
+"""
+
+from __future__ import annotations
+
+from stepscope.analysis.account.culprits import Culprit
+from stepscope.analysis.account.shown import cause_words
+from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.gain import foretell_change
+from stepscope.analysis.advice.items import Row
+from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
+from stepscope.analysis.advice.rules import (
+    checkpoint,
+    communication,
+    device_work,
+    dispatch,
+    python_overhead,
+    recompilation,
+    redundant_compute,
+    transfer,
+    waiting,
+)
+from stepscope.analysis.facts.lines import LineFacts
+from stepscope.report import duration_text
+
+_MOST_OF = 0.5  # of the function's time: what takes as much is its kind
+_TELLING = 0.3  # of the function's time in products, or in reading values: a forward pass, a loop of reads
+_MANY = 50.0  # starts per step: fewer are no loop over elements
+_MANY_READS = 10.0  # per step: fewer are no loop over values
+_LONGEST_START_PS = 200_000_000  # with the Python around it; eager ops took 10 to 90 us each on two busy cores
+_NAMED = 3  # ops, causes
+
+_BATCHED: Actions = {
+    "tensorflow": (
+        "replace the loop over elements in it by one op on whole tensors: gather, scatter_nd_update, vectorized_map",
+        "or wrap it in tf.function, if its loop runs over tensors",
+    ),
+    "jax": (
+        "replace the loop over elements in it by jax.vmap, or by ops on whole arrays",
+        "or put it under jax.jit, with jax.lax.scan for its loop",
+    ),
+    "pytorch": (
+        "replace the loop over elements in it by ops on whole tensors: indexing with a tensor, index_put_, torch.where",
+        "torch.vmap, or the foreach ops for lists of parameters",
+    ),
+    "": ("replace the loop over elements in it by ops on whole arrays",),
+}
+_TITLES = {
+    "checkpoint_stall": "Save less often, or in the background, in {}",
+    "recompilation": "Stop tracing and compiling in {}",
+    "communication_bound": "Communicate less in {}",
+    "input_transfer": "Copy data in once, not in every step, in {}",
+    "host_sync": "Read values all at once, and rarely, in {}",
+    "memory_churn": "Write in place instead of copying in {}",
+    "eager_dispatch": "Do the work of {} in fewer, larger ops",
+    "redundant_compute": "Run {} less often, or skip it if nothing needs its result",
+    "python_overhead": "Speed up {} or run it less often",
+    "input_python": "Make {} cheaper, or prepare its batches ahead of the step",
+    "input_preprocessing": "Make {} cheaper, or prepare its batches ahead of the step",
+}
+
+
+def kind_of(line: LineFacts) -> str:
+    """The class of a function by what lies inside."""
+    for kind, cause in (
+        ("checkpoint_stall", "checkpoint"), ("recompilation", "compile"), ("communication_bound", "communication"),
+        ("input_transfer", "transfer"),
+    ):  # fmt: skip
+        if line.share(cause) >= _MOST_OF:
+            return kind
+    if line.is_input:
+        return "input_python" if line.share("python", "input") >= _MOST_OF else "input_preprocessing"
+    if line.heavy_ps >= _TELLING * line.ps:
+        return "redundant_compute"
+    if line.share("python") >= _MOST_OF and line.starts < _MANY and line.fetches < _MANY_READS:
+        return "python_overhead"
+    reads_much = line.fetches_ps >= _TELLING * line.ps or 2 * line.fetches >= line.starts
+    if line.fetches >= _MANY_READS and reads_much:
+        return "host_sync"
+    if line.starts >= _MANY and line.own_ps <= _LONGEST_START_PS * line.starts:
+        return "eager_dispatch"
+    if line.moves_ps >= _MOST_OF * line.ps:
+        return "memory_churn"
+    return "redundant_compute" if line.share("host_compute", "device_compute") >= _MOST_OF else "python_overhead"
+
+
+def _find(context: Context) -> Finding | None:
+    lines = context.pace.lines if context.pace is not None and context.changes is not None else []
+    foretold = context.changes.foretold if context.changes is not None else {}
+    known = [line for line in lines if line.key in foretold]
+    line = min(known, key=lambda each: foretold[each.key].then_ps, default=None)
+    if line is None:
+        return None
+    kind, part = kind_of(line), line.own_ps / MS
+    what = f"{line.name} ({line.file}:{line.line})" if line.file else line.name
+    return Finding(
+        part_ms=part,
+        id=f"line.{kind}",
+        kind=kind,
+        title=_TITLES[kind].format(what),
+        evidence=_describe(context, line),
+        gain=foretell_change(context, line.key, part, line.name),
+        culprit=Culprit(
+            line.name, line.file or None, line.line if line.file else None, line.ops[0].name if line.ops else None,
+            None, None if line.calls is None else max(round(line.calls), 1), line.ps,
+        ),
+        actions=_actions(context, kind, line),
+        rows=(Row("overview", line.name, round(part, 3)),),
+    )  # fmt: skip
+
+
+def _describe(context: Context, line: LineFacts) -> str:
+    """`draw_preview` (train.py:7) takes 5.10 ms of each step: ...; per step it starts 14 aten::linear, ..."""
+    causes = sorted(line.causes, key=lambda cause: -line.causes[cause])
+    shares = [(line.share(cause), cause_words(cause)) for cause in causes if cause != "contention"]
+    what = ", ".join(f"{100 * share:.0f} % {words}" for share, words in shares[:_NAMED] if share >= 0.05)
+    calls = f", {line.calls:,.0f} calls" if line.calls is not None and line.calls > 1 else ""
+    within = f" within {line.owner}" if line.owner else ""
+    own = duration_text(line.own_ps / MS)
+    said = (
+        f"{context.percent(line.own_ps / MS / context.quiet):.1f} % of each step is {line.name}{within}: {own}{calls}"
+    )
+    said += f" ({what})" if what else ""
+    steps = context.loop.steps if context.loop else 1
+    ops = [f"{op.calls / steps:,.0f} {op.name}" for op in line.ops[:_NAMED] if op.calls >= steps]
+    return said + (f"; per step it starts {', '.join(ops)}" if ops else "")
+
+
+def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
+    if kind.startswith("input"):
+        return actions_for(context.framework, waiting.ACTIONS[kind])
+    tables: dict[str, Actions] = {
+        "checkpoint_stall": checkpoint.ACTIONS,
+        "recompilation": recompilation.ACTIONS,
+        "communication_bound": communication.ACTIONS,
+        "input_transfer": transfer.ACTIONS,
+        "host_sync": dispatch.FETCH,
+        "memory_churn": device_work.IN_PLACE,
+        "eager_dispatch": _BATCHED,
+        "redundant_compute": redundant_compute.ACTIONS,
+        "python_overhead": {"": python_overhead.ACTIONS},
+    }
+    place = f"{line.file}:{line.line}" if line.file else line.name
+    return (f"look at {line.name} ({place})", *actions_for(context.framework, tables[kind]))
+
+
+RULE = Rule("line", 3.0, find=_find, tool="critical-path", confidence=0.8)

@@ -1,0 +1,298 @@
+"""Functions of the program that a step could leave out: who takes how much, and what lies inside.
+
+A function counts if nothing of the training lies in it: no forward op with a backward pass, no backward pass, no
+update, no call of the program that trains.  What holds the whole step is none, nor what takes most of it where nothing
+shows which part trains: that is the model.  Of nested ones the outermost counts, named by the one furthest in that
+holds nearly all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.every_step import every_step
+from stepscope.analysis.account.functions import LoopFunction, functions_of_loop, part_of_function
+from stepscope.analysis.account.model import StepModel
+from stepscope.analysis.account.parts import Part
+from stepscope.analysis.facts.device_facts import update_calls
+from stepscope.analysis.facts.loop import FETCHES, LoopTime, loop_time_of
+from stepscope.analysis.facts.work import (
+    OPS_OF_A_PROGRAM,
+    OpShare,
+    module_of,
+    split_programs,
+    sum_by_name,
+    work_events_of,
+    work_of,
+)
+from stepscope.analysis.steps.find_steps import holds_step, observed_time, whole_steps
+from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.forward_ops import forward_events
+from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I64, Mask, distinct
+from stepscope.records import dataclass
+from stepscope.vocabulary.jax import function_of_call, function_of_program, is_product
+from stepscope.vocabulary.lookup import has_trait, type_names
+from stepscope.vocabulary.python import is_training_function, place_of
+from stepscope.vocabulary.traits import CallTrait, OpTrait
+
+K = EventKind
+
+_WHOLE = 0.9  # of the steps' time: who holds this much is the loop itself
+_TRAINS = 0.3  # of a function's time: blurred edges of samples put a tenth of the training into one beside it
+_NEARLY_ALL = 0.8  # of a function's time: who holds this much of it is where to look
+LEAST_OF_STEP = 0.03  # as of all advice
+_OTHERS = 2  # samples that do not show it: of the loop none but one at an edge are such
+_FEWEST_SAMPLES = 4  # of the stack: fewer show a function by accident
+_MOST_LINES, _MOST_OPS = 4, 4  # kept: each costs three replays
+
+
+@dataclass(frozen=True)
+class LineFacts:
+    """A function of the program that could be left out; times in ps per step.
+
+    Attributes:
+        name, file, line: of the function; owner: the outermost one that is left out with it, empty if it is that.
+        calls: per step; None where only samples of the stack show it.
+        ps: its time on the loop's thread.
+        causes: what the thread does in it, by cause of the account.
+        ops: what it starts, by name, the longest first: calls and time in all steps.
+        starts: how many ops, programs and single ops it starts per step.
+        heavy_ps: in matrix products and convolutions; moves_ps: in ops that only move data.
+        fetches_ps: in which it reads values from the framework; fetches: how many per step.
+        is_input: it makes the batch: the step's first work follows it, and it makes arrays or its name says so.
+    """
+
+    name: str
+    file: str
+    line: int
+    owner: str
+    calls: float | None
+    ps: int
+    causes: dict[str, int]
+    ops: list[OpShare]
+    starts: float
+    heavy_ps: int
+    moves_ps: int
+    fetches_ps: int
+    fetches: float
+    is_input: bool
+
+    @property
+    def key(self) -> str:
+        """The row of the table of changes that leaves it out."""
+        return f"function {self.file}:{self.line} {self.name}"
+
+    @property
+    def own_ps(self) -> int:
+        """Its time without contention."""
+        return max(self.ps - self.causes.get("contention", 0), 0)
+
+    def share(self, *causes: str) -> float:
+        """The share of its time that some causes have, contention aside."""
+        return sum(self.causes.get(cause, 0) for cause in causes) / self.own_ps if self.own_ps else 0.0
+
+
+def lines_of(trace: HostTrace) -> list[LineFacts]:
+    """The functions that a host's steps could leave out, the longest first; found once per trace."""
+    return [facts for facts, _, _ in trace.derived("lines to leave out", _find_lines)]
+
+
+def parts_of_lines(model: StepModel) -> list[tuple[str, Part]]:
+    """The same as parts of the model, by their rows in the table of changes."""
+    found = model.trace.derived("lines to leave out", _find_lines)
+    return [(facts.key, part_of_function(model, function, training)) for facts, function, training in found]
+
+
+_Found = tuple[LineFacts, LoopFunction, Spans]
+
+
+def _find_lines(trace: HostTrace) -> list[_Found]:
+    loop, seen = loop_time_of(trace), observed_time(trace)
+    functions = functions_of_loop(trace) if loop is not None and seen.total and trace.framework else []
+    if loop is None or not functions:
+        return []
+    training, own = _find_training(trace, loop), list[tuple[int, LoopFunction]]()
+    all_samples = max(len(each.samples) for each in functions)
+    for each in functions:
+        ps = (each.spans - training.spans).total
+        if ps < LEAST_OF_STEP * seen.total or _is_loop(trace, each, all_samples):
+            continue
+        if _trains(training, each) or (not training.spans.total and _may_be_model(trace, loop, each, seen)):
+            continue
+        own.append((ps, each))
+    own.sort(key=lambda each: (-each[0], each[1].frame))
+    chosen: list[tuple[LoopFunction, LoopFunction]] = []
+    for ps, each in own:
+        if any(_is_within(each, outer) for outer, _ in chosen):
+            continue
+        inside = [other for other_ps, other in own if other_ps >= _NEARLY_ALL * ps and _is_within(other, each)]
+        chosen.append((each, min([each, *inside], key=lambda other: (other.spans.total, -other.frame))))
+    return [(_describe(trace, loop, training, *each), each[0], training.spans) for each in chosen[:_MOST_LINES]]
+
+
+def _is_loop(trace: HostTrace, function: LoopFunction, all_samples: int) -> bool:
+    """Whether a function runs the loop over steps, as far as is known: one of its calls holds a step, or all samples of
+    the stack show it but for one that an edge may have; too few samples show nothing."""
+    if len(function.samples):
+        return len(function.samples) < _FEWEST_SAMPLES or all_samples - len(function.samples) < _OTHERS
+    start, length = trace.events.start_ps[function.calls], forest(trace).extent_ps[function.calls]
+    return bool(holds_step(trace, start, start + length).any())
+
+
+def _is_within(inner: LoopFunction, outer: LoopFunction) -> bool:
+    return inner is not outer and (inner.spans & outer.spans).total >= _WHOLE * inner.spans.total
+
+
+def _trains(training: _Training, function: LoopFunction) -> bool:
+    """Whether a function holds the training: much of its time is training, or, by its recorded calls, most of what
+    trains starts in it."""
+    if function.share_in(training.spans) >= _TRAINS:
+        return True
+    inside = function.spans.overlap_ps(training.start_ps, training.start_ps + 1) > 0
+    return bool(len(function.calls) and 2 * inside.sum() > len(inside) > 0)
+
+
+def _may_be_model(trace: HostTrace, loop: LoopTime, function: LoopFunction, seen: Spans) -> bool:
+    """Whether a function may be the model's call, where nothing shows what trains: it takes most of the step, or
+    computes products."""
+    if 2 * function.spans.total > seen.total:
+        return True
+    start = trace.events.start_ps[loop.starts]
+    inside = distinct(trace.events.type[loop.starts[function.spans.overlap_ps(start, start + 1) > 0]])
+    names = type_names(trace, inside.astype(np.int64))
+    multiplies = has_trait(trace, inside, OpTrait.MULTIPLIES).any()
+    return bool(multiplies or any(is_product(function_of_call(name)) for name in names))
+
+
+@dataclass(frozen=True)
+class _Training:
+    """When the loop's thread trains.
+
+    Attributes:
+        spans: forward ops with a backward pass, that pass, updates, and calls of the program that trains.
+        start_ps: int64 of shape (n,), when each of these begins, ascending.
+        begins, ends: bool of shape (n,), it may be the first, or the last, of a step's training.
+    """
+
+    spans: Spans
+    start_ps: I64
+    begins: Mask
+    ends: Mask
+
+
+def _find_training(trace: HostTrace, loop: LoopTime) -> _Training:
+    backward = events_of_kind(trace, K.BACKWARD).astype(np.int64)
+    forward = distinct(forward_events(trace, backward))
+    is_own = np.isin(forward, backward)  # backward work without a number leads to no forward op
+    parts = [
+        forward[(forward >= 0) & ~is_own],
+        np.append(backward, update_calls(trace)),
+        _calls_that_train(trace, loop),
+    ]
+    rows = np.concatenate(parts).astype(np.int64)
+    which = np.repeat(np.arange(len(parts)), [len(each) for each in parts])
+    here = trace.events.line[rows] == loop.line
+    rows, which = rows[here], which[here]
+    order = np.argsort(trace.events.start_ps[rows], kind="stable")
+    which = which[order]
+    return _Training(spans_of(trace, rows), trace.events.start_ps[rows[order]], which != 1, which != 0)
+
+
+def _calls_that_train(trace: HostTrace, loop: LoopTime) -> I64:
+    """Calls by the loop's thread of the compiled program that trains: the only one, or the one that `split_programs`
+    names, else those whose names say training: rows of events."""
+    rows, work = loop.starts, work_of(trace)
+    types = distinct(trace.events.type[rows]).astype(np.int64)
+    names = dict(zip(types.tolist(), type_names(trace, types), strict=True))
+    main, _ = split_programs(work)
+    longest = max(work.modules, key=lambda module: module.total_ps, default=None)
+    if main is None and longest is not None and 2 * longest.total_ps > work.self_ps:
+        main = longest
+    wanted = function_of_program(module_of(main)) if main is not None else ""
+    mine = [type_ for type_, name in names.items() if wanted and function_of_call(name) == wanted]
+    calls = int(np.isin(trace.events.type[rows], mine).sum())
+    if main is not None and main.calls <= OPS_OF_A_PROGRAM * calls:  # an op that is dispatched by itself trains nothing
+        mine = []
+    mine = mine or [type_ for type_, name in names.items() if is_training_function(name)]
+    return rows[np.isin(trace.events.type[rows], mine)]
+
+
+def _describe(
+    trace: HostTrace, loop: LoopTime, training: _Training, outer: LoopFunction, inner: LoopFunction
+) -> LineFacts:
+    spans, steps, every = outer.spans - training.spans, max(len(whole_steps(trace).number), 1), every_step(trace)
+    causes = {cause.name.lower(): (every.spans_of(cause, loop.line) & spans).total for cause in Cause} if every else {}
+    start = trace.events.start_ps[loop.starts]
+    inside = loop.starts[spans.overlap_ps(start, start + 1) > 0]
+    ops = events_of_kind(trace, K.OP)
+    ops = ops[trace.events.line[ops] == loop.line]
+    heavy = ops[has_trait(trace, trace.events.type[ops], OpTrait.MULTIPLIES)]
+    moves, _ = work_events_of(trace).get("moves", (ops[:0], ops[:0]))
+    moves = moves[trace.events.line[moves] == loop.line]
+    name, file, line = place_of(trace.name_of(inner.frame))
+    owner = "" if inner is outer else place_of(trace.name_of(outer.frame))[0]
+    return LineFacts(
+        name=name,
+        file=file or "",
+        line=line or 0,
+        owner=owner,
+        calls=len(inner.calls) / steps if len(inner.calls) else None,
+        ps=round(spans.total / steps),
+        causes={cause: round(ps / steps) for cause, ps in causes.items() if ps},
+        ops=sum_by_name(trace, inside, trace.events.duration_ps[inside])[:_MOST_OPS],
+        starts=len(inside) / steps,
+        heavy_ps=round((spans_of(trace, heavy) & spans).total / steps),
+        moves_ps=round((spans_of(trace, moves) & spans).total / steps),
+        fetches_ps=round((loop.spans[FETCHES] & spans).total / steps),
+        fetches=_count_reads(trace, loop, spans) / steps,
+        is_input=_makes_input(trace, loop, training, outer, (outer, inner)),
+    )
+
+
+def _count_reads(trace: HostTrace, loop: LoopTime, spans: Spans) -> int:
+    """How many values the loop's thread reads from the framework in some time."""
+    rows = np.arange(trace.lines.event_begin[loop.line], trace.lines.event_end[loop.line])
+    reads = rows[has_trait(trace, trace.events.type[rows], CallTrait.READS_VALUE)]
+    start = trace.events.start_ps[reads]
+    outer = is_outermost(start, start + forest(trace).extent_ps[reads])
+    return int((spans.overlap_ps(start[outer], start[outer] + 1) > 0).sum())
+
+
+def _makes_input(
+    trace: HostTrace, loop: LoopTime, training: _Training, outer: LoopFunction, named: Sequence[LoopFunction]
+) -> bool:
+    """Whether a function makes the batch: a step's training begins right after it, with nothing between but what moves
+    the batch, and it makes arrays or its name says that it makes input; a name alone says nothing."""
+    events, spans = trace.events, outer.spans - training.spans
+    begin = events.start_ps[loop.starts]
+    inside = loop.starts[spans.overlap_ps(begin, begin + 1) > 0]
+    says_so = any(has_trait(trace, events.type[[each.frame]], CallTrait.MAKES_INPUT)[0] for each in named)
+    makes = has_trait(trace, events.type[inside], OpTrait.LIFTS_VALUES | OpTrait.SETS_STORAGE).any()
+    if not len(training.start_ps) or not (says_so or makes):
+        return False
+    moving = has_trait(trace, events.type[loop.starts], OpTrait.CONVERTS | OpTrait.MOVES_DATA)
+    first, last = _known_edges(outer, spans)
+    next_start = np.append(begin[~moving], np.iinfo(np.int64).max)[np.searchsorted(begin[~moving], last)]
+    after = np.searchsorted(training.start_ps, last)
+    before = np.searchsorted(training.start_ps, first) - 1
+    known = after < len(training.start_ps)
+    after, before, next_start = after[known], before[known], next_start[known]
+    leads = training.begins[after] & (next_start >= training.start_ps[after])
+    leads &= (before < 0) | training.ends[np.maximum(before, 0)]
+    return bool(2 * leads.sum() > len(after))
+
+
+def _known_edges(function: LoopFunction, spans: Spans) -> tuple[I64, I64]:
+    """When a function runs for certain: the first and the last moment of each of its spans, by the samples in it."""
+    samples = function.samples
+    if not len(samples):
+        return spans.start, spans.end
+    low, high = np.searchsorted(samples, spans.start), np.searchsorted(samples, spans.end)
+    some = high > low
+    return samples[low[some]], samples[high[some] - 1]

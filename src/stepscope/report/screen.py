@@ -1,0 +1,126 @@
+"""Lines of text with styles, for terminals, pipes and files: widths, wrapping and colours.
+
+Written here because a library that draws terminals takes longer to import than most tables take to make.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from os import environ
+from typing import Any, TextIO
+
+Piece = tuple[str, str]
+"""A text and its style: one of `STYLES`, or empty."""
+Line = tuple[Piece, ...]
+STYLES: Mapping[str, str] = {"bold": "1", "dim": "2", "yellow": "33", "cyan": "36"}
+"""Styles, and the parameters of the escape sequences (ECMA-48, SGR) that switch them on."""
+
+_WORD = re.compile(r"\s*\S+")
+_WIDE = ("W", "F")  # East Asian widths that take two cells
+_UNSEEN = ("Mn", "Me", "Cf")  # categories that take none: marks on other letters, and signs of format
+
+
+def line_of(text: str, style: str = "") -> Line:
+    """A line of one piece."""
+    return ((text, style),)
+
+
+def cell_width(text: str) -> int:
+    """How many cells of a terminal a text takes."""
+    return len(text) if text.isascii() else sum(map(_letter_width, text))
+
+
+@lru_cache(maxsize=4096)
+def _letter_width(letter: str) -> int:
+    if unicodedata.category(letter) in _UNSEEN:
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in _WIDE else 1
+
+
+def wrap_text(text: str, width: int) -> list[str]:
+    """The text in lines of at most so many cells, broken between words; a longer word is broken where the line ends."""
+    if cell_width(text) <= width:
+        return [text]
+    lines, line = [], ""
+    for word in _WORD.findall(text):
+        if line and cell_width(line) + cell_width(word) > width:
+            lines.append(line)
+            line = word.lstrip()
+        else:
+            line += word
+        while cell_width(line) > width > 1:
+            head = _head(line, width)
+            lines.append(head)
+            line = line[len(head) :]
+    return [*lines, line]
+
+
+def _head(text: str, width: int) -> str:
+    """As much of the start of a text as fits."""
+    taken = 0
+    for at, letter in enumerate(text):
+        taken += _letter_width(letter)
+        if taken > width:
+            return text[:at]
+    return text
+
+
+def wrap_below(label: str, text: str, width: int, style: str = "") -> Iterator[Line]:
+    """A label and a text that wraps below itself, not below its label."""
+    indent = cell_width(label)
+    for at, part in enumerate(wrap_text(text, max(width - indent, 1))):
+        yield line_of((label if at == 0 else " " * indent) + part, style)
+
+
+def join_lines(lines: Iterable[Line], colours: bool = False) -> str:
+    """The lines as text, each with its end.
+
+    Args:
+        colours: styles become escape sequences; they are left out otherwise.
+    """
+    return "".join(f"{_join_pieces(line, colours)}\n" for line in lines)
+
+
+def _join_pieces(line: Line, colours: bool) -> str:
+    if not colours:
+        return "".join(text for text, _ in line).rstrip()
+    return "".join(f"\x1b[{STYLES[style]}m{text}\x1b[0m" if style and text else text for text, style in line).rstrip()
+
+
+def has_colours(to: TextIO) -> bool:
+    """Whether a stream shows colours: a terminal does, unless its user wants none (https://no-color.org)."""
+    return to.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def screen_width(usual: int = 80) -> int:
+    """The columns of the terminal; `usual` where there is none."""
+    return shutil.get_terminal_size((usual, 24)).columns
+
+
+def print_lines(lines: Iterable[Line], to: TextIO | None = None) -> None:
+    """Writes lines to a stream, stdout by default, with colours if it shows them."""
+    stream = sys.stdout if to is None else to
+    stream.write(join_lines(lines, has_colours(stream)))
+    stream.flush()
+
+
+class Rendered:
+    """Lines that are laid out for whatever width somebody shows them in; `rich.print` and Jupyter's rich display do.
+
+    Args:
+        make_lines: the lines for a width.
+    """
+
+    def __init__(self, make_lines: Any) -> None:
+        self.make_lines = make_lines
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        from rich.text import Text
+
+        for line in self.make_lines(options.max_width):
+            yield Text.assemble(*line, no_wrap=True)

@@ -1,0 +1,37 @@
+"""The step that stands for the others: stalls that do not recur stand apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.analysis.account.account import account_of
+from tests.helpers.draw import draw
+
+_USUAL, _PYTHON_STALL, _LONG_OPS = "M0-------", "M0" + "-" * 60, "M0" + "-" * 70
+
+
+def _loop(kinds: str) -> str:
+    """Steps in a row: `u` a usual one, `p` one that stalls in Python, `o` one whose ops take long."""
+    marks, ops = "", ""
+    for each in kinds:
+        mark = {"u": _USUAL, "p": _PYTHON_STALL, "o": _LONG_OPS}[each]
+        marks += mark
+        ops += ("a" + "-" * (5 if each != "o" else 66)).ljust(len(mark))
+    return f"host main | {marks}\nhost main | {ops}"
+
+
+@pytest.mark.parametrize("kinds", ["uupuouuuuu", "puuuuuuuuo", "uuuuuuuupu"])
+def test_an_account_is_of_a_usual_step_whatever_stalls(kinds: str) -> None:
+    account = account_of(draw(_loop(kinds)))
+
+    assert account is not None
+    assert account.is_median
+    assert account.step_ps == 9 * 10**9
+    assert account.rows[0].cause == "host_compute"
+
+
+def test_long_steps_that_recur_and_take_most_of_the_time_are_accounted_for() -> None:
+    account = account_of(draw(_loop("upupupupup")[: 10**6]))
+
+    assert account is not None
+    assert account.step_ps == 62 * 10**9

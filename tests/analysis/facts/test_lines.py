@@ -1,0 +1,106 @@
+"""Functions that a step could leave out: who they are, what lies inside, and of which kind that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from draw import MS, Sort, draw
+from reporting import context_of
+
+from stepscope.analysis.account.model import model_of
+from stepscope.analysis.advice import advise
+from stepscope.analysis.advice.rules.lines import kind_of
+from stepscope.analysis.advice.whatif import REMOVE, Change, what_if
+from stepscope.analysis.facts.lines import LineFacts, lines_of
+from stepscope.model import EventKind, HostTrace
+
+K = EventKind
+SORTS = {
+    "f": Sort(K.OP, "aten::mm", "Sequence number"),
+    "b": Sort(K.BACKWARD, "autograd::engine::evaluate_function: MmBackward0", "Sequence number"),
+    "u": Sort(K.ANNOTATION, "Optimizer.step#Adam.step"),
+    "m": Sort(K.OP, "aten::mm"),
+    "x": Sort(K.OP, "aten::exp"),
+    "l": Sort(K.OP, "aten::lift_fresh"),
+    "p": Sort(K.PYTHON_CALL, "$train.py:7 draw_preview"),
+    "q": Sort(K.PYTHON_CALL, "$train.py:20 on_step"),
+    "n": Sort(K.PYTHON_CALL, "$net.py:3 forward"),
+    "t": Sort(K.PYTHON_CALL, "$train.py:30 sort_tokens"),
+    "r": Sort(K.PYTHON_CALL, "$train.py:40 main"),
+}
+
+
+def steps(*threads: str, count: int = 4) -> HostTrace:
+    """Steps that are all the same, but for the number of the forward op, written as 1; marks are the program's."""
+    length = max(map(len, threads))
+    marks = "".join(f"M{at}".ljust(length, "-") for at in range(count))
+    numbered = ["".join(text.replace("1", str(at)).ljust(length) for at in range(count)) for text in threads]
+    rows = [f"host main | {text}" for text in (marks, *numbered)]
+    return replace(draw("\n".join(rows), SORTS), framework="pytorch")
+
+
+def names(trace: HostTrace) -> list[tuple[str, str]]:
+    return [(line.name, line.owner) for line in lines_of(trace)]
+
+
+def test_a_function_beside_the_training_is_a_candidate_and_the_model_is_none() -> None:
+    """Its two forward passes are a part of it, whichever cause they have."""
+    trace = steps("n--- b1--u-p---------", "f1--      m--- m---")
+
+    (line,) = lines_of(trace)
+    assert (line.name, line.file, line.line, line.ps / MS, line.calls) == ("draw_preview", "train.py", 7, 10, 1.0)
+    assert [(op.name, op.calls) for op in line.ops] == [("aten::mm", 4)]
+    assert kind_of(line) == "redundant_compute"
+
+
+def test_of_nested_functions_the_outermost_counts_and_the_one_that_holds_nearly_all_of_it_names_it() -> None:
+    trace = steps("f1--b1--u-q---------", "          p--------")
+
+    assert names(trace) == [("draw_preview", "on_step")]
+
+
+def test_what_holds_a_whole_step_or_its_training_is_none() -> None:
+    assert names(steps("r--------------------", "f1--b1--u-x------")) == []
+
+
+def test_a_name_alone_makes_no_input() -> None:
+    """A function whose name could make a batch, after the update: other ops may lie between it and the next step."""
+    (line,) = lines_of(steps("f1--b1--u-t-------x-"))
+    assert (line.is_input, kind_of(line)) == (False, "python_overhead")
+
+    (line,) = lines_of(steps("f1--b1--u-t---------"))
+    assert (line.is_input, kind_of(line)) == (True, "input_python")
+
+
+def test_advice_verdict_and_what_if_of_a_function_are_one_figure() -> None:
+    trace = steps("f1--b1--u-p---------", "          m-- m---m-")
+    first = advise(context_of(trace)).items[0]
+    model = model_of(trace)
+    assert model is not None
+    found = what_if([model], [Change(REMOVE, "train.py:7")], lambda kind: []).figures
+
+    assert (first.kind, first.culprit and first.culprit.place) == ("redundant_compute", ("draw_preview", "train.py", 7))
+    assert first.predicted_speedup == found["predicted_speedup"] == 2.0
+
+
+LINE = LineFacts("f", "a.py", 1, "", 1.0, 100 * MS, {}, [], 0.0, 0, 0, 0, 0.0, False)
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind"),
+    [
+        ({"causes": {"compile": 60 * MS, "launch": 40 * MS}}, "recompilation"),
+        ({"causes": {"compile": 30 * MS, "launch": 45 * MS, "python": 25 * MS}}, "python_overhead"),
+        ({"causes": {"launch": 60 * MS, "python": 40 * MS}, "starts": 600.0}, "eager_dispatch"),
+        ({"causes": {"checkpoint": 90 * MS, "python": 10 * MS}}, "checkpoint_stall"),
+        ({"causes": {"python": 60 * MS, "host_compute": 40 * MS}, "starts": 900.0, "fetches": 200.0,
+          "fetches_ps": 50 * MS}, "host_sync"),
+        ({"causes": {"host_compute": 90 * MS}, "heavy_ps": 50 * MS}, "redundant_compute"),
+        ({"causes": {"host_compute": 90 * MS}, "moves_ps": 60 * MS}, "memory_churn"),
+        ({"causes": {"python": 10 * MS, "checkpoint": 10 * MS, "contention": 80 * MS}}, "checkpoint_stall"),
+    ],
+)  # fmt: skip
+def test_the_class_describes_what_takes_most_of_the_function(facts: Mapping[str, object], kind: str) -> None:
+    assert kind_of(replace(LINE, **facts)) == kind  # type: ignore[arg-type]

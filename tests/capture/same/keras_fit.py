@@ -2,7 +2,6 @@
 
 import inspect
 import pickle
-import random
 
 import keras
 import numpy as np

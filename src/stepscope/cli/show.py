@@ -19,7 +19,7 @@ from stepscope.report.export import EXPORTS, SHEETS
 from stepscope.report.sections import TABLE_ROWS
 
 if TYPE_CHECKING:
-    from stepscope.report.screen import Line
+    from stepscope.report.styled import Line
 
 PATIENCE_SECONDS = 1.0
 _ROWS_ALONE = (OutputFormat.CSV, OutputFormat.PARQUET)
@@ -102,7 +102,7 @@ def _content(report: Report, form: str, top: int | None) -> bytes:
 
 
 def _show_table(report: Report, output: Path | None, top: int | None) -> None:
-    from stepscope.report.screen import join_lines, print_lines, screen_width
+    from stepscope.report.styled import join_lines, print_lines, screen_width
     from stepscope.report.terminal import report_lines
 
     if output is not None:
@@ -127,10 +127,11 @@ def show_lines(report: Report, output: Path | None = None, chosen: str = "", why
     if not sys.stdout.isatty():
         print("\n".join(lines))
         return
-    from stepscope.report.screen import has_colours, print_lines, screen_width
+    from stepscope.report.styled import has_colours, print_lines, screen_width
     from stepscope.report.terminal import wrap_line
 
-    width, shown = screen_width(), list[Line]()
+    width = screen_width()
+    shown: list[Line] = []
     for line in lines:
         shown += wrap_line(line, width, _style_of(line))
         if line.startswith(_SHARES) and has_colours(sys.stdout):
@@ -141,7 +142,7 @@ def show_lines(report: Report, output: Path | None = None, chosen: str = "", why
 def _bar_of_causes(report: Report, width: int) -> Line:
     """The causes of the step's time as the page draws them, in the order of the line above."""
     from stepscope.report.palette import cause_colour
-    from stepscope.report.screen import bar_of
+    from stepscope.report.styled import bar_of
 
     parts = [(row["ms"], cause_colour(row["cause"]) or "#908c85") for row in report.to_dict().get("account") or ()]
     label = _SHARES.ljust(11)

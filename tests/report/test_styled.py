@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from stepscope.report.screen import (
+from stepscope.report.styled import (
     bar_of,
     cell_width,
     has_colours,

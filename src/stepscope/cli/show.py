@@ -151,8 +151,8 @@ def _list_evidence(report: Report) -> Iterator[str]:
         if each["percent"] >= 1
     ]:
         yield f"computes   {', '.join(shares[:_MOST_PURPOSES])} of all computing"
-    said = " ".join(item["evidence"] for item in whole["advice"][:1])
-    for each in (each for each in whole.get("excess", ()) if each["fact"] not in said):
+    evidence = " ".join(item["evidence"] for item in whole["advice"][:1])
+    for each in (each for each in whole.get("excess", ()) if each["fact"] not in evidence):
         yield f"needless   {each['ms']:.2f} ms per step: it {each['fact']}; needed after all if {each['against']}"
 
 

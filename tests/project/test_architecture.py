@@ -127,7 +127,7 @@ WINGS: dict[str, set[str]] = {
     "xla": {"hlo", "trace", "steps"},
     "account": {"trace", "steps"},
     "purpose": {"hlo", "trace", "steps", "account"},
-    "facts": {"hlo", "trace", "steps", "account", "purpose", "workers"},
+    "facts": {"hlo", "trace", "steps", "account", "purpose", "workers", "resources"},
     "advice": {"trace", "steps", "account", "purpose", "facts", "ops", "input", "resources", "workers", "waits"},
     "trust": {"trace", "steps", "account"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice", "resources"},

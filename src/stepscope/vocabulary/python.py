@@ -231,5 +231,13 @@ NAMES: tuple[NameTable, ...] = (
             ),
         )
     ),
+    NameTable(
+        rules=(
+            (
+                CodeTrait.BLOCKS,
+                r"\$?(?:.*/)?(?:threading|queue|_base|thread)\.py(?::\d+|\(\d+\):) (?:wait|get|acquire|join|result)$",
+            ),
+        )
+    ),
     NameTable(rules=((InputTrait.STARTS_PROCESS, r"(?:.*/)?multiprocessing/process\.py\(\d+\): start$"),)),
 )

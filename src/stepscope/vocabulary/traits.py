@@ -99,6 +99,7 @@ class CodeTrait(IntFlag):
     SLEEPS = auto()  # waits for something outside of the program, and uses no processor
     WAITS_FOR_DEVICE = auto()  # the only record of the wait
     IMPORTS = auto()  # Python's own code that imports a module
+    BLOCKS = auto()  # waits for another thread of the program, in a lock or a queue
 
 
 class InputTrait(IntFlag):

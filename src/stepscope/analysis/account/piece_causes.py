@@ -7,7 +7,7 @@ import numpy as np
 from stepscope.analysis.account.causes import Cause, causes_of_work, event_causes, unrecorded_causes
 from stepscope.analysis.account.graph import EdgeKind, Edges, Graph, NodeKind
 from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, kinds_of
-from stepscope.analysis.account.stretches import causes_within
+from stepscope.analysis.account.stretches import NO_STRETCH, causes_within
 from stepscope.analysis.account.threads import Threads
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans
@@ -34,8 +34,8 @@ def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) 
     event = pieces.event[host]
     cause[host] = np.where(event >= 0, event_causes(trace)[event], unrecorded_causes(trace, threads)[line[host]])
     cause[own & (line >= 0) & threads.serves_input[line]] = Cause.INPUT
-    told = causes_within(trace, line, pieces.start_ps, pieces.end_ps)
-    np.copyto(cause, told, where=(told > 0) & ~work & (own | (told != Cause.CONTENTION)))
+    told = causes_within(trace, line, pieces.start_ps, pieces.end_ps, own)
+    np.copyto(cause, told, where=(told != NO_STRETCH) & ~work)
     return cause
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import field
 
-import numpy as np
-
 from stepscope.analysis.account.account import AccountRow, StepAccount, account_of
 from stepscope.analysis.account.every_step import CausesOfStep, steps_among_others
 from stepscope.analysis.facts.augmentation import AugmentationFacts, augmentation_of
@@ -18,19 +16,17 @@ from stepscope.analysis.facts.first_calls import FirstCalls, first_calls_of
 from stepscope.analysis.facts.lines import LineFacts, lines_of
 from stepscope.analysis.facts.loop import LoopFacts, loop_of
 from stepscope.analysis.facts.stopped import EndFacts, end_of
+from stepscope.analysis.facts.strategy import strategy_of
 from stepscope.analysis.facts.work import WorkFacts, work_of
 from stepscope.analysis.purpose.excess import ExcessFact, excess_facts_of
 from stepscope.analysis.purpose.purposes import purposes_of
+from stepscope.analysis.resources.counters import PROCESS_PERCENT, line_counters
 from stepscope.analysis.steps.find_steps import count_warm_up_steps
-from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.environment import settings_of
 from stepscope.analysis.trace.program_facts import OpThreads, TracedGraph, op_threads_of, traced_graphs
 from stepscope.analysis.workers.joint_replay import RankModel, rank_of
-from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import distinct
+from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.vocabulary.lookup import type_names
-from stepscope.vocabulary.torch import wrapper_of
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class HostFacts:
         steps: the account of every step, of a host that takes part in collectives; else empty.
         rank: what a replay with the other ranks needs of this one; None if it has no steps or meets nobody.
         changes: what changes give that step, by the replay of its model; None without steps.
-        wrapper: how PyTorch trains the model in parallel: "ddp", "fsdp", or "" for neither.
+        strategy: how the model is spread over ranks, see `strategy_of`; "" where that is not known.
         first_calls: the capture holds first calls only; None if it holds more.
         settings: environment variables of the program that the capture found set, such as TF_GPU_THREAD_MODE.
         augmentation: the input moves pictures after it has cast them to floats; None if it does not.
@@ -55,6 +51,7 @@ class HostFacts:
         purposes: the time of computing by purpose, ps per step; see `purpose.purposes`.
         excesses: work that the steps do not need, the longest first.
         op_threads: cores of the machine and threads of one op.
+        cores_used: how many cores the process kept busy, on average; None where that was not recorded.
         lines: functions of the program that the steps could leave out, the longest first.
         end: what the recording shows of the end of the job; None for nothing.
     """
@@ -70,7 +67,7 @@ class HostFacts:
     steps: tuple[CausesOfStep, ...] = ()
     rank: RankModel | None = None
     changes: Changes | None = None
-    wrapper: str = ""
+    strategy: str = ""
     first_calls: FirstCalls | None = None
     settings: tuple[str, ...] = ()
     augmentation: AugmentationFacts | None = None
@@ -79,6 +76,7 @@ class HostFacts:
     purposes: dict[str, int] = field(default_factory=dict)
     excesses: tuple[ExcessFact, ...] = ()
     op_threads: OpThreads = field(default_factory=lambda: OpThreads(None, None))
+    cores_used: float | None = None
     lines: list[LineFacts] = field(default_factory=list)
     end: EndFacts | None = None
 
@@ -97,7 +95,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         steps=tuple(steps_among_others(trace)),
         rank=rank_of(trace),
         changes=changes_of(trace),
-        wrapper=_wrapper_of(trace),
+        strategy=strategy_of(trace),
         first_calls=first_calls_of(trace),
         settings=settings_of(trace),
         augmentation=augmentation_of(trace),
@@ -106,13 +104,13 @@ def facts_of(trace: HostTrace) -> HostFacts:
         purposes=purposes_of(trace),
         excesses=excess_facts_of(trace),
         op_threads=op_threads_of(trace),
+        cores_used=_cores_used(trace),
         lines=lines_of(trace),
         end=end_of(trace),
     )
 
 
-def _wrapper_of(trace: HostTrace) -> str:
-    if trace.framework != "pytorch":
-        return ""
-    types = distinct(trace.events.type[events_of_kind(trace, EventKind.ANNOTATION)]).astype(np.int64)
-    return wrapper_of(type_names(trace, types))
+def _cores_used(trace: HostTrace) -> float | None:
+    """The mean of what a capture sampled of the process, 100 % for each core."""
+    found = [counter.value for counter in line_counters(trace) if counter.name == PROCESS_PERCENT]
+    return float(found[0].mean()) / 100 if found else None

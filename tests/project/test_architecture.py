@@ -175,7 +175,7 @@ MOST_LINES: dict[str, int] = {
     "advice": 4700,
     "cli": 4160,  # 387 of them answer from memory
     "facts": 2950,
-    "steps": 3220,
+    "steps": 3700,
     "trace": 3500,
     "ops": 2780,
     "sql": 2760,

@@ -154,6 +154,9 @@ def _style_of(line: str) -> str:
     return "bold" if line.startswith(_VERDICT) else "yellow" if line.startswith("! ") else ""
 
 
+_MOST_PURPOSES = 5
+
+
 def _list_evidence(report: Report) -> Iterator[str]:
     whole = report.to_dict()
     yield from (f"because    {each}" for each in whole["verdict_evidence"] if each not in whole["verdict_text"])
@@ -162,6 +165,15 @@ def _list_evidence(report: Report) -> Iterator[str]:
         if more := [clause for clause in first["evidence"].split("; ") if clause not in said]:
             yield f"advised    {'; '.join(more)}"
         yield f"predicted  {first['reasoning']}"
+    if shares := [
+        f"{each['purpose'].replace('_', ' ')} {each['percent']:.0f} %"
+        for each in whole.get("purpose", ())
+        if each["percent"] >= 1
+    ]:
+        yield f"computes   {', '.join(shares[:_MOST_PURPOSES])} of all computing"
+    evidence = " ".join(item["evidence"] for item in whole["advice"][:1])
+    for each in (each for each in whole.get("excess", ()) if each["fact"] not in evidence):
+        yield f"needless   {each['ms']:.2f} ms per step: it {each['fact']}; needed after all if {each['against']}"
 
 
 @contextmanager

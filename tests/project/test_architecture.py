@@ -127,7 +127,7 @@ WINGS: dict[str, set[str]] = {
     "xla": {"hlo", "trace", "steps"},
     "account": {"trace", "steps"},
     "purpose": {"hlo", "trace", "steps", "account"},
-    "facts": {"hlo", "trace", "steps", "account", "purpose", "workers"},
+    "facts": {"hlo", "trace", "steps", "account", "purpose", "workers", "resources"},
     "advice": {"trace", "steps", "account", "purpose", "facts", "ops", "input", "resources", "workers", "waits"},
     "trust": {"trace", "steps", "account"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice", "resources"},
@@ -175,7 +175,7 @@ MOST_LINES: dict[str, int] = {
     "advice": 4700,
     "cli": 4160,  # 387 of them answer from memory
     "facts": 2950,
-    "steps": 3220,
+    "steps": 3700,
     "trace": 3500,
     "ops": 2780,
     "sql": 2760,

@@ -78,7 +78,7 @@ def test_a_difference_of_one_tick_of_the_clock_is_none() -> None:
 
 
 def test_the_first_launches_whose_work_is_missing() -> None:
-    text = "host main | x-----------------\nhost main | L1 L2 L3 L4 L5\ngpu0 s    |       K3-K4-K5-"
+    text = "host main | x  x  x  x  x\nhost main | L1 L2 L3 L4 L5\ngpu0 s    |       K3-K4-K5-"
 
     assert found(text) == [("lost_work", 2, 5)]
     (doubt,) = [each for each in doubts_of(draw(text, SORTS)) if each.check == "lost_work"]

@@ -25,6 +25,7 @@ from stepscope.records import dataclass
 MOST_ERROR_PERCENT = 10.0  # of the step: a replay further off foretells nothing (the goal of the published table)
 MOST_UNKNOWN = 1 / 3  # of the step without a known reason; more than that may be anything
 OUTLIER = 1.5  # times the median step: what the overview calls a slow step
+_USUAL_SHARE = 0.25  # of the steps: a quartile of them is no exception
 _TAKES_PART = 0.1  # of a step: a line that works for less is not worth an edge
 
 
@@ -77,17 +78,19 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
     order = np.argsort(length, kind="stable")
     middle, passed = int(order[(len(steps) - 1) // 2]), np.cumsum(length[order])
     long = np.flatnonzero(length > OUTLIER * length[middle])
-    if 2 * length[long].sum() > passed[-1] and _recurs(long):
+    if 2 * length[long].sum() > passed[-1] and _recurs(long, len(length)):
         half = int(order[np.searchsorted(2 * passed, passed[-1])])
         if not _is_slower_work(trace, graph.steps[steps[[middle, half]]]):
             middle = half
     return int(steps[middle])
 
 
-def _recurs(places: I64) -> bool:
-    """Whether some steps come again and again at about equal distances."""
+def _recurs(places: I64, count: int) -> bool:
+    """Whether some of `count` steps come again and again: at about equal distances, or as many that they are usual."""
     apart = np.diff(places)
-    return len(places) >= LEAST_STEPS and bool(apart.max() <= 2 * np.median(apart))
+    return len(places) >= LEAST_STEPS and bool(
+        apart.max() <= 2 * np.median(apart) or len(places) >= _USUAL_SHARE * count
+    )
 
 
 def _is_slower_work(trace: HostTrace, pair: I64) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.stream_waits import awaited_work
-from stepscope.analysis.steps.find_steps import observed_time, steps_of
+from stepscope.analysis.steps.find_steps import holds_only_dispatch, observed_time, steps_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.analysis.trace.attribution import HowKnown, shares
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
@@ -142,6 +142,22 @@ def check_lost_work(trace: HostTrace) -> Doubt | None:
         "leave a step to warm the profiler up before the ones to record, and let the device finish before it stops",
         of_step >= _WORTH_SAYING,
         of_step,
+    )  # fmt: skip
+
+
+def check_programs(trace: HostTrace) -> Doubt | None:
+    """Steps that call programs of which nothing was recorded but the calls."""
+    if not holds_only_dispatch(trace):
+        return None
+    steps = len(steps_of(trace).number)
+    return Doubt(
+        "only_dispatch", steps, steps, 100.0,
+        f"only the calls of {counted(steps, 'step')} were recorded, not what their programs compute: the step time is"
+        " that of calling",
+        "the step time, its causes, and all advice",
+        "let the loop wait for its last result before the recording stops, such as with jax.block_until_ready, and"
+        " record for longer",
+        True,
     )  # fmt: skip
 
 
@@ -401,6 +417,7 @@ CHECKS: dict[Callable[[HostTrace], Doubt | None], str] = {
     check_syncs: "waits end after their work",
     check_stream_waits: "streams wait for known events",
     check_lost_work: "every launched kernel is there",
+    check_programs: "called programs are there",
     check_threads: "calls of a thread nest",
     check_attribution: "device work belongs to ops",
     check_collectives: "collectives name operation and size",

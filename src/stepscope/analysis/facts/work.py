@@ -33,7 +33,7 @@ from stepscope.vocabulary.jax import is_backward, is_product
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.tensorflow import eager_op
-from stepscope.vocabulary.traits import OpTrait
+from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 K = EventKind
 
@@ -237,11 +237,13 @@ def _facts_without_device(
 
 def _serves_layer(trace: HostTrace, ops: I64, heavy: Mask) -> Mask:
     """Whether each op runs inside one that multiplies, or for its gradient: how a layer such as a GRU puts its own
-    steps together is not the program's to change."""
+    steps together is not the program's to change.  The gradient of a table is filled by the layer, too."""
+    heavy = heavy | has_trait(trace, trace.events.type[ops], PurposeTrait.SPREADS_ROWS)
     among = np.zeros(len(trace.events), np.bool_)
     among[ops] = True
     outermost = enclosing_events(trace, among)
-    found: Mask = np.isin(outermost[forward_events(trace, ops)], distinct(outermost[ops[heavy]]))
+    layers = distinct(outermost[ops[heavy]])
+    found: Mask = np.isin(outermost[ops], layers) | np.isin(outermost[forward_events(trace, ops)], layers)
     return found
 
 

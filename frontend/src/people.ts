@@ -1,4 +1,4 @@
-/** What people say of sessions, and uploads: the client of `docs/serving.md`'s routes. */
+/** What people say of sessions: the client of `docs/serving.md`'s routes. */
 
 import { signal } from "@preact/signals";
 import { getJson, send } from "./api";
@@ -20,15 +20,7 @@ export interface AllWords {
   readonly sessions: Readonly<Record<string, Words>>;
   readonly person: string;
   readonly role: Role;
-  readonly can_upload: boolean;
-  /** Whether there is a login, so that a link to share is more than an address. */
-  readonly can_share: boolean;
-}
-
-/** A link to a view, below the server's address; it ends at `expires`, seconds since 1970. */
-export interface SharedLink {
-  readonly link: string;
-  readonly expires: number;
+  readonly has_login: boolean;
 }
 
 export type Change = Partial<Pick<Words, "title" | "note" | "labels" | "starred" | "deleted">>;
@@ -43,9 +35,6 @@ export const NOTHING_SAID: Words = {
   changed_by: "",
   changed_at: null,
 };
-
-/** A request is refused above 1 MiB. */
-const PIECE_BYTES = 1 << 20;
 
 /** What is known of all sessions; null until the server has answered. */
 export const allWords = signal<AllWords | null>(null);
@@ -72,17 +61,8 @@ export function mayCapture(): boolean {
   return (allWords.value?.role ?? "capture") === "capture";
 }
 
-export function mayUpload(): boolean {
-  return allWords.value?.can_upload ?? false;
-}
-
-export function mayShare(): boolean {
-  return allWords.value?.can_share ?? false;
-}
-
-/** Makes a link to a view of a session; `view` is the address from its `#` on. */
-export function makeLink(session: string, view: string): Promise<SharedLink> {
-  return send<SharedLink>("POST", `api/sessions/${encodeURIComponent(session)}/share`, { view });
+export function hasLogin(): boolean {
+  return allWords.value?.has_login ?? false;
 }
 
 /** Fails with status 409 if somebody else changed it meanwhile; `version` is that of the words that were changed. */
@@ -96,21 +76,6 @@ export async function changeWords(session: string, version: number, change: Chan
 /** Labels as they are typed, with commas between; each once. */
 export function parseLabels(text: string): readonly string[] {
   return [...new Set(text.split(",").map((label) => label.trim()))].filter(Boolean);
-}
-
-/** Uploads a profile piece by piece; returns its session's id, or null if it is not listed yet. */
-export async function uploadProfile(file: File, onProgress: (done: number) => void): Promise<string | null> {
-  const upload = await send<{ id: string }>("POST", "api/uploads", { name: file.name, size: file.size });
-  try {
-    for (let done = 0; done < file.size; done += PIECE_BYTES) {
-      await send("POST", `api/uploads/${upload.id}?offset=${done}`, file.slice(done, done + PIECE_BYTES));
-      onProgress(Math.min(done + PIECE_BYTES, file.size));
-    }
-    return (await send<{ session: string | null }>("POST", `api/uploads/${upload.id}/end`)).session;
-  } catch (error) {
-    await send("DELETE", `api/uploads/${upload.id}`).catch(() => undefined); // it may be forgotten already
-    throw error;
-  }
 }
 
 /** Ends the login on the server, and leads to the login page. */

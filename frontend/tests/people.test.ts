@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { loginAddress } from "../src/api";
 import { fromForm, USUAL, withToken } from "../src/frame/captureForm";
-import { howLong } from "../src/palette/link";
 import { parseLabels } from "../src/people";
 
 /** What the server accepts as a place to go to after the login. */
@@ -25,15 +24,6 @@ describe("the way to the login page and back", () => {
 
   it("leads to the start of the page from a place that is too long", () => {
     expect(wayBack("/prof/", `#/sql?query=${"x".repeat(600)}`)).toBe("/prof/");
-  });
-});
-
-describe("a link that ends", () => {
-  it("says for how long it works", () => {
-    expect(howLong(1_000_000 + 14 * 86_400, 1_000_000)).toMatch(
-      /^Link copied\. It works for 14 days, until .*, for everyone with a login\.$/,
-    );
-    expect(howLong(1_086_400, 1_000_000)).toContain("for 1 day,");
   });
 });
 

@@ -252,7 +252,7 @@ class LoadedProfile:
     @property
     def chosen(self) -> str:
         """Where this session lies, and of how many it is the newest; for a file that was given, the file."""
-        if len(self._files) == 1 and self._is_given(self._files[0].path):
+        if len({file.path for file in self._files}) == 1 and self._is_given(self._files[0].path):
             return _short_path(self._files[0].path)
         lies = ", ".join(map(_short_path, self._session.joined or (self.path,)))
         if self._session.choices > 1 and self._found_below is not None:

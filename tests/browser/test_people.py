@@ -1,4 +1,4 @@
-"""What people do with sessions on a shared server: log in, label, note, delete and undo, upload."""
+"""What people do with sessions on a shared server: log in, label, note, delete and undo."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from browsing import DRAWN, PageServer, objections, running_team, settle, store_
 from draw import draw
 from playwright.sync_api import expect
 
-from stepscope.formats.xspace import writer
 from stepscope.web.door.roles import Role
-from stepscope.web.people.uploads import QUOTA_VARIABLE
 
 TOKENS = {role: f"a-token-of-those-who-{role.name.lower()}" for role in Role}
 
-QUOTA_BYTES = 4000
 
 # Drops a profile of so many bytes.
 DROP = """bytes => {
@@ -29,9 +26,8 @@ DROP = """bytes => {
 
 
 @pytest.fixture
-def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageServer]:
+def team(tmp_path: Path) -> Iterator[PageServer]:
     """A shared server with two sessions."""
-    monkeypatch.setenv(QUOTA_VARIABLE, str(QUOTA_BYTES))
     for run in ("first", "second"):
         store_profile(tmp_path / "logs", run, draw(DRAWN))
     with running_team(tmp_path / "logs", TOKENS) as server:
@@ -143,71 +139,12 @@ def test_deleting_is_undone(page, team):
     expect(page.locator(".session-row")).to_have_count(2)
 
 
-def test_profiles_are_uploaded_within_the_quota(page, team, page_problems):
-    enter(page, team)
-    content = writer.write(draw(DRAWN))
-    page.get_by_label("Upload profiles").set_input_files(
-        {"name": "vm.xplane.pb", "mimeType": "application/octet-stream", "buffer": content}
-    )
-    page.get_by_role("button", name="Open", exact=True).click()
-    page.wait_for_function("decodeURIComponent(document.title).includes('uploads')")
-    assert page_problems == []
-    page.evaluate(DROP, QUOTA_BYTES)
-
-    free = f"{QUOTA_BYTES - len(content):,}"
-    expect(page.get_by_role("alert")).to_contain_text(f"The upload does not fit. {free} bytes are free for uploads")
-    page_problems.clear()  # the browser reports each refused request
-
-
-def shared_link(page: Any) -> str:
-    """The link in the clipboard, once the page says that it is there."""
-    expect(page.get_by_role("status").filter(has_text="It works for 14 days, until")).to_be_visible()
-    link: str = page.evaluate("navigator.clipboard.readText()")
-    return link
-
-
-def test_a_session_is_shared_by_a_link_that_asks_for_a_login(page, team, browser):
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    enter(page, team, Role.SEE)
-    page.get_by_role("button", name="Share second").click()
-    link = shared_link(page)
-    visitor = browser.new_context().new_page()
-    visitor.goto(link)
-    log_in(visitor, Role.SEE)
-    settle(visitor)
-
-    expect(visitor.get_by_role("button", name="Choose a session")).to_contain_text("second")
-    visitor.context.close()
-
-
-def test_a_view_is_shared_with_its_selection_by_keyboard(page, team, browser):
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    enter(page, team, Role.SEE)
-    page.get_by_role("button", name="first").first.click()  # the next one shares it
-    page.wait_for_url("**session=first**")
-    page.goto(f"{page.url.split('#')[0]}#/timeline?{page.url.split('?')[1]}&selected=3")
-    settle(page)
-    page.keyboard.press("Control+k")
-    page.keyboard.type("share this view")
-    expect(page.get_by_role("option").first).to_contain_text("Share this view by a link that ends")
-    page.keyboard.press("Enter")
-    link = shared_link(page)
-    visitor = browser.new_context().new_page()
-    visitor.goto(link)
-    log_in(visitor, Role.SEE)
-    settle(visitor)
-
-    assert "selected=3" in visitor.url and "#/timeline?" in visitor.url
-    visitor.context.close()
-
-
 def test_who_may_only_look_is_offered_nothing_else(page, team):
     enter(page, team, Role.SEE)
 
     expect(page.locator(".session-row")).to_have_count(2)
     for name in ("Star first", "About first", "Capture"):
         expect(page.get_by_role("button", name=name)).to_have_count(0)
-    expect(page.get_by_label("Upload profiles")).to_have_count(0)
 
 
 def test_the_token_of_a_jobs_port_is_sent_and_not_remembered(page, team):

@@ -1,4 +1,4 @@
-"""Stacks for pprof, flame graphs and Speedscope: opened by the readers that people open them with."""
+"""Stacks for pprof and flame graphs: opened by the readers that people open them with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 from draw import MS, draw
@@ -103,7 +102,6 @@ def test_an_empty_trace_has_no_stacks() -> None:
     empty = TraceBuilder("host").build()
 
     assert written("collapsed", empty) == b""
-    assert json.loads(written("speedscope", empty))["profiles"] == []
     assert len(find_stacks(empty, below_launches=True).parent) == 0
 
 
@@ -172,41 +170,9 @@ def test_pprof_reads_several_hosts(tmp_path: Path) -> None:
 # -- Speedscope --------------------------------------------------------------------------------------------------------
 
 
-def test_speedscopes_own_schema_accepts_the_file() -> None:
-    if not SPEEDSCOPE.is_dir():
-        pytest.skip("needs the packages of the page")
-    schema = json.loads((SPEEDSCOPE / "file-format-schema.json").read_text())
-
-    for traces in ([program()], [training("one"), training("two")]):
-        jsonschema.validate(json.loads(written("speedscope", *traces)), schema)
-
-
-def test_each_track_opens_and_closes_its_frames_in_order() -> None:
-    whole = json.loads(written("speedscope", program(), training("two")))
-
-    names = [frame["name"] for frame in whole["shared"]["frames"]]
-    assert whole["profiles"][0]["name"] == "/host:CPU main"
-    assert [(each["type"], names[each["frame"]], each["at"]) for each in whole["profiles"][0]["events"][:4]] == [
-        ("O", "step", whole["profiles"][0]["events"][0]["at"]),
-        ("O", "a", whole["profiles"][0]["events"][0]["at"] + 2000),
-        ("O", "launch", whole["profiles"][0]["events"][0]["at"] + 3000),
-        ("C", "launch", whole["profiles"][0]["events"][0]["at"] + 4000),
-    ]
-    for profile in whole["profiles"]:
-        stack = []
-        for event in profile["events"]:
-            if event["type"] == "O":
-                stack.append(event["frame"])
-            else:
-                assert stack.pop() == event["frame"]
-        assert stack == []
-        assert max(event["at"] for event in profile["events"]) <= profile["endValue"]
-
-
 @pytest.mark.parametrize(
     ("form", "name", "taken_for"),
     [
-        ("speedscope", "x.json", "speedscope json file"),
         ("collapsed", "x.txt", "collapsed stack format"),
         ("pprof", "x.pb", "protobuf encoded pprof file"),
     ],

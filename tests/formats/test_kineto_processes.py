@@ -204,3 +204,8 @@ def test_what_stepscope_shows_of_a_file_of_two_ranks(tmp_path: Path) -> None:
     assert report["slowest_rank"] == "rank 1"
     assert any("the file holds 2 processes" in warning for warning in report["warnings"])
     assert [row["duration_ms"] for row in stepscope.load(path, host="rank 1").steps().to_dict()["rows"]] == [0.2, 0.2]
+
+
+@pytest.mark.parametrize(("name", "framework"), [("aten::mm", "pytorch"), ("PjitFunction(step)", "jax")])
+def test_what_stepscope_exported_keeps_the_framework(name: str, framework: str) -> None:
+    assert load(row(name, 7, 7, 10, cat="op,stepscope")).framework == framework

@@ -29,7 +29,7 @@ def names_of_tests(file: str) -> set[str]:
 
 def test_every_row_is_a_claim_with_its_page_and_its_test():
     assert [line for line in LINES if line not in HEAD and not ROW.fullmatch(line)] == []
-    assert len(CLAIMS) > 80
+    assert len(CLAIMS) > 70
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim["words"])

@@ -12,7 +12,7 @@ from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 from stepscope.vocabulary import lookup
 from stepscope.vocabulary.lookup import has_trait, is_called, name_has, names_have, traits_by_type
 from stepscope.vocabulary.tables import NameTable
-from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait, KernelTrait, OpTrait
+from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait, KernelTrait, OpTrait, PurposeTrait
 
 NAMES = ("aten::cat", "aten::mm", "model/add:AddV2", "model/cast:Cast", "aten::cat", "copy.3")
 
@@ -93,7 +93,7 @@ def test_a_table_sees_its_own_names_only_and_of_these_the_key() -> None:
     }
 
 
-@pytest.mark.parametrize("kind", [OpTrait, CallTrait, CodeTrait, InputTrait, KernelTrait])
+@pytest.mark.parametrize("kind", [OpTrait, PurposeTrait, CallTrait, CodeTrait, InputTrait, KernelTrait])
 def test_every_trait_can_be_given_by_some_table_and_fits(kind: type[IntFlag]) -> None:
     given = 0
     for table in lookup._TABLES:

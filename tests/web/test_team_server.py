@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import logging
 import os
@@ -10,7 +9,6 @@ import sqlite3
 import ssl
 import subprocess
 import sys
-import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -26,7 +24,6 @@ from werkzeug.test import Client, TestResponse
 from stepscope.agents.sessions import Sessions
 from stepscope.cli.main import run
 from stepscope.errors import UsageError
-from stepscope.formats.xspace import writer
 from stepscope.web import app as app_module
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
@@ -38,8 +35,6 @@ from stepscope.web.door.proxies import Proxies, parse_proxies
 from stepscope.web.door.roles import Role
 from stepscope.web.door.tokens import COOKIE_SECONDS, Tokens, make_token, read_tokens
 from stepscope.web.hosts import own_names
-from stepscope.web.people import uploads
-from stepscope.web.people.uploads import Uploads
 from stepscope.web.people.words import WordStore
 from stepscope.web.site import Site, SiteOptions
 
@@ -129,11 +124,7 @@ def test_each_role_may_do_what_it_may(team):
     session = team.session()
     wanted = {
         Role.SEE: [("GET", f"/api/sessions/{session}"), ("GET", "/api/words")],
-        Role.LABEL: [
-            ("POST", f"/api/sessions/{session}/words"),
-            ("POST", "/api/uploads"),
-            ("DELETE", "/api/uploads/1"),
-        ],
+        Role.LABEL: [("POST", f"/api/sessions/{session}/words")],
         Role.CAPTURE: [("POST", "/api/capture"), ("GET", "/api/capture/1"), ("DELETE", "/api/capture/1")],
     }
     for least, requests in wanted.items():
@@ -272,114 +263,6 @@ def test_a_full_disk_is_said(monkeypatch, team):
     assert team.change(0, note="x").status_code == 507
 
 
-# -- uploads -----------------------------------------------------------------------------------------------------------
-
-
-def upload(team: Team, name: str, content: bytes, size: int | None = None, piece_bytes: int = 1000) -> TestResponse:
-    """The last answer to an upload in pieces."""
-    begun = team.ask(
-        "/api/uploads", Role.LABEL, "POST", json={"name": name, "size": len(content) if size is None else size}
-    )
-    if begun.status_code != 201:
-        return begun
-    number, done = begun.json["id"], 0
-    while done < len(content):
-        piece = content[done : done + piece_bytes]
-        answer = team.ask(f"/api/uploads/{number}?offset={done}", Role.LABEL, "POST", data=piece)
-        if answer.status_code != 200:
-            return answer
-        done = answer.json["done"]
-    return team.ask(f"/api/uploads/{number}/end", Role.LABEL, "POST")
-
-
-def test_an_uploaded_profile_is_a_session(team):
-    answer = upload(team, "box.xplane.pb", writer.write(draw(DRAWN)))
-
-    assert answer.status_code == 201
-    assert team.ask(f"/api/sessions/{answer.json['session']}").json["hosts"][0]["name"] == "box"
-    assert not (team.logdir / ".stepscope-uploads").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "status"),
-    [
-        ("../../evil.xplane.pb", b"x", 400), ("/etc/cron.d/a.xplane.pb", b"x", 400), ("a\0.xplane.pb", b"x", 400),
-        (".hidden.xplane.pb", b"x", 400), ("page.html", b"<script>", 400), ("a.xplane.pb", b"<html><script>", 400),
-        ("a.xplane.pb", b"", 413), ("a.pt.trace.json", b"MZ\x90", 400), ("x" * 300 + ".xplane.pb", b"x", 400),
-        ("a.xplane.pb\r\nX: y", b"x", 400),
-    ],
-)  # fmt: skip
-def test_what_is_no_profile_is_not_stored(team, name, content, status):
-    before = sorted(team.logdir.rglob("*"))
-
-    answer = upload(team, name, content)
-
-    assert answer.status_code == status
-    assert sorted(team.logdir.rglob("*")) == before
-    assert str(team.logdir) not in answer.text
-
-
-def test_uploads_have_a_quota(team, tmp_path):
-    team.site.uploads = Uploads(str(team.logdir), quota=5000)
-    content = writer.write(draw(DRAWN))
-
-    assert upload(team, "a.xplane.pb", content).status_code == 201
-    refused = upload(team, "b.xplane.pb", content, size=5000)
-    assert (refused.status_code, refused.json["error"]) == (413, "the upload does not fit")
-    longer = upload(team, "c.xplane.pb", content, size=10)
-    assert (longer.status_code, longer.json["error"]) == (413, "the file is longer than was said")
-
-
-def test_uploads_that_somebody_only_begins_block_nobody_else(team, monkeypatch):
-    def begin(role: Role, size: int = 4000):
-        return team.ask("/api/uploads", role, "POST", json={"name": "a.xplane.pb", "size": size})
-
-    team.site.uploads = Uploads(str(team.logdir), quota=uploads.MOST_OPEN * 4000)
-    begun = [begin(Role.LABEL).json["id"] for _ in range(uploads.MOST_OPEN)]
-    refused = begin(Role.LABEL, 1)
-    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")
-
-    other = begin(Role.CAPTURE)
-    assert other.status_code == 201
-    for role, number in ((Role.CAPTURE, begun[0]), (Role.LABEL, other.json["id"])):
-        assert team.ask(f"/api/uploads/{number}", role, "DELETE").status_code == 404
-        assert team.ask(f"/api/uploads/{number}?offset=0", role, "POST", data=b"x").status_code == 404
-        assert team.ask(f"/api/uploads/{number}/end", role, "POST").status_code == 404
-
-    monkeypatch.setattr(uploads, "STALE_SECONDS", 0.0)
-    assert begin(Role.LABEL).status_code == 201
-    assert team.ask(f"/api/uploads/{begun[0]}?offset=0", Role.LABEL, "POST", data=b"x").status_code == 404
-
-
-def test_a_small_file_that_unpacks_to_gigabytes_is_refused_and_takes_little_memory(team):
-    member = gzip.compress(b'{"traceEvents": [' + b" " * (8 << 20))
-    bomb = member * 256
-    before = sorted(team.logdir.rglob("*"))
-
-    tracemalloc.start()
-    try:
-        answer = upload(team, "rank0.pt.trace.json.gz", bomb, piece_bytes=100_000)
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-
-    assert len(bomb) < 3 << 20
-    assert (answer.status_code, answer.json["error"]) == (413, "the file unpacks to more than 268,435,456 bytes")
-    assert most < 32 << 20
-    assert sorted(team.logdir.rglob("*")) == before
-    assert team.site.uploads._open == {}
-
-
-def test_a_piece_is_no_longer_than_a_request_may_be(team):
-    begun = team.ask("/api/uploads", Role.LABEL, "POST", json={"name": "a.xplane.pb", "size": 4 << 20}).json
-    large = team.ask(f"/api/uploads/{begun['id']}?offset=0", Role.LABEL, "POST", data=b"x" * (2 << 20))
-
-    assert large.status_code == 413
-    assert team.ask(f"/api/uploads/{begun['id']}?offset=7", Role.LABEL, "POST", data=b"x").status_code == 409
-    assert team.ask(f"/api/uploads/{begun['id']}/end", Role.LABEL, "POST").status_code == 409
-    assert team.ask(f"/api/uploads/{begun['id']}", Role.LABEL, "DELETE").status_code == 200
-
-
 # -- attacks -----------------------------------------------------------------------------------------------------------
 
 
@@ -436,11 +319,9 @@ ATTACKS = {
     "JSON that is nested without end": lambda team: team.ask(
         f"/api/sessions/{team.session()}/words", Role.LABEL, "POST", data=b"[" * 500_000
     ),
-    "an upload that is a path": lambda team: upload(team, "..\\..\\a.xplane.pb", b"x"),
-    "an upload of a petabyte": lambda team: upload(team, "a.xplane.pb", b"x", size=1 << 50),
     "a file outside of the page": lambda team: team.ask("/assets/..%2f..%2f..%2fsite.py"),
     "a name that no system can have": lambda team: team.ask("/" + "a" * 5000),
-    "a body behind a GET": lambda team: team.ask("/api/uploads", Role.SEE, "GET", data=b"x" * 1000),
+    "a body behind a GET": lambda team: team.ask("/api/capture", Role.SEE, "GET", data=b"x" * 1000),
 }  # fmt: skip
 
 
@@ -744,17 +625,6 @@ def test_a_link_leads_out_of_a_logdir_only_if_that_is_allowed(tmp_path, linked):
     assert listed == {"own"}
 
 
-@pytest.mark.parametrize("name", [".stepscope-uploads", "uploads"])
-def test_an_upload_follows_no_link(team, tmp_path, name):
-    (tmp_path / "elsewhere").mkdir()
-    (team.logdir / name).symlink_to(tmp_path / "elsewhere")
-
-    answer = upload(team, "box.xplane.pb", writer.write(draw(DRAWN)))
-
-    assert answer.status_code == 409
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
 def test_under_tls_the_cookie_is_sent_under_tls_only(team):
     answer = team.client.post(
         "/login", data={"token": TEXTS[Role.SEE]}, headers={"Origin": "https://localhost"}, base_url="https://localhost"
@@ -768,17 +638,6 @@ def test_an_identity_header_needs_to_know_its_proxy():
         parse_proxies([], "X-Forwarded-User")
     with pytest.raises(UsageError, match="not an address of a proxy"):
         parse_proxies(["proxy.example"])
-
-
-def test_what_others_uploaded_meanwhile_counts(team):
-    content = writer.write(draw(DRAWN))
-    team.site.uploads = Uploads(str(team.logdir), quota=len(content) + 10)
-    begun = team.ask("/api/uploads", Role.CAPTURE, "POST", json={"name": "a.xplane.pb", "size": 20}).json["id"]
-    assert upload(team, "b.xplane.pb", content).status_code == 201
-
-    late = team.ask(f"/api/uploads/{begun}?offset=0", Role.CAPTURE, "POST", data=b"x" * 20)
-
-    assert (late.status_code, late.json["error"]) == (413, "the upload does not fit any more")
 
 
 def test_while_another_server_changes_the_words_the_page_shows_those_read_last(tmp_path: Path) -> None:

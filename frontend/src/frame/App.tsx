@@ -12,7 +12,7 @@ import { Failed, Loading } from "../ui/basics";
 import { HintLayer } from "../ui/hint";
 import { type Binding, listenToKeys, useKeys } from "../ui/keys";
 import { Toast } from "../ui/toast";
-import { Bars, DropZone } from "./Bars";
+import { Bars } from "./Bars";
 import { CaptureDialog } from "./CaptureDialog";
 import { captureOpen, editedSession, helpOpen, paletteOpen } from "./dialogs";
 import { Help } from "./Help";
@@ -68,7 +68,6 @@ export function App() {
         />
       )}
       <Bars />
-      <DropZone />
       <Toast />
     </div>
   );

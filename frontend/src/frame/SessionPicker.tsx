@@ -3,8 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import type { SessionInfo } from "../api";
 import { bytes, cellText, duration, when } from "../format";
-import { shareSession } from "../palette/link";
-import { allWords, mayLabel, mayShare, type Words, wordsOf } from "../people";
+import { allWords, mayLabel, type Words, wordsOf } from "../people";
 import { linkTo } from "../router";
 import {
   fact,
@@ -20,10 +19,8 @@ import {
 import { termText } from "../terms";
 import { LongName } from "../ui/basics";
 import { IconButton, SearchBox } from "../ui/controls";
-import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
-import { UploadButton } from "./Bars";
 import { editedSession } from "./dialogs";
 import { type Glance, sparkline, useGlance } from "./glances";
 import { openSessionNamed } from "./openSession";
@@ -159,7 +156,6 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
         </a>
       )}
       {onEdit && <Deleted />}
-      {onEdit && <UploadButton />}
       {skipped.length > 0 && (
         <details class="skipped">
           <summary>{skipped.length === 1 ? "1 file was skipped" : `${skipped.length} files were skipped`}</summary>
@@ -191,24 +187,11 @@ export function WordsLine({ words }: { words: Words }) {
   );
 }
 
-/** The star, which everybody sees, a link for others, and what only those who may label can do. */
+/** The star, which everybody sees, and what only those who may label can do. */
 function RowActions({ info, onEdit }: { info: SessionInfo; onEdit: ((id: string) => void) | undefined }) {
   const mayChange = onEdit && mayLabel();
-  if (!mayChange && !wordsOf(info.id).starred && !(onEdit && mayShare())) return null;
-  return (
-    <span class="row-actions">
-      {mayChange ? <Changes info={info} onEdit={onEdit} /> : <Star id={info.id} />}
-      {onEdit && mayShare() && (
-        <IconButton
-          icon="link"
-          size={16}
-          label={`Share ${titleOf(info)}`}
-          onClick={() => void shareSession(info.id)}
-          {...hint("Share", "copies a link that ends; whoever opens it needs a login")}
-        />
-      )}
-    </span>
-  );
+  if (!mayChange && !wordsOf(info.id).starred) return null;
+  return <span class="row-actions">{mayChange ? <Changes info={info} onEdit={onEdit} /> : <Star id={info.id} />}</span>;
 }
 
 function Star({ id }: { id: string }) {

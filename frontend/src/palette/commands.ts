@@ -5,12 +5,12 @@ import { captureOpen, helpOpen } from "../frame/dialogs";
 import { openSessionNamed } from "../frame/openSession";
 import { findInTimeline } from "../links";
 import { shortKernel, shortPath } from "../pages/shared/names";
-import { logOut, mayShare } from "../people";
+import { hasLogin, logOut } from "../people";
 import type { View } from "../questions";
 import { go, parseHash, route, setParams, toTool } from "../router";
 import { answerAddress, config, listedSessions, otherId, session, sessionId, titleOf } from "../session";
 import { questions } from "../tools";
-import { copyLink, shareSession } from "./link";
+import { copyLink } from "./link";
 import type { Command } from "./search";
 
 export function useCommands(): readonly Command[] {
@@ -35,15 +35,13 @@ function actionCommands(): Command[] {
     ...{ id: `action ${text}`, kind: "Action", text, run },
     ...(keys ? { keys } : {}),
   });
-  const shared = sessionId.value;
   return [
     ...(config.value?.capture ? [action("Capture a profile", () => (captureOpen.value = true), "c")] : []),
     action("Copy the link to this view", copyLink),
-    ...(shared && mayShare() ? [action("Share this view by a link that ends", () => void shareSession(shared))] : []),
     action("Switch between light and dark", toggleTheme, "t"),
     ...(otherId.value ? [action("Stop comparing", () => setParams({ with: null, withSteps: null }, "push"))] : []),
     ...(route.value.params.steps ? [action("Show all steps", () => setParams({ steps: null }, "push"))] : []),
-    ...(mayShare() ? [action("Log out", () => void logOut())] : []),
+    ...(hasLogin() ? [action("Log out", () => void logOut())] : []),
     action("Help and keys", () => (helpOpen.value = true), "?"),
   ];
 }

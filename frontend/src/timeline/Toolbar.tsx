@@ -128,7 +128,6 @@ function OwnCode({ isOwn }: { isOwn: boolean }) {
 const FILES = [
   ["perfetto", "Perfetto, for ui.perfetto.dev"],
   ["chrome", "Chrome trace JSON"],
-  ["speedscope", "Speedscope"],
   ["pprof", "pprof, call stacks"],
   ["collapsed", "Collapsed stacks, for flame graphs"],
 ] as const;

@@ -27,7 +27,7 @@ def trace(
     run: RunName = None,
     host: HostName = None,
 ) -> None:
-    """Exports the timeline to Perfetto, Chrome or Speedscope.  Also call stacks, to pprof and flame graphs."""
+    """Exports the timeline to Perfetto or Chrome.  Also call stacks, to pprof and flame graphs."""
     from stepscope.cli.tools import check_folder, load_profile
     from stepscope.export import compress_pieces
 

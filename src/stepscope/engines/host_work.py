@@ -112,7 +112,7 @@ class HostWork:
 
     def processes(self, file: HostFile, tool_module: str = "") -> tuple[str, ...]:
         """The names of the processes whose traces a file holds; reads it unless that is known.  Raises InputError."""
-        if not file.format.hosts_reader or file.process or self.is_decoded(file):
+        if file.process or self.is_decoded(file) or not file.format.may_hold_several(file.path):
             return (file.host,)
         kept = self.cache.get_bytes(self.key(file), _PROCESSES)
         if kept is not None:

@@ -45,7 +45,6 @@ class Export:
 EXPORTS: tuple[Export, ...] = (
     Export("perfetto", ".perfetto-trace", "ui.perfetto.dev", "stepscope.export.perfetto:pieces"),
     Export("chrome", ".trace.json", "chrome://tracing and most others", "stepscope.export.chrome:pieces"),
-    Export("speedscope", ".speedscope.json", "www.speedscope.app", "stepscope.export.speedscope:pieces"),
     Export("pprof", ".pb", "go tool pprof, Pyroscope, Parca", "stepscope.export.pprof:pieces"),
     Export("collapsed", ".collapsed.txt", "flamegraph.pl, inferno, Speedscope", "stepscope.export.collapsed:pieces"),
 )

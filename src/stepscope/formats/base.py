@@ -28,6 +28,7 @@ __all__ = [
 _PICKLE = b"\x80"
 _FIRST_KEY = 256  # bytes of a memory snapshot that hold it
 _KEYS_OF_DUMPS = (b"pg_config", b"nccl_version", b"comm_lib_version", b"entries")
+_KEYS_OF_NODES = (b'"children"', b'"frame"', b'"metrics"')
 _SURE_KEYS_OF_DUMPS = (b"pg_config", b"collective_seq_id")
 _ENDS_WITH_RANK = re.compile(r"\d(?:\.(?:json|pickle|pkl|bin))?$")
 _TABLES_OF_NSIGHT = (b"CUPTI_ACTIVITY_KIND_", b"NVTX_EVENTS", b"META_DATA_EXPORT", b"TARGET_INFO_GPU")
@@ -51,6 +52,13 @@ class _TorchMemory(Format):
     def looks_like(self, content: bytes) -> bool:
         """True for a pickle with one of a snapshot's keys."""
         return content.startswith(_PICKLE) and (b"device_traces" in content or b"segments" in content[:_FIRST_KEY])
+
+
+class _Proton(Format):
+    def looks_like(self, content: bytes) -> bool:
+        """True for a JSON array of nodes."""
+        text = content.lstrip()
+        return text.startswith(b"[") and all(key in text for key in _KEYS_OF_NODES) and b'"ph"' not in text
 
 
 class _NsightSqlite(Format):
@@ -82,6 +90,15 @@ FORMATS: tuple[Format, ...] = (
         holds_memory_only=True,
     ),
     XSPACE,
+    _Proton(
+        name="proton",
+        noun="a profile of Proton",
+        summary="*.hatchet (Triton's Proton)",
+        pattern=r"(?P<host>.+)\.hatchet",
+        reader="stepscope.formats.proton.reader:read",
+        other_endings=(".json",),
+        reads_gzip=False,
+    ),
     KINETO,
     PERFETTO,
     Format(

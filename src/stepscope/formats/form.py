@@ -161,6 +161,10 @@ class Format:
 
         return apply_bounds(self.load_reader()(data, source, host))
 
+    def may_hold_several(self, path: str) -> bool:
+        """False if a look at a file shows that it holds one process, so that it is read as usual."""
+        return bool(self.hosts_reader)
+
     def read_hosts(
         self, data: bytes | memoryview | Iterator[bytes | memoryview], source: str, host: str
     ) -> tuple[HostTrace, ...]:

@@ -51,7 +51,8 @@ COPIES: tuple[KindRule, ...] = (
     (r"", K.COPY_OTHER, Trait.NONE),
 )
 RUNTIME_CALLS: tuple[KindRule, ...] = (
-    (r"(?:cuda|cu|hip)(?:Device|Stream|Event|Ctx|Thread)Synchronize|ze\w+Synchronize|(?:ur|pi)\w+(?:Wait|Finish)$",
+    (r"(?:cuda|cu|hip)(?:Device|Stream|Event|Ctx|Thread)Synchronize|ze\w+Synchronize|(?:ur|pi)\w+(?:Wait|Finish)$"
+     r"|(?:AscendCL@)?aclrtSynchronize(?:Device|Stream|Event)",
      K.SYNC, Trait.NONE),
     (r"", K.RUNTIME_CALL, Trait.NONE),
 )  # fmt: skip

@@ -58,10 +58,11 @@ tracing_compilation tree tree_util type_spec ufunc_api ufuncs xla xla_bridge xla
 _FRAMEWORK_FILES = frozenset(_FRAMEWORK_FILES_TEXT.split())
 # Files that frameworks have as well as programs: whose they are, only what calls them tells.
 _ANYONES_TEXT = """
-__init__ base common config context core device error errors function layers layout losses mesh nn ops options path
-registry tensor transform util utils
+__init__ base common config context core deprecation device error errors fetch function layers layout losses mesh nn ops
+options path registry tensor transform util utils
 """
 _ANYONES = frozenset(_ANYONES_TEXT.split())
+_ANYONES_ENDINGS = ("_ops", "_lib", "_impl", "_util", "_utils")  # how TensorFlow and Keras call most of theirs
 
 
 def is_of_package(path: str) -> bool:
@@ -93,8 +94,13 @@ def is_framework_file(name: str) -> bool:
 
 
 def is_anyones_file(name: str) -> bool:
-    """True for the name of a file, without its folder, that frameworks have as well as programs."""
-    return name.removesuffix(".py") in _ANYONES
+    """True for the name of a file, without its folder, that frameworks have as well as programs.
+
+    >>> is_anyones_file("utils.py"), is_anyones_file("weak_tensor_ops.py"), is_anyones_file("train.py")
+    (True, True, False)
+    """
+    stem = name.removesuffix(".py")
+    return stem in _ANYONES or stem.endswith(_ANYONES_ENDINGS)
 
 
 KINDS: tuple[KindRule, ...] = ((r"\$", EventKind.PYTHON_CALL, Trait.NONE),)
@@ -103,7 +109,8 @@ _FRAME = Pattern(r"\$?[^<>]*\.py[(:]\d{1,9}")
 _PLACE = Pattern(r"\$?(?P<file>[^<>]*\.py)[(:](?P<line>\d{1,9})\)?:? (?P<name>.*)")
 _LIBRARY = Pattern(
     r"\$?(?:.*[/\\](?:site|dist)-packages[/\\]|(?:.*[/\\])?(?:torch|tensorflow|jax|keras|numpy|importlib|_?contextlib)[/\\.]"
-    r"|.*[/\\]lib[/\\]python3\.\d+[/\\]|<|\$api\.py:\d+ (?:block_until_ready|try_to_block)$"
+    r"|.*[/\\]lib[/\\]python3\.\d+[/\\]|(?:.*[/\\])?__autograph_generated_file|.*[/\\]torchinductor_|<"
+    r"|\$api\.py:\d+ (?:block_until_ready|try_to_block)$"
     # Traces of JAX and TensorFlow name files without their folder: these are their own.
     r"|\$(?:array_methods|pjit|ad|partial_eval|linear_util|traceback_utils?|mlir|lax_numpy|batching|api_util|tree_util"
     r"|pxla|ufuncs|source_info_util|polymorphic_function|tracing_compilation|concrete_function|atomic_function"
@@ -162,6 +169,15 @@ def place_of(frame: str) -> tuple[str, str | None, int | None]:
     return (found["name"], found["file"], int(found["line"])) if found else (frame, None, None)
 
 
+def below_packages(file: str) -> str:
+    """The path of a library's file below the folder that libraries are installed in; any other path as it is.
+
+    >>> below_packages("/usr/lib/python3/dist-packages/numpy/ma.py"), below_packages("train.py")
+    ('numpy/ma.py', 'train.py')
+    """
+    return file.replace("\\", "/").rpartition("-packages/")[2] if "-packages" in file else file
+
+
 def is_training_function(name: str) -> bool:
     """True for the name of a training function, or of a program compiled from one."""
     return _TRAINING_FUNCTION.match(name) is not None
@@ -212,6 +228,14 @@ NAMES: tuple[NameTable, ...] = (
                 CodeTrait.SLEEPS,
                 r"(?:\$(?:time|select|_?socket|_ssl|<unknown>) |<built-in (?:function|method) )"
                 r"(?:sleep|recv\w*|select|poll|accept|connect|acquire)\b",
+            ),
+        )
+    ),
+    NameTable(
+        rules=(
+            (
+                CodeTrait.BLOCKS,
+                r"\$?(?:.*/)?(?:threading|queue|_base|thread)\.py(?::\d+|\(\d+\):) (?:wait|get|acquire|join|result)$",
             ),
         )
     ),

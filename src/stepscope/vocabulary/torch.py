@@ -10,7 +10,7 @@ from stepscope.vocabulary import user_ranges
 from stepscope.vocabulary.collectives import HOST_CALLS, KERNELS
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
-from stepscope.vocabulary.traits import CallTrait, InputTrait, LayerTrait, OpTrait, RangeTrait
+from stepscope.vocabulary.traits import CallTrait, InputTrait, LayerTrait, OpTrait, PurposeTrait, RangeTrait
 
 K = EventKind
 
@@ -145,15 +145,15 @@ NAMES: tuple[NameTable, ...] = (
             ),
             (OpTrait.COPIES_AND_WAITS, r"(?:to|_to_copy|copy_|_to_cpu|cpu)$"),
             (OpTrait.ONLY_ALLOCATES, r"(?:empty|new_empty)"),  # their callers need the memory
-            (OpTrait.ADDS_IN_PLACE, r"add_$"),
-            (OpTrait.CHECKS_NUMBERS, r"(?:isnan|isinf|isfinite)$"),
-            (OpTrait.ANSWERS_CHECK, r"(?:_is_any_true|any|item|is_nonzero)$"),
-            (OpTrait.IS_LOSS, r"(?!.*backward)(?:\w*_loss\w*|\w*cross_entropy\w*|kl_div)$"),
-            (OpTrait.PICKS_CLASS, r"(?:argmax|max|topk)$"),
-            (OpTrait.COMPARES_LABELS, r"(?:eq|ne)$"),
-            (OpTrait.MAKES_ONE_HOT, r"one_hot$"),
-            (OpTrait.LOOKS_UP, r"(?:embedding|_?embedding_bag)$"),
-            (OpTrait.SPREADS_ROWS, r"_?embedding\w*_dense_backward$"),
+            (PurposeTrait.ADDS_IN_PLACE, r"add_$"),
+            (PurposeTrait.CHECKS_NUMBERS, r"(?:isnan|isinf|isfinite)$"),
+            (PurposeTrait.ANSWERS_CHECK, r"(?:_is_any_true|any|item|is_nonzero)$"),
+            (PurposeTrait.IS_LOSS, r"(?!.*backward)(?:\w*_loss\w*|\w*cross_entropy\w*|kl_div)$"),
+            (PurposeTrait.PICKS_CLASS, r"(?:argmax|max|topk)$"),
+            (PurposeTrait.COMPARES_LABELS, r"(?:eq|ne)$"),
+            (PurposeTrait.MAKES_ONE_HOT, r"one_hot$"),
+            (PurposeTrait.LOOKS_UP, r"(?:embedding|_?embedding_bag)$"),
+            (PurposeTrait.SPREADS_ROWS, r"_?embedding\w*_dense_backward$"),
             (LayerTrait.NORMALIZES_BATCH, r"(?:cudnn|miopen|native)_batch_norm(?:$|:)"),
         ),
     ),

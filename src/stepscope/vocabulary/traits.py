@@ -32,6 +32,11 @@ class OpTrait(IntFlag):
     COPIES_AND_WAITS = auto()  # waits for a device if it copies from one
     ONLY_ALLOCATES = auto()
     WRITES_VARIABLE = auto()  # works on a whole variable, whatever the batch size
+
+
+class PurposeTrait(IntFlag):
+    """What tells what the work around an op is for."""
+
     ADDS_IN_PLACE = auto()
     CHECKS_NUMBERS = auto()  # looks for NaN or infinity
     ANSWERS_CHECK = auto()  # sums such a check up, and reads its result
@@ -94,6 +99,7 @@ class CodeTrait(IntFlag):
     SLEEPS = auto()  # waits for something outside of the program, and uses no processor
     WAITS_FOR_DEVICE = auto()  # the only record of the wait
     IMPORTS = auto()  # Python's own code that imports a module
+    BLOCKS = auto()  # waits for another thread of the program, in a lock or a queue
 
 
 class InputTrait(IntFlag):

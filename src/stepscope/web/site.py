@@ -18,7 +18,6 @@ from stepscope.web.catalogue import Catalogue, Listed, Root
 from stepscope.web.glances import READING, Filler, Glance
 from stepscope.web.hosts import HostNames
 from stepscope.web.opened import FIRST_TOOL, OpenSession
-from stepscope.web.people.uploads import Uploads
 from stepscope.web.people.words import WordStore, default_store
 from stepscope.web.warming import warm_up
 
@@ -50,7 +49,6 @@ class SiteOptions:
         host_names: the names that it answers to; None for all.
         host_hint: how to add one.
         is_shared: people beside the one who started it see it: answers name no folder of this machine.
-        allows_uploads: whether profiles may be uploaded to a server that is not shared.
         opens_newest: loads the newest session before it is requested: the page shows it first.
         follows_links: whether links may lead out of the logdirs.
     """
@@ -61,7 +59,6 @@ class SiteOptions:
     host_names: HostNames | None = None
     host_hint: str = "see --allowed-host"
     is_shared: bool = False
-    allows_uploads: bool = False
     opens_newest: bool = False
     follows_links: bool = True
 
@@ -75,7 +72,6 @@ class Site:
         self.shelf = TraceShelf(options.trace_bytes)
         logdir = find_logdir([root.path for root in options.roots])
         self.captures = Captures(logdir, options.is_shared)
-        self.uploads = Uploads(logdir if options.is_shared or options.allows_uploads else None)
         self.words = words or default_store()
         self._cache = cache or Cache()
         self._opened: dict[str, OpenSession] = {}
@@ -196,7 +192,6 @@ class Site:
         self.captures.close()
         if self._asker is not None:
             self._asker.close()
-        self.uploads.close()
         with self._lock:
             for opened in self._opened.values():
                 opened.close()

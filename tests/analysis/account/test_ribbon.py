@@ -36,7 +36,7 @@ def drawn_ribbon(trace: HostTrace) -> str:
 
 
 def test_a_device_that_idles_waits_for_what_the_step_waits_for():
-    assert drawn_ribbon(draw(FED_BY_HAND, {"Y": ITEM})) == "iiiiillkkkkkpiiiiillkkkkkk"
+    assert drawn_ribbon(draw(FED_BY_HAND, {"Y": ITEM})) == "iiiiillkkkkk.iiiiillkkkkkk"
 
 
 def test_own_work_comes_before_the_cause_of_the_step_and_computing_before_communicating():
@@ -58,7 +58,7 @@ def test_a_host_without_devices_has_the_ribbon_of_its_loop():
         host main | I----     I----
         """
     )
-    assert drawn_ribbon(trace) == "iiiiipppppiiiiippppp"
+    assert drawn_ribbon(trace) == "iiiii.....iiiii....."
 
 
 def test_a_stretch_is_told_with_its_culprit():

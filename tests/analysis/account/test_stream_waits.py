@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from draw import MS, Sort, draw
 
+from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.build import build_graph
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.replay import replay
@@ -161,3 +162,40 @@ def test_work_that_starts_a_little_before_what_it_is_stated_to_wait_for_ends_wai
     assert graph.lost_edges == 0
     assert {(source % 100, target % 100) for source, target, _ in queue_edges(trace, graph)} == {(2, 3)}
     assert replay(graph).step_ps.tolist() == graph.recorded_step_ps.tolist()
+
+
+# The result is copied on a stream of its own, as JAX and TensorFlow do, and no event says that the copy waits for the
+# kernels: in each step it is launched at once, and starts as they end.
+COPIED = """
+    host main | M0------------------M1------------------
+    host main | L1V2                L3V4
+    host main |     S-------------      S-------------
+    gpu0 s    |   K1------------      K3------------
+    gpu0 t    |                 D2                  D4
+"""
+
+
+def test_a_copy_that_starts_as_the_kernels_end_waits_for_them_however_often_it_does():
+    trace = draw(COPIED, SORTS | {"V": Sort(K.RUNTIME_CALL, "cuMemcpyDtoHAsync", "correlation_id")})
+
+    assert queue_edges(trace, graph_of(trace)) == {(1, 2, True), (3, 4, True)}
+    account = account_of(trace)
+    assert account is not None
+    shares = {str(row.cause): row.ps / account.step_ps for row in account.rows}
+    assert shares["device_compute"] > 0.6, "and is no time of launching"
+
+
+def test_a_gap_of_a_queue_in_which_another_communicates_is_communication():
+    trace = draw("""
+        host main | M0------------------------M1------------------------
+        host main | L1L2L3L4                  L5L6L7L8
+        host main |         S---------------          S---------------
+        gpu0 s    |   K1--    K3--      K4--    K5--    K7--      K8--
+        gpu0 t    |     N2------------------      N6------------------
+    """, SORTS)  # fmt: skip
+    account = account_of(trace)
+    assert account is not None
+    shares = {str(row.cause): row.ps for row in account.rows}
+
+    assert "device_gap" not in shares, "the device reduces gradients while its first stream has nothing to do"
+    assert shares["communication"] == 10 * MS

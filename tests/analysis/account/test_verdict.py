@@ -219,9 +219,10 @@ def label_of(cause: str, verdict: str) -> str:
 def test_time_that_the_lost_ops_of_a_framework_may_have_taken_is_unexplained_and_not_python():
     """A job that ended with `os._exit` inside its capture was told to run less Python and promised 12.5x."""
     loop = "host main | M0--------M1--------M2--------"
+    busy = [(0, 10, 10, 0), (10, 20, 10, 0), (20, 30, 10, 0)]
     cut = replace(draw(loop), framework="torch", problems=(Problem("unfinished", "the program ended with os._exit"),))
 
-    assert [row.cause for row in found_account(draw(loop)).rows] == ["python"]
+    assert [row.cause for row in found_account(draw(loop, usage=busy)).rows] == ["python"]
     assert [row.cause for row in found_account(cut).rows] == ["unknown"]
     assert judge_account(found_account(cut)).sentence == "unknown: 100.0 % of each step is unexplained"
 

@@ -113,7 +113,7 @@ def test_a_step_that_accumulates_reduces_in_its_last_backward_pass_alone() -> No
     object.__setattr__(trace, "framework", "pytorch")
     context = context_of(trace)
     (host,) = context.hosts
-    wrapped = replace(context, hosts=(replace(host, wrapper="ddp"),))
+    wrapped = replace(context, hosts=(replace(host, strategy="ddp"),))
     assert host.work.backward_passes == 2 * host.work.steps
 
     (item,) = (item for item in advise(wrapped).items if item.kind == "communication_bound")

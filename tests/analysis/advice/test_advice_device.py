@@ -429,7 +429,7 @@ def test_workers_that_communicate_equally_long_have_no_straggler() -> None:
 
 
 def test_python_on_the_host_is_not_explained_by_communication_on_the_device() -> None:
-    trace = two_steps("aaaaaa    ", "kkkkNN    ")
+    trace = two_steps("aaaaaaYYYY", "kkkkNN    ")
 
     assert [item.id for item in said(trace)] == ["python.device-idle", "communication.exposed"]
 

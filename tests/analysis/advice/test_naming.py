@@ -37,7 +37,7 @@ def test_the_evidence_starts_with_the_line_that_the_step_waits_for() -> None:
     assert item.evidence.startswith("60.0 % of each step is input: `train.py:9 __getitem__` (3 calls of 2.00 ms); ")
 
 
-def test_python_that_was_not_recorded_has_no_culprit_but_a_remedy() -> None:
+def test_time_in_which_nothing_was_recorded_has_no_class_but_a_remedy() -> None:
     item = first(
         """
         host main | M0--------M1--------M2--------
@@ -46,7 +46,7 @@ def test_python_that_was_not_recorded_has_no_culprit_but_a_remedy() -> None:
         framework="pytorch",
     )
 
-    assert (item.kind, item.culprit) == ("python_overhead", None)
+    assert (item.kind, item.culprit, item.predicted_speedup) == ("none", None, None)
     assert "with_stack=True" in item.actions[-1]
 
 

@@ -89,7 +89,7 @@ def place(trace: HostTrace, part: str) -> tuple[str, str | None, int | None]:
         host main |       w----     w----     w----
         python.name = "on_batch_end"
         python.calls = 1
-        python.inside = "/x/site-packages/h5py/files.py:7 write"
+        python.inside = "h5py/files.py:7 write"
     a function of the program around all steps is named where it runs the loop itself
         host main | l-------------------------------
         host main |  M0--------M1--------M2--------
@@ -305,3 +305,28 @@ def test_samples_within_the_loop_of_a_library_name_what_the_loop_calls() -> None
     found = culprit(trace, "python")
     assert found is not None
     assert (found.name, found.calls) == ("on_batch_end", None)
+
+
+def test_samples_name_the_function_of_the_program_that_computes() -> None:
+    attend, product = "$models/net.py:5 attend", "/x/site-packages/torch/functional.py(9): einsum"
+    trace = sampled(*((3 + 17 * at, (LOOP, attend, product)) for at in range(11)))
+
+    found = culprit(trace, "host_compute")
+    assert found is not None
+    assert (found.name, found.file, found.line, found.op) == ("attend", "models/net.py", 5, "aten::mm")
+
+
+def test_of_several_functions_that_a_library_calls_the_largest_is_named() -> None:
+    fetch = "/x/site-packages/torch/utils/data/_utils/fetch.py(49): fetch"
+    item, batch = "$train.py:9 decode", "$train.py:20 collate"
+    stacks = [(fetch, item), (fetch, item), (fetch, batch), (fetch,), (fetch,)]
+    trace = sampled(*((10 + 17 * at, stacks[at % 5]) for at in range(11)))
+
+    assert place(trace, "python") == ("decode", "train.py", 9)
+
+
+def test_a_library_has_no_line_that_a_person_can_edit() -> None:
+    wait = "/x/site-packages/keras/src/saving/saving_lib.py(195): save_model"
+    trace = sampled(*((10 + 17 * at, (wait,)) for at in range(11)))
+
+    assert place(trace, "python") == ("save_model", None, None)

@@ -1,7 +1,6 @@
 /** The page before there is data: no session yet, or one that is being read. */
 import type { SessionState, Sessions } from "../../api";
 import { bytes } from "../../format";
-import { UploadButton } from "../../frame/Bars";
 import { Code, Empty, sentence } from "../../ui/basics";
 
 const HOW_TO_RECORD =
@@ -15,7 +14,6 @@ export function NoSessions({ sessions }: { sessions: Sessions }) {
       <p>
         <Code text={HOW_TO_RECORD} />
       </p>
-      <UploadButton />
       {sessions.skipped.length > 0 && (
         <ul class="plain-list skipped">
           {sessions.skipped.map((each) => (

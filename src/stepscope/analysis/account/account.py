@@ -21,7 +21,7 @@ from stepscope.analysis.account.model import OUTLIER, StepModel, model_of, usual
 from stepscope.analysis.account.pieces import Pieces
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace
@@ -160,7 +160,8 @@ def account_without_culprits(trace: HostTrace) -> StepAccount | None:
 
 
 def _account(trace: HostTrace) -> StepAccount | None:
-    account, found, model = account_without_culprits(trace), every_step(trace), model_of(trace)
+    account = account_without_culprits(trace)
+    found, model = (None, None) if account is None else (every_step(trace), model_of(trace))
     if account is None or found is None:
         return None
     pieces, cause = found.pieces_of_median()
@@ -178,6 +179,8 @@ def _with_culprit(model: StepModel | None, finder: PieceFinder, causes: U8, row:
 
 
 def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
+    if holds_sums_only(trace):
+        return None
     found, model = every_step(trace), model_of(trace)
     if found is None:
         return None

@@ -43,7 +43,7 @@ def build_graph(trace: HostTrace) -> Graph | None:
     edges = Edges.join(
         [
             *_launch_edges(trace, finder, queues, len(host)),
-            *contacts.edges(finder, len(host)),
+            *contacts.edges(finder, queues, len(host)),
             queue_edges(queues, len(host)),
             producers.edges(finder, threads.main, batches),
             *bounds.edges(finder, queues, len(host), batches + len(producers)),

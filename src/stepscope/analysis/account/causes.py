@@ -7,18 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.account.threads import Threads
+from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Kind, stat_names
 from stepscope.model.arrays import I64, U8, Mask, look_up
 from stepscope.vocabulary.jax import PROGRAMS_THAT_TAKE_IN
 from stepscope.vocabulary.lookup import has_trait, is_called
-from stepscope.vocabulary.traits import CallTrait
-from stepscope.vocabulary.xla import RUNS_PROGRAM
+from stepscope.vocabulary.traits import CallTrait, RangeTrait
+from stepscope.vocabulary.xla import AWAITS_PROGRAM, RUNS_PROGRAM
 
 K = EventKind
 
@@ -43,9 +43,9 @@ class Cause(Kind):
 
 
 MEANING: dict[Cause, str] = {
-    Cause.UNKNOWN: "nothing that was recorded explains this time",
+    Cause.UNKNOWN: "what happens was not recorded",
     Cause.INPUT: "the step waits for its batch, or the batch is being made",
-    Cause.PYTHON: "the loop's thread runs Python, or code that was not recorded",
+    Cause.PYTHON: "the loop's thread runs Python",
     Cause.HOST_COMPUTE: "the host computes",
     Cause.LAUNCH: "work is dispatched: ops, programs and kernels are started, or handed to other threads",
     Cause.DEVICE_COMPUTE: "a device computes",
@@ -77,6 +77,8 @@ _AROUND: dict[EventKind, Cause] = {
     K.COMPILE: Cause.COMPILE, K.COLLECTIVE_CALL: Cause.COMMUNICATION, K.CHECKPOINT: Cause.CHECKPOINT,
     K.ITERATOR: Cause.INPUT, K.INPUT_HANDOVER: Cause.INPUT, K.INPUT_CALLBACK: Cause.INPUT, K.INPUT_WAIT: Cause.INPUT,
 }  # fmt: skip
+# Events that only name a part of the program: what its thread does in them, they do not say.
+_NAMES_ONLY = (K.STEP_MARK, K.ANNOTATION, K.REGION_END)
 LONG_GAP_PS = 300_000_000  # dispatching an op leaves shorter gaps; longer ones are the program's own Python
 _NAMED = (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE, K.TRACED_FUNCTION)  # what has a trait by its name
 _IN_FUNCTION = np.uint8(128)  # the bit of functions that make input, beside those of what events around say
@@ -104,6 +106,15 @@ def unrecorded_causes(trace: HostTrace, threads: Threads) -> U8:
     return cause
 
 
+def is_silent(trace: HostTrace, rows: I64) -> Mask:
+    """Which of some events do not say what their thread does: marks and ranges that the program names."""
+    kind, types = trace.events.kind[rows], trace.events.type[rows]
+    silent = is_any_kind(kind, _NAMES_ONLY)
+    other = np.flatnonzero(kind == K.OTHER)
+    silent[other] = ~has_trait(trace, types[other], RangeTrait.OF_RUNTIME)
+    return silent
+
+
 def event_causes(trace: HostTrace) -> U8:
     """The cause of time in which each event is the innermost of its thread: uint8 of shape (events,); found once."""
     return trace.derived("causes of events", _event_causes)
@@ -124,8 +135,24 @@ def _event_causes(trace: HostTrace) -> U8:
     dispatches = _dispatches(trace)
     if dispatches is not None:
         cause[(cause == int(Cause.HOST_COMPUTE)) & dispatches] = Cause.LAUNCH
+    _correct_runtimes(trace, cause)
+    cause[is_called(trace, (AWAITS_PROGRAM,))] = Cause.HOST_COMPUTE  # its ops run on threads that may record none
     cause[_programs_that_copy(trace)] = Cause.TRANSFER
     return _take_enclosing_causes(trace, cause)
+
+
+def _correct_runtimes(trace: HostTrace, cause: U8) -> None:
+    """Sets the cause, in place, of what a runtime does outside of ops on its own threads: it starts programs."""
+    of_runtime = is_thread_event(trace) & (trace.events.kind == K.OTHER)
+    of_runtime &= trace.events.line != threads_of(trace).main
+    if not of_runtime.any():
+        return
+    # Without a device, work that is handed to another thread is a share of an op.
+    known = _OF_HOST | ({K.REGION_BEGIN: Cause.LAUNCH} if is_device_work(trace).any() else {})
+    found = np.empty(len(cause), np.uint8)
+    table = _table(known, Cause.UNKNOWN)
+    kernels.nesting.inherit_by_kind(trace.events.kind, forest(trace).parent, table, Cause.LAUNCH, found)
+    cause[of_runtime] = found[of_runtime]
 
 
 def _take_enclosing_causes(trace: HostTrace, cause: U8) -> U8:

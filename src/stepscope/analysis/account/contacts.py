@@ -28,7 +28,8 @@ class Contacts:
         cut_line, cut_ps: where threads are cut, sorted by line.
         gap_line, gap_start_ps, gap_end_ps: where they only wait, sorted by line.
         lone: gaps whose end nothing explains.
-        waits, meetings: what threads wait for.
+        waits, meetings, returns: what threads wait for: in calls that wait for devices, for other threads, and for
+            devices though no call says so.
     """
 
     call: I64
@@ -42,19 +43,23 @@ class Contacts:
     lone: Quiet
     waits: Waits
     meetings: tuple[Meetings, ...]
+    returns: Meetings
 
-    def line_contacts(self, line: int) -> tuple[I64, I64, I64]:
-        """The cuts of a line, and the starts and ends of its gaps."""
+    def line_contacts(self, line: int) -> tuple[I64, I64, I64, I64]:
+        """The cuts of a line, the starts and ends of its gaps, and when something is done that other threads wait
+        for."""
         bounds = np.array((line, line + 1), np.int32)  # of the columns' type, which else are copied as a whole
         cut = slice(*np.searchsorted(self.cut_line, bounds))
         gap = slice(*np.searchsorted(self.gap_line, bounds))
         start, end = self.gap_start_ps[gap], self.gap_end_ps[gap]
         order = np.argsort(start, kind="stable")
-        return self.cut_ps[cut], start[order], end[order]
+        done = [each.source_ps[each.source_line == line] for each in self.meetings]
+        return self.cut_ps[cut], start[order], end[order], np.concatenate(done)
 
-    def edges(self, finder: NodeFinder, first_work: int) -> list[Edges]:
+    def edges(self, finder: NodeFinder, queues: Queues, first_work: int) -> list[Edges]:
         """What threads wait for."""
-        return [self.waits.edges(finder, first_work), *(each.edges(finder) for each in self.meetings)]
+        returns = self.waits.edges(finder, first_work), self.returns.edges_from_work(finder, queues, first_work)
+        return [*returns, *(each.edges(finder) for each in self.meetings)]
 
     def starts_unexplained(self, finder: NodeFinder, count: int) -> Mask:
         """Which of so many nodes start after a gap whose end nothing explains: bool of shape (nodes,)."""
@@ -70,7 +75,8 @@ def contacts_of(
     """The points of contact of all threads of a host."""
     waits = waits_of(trace, queues)
     stated = handovers(trace, threads)
-    quiet, meetings, lone = inferred_meetings(trace, threads, stated)
+    quiet, inferred, returns, lone = inferred_meetings(trace, threads, stated, queues)
+    meetings = (stated, *inferred)
     launching = distinct(queues.call[queues.call >= 0])
     call = distinct(np.concatenate([launching, waits.call]))
     start = trace.events.start_ps[call]
@@ -80,8 +86,8 @@ def contacts_of(
             _Marks(line, start),
             _Marks(line, start + trace.events.duration_ps[call]),
             _Marks(waits.line, waits.own_end_ps),
-            *(_Marks(each.source_line, each.source_ps) for each in (stated, meetings)),
-            *(_Marks(each.target_line, each.target_ps) for each in (stated, meetings)),
+            *(_Marks(each.source_line, each.source_ps) for each in meetings),
+            *(_Marks(each.target_line, each.target_ps) for each in (*meetings, returns)),
             _line_bounds(trace, threads),
             *_collective_bounds(trace),
             _Marks(np.full(len(producers), threads.main, np.int32), producers.end_ps),
@@ -104,7 +110,8 @@ def contacts_of(
         gap_end_ps=np.concatenate([waits.end_ps[known], quiet.end_ps, producers.end_ps[late]])[gaps],
         lone=lone,
         waits=waits,
-        meetings=(stated, meetings),
+        meetings=meetings,
+        returns=returns,
     )
 
 

@@ -26,7 +26,7 @@ from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.lookup import has_trait, name_has, type_names
-from stepscope.vocabulary.python import place_of
+from stepscope.vocabulary.python import below_packages, place_of
 from stepscope.vocabulary.tf_data import plain_name
 from stepscope.vocabulary.torch import MODULE_PREFIX
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait, OpTrait
@@ -107,8 +107,8 @@ class Finder:
         op, op_rows = self._longest_op(named)
         frame, calls, ps = self._function(rows)
         if frame >= 0:
-            name, file, line = place_of(self._trace.name_of(frame))
-            return Culprit(name, file, line, op, self._layer(rows), calls, ps, self._inside(rows, frame))
+            place = self._place(frame)
+            return Culprit(*place, op, self._layer(rows), calls, ps, self._inside(rows, frame))
         if not len(named):
             return None
         return (
@@ -133,10 +133,27 @@ class Finder:
         if of_input and not name_has(self._trace.name_of(found.frame), CodeTrait.OF_USER):
             maker = function_called_back(self._trace, spans, innermost=True)
             found = SampledFunction(maker, found.share) if maker >= 0 else found
-        name, file, place = place_of(self._trace.name_of(found.frame))
         inside = self._place_text(found.inside) if found.inside >= 0 else None
         ps = round(found.share * int(self._length[rows].sum()))
-        return Culprit(name, file, place, op, self._layer(op_rows), None, ps, inside)
+        return Culprit(*self._place(found.frame), op, self._layer(op_rows), None, ps, inside)
+
+    def computed_by(self, rows: I64, line: int, spans: Spans) -> Culprit | None:
+        """The innermost function of the program that samples of a thread show in some time in which it computes, or the
+        line of a script that has none; None where calls were recorded, or no sample shows one."""
+        if (self._users[1][rows] >= 0).any():
+            return None
+        found = main_function(self._trace, line, spans)
+        if found is None or not name_has(self._trace.name_of(found.frame), CodeTrait.OF_USER):
+            return None
+        op, op_rows = self._longest_op(rows[self._event[rows] >= 0])
+        ps = round(found.share * int(self._length[rows].sum()))
+        return Culprit(*self._place(found.frame), op, self._layer(op_rows), None, ps)
+
+    def _place(self, frame: int) -> tuple[str, str | None, int | None]:
+        """The function of a call, with file and line where these are the program's: nobody edits a library's."""
+        name, file, line = place_of(self._trace.name_of(frame))
+        is_users = name_has(self._trace.name_of(frame), CodeTrait.OF_USER)
+        return (name, file, line) if is_users else (name, None, None)
 
     def _find_worker_culprit(self, rows: I64) -> Culprit | None:
         """The function of worker processes that most of the time is waited for; None for other time."""
@@ -155,7 +172,9 @@ class Finder:
         sample shows it."""
         op_ps = int(self._length[op_rows].sum())
         makes_input = op is not None and name_has(op, InputTrait.FROM_PYTHON)
-        if op is None or not (makes_input or name_has(op, _CALLS)) or op_ps < _MOST_OF * int(self._length[rows].sum()):
+        if op is None or op_ps < _MOST_OF * int(self._length[rows].sum()):
+            return None
+        if not (makes_input or name_has(op, _CALLS) or self._holds_calls(distinct(self._op_events(op_rows)))):
             return None
         events = distinct(self._op_events(op_rows))
         alike = np.flatnonzero(np.isin(self._trace.events.type, self._trace.events.type[events]))  # in every step
@@ -163,6 +182,16 @@ class Finder:
         if frame < 0:
             return None
         return Culprit(*place_of(self._trace.name_of(frame)), op, self._layer(op_rows), len(events), op_ps)
+
+    def _holds_calls(self, events: I64) -> bool:
+        """Whether ops of other threads that call Python run for most of the time of some stages of an input."""
+        ops = events_of_kind(self._trace, K.OP)
+        ops = ops[has_trait(self._trace, self._trace.events.type[ops], OpTrait.CALLS_PYTHON)]
+        if not len(ops) or not len(events) or self._trace.events.kind[events[0]] != K.ITERATOR:
+            return False
+        alike = np.flatnonzero(np.isin(self._trace.events.type, self._trace.events.type[events]))  # in every step
+        waits = spans_of(self._trace, alike)
+        return (spans_of(self._trace, ops) & waits).total >= _MOST_OF * waits.total > 0
 
     def _function(self, rows: I64) -> tuple[int, int, int]:
         """The user's function furthest in that holds most of the time, as `_frame` has it.  Where that calls a library
@@ -175,7 +204,12 @@ class Finder:
         innermost = self._frame(rows, frames, frame_of, loops)[0]
         if innermost < 0 or self._trace.events.type[innermost] == self._trace.events.type[found[0]]:
             return found
-        within = self._frame(rows, frames, frame_of, ~loops, outermost=True)
+        own = np.array(
+            [name_has(self._trace.name_of(each), CodeTrait.OF_USER) for each in frames.event.tolist()], np.bool_
+        )
+        within = self._frame(rows, frames, frame_of, own & ~loops, outermost=True)
+        if within[0] < 0:
+            within = self._frame(rows, frames, frame_of, ~loops, outermost=True)
         return within if within[0] >= 0 else found
 
     def _hold_steps(self, frames: I64) -> Mask:
@@ -222,7 +256,7 @@ class Finder:
 
     def _place_text(self, frame: int) -> str:
         name, file, line = place_of(self._trace.name_of(frame))
-        return f"{file}:{line} {name}" if file else name
+        return f"{below_packages(file)}:{line} {name}" if file else name
 
     def _frame(
         self, rows: I64, frames: _Frames, frame_of: I64, among: Mask | None = None, outermost: bool = False
@@ -364,8 +398,12 @@ class PieceFinder:
         if len(own) and self._length[own].sum() >= _MOST_OF * self._length[rows].sum():
             longest = int(self._event[own[np.argmax(self._length[own])]])
             said = int(event_causes(self._trace)[longest]) if longest >= 0 else int(Cause.PYTHON)
-            spans = _time_of_cause(self._trace, self._main, said) if said in _OF_PYTHON else None
-            found = self._finder.sampled(rows, self._main, spans, cause == Cause.INPUT) if spans else None
+            found = None
+            if said in _OF_PYTHON:
+                spans = _time_of_cause(self._trace, self._main, said)
+                found = self._finder.sampled(rows, self._main, spans, cause == Cause.INPUT)
+            elif said == Cause.HOST_COMPUTE:
+                found = self._finder.computed_by(rows, self._main, _time_of_cause(self._trace, self._main, said))
             if found is not None:
                 return found
         return self._finder.culprit(rows)

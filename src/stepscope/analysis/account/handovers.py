@@ -7,24 +7,28 @@ from dataclasses import replace
 
 import numpy as np
 
+from stepscope.analysis.account.drained import NEVER, Drained, drained_within
 from stepscope.analysis.account.graph import EdgeKind, Edges
 from stepscope.analysis.account.innermost import intersect
 from stepscope.analysis.account.nodes import NodeFinder, is_among, numbers_in
+from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.account.threads import Quiet, Threads
 from stepscope.analysis.steps.own_tracers import Usage, usage_of_thread
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, spans_of
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I32, I64, Mask, median
 from stepscope.records import dataclass
-from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.lookup import has_trait, is_called
 from stepscope.vocabulary.traits import CallTrait
+from stepscope.vocabulary.xla import RUNS_PROGRAM
 
 K = EventKind
 
 _MOSTLY = 0.5  # of a wait in a call: less than this of it with others at work is no wait for them
 _NEARLY_ALL = 0.9  # the same of a wait in Python, which more often than not works itself
+_WAITS = CallTrait.WAITS | CallTrait.READS_VALUE
 _MEETS_INPUT = (K.INPUT_WAIT, K.ITERATOR, K.INPUT_HANDOVER, K.INPUT_CALLBACK)
 # What a thread may be in when it waits for other threads; in Python of its own it works, as far as anyone can tell.
 _MAY_WAIT = (
@@ -56,7 +60,14 @@ class Meetings:
 
     def edges(self, finder: NodeFinder) -> Edges:
         """From what is done to what goes on."""
-        source = finder.ending_by(self.source_line, self.source_ps)
+        return self._edges(finder, finder.ending_by(self.source_line, self.source_ps))
+
+    def edges_from_work(self, finder: NodeFinder, queues: Queues, first_work: int) -> Edges:
+        """The same from work of devices, whose queues are the first lines."""
+        work = NodeFinder(queues.line, queues.start_ps, queues.end_ps).ending_by(self.source_line, self.source_ps)
+        return self._edges(finder, np.where(work >= 0, first_work + work, -1))
+
+    def _edges(self, finder: NodeFinder, source: I64) -> Edges:
         target = finder.starting_from(self.target_line, self.target_ps)
         return Edges.of(source, target, self.lag_ps, self.kind, self.inferred)
 
@@ -136,54 +147,123 @@ def _usual_lags(group: I64, lag: I64, telling: Mask) -> I64:
     return out
 
 
-def inferred_meetings(trace: HostTrace, threads: Threads, stated: Meetings) -> tuple[Quiet, Meetings, Quiet]:
-    """Waits of threads for threads.
+def inferred_meetings(
+    trace: HostTrace, threads: Threads, stated: Meetings, queues: Queues
+) -> tuple[Quiet, tuple[Meetings, ...], Meetings, Quiet]:
+    """Waits of threads for threads and for devices.
 
     Returns:
-        the stretches in which threads wait, for which what they wait for is known; inferred meetings; and stretches of
-        threads with nothing to do whose end nothing explains.
+        the stretches in which threads wait, for which what they wait for is known; inferred meetings with threads, and
+        with work of devices; and stretches of threads with nothing to do whose end nothing explains.
     """
-    quiet, is_stated = _end_stated_waits(trace, threads)
+    quiet, is_stated = _end_stated_waits(trace, threads, queues)
     quiet = _end_waits_for_collectives(trace, threads, quiet)
+    drained = drained_within(trace, queues, quiet.start_ps, quiet.end_ps)
     known = _explained_by(quiet, stated)
+    needed = [line for line in threads.lines if not threads.background[line]]
     serving = [line for line in threads.lines if threads.serves_input[line] or line == threads.main]
     pools = numbers_in(stated.target_line[threads.serves_input[stated.source_line]])
-    working = [line for line in threads.lines if not threads.serves_input[line]]
+    working = [line for line in needed if not threads.serves_input[line]]
     found = [
-        _group(trace, threads, quiet, known, is_stated, serves, lines)
+        _group(trace, threads, quiet, known, is_stated, serves, lines, drained)
         for serves, lines in ((False, working), (True, sorted({*serving, *pools})))
     ]
     chosen = np.concatenate([each[0] for each in found])
     source_line = np.concatenate([each[1] for each in found]).astype(np.int32)
     source_ps = np.concatenate([each[2] for each in found])
     target = quiet.take(chosen)
-    lag = _usual_lags(target.line.astype(np.int64), target.end_ps - source_ps, np.ones(len(chosen), np.bool_))
-    joins = Meetings(source_line, source_ps, target.line, target.end_ps, lag, EdgeKind.JOIN, True)
+    of_device = trace.lines.kind[source_line] != LineKind.THREAD
     waits = known.copy()
     waits[chosen] = True
     # The engine of the backward pass goes from op to op by itself; other threads that have nothing to do are idle.
     busy = np.isin(quiet.line, [threads.main, *_backward_lines(trace, threads)])
-    lone = ~waits & (quiet.event < 0) & ~busy
-    return quiet.take(waits | lone), joins, quiet.take(lone)
+    lone = np.flatnonzero(~waits & (quiet.event < 0) & ~busy)
+    mine = quiet.take(waits & (quiet.line == threads.main))
+    of_step = ~threads.serves_input[quiet.line[lone]]
+    started, by = _started_by_waits(quiet.take(lone), of_step, mine, _busy(trace, threads, needed))
+    waits[lone] = True
+    called = quiet.take(lone[started])
+    main = np.full(len(called), threads.main, np.int32)
+    joins, returns = (
+        _meetings_of(target.take(mine), source_line[mine], source_ps[mine], kind)
+        for mine, kind in ((~of_device, EdgeKind.JOIN), (of_device, EdgeKind.RETURN))
+    )
+    calls = Meetings(main, by, called.line, called.end_ps, called.end_ps - by, EdgeKind.HANDOVER, True)
+    return quiet.take(waits), (joins, calls), returns, quiet.take(np.delete(lone, started))
 
 
-def _end_stated_waits(trace: HostTrace, threads: Threads) -> tuple[Quiet, Mask]:
-    """The quiet stretches, and which of them are waits by a mark at their start: bool of shape (n,).
+def _started_by_waits(lone: Quiet, of_step: Mask, waits: Quiet, busy: Spans) -> tuple[I64, I64]:
+    """Threads with nothing to do that start first while the loop's thread waits in a call: the call has started what
+    they do, as far as anyone can tell.  Their places, and when the call began to wait.
+
+    Args:
+        of_step: bool of shape (n,), threads that prepare no input.
+        busy: when threads work: if one does before, the start may be due to that.
+    """
+    at = np.searchsorted(waits.start_ps, lone.end_ps, side="right") - 1
+    inside = (at >= 0) & (waits.event[at] >= 0) & of_step if len(waits) else np.zeros(len(lone), np.bool_)
+    places = np.flatnonzero(inside)
+    places = places[lone.end_ps[places] < waits.end_ps[at[places]]]
+    since = waits.start_ps[at[places]]
+    first = busy.overlap_ps(since, lone.end_ps[places]) == 0
+    return places[first], since[first]
+
+
+def _meetings_of(target: Quiet, source_line: I32, source_ps: I64, kind: EdgeKind) -> Meetings:
+    lag = _usual_lags(target.line.astype(np.int64), target.end_ps - source_ps, np.ones(len(target), np.bool_))
+    return Meetings(source_line, source_ps, target.line, target.end_ps, lag, kind, True)
+
+
+def _end_stated_waits(trace: HostTrace, threads: Threads, queues: Queues) -> tuple[Quiet, Mask]:
+    """The quiet stretches, and which of them are waits by a mark at their start, or by the name of the call that they
+    are in: bool of shape (n,).
 
     Such a wait ends with the last thing that another thread did; what comes long after that is the thread's own time.
+    So does one in a call if others work most of the time, with what those do that start after the call has: it is they
+    whom it has started.
     """
     quiet, events = threads.quiet, trace.events
     before = _events_before(trace, quiet)
-    is_stated, end = np.zeros(len(quiet), np.bool_), quiet.end_ps.copy()
+    is_stated, end = _is_in_wait(trace, quiet), quiet.end_ps.copy()
     known = before >= 0
-    is_stated[known] = has_trait(trace, events.type[before[known]], CallTrait.STARTS_TO_WAIT)
-    for line in numbers_in(quiet.line[is_stated]):
-        here = np.flatnonzero(is_stated & (quiet.line == line))
-        others = [_last_moments(trace, other, end[here]) for other in threads.lines if other != line]
-        done = np.max([quiet.start_ps[here], *others], axis=0)
+    is_stated[known] |= has_trait(trace, events.type[before[known]], CallTrait.STARTS_TO_WAIT)
+    # A function's call goes on in Python once the runtime has returned; there it waits for nothing.
+    in_call = (quiet.line == threads.main) & _is_in_call(trace, quiet) & ~is_stated
+    in_call &= trace.events.kind[np.maximum(quiet.event, 0)] != K.TRACED_FUNCTION
+    needed = [line for line in threads.lines if not threads.background[line]]
+    busy = _busy(trace, threads, needed)
+    drained = drained_within(trace, queues, quiet.start_ps, end)
+    in_call &= np.maximum(busy.overlap_ps(quiet.start_ps, end), drained.filled_ps) >= _MOSTLY * (end - quiet.start_ps)
+    for line in numbers_in(quiet.line[is_stated | in_call]):
+        here = np.flatnonzero((is_stated | in_call) & (quiet.line == line))
+        met = [other for other in needed if other != line and not threads.serves_input[other]]
+        others = [_last_moments(trace, other, end[here]) for other in met]
+        called = np.where(in_call[here], events.start_ps[np.maximum(quiet.event[here], 0)], NEVER)
+        others = [
+            np.where(_at_work_since(threads, other, at) < called, NEVER, at)
+            for other, at in zip(met, others, strict=True)
+        ]
+        done = np.max([quiet.start_ps[here], drained.done_ps[here], *others], axis=0)
         late = (done > quiet.start_ps[here]) & (end[here] - done > _most_left_ps(quiet.take(here)))
         end[here[late]] = done[late]
     return replace(quiet, end_ps=end), is_stated
+
+
+def _at_work_since(threads: Threads, line: int, time_ps: I64) -> I64:
+    """Since when a thread has worked without a pause at each of some times: int64 of shape (n,); that time itself where
+    it does not work."""
+    spans = threads.working[line]
+    at = np.searchsorted(spans.start, time_ps, side="right") - 1
+    since = np.append(spans.start, 0)[at]
+    return np.where((at >= 0) & (np.append(spans.end, 0)[at] >= time_ps), since, time_ps)
+
+
+def _is_in_wait(trace: HostTrace, quiet: Quiet) -> Mask:
+    """Stretches in a Python call that waits by its name: bool of shape (n,)."""
+    found = (quiet.event >= 0) & (trace.events.kind[np.maximum(quiet.event, 0)] == K.PYTHON_CALL)
+    rows = np.flatnonzero(found)
+    found[rows] = has_trait(trace, trace.events.type[quiet.event[rows]], _WAITS)
+    return np.asarray(found)
 
 
 def _end_waits_for_collectives(trace: HostTrace, threads: Threads, quiet: Quiet) -> Quiet:
@@ -256,7 +336,14 @@ def _explained_by(quiet: Quiet, stated: Meetings) -> Mask:
 
 
 def _group(
-    trace: HostTrace, threads: Threads, quiet: Quiet, known: Mask, is_stated: Mask, serves_input: bool, lines: list[int]
+    trace: HostTrace,
+    threads: Threads,
+    quiet: Quiet,
+    known: Mask,
+    is_stated: Mask,
+    serves_input: bool,
+    lines: list[int],
+    drained: Drained,
 ) -> tuple[I64, I64, I64]:
     """Stretches of threads, and the line and time of what another thread did right before they ended.
 
@@ -278,10 +365,11 @@ def _group(
     helpers = numbers_in(trace.events.line[_collectives_of_helpers(trace, threads, True)])
     of_helper = idle & is_among(quiet.line[rows].astype(np.int64), np.array(helpers, np.int64)) & (not serves_input)
     callers = [line for line in lines if line not in helpers]
+    by_device = _meet_devices(quiet, rows, idle | waits, in_python, drained) if not serves_input else rows[:0]
     found = [
-        _meet(trace, quiet, rows[(idle & ~of_helper) | waits], lines, 0.0, _union(threads, lines)),
-        _meet(trace, quiet, rows[in_calls], lines, _MOSTLY, _union(threads, threads.lines)),
-        _meet(trace, quiet, rows[in_python], lines, _NEARLY_ALL, _union(threads, lines)),
+        _meet(trace, quiet, rows[(idle & ~of_helper) | waits], lines, 0.0, _busy(trace, threads, lines)),
+        _meet(trace, quiet, rows[in_calls], lines, _MOSTLY, _busy(trace, threads, threads.lines)),
+        _meet(trace, quiet, rows[in_python], lines, _NEARLY_ALL, _busy(trace, threads, lines)),
     ]
     for helpers, spans in _unseen_helpers(trace, threads) if not serves_input else ():
         rest = rows[in_python & ~is_among(rows, np.concatenate([each[0] for each in found[2:]]))]
@@ -292,7 +380,32 @@ def _group(
         found.append(_meet(trace, quiet, rows[of_helper], callers, 0.0, _union(threads, callers)))
         rest = rows[of_helper & ~is_among(rows, found[-1][0])]
         found.append(_meet_collectives(trace, threads, quiet, rest))
-    return tuple(np.concatenate(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
+    chosen, line, at = (np.concatenate(column) for column in zip(*found, strict=True))
+    # A device that was done after all threads is what a thread waited for.
+    late = np.full(len(quiet), NEVER)
+    np.maximum.at(late, chosen, at)
+    by_device = by_device[drained.done_ps[by_device] >= late[by_device]]
+    kept = ~is_among(chosen, by_device)
+    return (
+        np.append(chosen[kept], by_device),
+        np.append(line[kept], drained.line[by_device]),
+        np.append(at[kept], drained.done_ps[by_device]),
+    )
+
+
+def _meet_devices(quiet: Quiet, rows: I64, waits: Mask, in_python: Mask, drained: Drained) -> I64:
+    """Those of the stretches that end when a device has done all that was launched, and in which it worked for long
+    enough: rows of the stretches.
+
+    Args:
+        waits: bool of shape (rows,), of threads with nothing to do, or in a call that waits by its name.
+        in_python: bool of shape (rows,), in Python, which more often than not works itself.
+    """
+    length, done = quiet.end_ps[rows] - quiet.start_ps[rows], drained.done_ps[rows]
+    least = np.where(waits, 0.0, np.where(in_python, _NEARLY_ALL, _MOSTLY))
+    good = (drained.line[rows] >= 0) & (quiet.end_ps[rows] - done <= _most_left_ps(quiet.take(rows)))
+    found: I64 = rows[good & (drained.filled_ps[rows] >= least * length)]
+    return found
 
 
 def _backward_lines(trace: HostTrace, threads: Threads) -> list[int]:
@@ -382,6 +495,13 @@ def _last_moments(trace: HostTrace, line: int, limit: I64) -> I64:
     at = np.searchsorted(start, limit, side="right") - 1
     end = start[at] + trace.events.duration_ps[rows][at]
     return np.where(at < 0, np.iinfo(np.int64).min, np.where(end <= limit, end, start[at]))
+
+
+def _busy(trace: HostTrace, threads: Threads, lines: list[int]) -> Spans:
+    """When threads work, or a program that one of them runs is not done: its ops may be on threads that record none."""
+    runs = np.flatnonzero(is_called(trace, RUNS_PROGRAM))
+    runs = runs[np.isin(trace.events.line[runs], lines)]
+    return _union(threads, lines) | spans_of(trace, runs) if len(runs) else _union(threads, lines)
 
 
 def _union(threads: Threads, lines: list[int]) -> Spans:

@@ -7,13 +7,15 @@ import numpy as np
 from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Graph
-from stepscope.analysis.account.pieces import way_through
+from stepscope.analysis.account.piece_causes import causes_of_waiting
+from stepscope.analysis.account.pieces import OWN, way_through
 from stepscope.analysis.account.replay import Replay, replay, replay_error_percent
 from stepscope.analysis.account.shares import Shares, shares_of, spent_on
 from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.steps.find_steps import is_usual, steps_of
 from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
@@ -107,7 +109,11 @@ def _model(trace: HostTrace) -> StepModel | None:
     way = way_through(graph, np.array([median]), graph.start_ps, graph.end_ps)
     spent = spent_on(graph, threads, shares.own_ps, graph.own_ps, way)
     error = replay_error_percent(graph, now, steps)
-    why_not = _why_not(graph, steps, error, float(spent[Cause.UNKNOWN]), int(length[median]))
+    unknown = float(spent[Cause.UNKNOWN])
+    if not has_lost_framework(trace):  # what a silent thread does takes as long whatever else changes
+        waited = causes_of_waiting(graph, threads, way.node, way.edge, way.end_ps - way.start_ps)
+        unknown = float((way.end_ps - way.start_ps)[(way.edge != OWN) & (waited == Cause.UNKNOWN)].sum())
+    why_not = _why_not(graph, steps, error, unknown, int(length[median]))
     found = steps_of(trace)  # what lies between the steps of marks that another loop interrupts is that loop
     if not len(found.pauses) and (2 * found.length_ps[graph.steps[steps]] < length[steps]).any():
         why_not = "the steps do not follow each other"

@@ -89,24 +89,26 @@ class NodeFinder:
             yield order[begin : last[each]], int(self._first[each]), int(self._first[each + 1])
 
 
-def cut_line(line: int, cuts: I64, gap_start: I64, gap_end: I64) -> tuple[I32, I64, I64]:
+def cut_line(line: int, cuts: I64, gap_start: I64, gap_end: I64, done: I64) -> tuple[I32, I64, I64]:
     """The nodes between the cuts of a line, without those in gaps: line, start and end of each.
 
     Where a gap ends at the start of the next one, or at the end of the line, there is a node without length: the thread
-    returns from one wait and enters another, and something has to wait and may be waited for.
+    returns from one wait and enters another, and something has to wait and may be waited for.  So there is where others
+    wait for the end of the gap itself.
 
     Args:
         cuts: times in ps, in any order; the bounds of gaps need not be among them.
         gap_start, gap_end: stretches that the thread only waits in, in order of time; they do not overlap.
+        done: times at which something is done that other threads wait for.
     """
     times = distinct(np.concatenate([cuts, gap_start, gap_end]))
     start, end = times[:-1], times[1:]
     at = np.searchsorted(gap_start, start, side="right") - 1
     waits = (at >= 0) & (start < np.append(gap_end, 0)[at])
     start, end = start[~waits], end[~waits]
-    turns = distinct(gap_end[is_among(gap_end, np.append(gap_start, times[-1:]))])
+    turns = distinct(gap_end[is_among(gap_end, np.concatenate([gap_start, times[-1:], done]))])
     if len(turns):
         start, end = np.append(start, turns), np.append(end, turns)
-        order = np.argsort(start, kind="stable")
+        order = np.lexsort((end, start))
         start, end = start[order], end[order]
     return np.full(len(start), line, np.int32), start, end

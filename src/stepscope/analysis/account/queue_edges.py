@@ -10,10 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.graph import EdgeKind, Edges
-from stepscope.analysis.account.queues import NEVER, Queues
-from stepscope.model.arrays import I32, I64, Mask, median
-
-_MOST_STEPS_BACK = 8  # bounds the search; with half or twice as many no answer on the given captures changes
+from stepscope.analysis.account.queues import NEVER, Queues, last_done
+from stepscope.model.arrays import I64, Mask, median
 
 
 def queue_edges(queues: Queues, first: int) -> Edges:
@@ -33,7 +31,7 @@ def queue_edges(queues: Queues, first: int) -> Edges:
     late[explained] = False
     source, target = _sources_by_time(queues, ready, np.flatnonzero(late))
     rest = queues.start_ps[target] - queues.end_ps[source]
-    lag = int(median(rest)) if len(rest) else 0
+    lag = np.where(rest < 0, rest, int(median(rest)) if len(rest) else 0)
     return Edges.join([known, Edges.of(first + source, first + target, lag, EdgeKind.QUEUE, True)])
 
 
@@ -54,22 +52,9 @@ def _wait_lags(queues: Queues, ready: I64) -> I64:
 def _sources_by_time(queues: Queues, ready: I64, late: I64) -> tuple[I64, I64]:
     """The work of another queue that ended last before each late work started, where that explains the start."""
     by_end = np.argsort(queues.end_ps, kind="stable")
-    at = np.searchsorted(queues.end_ps[by_end], queues.start_ps[late], side="right") - 1
-    source = _last_of_another_line(by_end, at, queues.line, queues.line[late])
+    source = last_done(by_end, queues.end_ps, queues.start_ps[late], ready[late], queues.line, queues.line[late])
     explains: Mask = (source >= 0) & (queues.end_ps[source] > ready[late])
     # It is this work that was waited for if nothing but what a start takes is left to explain.
     rest = queues.start_ps[late] - queues.end_ps[source]
     explains &= rest <= (queues.start_ps[late] - ready[late]) // 2
     return source[explains], late[explains]
-
-
-def _last_of_another_line(by_end: I64, at: I64, line: I32, own: I32) -> I64:
-    """From a place in an order back to the first that is not of one's own line, a few steps at most; -1 without one."""
-    at = at.copy()
-    for _ in range(_MOST_STEPS_BACK):
-        same = (at >= 0) & (line[by_end[at]] == own)
-        if not same.any():
-            break
-        at[same] -= 1
-    good = (at >= 0) & (line[by_end[at]] != own)
-    return np.where(good, by_end[at], -1)

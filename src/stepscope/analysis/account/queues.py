@@ -14,6 +14,8 @@ from stepscope.model.arrays import I32, I64, Mask, median, percentiles
 from stepscope.records import dataclass
 
 NEVER = np.iinfo(np.int64).min // 4
+_MOST_STEPS_BACK = 8  # bounds a search; with half or twice as many no answer on the given captures changes
+_INEXACT = 100  # work may seem to start before what it waited for is done, by this part of its wait: clocks have noise
 _SWITCH_PERCENTILE = 50  # of gaps between work that was launched ahead: what a queue needs to go on to its next work
 
 
@@ -72,7 +74,8 @@ def queues_of(trace: HostTrace, zero_ps: int) -> Queues:
     own = np.maximum(end - np.maximum(start, np.where(previous >= 0, free, start)), 0)
     start, end = np.maximum(start, np.where(previous >= 0, free, start)), reached
     awaited = _last_awaited(waits, start, end)
-    latency, after_start = _latencies(trace, call, start, np.maximum(free, awaited))
+    held = np.maximum(np.maximum(free, awaited), _followed(trace, line, call, start, end, free))
+    latency, after_start = _latencies(trace, call, start, held)
     arrival = _arrivals(trace, call, latency, after_start)
     switch = _switch_ps(line, start - free, (call >= 0) & (np.maximum(arrival, awaited) <= free) & (previous >= 0))
     unexplained = np.where(call >= 0, 0, np.maximum(start - free, 0))
@@ -98,6 +101,49 @@ def _last_awaited(waits: StreamWaits, start: I64, end: I64) -> I64:
     done = np.full(len(start), NEVER)
     np.maximum.at(done, waits.target, np.minimum(end[waits.source], start[waits.target]))
     return done
+
+
+def _followed(trace: HostTrace, line: I32, call: I64, start: I64, end: I64, free: I64) -> I64:
+    """When work of another queue of its device was done that each piece of work seems to have waited for, as there is
+    little time from there to its start: int64 of shape (n,), NEVER for none."""
+    found = np.full(len(line), NEVER)
+    plane = trace.lines.plane[line]
+    since = np.maximum(free, np.where(call >= 0, trace.events.start_ps[call] + trace.events.duration_ps[call], start))
+    for device in numbers_in(plane):
+        here = np.flatnonzero(plane == device)
+        if line[here[0]] == line[here[-1]]:
+            continue
+        by_end = here[np.argsort(end[here], kind="stable")]
+        source = last_done(by_end, end, start[here], since[here], line, line[here])
+        done = np.where(source >= 0, end[source], NEVER)
+        follows = (done > since[here]) & (start[here] - done <= (start[here] - since[here]) // 2)
+        found[here[follows]] = np.minimum(done, start[here])[follows]
+    return found
+
+
+def last_done(by_end: I64, end: I64, start: I64, since: I64, line: I32, own: I32) -> I64:
+    """The work of another queue that was done last before some work started, as exactly as times of devices are: places
+    in the queues, int64 of shape (n,), -1 for none.
+
+    Args:
+        by_end: places in the queues by `end`.
+        start, since, own: of the work, its start, when it could have started, and its queue.
+    """
+    inexact = (start - since) // _INEXACT
+    at = np.searchsorted(end[by_end], start + np.maximum(inexact, 0), side="right") - 1
+    return _last_of_another_line(by_end, at, line, own)
+
+
+def _last_of_another_line(by_end: I64, at: I64, line: I32, own: I32) -> I64:
+    """From a place in an order back to the first that is not of one's own line, a few steps at most; -1 without one."""
+    at = at.copy()
+    for _ in range(_MOST_STEPS_BACK):
+        same = (at >= 0) & (line[by_end[at]] == own)
+        if not same.any():
+            break
+        at[same] -= 1
+    good = (at >= 0) & (line[by_end[at]] != own)
+    return np.where(good, by_end[at], -1)
 
 
 def _align_starts(trace: HostTrace, rows: I64, call: I64) -> I64:
@@ -126,6 +172,8 @@ def _runs(line: I32) -> list[tuple[int, int]]:
 def _latencies(trace: HostTrace, call: I64, start: I64, free: I64) -> tuple[I64, Mask]:
     """From each launching call to the arrival of its work: the shortest that was seen of calls of its name.
 
+    Where each of them waited for other work, as a copy of the result does, the time since that work was done counts.
+
     A copy may start while its call goes on, a kernel hardly does: the time counts from the start or from the end of
     calls, whichever of the two tells the starts of work on free queues better.
     """
@@ -139,8 +187,12 @@ def _latencies(trace: HostTrace, call: I64, start: I64, free: I64) -> tuple[I64,
     waiting = free[known] < ends  # the queue was free, so that the launch is what the work waited for
     for name in numbers_in(names):
         here = names == name
-        delays = start[known[here]] - begins[here], start[known[here]] - ends[here]
-        idle = waiting[here] if waiting[here].any() else np.ones(int(here.sum()), np.bool_)
+        idle = waiting[here]
+        since = begins[here], ends[here]
+        if not idle.any():
+            idle = np.ones(len(idle), np.bool_)
+            since = np.maximum(begins[here], free[known[here]]), np.maximum(ends[here], free[known[here]])
+        delays = start[known[here]] - since[0], start[known[here]] - since[1]
         spread = [median(delay[idle] - delay.min()) for delay in delays]
         best = int(spread[1] <= spread[0])
         latency[known[here]] = delays[best].min()

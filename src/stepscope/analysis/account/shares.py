@@ -60,15 +60,18 @@ def _own_times(trace: HostTrace, graph: Graph, threads: Threads) -> Iterator[tup
             yield from ((nodes, cause, spent[:, cause]) for cause in np.flatnonzero(spent.any(axis=0)).tolist())
 
 
-def time_by_label(trace: HostTrace, line: int, start: I64, end: I64, label: U8, labels: int) -> I64:
+def time_by_label(
+    trace: HostTrace, line: int, start: I64, end: I64, label: U8, labels: int, unrecorded: int = 0
+) -> I64:
     """How long a thread runs under each label of the innermost event, in some stretches in order of time: int64 of
     shape (stretches, labels), ps.
 
     Time of the loop's thread in a stretch of a known cause counts under the same label with that in place of its own.
 
     Args:
-        label: uint8 of shape (events,), below `labels`: a cause, or a cause and a multiple of `len(Cause)`; 0 also
-            stands for time without an event.
+        label: uint8 of shape (events,), below `labels`: a cause, or a cause and a multiple of `len(Cause)`; no event of
+            a thread has 0.
+        unrecorded: the label of time without an event.
     """
     by_label = np.zeros((labels, len(start)), np.int64)  # one label after the other is how it is read
     by_label[0] = end - start
@@ -77,8 +80,11 @@ def time_by_label(trace: HostTrace, line: int, start: I64, end: I64, label: U8, 
         int(lines.event_begin[line]), int(lines.event_end[line]), trace.events.start_ps, links.extent_ps, links.parent,
         label, start, end, by_label,
     )  # fmt: skip
+    if unrecorded:
+        by_label[unrecorded] += by_label[0]
+        by_label[0] = 0
     node, event, cause, ps = parts_within(trace, line, start, end)
-    before = np.where(event >= 0, label[event], 0).astype(np.int64)
+    before = np.where(event >= 0, label[event], unrecorded).astype(np.int64)
     np.subtract.at(by_label, (before, node), ps)
     np.add.at(by_label, (before - before % len(Cause) + cause, node), ps)
     return by_label.T
@@ -87,13 +93,10 @@ def time_by_label(trace: HostTrace, line: int, start: I64, end: I64, label: U8, 
 def time_by_cause(trace: HostTrace, line: int, start: I64, end: I64, unrecorded: int) -> I64:
     """How long a thread spends on each cause in some stretches in order of time: int64 of shape (stretches, causes).
 
-    As time under no cause comes back as that of cause 0, which no event of a thread has, it is what nothing is recorded
-    in.
+    Args:
+        unrecorded: the cause of time in which nothing is recorded.
     """
-    spent = time_by_label(trace, line, start, end, event_causes(trace), len(Cause))
-    spent[:, unrecorded] += spent[:, 0]
-    spent[:, 0] = 0
-    return spent
+    return time_by_label(trace, line, start, end, event_causes(trace), len(Cause), unrecorded)
 
 
 def spent_on(graph: Graph, threads: Threads, own_ps: OwnTimes, whole_ps: F64 | I64, way: Way) -> F64:

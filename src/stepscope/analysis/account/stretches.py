@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,7 @@ from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes
 from stepscope.analysis.account.contention import lost_spans
 from stepscope.analysis.account.innermost import cut_by_events, intersect
 from stepscope.analysis.account.saves import saves_of
+from stepscope.analysis.account.silence import devices_in_silence, new_programs_of, silence_of
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
@@ -22,6 +25,7 @@ from stepscope.vocabulary.xla import RUNS_PROGRAM
 
 K = EventKind
 
+NO_STRETCH = 255  # in place of a cause
 # Of the loop's thread.
 _OWN = (Cause.INPUT, Cause.COMPILE, Cause.COMMUNICATION, Cause.TRANSFER, Cause.HOST_COMPUTE)
 
@@ -33,15 +37,18 @@ class Stretches:
     Attributes:
         start_ps, end_ps: int64 of shape (n,).
         cause: uint8 of shape (n,), see Cause.
+        silent: bool of shape (n,), nothing says what the loop's thread does meanwhile: the cause is that of what else
+            goes on, and holds for this thread's own time alone.
     """
 
     start_ps: I64
     end_ps: I64
     cause: U8
+    silent: Mask
 
     def spans_of_cause(self, cause: Cause) -> Spans:
-        """Those with a cause."""
-        chosen = self.cause == cause
+        """Those with a cause, but for silence."""
+        chosen = (self.cause == cause) & ~self.silent
         return Spans.union(self.start_ps[chosen], self.end_ps[chosen])
 
 
@@ -51,17 +58,37 @@ def stretches_of(trace: HostTrace) -> Stretches:
 
 
 def _find_stretches(trace: HostTrace) -> Stretches:
-    copies = _work_of_others(trace, Cause.TRANSFER)
-    known, found = saves_of(trace), {Cause.CHECKPOINT: saves_of(trace)}
-    for each, spans in ((Cause.INPUT, _lock_waits(trace)), (Cause.TRANSFER, copies)):
-        if spans is not None and spans.total:
-            found[each], known = spans - known, known | spans
+    known, found = saves_of(trace), [(Cause.CHECKPOINT, saves_of(trace), False)]
+    for cause, spans, silent in _reasons(trace):
+        if spans.total and (spans := spans - known).total:
+            found.append((cause, spans, silent))
+            known = known | spans
     if (lost := lost_spans(trace)) is not None:
-        found = {cause: spans - lost for cause, spans in found.items()} | {Cause.CONTENTION: lost}
-    start, end = (np.concatenate([getattr(spans, side) for spans in found.values()]) for side in ("start", "end"))
-    cause = np.repeat(np.array([*found], np.uint8), [len(spans.start) for spans in found.values()])
+        found = [(cause, spans - lost, silent) for cause, spans, silent in found]
+        found.append((Cause.CONTENTION, lost, False))
+    counts = [len(spans.start) for _, spans, _ in found]
+    start, end = (np.concatenate([getattr(spans, side) for _, spans, _ in found]) for side in ("start", "end"))
+    causes = np.repeat(np.array([each[0] for each in found], np.uint8), counts)
+    quiet = np.repeat(np.array([each[2] for each in found], np.bool_), counts)
     order = np.argsort(start, kind="stable")
-    return Stretches(start[order], end[order], cause[order])
+    return Stretches(start[order], end[order], causes[order], quiet[order])
+
+
+def _reasons(trace: HostTrace) -> Iterator[tuple[Cause, Spans, bool]]:
+    """What goes on around the loop's thread that is its cause, the most telling first, and whether that thread is
+    silent meanwhile; silence with nothing else at work is unknown."""
+    yield Cause.INPUT, _lock_waits(trace), False
+    yield Cause.TRANSFER, _work_of_others(trace, Cause.TRANSFER), False
+    silence = silence_of(trace)
+    if not silence.total:
+        return
+    yield from ((cause, spans, True) for cause, spans in devices_in_silence(trace).items())
+    yield Cause.HOST_COMPUTE, other_threads_computing(trace) & silence, True
+    waits = np.flatnonzero(_is_for_step(trace, True) & is_any_kind(trace.events.kind, (K.INPUT_WAIT,)))
+    yield Cause.INPUT, spans_of(trace, waits) & silence, True
+    yield Cause.COMPILE, new_programs_of(trace) & silence, True
+    yield Cause.COMMUNICATION, _work_of_others(trace, Cause.COMMUNICATION) & silence, True
+    yield Cause.UNKNOWN, silence, True
 
 
 def _lock_waits(trace: HostTrace) -> Spans:
@@ -81,11 +108,11 @@ def _lock_waits(trace: HostTrace) -> Spans:
     return Spans.union(done, end).drop_shorter(LONG_GAP_PS) & spans_of(trace, ops)
 
 
-def _work_of_others(trace: HostTrace, cause: Cause) -> Spans | None:
-    """When other threads are in work of a cause for a loop that is not itself, and no thread computes; None for a host
+def _work_of_others(trace: HostTrace, cause: Cause) -> Spans:
+    """When other threads are in work of a cause for a loop that is not itself, and no thread computes; never on a host
     with devices, which may compute then."""
     if is_device_work(trace).any():
-        return None
+        return Spans.union(np.empty(0, np.int64), np.empty(0, np.int64))
     said, on_loop = event_causes(trace), trace.events.line == threads_of(trace).main
     busy = other_threads_computing(trace) | _extents(trace, on_loop & np.isin(said, _OWN))
     return _extents(trace, _is_for_step(trace) & (said == cause)) - busy
@@ -99,11 +126,11 @@ def other_threads_computing(trace: HostTrace) -> Spans:
     return _extents(trace, _is_for_step(trace) & computes)
 
 
-def _is_for_step(trace: HostTrace) -> Mask:
+def _is_for_step(trace: HostTrace, with_input: bool = False) -> Mask:
     """Events of threads that work for the steps, but for that of the loop: bool of shape (events,)."""
     threads, line = threads_of(trace), trace.events.line
-    found: Mask = is_thread_event(trace) & ~threads.serves_input[line] & (line != threads.main)
-    return found
+    found: Mask = is_thread_event(trace) & (line != threads.main)
+    return found if with_input else found & ~threads.serves_input[line]
 
 
 def time_of_loop(trace: HostTrace, cause: Cause) -> Spans:
@@ -114,8 +141,7 @@ def time_of_loop(trace: HostTrace, cause: Cause) -> Spans:
     if cause == Cause.INPUT:
         chosen |= is_any_kind(events.kind, (K.INPUT_WAIT,))
     found = _extents(trace, chosen) | stretches_of(trace).spans_of_cause(cause)
-    others = _work_of_others(trace, cause) if cause == Cause.COMMUNICATION else None
-    return found if others is None else found | others
+    return found | _work_of_others(trace, cause) if cause == Cause.COMMUNICATION else found
 
 
 def _extents(trace: HostTrace, chosen: Mask) -> Spans:
@@ -135,18 +161,22 @@ def cut_at_stretches(trace: HostTrace, start: I64, end: I64) -> tuple[I64, I64, 
     return place, begin, stop
 
 
-def causes_within(trace: HostTrace, line: NDArray[np.integer], start: I64, end: I64) -> U8:
-    """The cause of the stretch around some time of threads, already cut: uint8 of shape (n,), 0 for none.
+def causes_within(trace: HostTrace, line: NDArray[np.integer], start: I64, end: I64, own: Mask) -> U8:
+    """The cause of the stretch around some time of threads, already cut: uint8 of shape (n,), NO_STRETCH for
+    none.
 
-    What other threads do for the loop's is a part of what that does; only a lost processor is its own.
+    What other threads do for the loop's is a part of what that does; only a lost processor and silence are its own.
+
+    Args:
+        own: bool of shape (n,), time that the thread does not wait for a known reason.
     """
     known = stretches_of(trace)
     if not len(known.start_ps):
-        return np.zeros(len(start), np.uint8)
+        return np.full(len(start), NO_STRETCH, np.uint8)
     at = np.maximum(np.searchsorted(known.start_ps, start, side="right") - 1, 0)
     inside: Mask = (known.start_ps[at] <= start) & (end <= known.end_ps[at])
-    inside &= (line == threads_of(trace).main) | (known.cause[at] != Cause.CONTENTION)
-    return np.where(inside, known.cause[at], 0).astype(np.uint8)
+    inside &= (own & (line == threads_of(trace).main)) | (~known.silent[at] & (known.cause[at] != Cause.CONTENTION))
+    return np.where(inside, known.cause[at], NO_STRETCH).astype(np.uint8)
 
 
 def parts_within(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I64, I64, U8, I64]:

@@ -17,7 +17,7 @@ from stepscope.records import dataclass
 from stepscope.vocabulary import tf_data
 from stepscope.vocabulary.lookup import has_trait, is_called
 from stepscope.vocabulary.traits import InputTrait
-from stepscope.vocabulary.xla import AWAITS_PROGRAM
+from stepscope.vocabulary.xla import AWAITS_PROGRAM, RUNS_PROGRAM
 
 K = EventKind
 
@@ -29,6 +29,11 @@ SHORTEST_WAIT_PS = 10_000_000
 _WORKING = (
     K.OP, K.BACKWARD, K.INPUT_HANDOVER, K.RUNTIME_CALL, K.COPY_HOST_TO_DEVICE_CALL,
     K.COPY_HOST_TO_HOST, K.COMPILE, K.CHECKPOINT, K.REGION_BEGIN, K.EXECUTOR, K.THREADPOOL, K.SYNC,
+)  # fmt: skip
+# What a thread does for a step: whatever works but calls of Python and names.
+_SERVES_STEP = (
+    *_WORKING, K.COLLECTIVE_CALL, K.FUNCTION_RUN, K.EAGER_EXECUTE, K.TRACED_FUNCTION, K.ITERATOR, K.INPUT_CALLBACK,
+    K.INPUT_WAIT,
 )  # fmt: skip
 _SERVES_INPUT = (K.ITERATOR, K.INPUT_HANDOVER, K.INPUT_CALLBACK)
 
@@ -63,6 +68,9 @@ class Threads:
         lines: rows of the trace's lines.
         main: the line of the step marks, or that which launches most; -1 without threads.
         serves_input: bool of shape (all lines,), threads that prepare input whichever step is at hand.
+        background: bool of shape (all lines,), threads that nothing of a step needs, as far as anyone can tell: no op,
+            no program, no launch and no batch runs on them, and no other thread hands them work or gets some from them.
+            They end no wait.
         quiet: where they may wait.
         working: for each row of `lines` when it works.
     """
@@ -70,6 +78,7 @@ class Threads:
     lines: list[int]
     main: int
     serves_input: Mask
+    background: Mask
     quiet: Quiet
     working: dict[int, Spans]
 
@@ -92,7 +101,22 @@ def _threads(trace: HostTrace) -> Threads:
     found = [_quiet_of_line(trace, line, works, zero if line != main else None) for line in lines]
     columns = [np.concatenate(column) for column in zip(*(vars(each).values() for each in found), strict=True)]
     quiet = Quiet(*columns) if columns else Quiet(np.empty(0, np.int32), *3 * [np.empty(0, np.int64)])
-    return Threads(lines, main, serves, quiet, working)
+    return Threads(lines, main, serves, _background(trace, main, serves), quiet, working)
+
+
+def _background(trace: HostTrace, main: int, serves: Mask) -> Mask:
+    """Threads that nothing of a step needs: bool of shape (all lines,)."""
+    events, cause = trace.events, forest(trace).cause
+    linked = np.flatnonzero((cause >= 0) & is_thread_event(trace))
+    linked = linked[events.line[cause[linked]] != events.line[linked]]
+    works = is_any_kind(events.kind, _SERVES_STEP) | is_called(trace, RUNS_PROGRAM)
+    needed = serves.copy()
+    needed[events.line[works]] = True
+    needed[events.line[linked]] = True
+    needed[events.line[cause[linked]]] = True
+    if main >= 0:
+        needed[main] = True
+    return ~needed
 
 
 def recorded_threads(trace: HostTrace) -> list[int]:

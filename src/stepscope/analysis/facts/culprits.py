@@ -100,9 +100,10 @@ def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, C
         yield "feed", "input", int(trace.events.duration_ps[stages].sum()), _culprit_within(trace, stages)
     for name, (rows, own_ps) in work_events_of(trace).items():
         if own_ps.sum() >= least_ps:
-            yield name, "host_compute", int(own_ps.sum()), _culprit_of_events(trace, rows, own_ps)
+            yield name, "host_compute", int(own_ps.sum()), _culprit_of_computing(trace, rows, own_ps)
     for excess in excesses_of(trace):
-        yield excess.kind, "host_compute", excess.ps, _culprit_of_excess(trace, excess.rows)
+        ps = trace.events.duration_ps[excess.rows]
+        yield excess.kind, "host_compute", excess.ps, _culprit_of_computing(trace, excess.rows, ps)
     lines_known = len(events_of_kind(trace, K.PYTHON_CALL)) > 0  # without, a kernel is named by its kind's facts
     for name, rows in work_by_kind(trace).items() if lines_known else ():
         ps = trace.events.duration_ps[rows]
@@ -122,11 +123,19 @@ def _culprit_of_events(trace: HostTrace, rows: I64, ps: I64) -> Culprit | None:
     return Finder(trace, rows.astype(np.int64), ps).culprit(np.arange(len(rows)))
 
 
-def _culprit_of_excess(trace: HostTrace, rows: I64) -> Culprit | None:
-    """The culprit of events with all that runs inside them: that of the ops, or of the work that they launch."""
-    launched = work_launched_by(trace, rows) if is_device_work(trace).any() else rows[:0]
-    chosen = launched if len(launched) else rows
-    return _culprit_of_events(trace, chosen, trace.events.duration_ps[chosen])
+def _culprit_of_computing(trace: HostTrace, rows: I64, ps: I64) -> Culprit | None:
+    """The culprit of ops: what samples of the loop's thread show meanwhile, else that of the ops, or of the work that
+    they launch."""
+    loop, launched = loop_time_of(trace), work_launched_by(trace, rows) if is_device_work(trace).any() else rows[:0]
+    if loop is not None:
+        finder = Finder(trace, rows.astype(np.int64), ps)
+        if (sampled := finder.computed_by(np.arange(len(rows)), loop.line, spans_of(trace, rows))) is not None:
+            return sampled
+    return (
+        _culprit_of_events(trace, launched, trace.events.duration_ps[launched])
+        if len(launched)
+        else (_culprit_of_events(trace, rows, ps))
+    )
 
 
 def _culprit_within(trace: HostTrace, rows: I64) -> Culprit | None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import field
 
-import numpy as np
-
 from stepscope.analysis.account.account import AccountRow, StepAccount, account_of
 from stepscope.analysis.account.every_step import CausesOfStep, steps_among_others
 from stepscope.analysis.facts.augmentation import AugmentationFacts, augmentation_of
@@ -18,18 +16,15 @@ from stepscope.analysis.facts.first_calls import FirstCalls, first_calls_of
 from stepscope.analysis.facts.lines import LineFacts, lines_of
 from stepscope.analysis.facts.loop import LoopFacts, loop_of
 from stepscope.analysis.facts.stopped import EndFacts, end_of
+from stepscope.analysis.facts.strategy import strategy_of
 from stepscope.analysis.facts.work import WorkFacts, work_of
 from stepscope.analysis.purpose.excess import ExcessFact, excess_facts_of
 from stepscope.analysis.steps.find_steps import count_warm_up_steps
-from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.environment import settings_of
 from stepscope.analysis.trace.program_facts import OpThreads, TracedGraph, op_threads_of, traced_graphs
 from stepscope.analysis.workers.joint_replay import RankModel, rank_of
-from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import distinct
+from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.vocabulary.lookup import type_names
-from stepscope.vocabulary.torch import wrapper_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,7 @@ class HostFacts:
         steps: the account of every step, of a host that takes part in collectives; else empty.
         rank: what a replay with the other ranks needs of this one; None if it has no steps or meets nobody.
         changes: what changes give that step, by the replay of its model; None without steps.
-        wrapper: how PyTorch trains the model in parallel: "ddp", "fsdp", or "" for neither.
+        strategy: how the model is spread over ranks, see `strategy_of`; "" where that is not known.
         first_calls: the capture holds first calls only; None if it holds more.
         settings: environment variables of the program that the capture found set, such as TF_GPU_THREAD_MODE.
         augmentation: the input moves pictures after it has cast them to floats; None if it does not.
@@ -68,7 +63,7 @@ class HostFacts:
     steps: tuple[CausesOfStep, ...] = ()
     rank: RankModel | None = None
     changes: Changes | None = None
-    wrapper: str = ""
+    strategy: str = ""
     first_calls: FirstCalls | None = None
     settings: tuple[str, ...] = ()
     augmentation: AugmentationFacts | None = None
@@ -94,7 +89,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         steps=tuple(steps_among_others(trace)),
         rank=rank_of(trace),
         changes=changes_of(trace),
-        wrapper=_wrapper_of(trace),
+        strategy=strategy_of(trace),
         first_calls=first_calls_of(trace),
         settings=settings_of(trace),
         augmentation=augmentation_of(trace),
@@ -105,10 +100,3 @@ def facts_of(trace: HostTrace) -> HostFacts:
         lines=lines_of(trace),
         end=end_of(trace),
     )
-
-
-def _wrapper_of(trace: HostTrace) -> str:
-    if trace.framework != "pytorch":
-        return ""
-    types = distinct(trace.events.type[events_of_kind(trace, EventKind.ANNOTATION)]).astype(np.int64)
-    return wrapper_of(type_names(trace, types))

@@ -123,16 +123,17 @@ def loop_time_of(trace: HostTrace) -> LoopTime | None:
 def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
     steps, every = whole_steps(trace), every_step(trace)
     line = find_loop_line(trace, steps)
-    if steps.source == "none" or line < 0 or every is None:
-        return None
     seen = observed_time(trace)
+    if steps.source == "none" or line < 0 or every is None or not len(seen.start):
+        return None
     loop = loop_events(trace, line, seen)
-    idle = (every.spans_of(Cause.PYTHON, line) & seen) - other_threads_computing(trace)
-    long = idle.drop_shorter(LONG_GAP_PS)
+    idle, silent = (every.spans_of(cause, line) & seen for cause in (Cause.PYTHON, Cause.UNKNOWN))
+    long = (idle - other_threads_computing(trace)).drop_shorter(LONG_GAP_PS)
     python = _keep_recurring(loop, steps, long)
     before = _gaps_before_work(loop, steps, python, spans_of_others(trace, line))
     spans = {PYTHON: python, FETCHES: _fetch_spans(loop) & seen, BEFORE_WORK: before}
-    spans[FREEING] = _gaps_freeing(loop, python)
+    # What precedes them and what is freed in them says what these are, whether Python was recorded there or not.
+    spans[FREEING] = _gaps_freeing(loop, _keep_recurring(loop, steps, long | silent.drop_shorter(LONG_GAP_PS)))
     made = time_of_loop(trace, Cause.INPUT) & seen
     calls = input_functions(trace)
     from_python = made & spans_of(trace, calls[trace.events.line[calls] == line])

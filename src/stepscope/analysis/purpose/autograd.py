@@ -18,7 +18,7 @@ from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.traits import OpTrait
+from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 K = EventKind
 
@@ -285,7 +285,7 @@ def _never_reset(trace: HostTrace, passes: BackwardPasses, updates: I64) -> Mask
 def _adds_in_place(trace: HostTrace, runs: I64) -> Mask:
     """Whether each run adds in place: the gradient was there before."""
     ops = events_of_kind(trace, K.OP)
-    ops = ops[has_trait(trace, trace.events.type[ops], OpTrait.ADDS_IN_PLACE) & is_inside(trace, ops, K.BACKWARD)]
+    ops = ops[has_trait(trace, trace.events.type[ops], PurposeTrait.ADDS_IN_PLACE) & is_inside(trace, ops, K.BACKWARD)]
     above = forest(trace).parent[ops].astype(np.int64)
     above = above[above >= 0]
     above = above[has_trait(trace, trace.events.type[above], OpTrait.ADDS_GRADIENT)]
@@ -302,8 +302,8 @@ def checked_backward(trace: HostTrace) -> I64:
     inside = work.rows[work.backward]
     parent = forest(trace).parent[inside]
     direct = inside[(parent >= 0) & (trace.events.kind[np.maximum(parent, 0)] == K.BACKWARD)]
-    checks: I64 = direct[has_trait(trace, trace.events.type[direct], OpTrait.CHECKS_NUMBERS)]
+    checks: I64 = direct[has_trait(trace, trace.events.type[direct], PurposeTrait.CHECKS_NUMBERS)]
     if not len(checks):
         return checks
-    reads = direct[has_trait(trace, trace.events.type[direct], OpTrait.ANSWERS_CHECK)]
+    reads = direct[has_trait(trace, trace.events.type[direct], PurposeTrait.ANSWERS_CHECK)]
     return np.append(checks, reads)

@@ -18,7 +18,7 @@ from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.traits import OpTrait
+from stepscope.vocabulary.traits import PurposeTrait
 
 REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER = (
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
@@ -138,7 +138,7 @@ def _find_unused(trace: HostTrace) -> _Found | None:
 
 def _find_checks(trace: HostTrace) -> _Found | None:
     rows = checked_backward(trace)
-    checks = rows[has_trait(trace, trace.events.type[rows], OpTrait.CHECKS_NUMBERS)]
+    checks = rows[has_trait(trace, trace.events.type[rows], PurposeTrait.CHECKS_NUMBERS)]
     return (
         rows, 0.0,
         f"checks {_per_step(trace, len(checks))} results of the backward pass for NaN: anomaly detection is on, which"

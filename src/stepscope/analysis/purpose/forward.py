@@ -18,7 +18,7 @@ from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.torch import RECOMPUTES
-from stepscope.vocabulary.traits import OpTrait
+from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 K = EventKind
 
@@ -107,11 +107,11 @@ def _judge_parts(trace: HostTrace, work: Computing, alone: Mask) -> tuple[Mask, 
     np.maximum.at(ended, part[alone & work.heavy], start[alone & work.heavy])
     after = alone & ~work.learned & (start > ended[part])
 
-    def have(trait: OpTrait) -> Mask:
+    def have(trait: PurposeTrait) -> Mask:
         return np.bincount(part[after & has_trait(trace, types, trait)], minlength=count) > 0
 
     # A comparison alone may make a mask for the next model, and the largest class alone an action.
-    measures = have(OpTrait.IS_LOSS) | (have(OpTrait.PICKS_CLASS) & have(OpTrait.COMPARES_LABELS))
+    measures = have(PurposeTrait.IS_LOSS) | (have(PurposeTrait.PICKS_CLASS) & have(PurposeTrait.COMPARES_LABELS))
     updates = update_ranges(trace)
     updated = np.full(len(steps.number) + 1, np.iinfo(np.int64).max)  # one for -1
     last = np.full(len(steps.number) + 1, -1, np.int64)

@@ -20,7 +20,7 @@ from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.traits import OpTrait
+from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 _DOUBLE_ARRAY, _SINGLE_ARRAY = "f64[", "f32["
 _HALF = 0.5  # of a table: an update of no more rows could leave most of it alone
@@ -65,7 +65,7 @@ def one_hots(trace: HostTrace) -> OneHot | None:
     backward."""
     work = computing_of(trace)
     outer = np.flatnonzero(work.outer & ~work.backward)
-    makes = np.flatnonzero(has_trait(trace, trace.events.type[work.rows[outer]], OpTrait.MAKES_ONE_HOT))
+    makes = np.flatnonzero(has_trait(trace, trace.events.type[work.rows[outer]], PurposeTrait.MAKES_ONE_HOT))
     if not len(makes):
         return None
     at = outer[makes]
@@ -155,7 +155,7 @@ def whole_table(trace: HostTrace) -> WholeTable | None:
     """
     work = computing_of(trace)
     types = trace.events.type[work.rows]
-    reads = np.flatnonzero(work.outer & work.learned & has_trait(trace, types, OpTrait.LOOKS_UP))
+    reads = np.flatnonzero(work.outer & work.learned & has_trait(trace, types, PurposeTrait.LOOKS_UP))
     if not len(reads) or not trace.has_stat(stat_names.INPUT_DIMS):
         return None
     text = trace.stat_strings(stat_names.INPUT_DIMS, rows=work.rows)
@@ -182,11 +182,11 @@ def _update_of(
 ) -> WholeTable | None:
     holding = np.isin(text, [row for row, each in sizes.items() if table in each or table[::-1] in each])
     first = np.isin(text, [row for row, each in sizes.items() if _is_of_table(each, table)])
-    looks_up = has_trait(trace, trace.events.type[work.rows], OpTrait.LOOKS_UP)
+    looks_up = has_trait(trace, trace.events.type[work.rows], PurposeTrait.LOOKS_UP)
     if (holding & work.learned & ~looks_up & ~_within(trace, work, looks_up)).any():
         return None  # other forward ops take it, too
     types = trace.events.type[work.rows]
-    spreads = work.backward & has_trait(trace, types, OpTrait.SPREADS_ROWS)
+    spreads = work.backward & has_trait(trace, types, PurposeTrait.SPREADS_ROWS)
     updates = work.updates & first
     if not updates.any() or not spreads.any():
         return None

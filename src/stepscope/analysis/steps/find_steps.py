@@ -23,7 +23,7 @@ from stepscope.analysis.steps.host_steps import (
     keep_fullest_line,
 )
 from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked_steps, label_work
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
+from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only, is_any_kind
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I32, I64, Mask, look_up
@@ -266,7 +266,7 @@ def _find_steps(trace: HostTrace) -> HostSteps:
     if not found:
         from stepscope.analysis.steps.inferred_steps import infer_steps  # which a trace with marks does without
 
-        found = infer_steps(trace) or _capture_as_step(trace)
+        found = (None if holds_sums_only(trace) else infer_steps(trace)) or _capture_as_step(trace)
     return close_gaps(found)
 
 

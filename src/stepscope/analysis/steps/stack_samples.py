@@ -76,7 +76,9 @@ def main_function(trace: HostTrace, line: int, spans: Spans) -> SampledFunction 
         return None
     inner = found.innermost(enough)
     if not (enough & found.of_user).any():
-        return found.name(inner)
+        # A library calls several functions of the program, such as those of a data set and of its batches.
+        some = found.of_user & ~found.is_loop & (found.weight >= max(_GOOD_PART * found.total, 1))
+        return found.name(found.innermost(some) if some.any() else inner)
     users = found.innermost(enough & found.of_user)
     within = enough & ~found.is_loop
     if found.is_loop[users] and (found.is_loop & ~found.of_user)[users + 1 :].any() and within.any():

@@ -23,9 +23,17 @@ _BIT_OF: dict[EventKind, int] = {
 }
 
 
+_NO_TIMES = "no-times"  # the code of the problem
+
+
 def is_thread_event(trace: HostTrace) -> Mask:
     """Whether each event is on a host thread: bool of shape (events,)."""
     return trace.derived("on threads", lambda host: look_up(host.lines.kind == LineKind.THREAD, host.events.line))
+
+
+def holds_sums_only(trace: HostTrace) -> bool:
+    """True if a recorder added up what ran, so that no time in the trace is one that was recorded."""
+    return any(problem.code == _NO_TIMES for problem in trace.problems)
 
 
 def is_any_kind(kind: U8, kinds: Iterable[EventKind]) -> Mask:

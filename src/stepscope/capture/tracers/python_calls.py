@@ -21,6 +21,7 @@ from types import CodeType, FrameType
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_threads import OwnThread, is_main_thread, own_threads
+from stepscope.capture.program_files import called, path_shown
 from stepscope.capture.tracers.base import Clock, Probe
 from stepscope.errors import CaptureError
 from stepscope.formats.spool.layout import Chunk
@@ -161,9 +162,7 @@ def code_name(code: CodeType) -> str:
 
     A library's file has its path below site-packages, `$scipy/ndimage/zoom.py:9 zoom`, which tells it from a program's.
     """
-    _, library, below = code.co_filename.replace(os.sep, "/").rpartition("-packages/")
-    file = below if library else os.path.basename(code.co_filename)  # noqa: PTH119 - this is a hot path
-    return f"${file}:{code.co_firstlineno} {code.co_name}"
+    return f"${path_shown(code.co_filename)}:{code.co_firstlineno} {called(code)}"
 
 
 class _Hook:

@@ -27,7 +27,7 @@ from types import CodeType
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_threads import own_threads
-from stepscope.capture.program_files import LIBRARIES
+from stepscope.capture.program_files import LIBRARIES, called
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.capture.tracers.switching import SwitchInterval
 from stepscope.capture.tracers.thread_usage import ThreadUsage
@@ -231,7 +231,7 @@ def frame_name(code: CodeType, line: int) -> str:
     uses, `/usr/lib/python3.12/queue.py(154): get`, since its file name alone does not show whose it is."""
     file = file_of(code)
     if file.startswith(_LIBRARIES):
-        return f"{file}({line}): {code.co_name}"
+        return f"{file}({line}): {called(code)}"
     roots = [str(Path.cwd()), *(os.path.realpath(root) for root in sys.path[:1])]
     root = next((root for root in roots if file.startswith(root + os.sep)), os.path.dirname(file))  # noqa: PTH120
-    return f"${file[len(root) :].lstrip(os.sep)}:{line} {code.co_name}"
+    return f"${file[len(root) :].lstrip(os.sep)}:{line} {called(code)}"

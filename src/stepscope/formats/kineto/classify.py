@@ -99,7 +99,12 @@ def device_of(category: str) -> str:
 
 def is_known(category: str) -> bool:
     """True for a category that says what kind of event it is."""
-    return category.lower() in _CATEGORIES or _exported_kind(category) is not None
+    return category.lower() in _CATEGORIES or is_exported(category)
+
+
+def is_exported(category: str) -> bool:
+    """True for the category of an event that Stepscope exported."""
+    return _exported_kind(category) is not None
 
 
 def place_of(category: str) -> Place:

@@ -38,6 +38,7 @@ _ROLES = tuple(
         (r"Ascend Hardware|NPU(?: \d+)?", NPU_TASK),
         (r"Communication|HCCL", NPU_COLLECTIVE),
         (r"CANN", "privateuse1_runtime"),
+        (r"MindSpore", "cpu_op"),
         (r"Overlap Analysis|AI Core Freq|Step Trace", SUMS),
     )
 )

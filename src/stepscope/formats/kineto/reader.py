@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from stepscope.errors import Problem, counted
 from stepscope.formats.kineto import ranks
-from stepscope.formats.kineto.classify import is_pytorch
+from stepscope.formats.kineto.classify import is_exported, is_pytorch
 from stepscope.formats.kineto.devices import gpu_stats, host_stats
 from stepscope.formats.kineto.document import Raw, decode
 from stepscope.formats.kineto.events import EventClasses, Kept, Oddities, classify_rows, keep_events
@@ -153,7 +153,7 @@ def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: F
         ),
         partial=raw.cut_at is not None or bool(raw.damaged),
         recorder_messages=_recorder_messages(raw.metadata),
-        framework="pytorch" if kineto else xspace.detect_framework(strings) if _is_copy(raw) else "",
+        framework="pytorch" if kineto else xspace.detect_framework(strings) if _is_of_another(raw, classes) else "",
     )
 
 
@@ -161,6 +161,11 @@ def _is_kineto(raw: Raw, classes: EventClasses) -> bool:
     if any(key in raw.metadata for key in _KINETO_KEYS):
         return True
     return any(is_pytorch(raw.texts[cat]) for cat in distinct(classes.cat).tolist())
+
+
+def _is_of_another(raw: Raw, classes: EventClasses) -> bool:
+    """True for a copy, and for what Stepscope exported: its names are those that a framework wrote."""
+    return _is_copy(raw) or any(is_exported(raw.texts[cat]) for cat in distinct(classes.cat).tolist())
 
 
 def _is_copy(raw: Raw) -> bool:

@@ -49,37 +49,6 @@ def size_limit(compressed_bytes: int) -> int:
     return int(given)
 
 
-class UnpackedSize:
-    """Counts what gzip data unpacks to while its pieces come, and keeps nothing of it.  Other data counts for nothing.
-
-    Args:
-        compressed_bytes: how long the data will be.
-
-    Attributes:
-        limit: what it may unpack to.
-        is_exceeded: it unpacks to more; nothing is counted from then on.
-    """
-
-    def __init__(self, compressed_bytes: int) -> None:
-        self.limit = size_limit(compressed_bytes)
-        self.is_exceeded = False
-        self._count = 0
-        self._stream: zlib._Decompress | None = zlib.decompressobj(wbits=31)
-
-    def add(self, piece: bytes) -> None:
-        """Counts the next piece."""
-        while piece and self._stream is not None and not self.is_exceeded:
-            try:
-                self._count += len(self._stream.decompress(piece, _PIECE_BYTES))
-            except zlib.error:  # not gzip, or damaged: a reader unpacks no more of it either
-                self._stream = None
-                return
-            self.is_exceeded = self._count > self.limit
-            piece = self._stream.unused_data or self._stream.unconsumed_tail
-            if self._stream.eof:
-                self._stream = zlib.decompressobj(wbits=31)
-
-
 class Inflater:
     """Unpacks gzip data piece by piece and records damage.
 

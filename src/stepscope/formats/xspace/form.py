@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stepscope.formats.form import Format
 from stepscope.formats.protobuf import read_varint
+from stepscope.formats.store import is_remote, plain
 
 _XPLANE_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x2A, 0x32})
 _XSPACE_TAGS = frozenset({0x0A, 0x12, 0x1A, 0x22})
@@ -35,6 +36,14 @@ class XSpaceFormat(Format):
             return False
         return content[position] != 0x12 or _is_short_text(content, position + 1)
 
+    def may_hold_several(self, path: str) -> bool:
+        """True for a file of this machine with several host planes."""
+        if is_remote(path):
+            return False
+        from stepscope.formats.xspace.several import holds_several
+
+        return holds_several(plain(path))
+
 
 def _skip_texts(content: bytes) -> bytes:
     """The content behind the texts at its start: errors, warnings and host names, a few at most."""
@@ -60,6 +69,7 @@ FORMAT = XSpaceFormat(
     summary="*.xplane.pb (TensorFlow, JAX, PyTorch/XLA)",
     pattern=r"(?:(?P<host>.*)\.)?xplane\.pb",
     reader="stepscope.formats.xspace.reader:read",
+    hosts_reader="stepscope.formats.xspace.several:read_hosts",
     releases_input=True,
     reads_gzip=False,
 )

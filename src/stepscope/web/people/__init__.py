@@ -1,1 +1,1 @@
-"""What people say of sessions: titles, labels, notes and stars; and the profiles that they upload."""
+"""What people say of sessions: titles, labels, notes and stars."""

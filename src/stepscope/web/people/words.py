@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -117,17 +116,6 @@ class WordStore:
         """Forgets what was said of a session that is gone, unless somebody has changed it since that version."""
         with suppress(sqlite3.Error, OSError), self._open() as connection:
             connection.execute("DELETE FROM words WHERE session = ? AND version = ?", (session, version))
-
-    def link_key(self) -> bytes:
-        """The key of shared links: the same for all servers with this store; made by the first that needs it.
-
-        Raises:
-            Refused: 409 if there is no store, or it cannot be written.
-        """
-        with self._changing("cannot sign links") as connection:
-            connection.execute("CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, key BLOB NOT NULL)")
-            connection.execute("INSERT OR IGNORE INTO keys VALUES ('links', ?)", (secrets.token_bytes(32),))
-            return bytes(connection.execute("SELECT key FROM keys WHERE name = 'links'").fetchone()[0])
 
     def end_login(self, login: str, until: float) -> None:
         """Notes for all servers that a login has ended, which would otherwise last until a time.

@@ -9,8 +9,10 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Interval, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.loop_events import Starts
+from stepscope.analysis.facts.strategy import EXPERT, MIRRORED, SHARDED, TENSOR
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.report import amount, number_text, size_text
+from stepscope.vocabulary.collectives import PIPELINE
 
 if TYPE_CHECKING:
     from stepscope.analysis.workers.distributed_tool import DistributedReport
@@ -40,8 +42,8 @@ ACTIONS: Actions = {
 }
 
 
-# What remains to do for a model that is wrapped already.
-_WRAPPED: Actions = {
+# What there is to do for a way of spreading the model, where it is known.
+_BY_STRATEGY: Actions = {
     "ddp": (
         "try other bucket sizes: DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True);"
         " larger for many small messages, smaller if only the last one is exposed",
@@ -51,21 +53,44 @@ _WRAPPED: Actions = {
         " torch.distributed.algorithms.ddp_comm_hooks",
         "static_graph=True without find_unused_parameters=True lets the reduction start earlier",
     ),
-    "fsdp": (
-        "wrap larger blocks (auto_wrap_policy), so that fewer and larger messages are sent",
-        "fetch the next block early: forward_prefetch=True, limit_all_gathers=True",
-        "shard within a machine only (ShardingStrategy.HYBRID_SHARD), or communicate in 16 bits (MixedPrecision)",
+    SHARDED: (
+        "fetch the next block's parameters early: FullyShardedDataParallel(forward_prefetch=True,"
+        " limit_all_gathers=True), or set_modules_to_forward_prefetch of fully_shard",
+        "wrap larger blocks (auto_wrap_policy, or fully_shard on them), so that fewer and larger messages are sent",
+        "gather less often: reshard_after_forward=False (SHARD_GRAD_OP) keeps parameters for the backward pass, if the"
+        " memory suffices",
+        "shard within a machine only (HYBRID_SHARD, or a mesh of two dimensions), or communicate in 16 bits"
+        " (MixedPrecision)",
+    ),
+    TENSOR: (
+        "keep tensor parallelism within a machine, on its fastest links, and use fewer ranks for it",
+        "split the sequence as well (sequence parallelism): reduce_scatter and all_gather overlap with products,"
+        " all_reduce does not",
+    ),
+    PIPELINE: (
+        "use more micro-batches per step, so that stages wait less: the bubble is (stages - 1) / micro-batches",
+        "give all stages equal work, or interleave them (ScheduleInterleaved1F1B of torch.distributed.pipelining)",
+    ),
+    EXPERT: (
+        "spread tokens over experts more evenly, or lower the capacity factor: the fullest expert sets the pace",
+        "overlap the exchange with computation of shared layers, or keep experts within a machine",
+    ),
+    "context": ("overlap the exchange of keys and values with attention (ring attention), or use fewer ranks for it",),
+    MIRRORED: (
+        "reduce gradients together: tf.distribute.experimental.CommunicationOptions(bytes_per_pack=...)",
+        "give every replica a larger batch, so that steps communicate less often per sample",
+        "within a machine: MirroredStrategy(cross_device_ops=tf.distribute.NcclAllReduce(num_packs=2))",
     ),
 }
 _ACCUMULATES = 2.0  # backward passes per step
 
 
 def _choose_actions(context: Context) -> tuple[str, ...]:
-    """The actions that the trace does not show to be done already; no_sync first if the step accumulates."""
-    wrapper = context.pace.wrapper if context.pace else ""
-    if wrapper not in _WRAPPED:
+    """The actions for how the model is spread, if that is known; no_sync first if the step accumulates."""
+    strategy = context.pace.strategy if context.pace else ""
+    if strategy not in _BY_STRATEGY or (context.framework == "jax" and strategy == SHARDED):
         return actions_for(context.framework, ACTIONS)
-    actions = _WRAPPED[wrapper]
+    actions = _BY_STRATEGY[strategy]
     if _reduced_passes(context) > 1:
         actions = (actions[1], actions[0], *actions[2:])
     return actions
@@ -73,9 +98,9 @@ def _choose_actions(context: Context) -> tuple[str, ...]:
 
 def _reduced_passes(context: Context) -> float:
     """How many backward passes of a step DDP reduces the gradients of, where one would do; else 1."""
-    wrapper, work = context.pace.wrapper if context.pace else "", context.work
+    strategy, work = context.pace.strategy if context.pace else "", context.work
     passes = work.backward_passes / max(work.steps, 1) if work is not None else 0.0
-    return passes if wrapper == "ddp" and passes >= _ACCUMULATES else 1.0
+    return passes if strategy == "ddp" and passes >= _ACCUMULATES else 1.0
 
 
 def _find(context: Context) -> Finding | None:

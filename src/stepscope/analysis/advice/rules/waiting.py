@@ -7,6 +7,8 @@ from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.feeding import FeedFacts
 from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import name_has
+from stepscope.vocabulary.traits import CodeTrait
 
 _LEAST_PERCENT = 10.0  # of the step
 _MOST_OF = 50.0  # percent of the input time: from this share one cause explains it
@@ -366,8 +368,27 @@ def _iterator_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
     return _Cause("input_preprocessing", "its stages are slower than the step that consumes their elements", 0.8)
 
 
+_OF_THREAD = (
+    "make that work itself cheaper, or do it once, before training: it runs beside the step already",
+    "share it between several threads, or processes if it is Python (concurrent.futures, grain)",
+)
+
+
+def _waits_for_thread(context: Context) -> str:
+    """The program's function that waits, in a lock or a queue, for a thread that makes the batch; empty if it makes it
+    itself."""
+    row = context.pace.culprits.get("input") if context.pace else None
+    culprit = row.culprit if row is not None else None
+    if culprit is None or culprit.inside is None or not name_has(f"${culprit.inside}", CodeTrait.BLOCKS):
+        return ""
+    return culprit.name
+
+
 def _python_cause(context: Context) -> _Cause:
     loop = context.loop
+    if waiting := _waits_for_thread(context):
+        why = f"{waiting} waits for a thread that prepares the batch, which cannot keep up"
+        return _Cause("input_preprocessing", why, 0.8, title="Prepare batches faster", actions=_OF_THREAD)
     reads = (loop.input_reads_files_percent or 0.0) if loop else 0.0
     native = (loop.input_is_native_percent or 0.0) if loop else 0.0
     name = next((place.name.lstrip("$") for place in context.intervals("input")), "Python")

@@ -1,0 +1,41 @@
+"""How a model is spread over ranks: by what its groups are called, else by what they mostly do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from draw import Sort, draw
+
+from stepscope.analysis.facts.strategy import strategy_of
+from stepscope.model import EventKind
+
+K = EventKind
+SORTS = {
+    "g": Sort(K.COLLECTIVE_CALL, "nccl:_all_gather_base"),
+    "s": Sort(K.COLLECTIVE_CALL, "nccl:_reduce_scatter_base"),
+    "r": Sort(K.COLLECTIVE_CALL, "nccl:all_reduce"),
+    "p": Sort(K.COLLECTIVE_CALL, "nccl:send 0->1"),
+    "a": Sort(K.COLLECTIVE_CALL, "nccl:all_to_all"),
+    "d": Sort(K.ANNOTATION, "DistributedDataParallel.forward"),
+}
+
+
+@pytest.mark.parametrize(
+    ("calls", "framework", "strategy"),
+    [
+        ("g--s--r", "pytorch", "fsdp"),
+        ("r--r--g", "pytorch", ""),
+        ("p--p-r", "pytorch", "pipeline"),
+        ("a--a-r", "pytorch", "expert"),
+        ("d-r-r-", "pytorch", "ddp"),
+        ("r--r--", "tensorflow", "mirrored"),
+        ("x--x--", "pytorch", ""),
+    ],
+)
+def test_what_takes_most_of_the_communication_says_how_the_model_is_spread(
+    calls: str, framework: str, strategy: str
+) -> None:
+    trace = replace(draw(f"host main | M0------\nhost main | {calls}", SORTS), framework=framework)
+
+    assert strategy_of(trace) == strategy

@@ -610,7 +610,7 @@ def end_observing(target):
 
 def observe_member(target, before, after, failed):
     """As `observe_calls`, for one of many objects of a type that all are called the same way, and have one observer:
-    the one that was given last.  It keeps none of them alive.  Without `before`, the type is not observed any more."""
+    the one that was given last.  It keeps none of them alive."""
     kind = type(target)
     key = PyLong_FromVoidPtr(<void *> kind)
     known = types.get(key)
@@ -623,6 +623,13 @@ def observe_member(target, before, after, failed):
     if call != NULL and PyLong_AsVoidPtr(address) != call:  # it is called in another way than the others
         return False
     return call == NULL or bool(observe_set(target, 1))
+
+
+def end_observing_members(kind):
+    """Has all objects of a type called as before `observe_member`."""
+    key = PyLong_FromVoidPtr(<void *> kind)
+    if key in types:
+        types[key] = None, None, None, *types[key][3:]
 
 
 def divert_calls(target, change):

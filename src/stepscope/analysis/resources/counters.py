@@ -10,6 +10,8 @@ from stepscope.model import HostTrace, LineKind, StatTag
 from stepscope.model.arrays import F64, I32, I64, U8, distinct
 from stepscope.records import dataclass
 
+PROCESS_PERCENT = "CPU process %"  # what a capture by Stepscope calls it, 100 for each core
+
 
 @dataclass(frozen=True)
 class Counter:

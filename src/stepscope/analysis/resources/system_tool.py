@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from stepscope.analysis.resources.counters import Counter, counters_of
+from stepscope.analysis.resources.counters import PROCESS_PERCENT, Counter, counters_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
@@ -25,7 +25,7 @@ from stepscope.vocabulary.lines import device_label
 
 MOST_ROWS = 500  # kept per host
 _UNITS = ("%", "GB", "MB/s", "W")  # that a counter's name may end with
-_MACHINE, _PROCESS, _AVAILABLE = "CPU machine %", "CPU process %", "Memory available GB"
+_MACHINE, _PROCESS, _AVAILABLE = "CPU machine %", PROCESS_PERCENT, "Memory available GB"
 _FULL_PERCENT = 90.0  # of all cores: above it, threads wait for a free core
 _ONE_CORE = (85.0, 115.0)
 _SCARCE_GB = 1.0

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 from stepscope.capture.report import report
+from stepscope.kernels import observe
 
 Callback = Callable[[ModuleType], object]
 
@@ -60,18 +63,19 @@ class ImportHook:
 
     def _wrap_loader(self, spec: ModuleSpec) -> None:
         """Replaces the loader's method and not the loader, since other code may ask that for data and source."""
-        loader = spec.loader
-        assert loader is not None
+        loader: Any = spec.loader
         load = loader.exec_module
 
-        def load_and_call_back(module: ModuleType) -> None:
-            load(module)
+        def put_back(*_: object) -> bool:
+            del loader.exec_module  # before the module runs: the loader is one of its attributes
+            return True
+
+        def call_back(*_: object) -> None:
             self._call_back(spec.name)
 
-        try:
-            loader.exec_module = load_and_call_back  # type: ignore[method-assign]
-        except AttributeError:  # the loader is a class or has slots: the framework is not watched
-            return
+        with suppress(AttributeError):  # a loader that is a class or has slots: the framework is not watched
+            if "exec_module" not in vars(loader):
+                loader.exec_module = observe.stand_in(load, put_back, call_back, bool)
 
     def _call_back(self, name: str) -> None:
         callback = self._wanted.pop(name, None)

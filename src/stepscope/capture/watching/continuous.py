@@ -111,6 +111,7 @@ class Watch:
         self._next_beat = self._last_window = time.monotonic()
         self._start_s = time.monotonic()
         self._ended = False
+        self._crash = 0, ""  # the exception that was kept last: its id, and what it says
         self._writing_runs: set[str] = {self.run}
         self.trigger_counts: dict[str, int] = {}
         self.observed: dict[str, float] = {}
@@ -156,16 +157,17 @@ class Watch:
 
     def crash(self, error: BaseException) -> None:
         """The program ends with an exception: the ring is kept, now.  Once for an exception."""
-        if self._ended or getattr(error, "_stepscope_kept", False):
+        sentence = f"{type(error).__name__}: {_first_line(error)}"
+        found = id(error), sentence  # not noted in the exception: that is the program's
+        if self._ended or self._crash == found:
             return
         kind = Trigger.OUT_OF_MEMORY if is_out_of_memory(error) else Trigger.CRASH
-        sentence = f"{type(error).__name__}: {_first_line(error)}"
         if kind is Trigger.OUT_OF_MEMORY:
             asked = describe_request(error)
             sentence = f"{sentence}{f'; {asked}' if asked else ''}; in use: {_describe_memory()}"
         with report.Wall("keeping the ring of the watch", strict=False):
             self._keep_now(self._mark(kind, sentence))
-            error._stepscope_kept = True  # type: ignore[attr-defined]
+            self._crash = found
 
     def forget_parent(self) -> None:
         """After a fork: the watch belongs to the parent."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.shown import cause_words
+from stepscope.analysis.advice.beside import place_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import foretell_change
 from stepscope.analysis.advice.items import Row
@@ -95,6 +96,9 @@ def _find(context: Context) -> Finding | None:
     if line is None:
         return None
     kind, part = kind_of(line), line.own_ps / MS
+    gain, actions = foretell_change(context, line.key, part, line.name), _actions(context, kind, line)
+    if kind.startswith("input"):
+        actions, gain = place_actions(context, actions, gain, part)
     what = f"{line.name} ({line.file}:{line.line})" if line.file else line.name
     return Finding(
         part_ms=part,
@@ -102,12 +106,12 @@ def _find(context: Context) -> Finding | None:
         kind=kind,
         title=_TITLES[kind].format(what),
         evidence=_describe(context, line),
-        gain=foretell_change(context, line.key, part, line.name),
+        gain=gain,
         culprit=Culprit(
             line.name, line.file or None, line.line if line.file else None, line.ops[0].name if line.ops else None,
             None, None if line.calls is None else max(round(line.calls), 1), line.ps,
         ),
-        actions=_actions(context, kind, line),
+        actions=actions,
         rows=(Row("overview", line.name, round(part, 3)),),
     )  # fmt: skip
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from stepscope.analysis.advice.beside import Beside, place_actions
 from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.gain import foretell_change
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.feeding import FeedFacts
@@ -32,78 +34,88 @@ ACTIONS: dict[str, Actions] = {
     "input_file_read": {
         "tensorflow": (
             "pack many small files into a few large TFRecord files",
-            "read several files at once: .interleave(open_file, num_parallel_calls=tf.data.AUTOTUNE)",
-            "read ahead with .prefetch(tf.data.AUTOTUNE) at the end, and .cache() data that fits into memory",
+            Beside("read several files at once: .interleave(open_file, num_parallel_calls=tf.data.AUTOTUNE)"),
+            Beside("read ahead with .prefetch(tf.data.AUTOTUNE) at the end, and .cache() data that fits into memory"),
         ),
         "pytorch": (
             "pack the samples into a few large files (one memory-mapped .npy, or WebDataset shards)",
-            "DataLoader(num_workers=4 or more, prefetch_factor=4, persistent_workers=True) reads ahead of the step",
+            Beside(
+                "DataLoader(num_workers=4 or more, prefetch_factor=4, persistent_workers=True) reads ahead of the step"
+            ),
         ),
         "": (
             "pack the samples into a few large files and read them in large chunks",
-            "read ahead in other threads (grain, tf.data, concurrent.futures)",
+            Beside("read ahead in other threads (grain, tf.data, concurrent.futures)"),
         ),
         "python": (
             "pack the samples into a few large files and memory-map them: numpy.load(path, mmap_mode='r')",
-            "read ahead in other threads (concurrent.futures.ThreadPoolExecutor)",
+            Beside("read ahead in other threads (concurrent.futures.ThreadPoolExecutor)"),
         ),
     },
     "input_no_prefetch": {
         "tensorflow": (
-            "put .prefetch(tf.data.AUTOTUNE) last in the dataset: any stage after it runs while the step waits",
-            ".map(fn, num_parallel_calls=tf.data.AUTOTUNE) for maps that are not parallel yet",
+            Beside("put .prefetch(tf.data.AUTOTUNE) last in the dataset: any stage after it runs while the step waits"),
+            Beside(".map(fn, num_parallel_calls=tf.data.AUTOTUNE) for maps that are not parallel yet"),
         ),
-        "pytorch": ("DataLoader(num_workers=4 or more, persistent_workers=True, prefetch_factor=2)",),
-        "": ("prepare the next batch in another thread while the step runs, and call jax.device_put there",),
-        "python": ("prepare the next batch in another thread while the step runs (concurrent.futures)",),
+        "pytorch": (Beside("DataLoader(num_workers=4 or more, persistent_workers=True, prefetch_factor=2)"),),
+        "": (Beside("prepare the next batch in another thread while the step runs, and call jax.device_put there"),),
+        "python": (Beside("prepare the next batch in another thread while the step runs (concurrent.futures)"),),
     },
     "input_python": {
         "tensorflow": (
             "replace tf.py_function, tf.numpy_function and from_generator with TensorFlow ops (tf.strings, tf.io, ...)",
             "or do that work once, offline, and store the result as TFRecord",
-            "if Python has to stay, parallelize it: .interleave(make_dataset, num_parallel_calls=tf.data.AUTOTUNE), or"
-            " keras.utils.PyDataset(workers=N, use_multiprocessing=True)",
+            Beside(
+                "if Python has to stay, parallelize it: .interleave(make_dataset, num_parallel_calls=tf.data.AUTOTUNE),"
+                " or keras.utils.PyDataset(workers=N, use_multiprocessing=True)"
+            ),
         ),
         "pytorch": (
-            "spread the work of __getitem__ over processes: DataLoader(num_workers=4 or more, persistent_workers=True)",
+            Beside(
+                "spread the work of __getitem__ over processes: DataLoader(num_workers=4 or more,"
+                " persistent_workers=True)"
+            ),
             "or do it once, before training, and store tensors",
             "process whole tensors in collate_fn instead of single samples in Python",
         ),
         "": (
             "do the work once, before training, and store arrays",
-            "or spread it over processes (grain.DataLoader(worker_count=...), multiprocessing)",
+            Beside("or spread it over processes (grain.DataLoader(worker_count=...), multiprocessing)"),
         ),
         "python": (
             "do the work once, before training, and store arrays",
             "or use NumPy on whole arrays instead of loops over numbers, or compile the loop",
-            "or spread it over processes (multiprocessing)",
+            Beside("or spread it over processes (multiprocessing)"),
         ),
     },
     "input_preprocessing": {
         "tensorflow": (
             "map whole batches: .batch(n).map(fn, num_parallel_calls=tf.data.AUTOTUNE)",
-            ".map(fn, num_parallel_calls=tf.data.AUTOTUNE) for maps that are not parallel yet",
+            Beside(".map(fn, num_parallel_calls=tf.data.AUTOTUNE) for maps that are not parallel yet"),
             ".cache() data that does not change, or prepare it offline",
         ),
         "pytorch": (
-            "DataLoader(num_workers=4 or more, persistent_workers=True) prepares samples while the step runs",
+            Beside("DataLoader(num_workers=4 or more, persistent_workers=True) prepares samples while the step runs"),
             "transform whole batches at once (torchvision.transforms.v2 on a batch, on the device if there is one)",
             "prepare data that does not change offline",
         ),
         "": (
-            "prepare batches in other threads or processes while the step runs",
+            Beside("prepare batches in other threads or processes while the step runs"),
             "transform inside the compiled step (jax.jit) if it can run on the device",
             "prepare data that does not change offline",
         ),
         "python": (
-            "prepare batches in other threads or processes while the step runs (concurrent.futures)",
+            Beside("prepare batches in other threads or processes while the step runs (concurrent.futures)"),
             "use NumPy on whole batches instead of loops over samples",
             "prepare data that does not change offline",
         ),
     },
 }
 
-_OF_KERAS = ("keras.utils.PyDataset(workers=N, use_multiprocessing=True, max_queue_size=2 * N) prepares batches ahead",)
+_OF_KERAS = (
+    "make what `__getitem__` of the PyDataset does cheaper, or do it once, before training",
+    Beside("keras.utils.PyDataset(workers=N, use_multiprocessing=True, max_queue_size=2 * N) prepares batches ahead"),
+)
 
 _OWN_THREADS = (
     "keep the input off the step's threads: options = tf.data.Options(); options.threading.private_threadpool_size = 2;"
@@ -111,7 +123,7 @@ _OWN_THREADS = (
 )
 
 _SOME_WORKERS = "num_workers=4 or more"
-_LOADER_OF_INFERENCE = (
+_LOADER_OF_INFERENCE = Beside(
     f"DataLoader({_SOME_WORKERS}, persistent_workers=True), if one loader feeds many calls of the model; a loader made"
     " for each call gains nothing"
 )
@@ -186,6 +198,13 @@ def _find(context: Context) -> Finding | None:
         waits += context.python_ms
     if _can_be_cached(context, kind):
         why = f"{why}; they already run in parallel, and none of their ops is random"
+    change = _change(context, kind, unnamed)
+    actions, gain = place_actions(
+        context,
+        _add_stage_action(context, kind, cause.general_actions(context)),
+        foretell_change(context, change, waits, cause.without),
+        waits,
+    )
     return Finding(
         part_ms=waits,
         least_percent=least,
@@ -194,10 +213,9 @@ def _find(context: Context) -> Finding | None:
         title=cause.title or _TITLES[kind],
         share=f"{context.percent(waits):.1f} % of each step is {cause.share}",
         evidence=why,
-        change=_change(context, kind, unnamed),
-        without=cause.without,
+        gain=gain,
         parts=("before_work", "python") if unnamed else ("input", "feed"),
-        actions=_add_stage_action(context, kind, cause.general_actions(context)),
+        actions=actions,
         tool="tf-data" if _feed(context).has_iterators else "input-pipeline",
         confidence=cause.confidence,
         rows=(Row("overview", "input", round(waits, 3)),),
@@ -441,7 +459,7 @@ def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
     if cores is not None and isinstance(workers, int) and workers >= cores:  # more workers would find no processor
         return tuple(action for action in fitting if _SOME_WORKERS not in action)
     few = f"num_workers={cores}" if cores is not None and cores < 4 else _SOME_WORKERS
-    return tuple(action.replace(_SOME_WORKERS, few) for action in fitting)
+    return tuple(type(action)(action.replace(_SOME_WORKERS, few)) for action in fitting)
 
 
 def _add_stage_action(context: Context, kind: str, actions: tuple[str, ...]) -> tuple[str, ...]:

@@ -103,6 +103,38 @@ class Depth:
         self._threads.now = depth
 
 
+_take_number = itertools.count(1).__next__
+
+
+class Numbers:
+    """A number for each object, which is not kept alive.  Unlike an address, it is never used again.
+
+    Nothing is called when an object dies: that would be Python code of ours in the middle of any code of the program.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Callable[[], object] | None, int]] = {}
+
+    def find(self, each: object) -> int | None:
+        """The number of an object; None if it has none yet."""
+        reference, number = self._known.get(id(each), (None, None))
+        return number if reference is None or reference() is each else None
+
+    def of(self, each: object) -> int:
+        """The number of an object, which it has from now on."""
+        found = self.find(each)
+        if found is not None:
+            return found
+        if len(self._known) >= _MOST_SOURCES:
+            self._known.clear()
+        number = _take_number()
+        try:
+            self._known[id(each)] = weakref.ref(each), number
+        except TypeError:  # of a class with slots: what has this address later is taken for it
+            self._known[id(each)] = None, number
+        return number
+
+
 class Calls:
     """Reports the outermost calls of compiled functions; inside of one, others are only traced."""
 
@@ -136,7 +168,8 @@ class OptimizerCalls:
     def __init__(self, loop: StepLoop, name: str) -> None:
         self._name = name
         self._loop = loop
-        self._sources: dict[tuple[int, int], tuple[Callable[[], object], StepSource]] = {}
+        self._numbers = Numbers()
+        self._sources: dict[tuple[int, int], StepSource] = {}
 
     def report(self, optimizer: object) -> None:
         """An outermost call of an optimizer has returned."""
@@ -144,18 +177,14 @@ class OptimizerCalls:
             self._loop.end_step(self._source(optimizer))
 
     def _source(self, optimizer: object) -> StepSource:
-        """The source that an optimizer is on this thread; another one may get its address once it is gone."""
-        key = threading.get_ident(), id(optimizer)
+        """The source that an optimizer is on this thread."""
+        key = threading.get_ident(), self._numbers.of(optimizer)
         known = self._sources.get(key)
-        if known is not None and known[0]() is optimizer:
-            return known[1]
+        if known is not None:
+            return known
         if len(self._sources) >= _MOST_SOURCES:
             self._sources.clear()
-        made = StepSource(OPTIMIZED, self._name, (key[0], serial()))
-        try:
-            self._sources[key] = weakref.ref(optimizer), made
-        except TypeError:  # of a class with slots: it is taken for the one that had this address before
-            self._sources[key] = (lambda: optimizer), made
+        made = self._sources[key] = StepSource(OPTIMIZED, self._name, key)
         return made
 
 
@@ -213,7 +242,3 @@ class GradientCalls:
             if source is None:
                 source = self._sources[key] = StepSource(DIFFERENTIATED, self._name(called), key)
             self._loop.end_step(source)
-
-
-serial = itertools.count(1).__next__
-"""A number for each watched object; unlike an address, it is never used again."""

@@ -40,17 +40,17 @@ class JittedCalls:
         self.sizes: dict[int, int] = {}
         self._loop = loop
         self._calls = Calls(loop)
-        self._kinds: dict[type, Any] = {}  # a function of each class
+        self._kinds: set[type] = set()
 
     def watch(self, function: Any) -> None:
         """Watches one more function."""
         if observe.observe_member(function, self.before, self.after, self.failed):
-            self._kinds.setdefault(type(function), function)
+            self._kinds.add(type(function))
 
     def end(self) -> None:
         """Watches none any more."""
-        for function in self._kinds.values():
-            observe.observe_member(function, None, None, None)
+        for kind in self._kinds:
+            observe.end_observing_members(kind)
 
     def before(self, function: Any, args: tuple[Any, ...]) -> object:
         """A call starts."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import weakref
 from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, GradientCalls, serial
+from stepscope.capture.auto.finders import Calls, GradientCalls, Numbers
 from stepscope.capture.auto.step_loop import StepLoop
 from stepscope.capture.patches import Undo, observe_attribute, undo_all
 
@@ -36,8 +35,8 @@ class FunctionCalls:
     def __init__(self, loop: StepLoop) -> None:
         self._loop = loop
         self._calls = Calls(loop)
-        # A function -> its number, and how many operations it has.
-        self._known: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
+        self._numbers = Numbers()
+        self._sizes: dict[int, int] = {}  # number of a function -> how many operations it has
 
     def before(self, call: object, args: tuple[Any, ...]) -> object:
         """A call starts, of the function that is the first argument."""
@@ -48,9 +47,8 @@ class FunctionCalls:
         depth, function = state
         self._calls.depth.leave(depth)
         if depth == 0:
-            number, size = self._known.get(function) or (serial(), 0)
-            size = size or _count_operations(function)
-            self._known[function] = number, size
+            number = self._numbers.of(function)
+            size = self._sizes[number] = self._sizes.get(number) or _count_operations(function)
             name = f"one per call of the tf.function {getattr(function, '_name', None) or 'without a name'}"
             self._calls.report(name, number, size)
 

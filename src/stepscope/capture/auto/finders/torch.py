@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import functools
 import sys
-import weakref
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import GradientCalls, OptimizerCalls, serial
+from stepscope.capture.auto.finders import GradientCalls, Numbers, OptimizerCalls
 from stepscope.capture.auto.imports import ImportHook
 from stepscope.capture.auto.step_loop import LOADED, OPTIMIZED, StepLoop, StepSource
 from stepscope.capture.patches import Undo, add_default, observe_attribute, undo_all
@@ -140,18 +139,18 @@ class Batches:
     def __init__(self, loop: StepLoop, made: MadeOptimizers) -> None:
         self._loop = loop
         self._made = made
-        self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._numbers = Numbers()
 
     def before(self, fetch: Callable[[Any], Any], args: tuple[Any, ...]) -> object:
         """A batch is fetched, by the iterator that is the first argument."""
         if not args or not self._loop.active:
             return None
-        number = self._numbers.get(args[0])
+        number = self._numbers.find(args[0])
         if number is not None:
             self._made.expect()
             self._loop.end_step(StepSource(LOADED, "one per batch of a DataLoader", number))
         else:  # the time before the first batch is not a step
-            self._numbers[args[0]] = serial()
+            self._numbers.of(args[0])
         return None
 
     def after(self, state: object, batch: object) -> None:

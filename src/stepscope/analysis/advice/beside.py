@@ -1,0 +1,72 @@
+"""What each action on the input can give: less work gives what the step waits for, the same work beside the step no
+more than the cores that are free.
+
+Work that moves to other threads or processes is still done.  Where the program keeps its cores busy already, workers
+take from the step what they save it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.gain import Gain
+
+_WORTH_SAYING = 1.05  # times as fast: 3 % is the least gain that is advised, and starting workers costs as much again
+_AS_GOOD = 0.9  # of what less work gives: then workers come first, as they need no change of the work itself
+_CORE = 1.0  # what the loop's thread keeps busy while it makes its input
+
+
+class Beside(str):
+    """An action after which the same work is done on other threads or processes, beside the step."""
+
+    __slots__ = ()
+
+
+def most_beside(context: Context, waits_ms: float) -> float | None:
+    """How many times as fast steps are at most once their input is made beside them; None where the number of cores is
+    not known, or a device computes.
+
+    All of the work is still done, so that no step takes less than it takes on all cores.  Where it was not recorded how
+    many the program uses, its step takes all of them, and its input one.
+    """
+    pace = context.pace
+    cores = pace.op_threads.cores if pace is not None else None
+    if pace is None or not cores or context.has_device or not context.period_ms:
+        return None
+    if pace.cores_used is not None:
+        return max(cores / max(pace.cores_used / context.quiet, _CORE / 2), 1.0)
+    share = min(waits_ms / context.period_ms, 1.0)
+    return 1.0 / (1.0 - share + share * _CORE / cores)
+
+
+def place_actions(
+    context: Context, actions: Sequence[str], gain: Gain, waits_ms: float
+) -> tuple[tuple[str, ...], Gain]:
+    """The actions in the order of what each can give, with that figure, and the gain of the first of them.
+
+    Args:
+        gain: without the input's time.
+        waits_ms: that time, per step.
+    """
+    most, whole = most_beside(context, waits_ms), gain.speedup
+    if most is None or whole is None or gain.then_ms is None or not any(isinstance(each, Beside) for each in actions):
+        return tuple(actions), gain
+    cores = context.pace.op_threads.cores if context.pace else None
+    most = min(most, whole)
+    cheaper = [each for each in actions if not isinstance(each, Beside)]
+    beside = [f"{each}: at most {most:.2g}x on these {cores} cores" for each in actions if isinstance(each, Beside)]
+    if most >= _AS_GOOD * whole or not cheaper:
+        least_ms = gain.now_ms / most
+        return (*beside, *cheaper), replace(
+            gain, then_ms=max(gain.then_ms, least_ms), most_ms=_at_least(gain, least_ms)
+        )
+    beside = beside if most >= _WORTH_SAYING else []
+    first = f"{cheaper[0]}: up to {whole:.2g}x"
+    half_ms = (gain.now_ms + gain.then_ms) / 2  # how much cheaper it gets, no recording shows
+    return (first, *cheaper[1:], *beside), replace(gain, most_ms=_at_least(gain, half_ms))
+
+
+def _at_least(gain: Gain, ms: float) -> float:
+    return max(gain.most_ms or ms, ms)

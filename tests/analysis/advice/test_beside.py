@@ -1,0 +1,60 @@
+"""What each action on the input can give: on a few busy cores, workers give little."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from draw import draw
+from reporting import context_of
+
+from stepscope.analysis.advice.beside import Beside, most_beside, place_actions
+from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.gain import Gain
+from stepscope.analysis.trace.program_facts import OpThreads
+
+ACTIONS = (Beside("use workers"), "do it once, before training")
+GAIN = Gain(10.0, 2.0, "", 1.5, 2.5)  # of steps of 10 ms, 8 of which make input
+
+
+def on_cores(cores: int | None, used: float | None) -> Context:
+    context = context_of(draw("host main | M0--------M1--------\nhost main | I-------x-I-------x-"))
+    host = replace(context.hosts[0], op_threads=OpThreads(cores, cores), cores_used=used)
+    return replace(context, hosts=(host,))
+
+
+@pytest.mark.parametrize(
+    ("cores", "used", "most"),
+    [(2, 1.9, 1.05), (2, 1.0, 2.0), (8, 1.0, 8.0), (2, None, 1.67), (None, None, None)],
+)
+def test_no_more_than_the_free_cores(cores: int | None, used: float | None, most: float | None) -> None:
+    """Without a count, the step's 2 ms take all cores and the input's 8 ms one: 10 over 2 + 8 / 2."""
+    found = most_beside(on_cores(cores, used), 8.0)
+
+    assert most == (None if found is None else pytest.approx(found, abs=0.01))
+
+
+def test_what_cannot_help_here_is_not_said_and_the_first_action_has_its_own_gain() -> None:
+    actions, gain = place_actions(on_cores(2, 1.95), ACTIONS, GAIN, 8.0)
+    assert actions == ("do it once, before training: up to 5x",)
+    assert (gain.then_ms, gain.least_ms, gain.most_ms) == (2.0, 1.5, 6.0)
+
+    actions, _ = place_actions(on_cores(2, 1.25), ACTIONS, GAIN, 8.0)
+    assert actions == ("do it once, before training: up to 5x", "use workers: at most 1.6x on these 2 cores")
+
+
+def test_where_cores_are_free_workers_come_first() -> None:
+    actions, gain = place_actions(on_cores(16, 1.0), ACTIONS, GAIN, 8.0)
+
+    assert actions[0] == "use workers: at most 5x on these 16 cores"
+    assert gain.then_ms == 2.0
+
+
+def test_work_that_only_moves_gives_no_more_than_the_cores() -> None:
+    actions, gain = place_actions(on_cores(2, 1.0), ACTIONS[:1], GAIN, 8.0)
+
+    assert (actions, gain.then_ms) == (("use workers: at most 2x on these 2 cores",), 5.0)
+
+
+def test_on_an_unknown_machine_nothing_is_said_of_cores() -> None:
+    assert place_actions(on_cores(None, None), ACTIONS, GAIN, 8.0) == (ACTIONS, GAIN)

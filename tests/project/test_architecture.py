@@ -168,7 +168,7 @@ NAMED_ONLY |= {"stepscope.autostart"}
 MOST_LINES: dict[str, int] = {
     "capture": 20390,
     "formats": 12400,
-    "account": 7070,
+    "account": 7700,
     "web": 5770,
     "xla": 5230,
     "workers": 5010,

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stepscope.cli.options import OutputFormat
 from stepscope.cli.source import source_lines
@@ -19,10 +19,15 @@ from stepscope.report import Report, clean, export
 from stepscope.report.export import EXPORTS, SHEETS
 from stepscope.report.sections import TABLE_ROWS
 
+if TYPE_CHECKING:
+    from stepscope.report.styled import Line
+
 PATIENCE_SECONDS = 1.0
 _ROWS_ALONE = (OutputFormat.CSV, OutputFormat.PARQUET)
 _LEFT_OUT = "not listed"  # in every warning about rows that a report leaves out
 _VERDICT = "verdict "  # starts the line of a summary that answers the question
+_SHARES = "goes to "  # starts the line of the causes of the step's time
+_WIDEST_BAR = 80
 _RECORDED = "recorded "  # starts the line of a summary on what was recorded
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")  # one letter is a drive
 WIDE = 200  # columns of a table that goes to a file or a pipe
@@ -98,7 +103,7 @@ def _content(report: Report, form: str, top: int | None) -> bytes:
 
 
 def _show_table(report: Report, output: Path | None, top: int | None) -> None:
-    from stepscope.report.screen import join_lines, print_lines, screen_width
+    from stepscope.report.styled import join_lines, print_lines, screen_width
     from stepscope.report.terminal import report_lines
 
     if output is not None:
@@ -123,11 +128,26 @@ def show_lines(report: Report, output: Path | None = None, chosen: str = "", why
     if not sys.stdout.isatty():
         print("\n".join(lines))
         return
-    from stepscope.report.screen import print_lines, screen_width
+    from stepscope.report.styled import has_colours, print_lines, screen_width
     from stepscope.report.terminal import wrap_line
 
     width = screen_width()
-    print_lines(part for line in lines for part in wrap_line(line, width, _style_of(line)))
+    shown: list[Line] = []
+    for line in lines:
+        shown += wrap_line(line, width, _style_of(line))
+        if line.startswith(_SHARES) and has_colours(sys.stdout):
+            shown.append(_bar_of_causes(report, width))
+    print_lines(shown)
+
+
+def _bar_of_causes(report: Report, width: int) -> Line:
+    """The causes of the step's time as the page draws them, in the order of the line above."""
+    from stepscope.report.palette import cause_colour
+    from stepscope.report.styled import bar_of
+
+    parts = [(row["ms"], cause_colour(row["cause"]) or "#908c85") for row in report.to_dict().get("account") or ()]
+    label = _SHARES.ljust(11)
+    return ((" " * len(label), ""), *bar_of(parts, min(width - len(label), _WIDEST_BAR)))
 
 
 def _style_of(line: str) -> str:

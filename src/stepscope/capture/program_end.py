@@ -19,6 +19,7 @@ from stepscope.capture.patches import Undo, observe_attribute
 from stepscope.capture.report import warn
 from stepscope.capture.running import Capture
 from stepscope.children import hurry
+from stepscope.kernels.untraced import untraced
 
 _HAND_OVER_S = 5.0  # how long the program's end waits for a recording that somebody takes in memory
 END_PATIENCE_S = 600.0
@@ -167,13 +168,16 @@ class ProgramEnd:
 
     def _save_all(self) -> None:
         """At Python's end.  Its threads have ended, unless Ctrl-C ended the wait for one that writes a profile."""
+        untraced(self._save_all_unseen)
+        keep_interrupted_status()
+
+    def _save_all_unseen(self) -> None:
         with INTERRUPTS.hold(at_end=True):
             self._save_running()
             for capture in list(self._captures.exporting):
                 capture.finished.wait(END_PATIENCE_S if capture.target is not None else _HAND_OVER_S)
             await_files(END_PATIENCE_S)
             self._captures.keep_full_memory()
-        keep_interrupted_status()
 
     def _save_running(self) -> None:
         capture = self._captures.recording

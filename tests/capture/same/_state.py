@@ -15,6 +15,7 @@ import threading
 import time
 import tracemalloc
 import warnings
+from pathlib import Path
 
 import torch
 
@@ -32,7 +33,7 @@ state = {
     "path": [sys.path, [str(each) for each in sys.path_hooks], sys.argv, sys.orig_argv[1:], sys.executable],
     "flags": [str(sys.flags), sys.warnoptions, str(sys._xoptions)],
     "environment": dict(os.environ),
-    "folder": [os.path.basename(os.getcwd()), os.umask(0o22)],
+    "folder": [Path.cwd().name, os.umask(0o22)],
     "threads": [each.name for each in threading.enumerate()],
     "signals": {each.name: str(signal.getsignal(each)) for each in handled},
     "mask": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
@@ -45,8 +46,8 @@ state = {
     "functions": [f"{each.__qualname__} {type(each).__name__}" for each in functions],
     "streams": [str(sys.stdout), str(sys.stderr), sys.stdout.line_buffering, str(sys.stdin)],
     "stack": len(inspect.stack()),
-    "fds": len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0,
-    "task": len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 0,
+    "fds": len([*Path("/proc/self/fd").iterdir()]) if sys.platform == "linux" else 0,
+    "task": len([*Path("/proc/self/task").iterdir()]) if sys.platform == "linux" else 0,
     "atexit": atexit._ncallbacks(),
     "sys": sorted(dir(sys)),
     "builtins": sorted(dir(builtins)),

@@ -111,6 +111,8 @@ def _percent(row: AccountRow, account: StepAccount) -> float:
 
 
 def _verdict_of(row: AccountRow, account: StepAccount) -> str:
+    if row.cause == "sync" and account.devices is None:
+        return "unknown"  # what a device does of which no work was recorded
     return COMPUTE if row.cause == "host_compute" and account.devices is None else VERDICT_OF_CAUSE[row.cause]
 
 

@@ -18,10 +18,11 @@ from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.analysis.trace.attribution import HowKnown, shares
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.lost_work import launches_of
 from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
-from stepscope.model.arrays import I64, Mask, distinct, number_pairs
+from stepscope.model.arrays import I64, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import duration_text
 from stepscope.vocabulary.lookup import has_trait
@@ -114,14 +115,8 @@ def check_launches(trace: HostTrace) -> Doubt | None:
 
 def check_lost_work(trace: HostTrace) -> Doubt | None:
     """Launches of kernels whose work was not recorded."""
-    work = np.flatnonzero(is_device_work(trace))
-    calls = _calls_with(trace, CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH)
-    ids = trace.stat_ints(stat_names.CORRELATION_ID, rows=calls)
-    calls, ids = calls[ids > 0], ids[ids > 0]
-    if not len(calls) or not len(work):
-        return None
-    recorded = np.isin(ids, trace.stat_ints(stat_names.CORRELATION_ID, rows=work))
-    lost = ~recorded & ~_find_captured(trace, calls)
+    launches = launches_of(trace)
+    calls, recorded, lost = launches.call, launches.recorded, launches.lost
     count, percent = int(lost.sum()), _share(int(lost.sum()), len(calls))
     if not count or not recorded.any():
         return None
@@ -442,14 +437,6 @@ def _launched_work(trace: HostTrace) -> tuple[I64, I64]:
 def _calls_with(trace: HostTrace, traits: CallTrait) -> I64:
     calls = events_of_kind(trace, K.RUNTIME_CALL)
     return calls[has_trait(trace, trace.events.type[calls], traits)] if len(calls) else calls
-
-
-def _find_captured(trace: HostTrace, calls: I64) -> Mask:
-    """Which calls a thread makes while it captures a graph, so that they launch nothing."""
-    from stepscope.analysis.trace.captured_graphs import captures_of_calls
-
-    found: Mask = captures_of_calls(trace, calls) >= 0
-    return found
 
 
 def _starts_by_id(trace: HostTrace, ids: I64) -> I64:

@@ -59,7 +59,7 @@ def _find_batches(trace: HostTrace) -> Batches:
     if steps.source == "none" or len(usual) < _FEWEST:
         return Batches()
     fetches = _outer(trace, events_of_kind(trace, EventKind.INPUT_WAIT))
-    label = steps.label[fetches]
+    label = steps.label[fetches].astype(np.int64)
     counts = _counts_by_name(trace, fetches[label >= 0], label[label >= 0], len(steps.number))[:, usual]
     found = [each for row in counts if (each := _regular(row)) > 1]
     return Batches(min(found, default=1), _steps_an_update(trace, usual))

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
+from stepscope.analysis.trace.repairs import repair
 from stepscope.formats.base import require_format
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
@@ -34,7 +35,7 @@ compared with the marked ones. They are the same if their numbers differ by one 
 or the last), and at least 95 % of them are in their places: exactly one marked step starts in each, or each starts at
 the same distance from its mark. Captures are those of real loops: plain ones of 5, 12 and 40 iterations, gradient
 accumulation, two optimizers that step one after the other or in turn, evaluation and checkpoints in between, updates
-written by hand, and the recorded programs with known bottlenecks.
+written by hand, the recorded programs with known bottlenecks, and public and drawn recordings of others.
 """
 
 
@@ -92,7 +93,7 @@ def _keep_distance(marked: I64, found: I64, shift: int) -> float:
 
 def compare(path: Path, name: str) -> Compared | None:
     """One capture with and without its marks; None if it has too few marked steps."""
-    trace = require_format(path.name, str(path)).read(path.read_bytes(), str(path), "host")
+    trace = repair(require_format(path.name, str(path)).read(path.read_bytes(), str(path), "host"))
     marked = steps_of(trace)
     if marked.source != "markers" or len(marked.number) < LEAST_STEPS:
         return None

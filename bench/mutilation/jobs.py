@@ -16,6 +16,7 @@ from bench.mutilation.known import Known
 from bench.mutilation.rows import PS_PER_NS, PS_PER_US, Plane, Recording, Row, read_kineto, stat_of
 
 STEPS = 8
+START_UNIX_NS = 1_790_000_000_000_000_000
 LATENCY_US = 6  # from the start of a launch to the start of its kernel on an idle stream: what CUPTI shows on a Hopper
 CALL_US = 5
 COMPUTE, COMMUNICATION, COPY = 7, 20, 14
@@ -366,14 +367,14 @@ class Space:
     def line(self, plane: int, number: int, name: str) -> tuple[int, int]:
         """A line of a plane."""
         fields = [(1, wire.VARINT, number, b""), (2, wire.LENGTH, 0, name.encode())]
-        self._planes[plane].lines.append((fields, 0, name))
+        self._planes[plane].lines.append((fields, START_UNIX_NS, name))
         return plane, len(self._planes[plane].lines) - 1
 
     def row(
         self, line: tuple[int, int], title: str, start_us: float, end_us: float, /, **stats: float | int | str
     ) -> None:
         """An event; names of stats are those of the file."""
-        start, end = round(start_us * PS_PER_US), round(end_us * PS_PER_US)
+        start, end = (START_UNIX_NS * PS_PER_NS + round(us * PS_PER_US) for us in (start_us, end_us))
         found = {key: stat_of(value) for key, value in stats.items()}
         self.recording.rows.append(Row("", "", line, title, start, end - start, found, ([], [])))
 
@@ -383,7 +384,7 @@ class Space:
         names = {1: "profile_start_time", 2: "profile_stop_time"}
         self._planes[plane].stat_names = names
         for number, us in ((1, start_us), (2, end_us)):
-            content = wire.number(1, number) + wire.number(3, round(us * PS_PER_US) // PS_PER_NS)
+            content = wire.number(1, number) + wire.number(3, START_UNIX_NS + round(us * PS_PER_US) // PS_PER_NS)
             self._planes[plane].fields.append((6, wire.LENGTH, 0, content))
         return self.recording
 

@@ -584,3 +584,16 @@ def test_brackets_in_an_address_and_in_an_answer_are_no_markup(capsys) -> None:
 def test_a_demo_that_does_not_exist_begins_nothing(tmp_path: Path, capsys) -> None:
     assert run(["demo", "--framework", "caffe", "--logdir", str(tmp_path / "logs")]) == 2
     assert capsys.readouterr().err.startswith("stepscope: [usage] there is no demo for caffe; choose one of: jax")
+
+
+def test_a_terminal_shows_the_verdict_in_bold_and_a_bar_of_causes(monkeypatch, tmp_path, capsys) -> None:
+    (tmp_path / "worker.xplane.pb").write_bytes(training())
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    assert run(["summary", str(tmp_path)]) == 0
+
+    shown = capsys.readouterr().out
+    assert "\x1b[1mverdict " in shown
+    assert re.search(r"\ngoes to .*\n {11}\x1b\[38;2;[^m]*m█", shown)

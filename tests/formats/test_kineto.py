@@ -457,6 +457,20 @@ def test_a_call_without_external_id_belongs_to_the_innermost_op_around_it() -> N
     assert "tf_op" not in stats(trace, "alone")
 
 
+def test_an_op_that_a_dispatch_mode_passes_on_is_counted_once() -> None:
+    trace = load(
+        kineto(
+            event("aten::mm", 10, 50), event("PythonDispatchMode", 12, 46), event("aten::mm", 20, 30),
+            event("aten::add", 70, 20), event("PythonDispatchMode", 72, 16), event("aten::empty", 75, 2),
+        )
+    )  # fmt: skip
+    found = [(name, kind, start) for _, name, kind, start, _ in rows(trace)]
+    assert found == [
+        ("aten::mm", "OTHER", 0.0), ("PythonDispatchMode", "OTHER", 2.0), ("aten::mm", "OP", 10.0),
+        ("aten::add", "OP", 60.0), ("PythonDispatchMode", "OTHER", 62.0), ("aten::empty", "OP", 65.0),
+    ]  # fmt: skip
+
+
 def test_forward_and_backward_ops_share_the_number_of_their_arrow() -> None:
     arrow = {"cat": "fwdbwd", "name": "fwdbwd", "id": 41, "pid": 7}
     trace = load(

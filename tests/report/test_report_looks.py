@@ -31,7 +31,7 @@ from stepscope.report.export import to_csv
 from stepscope.report.html import render_page
 from stepscope.report.looks import UNKNOWN, column_texts, name_words, value_text, visible_fields
 from stepscope.report.markdown import render_document
-from stepscope.report.screen import join_lines
+from stepscope.report.styled import join_lines
 from stepscope.report.terminal import report_lines
 
 

@@ -18,8 +18,8 @@ from stepscope.cli.options import argument, option
 from stepscope.cli.show import WIDE, file_size_text
 from stepscope.errors import CaptureError, UsageError
 from stepscope.report import Field, Role, Rows
-from stepscope.report.screen import print_lines, screen_width
 from stepscope.report.sections import Row
+from stepscope.report.styled import print_lines, screen_width
 from stepscope.report.terminal import table_lines
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TextIO
 from stepscope.cli.commands import HELP, VERSION, Command, all_panels
 from stepscope.cli.options import option
 from stepscope.cli.words import Parameter
-from stepscope.report.screen import Line, line_of, print_lines, screen_width, wrap_text
+from stepscope.report.styled import Line, line_of, print_lines, screen_width, wrap_text
 
 TITLE = "Shows where the step time of a training job goes and what to change first."
 _EXAMPLES = (

@@ -10,18 +10,24 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stepscope.cli.options import OutputFormat
+from stepscope.cli.source import source_lines
 from stepscope.errors import InputError, OutputError, counted
 from stepscope.report import Report, clean, export
 from stepscope.report.export import EXPORTS, SHEETS
 from stepscope.report.sections import TABLE_ROWS
 
+if TYPE_CHECKING:
+    from stepscope.report.styled import Line
+
 PATIENCE_SECONDS = 1.0
 _ROWS_ALONE = (OutputFormat.CSV, OutputFormat.PARQUET)
 _LEFT_OUT = "not listed"  # in every warning about rows that a report leaves out
 _VERDICT = "verdict "  # starts the line of a summary that answers the question
+_SHARES = "goes to "  # starts the line of the causes of the step's time
+_WIDEST_BAR = 80
 _RECORDED = "recorded "  # starts the line of a summary on what was recorded
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")  # one letter is a drive
 WIDE = 200  # columns of a table that goes to a file or a pipe
@@ -97,7 +103,7 @@ def _content(report: Report, form: str, top: int | None) -> bytes:
 
 
 def _show_table(report: Report, output: Path | None, top: int | None) -> None:
-    from stepscope.report.screen import join_lines, print_lines, screen_width
+    from stepscope.report.styled import join_lines, print_lines, screen_width
     from stepscope.report.terminal import report_lines
 
     if output is not None:
@@ -122,16 +128,34 @@ def show_lines(report: Report, output: Path | None = None, chosen: str = "", why
     if not sys.stdout.isatty():
         print("\n".join(lines))
         return
-    from stepscope.report.screen import print_lines, screen_width
+    from stepscope.report.styled import has_colours, print_lines, screen_width
     from stepscope.report.terminal import wrap_line
 
     width = screen_width()
-    print_lines(part for line in lines for part in wrap_line(line, width, _style_of(line)))
+    shown: list[Line] = []
+    for line in lines:
+        shown += wrap_line(line, width, _style_of(line))
+        if line.startswith(_SHARES) and has_colours(sys.stdout):
+            shown.append(_bar_of_causes(report, width))
+    print_lines(shown)
+
+
+def _bar_of_causes(report: Report, width: int) -> Line:
+    """The causes of the step's time as the page draws them, in the order of the line above."""
+    from stepscope.report.palette import cause_colour
+    from stepscope.report.styled import bar_of
+
+    parts = [(row["ms"], cause_colour(row["cause"]) or "#908c85") for row in report.to_dict().get("account") or ()]
+    label = _SHARES.ljust(11)
+    return ((" " * len(label), ""), *bar_of(parts, min(width - len(label), _WIDEST_BAR)))
 
 
 def _style_of(line: str) -> str:
     """How a terminal shows a line of a summary: the verdict before all."""
     return "bold" if line.startswith(_VERDICT) else "yellow" if line.startswith("! ") else ""
+
+
+_MOST_PURPOSES = 5
 
 
 def _list_evidence(report: Report) -> Iterator[str]:
@@ -142,6 +166,16 @@ def _list_evidence(report: Report) -> Iterator[str]:
         if more := [clause for clause in first["evidence"].split("; ") if clause not in said]:
             yield f"advised    {'; '.join(more)}"
         yield f"predicted  {first['reasoning']}"
+        yield from (f"source     {line}" for line in source_lines(first["culprit"]))
+    if shares := [
+        f"{each['purpose'].replace('_', ' ')} {each['percent']:.0f} %"
+        for each in whole.get("purpose", ())
+        if each["percent"] >= 1
+    ]:
+        yield f"computes   {', '.join(shares[:_MOST_PURPOSES])} of all computing"
+    evidence = " ".join(item["evidence"] for item in whole["advice"][:1])
+    for each in (each for each in whole.get("excess", ()) if each["fact"] not in evidence):
+        yield f"needless   {each['ms']:.2f} ms per step: it {each['fact']}; needed after all if {each['against']}"
 
 
 @contextmanager

@@ -24,7 +24,8 @@ from stepscope.report.looks import (
     value_text,
     visible_fields,
 )
-from stepscope.report.screen import (
+from stepscope.report.sections import FURTHER_ROWS, TABLE_ROWS, Figures, Prose, Row, Rows, Section
+from stepscope.report.styled import (
     Line,
     Rendered,
     cell_width,
@@ -34,7 +35,6 @@ from stepscope.report.screen import (
     wrap_below,
     wrap_text,
 )
-from stepscope.report.sections import FURTHER_ROWS, TABLE_ROWS, Figures, Prose, Row, Rows, Section
 
 if TYPE_CHECKING:
     from stepscope.report.base import Report

@@ -17,6 +17,8 @@ K = EventKind
 _MOST_DIGITS = 18
 _STEP_MARK = Pattern(r"ProfilerStep#(\d+)$")
 MEMORY_NAME = "[memory]"
+DISPATCH_MODES = ("PythonDispatchMode", "PythonSubclass")
+"""Frames in which PyTorch's dispatcher asks Python: a TorchDispatchMode, or a subclass of tensors."""
 MODULE_PREFIX = "nn.Module: "
 LIFTS_VALUES = "aten::lift_fresh"
 RECOMPUTES = tuple(f"{prefix}CheckpointFunctionBackward" for prefix in ("", "autograd::engine::evaluate_function: "))

@@ -31,7 +31,7 @@ STORIES = {
     ),
     "no device side": (
         "host main | M0------M1------M2------\nhost main | L1-S----L2-S----L3-S----\ngpu0 s |",
-        "host-bound: 62.5 % of each step is waiting for unrecorded devices, mostly `cudaStreamSynchronize`",
+        "unknown: 62.5 % of each step is waiting for unrecorded devices, mostly `cudaStreamSynchronize`",
         "62.5 % of each step is waiting for unrecorded devices: `cudaStreamSynchronize` (1 call of 5.00 ms)",
     ),
 }

@@ -193,7 +193,7 @@ def found(trace: HostTrace) -> tuple[str, float | None, list[tuple[float, float,
 def test_steps_from_kernels() -> None:
     trace = draw("gpu0 s |  a-b--  a-b--  a-b-- a-b--")
 
-    assert found(trace) == ("inferred", 1.0, [(1, 8, True), (8, 15, True), (15, 21, True), (21, 26, True)])
+    assert found(trace) == ("inferred", 0.5, [(1, 8, True), (8, 15, True), (15, 21, True), (21, 26, True)])
     assert steps_of(trace).how == (
         "no step marks found; 4 steps were inferred from the repeating sequence of kernels, each starting with 'a'"
     )
@@ -223,14 +223,64 @@ def test_layers_of_one_call_are_no_steps() -> None:
         host main | L1L2L3L4L5L6L7L8L9
         gpu0 s    |   e1e2a3b4a5b6a7b8h9
     """)
-    loop = draw("""
+    alone = draw("""
         host main | A------------------------
         host main | L3L4L5L6L7L8
         gpu0 s    |   a3b4a5b6a7b8
     """)
+    sync = {"S": Sort(K.SYNC, "cudaStreamSynchronize")}
+    loop = draw(
+        """
+        host main | A------------------------
+        host main | L3L4S-L5L6S-L7L8S-
+        gpu0 s    |   a3b4  a5b6  a7b8
+        """,
+        sync,
+    )
 
     assert found(trace)[0] == "none"  # an embedding before them, a head after them: layers
-    assert found(loop)[0] == "inferred"  # a loop in a range that the user named: steps
+    assert found(alone)[0] == "none"  # what repeats in a range that occurs once is a layer
+    assert found(loop)[0] == "inferred"  # a loop in a range that the user named: it reads a result each time
+
+
+def test_layers_of_one_launch_of_a_graph_are_no_steps_and_the_launches_are() -> None:
+    sorts = {"O": Sort(K.RUNTIME_CALL, "cudaGraphLaunch", "correlation_id")}
+    once = draw("host main | O1\ngpu0 s    |  k1z1k1z1k1z1k1z1", sorts)
+    often = draw(
+        """
+        host main | O1          O2          O3          O4
+        gpu0 s    |   k1k1k1k1    k2k2k2k2    k3k3k3k3    k4k4k4k4
+        """,
+        sorts,
+    )
+
+    assert found(once)[0] == "none"
+    assert [begin for begin, _, _ in found(often)[2]] == [0, 12, 24, 36]
+
+
+def test_cycles_under_one_module_after_the_other_are_layers() -> None:
+    sorts = {
+        letter: Sort(K.PYTHON_CALL, f"nn.Module: {name}")
+        for letter, name in zip("BCDEG", ("Model_0", "Block_0", "Block_1", "Block_2", "Block_3"), strict=True)
+    }
+    layers = draw(
+        """
+        host main | B-----------------------
+        host main | C----D----E----G----
+        host main | a-b- a-b- a-b- a-b-
+        """,
+        sorts,
+    )
+    calls = draw(
+        """
+        host main | B----B----B----B----
+        host main | a-b- a-b- a-b- a-b-
+        """,
+        sorts,
+    )
+
+    assert found(layers)[0] == "none"
+    assert len(found(calls)[2]) == 4
 
 
 def test_runs_of_xla_modules_are_steps_on_a_tpu_but_not_where_they_are_derived_from_kernels() -> None:
@@ -329,11 +379,11 @@ def test_marks_are_believed_rather_than_cycles() -> None:
 def test_the_overview_states_the_confidence() -> None:
     report = overview.merge([overview.partial(draw("gpu0 s | a-b-- a-b-- a-b-- a-b--"))])
 
-    assert (report.steps_source, report.confidence) == ("inferred", 1.0)
-    assert report.to_dict()["steps_confidence"] == 1.0
+    assert (report.steps_source, report.confidence) == ("inferred", 0.5)
+    assert report.to_dict()["steps_confidence"] == 0.5
     assert report.warnings == (
         "no step marks found; 4 steps were inferred from the repeating sequence of kernels, each starting with 'a' "
-        "(confidence 1.00)",
+        "(confidence 0.50)",
     )
     assert "step marks" in [item.what for item in report.missing]
 
@@ -391,3 +441,51 @@ def test_the_layers_of_a_language_model_are_no_steps(corpus: Path) -> None:
     report = stepscope.load(corpus / "torch-sglang-qwen3").overview()
 
     assert report.to_dict()["steps_source"] == "none"  # one prefill of 36 equal layers
+
+
+# -- what the host does once a step ----------------------------------------------------------------------------------
+
+_WAIT = {"S": Sort(K.SYNC, "cudaDeviceSynchronize")}
+_PAIRS = """
+    host main | L1L2L3L4L5L6S--L1L2L3L4L5L6S--L1L2L3L4L5L6S--L1L2L3L4L5L6S--
+    gpu0 s    |  a1b2a3b4a5b6   a1b2a3b4a5b6   a1b2a3b4a5b6   a1b2a3b4a5b6
+"""
+
+
+def test_cycles_between_two_waits_of_the_host_are_one_step() -> None:
+    source, sure, steps = found(draw(_PAIRS, _WAIT))
+
+    assert (source, sure) == ("inferred", 1.0)
+    assert [begin for begin, _, _ in steps] == [1, 16, 31, 46]
+
+
+def test_cycles_that_nothing_on_the_host_supports_may_be_layers() -> None:
+    _, sure, steps = found(draw(_PAIRS.replace("S--", "   ")))
+
+    assert (sure, len(steps)) == (0.5, 12)
+
+
+def test_a_device_whose_record_ends_early_does_not_tell_the_steps() -> None:
+    trace = draw("""
+        host main | F---- F---- F---- F---- F---- F---- F---- F---- F---- F----
+        gpu0 s    |  a-b-  a-b-  a-b-
+    """)
+    assert len(found(trace)[2]) == 10
+
+
+# -- a loop that reads nothing ---------------------------------------------------------------------------------------
+
+
+def test_steps_of_which_only_the_calls_were_recorded_are_said_to_be_so() -> None:
+    from stepscope.analysis.account.account import account_of
+    from stepscope.analysis.account.verdict import judge_account
+    from stepscope.analysis.trust.checks import doubts_of
+
+    calls = draw("host main | M0-M1-M2-M3-\nhost main | F- F- F- F-")
+    computed = draw("host main | M0-M1-M2-M3-\nhost main | F- F- F- F-\nhost pool |  a  a  a  a")
+    account = account_of(calls)
+
+    assert account is not None
+    assert judge_account(account).name == "unknown"
+    assert [(doubt.check, doubt.is_grave) for doubt in doubts_of(calls)] == [("only_dispatch", True)]
+    assert [doubt.check for doubt in doubts_of(computed)] == []

@@ -78,7 +78,7 @@ def test_a_difference_of_one_tick_of_the_clock_is_none() -> None:
 
 
 def test_the_first_launches_whose_work_is_missing() -> None:
-    text = "host main | x-----------------\nhost main | L1 L2 L3 L4 L5\ngpu0 s    |       K3-K4-K5-"
+    text = "host main | x  x  x  x  x\nhost main | L1 L2 L3 L4 L5\ngpu0 s    |       K3-K4-K5-"
 
     assert found(text) == [("lost_work", 2, 5)]
     (doubt,) = [each for each in doubts_of(draw(text, SORTS)) if each.check == "lost_work"]
@@ -285,14 +285,15 @@ def test_a_cause_found_in_the_recording_comes_before_any_advice(dropped: tuple[s
 
 @pytest.mark.parametrize(("lost", "is_all"), [(("K2",), False), (("K2", "K3", "K4"), True)])
 def test_lost_work_is_said_before_advice_that_it_may_be_all_of(lost: tuple[str, ...], is_all: bool) -> None:
-    """Waiting for input is 57 % of the step; one of five steps without its kernels is less, three of five are more."""
+    """Waiting for input is 57 % of the step; one of five steps without its kernels is less, three of five are more, and
+    then nobody knows what would be left of a step."""
     text = functools.reduce(lambda text, name: text.replace(f"{name}--", "    "), lost, WAITING)
     told, advised = answers(draw(text, SORTS))
 
     assert [(doubt.check, doubt.of_step, doubt.is_grave) for doubt in doubts_of(draw(text, SORTS))] == [
         ("lost_work", 20.0 * len(lost), True)
     ]
-    assert round(advised.items[0].gain_percent or 0.0) == 57
+    assert round(advised.items[0].gain_percent or 0.0) == (0 if is_all else 57)
     assert told.record_first.startswith("leave a step to warm the profiler up") == is_all
     assert (advised.items[0].confidence < answers(draw(WAITING, SORTS))[1].items[0].confidence) == is_all
 

@@ -20,7 +20,7 @@ from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import OUTLIER, StepModel, model_of, usual_steps
 from stepscope.analysis.account.pieces import Pieces
 from stepscope.analysis.account.threads import threads_of
-from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.steps.find_steps import holds_only_dispatch, steps_of
 from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.analysis.trace.spans import Spans
@@ -95,6 +95,7 @@ class StepAccount:
         sleeps: for most of the Python of these steps the thread used no processor and was not ready.
         to_record: what to record to see the line of code behind the longest cause; None where it is known, or where no
             line stands behind that cause.
+        only_dispatch: nothing of what the steps compute was recorded, only that it was called.
     """
 
     host: str
@@ -114,6 +115,7 @@ class StepAccount:
     has_steps: bool = True
     is_median: bool = True
     moments: tuple[tuple[str, int], ...] = ()
+    only_dispatch: bool = False
 
     @property
     def contention_ps(self) -> int:
@@ -206,6 +208,7 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         own_ps=own_work_ps(spent.mean(axis=0).round().astype(np.int64).tolist()),
         sleeps=_sleeps(trace, found),
         moments=_moments(pieces, cause),
+        only_dispatch=holds_only_dispatch(trace),
     )
 
 

@@ -233,9 +233,10 @@ def input_functions(trace: HostTrace) -> I64:
 
 def _dispatches(trace: HostTrace) -> Mask | None:
     """Host events in an op that launches device work, itself or inside, and those in no op that do the same: bool of
-    shape (events,); None without devices."""
-    call = forest(trace).cause[np.flatnonzero(is_device_work(trace))]
-    call = call[call >= 0]
+    shape (events,); None without devices.  A call whose name says so launches work, though that was not recorded."""
+    call, named = forest(trace).cause[np.flatnonzero(is_device_work(trace))], events_of_kind(trace, K.RUNTIME_CALL)
+    named = named[has_trait(trace, trace.events.type[named], CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH)]
+    call = np.append(call[call >= 0], named)
     if not len(call):
         return None
     launches, found = np.zeros(len(trace.events), np.uint8), np.empty(len(trace.events), np.uint8)

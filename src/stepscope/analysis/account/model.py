@@ -17,14 +17,16 @@ from stepscope.analysis.steps.find_steps import is_usual, steps_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.lost_work import launches_of
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import F64, I64
 from stepscope.records import dataclass
 
 MOST_ERROR_PERCENT = 10.0  # of the step: a replay further off foretells nothing (the goal of the published table)
-MOST_UNKNOWN = 1 / 3  # of the step without a known reason; more than that may be anything
+MOST_UNKNOWN = 1 / 3  # of the step without a known reason, or of the launches without their work; that may be anything
 OUTLIER = 1.5  # times the median step: what the overview calls a slow step
+_USUAL_SHARE = 0.25  # of the steps: a quartile of them is no exception
 _TAKES_PART = 0.1  # of a step: a line that works for less is not worth an edge
 
 
@@ -77,17 +79,19 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
     order = np.argsort(length, kind="stable")
     middle, passed = int(order[(len(steps) - 1) // 2]), np.cumsum(length[order])
     long = np.flatnonzero(length > OUTLIER * length[middle])
-    if 2 * length[long].sum() > passed[-1] and _recurs(long):
+    if 2 * length[long].sum() > passed[-1] and _recurs(long, len(length)):
         half = int(order[np.searchsorted(2 * passed, passed[-1])])
         if not _is_slower_work(trace, graph.steps[steps[[middle, half]]]):
             middle = half
     return int(steps[middle])
 
 
-def _recurs(places: I64) -> bool:
-    """Whether some steps come again and again at about equal distances."""
+def _recurs(places: I64, count: int) -> bool:
+    """Whether some of `count` steps come again and again: at about equal distances, or as many that they are usual."""
     apart = np.diff(places)
-    return len(places) >= LEAST_STEPS and bool(apart.max() <= 2 * np.median(apart))
+    return len(places) >= LEAST_STEPS and bool(
+        apart.max() <= 2 * np.median(apart) or len(places) >= _USUAL_SHARE * count
+    )
 
 
 def _is_slower_work(trace: HostTrace, pair: I64) -> bool:
@@ -114,6 +118,10 @@ def _model(trace: HostTrace) -> StepModel | None:
         waited = causes_of_waiting(graph, threads, way.node, way.edge, way.end_ps - way.start_ps)
         unknown = float((way.end_ps - way.start_ps)[(way.edge != OWN) & (waited == Cause.UNKNOWN)].sum())
     why_not = _why_not(graph, steps, error, unknown, int(length[median]))
+    since, until = (graph.end_ps[graph.bounds[steps + after]] for after in (0, 1))
+    lost = launches_of(trace).share_lost(trace, since, until)
+    if lost > MOST_UNKNOWN:
+        why_not = f"the work of {100 * lost:.0f} % of the launches was not recorded; the limit is a third"
     found = steps_of(trace)  # what lies between the steps of marks that another loop interrupts is that loop
     if not len(found.pauses) and (2 * found.length_ps[graph.steps[steps]] < length[steps]).any():
         why_not = "the steps do not follow each other"

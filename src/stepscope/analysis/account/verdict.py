@@ -55,6 +55,8 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
     shows; where the gain is unknown, the middle between none and all time of its causes counts.  Else the longest cause
     does, and the evidence says what the change is about.  A busy machine is said beside the program's own limit.
     """
+    if account.only_dispatch:
+        return Verdict("unknown", None, "unknown: only the calls of each step were recorded, not what they compute")
     longest, changed = _longest_of_program(account), None if change is None else row_of_change(account, change.causes)
     limit = longest if changed is None or change is None or _gain(change, account) < LARGE_SHARE else changed
     return Verdict(
@@ -109,6 +111,8 @@ def _percent(row: AccountRow, account: StepAccount) -> float:
 
 
 def _verdict_of(row: AccountRow, account: StepAccount) -> str:
+    if row.cause == "sync" and account.devices is None:
+        return "unknown"  # what a device does of which no work was recorded
     return COMPUTE if row.cause == "host_compute" and account.devices is None else VERDICT_OF_CAUSE[row.cause]
 
 

@@ -152,7 +152,8 @@ def _mark_times(trace: HostTrace, steps: HostSteps, count: int) -> I64:
     rows = rows[(trace.events.kind[rows] == EventKind.STEP_MARK) & (steps.label[rows] >= 0)]
     start = np.full(len(steps.number), np.iinfo(np.int64).max)
     np.minimum.at(start, steps.label[rows], trace.events.start_ps[rows])
-    start = np.where(start == np.iinfo(np.int64).max, steps.start_ps, start)
+    begun = steps.begun_ps if len(steps.begun_ps) else steps.start_ps
+    start = np.where(start == np.iinfo(np.int64).max, begun, start)
     if count > len(start):
         last = rows[steps.label[rows] == len(start) - 1]
         ends = trace.events.start_ps[last] + trace.events.duration_ps[last]

@@ -19,6 +19,7 @@ from stepscope.analysis.facts.stopped import EndFacts, end_of
 from stepscope.analysis.facts.strategy import strategy_of
 from stepscope.analysis.facts.work import WorkFacts, work_of
 from stepscope.analysis.purpose.excess import ExcessFact, excess_facts_of
+from stepscope.analysis.purpose.purposes import purposes_of
 from stepscope.analysis.resources.counters import PROCESS_PERCENT, line_counters
 from stepscope.analysis.steps.find_steps import count_warm_up_steps
 from stepscope.analysis.trace.environment import settings_of
@@ -47,6 +48,7 @@ class HostFacts:
         augmentation: the input moves pictures after it has cast them to floats; None if it does not.
         graphs: what the program has traced into graphs, by a capture of Stepscope's.
         culprits: the parts of the steps that advice is about, with their culprits; see `facts/culprits.py`.
+        purposes: the time of computing by purpose, ps per step; see `purpose.purposes`.
         excesses: work that the steps do not need, the longest first.
         op_threads: cores of the machine and threads of one op.
         cores_used: how many cores the process kept busy, on average; None where that was not recorded.
@@ -71,6 +73,7 @@ class HostFacts:
     augmentation: AugmentationFacts | None = None
     graphs: tuple[TracedGraph, ...] = ()
     culprits: dict[str, AccountRow] = field(default_factory=dict)
+    purposes: dict[str, int] = field(default_factory=dict)
     excesses: tuple[ExcessFact, ...] = ()
     op_threads: OpThreads = field(default_factory=lambda: OpThreads(None, None))
     cores_used: float | None = None
@@ -98,6 +101,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         augmentation=augmentation_of(trace),
         graphs=traced_graphs(trace),
         culprits=culprits_of(trace),
+        purposes=purposes_of(trace),
         excesses=excess_facts_of(trace),
         op_threads=op_threads_of(trace),
         cores_used=_cores_used(trace),

@@ -23,6 +23,7 @@ from stepscope.analysis.facts.host_facts import facts_of
 from stepscope.analysis.facts.work import work_of
 from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
 from stepscope.analysis.overview.findings import RECORD_AGAIN, list_findings
+from stepscope.analysis.overview.purpose_rows import EXCESS_FIELDS, PURPOSE_FIELDS, excess_rows, purpose_rows
 from stepscope.analysis.overview.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown
 from stepscope.analysis.resources.counted_memory import kept_sentence, last_memory_sentence
 from stepscope.analysis.steps.breakdown import category_cells
@@ -226,6 +227,8 @@ class OverviewReport(Report):
             "account": shown.account_json(self.account),
             "account_step": shown.account_step_json(self.account),
             "replay_error_percent": self._replay_error(),
+            "purpose": list(purpose_rows(self.context.pace)),
+            "excess": list(excess_rows(self.context.pace)),
             "steps": list(self.step_rows),
         }
 
@@ -247,6 +250,20 @@ class OverviewReport(Report):
             ),
             Figures("step_time", "Step time", LIMIT_FIELDS, self._limit_figures(), _ON_SCREEN),
             Rows("top_ops", f"Top {TOP_OPS} ops", TOP_OP_FIELDS, self.top_ops, empty="the profile contains no ops"),
+            Rows(
+                "purpose",
+                "What the computing is for",
+                PURPOSE_FIELDS,
+                purpose_rows(self.context.pace),
+                empty="no ops of steps were recorded",
+            ),
+            Rows(
+                "excess",
+                "Computed without need",
+                EXCESS_FIELDS,
+                excess_rows(self.context.pace),
+                empty="nothing in the recording shows work that the step does not need",
+            ),
             Figures("placement", "Placement and precision", PLACEMENT_FIELDS, self.placement),
             Figures("environment", "Environment", ENVIRONMENT_FIELDS, self.environment),
             Prose(

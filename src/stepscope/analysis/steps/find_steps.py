@@ -39,6 +39,7 @@ from stepscope.vocabulary.traits import RangeTrait
 
 K = EventKind
 
+_COMPUTES = (K.OP, K.BACKWARD, K.EXECUTOR, K.FUNCTION_RUN, K.EAGER_EXECUTE)
 _MEASURED = (LineKind.THREAD, LineKind.STREAM, LineKind.DEVICE_OPS)
 _WORK = (K.OP, K.BACKWARD, K.ANNOTATION, K.INPUT_WAIT, K.COLLECTIVE_CALL)
 _MOST_UPDATES = 6  # in a step
@@ -292,6 +293,26 @@ def _capture_as_step(trace: HostTrace) -> HostSteps:
         end_ps=np.full(steps, end, np.int64),
         complete=np.ones(steps, np.bool_),
         label=np.full(len(trace.events), steps - 1, np.int32),
+    )
+
+
+def holds_only_dispatch(trace: HostTrace) -> bool:
+    """Whether the steps call programs of which nothing was recorded but the calls.
+
+    A loop that reads no result calls far ahead of what its programs compute, and may have called all before the first
+    has run: its steps are then as long as the calls.
+    """
+    return trace.derived("only dispatch", _holds_only_dispatch)
+
+
+def _holds_only_dispatch(trace: HostTrace) -> bool:
+    seen = np.zeros(256, np.bool_)
+    seen[trace.events.kind] = True
+    return bool(
+        seen[K.TRACED_FUNCTION]
+        and len(steps_of(trace).number) > 1
+        and not seen[[*_COMPUTES]].any()
+        and not trace.device_planes()
     )
 
 

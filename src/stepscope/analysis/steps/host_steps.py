@@ -62,6 +62,8 @@ class HostSteps:
         until_ps: int64 of shape (steps,), how long each step lasts: to the start of the next; see `close_gaps`.
         cut_short: bool of shape (steps,), those for which that time was not recorded, if it matters.
         batch: what each step of a model server works on, as its mark says; empty where no mark says it.
+        begun_ps: int64 of shape (steps,), when the thread of `line` begins each step, where it runs ahead of the work
+            that bounds them and no mark says so; empty otherwise.
         others: loops that are marked as well and are not these steps, such as an evaluation.
         pauses: int64 of shape (n,), when marks of other loops start on the thread of these, ascending: a step ends
             there at the latest.
@@ -82,6 +84,7 @@ class HostSteps:
     until_ps: I64 = field(default_factory=lambda: np.empty(0, np.int64))
     cut_short: Mask = field(default_factory=lambda: np.empty(0, np.bool_))
     batch: tuple[Batch | None, ...] = ()
+    begun_ps: I64 = field(default_factory=lambda: np.empty(0, np.int64))
     others: tuple[Loop, ...] = ()
     pauses: I64 = field(default_factory=lambda: np.empty(0, np.int64))
 
@@ -96,6 +99,8 @@ class HostSteps:
         batches = tuple(self.batch[row] for row in rows.tolist()) if self.batch else ()
         columns = ("number", "start_ps", "end_ps", "complete", "until_ps", "cut_short")
         taken = {key: getattr(self, key)[rows] for key in columns}
+        if len(self.begun_ps):
+            taken["begun_ps"] = self.begun_ps[rows]
         return replace(self, **taken, name=names, batch=batches, label=label)
 
 

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from stepscope.analysis.steps.cycles import (
-    FOREIGN_SHARE,
     LEAST_CONFIDENCE,
     LEAST_RHYTHM_OF_PROGRAM,
-    LEAST_STEPS,
     Cycle,
     find_cycle,
 )
@@ -23,6 +21,8 @@ from stepscope.analysis.steps.host_steps import (
     keep_fullest_line,
     unfinished_steps,
 )
+from stepscope.analysis.steps.layers import cycles_are_layers
+from stepscope.analysis.steps.loop_signs import group_by_signs
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work, spread_labels
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
@@ -30,7 +30,8 @@ from stepscope.model import EventKind, HostTrace, PlaneKind
 from stepscope.model.arrays import I32, I64, Mask, look_up
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.python import is_training_function
-from stepscope.vocabulary.traits import CodeTrait, RangeTrait
+from stepscope.vocabulary.ranges import says_evaluation
+from stepscope.vocabulary.traits import CallTrait, CodeTrait, RangeTrait
 
 # ---- The fetches of batches that start a step ------------------------------------------------------------------------
 # A loop over a data set fetches once more than it gets batches: the last fetch of an epoch only learns that nothing
@@ -110,14 +111,16 @@ _SURE_OF_PROGRAM = 0.9
 _SURE_OF_MOST_CALLED = 0.7  # of several programs the one with most calls, if none is called like a training step
 # Ops and functions repeat within steps as well, so their cycles have to be closer.
 _LEAST_SURE = {_HOST_OPS: 0.8, _PYTHON: 0.8}
-_CALLS = (EventKind.OP, EventKind.ANNOTATION, EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
 
 
 def infer_steps(trace: HostTrace) -> HostSteps | None:
     """The steps of the first sequence that repeats; None if nothing repeats regularly enough."""
     for what, rows in _candidate_sequences(trace):
         cycle = find_cycle(trace.event_names(rows), trace.events.start_ps[rows], _least_rhythm(trace, rows))
-        if cycle is None or _cycles_are_layers(trace, rows, cycle):
+        if cycle is None or cycles_are_layers(trace, rows, cycle):
+            continue
+        cycle = group_by_signs(trace, rows, cycle)
+        if cycle is None:
             continue
         sure = _confidence(trace, rows, cycle)
         if sure < _LEAST_SURE.get(what, 0.0) or (what == _PYTHON and len(cycle.anchors) < _FEWEST_CALLS):
@@ -128,7 +131,9 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
             end = np.minimum(end, next_fetch_start(trace, start, end))
         label = _label_events_by_time(trace, start, end)
         runs = program_ops_elsewhere(trace, int(trace.events.line[rows[0]]))
+        called = start
         start, end = _follow_runs(trace, label, runs, rows, start, end)
+        runs_ahead = bool((start > called).any()) and trace.events.line[rows].min() == trace.events.line[rows].max()
         complete = ~unfinished_steps(label, runs, len(start))
         complete[-1] &= cycle.last_is_whole and _has_usual_length(end - start)
         anchor = trace.name_of(int(rows[cycle.anchors[0]]))
@@ -143,6 +148,8 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
             end_ps=end,
             complete=complete,
             label=label,
+            line=int(trace.events.line[rows[0]]) if runs_ahead else -1,
+            begun_ps=called if runs_ahead else called[:0],
         )
     return None
 
@@ -184,34 +191,13 @@ def _has_usual_length(durations: I64) -> bool:
     return bool(WHOLE_STEP_SHARE * others.min() <= last <= others.max() / WHOLE_STEP_SHARE)
 
 
-def _cycles_are_layers(trace: HostTrace, rows: I64, cycle: Cycle) -> bool:
-    """Whether the cycles of device work are layers rather than steps.
-
-    Then several lie in one host call, together with other work such as an embedding before and a head after them.
-    """
-    call = _outermost_call(trace, forest(trace).cause[rows])
-    calls, count = np.unique(call[cycle.anchors], return_counts=True)
-    calls = calls[(calls >= 0) & (count >= LEAST_STEPS)]
-    if not len(calls):
-        return False
-    names = trace.event_names(rows)
-    rare = np.bincount(names)[names] < max(LEAST_STEPS, 2 * len(calls))
-    foreign = int((rare & np.isin(call, calls)).sum())
-    return foreign / len(calls) >= FOREIGN_SHARE * len(rows) / len(cycle.anchors)
-
-
-def _outermost_call(trace: HostTrace, events: I32) -> I32:
-    """The outermost op, function or annotation around each host event, or -1: int32 of shape of `events`."""
-    outermost = enclosing_events(trace, is_any_kind(trace.events.kind, _CALLS))
-    return np.where(events >= 0, outermost[events], -1)
-
-
 def _candidate_sequences(trace: HostTrace) -> Iterator[tuple[str, I64]]:
     """Candidates for a repeating sequence, best first: a name for the messages, and event rows in order of time."""
     kind, device = trace.events.kind, is_device_work(trace)
     yield "sequence of XLA modules", _keep_busiest_plane(trace, _measured_modules(trace))
     yield "sequence of kernels", _keep_busiest_plane(trace, np.flatnonzero(device & is_any_kind(kind, COMPUTES)))
     yield "sequence of device work", _keep_busiest_plane(trace, np.flatnonzero(device))
+    yield "launches of graphs", _graph_launches(trace)
     yield "function calls", _outermost_of_kind(trace, EventKind.TRACED_FUNCTION)
     yield "calls of a function", _calls_of_one(trace, _outermost_of_kind(trace, EventKind.TRACED_FUNCTION))
     yield "function runs", _outermost_of_kind(trace, EventKind.FUNCTION_RUN)
@@ -222,6 +208,13 @@ def _candidate_sequences(trace: HostTrace) -> Iterator[tuple[str, I64]]:
         yield _HOST_OPS, ops
         if not len(ops):
             yield from ((_PYTHON, rows) for rows in _calls_within_functions(trace))
+
+
+def _graph_launches(trace: HostTrace) -> I64:
+    """The calls that launch whole graphs of kernels, on the thread that has most of them, in order of time."""
+    calls = events_of_kind(trace, EventKind.RUNTIME_CALL)
+    calls = calls[has_trait(trace, trace.events.type[calls], CallTrait.LAUNCHES_GRAPH)] if len(calls) else calls
+    return keep_fullest_line(trace, calls) if len(calls) else calls
 
 
 def _calls_within_functions(trace: HostTrace) -> Iterator[I64]:
@@ -262,7 +255,8 @@ def _calls_of_one(trace: HostTrace, calls: I64) -> I64:
         return calls
     name = trace.event_names(calls)
     names, count = np.unique(name, return_counts=True)
-    trains = [is_training_function(trace.strings[each]) for each in names.tolist()]
+    texts = [trace.strings[each] for each in names.tolist()]
+    trains = [is_training_function(text) and not says_evaluation(text) for text in texts]
     best = names[np.argmax(np.where(trains, count, 0) if any(trains) else count)]
     chosen: I64 = calls[name == best]
     return chosen

@@ -188,6 +188,7 @@ def _cut_at_end(trace: HostTrace, window: _Window) -> HostTrace:
     if not len(rows):
         return trace
     over_ps = events.start_ps[rows] + events.duration_ps[rows] - high
+    ops = np.flatnonzero(events.kind[rows] != K.PYTHON_CALL)  # functions around the stop are always running then
     return _note(
         _shorten(trace, rows, events.duration_ps[rows] - over_ps),
         Repair(
@@ -195,7 +196,7 @@ def _cut_at_end(trace: HostTrace, window: _Window) -> HostTrace:
             f"{_events(trace, rows)} {'was' if len(rows) == 1 else 'were'} running when the recording ended, and"
             f" {'lasts' if len(rows) == 1 else 'last'} up to {_ms(int(over_ps.max()))} longer", "cut at its end",
             "times of ops and functions: the recorder's own stop is in them",
-            is_small=int(over_ps.max()) < _LITTLE * (high - (window.start_ps or 0)),
+            is_small=not len(ops) or int(over_ps[ops].max()) < _LITTLE * (high - (window.start_ps or 0)),
         ),
     )  # fmt: skip
 

@@ -13,15 +13,16 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.stream_waits import awaited_work
-from stepscope.analysis.steps.find_steps import observed_time, steps_of
+from stepscope.analysis.steps.find_steps import holds_only_dispatch, observed_time, steps_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.analysis.trace.attribution import HowKnown, shares
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.lost_work import launches_of
 from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
-from stepscope.model.arrays import I64, Mask, distinct, number_pairs
+from stepscope.model.arrays import I64, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import duration_text
 from stepscope.vocabulary.lookup import has_trait
@@ -114,14 +115,8 @@ def check_launches(trace: HostTrace) -> Doubt | None:
 
 def check_lost_work(trace: HostTrace) -> Doubt | None:
     """Launches of kernels whose work was not recorded."""
-    work = np.flatnonzero(is_device_work(trace))
-    calls = _calls_with(trace, CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH)
-    ids = trace.stat_ints(stat_names.CORRELATION_ID, rows=calls)
-    calls, ids = calls[ids > 0], ids[ids > 0]
-    if not len(calls) or not len(work):
-        return None
-    recorded = np.isin(ids, trace.stat_ints(stat_names.CORRELATION_ID, rows=work))
-    lost = ~recorded & ~_find_captured(trace, calls)
+    launches = launches_of(trace)
+    calls, recorded, lost = launches.call, launches.recorded, launches.lost
     count, percent = int(lost.sum()), _share(int(lost.sum()), len(calls))
     if not count or not recorded.any():
         return None
@@ -142,6 +137,22 @@ def check_lost_work(trace: HostTrace) -> Doubt | None:
         "leave a step to warm the profiler up before the ones to record, and let the device finish before it stops",
         of_step >= _WORTH_SAYING,
         of_step,
+    )  # fmt: skip
+
+
+def check_programs(trace: HostTrace) -> Doubt | None:
+    """Steps that call programs of which nothing was recorded but the calls."""
+    if not holds_only_dispatch(trace):
+        return None
+    steps = len(steps_of(trace).number)
+    return Doubt(
+        "only_dispatch", steps, steps, 100.0,
+        f"only the calls of {counted(steps, 'step')} were recorded, not what their programs compute: the step time is"
+        " that of calling",
+        "the step time, its causes, and all advice",
+        "let the loop wait for its last result before the recording stops, such as with jax.block_until_ready, and"
+        " record for longer",
+        True,
     )  # fmt: skip
 
 
@@ -401,6 +412,7 @@ CHECKS: dict[Callable[[HostTrace], Doubt | None], str] = {
     check_syncs: "waits end after their work",
     check_stream_waits: "streams wait for known events",
     check_lost_work: "every launched kernel is there",
+    check_programs: "called programs are there",
     check_threads: "calls of a thread nest",
     check_attribution: "device work belongs to ops",
     check_collectives: "collectives name operation and size",
@@ -425,14 +437,6 @@ def _launched_work(trace: HostTrace) -> tuple[I64, I64]:
 def _calls_with(trace: HostTrace, traits: CallTrait) -> I64:
     calls = events_of_kind(trace, K.RUNTIME_CALL)
     return calls[has_trait(trace, trace.events.type[calls], traits)] if len(calls) else calls
-
-
-def _find_captured(trace: HostTrace, calls: I64) -> Mask:
-    """Which calls a thread makes while it captures a graph, so that they launch nothing."""
-    from stepscope.analysis.trace.captured_graphs import captures_of_calls
-
-    found: Mask = captures_of_calls(trace, calls) >= 0
-    return found
 
 
 def _starts_by_id(trace: HostTrace, ids: I64) -> I64:

@@ -64,6 +64,7 @@ _CATEGORIES: dict[str, tuple[Place, _Rules]] = {
     **dict.fromkeys(("kernel", "mtia_ccp_events"), (Place.STREAM, _KERNEL_RULES)),
     **dict.fromkeys(("gpu_memcpy", "memcpy"), (Place.STREAM, _COPY_RULES)),
     **dict.fromkeys(("gpu_memset", "memset"), (Place.STREAM, _MEMSET_RULES)),
+    "cuda_profiler_range": (Place.STREAM, _KERNEL_RULES),  # a kernel with the counters that CUPTI measured
     "gpu_user_annotation": (Place.SCOPE, _SCOPE_RULES),
     **dict.fromkeys(
         ("cuda_runtime", "cuda_driver", "runtime", "xpu_runtime", "xpu_driver", "mtia_runtime", "glow_runtime",

@@ -22,7 +22,7 @@ from stepscope.model.arrays import I32, I64, U8, Mask, distinct, number_pairs
 from stepscope.model.stat_names import CORRELATION_ID, FRAMEWORK_OP, STEP_NUM
 from stepscope.records import dataclass
 from stepscope.vocabulary.precision import inputs_are_16bit
-from stepscope.vocabulary.torch import MEMORY_NAME, step_number
+from stepscope.vocabulary.torch import DISPATCH_MODES, MEMORY_NAME, step_number
 
 EXTERNAL_ID = "External id"
 FLOW_ID = "fwdbwd_id"
@@ -123,6 +123,7 @@ def link(raw: Raw, classes: EventClasses, kept: Kept, names: I32) -> Extra:
     """
     extra = Extra()
     stats = StatColumns(raw, kept, names)
+    _set_dispatch_modes_aside(raw, classes, kept)
     _mark_deallocations(raw, classes, kept, stats)
     _mark_collectives(kept, stats)
     _number_steps(raw, classes, kept, extra)
@@ -138,6 +139,27 @@ def link(raw: Raw, classes: EventClasses, kept: Kept, names: I32) -> Extra:
     _mark_16bit(raw, classes, kept, stats, device, ops, op_of)
     _store_flows(raw, kept, ops, extra)
     return extra
+
+
+def _set_dispatch_modes_aside(raw: Raw, classes: EventClasses, kept: Kept) -> None:
+    """Ops that a mode of Python only passes on become other events, in place: the same op runs inside them."""
+    modes = np.isin(classes.name, [raw.texts.add(name) for name in DISPATCH_MODES])
+    if not modes.any():
+        return
+    ops = np.flatnonzero(kept.kind == EventKind.OP)
+    thread, _ = number_pairs(raw.pid[kept.row[ops]], raw.tid[kept.row[ops]])
+    start, end = kept.start_ps[ops], kept.start_ps[ops] + kept.duration_ps[ops]
+    order = np.lexsort((-end, start, thread))
+    ops, parent, scratch = ops[order], np.empty(len(ops), np.int64), np.empty(len(ops), np.int64)
+    trace_events.innermost(
+        thread[order].astype(np.int64), start[order], end[order], np.ones(len(ops), np.bool_), scratch, parent
+    )
+    is_mode, name = modes[kept.event_class[ops]], classes.name[kept.event_class[ops]]
+    inner = np.flatnonzero((parent >= 0) & is_mode[parent] & (parent[parent] >= 0))
+    outer = parent[parent[inner]]
+    passed_on = outer[name[outer] == name[inner]]
+    kept.kind[ops[passed_on]] = EventKind.OTHER
+    kept.kind[ops[is_mode]] = EventKind.OTHER
 
 
 def _mark_deallocations(raw: Raw, classes: EventClasses, kept: Kept, stats: StatColumns) -> None:

@@ -9,17 +9,18 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from os import environ
 from typing import Any, TextIO
 
 Piece = tuple[str, str]
-"""A text and its style: one of `STYLES`, or empty."""
+"""A text and its style: one of `STYLES`, a colour such as `#2f65ed`, two as in `#2f65ed on #67bfb4`, or empty."""
 Line = tuple[Piece, ...]
 STYLES: Mapping[str, str] = {"bold": "1", "dim": "2", "yellow": "33", "cyan": "36"}
 """Styles, and the parameters of the escape sequences (ECMA-48, SGR) that switch them on."""
 
+_BLOCKS = "▏▎▍▌▋▊▉█"  # one to eight eighths of a cell, from its left
 _WORD = re.compile(r"\s*\S+")
 _WIDE = ("W", "F")  # East Asian widths that take two cells
 _UNSEEN = ("Mn", "Me", "Cf")  # categories that take none: marks on other letters, and signs of format
@@ -89,7 +90,46 @@ def join_lines(lines: Iterable[Line], colours: bool = False) -> str:
 def _join_pieces(line: Line, colours: bool) -> str:
     if not colours:
         return "".join(text for text, _ in line).rstrip()
-    return "".join(f"\x1b[{STYLES[style]}m{text}\x1b[0m" if style and text else text for text, style in line).rstrip()
+    return "".join(f"\x1b[{_escape(style)}m{text}\x1b[0m" if style and text else text for text, style in line).rstrip()
+
+
+def _escape(style: str) -> str:
+    if style in STYLES:
+        return STYLES[style]
+    return ";".join(
+        f"{layer};2;{_red_green_blue(each)}" for layer, each in zip((38, 48), style.split(" on "), strict=False)
+    )
+
+
+def _red_green_blue(colour: str) -> str:
+    return ";".join(str(int(colour[at : at + 2], 16)) for at in (1, 3, 5))
+
+
+def bar_of(parts: Sequence[tuple[float, str]], width: int) -> Line:
+    """A bar of several parts, each in its colour, exact to an eighth of a cell.
+
+    Args:
+        parts: how much each is, and its colour as `#rrggbb`.
+        width: of the whole bar, in cells.
+    """
+    whole = sum(amount for amount, _ in parts)
+    if whole <= 0:
+        return ()
+    pieces: list[Piece] = []
+    done, filled = 0.0, 0  # eighths that are drawn, those of a cell that has begun included
+    for at, (amount, colour) in enumerate(parts):
+        done += amount
+        end = round(8 * width * done / whole)
+        if filled % 8 and end // 8 > filled // 8:  # the cell in which the part before ends
+            pieces[-1] = (pieces[-1][0], f"{pieces[-1][1]} on {colour}")
+            filled += 8 - filled % 8
+        if end - filled >= 8:
+            pieces.append((_BLOCKS[-1] * ((end - filled) // 8), colour))
+            filled = end - end % 8
+        if end > filled and filled % 8 == 0 and at + 1 < len(parts):
+            pieces.append((_BLOCKS[end % 8 - 1], colour))
+            filled = end
+    return tuple(pieces)
 
 
 def has_colours(to: TextIO) -> bool:

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from stepscope.report.screen import (
+from stepscope.report.styled import (
+    bar_of,
     cell_width,
     has_colours,
     join_lines,
@@ -77,3 +78,30 @@ def test_a_table_is_written_without_the_library_that_draws_progress():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+RED, BLUE, GREY = "#ff0000", "#0000ff", "#808080"
+
+
+@pytest.mark.parametrize(
+    ("parts", "pieces"),
+    [
+        ([(1, RED), (1, BLUE)], [("██", RED), ("██", BLUE)]),
+        ([(3, RED), (5, BLUE)], [("█", RED), ("▌", f"{RED} on {BLUE}"), ("██", BLUE)]),
+        ([(31, RED), (1, BLUE)], [("███", RED), ("▉", f"{RED} on {BLUE}")]),
+        ([(1, RED)], [("████", RED)]),
+        ([(0, RED), (4, BLUE)], [("████", BLUE)]),
+        ([(0, RED)], []),
+    ],
+)
+def test_a_bar_is_exact_to_an_eighth_of_a_cell(parts, pieces):
+    assert list(bar_of(parts, 4)) == pieces
+
+
+def test_three_parts_within_one_cell_keep_the_bars_length():
+    for parts in ([(1, RED), (1, GREY), (30, BLUE)], [(13, RED), (2, GREY), (17, BLUE)], [(1, RED)] * 32):
+        assert sum(len(text) for text, _ in bar_of(parts, 4)) == 4
+
+
+def test_a_colour_is_written_with_its_three_parts(monkeypatch):
+    assert join_lines([(("▌", f"{RED} on {BLUE}"),)], colours=True) == "\x1b[38;2;255;0;0;48;2;0;0;255m▌\x1b[0m\n"

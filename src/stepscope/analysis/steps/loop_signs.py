@@ -1,0 +1,104 @@
+"""What the host does once an iteration tells which of a sequence's cycles are steps, and how sure that is.
+
+    host   |launch a b a b a b a b   wait|launch a b a b a b a b   wait|
+    gpu    |       a b a b a b a b       |       a b a b a b a b       |       the cycle is `a b`, the step four of them
+
+A loop fetches a batch, calls its program, or waits for a result once per step.  Where such a call comes once per
+cycle, the cycles are steps; where it comes once per several cycles, always as many, these together are; where nothing
+comes so, nothing tells a step from a part of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from stepscope.analysis.steps.cycles import LEAST_STEPS, Cycle
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I64
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CallTrait
+
+K = EventKind
+
+_SIGNS = (
+    K.TRACED_FUNCTION, K.FUNCTION_RUN, K.INPUT_WAIT, K.ITERATOR, K.SYNC, K.COPY_HOST_TO_DEVICE_CALL, K.CHECKPOINT,
+)  # fmt: skip
+_READS = CallTrait.WAITS | CallTrait.READS_VALUE  # Python calls that show the end of a step
+_ENDS_STEP = (K.SYNC, K.PYTHON_CALL)  # the others start one
+_EVEN = 0.8  # of the intervals between signs: so many hold the usual number of cycles
+_AFTER = 1.0  # of the cycles: if the host does more after the last one, most steps are not among them
+UNSUPPORTED = 0.5
+"""How sure cycles are steps at most that no call of the host supports: they may as well be layers."""
+
+
+def group_by_signs(trace: HostTrace, rows: I64, cycle: Cycle) -> Cycle | None:
+    """The cycles that are steps by what the host does: those given, or each of several of them together; None where
+    the host goes on for long after the last of them, so that they are those of a record that ended early.
+
+    Args:
+        rows: the events of the sequence, in order of time.
+        cycle: its cycle, of which `anchors` are places in `rows`.
+    """
+    if (trace.events.kind[rows[cycle.anchors]] == K.MODULE).all():
+        return cycle  # each is a program that the host called
+    begun = _when_begun(trace, rows[cycle.anchors])
+    best: tuple[float, I64] | None = None
+    of_device = bool(is_device_work(trace)[rows[cycle.anchors]].all())
+    is_bare = of_device  # without a call of the host nothing tells
+    for times in _signs(trace):
+        is_bare = True  # there are such calls, and they do not fit the cycles
+        if _is_in_each(times, begun):
+            after = len(times) - int(np.searchsorted(times, begun[-1], side="right"))
+            per_cycle = (len(times) - after) / len(begun)
+            ended_early = of_device and after > (_AFTER * len(begun) + 1) * max(per_cycle, 1)  # the last one's end, too
+            return None if ended_early else cycle
+        group = np.searchsorted(times, begun, side="right")
+        sizes = np.bincount(group)[1:-1]  # what lies before the first sign or after the last may be cut
+        if len(sizes) < LEAST_STEPS - 1:
+            continue
+        usual = int(np.median(sizes))
+        even = float(np.mean(sizes == usual))
+        if usual < 2 or even < _EVEN:
+            continue
+        if best is None or even > best[0]:
+            best = even, np.flatnonzero(np.append(True, group[1:] != group[:-1]))
+    if best is None:
+        return replace(cycle, confidence=min(cycle.confidence, UNSUPPORTED)) if is_bare else cycle
+    even, first = best
+    size = np.diff(np.append(first, len(cycle.anchors)))
+    whole = cycle.last_is_whole and int(size[-1]) == int(np.median(size))
+    return Cycle(cycle.anchors[first], round(cycle.confidence * even, 3), whole)
+
+
+def _when_begun(trace: HostTrace, anchors: I64) -> I64:
+    """When the host began each cycle: its call where it is known, else the event itself; ascending."""
+    cause = forest(trace).cause[anchors]
+    at = np.where(cause >= 0, cause, anchors)
+    return np.maximum.accumulate(trace.events.start_ps[at])
+
+
+def _is_in_each(times: I64, begun: I64) -> bool:
+    """Whether the host makes a call between one cycle and the next, nearly always."""
+    place = np.searchsorted(times, begun, side="right")
+    return len(begun) >= LEAST_STEPS and float(np.mean(np.diff(place) >= 1)) >= _EVEN
+
+
+def _signs(trace: HostTrace) -> Iterator[I64]:
+    """The times of calls of one name on one thread that occur often enough to bound steps; ascending."""
+    events = trace.events
+    rows = np.flatnonzero(is_any_kind(events.kind, _SIGNS) & is_thread_event(trace))
+    python = events_of_kind(trace, K.PYTHON_CALL)
+    reads = python[has_trait(trace, events.type[python], _READS)] if len(python) else python
+    rows = np.concatenate([rows, reads])
+    keys = events.type[rows].astype(np.int64) * len(trace.lines) + events.line[rows]
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.append(True, keys[order][1:] != keys[order][:-1])) if len(rows) else order
+    for own in np.split(rows[order], starts[1:]):
+        if len(own) >= LEAST_STEPS:
+            ends = events.duration_ps[own] if np.isin(events.kind[own[0]], _ENDS_STEP) else 0
+            yield np.sort(events.start_ps[own] + ends)

@@ -1,0 +1,56 @@
+"""Launches whose work on a device was not recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CallTrait
+
+
+@dataclass(frozen=True)
+class Launches:
+    """Calls that launch kernels or graphs, in the order of time.
+
+    Attributes:
+        call: int64 of shape (n,), rows of events.
+        recorded: bool of shape (n,), whether any of their work is in the trace.
+        lost: bool of shape (n,), whether none is though there was some: a call inside a capture of a graph has none.
+    """
+
+    call: I64
+    recorded: Mask
+    lost: Mask
+
+    def share_lost(self, trace: HostTrace, start_ps: I64, end_ps: I64) -> float:
+        """The share of the launches within some spans, one after the other, whose work was not recorded."""
+        at = trace.events.start_ps[self.call]
+        place = np.searchsorted(start_ps, at, side="right") - 1
+        inside = (place >= 0) & (at < np.append(end_ps, 0)[place])
+        return float(self.lost[inside].mean()) if inside.any() else 0.0
+
+
+def launches_of(trace: HostTrace) -> Launches:
+    """The launches of a host that can be told from others by an id; found once."""
+    return trace.derived("launches", _launches)
+
+
+def _launches(trace: HostTrace) -> Launches:
+    from stepscope.analysis.trace.captured_graphs import captures_of_calls
+
+    calls = events_of_kind(trace, EventKind.RUNTIME_CALL)
+    calls = calls[has_trait(trace, trace.events.type[calls], CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH)]
+    ids = trace.stat_ints(stat_names.CORRELATION_ID, rows=calls)
+    calls, ids = calls[ids > 0], ids[ids > 0]
+    calls, ids = (each[np.argsort(trace.events.start_ps[calls], kind="stable")] for each in (calls, ids))
+    work = trace.stat_ints(stat_names.CORRELATION_ID, rows=np.flatnonzero(is_device_work(trace)))
+    recorded = np.isin(ids, work)
+    lost = ~recorded
+    if lost.any():
+        lost[lost] = captures_of_calls(trace, calls[lost]) < 0
+    return Launches(calls, recorded, lost)

@@ -1,7 +1,8 @@
 """A program runs under Stepscope as it runs without: the same output, exit status and files.
 
 Each file of `same/` is a program; one whose name begins with `_` is a part of others.  A comment may say
-`# modes: run watch` for what it is run under (`run` if it says nothing) and `# timeout: 300` for its seconds.
+`# modes: run watch` for what it is run under (`run` if it says nothing), `# timeout: 300` for its seconds, and
+`# options: --seconds 1` for more options of the command.
 
 By default a few of them run, each under one mode.  STEPSCOPE_SAME=all runs all, and as many random compositions as
 STEPSCOPE_SAME_SEEDS says; STEPSCOPE_SAME=torch runs those whose names begin so.
@@ -24,7 +25,18 @@ import pytest
 from stepscope.capture.visible import VISIBLE
 
 FOLDER = Path(__file__).parent / "same"
-SAMPLE = {"jax_methods": "run", "torch_variables": "run", "tf_tapes": "run", "torch_failing": "watch"}
+SAMPLE = {
+    "jax_methods": "run",
+    "torch_variables": "run",
+    "tf_tapes": "run",
+    "torch_failing": "watch",
+    "process_thr_join_all": "run",
+    "process_mp_pool_spawn": "run",
+    "process_sig_sleep": "run",
+    "process_tool_profile": "run",
+    "process_state_env_py": "run",
+    "process_end_fds_all_closed": "run",
+}
 COMPOSED = ("compose_jax", "compose_torch", "compose_tf")
 SEEDS = int(os.environ.get("STEPSCOPE_SAME_SEEDS", "40"))
 WANTED = os.environ.get("STEPSCOPE_SAME", "")
@@ -107,6 +119,7 @@ def find_differences(program: Path, mode: str, folder: Path, arguments: tuple[st
     """What differs between a run without and one with Stepscope; nothing if a library that it needs is missing."""
     seconds = float(said(program, "timeout", "120"))
     plain, followed = commands(mode, folder / "log")
+    followed += said(program, "options", "").split() if mode in ("run", "samples", "watch") else []
     logdir = {"STEPSCOPE_SAME_LOGDIR": str(folder / "log")} if mode in ("api", "callback") else {}
     before = run([*plain, str(program), *arguments], folder / "plain", seconds, {})
     if "ModuleNotFoundError" in before.stderr:

@@ -221,7 +221,7 @@ def access_of(**words: Any) -> Access:
     """What a server that was started like this lets its clients do."""
     assert server.start(0, strict=True, **words)
     assert server.SERVER.running is not None
-    return server.SERVER.running.service._access
+    return server.SERVER.running.access
 
 
 @pytest.mark.parametrize(

@@ -457,7 +457,7 @@ def test_what_is_lost_is_said():
         )
     )
 
-    assert [name for name, *_ in slices(found)] == ["", "op", "when?"]
+    assert [name for name, *_ in slices(found)] == ["op", "unnamed", "when?"]
     assert codes(found) == ["lost-packets", "undefined-names", "unknown-clock"]
     assert [each.reason for each in found.problems] == [
         "the recorder lost packets 1 time",

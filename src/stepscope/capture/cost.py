@@ -7,7 +7,6 @@ of a program are left out because they compile.
 
 from __future__ import annotations
 
-import statistics
 from collections import deque
 
 PLANE = "/stepscope:capture"
@@ -64,6 +63,8 @@ class StepLengths:
         for name, steps in (("before", list(self._before)), ("inside", list(self._inside))):
             stats[f"steps_{name}"] = len(steps)
             if len(steps) >= FEWEST:
+                import statistics
+
                 low, middle, high = (quartile / 1e6 for quartile in statistics.quantiles(steps, n=4))
                 stats |= {f"step_ms_{name}": middle, f"step_ms_{name}_low": low, f"step_ms_{name}_high": high}
         self._before.clear()

@@ -8,15 +8,21 @@ only their own is left.  These threads are started below that, by `_thread`.  No
 from __future__ import annotations
 
 import _thread
+import atexit
 import os
+import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+
+from stepscope.kernels.waiting import Waiter
 
 _names: dict[int, str] = {}  # Python's number of each that runs -> its name
 _writing: set[OwnThread] = set()
+_recurring: set[Recurring] = set()
+_LAST_CALLS_S = 0.2
 
 
 def own_threads() -> dict[int, str]:
@@ -81,6 +87,9 @@ class OwnThread:
         self._pid = os.getpid()
         if self._writes:
             _writing.add(self)
+        # A thread starts with the signals blocked that its starter blocks: they are for the program's threads.
+        masks = hasattr(signal, "pthread_sigmask")
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()) if masks else None
         try:
             _thread.start_new_thread(self._run, ())
         except BaseException:
@@ -88,6 +97,9 @@ class OwnThread:
             _writing.discard(self)
             self._running.release()
             raise
+        finally:
+            if before is not None:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def is_alive(self) -> bool:
         """True from its start to its end; a fork of the process has none of its threads."""
@@ -119,6 +131,104 @@ class OwnThread:
             self._running.release()
 
 
+class Recurring:
+    """Calls a function again and again on a thread that is none of Python's while it waits: it is in no dump of
+    `faulthandler` and in no list of a debugger then.  Other systems than Linux have a thread as above.
+
+    Args:
+        call: returns the seconds until its next call, below 0 for no limit; None for no more.  What it raises is told
+            like any exception that nobody can handle, and ends this.
+        seconds: until the first call.
+        name: as for a thread.
+        files: a call is also due when one of these open files can be read.  Closing one ends this.
+    """
+
+    def __init__(
+        self, call: Callable[[], float | None], seconds: float, name: str = "", files: Sequence[int] = ()
+    ) -> None:
+        self._call, self._seconds, self._name, self._files = call, seconds, name, files
+        self._ident: int | None = None
+        self._pid = 0
+        self._ended = _thread.allocate_lock()
+        self._stopped = _thread.allocate_lock()
+        self._waiter: Waiter | None = None
+
+    def start(self) -> None:
+        """Starts.
+
+        Raises:
+            RuntimeError: as of `OwnThread.start`.
+        """
+        self._pid = os.getpid()
+        self._ended.acquire()
+        self._stopped.acquire()
+        try:
+            if sys.platform == "linux":
+                self._waiter = Waiter(self._run, self._seconds, self._files)
+            else:
+                OwnThread(self._loop, name=self._name).start()
+        except BaseException:
+            self._ended.release()
+            raise
+        _recurring.add(self)
+
+    def stop(self) -> None:
+        """There are no more calls; one that runs goes on.  One that waits for files has to be woken by one of them."""
+        if self._pid != os.getpid():
+            return
+        with suppress(RuntimeError):  # it was stopped before
+            self._stopped.release()
+        if self._waiter is not None:
+            self._waiter.stop()
+
+    def join(self, seconds: float) -> bool:
+        """Waits until no call runs, for so long at most; whether none does.  A call does not wait for itself."""
+        if self._pid != os.getpid():
+            return True
+        if self._ident == _thread.get_ident():
+            return False
+        if not self._ended.acquire(timeout=seconds):
+            return False
+        self._ended.release()
+        return True
+
+    def _run(self, goes_on: bool) -> float | None:
+        self._ident = _thread.get_ident()
+        _names[self._ident] = self._name
+        wait = None
+        try:
+            wait = self._call() if goes_on else None
+        except Exception:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            with suppress(Exception):
+                forget_this_thread()
+            _names.pop(self._ident, None)
+            self._ident = None
+            if wait is None:
+                _recurring.discard(self)
+                self._ended.release()
+        return wait
+
+    def _loop(self) -> None:
+        """The same where the system has no such threads."""
+        wait: float | None = self._seconds
+        while wait is not None:
+            wait = self._run(self._is_due(wait))
+
+    def _is_due(self, seconds: float) -> bool:
+        if not self._files:
+            limit = threading.TIMEOUT_MAX if seconds < 0 else min(seconds, threading.TIMEOUT_MAX)
+            return not self._stopped.acquire(timeout=limit)
+        import select
+
+        try:
+            select.select(self._files, [], [], None if seconds < 0 else seconds)
+        except (OSError, ValueError):  # the program has closed one
+            return False
+        return self._stopped.locked()
+
+
 class OwnTimer:
     """Calls a function after a time, on a thread of its own, unless it is cancelled.
 
@@ -129,25 +239,34 @@ class OwnTimer:
     """
 
     def __init__(self, seconds: float, call: Callable[[], object], name: str = "") -> None:
-        self._seconds, self._call = min(seconds, threading.TIMEOUT_MAX), call
-        self._cancelled = _thread.allocate_lock()
-        self._cancelled.acquire()
-        self._thread = OwnThread(self._wait, name=name)
+        self._call = call
+        self._recurring = Recurring(self._call_once, seconds, name)
 
     def start(self) -> None:
         """Starts waiting.  Raises RuntimeError as `OwnThread.start` does."""
-        self._thread.start()
+        self._recurring.start()
 
     def cancel(self) -> None:
         """Does not call the function, unless it has begun."""
-        with suppress(RuntimeError):  # it was cancelled before
-            self._cancelled.release()
+        self._recurring.stop()
 
-    def _wait(self) -> None:
-        if not self._cancelled.acquire(timeout=self._seconds):
-            self._call()
+    def _call_once(self) -> None:
+        self._call()
 
+
+def _stop_all() -> None:
+    """The interpreter ends, and no thread may ask for it any more."""
+    for each in list(_recurring):
+        each.stop()
+    until = time.monotonic() + _LAST_CALLS_S
+    while _recurring and time.monotonic() < until:
+        time.sleep(_LAST_CALLS_S / 100)
+
+
+# Registered when this is imported, so it is called after whatever still needs these threads at the program's end.
+atexit.register(_stop_all)
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_names.clear)
     os.register_at_fork(after_in_child=_writing.clear)
+    os.register_at_fork(after_in_child=_recurring.clear)

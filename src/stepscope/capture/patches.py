@@ -72,12 +72,14 @@ def observe_attribute(owner: Any, name: str, observer: Observer, called_from_c: 
     """Tells an observer of the calls of a function that hangs at a class or a module.
 
     Args:
-        called_from_c: it is called for an operator or a call of an object, and not by its name.
+        called_from_c: it is called for an operator or a call of an object, and not by its name; or it is in C, and
+            called once or twice.
     """
     function = vars(owner).get(name, getattr(owner, name))
     hooks = observer.before, observer.after, observer.failed
     is_function = type(function) is FunctionType
-    sees_all = is_function and (called_from_c or sys.version_info >= (3, 12))  # before, Python itself calls it past us
+    # Before Python 3.12, the interpreter calls functions past us, and after some calls also those in C.
+    sees_all = called_from_c or (is_function and sys.version_info >= (3, 12))
     if sees_all and observe.observe_calls(function, *hooks):
         return functools.partial(observe.end_observing, function)
     return replace_attribute(owner, name, lambda original: observe.stand_in(original, *hooks))

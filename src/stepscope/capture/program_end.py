@@ -10,16 +10,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from types import FrameType
 from typing import Any, Protocol
 
 from stepscope.capture.out_of_memory import reserve_memory
 from stepscope.capture.own_threads import await_files, is_main_thread
-from stepscope.capture.patches import Call, Undo, wrap_attribute
+from stepscope.capture.patches import Undo, observe_attribute
 from stepscope.capture.report import warn
 from stepscope.capture.running import Capture
 from stepscope.children import hurry
+from stepscope.kernels.untraced import untraced
 
 _HAND_OVER_S = 5.0  # how long the program's end waits for a recording that somebody takes in memory
 END_PATIENCE_S = 600.0
@@ -168,13 +168,16 @@ class ProgramEnd:
 
     def _save_all(self) -> None:
         """At Python's end.  Its threads have ended, unless Ctrl-C ended the wait for one that writes a profile."""
+        untraced(self._save_all_unseen)
+        keep_interrupted_status()
+
+    def _save_all_unseen(self) -> None:
         with INTERRUPTS.hold(at_end=True):
             self._save_running()
             for capture in list(self._captures.exporting):
                 capture.finished.wait(END_PATIENCE_S if capture.target is not None else _HAND_OVER_S)
             await_files(END_PATIENCE_S)
             self._captures.keep_full_memory()
-        keep_interrupted_status()
 
     def _save_running(self) -> None:
         capture = self._captures.recording
@@ -214,8 +217,7 @@ def keep_interrupted_status() -> None:
 
 
 # -- ends that run no `atexit` handlers: `os._exit`, and `os.exec...`, which starts another program instead -----------
-# A listener may delay such an end by some seconds at most, and only if a profile would be lost.  A program that
-# imported the function itself, by `from os import _exit`, before its first capture is not noticed.
+# A listener may delay such an end by some seconds at most, and only if a profile would be lost.
 
 HardEndListener = Callable[[str], object]
 
@@ -231,7 +233,7 @@ def listen_for_hard_end(listener: HardEndListener) -> None:
     _listeners.append(listener)
     if not _undo:
         found = {name: shown for name, shown in _FUNCTIONS.items() if hasattr(os, name)}
-        _undo.extend(wrap_attribute(os, name, partial(_end_program, shown)) for name, shown in found.items())
+        _undo.extend(observe_attribute(os, name, _HardEnd(shown), called_from_c=True) for name, shown in found.items())
 
 
 def forget_hard_end(listener: HardEndListener) -> None:
@@ -242,8 +244,21 @@ def forget_hard_end(listener: HardEndListener) -> None:
         _undo.pop()()
 
 
-def _end_program(shown: str, function: Call, *args: Any, **named: Any) -> Any:
-    for listener in list(_listeners):
-        with suppress(Exception):
-            listener(shown)
-    return function(*args, **named)
+class _HardEnd:
+    """Sees the calls of a function that ends the program."""
+
+    def __init__(self, shown: str) -> None:
+        self._shown = shown
+
+    def before(self, function: object, args: tuple[Any, ...]) -> object:
+        """The program ends."""
+        for listener in list(_listeners):
+            with suppress(Exception):
+                listener(self._shown)
+        return None
+
+    def after(self, state: object, result: object) -> None:
+        """It has not ended."""
+
+    def failed(self, state: object) -> None:
+        """The call had wrong arguments."""

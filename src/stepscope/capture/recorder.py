@@ -347,7 +347,7 @@ def _start_capture(
     end_early: Callable[[Capture], None],
     yields: bool,
 ) -> Capture:
-    entry = tracers.choose()
+    entry = tracers.choose(options)
     target = open_target()
     try:
         capture = Capture(entry, target, options, end_request, yields)

@@ -4,11 +4,23 @@ for that."""
 from __future__ import annotations
 
 import logging
+import sys
+from contextlib import suppress
 from types import TracebackType
 
+from stepscope.capture.own_threads import forget_this_thread
 from stepscope.errors import CaptureError, StepscopeError
 
-_LOG = logging.getLogger("stepscope")
+
+class Saying:
+    """Where this process says something to the user.
+
+    Attributes:
+        to_stderr: True in a program that is followed, which has not asked for us: its log is its own, and may be its
+            output.
+    """
+
+    to_stderr = False
 
 
 class LastError:
@@ -37,24 +49,44 @@ def forget() -> None:
 
 def warn(text: str) -> None:
     """Logs something that the user should know, though nothing was lost."""
-    _LOG.warning("%s", _signed(text))
+    _say(logging.WARNING, text)
 
 
 def inform(text: str) -> None:
     """Logs something that the user may want to know."""
-    _LOG.info("%s", text)
+    if not Saying.to_stderr:
+        _log().info("%s", text)
+        forget_this_thread()
+
+
+def print_line(text: str) -> None:
+    """Prints a line for the user to stderr, in one write, so that the lines of several ranks do not mix."""
+    with suppress(OSError, ValueError, AttributeError):  # the program has closed or replaced the stream
+        print(f"stepscope: {text}\n", end="", file=sys.stderr, flush=True)
+
+
+def _say(level: int, text: str) -> None:
+    if Saying.to_stderr:
+        print_line(text)
+        return
+    _log().log(level, "%s", _signed(text))
+    forget_this_thread()  # a record of `logging` names it, which puts it among the program's threads
+
+
+def _log() -> logging.Logger:
+    return logging.getLogger("stepscope")
 
 
 def _signed(text: str) -> str:
     """The text after our name where the program has set up no logging: Python prints the bare message then, between
     the lines of the training."""
-    return text if _LOG.hasHandlers() else f"stepscope: {text}"
+    return text if _log().hasHandlers() else f"stepscope: {text}"
 
 
 def report(error: Exception, doing: str) -> StepscopeError:
     """Logs an error and keeps it for `last_error`; returns it as one of our own errors."""
     LAST.error = reported = error if isinstance(error, StepscopeError) else translate_error(error, doing)
-    _LOG.error("%s", _signed(str(reported)))
+    _say(logging.ERROR, str(reported))
     return reported
 
 

@@ -13,15 +13,11 @@ import atexit
 import ipaddress
 import operator
 import os
-import secrets
 import threading
-from collections.abc import Callable
-from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepscope.capture import report
-from stepscope.capture.own_threads import OwnThread
 from stepscope.capture.running_servers import announce_server, withdraw_server
 from stepscope.errors import CaptureError
 from stepscope.records import dataclass
@@ -48,12 +44,16 @@ class Server:
     """A running server.
 
     Attributes:
+        services: what answers clients: none before the first client, since what it imports is no business of a program
+            that nobody asks.
+        access: who may ask.
         note: lets this user's page and command line find it.
         gives_way: it was started for the job, not by the program, and ends when the program starts one.
     """
 
     front: Front
-    service: Service
+    services: list[Service]
+    access: Access
     note: Path | None
     gives_way: bool = False
 
@@ -142,6 +142,8 @@ def start_for_job(logdir: str, program: str = "") -> int | None:
     Returns:
         The port; None if the process has a server already, or none can be started.
     """
+    import secrets
+
     from stepscope.capture.remote.access import Access
 
     try:
@@ -203,7 +205,8 @@ def stop() -> None:
     withdraw_server(server.note)
     with report.Wall("stopping the profiler server", strict=False):
         server.front.close()
-        server.service.end()
+        for service in server.services:
+            service.end()
         server.front.stop_native(_GRACE_SECONDS)
 
 
@@ -230,7 +233,6 @@ def _parse_port(port: object) -> int:
 
 def _start_listening(port: int, address: str, access: Access, program: str = "", gives_way: bool = False) -> Server:
     from stepscope.capture.remote.front import Front, listen
-    from stepscope.capture.remote.handlers import Service
 
     try:
         listening = listen(address, port)
@@ -243,42 +245,28 @@ def _start_listening(port: int, address: str, access: Access, program: str = "",
             lost="captures over the network; training goes on",
             hint="another program or worker of this job may use the port; choose one per process, or 0 for a free one",
         ) from error
-    service = Service(access)
-    front = Front(listening, lambda host: _start_native(service, host))
+    services: list[Service] = []
+    front = Front(listening, lambda host: _start_native(access, services, host))
     front.start()
     note = announce_server(front.port, program, access.token if gives_way else None)
-    return Server(front, service, note, gives_way)
+    return Server(front, services, access, note, gives_way)
 
 
-def _start_native(service: Service, host: str) -> tuple[Any, int]:
+def _start_native(access: Access, services: list[Service], host: str) -> tuple[Any, int]:
     """Starts gRPC's server on a port that is not announced; returns the server and the port."""
     import grpc
 
+    from stepscope.capture.remote.daemon_threads import DaemonThreads
+    from stepscope.capture.remote.handlers import Service
     from stepscope.capture.remote.service import SERVER_MESSAGE_SIZES
 
-    native = grpc.server(_DaemonThreads(), options=SERVER_MESSAGE_SIZES, maximum_concurrent_rpcs=_MAX_CALLS)
-    native.add_generic_rpc_handlers((service.handlers(),))
+    if not services:
+        services.append(Service(access))
+    native = grpc.server(DaemonThreads(), options=SERVER_MESSAGE_SIZES, maximum_concurrent_rpcs=_MAX_CALLS)
+    native.add_generic_rpc_handlers((services[0].handlers(),))
     port = int(native.add_insecure_port(f"{host}:0"))
     native.start()
     return native, port
-
-
-class _DaemonThreads(Executor):
-    """Runs each call on a daemon thread.  The interpreter's end would wait for a pool of the standard library, and a
-    capture may take minutes."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Runs a call on a new thread."""
-        future: Future[Any] = Future()
-
-        def run() -> None:
-            try:
-                future.set_result(fn(*args, **kwargs))
-            except BaseException as error:
-                future.set_exception(error)
-
-        OwnThread(run, name="stepscope-call").start()
-        return future
 
 
 if hasattr(os, "register_at_fork"):

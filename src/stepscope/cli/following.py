@@ -21,6 +21,7 @@ from stepscope.capture.auto.ledger import Entry
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.out_of_memory import describe_end
 from stepscope.errors import counted
+from stepscope.kernels.untraced import untraced
 from stepscope.records import dataclass
 
 _MOST_NAMED = 8
@@ -66,8 +67,8 @@ def follow(payload: str) -> None:
 
 def _finish(armed: Armed) -> None:
     if os.getpid() == armed.pid:
-        armed.finish()
-        armed.lasting.finish()
+        untraced(armed.finish)
+        untraced(armed.lasting.finish)
 
 
 def _conclude(armed: Armed, followed: Followed, report_end: program_end.HardEndListener) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepscope.cli.options import OutputFormat
+from stepscope.cli.source import source_lines
 from stepscope.errors import InputError, OutputError, counted
 from stepscope.report import Report, clean, export
 from stepscope.report.export import EXPORTS, SHEETS
@@ -176,6 +177,7 @@ def _list_evidence(report: Report) -> Iterator[str]:
         if more := [clause for clause in first["evidence"].split("; ") if clause not in said]:
             yield f"advised    {'; '.join(more)}"
         yield f"predicted  {first['reasoning']}"
+        yield from (f"source     {line}" for line in source_lines(first["culprit"]))
     if shares := [
         f"{each['purpose'].replace('_', ' ')} {each['percent']:.0f} %"
         for each in whole.get("purpose", ())

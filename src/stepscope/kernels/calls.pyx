@@ -8,6 +8,7 @@ The interpreter calls the hook here itself.  It is given no object, so `sys.getp
 
 import sys
 import time
+from threading import get_ident, main_thread
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, realloc
@@ -18,6 +19,8 @@ cdef extern from *:
     /* The limited API leaves out this function, which every CPython exports. */
     typedef int (*stepscope_hook)(PyObject *, PyFrameObject *, int, PyObject *);
     PyAPI_FUNC(void) PyEval_SetProfile(stepscope_hook, PyObject *);
+    PyAPI_FUNC(void) PyThreadState_EnterTracing(PyThreadState *);
+    PyAPI_FUNC(void) PyThreadState_LeaveTracing(PyThreadState *);
     #if defined(_MSC_VER)
     static __declspec(thread) PyObject *stepscope_log = NULL;
     #else
@@ -34,6 +37,10 @@ cdef extern from *:
     }
     """
     ctypedef struct PyObject
+    ctypedef struct PyThreadState
+    PyThreadState* PyThreadState_Get()
+    void PyThreadState_EnterTracing(PyThreadState*)
+    void PyThreadState_LeaveTracing(PyThreadState*)
     ctypedef struct PyFrameObject
     ctypedef int (*Hook)(PyObject*, PyFrameObject*, int, PyObject*) noexcept
     void PyEval_SetProfile(Hook hook, PyObject* argument)
@@ -52,6 +59,9 @@ cdef struct Growing:
 cdef enum:
     CALL = 0  # PyTrace_CALL
     RETURN = 3  # PyTrace_RETURN
+    C_CALL = 4  # PyTrace_C_CALL
+
+cdef PyObject* SET_PROFILE = <PyObject*> sys.setprofile  # a function of the interpreter, which lives as long as that
 
 
 cdef class CallLog:
@@ -170,8 +180,25 @@ cdef void remove_hook() noexcept:
         Py_DecRef(before)
 
 
-cdef int on_event(PyObject* _argument, PyFrameObject* frame, int event, PyObject* _) noexcept:
+cdef int give_way() noexcept:
+    """The program sets a profiler of its own on the main thread.  It would be told of the return from `setprofile`,
+    since a hook saw the call; so no tool is called until the next instruction, at which pending calls are made."""
+    remove_hook()
+    PyThreadState_EnterTracing(PyThreadState_Get())
+    if Py_AddPendingCall(leave_tracing, NULL) != 0:
+        PyThreadState_LeaveTracing(PyThreadState_Get())
+    return 0
+
+
+cdef int leave_tracing(void* _argument) except -1:
+    PyThreadState_LeaveTracing(PyThreadState_Get())
+    return 0
+
+
+cdef int on_event(PyObject* _argument, PyFrameObject* frame, int event, PyObject* what) noexcept:
     """What the interpreter calls.  An exception here must not end up in the program: the hook goes."""
+    if event == C_CALL and what == SET_PROFILE and get_ident() == main_thread().ident:
+        return give_way()
     if event != CALL and event != RETURN:
         return 0
     if log_of_thread == NULL:
@@ -208,7 +235,12 @@ def call_on_main_thread(call):
 
 cdef int make_call(void* argument) except -1:
     """An exception is passed on to the code that runs: SystemExit is to end the program."""
+    cdef PyThreadState* state = PyThreadState_Get()
     call = <object> (<PyObject*> argument)
     Py_DecRef(<PyObject*> argument)
-    call()
+    PyThreadState_EnterTracing(state)
+    try:
+        call()
+    finally:
+        PyThreadState_LeaveTracing(state)
     return 0

@@ -58,3 +58,9 @@ def test_work_that_only_moves_gives_no_more_than_the_cores() -> None:
 
 def test_on_an_unknown_machine_nothing_is_said_of_cores() -> None:
     assert place_actions(on_cores(None, None), ACTIONS, GAIN, 8.0) == (ACTIONS, GAIN)
+
+
+def test_advice_has_plain_texts_whatever_rules_know_of_an_action() -> None:
+    advice = GAIN.advice(rule="r", kind="input_python", title="", evidence="", actions=ACTIONS, tool="", confidence=1.0)
+
+    assert [type(each) for each in advice.actions] == [str, str]

@@ -418,6 +418,22 @@ def test_forward_backward_and_what_has_no_gradient() -> None:
     assert work.backward_passes == 1
 
 
+def test_what_a_layer_moves_for_itself_is_not_the_programs() -> None:
+    sorts = NETWORK | {
+        "r": Sort(K.OP, "aten::gru"),
+        "u": Sort(K.OP, "aten::unbind", "Sequence number"),
+        "c": Sort(K.OP, "aten::cat"),
+        "U": Sort(K.BACKWARD, "autograd::engine::evaluate_function: UnbindBackward0", "Sequence number"),
+    }
+    picture = """
+        host main | M0-----------------------------
+        host main | r-------c---B1--U2-----
+        host main | u2f1--c-            c----
+    """
+
+    assert work_of(draw(picture, sorts)).moves_ps == 4 * MS  # the one that the program calls
+
+
 @pytest.mark.parametrize(("types", "doubles_ms"), [("['double', 'double']", 3.0), ("['float', 'float']", 0.0)])
 def test_products_in_64_bits(types: str, doubles_ms: float) -> None:
     product = {"m": Sort(K.OP, "aten::mm", stats={"Input type": types})}

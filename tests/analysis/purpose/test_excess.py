@@ -299,6 +299,24 @@ def test_what_is_left_of_a_table_is_what_a_step_reads() -> None:
     assert "all 1,000 rows of a table (1,000 x 4), of which the step reads at most 10" in found.fact
 
 
+def test_without_sizes_zeros_show_a_table_of_which_few_rows_are_read() -> None:
+    sorts = AUTOGRAD | {
+        "f": Sort(K.OP, "aten::embedding", "Sequence number"),
+        "s": Sort(K.OP, "aten::embedding_dense_backward"),
+        "z": Sort(K.OP, "aten::zero_"),
+    }
+    picture = """
+        host main | M0------------------
+        host main | f1-n2-oB2-B1---U----
+        host main |           s---
+        host main |           z--
+    """
+
+    (found,) = _found(picture, sorts)
+
+    assert (found.kind, found.keeps) == ("whole_table", 0.25)
+
+
 @pytest.mark.parametrize(
     ("dims", "types", "wide"),
     [

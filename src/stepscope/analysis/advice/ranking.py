@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from stepscope.analysis.account.account import CONTENTION, StepAccount
-from stepscope.analysis.account.selection import CAUSES, causes_of_class
+from stepscope.analysis.account.selection import CAUSES, CAUSES_OF_CLASS, causes_of_class
 from stepscope.analysis.account.shown import cause_words, share_sentence
 from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
 from stepscope.analysis.advice.context import MS, Context
@@ -232,14 +232,18 @@ def _gain_ms(advice: Advice) -> float:
 
 
 def _is_doubtful(context: Context, advice: Advice) -> bool:
-    """Whether the gain may be no more than the error of predictions, and no large share of the step speaks for it."""
-    row = row_of_change(context.account, causes_shortened(advice)) if context.account else None
-    line = context.line(advice.change)
-    ps = row.ps if row is not None else 0
+    """Whether the gain may be no more than the error of predictions, and no large share of the step speaks for it: that
+    of a function, or of a cause that stands for the class; computation stands for none."""
+    if context.has_device or not advice.may_gain_nothing:
+        return False
+    line, account = context.line(advice.change), context.account
+    if account is None or not advice.change:
+        return True
     if line is not None:
-        ps = line.own_ps
-    is_large = context.account is not None and context.account.percent(ps) >= LARGE_SHARE
-    return not context.has_device and advice.may_gain_nothing and not (advice.change and is_large)
+        return account.percent(line.own_ps) < LARGE_SHARE
+    row = row_of_change(account, causes_shortened(advice))
+    has_cause = advice.change in CAUSES or advice.kind in CAUSES_OF_CLASS
+    return not has_cause or row is None or account.percent(row.ps) < LARGE_SHARE
 
 
 def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -> bool:

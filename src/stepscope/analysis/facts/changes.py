@@ -186,12 +186,12 @@ class _Row:
 
 
 _OF_LOOP: Mapping[str, _Row] = {
-    "input": _Row(of_loop=(Cause.INPUT,)),
+    "input": _Row(of_loop=(Cause.INPUT,), pipeline=True),
     "transfer": _Row(of_loop=(Cause.TRANSFER,), causes=(Cause.TRANSFER,)),
     "checkpoint": _Row(of_loop=(Cause.CHECKPOINT,)),
     "communication": _Row(of_loop=(Cause.COMMUNICATION,)),
     "waiting_for_python": _Row(stretches=(PYTHON,), of_loop=(Cause.INPUT,), pipeline=True),
-    "before_work": _Row(stretches=(BEFORE_WORK,), of_loop=(Cause.INPUT,)),
+    "before_work": _Row(stretches=(BEFORE_WORK,), of_loop=(Cause.INPUT,), pipeline=True),
     "converting": _Row(stretches=(FREEING,), ops=("casts",), of_loop=(Cause.TRANSFER,), causes=(Cause.TRANSFER,)),
     "python_gaps": _Row(stretches=(PYTHON,), but=(FREEING,), competes=False),
     "fetching": _Row(stretches=(FETCHES,), competes=False),

@@ -49,6 +49,7 @@ _NEARLY_ALL = 0.8  # of a function's time: who holds this much of it is where to
 LEAST_OF_STEP = 0.03  # as of all advice
 _OTHERS = 2  # samples that do not show it: of the loop none but one at an edge are such
 _FEWEST_SAMPLES = 4  # of the stack: fewer show a function by accident
+_SEVERAL_STEPS = 5  # with fewer, one may well be a fifth of what the loop does
 _MOST_LINES, _MOST_OPS = 4, 4  # kept: each costs three replays
 
 
@@ -123,6 +124,8 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
         ps = (each.spans - training.spans).total
         if ps < LEAST_OF_STEP * seen.total or _is_loop(trace, each, all_samples):
             continue
+        if _is_one_stall(trace, each.spans - training.spans):
+            continue
         if _trains(training, each) or (not training.spans.total and _may_be_model(trace, loop, each, seen)):
             continue
         own.append((ps, each))
@@ -143,6 +146,16 @@ def _is_loop(trace: HostTrace, function: LoopFunction, all_samples: int) -> bool
         return len(function.samples) < _FEWEST_SAMPLES or all_samples - len(function.samples) < _OTHERS
     start, length = trace.events.start_ps[function.calls], forest(trace).extent_ps[function.calls]
     return bool(holds_step(trace, start, start + length).any())
+
+
+def _is_one_stall(trace: HostTrace, spans: Spans) -> bool:
+    """Whether most of some time lies in one step of several, and no other has half as much: that step stalled, and
+    leaving the function out of the others gives nothing."""
+    steps = whole_steps(trace)
+    if len(steps.number) < _SEVERAL_STEPS:
+        return False
+    spent = np.sort(spans.overlap_ps(steps.start_ps, steps.until_ps))
+    return bool(2 * spent[-1] > spent.sum() and 2 * spent[-2] < spent[-1])
 
 
 def _is_within(inner: LoopFunction, outer: LoopFunction) -> bool:

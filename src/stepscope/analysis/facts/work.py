@@ -23,16 +23,17 @@ from stepscope.analysis.purpose.operands import ops_in_64_bits
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside
 from stepscope.analysis.trace.eager import eager_ops
+from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask, last_below
+from stepscope.model.arrays import I64, Mask, distinct, last_below
 from stepscope.records import dataclass
 from stepscope.vocabulary.jax import is_backward, is_product
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.tensorflow import eager_op
-from stepscope.vocabulary.traits import OpTrait
+from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 K = EventKind
 
@@ -200,6 +201,7 @@ def _facts_without_device(
     in_backward = is_inside(trace, ops, K.BACKWARD)
     alone = forward_only_of(trace)
     asked = alone.every & ~alone.first & ~alone.late & ~alone.measures if alone else None
+    moves &= ~_serves_layer(trace, ops, heavy)
     moves |= alone.makes_again if alone else False
     backward = heavy & (kinds["gradient"] | in_backward)
     eager, again = _eager_moves(trace), recomputed_ops(trace)
@@ -231,6 +233,18 @@ def _facts_without_device(
         "callbacks_ps": int(own[calls].sum()),
         "callback": called[0].name if called else "",
     }
+
+
+def _serves_layer(trace: HostTrace, ops: I64, heavy: Mask) -> Mask:
+    """Whether each op runs inside one that multiplies, or for its gradient: how a layer such as a GRU puts its own
+    steps together is not the program's to change.  The gradient of a table is filled by the layer, too."""
+    heavy = heavy | has_trait(trace, trace.events.type[ops], PurposeTrait.SPREADS_ROWS)
+    among = np.zeros(len(trace.events), np.bool_)
+    among[ops] = True
+    outermost = enclosing_events(trace, among)
+    layers = distinct(outermost[ops[heavy]])
+    found: Mask = np.isin(outermost[ops], layers) | np.isin(outermost[forward_events(trace, ops)], layers)
+    return found
 
 
 def _start_costs(trace: HostTrace, outer: I64) -> dict[str, int]:

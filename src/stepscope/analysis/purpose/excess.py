@@ -163,11 +163,15 @@ def _find_table(trace: HostTrace) -> _Found | None:
     found = whole_table(trace)
     if found is None:
         return None
+    against = "rows without a gradient have to change, too, as by momentum or weight decay"
+    if found.table is None or found.reads is None:
+        fact = "writes the gradient of a whole table, most of it zeros: it reads few of the rows"
+        return found.rows, found.kept, fact, against
     return (
-        found.rows, found.needed,
+        found.rows, found.kept,
         f"updates all {found.table[0]:,} rows of a table ({found.table[0]:,} x {found.table[1]:,}), of which the step"
         f" reads at most {found.reads:,.0f}",
-        "rows without a gradient have to change, too, as by momentum or weight decay",
+        against,
     )  # fmt: skip
 
 

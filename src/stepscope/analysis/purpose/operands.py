@@ -130,21 +130,19 @@ def _backward_of(trace: HostTrace, work: Computing, forward: I64) -> I64:
 
 @dataclass(frozen=True)
 class WholeTable:
-    """Updates of all rows of a table of which a step reads a few.
+    """Work on all rows of a table of which a step reads a few.
 
     Attributes:
-        rows: the ops that write the gradient of the whole table and update it: rows of events.
-        table: its size, (rows, columns); reads: how many rows a step reads at most, the mean.
+        rows: the ops that write the gradient of the whole table, and those that update it: rows of events.
+        kept: the share of their time that is needed.
+        table: its size, (rows, columns); reads: how many rows a step reads at most, the mean.  None where sizes were
+            not recorded: then only the gradient is known, by the time that filling it with zeros takes.
     """
 
     rows: I64
-    table: tuple[int, int]
-    reads: float
-
-    @property
-    def needed(self) -> float:
-        """The share of the table that a step reads."""
-        return min(self.reads / self.table[0], 1.0)
+    kept: float
+    table: tuple[int, int] | None = None
+    reads: float | None = None
 
 
 def whole_table(trace: HostTrace) -> WholeTable | None:
@@ -156,8 +154,10 @@ def whole_table(trace: HostTrace) -> WholeTable | None:
     work = computing_of(trace)
     types = trace.events.type[work.rows]
     reads = np.flatnonzero(work.outer & work.learned & has_trait(trace, types, PurposeTrait.LOOKS_UP))
-    if not len(reads) or not trace.has_stat(stat_names.INPUT_DIMS):
+    if not len(reads):
         return None
+    if not trace.has_stat(stat_names.INPUT_DIMS):
+        return _mostly_zeros(trace, work)
     text = trace.stat_strings(stat_names.INPUT_DIMS, rows=work.rows)
     sizes = {row: sizes_of(trace.strings[row]) for row in distinct(text[text > 0]).tolist()}
     steps = max(len(whole_steps(trace).number), 1)
@@ -170,6 +170,18 @@ def whole_table(trace: HostTrace) -> WholeTable | None:
     found = [_update_of(trace, work, table, number, text, sizes) for table, number in few.items()]
     known = [each for each in found if each is not None]
     return max(known, key=lambda each: int(trace.events.duration_ps[each.rows].sum()), default=None)
+
+
+def _mostly_zeros(trace: HostTrace, work: Computing) -> WholeTable | None:
+    """Gradients of tables that are filled with zeros for most of the time that writing them takes."""
+    types = trace.events.type[work.rows]
+    spreads = work.backward & has_trait(trace, types, PurposeTrait.SPREADS_ROWS)
+    inside = _within(trace, work, spreads)
+    fills = inside & has_trait(trace, types, OpTrait.MOVES_DATA)
+    whole_ps, filling_ps = int(work.own_ps[inside].sum()), int(work.own_ps[fills].sum())
+    if filling_ps <= _HALF * whole_ps:
+        return None
+    return WholeTable(work.rows[spreads], 1.0 - filling_ps / whole_ps)
 
 
 def _update_of(
@@ -193,7 +205,7 @@ def _update_of(
     # Several tables may have gradients: those whose ops write a tensor of this size.
     spreads &= _within(trace, work, spreads & _writes(trace, work, first))
     rows = work.rows[(updates | spreads) & ~_within(trace, work, updates | spreads, itself=False)]
-    return WholeTable(rows, (int(table[0]), int(table[1])), reads)
+    return WholeTable(rows, min(reads / table[0], 1.0), (int(table[0]), int(table[1])), reads)
 
 
 def _is_of_table(sizes: tuple[Size, ...], table: Size) -> bool:

@@ -39,6 +39,7 @@ from stepscope.capture.own_threads import OwnTimer, is_main_thread
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action
 from stepscope.errors import counted
+from stepscope.kernels.untraced import untraced
 
 _REQUEST_PATIENCE_S = 2.0  # how long a request waits for steps of a program that has had some
 _SAMPLES_AFTER_S = 1.0  # with a framework but no step: shorter programs are not worth it
@@ -237,7 +238,7 @@ class Autopilot:
             return False
         try:
             with report.Wall("watching the program", strict=False):
-                work()
+                untraced(work)
         finally:
             self._inside.release()
         if self._asked and work != self._do_asked:

@@ -25,6 +25,7 @@ from stepscope.capture.auto.step_loop import StepSource
 from stepscope.capture.patches import Undo
 from stepscope.capture.program_end import REQUEST, take_signal
 from stepscope.errors import CaptureError
+from stepscope.kernels.untraced import untraced
 
 if TYPE_CHECKING:
     from stepscope.capture.proving.prover import Prover
@@ -161,11 +162,14 @@ class Armed:
 
     def _end(self) -> None:
         """Python ends this process, and whatever the program has asked for at its end is done."""
+        untraced(self._conclude)
+        program_end.keep_interrupted_status()
+
+    def _conclude(self) -> None:
         self.finish()
         if os.getpid() == self.pid:
             self.conclude()
         self._remove_ledger()
-        program_end.keep_interrupted_status()
 
     def _make_prover(self, settings: Settings) -> Prover:
         from stepscope.capture.proving.options import ProveOptions
@@ -238,6 +242,7 @@ def arm(settings: Settings, show_line: Callable[[str], object], parent: Ledger |
         armed.install()
         workers.install()
         children.inherit(settings, armed.ledger)
+        report.Saying.to_stderr = STARTED.is_followed
         ThisProcess.armed = armed
     return armed
 
@@ -306,5 +311,5 @@ def can_write(logdir: str) -> bool:
 
 
 def print_for_user(line: str) -> None:
-    """Prints a line for the user to stderr.  Each line is one write, so that the lines of several ranks do not mix."""
-    print(f"stepscope: {line}\n", end="", file=sys.stderr, flush=True)
+    """Prints a line for the user to stderr."""
+    report.print_line(line)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import ipaddress
-import selectors
 import socket
 import threading
 import time
@@ -19,7 +18,7 @@ from typing import Protocol
 
 from stepscope.capture import report
 from stepscope.capture.handles import move_socket_up
-from stepscope.capture.own_threads import OwnThread
+from stepscope.capture.own_threads import OwnThread, Recurring
 
 LINGER_S = 60.0
 """How long gRPC's server stays after the last connection, at least."""
@@ -93,20 +92,23 @@ class Front:
         self._connections: dict[OwnThread, socket.socket] = {}
         self._silent: dict[OwnThread, socket.socket] = {}  # those that have sent nothing yet, oldest first
         self._wake, self._woken = map(move_socket_up, socket.socketpair())
-        self._selector = selectors.PollSelector()  # which is no file itself
-        for opened in (*self._listening, self._woken):
-            self._selector.register(opened, selectors.EVENT_READ)
-        self._thread = OwnThread(self._run, name="stepscope-server")
+        self._has_served = False  # since gRPC's server was looked at last
+        waited_for = [opened.fileno() for opened in (*self._listening, self._woken)]
+        self._waiting = Recurring(self._look, -1.0, "stepscope-server", waited_for)
 
     def start(self) -> None:
         """Starts accepting connections."""
-        self._thread.start()
+        for listener in self._listening:
+            listener.setblocking(False)
+        self._woken.setblocking(False)
+        self._waiting.start()
 
     def close(self) -> None:
         """Ends accepting connections."""
         with suppress(OSError):  # the program may have closed all files that it did not open
+            self._waiting.stop()
             self._wake.send(b"x")
-            self._thread.join(_CLOSE_S)
+            self._waiting.join(_CLOSE_S)
         self._drop_sockets()
 
     def stop_native(self, grace_s: float) -> None:
@@ -134,38 +136,35 @@ class Front:
         return self._native
 
     def _drop_sockets(self) -> None:
-        self._selector.close()  # the parent's registrations stay
         for opened in (*self._listening, self._wake, self._woken):
             opened.close()
 
     # -- connections -------------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        timeout_s: float | None = None  # without clients there is nothing to do
-        while True:
-            ready = [key.fileobj for key, _ in self._selector.select(timeout_s)]
-            if self._woken in ready:
-                return
-            for listener in ready:
-                assert isinstance(listener, socket.socket)
-                self._accept(listener)
-            if ready:
-                timeout_s = self._linger_s
-            elif not self._connections:
-                self.stop_native(0)
-                timeout_s = None
+    def _look(self) -> float:
+        """Accepts whoever waits; returns the seconds until gRPC's server may be no longer needed."""
+        for listener in self._listening:
+            while self._accept(listener):
+                self._has_served = True
+        if self._has_served or self._connections:
+            self._has_served = False
+            return self._linger_s
+        self.stop_native(0)
+        return -1.0  # without clients there is nothing to do
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept(self, listener: socket.socket) -> bool:
+        """Accepts one connection; False if nobody waits."""
         try:
             client, address = listener.accept()
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                 time.sleep(_NO_MORE_FILES_S)  # the client still waits, and would be reported again at once
-            return
+            return False
+        client.setblocking(True)
         thread = OwnThread(lambda: self._serve(thread, client), name="stepscope-connection")
         if self._is_client_full(str(address[0])):
             client.close()
-            return
+            return True
         if len(self._connections) >= _MOST_CONNECTIONS:
             self._drop_silent()
         self._connections[thread] = self._silent[thread] = client
@@ -176,6 +175,7 @@ class Front:
         except RuntimeError:  # or no thread can be started
             del self._connections[thread], self._silent[thread]
             client.close()
+        return True
 
     def _is_client_full(self, host: str) -> bool:
         """Whether another machine has as many connections as one may have."""

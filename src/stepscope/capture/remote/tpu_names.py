@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -77,6 +75,9 @@ def _ask(what: str) -> str:
 
 
 def _get(url: str, headers: dict[str, str]) -> bytes:
+    import urllib.error
+    import urllib.request
+
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{url!r} is not a web address")
     try:

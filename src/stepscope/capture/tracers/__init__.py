@@ -145,8 +145,11 @@ PROBES: tuple[ProbeEntry, ...] = (
 )
 
 
-def choose() -> Entry:
+def choose(options: ProfilerOptions | None = None) -> Entry:
     """The tracer for a capture that starts now.
+
+    One that asks a framework's profiler for nothing, such as stack samples alone, does not start it: PyTorch's
+    complains on stderr when another thread than the one that imported it is the first to start it.
 
     Raises:
         CaptureError: `STEPSCOPE_TRACER` names a tracer that does not exist or whose framework is not imported.
@@ -154,6 +157,8 @@ def choose() -> Entry:
     wanted = os.environ.get(ENVIRONMENT, "")
     if wanted:
         return _find_by_name(wanted)
+    if options and not (options.host_tracer_level or options.device_tracer_level or options.python_tracer_level):
+        return REGISTRY[-1]
     candidates = list(find_imported())
     chosen = (
         _choose_by_keras(candidates) or _choose_by_use(candidates) or (candidates[-1] if candidates else REGISTRY[-1])

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Callable
-from contextlib import suppress
 
-from stepscope.capture.own_threads import OwnThread
+from stepscope.capture.own_threads import Recurring
 from stepscope.capture.report import report
 
 _PATIENCE_S = 2.0
@@ -30,14 +27,14 @@ class Ticker:
     ) -> None:
         self._call = call
         self._first = first
+        self._name = name
         self._interval_s = interval_s
-        self._going = threading.Lock()  # released at the end; waiting for a lock is cheaper than waiting for an event
-        self._going.acquire()
-        self._thread = OwnThread(self._run, name=f"stepscope-{name}")
+        self._has_begun = False
+        self._recurring = Recurring(self._tick, 0.0, f"stepscope-{name}")
 
     def start(self) -> None:
         """Starts; the first call comes after one interval."""
-        self._thread.start()
+        self._recurring.start()
 
     def stop(self, patience_s: float = _PATIENCE_S) -> bool:
         """Ends.  A running call is waited for, unless that call stops the ticker itself.
@@ -45,17 +42,17 @@ class Ticker:
         Returns:
             True if no call is running any more.
         """
-        with suppress(RuntimeError):  # it was stopped before
-            self._going.release()
-        self._thread.join(patience_s)
-        return not self._thread.is_alive()
+        self._recurring.stop()
+        return self._recurring.join(patience_s)
 
-    def _run(self) -> None:
+    def _tick(self) -> float | None:
         try:
-            self._first()
-            wait_s: float | None = self._interval_s
-            while not self._going.acquire(timeout=self._interval_s if wait_s is None else wait_s):
-                sys.setprofile(None)  # a tracer that has started meanwhile has one for every thread
+            if self._has_begun:
                 wait_s = self._call()
+                return self._interval_s if wait_s is None else wait_s
+            self._has_begun = True
+            self._first()
+            return self._interval_s
         except Exception as error:
-            report(error, self._thread.name)
+            report(error, self._name)
+            return None

@@ -22,6 +22,7 @@ from stepscope.vocabulary.torch import MEMORY_NAME
 
 # Times more than 23 days from the median time are damage.  This limit keeps all sums inside int64.
 _FAR_US = 2 * 10**12
+_UNNAMED = "unnamed"
 _SAMPLE = 1 << 16  # rows whose median stands for that of all
 _ROLES = np.zeros(256, np.uint8)  # what each phase makes of a row
 _ROLES[[*b"iIRPn"]], _ROLES[[*b"bS"]], _ROLES[[*b"EeF"]] = trace_events.MARK, trace_events.LOOSE_BEGIN, trace_events.END
@@ -59,6 +60,8 @@ def classify_rows(raw: Raw) -> EventClasses:
     of_row, first = number_pairs(raw.cat, raw.name)
     cat, name = raw.cat[first].astype(np.int64), raw.name[first].astype(np.int64)
     texts = raw.texts
+    if (name == 0).any():
+        name[name == 0] = texts.add(_UNNAMED)
     found = [classify(texts[a], texts[b]) for a, b in zip(cat.tolist(), name.tolist(), strict=True)]
     columns = np.array(found, np.uint8).reshape(len(found), 3)
     return EventClasses(of_row, cat, name, *(columns[:, k].copy() for k in range(3)))

@@ -86,8 +86,6 @@ def _find(context: Context) -> Finding | None:
         return _fetching(context, work) if fetches and is_torch else None
     if fetches and not unfused:
         return _fetching(context, work)
-    if _has_unrecorded_fetches(context, work):
-        return _fetching(context, work, confidence=0.5)
     if repeats >= _REPEATS or _is_tiny(context, work, starts):
         return _small_batches(context, work, repeats)
     if starts < (_FEWEST_TORCH_OPS if context.framework == "pytorch" else _FEWEST_STARTS):
@@ -125,14 +123,6 @@ def _runs_single_op_programs(context: Context, work: WorkFacts) -> bool:
     largest = max((module.total_ps for module in several), default=0)
     spread = largest < 0.5 * work.self_ps
     return programs >= _SINGLE_OP_PROGRAMS and spread and work.ops / work.steps / programs <= OPS_OF_A_PROGRAM
-
-
-def _has_unrecorded_fetches(context: Context, work: WorkFacts) -> bool:
-    """Whether TensorFlow, which records no fetches, runs single ops after a compiled training step to read values."""
-    eager = context.calls(Starts.EAGER)
-    return context.framework == "tensorflow" and eager >= 2 * _FETCHES and work.backward_ps > 0 and _count_repeats(
-        context, work
-    ) < _REPEATS  # fmt: skip
 
 
 def _count_repeats(context: Context, work: WorkFacts) -> float:
@@ -176,11 +166,8 @@ def _one_at_a_time(work: WorkFacts) -> bool:
     return work.rows == 1 and work.alike / work.steps >= _REPEATS
 
 
-def _fetching(context: Context, work: WorkFacts, confidence: float = 0.85) -> Finding:
-    fetches = context.calls(Starts.SYNC)
-    count = (
-        f"fetches {fetches:.0f} values from the device" if fetches else "dispatches single ops around a compiled step"
-    )
+def _fetching(context: Context, work: WorkFacts) -> Finding:
+    count = f"fetches {context.calls(Starts.SYNC):.0f} values from the device"
     is_torch = context.framework == "pytorch"
     part = _fetches_ms(context) if is_torch else _overhead_ms(context, work)
     goes_to = "fetching them" if is_torch else "starting that work and waiting for it"
@@ -196,7 +183,7 @@ def _fetching(context: Context, work: WorkFacts, confidence: float = 0.85) -> Fi
         unknown="it does not show how much of that work a single fetch needs",
         parts=("fetches", "starts"),
         actions=actions_for(context.framework, FETCH),
-        confidence=confidence,
+        confidence=0.85,
         rows=_evidence_rows(context),
         intervals=context.intervals("fetches"),
     )

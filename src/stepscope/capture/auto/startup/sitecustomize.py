@@ -32,6 +32,7 @@ FRAMEWORKS = frozenset({"jax", "keras", "tensorflow", "torch"})
 """What a process that only loads data does not import, and one that trains does."""
 
 _NAME = "stepscope.capture.auto.startup.sitecustomize"
+_HAD_PATHS = "="  # before the text: the variable was set, if only to nothing
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib is not loaded yet
 _PACKAGES = os.path.abspath(os.path.join(_HERE, *[os.pardir] * 4))  # noqa: PTH100, PTH118
 _WITHOUT_US = "IES"  # with these flags Python reads no PYTHONPATH or no sitecustomize
@@ -46,8 +47,8 @@ _WORKER = "--multiprocessing-fork"  # among the words of what `multiprocessing` 
 def environment_with(environment: Mapping[str, str], text: str) -> dict[str, str]:
     """The variables of a Python process that does what a text asks for before its program."""
     before = environment.get(PATHS)
-    paths = _HERE if before is None else f"{_HERE}{os.pathsep}{before}"
-    return {**environment, PATHS: paths, VARIABLE: text}
+    paths = f"{_HERE}{os.pathsep}{before}" if before else _HERE
+    return {**environment, PATHS: paths, VARIABLE: text if before is None else _HAD_PATHS + text}
 
 
 class Started:
@@ -274,14 +275,14 @@ def _list(folder: str) -> list[str]:
 def _restore() -> str:
     """Gives the environment and the path back; returns what is asked for."""
     text = os.environ.pop(VARIABLE, "")
-    first, separator, rest = os.environ.get(PATHS, "").partition(os.pathsep)
-    if first == _HERE and separator:
+    first, _, rest = os.environ.get(PATHS, "").partition(os.pathsep)
+    if first == _HERE and text.startswith(_HAD_PATHS):
         os.environ[PATHS] = rest
     elif first == _HERE:
         del os.environ[PATHS]
     sys.path[:] = [each for each in sys.path if each != _HERE]
     sys.path_importer_cache.pop(_HERE, None)
-    return text
+    return text.removeprefix(_HAD_PATHS)
 
 
 def _make_way() -> None:

@@ -1,0 +1,47 @@
+"""The lines of the program that a culprit names, where its file is on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+_SHOWN = 3
+_MOST_BYTES = 10_000_000  # of a file: no program is longer
+_MODULE = "<module>"
+
+
+def source_lines(culprit: Mapping[str, Any] | None, folders: tuple[Path, ...] = ()) -> Iterator[str]:
+    """Three lines of the source, each with its number, from where the function starts; around a line within one.
+
+    None where the file is not there, or has something else in that place, as after an edit.
+
+    Args:
+        culprit: as in JSON, with `name`, `file` and `line`.
+        folders: where a file that is named without its folder may lie, besides the current one.
+    """
+    if not culprit or not culprit.get("file") or not culprit.get("line"):
+        return
+    name, line = str(culprit["name"]).rpartition(".")[2], int(culprit["line"])
+    for folder in (Path.cwd(), *folders):
+        path = folder / str(culprit["file"])
+        text = _read(path)
+        starts = _starts(text[line - 1 : line + _SHOWN], name)
+        if len(text) >= line and (starts or name == _MODULE or _starts(text[:line], name)):
+            first = max(line if starts else line - 1, 1)
+            yield from (f"{at:5}  {text[at - 1]}" for at in range(first, min(first + _SHOWN, len(text) + 1)))
+            return
+
+
+def _read(path: Path) -> list[str]:
+    try:
+        if path.suffix == ".py" and path.is_file() and path.stat().st_size <= _MOST_BYTES:
+            return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        pass
+    return []
+
+
+def _starts(lines: list[str], name: str) -> bool:
+    """Whether a function of that name starts in some lines."""
+    return any(f"def {name}(" in line or (name == "<lambda>" and "lambda" in line) for line in lines)

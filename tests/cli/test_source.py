@@ -1,0 +1,57 @@
+"""The source that a culprit names, where it is on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope.cli.source import source_lines
+
+PROGRAM = """import torch
+
+@torch.compile
+def update(x):
+    y = x + 1
+    return y
+
+for i in range(3):
+    update(i)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "expected"),
+    [
+        ("update", 4, ["    4  def update(x):", "    5      y = x + 1", "    6      return y"]),
+        ("update", 3, ["    3  @torch.compile", "    4  def update(x):", "    5      y = x + 1"]),
+        ("<module>", 9, ["    8  for i in range(3):", "    9      update(i)"]),
+        ("update", 5, ["    4  def update(x):", "    5      y = x + 1", "    6      return y"]),
+        ("other", 4, []),
+        ("update", 400, []),
+    ],
+    ids=[
+        "a function",
+        "from its decorators on",
+        "a line of the script",
+        "a traced line",
+        "edited since",
+        "shorter since",
+    ],
+)
+def test_three_lines_are_shown(folder: Path, name: str, line: int, expected: list[str]) -> None:
+    culprit = {"name": name, "file": "train.py", "line": line}
+
+    assert list(source_lines(culprit, (folder,))) == expected
+
+
+def test_a_culprit_without_a_file_has_none() -> None:
+    assert list(source_lines({"name": "aten::mm", "file": None, "line": None})) == []
+    assert list(source_lines(None)) == []
+    assert list(source_lines({"name": "f", "file": "gone.py", "line": 3})) == []

@@ -14,7 +14,14 @@ from stepscope.analysis.account.every_step import accounted_steps
 from stepscope.analysis.account.shown import CAUSE_FIELDS, cause_cells
 from stepscope.analysis.steps import breakdown
 from stepscope.analysis.steps.host_steps import Loop
-from stepscope.analysis.steps.session_steps import StepRow, StepsOfHost, align, finding_of, step_warnings
+from stepscope.analysis.steps.session_steps import (
+    StepRow,
+    StepsOfHost,
+    align,
+    batches_a_step,
+    finding_of,
+    step_warnings,
+)
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Report, Role, Rows, Section, round_ms
@@ -74,6 +81,7 @@ class StepsReport(Report):
         confidence: of inferred steps, 0 to 1; the lowest of several hosts.
         rows: one per step and host, in order of time; keys as in FIELDS and GUIDE_FIELDS.
         loops: loops that are marked as well and are not these steps, such as an evaluation; keys as in LOOP_FIELDS.
+        batches_a_step: how many batches a step is; 1 where no regular number was recorded.
     """
 
     TOOL: ClassVar[str] = "steps"
@@ -83,6 +91,7 @@ class StepsReport(Report):
     confidence: float | None
     rows: tuple[dict[str, Cell], ...]
     loops: tuple[dict[str, Cell], ...] = ()
+    batches_a_step: int = 1
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
@@ -91,6 +100,7 @@ class StepsReport(Report):
             "confidence": self.confidence,
             "rows": list(self.rows),
             "loops": list(self.loops),
+            "batches_a_step": self.batches_a_step,
         }
 
     def sections(self) -> Sequence[Section]:
@@ -120,6 +130,7 @@ def merge(partials: Sequence[StepsOfHost]) -> StepsReport:
         steps_source=found.source,
         confidence=found.confidence,
         rows=tuple(whole),
+        batches_a_step=batches_a_step(aligned.participants(partials) or partials),
         loops=tuple(_loop_row(part.host, loop) for part in partials for loop in part.others),
     )
 

@@ -16,7 +16,7 @@ from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.differences import DifferenceTable, find_differences
 from stepscope.analysis.compare.foretold import compare_foretold
 from stepscope.analysis.compare.notes import find_notes, other_surroundings
-from stepscope.analysis.compare.sides import Side
+from stepscope.analysis.compare.sides import Side, per_batch
 from stepscope.analysis.compare.step_times import STEP_TABLES, step_times
 from stepscope.analysis.compare.verdict import StepTimeDifference, compare_means, verdict_text
 from stepscope.analysis.compare.welch import Sample, sample_of
@@ -62,6 +62,7 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
         UsageError: as of `choose_tools`.
     """
     names = choose_tools(tools)
+    before, after = per_batch(before, after)
     warned = _WARNING_TOOLS if tools is None else names
     samples = sample_of(step_times(before)), sample_of(step_times(after))
     found = compare_means(*samples)

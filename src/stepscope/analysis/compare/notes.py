@@ -23,6 +23,7 @@ def find_notes(before: Side, after: Side) -> tuple[str, ...]:
     """What makes two sessions hard to compare, one sentence each."""
     found = [
         *_same_session(before, after),
+        *_other_batches(before, after),
         *other_surroundings(before, after),
         *_other_steps(before, after),
         *_work_outside_steps(before, after),
@@ -74,6 +75,12 @@ def _op_names(side: Side) -> set[tuple[Cell, str]]:
 def _same_session(before: Side, after: Side) -> list[str]:
     same = (before.path, before.run) == (after.path, after.run)
     return [f"both sides are the session {before.run}"] if same else []
+
+
+def _other_batches(before: Side, after: Side) -> list[str]:
+    if before.divisor == after.divisor:
+        return []
+    return [f"a step is {before.divisor} batches before and {after.divisor} after: step times are compared per batch"]
 
 
 def other_surroundings(before: Side, after: Side, only_known: bool = False) -> list[str]:

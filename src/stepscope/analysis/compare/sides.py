@@ -30,12 +30,14 @@ class Side:
         run, path: the session's name and place.
         reports: by tool, of the whole capture or of the chosen steps.
         within_steps: by tool, of the steps alone; only of tools with totals, and only if much ran outside of the steps.
+        divisor: what step times are divided by: the batches of a step, where those of the two sides differ.
     """
 
     run: str
     path: str
     reports: Mapping[str, Report]
     within_steps: Mapping[str, Report] = field(default_factory=dict)
+    divisor: int = 1
 
     @property
     def overview(self) -> OverviewReport:
@@ -82,6 +84,14 @@ class Side:
         """The steps that are compared: those that statistics count; empty if the whole capture counts as one step."""
         rows = () if self.overview.steps_source == "none" else self.overview.step_rows
         return tuple(row for row in rows if row["usual"])
+
+
+def per_batch(before: Side, after: Side) -> tuple[Side, Side]:
+    """The sides with step times per batch, if their steps are of different numbers of batches."""
+    counts = before.steps.batches_a_step, after.steps.batches_a_step
+    if counts[0] == counts[1]:
+        return before, after
+    return replace(before, divisor=counts[0]), replace(after, divisor=counts[1])
 
 
 def side_of(run: str, path: str, ask: Ask, tools: Sequence[str]) -> Side:

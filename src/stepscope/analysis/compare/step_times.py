@@ -26,8 +26,8 @@ _PLACES = (
 
 
 def step_times(side: Side) -> list[float]:
-    """The time of each usual step in ms, from its start to the start of the next."""
-    return [amount(row["duration_ms"]) for row in side.usual_steps]
+    """The time of each usual step in ms, from its start to the start of the next, or that of each batch in it."""
+    return [amount(row["duration_ms"]) / side.divisor for row in side.usual_steps]
 
 
 # -- where the time goes -------------------------------------------------------------------------------------------
@@ -35,10 +35,10 @@ def step_times(side: Side) -> list[float]:
 
 def _causes(side: Side) -> Iterator[dict[str, Any]]:
     """The median step by cause of its account, with the time in every usual step; the causes add up to that step."""
-    median = {str(row["cause"]): amount(row["ms"]) for row in account_rows(side.overview.account)}
+    median = {str(row["cause"]): amount(row["ms"]) / side.divisor for row in account_rows(side.overview.account)}
     meanings = {cause.name.lower(): meaning for cause, meaning in MEANING.items()}
     for name, meaning in sorted(meanings.items(), key=lambda item: -median.get(item[0], 0.0)):
-        samples = [amount(step[f"{name}_ms"]) for step in side.usual_steps]
+        samples = [amount(step[f"{name}_ms"]) / side.divisor for step in side.usual_steps]
         yield {"cause": name, "ms": median.get(name, 0.0), "samples": samples, "meaning": meaning}
 
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from stepscope.analysis.steps.batches import Batches, batches_of
 from stepscope.analysis.steps.breakdown import Breakdown, breakdown
 from stepscope.analysis.steps.find_steps import HostSteps, is_usual, steps_of
 from stepscope.analysis.steps.host_steps import Loop
@@ -99,6 +100,7 @@ class StepsOfHost:
         problems: what is wrong with the host's trace, as sentences.
         partial: a part of the host's recording is missing.
         others: loops that are marked as well and are not these steps, the longest first.
+        batches: how many batches a step is.
     """
 
     host: str
@@ -113,6 +115,7 @@ class StepsOfHost:
     problems: list[str]
     partial: bool
     others: list[Loop] = field(default_factory=list)
+    batches: Batches = field(default_factory=Batches)
 
 
 def breakdown_of(trace: HostTrace) -> Breakdown:
@@ -136,6 +139,7 @@ def steps_of_host(trace: HostTrace) -> StepsOfHost:
         problems=origin_of(trace).problems,
         partial=trace.partial,
         others=list(steps.others),
+        batches=batches_of(trace),
     )
 
 
@@ -236,7 +240,21 @@ def step_warnings(partials: Sequence[StepsOfHost], aligned: Aligned) -> tuple[st
         all_cut = cut == len(aligned.steps)
         lost = "but kept in the statistics: no step is complete" if all_cut else "and left out of the statistics"
         found.append(f"{steps} cut by the edge of the capture {lost}")
-    return tuple(dict.fromkeys([*found, *_warn_of_loops(taking), *_warn_of_gaps(taking), *aligned.warnings]))
+    return tuple(
+        dict.fromkeys(
+            [*found, *_batches_said(taking), *_warn_of_loops(taking), *_warn_of_gaps(taking), *aligned.warnings]
+        )
+    )
+
+
+def _batches_said(hosts: Sequence[StepsOfHost]) -> list[str]:
+    return [text for host in hosts if (text := host.batches.sentence())]
+
+
+def batches_a_step(hosts: Sequence[StepsOfHost]) -> int:
+    """How many batches the steps of a session are; 1 where its hosts do not agree."""
+    found = {host.batches.a_step for host in hosts}
+    return found.pop() if len(found) == 1 else 1
 
 
 def _warn_of_loops(hosts: Sequence[StepsOfHost]) -> list[str]:

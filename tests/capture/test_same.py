@@ -1,7 +1,8 @@
 """A program runs under Stepscope as it runs without: the same output, exit status and files.
 
 Each file of `same/` is a program; one whose name begins with `_` is a part of others.  A comment may say
-`# modes: run watch` for what it is run under (`run` if it says nothing) and `# timeout: 300` for its seconds.
+`# modes: run watch` for what it is run under (`run` if it says nothing), `# timeout: 300` for its seconds, and
+`# options: --seconds 1` for more options of the command.
 
 By default a few of them run, each under one mode.  STEPSCOPE_SAME=all runs all, and as many random compositions as
 STEPSCOPE_SAME_SEEDS says; STEPSCOPE_SAME=torch runs those whose names begin so.
@@ -10,6 +11,7 @@ STEPSCOPE_SAME_SEEDS says; STEPSCOPE_SAME=torch runs those whose names begin so.
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 import signal
@@ -20,8 +22,21 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.capture.visible import VISIBLE
+
 FOLDER = Path(__file__).parent / "same"
-SAMPLE = {"jax_methods": "run", "torch_variables": "run", "tf_tapes": "run", "torch_failing": "watch"}
+SAMPLE = {
+    "jax_methods": "run",
+    "torch_variables": "run",
+    "tf_tapes": "run",
+    "torch_failing": "watch",
+    "process_thr_join_all": "run",
+    "process_mp_pool_spawn": "run",
+    "process_sig_sleep": "run",
+    "process_tool_profile": "run",
+    "process_state_env_py": "run",
+    "process_end_fds_all_closed": "run",
+}
 COMPOSED = ("compose_jax", "compose_torch", "compose_tf")
 SEEDS = int(os.environ.get("STEPSCOPE_SAME_SEEDS", "40"))
 WANTED = os.environ.get("STEPSCOPE_SAME", "")
@@ -104,6 +119,7 @@ def find_differences(program: Path, mode: str, folder: Path, arguments: tuple[st
     """What differs between a run without and one with Stepscope; nothing if a library that it needs is missing."""
     seconds = float(said(program, "timeout", "120"))
     plain, followed = commands(mode, folder / "log")
+    followed += said(program, "options", "").split() if mode in ("run", "samples", "watch") else []
     logdir = {"STEPSCOPE_SAME_LOGDIR": str(folder / "log")} if mode in ("api", "callback") else {}
     before = run([*plain, str(program), *arguments], folder / "plain", seconds, {})
     if "ModuleNotFoundError" in before.stderr:
@@ -145,6 +161,24 @@ def test_a_program_is_the_same(name, mode, tmp_path):
 def test_wrappers_that_are_composed_at_random_are_the_same(name, tmp_path):
     arguments = ("0", str(SEEDS)) if WANTED else ("0", "12")
     assert find_differences(FOLDER / f"{name}.py", "run", tmp_path, arguments) == []
+
+
+def test_what_a_program_sees_of_its_process_is_listed(tmp_path):
+    pytest.importorskip("torch")
+    program = FOLDER / "_state.py"
+    views = [
+        json.loads(run([*words, str(program)], tmp_path / name / "work", 120, {}).stdout)
+        for name, words in zip(("plain", "followed"), commands("run", tmp_path / "log"), strict=True)
+    ]
+
+    plain, followed = views
+    listed = {each.name for each in VISIBLE}
+
+    assert {name for name in plain if plain[name] != followed[name]} <= listed
+    handled = {name for name, handler in plain["signals"].items() if followed["signals"][name] != handler}
+    assert handled <= {"SIGTERM", "SIGUSR2"}
+    assert set(plain["modules"]) <= set(followed["modules"])
+    assert plain["meta_path"] == followed["meta_path"][-len(plain["meta_path"]) :]
 
 
 def test_the_comparison_finds_what_differs(tmp_path):

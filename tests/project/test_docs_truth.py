@@ -23,14 +23,12 @@ from stepscope.cli.commands import all_panels
 from stepscope.cli.main import run
 from stepscope.engines import schedule, session_work
 from stepscope.formats import base
-from stepscope.formats.kineto.text import size_limit
 from stepscope.formats.store import remote
 from stepscope.report import html, sections
 from stepscope.sql import limits
-from stepscope.web import app as web_app
 from stepscope.web import listener, serving, site
 from stepscope.web.door import attempts, door, tokens
-from stepscope.web.people import purge, sharing, uploads
+from stepscope.web.people import purge
 
 DOCS = ROOT / "docs"
 GIB, MIB = 1 << 30, 1 << 20
@@ -48,8 +46,6 @@ STATED = [
     ("notebooks.md", f"At most {html._LIVE_ROWS} rows of a table are shown"),
     ("page.md", f"the first port to try, {serving.DEFAULT_PORT} by default"),
     ("page.md", f"kept up to a total of {site.DEFAULT_TRACE_BYTES // GIB} GiB"),
-    ("serving.md", f"({uploads.DEFAULT_QUOTA // GIB} GiB)"),
-    ("serving.md", f"pieces of at most {web_app.MOST_BODY_BYTES // MIB} MiB"),
     ("serving.md", f"the open ones for at most {team.PATIENCE_S:g} seconds"),
     ("serving.md", f"At most {listener.MOST_CONNECTIONS} connections are open"),
     ("serving.md", f"a request has {listener.LONGEST_REQUEST_SECONDS:g} seconds to arrive"),
@@ -73,14 +69,8 @@ IN_WORDS = [
     ("serving.md", "After ten wrong tokens from one address in five minutes",
      (attempts.MOST_FAILURES, attempts.WINDOW_SECONDS), (10, 300)),
     ("serving.md", "also on other servers with the same `STEPSCOPE_STORE` within two seconds", door._FRESH_SECONDS, 2),
-    ("serving.md", "A person may have four open at a time; one that gets no piece for a minute has ended",
-     (uploads.MOST_OPEN, uploads.STALE_SECONDS), (4, 60)),
-    ("serving.md", "unpacks to more than 100 times its size, and more than 256 MiB",
-     (size_limit(10 * MIB), size_limit(1)), (1000 * MIB, 256 * MIB)),
     ("serving.md", "at most 20 every ten minutes; one day is the shortest time",
      (purge.MOST_AT_ONCE, purge._LOOK_SECONDS, purge.LEAST_DAYS), (20, 600, 1)),
-    ("serving.md", "ends after 14 days, or after the number of days that was asked for, up to 90",
-     (sharing.DEFAULT_DAYS, sharing.LONGEST_DAYS), (14, 90)),
     ("sql.md", "A server answers four queries at a time, two of them of one person",
      (limits.AT_ONCE, limits.EACH), (4, 2)),
     ("capture-remote.md", "A request asks for at most an hour, has at most 1 MiB",

@@ -55,11 +55,17 @@ def await_files(seconds: float) -> None:
         thread.join(max(0.0, until - time.monotonic()))
 
 
+def _tell(error: BaseException, name: str) -> None:
+    """Says that a thread has failed, which is no matter of the program's hooks for exceptions."""
+    with suppress(Exception):  # the program may have closed the stream
+        sys.stderr.write(f"stepscope: the thread {name} ended by {type(error).__name__}: {error}\n")
+
+
 class OwnThread:
     """A thread as that of `threading`, which the program does not see.
 
     Args:
-        target: what it calls.  What that raises is told like any exception that nobody can handle.
+        target: what it calls.  What that raises is told on stderr.
         args: what that is called with.
         name: for our own recordings, which leave it out.
         writes: the program's end waits for it, see `await_files`.
@@ -121,8 +127,8 @@ class OwnThread:
             self._target(*self._args)
         except SystemExit:
             pass
-        except BaseException:
-            sys.excepthook(*sys.exc_info())
+        except BaseException as error:
+            _tell(error, self.name)
         finally:
             with suppress(Exception):  # the interpreter may be at its end
                 forget_this_thread()
@@ -136,8 +142,8 @@ class Recurring:
     `faulthandler` and in no list of a debugger then.  Other systems than Linux have a thread as above.
 
     Args:
-        call: returns the seconds until its next call, below 0 for no limit; None for no more.  What it raises is told
-            like any exception that nobody can handle, and ends this.
+        call: returns the seconds until its next call, below 0 for no limit; None for no more.  What it raises
+            is told on stderr, and ends this.
         seconds: until the first call.
         name: as for a thread.
         files: a call is also due when one of these open files can be read.  Closing one ends this.
@@ -198,8 +204,8 @@ class Recurring:
         wait = None
         try:
             wait = self._call() if goes_on else None
-        except Exception:
-            sys.excepthook(*sys.exc_info())
+        except Exception as error:
+            _tell(error, self._name)
         finally:
             with suppress(Exception):
                 forget_this_thread()

@@ -178,11 +178,9 @@ def _list_evidence(report: Report) -> Iterator[str]:
             yield f"advised    {'; '.join(more)}"
         yield f"predicted  {first['reasoning']}"
         yield from (f"source     {line}" for line in source_lines(first["culprit"]))
-    if shares := [
-        f"{each['purpose'].replace('_', ' ')} {each['percent']:.0f} %"
-        for each in whole.get("purpose", ())
-        if each["percent"] >= 1
-    ]:
+    purposes = [each for each in whole.get("purpose", ()) if each["percent"] >= 1]
+    if any(each["purpose"] != "unknown" for each in purposes):
+        shares = [f"{each['purpose'].replace('_', ' ')} {each['percent']:.0f} %" for each in purposes]
         yield f"computes   {', '.join(shares[:_MOST_PURPOSES])} of all computing"
     evidence = " ".join(item["evidence"] for item in whole["advice"][:1])
     for each in (each for each in whole.get("excess", ()) if each["fact"] not in evidence):

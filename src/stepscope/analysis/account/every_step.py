@@ -20,6 +20,7 @@ from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import median_step, usual_steps
 from stepscope.analysis.account.piece_causes import causes_of
 from stepscope.analysis.account.pieces import OWN, Pieces, clip_to_steps, pieces_of_steps
+from stepscope.analysis.account.reconciled import give_way
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of
@@ -218,7 +219,7 @@ def _every_step(trace: HostTrace) -> EveryStep | None:
     if graph is None or not len(graph.steps):
         return None
     pieces = pieces_of_steps(trace, graph)
-    cause = causes_of(trace, graph, pieces, threads_of(trace))
+    pieces, cause = give_way(trace, graph, pieces, causes_of(trace, graph, pieces, threads_of(trace)))
     step, pieces = clip_to_steps(trace, graph, pieces)
     known = known_of(trace, graph, pieces, cause)
     return EveryStep(graph, pieces, step, cause, known, median_step(trace, graph))

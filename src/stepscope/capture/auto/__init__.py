@@ -5,7 +5,8 @@
 - autopilot: decides what to capture, from the steps that the finders report
 - settings: what the environment or the command line asks for
 - autostart: installs all this in a process, and the signal handler
-- run: runs a script as Python would
+- run: starts a script as its user would
+- startup: comes before the first line of a program and of what it starts
 - children: extends the watch to processes that the program starts
 - ledger: lists what those processes have captured
 """

@@ -1,0 +1,5 @@
+import atexit
+
+atexit.register(print, "no")
+atexit._clear()
+print("m")

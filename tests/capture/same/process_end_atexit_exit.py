@@ -1,0 +1,5 @@
+import atexit
+import sys
+
+atexit.register(lambda: sys.exit(5))
+print("m")

@@ -1,0 +1,9 @@
+import atexit
+
+
+def f():
+    1 / 0
+
+
+atexit.register(f)
+print("m")

@@ -1,0 +1,3 @@
+import atexit
+
+atexit.register(lambda: atexit.register(print, "inner"))

@@ -1,0 +1,4 @@
+import atexit
+
+atexit.register(print, "no")
+atexit.unregister(print)

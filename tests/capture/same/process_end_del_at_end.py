@@ -1,0 +1,6 @@
+class A:
+    def __del__(self):
+        print("deleted")
+
+
+a = A()

@@ -1,0 +1,5 @@
+import os
+import sys
+
+os.dup2(1, 2)
+print("e", file=sys.stderr)

@@ -1,0 +1,3 @@
+import os
+
+os.execve("/usr/bin/env", ["env"], {"A": "1"})

@@ -1,0 +1,6 @@
+class A:
+    def __str__(self):
+        return "A!"
+
+
+raise SystemExit(A())

@@ -1,0 +1,3 @@
+import faulthandler
+
+print(faulthandler.is_enabled())

@@ -1,0 +1,4 @@
+import os
+
+os.close(2)
+print("o")

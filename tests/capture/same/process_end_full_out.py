@@ -1,0 +1,5 @@
+import os
+
+f = os.open("/dev/full", os.O_WRONLY)
+os.dup2(f, 1)
+print("x")

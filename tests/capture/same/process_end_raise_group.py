@@ -1,0 +1,1 @@
+raise ExceptionGroup("g", [ValueError(1), TypeError(2)])

@@ -1,0 +1,5 @@
+class K(KeyboardInterrupt):
+    pass
+
+
+raise K("k")

@@ -1,0 +1,3 @@
+e = ValueError("n")
+e.add_note("note")
+raise e

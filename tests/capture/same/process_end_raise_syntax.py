@@ -1,0 +1,1 @@
+compile("a b", "f", "exec")

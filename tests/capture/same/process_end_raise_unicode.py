@@ -1,0 +1,1 @@
+raise ValueError("\udc80 é")

@@ -1,0 +1,4 @@
+import sys
+
+sys.stderr.close()
+raise ValueError

@@ -1,0 +1,5 @@
+import sys
+
+sys.stderr = sys.stdout
+print("a", file=sys.stderr)
+raise ValueError("v")

@@ -1,0 +1,6 @@
+import os
+import sys
+
+if not os.fork():
+    sys.exit(3)
+print(os.waitstatus_to_exitcode(os.wait()[1]))

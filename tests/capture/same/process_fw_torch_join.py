@@ -1,0 +1,15 @@
+import threading
+
+import torch
+
+m = torch.nn.Linear(4, 4)
+o = torch.optim.SGD(m.parameters(), 0.1)
+for i in range(30):
+    o.zero_grad()
+    l = m(torch.ones(2, 4)).pow(2).sum()
+    l.backward()
+    o.step()
+for t in threading.enumerate():
+    if t is not threading.main_thread():
+        t.join()
+print("e", threading.active_count())

@@ -1,0 +1,6 @@
+import os
+import threading
+
+import torch
+
+print(torch.get_num_threads(), torch.get_num_interop_threads(), threading.enumerate(), sorted(os.environ))

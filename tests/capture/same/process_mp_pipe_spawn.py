@@ -1,0 +1,17 @@
+import multiprocessing as mp
+import sys
+
+c = mp.get_context("spawn")
+
+
+def f(k):
+    k.send(sys.modules["__main__"].__name__)
+    k.close()
+
+
+if __name__ == "__main__":
+    a, b = c.Pipe()
+    w = c.Process(target=f, args=(b,))
+    w.start()
+    print(a.recv())
+    w.join()

@@ -1,0 +1,18 @@
+import multiprocessing as mp
+
+c = mp.get_context("spawn")
+import signal
+
+
+def f():
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        print("kb", flush=True)
+
+
+if __name__ == "__main__":
+    w = c.Process(target=f)
+    w.start()
+    w.join()
+    print(w.exitcode)

@@ -1,0 +1,17 @@
+import multiprocessing as mp
+import time
+
+c = mp.get_context("fork")
+
+
+def f():
+    time.sleep(60)
+
+
+if __name__ == "__main__":
+    q = c.Process(target=f)
+    q.start()
+    time.sleep(1)
+    q.terminate()
+    q.join()
+    print(q.exitcode)

@@ -1,0 +1,8 @@
+from __future__ import annotations
+
+
+def f(x: nope):
+    pass
+
+
+print(f.__annotations__)

@@ -1,0 +1,4 @@
+import importlib
+import json
+
+print(importlib.reload(json) is json)

@@ -1,0 +1,3 @@
+import signal
+
+print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, signal.getsignal(signal.SIGPIPE))

@@ -1,0 +1,6 @@
+# options: --seconds 1
+import select
+import time
+
+t = time.time()
+print(select.select([], [], [], 2.5), time.time() - t > 2.4)

@@ -1,0 +1,6 @@
+import os
+
+try:
+    print(os.waitpid(-1, os.WNOHANG))
+except ChildProcessError as e:
+    print(e)

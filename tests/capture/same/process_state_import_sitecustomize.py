@@ -1,0 +1,6 @@
+try:
+    import sitecustomize
+
+    print("there")
+except ImportError as e:
+    print(e)

@@ -1,0 +1,1 @@
+print(open("/proc/self/cmdline").read().split("\0")[1:])

@@ -1,0 +1,3 @@
+import subprocess
+
+subprocess.run(["no_such_program"])

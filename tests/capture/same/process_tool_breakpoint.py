@@ -1,0 +1,4 @@
+import sys
+
+sys.breakpointhook = lambda *a: print("bp")
+breakpoint()

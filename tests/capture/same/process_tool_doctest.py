@@ -1,0 +1,12 @@
+import doctest
+
+
+def f():
+    """
+    >>> f()
+    3
+    """
+    return 3
+
+
+print(doctest.testmod())

@@ -1,0 +1,4 @@
+import gc
+
+gc.collect()
+print(gc.garbage, gc.isenabled())

@@ -1,0 +1,4 @@
+import profile
+
+q = profile.Profile()
+print(q.runcall(lambda: 5))

@@ -1,0 +1,4 @@
+import warnings
+
+warnings.warn("w")
+warnings.warn("d", DeprecationWarning)

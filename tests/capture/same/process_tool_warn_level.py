@@ -1,0 +1,8 @@
+import warnings
+
+
+def f():
+    warnings.warn("w", stacklevel=2)
+
+
+f()

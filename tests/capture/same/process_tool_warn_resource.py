@@ -1,0 +1,5 @@
+import warnings
+
+warnings.simplefilter("always")
+f = open("/dev/null")
+del f

@@ -11,6 +11,7 @@ STEPSCOPE_SAME_SEEDS says; STEPSCOPE_SAME=torch runs those whose names begin so.
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 import signal
@@ -20,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from stepscope.capture.visible import VISIBLE
 
 FOLDER = Path(__file__).parent / "same"
 SAMPLE = {
@@ -158,6 +161,24 @@ def test_a_program_is_the_same(name, mode, tmp_path):
 def test_wrappers_that_are_composed_at_random_are_the_same(name, tmp_path):
     arguments = ("0", str(SEEDS)) if WANTED else ("0", "12")
     assert find_differences(FOLDER / f"{name}.py", "run", tmp_path, arguments) == []
+
+
+def test_what_a_program_sees_of_its_process_is_listed(tmp_path):
+    pytest.importorskip("torch")
+    program = FOLDER / "_state.py"
+    views = [
+        json.loads(run([*words, str(program)], tmp_path / name / "work", 120, {}).stdout)
+        for name, words in zip(("plain", "followed"), commands("run", tmp_path / "log"), strict=True)
+    ]
+
+    plain, followed = views
+    listed = {each.name for each in VISIBLE}
+
+    assert {name for name in plain if plain[name] != followed[name]} <= listed
+    handled = {name for name, handler in plain["signals"].items() if followed["signals"][name] != handler}
+    assert handled <= {"SIGTERM", "SIGUSR2"}
+    assert set(plain["modules"]) <= set(followed["modules"])
+    assert plain["meta_path"] == followed["meta_path"][-len(plain["meta_path"]) :]
 
 
 def test_the_comparison_finds_what_differs(tmp_path):

@@ -428,7 +428,7 @@ def test_what_a_layer_moves_for_itself_is_not_the_programs() -> None:
     picture = """
         host main | M0-----------------------------
         host main | r-------c---B1--U2-----
-        host main | u2f1--c-            c----
+        host main | u2f1--c-        c----
     """
 
     assert work_of(draw(picture, sorts)).moves_ps == 4 * MS  # the one that the program calls

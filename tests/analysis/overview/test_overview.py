@@ -296,7 +296,7 @@ def test_the_summary_breaks_down_what_the_verdict_is_read_from_even_where_nothin
     _, _, _, parts = list(report.summary_lines())[:4]
 
     assert "less sure than usual, as nothing recorded connects" in str(report.sections()[0])
-    assert parts == "goes to    host compute 100.0 %"
+    assert parts == "goes to    device compute 87.5 %, host compute 12.5 %"
 
 
 def test_the_summary_names_the_slow_stage_of_the_input() -> None:

@@ -1,3 +1,4 @@
+# modes: run api
 """What a jitted function is, to whoever looks at it."""
 
 import copy

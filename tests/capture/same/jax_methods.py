@@ -1,3 +1,4 @@
+# modes: run prove
 """Jitted methods: how often they are traced, and what binding them gives."""
 
 import functools

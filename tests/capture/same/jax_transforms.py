@@ -1,3 +1,4 @@
+# modes: run watch
 """Transformations of jitted functions, and jitted transformations: values, how often each is traced, events."""
 
 import collections

@@ -1,3 +1,4 @@
+# modes: run watch
 """Keras: own training steps, tf.function around them, saving and loading, distribution."""
 
 import tempfile

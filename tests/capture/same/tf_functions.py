@@ -1,3 +1,4 @@
+# modes: run api
 """tf.function: what it is, how often it traces, its arguments, gradients and exceptions."""
 
 import copy

@@ -1,3 +1,4 @@
+# modes: run watch
 """What PyTorch's functions and optimizers are, to whoever looks at them."""
 
 import copy

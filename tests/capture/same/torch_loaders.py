@@ -1,3 +1,4 @@
+# modes: run watch
 """DataLoaders: batches, warnings and the line that they name, exceptions, iterators as they are."""
 
 import warnings

@@ -1,3 +1,4 @@
+# modes: run api
 """What modes of a program see of a training loop, and references to its tensors."""
 
 import collections

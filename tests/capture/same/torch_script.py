@@ -1,3 +1,4 @@
+# modes: run prove
 """TorchScript, FX and serialization of what calls the functions that are watched."""
 
 import io

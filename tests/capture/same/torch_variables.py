@@ -1,3 +1,4 @@
+# modes: run api
 """Variables of functions, generators and comprehensions while they are looked at; what dies when."""
 
 import gc

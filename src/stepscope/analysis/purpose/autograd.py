@@ -112,16 +112,10 @@ def repeated_backward(trace: HostTrace) -> Repeated | None:
     again = passes.run > 0
     if not again.any() or _differentiates_gradients(trace):
         return None
-    chosen = np.zeros(len(passes), np.bool_)
-    for each in distinct(passes.of[again]).tolist():
-        here = passes.of == each
-        first = int(np.flatnonzero(here)[0])
-        if (
-            first
-            and passes.adds[here].any()
-            and not _uses_gradients(trace, passes, first, int(passes.adds[here].sum()))
-        ):
-            chosen |= here & (again | (passes.adds & _after_repeated(passes, again)))
+    begin, _, of = _bounds(passes)
+    adds = np.bincount(of, passes.adds).astype(np.int64)
+    redone = (np.bincount(of, again) > 0) & (adds > 0) & (begin > 0) & ~_use_gradients(trace, passes, begin, adds)
+    chosen = redone[of] & (again | (passes.adds & _after_repeated(passes, again)))
     if not (chosen & again).any():
         return None
     steps = max(len(whole_steps(trace).number), 1)
@@ -151,22 +145,33 @@ def _differentiates_gradients(trace: HostTrace) -> bool:
     return bool((~is_node).any())
 
 
-def _uses_gradients(trace: HostTrace, passes: BackwardPasses, first: int, gradients: int) -> bool:
-    """Whether parameters are updated between a pass and the one before, or gradients are kept: at least every second.
+def _bounds(passes: BackwardPasses) -> tuple[I64, I64, I64]:
+    """The first place of each pass, the place after its last, and the pass of each run, numbered from 0."""
+    begin = np.flatnonzero(np.append(True, np.diff(passes.of) != 0)[: len(passes)])
+    end = np.append(begin[1:], len(passes))
+    return begin, end, np.repeat(np.arange(len(begin)), end - begin)
+
+
+def _use_gradients(trace: HostTrace, passes: BackwardPasses, begin: I64, adds: I64) -> Mask:
+    """Whether parameters are updated between each pass and the one before, or gradients are kept, of at least every
+    second parameter: bool of shape (passes,).
 
     Args:
-        first: the first node of the pass; gradients: how many parameters the pass adds to.
+        begin: the first run of each pass; adds: how many parameters it adds to.
     """
     events, work = trace.events, computing_of(trace)
-    before = passes.rows[first - 1]
-    begin, end = events.start_ps[before] + events.duration_ps[before], events.start_ps[passes.rows[first]]
-    updates = update_ranges(trace)
-    if ((events.start_ps[updates] >= begin) & (events.start_ps[updates] < end)).any():
-        return True
-    between = (events.start_ps[work.rows] >= begin) & (events.start_ps[work.rows] < end) & work.outer & ~work.learned
-    rows = work.rows[between]
-    keeps = has_trait(trace, events.type[rows], OpTrait.MOVES_DATA | OpTrait.MAKES_RESULT)
-    return 2 * int(keeps.sum()) >= gradients
+    before = passes.rows[np.maximum(begin - 1, 0)]
+    start, stop = events.start_ps[before] + events.duration_ps[before], events.start_ps[passes.rows[begin]]
+
+    def count(rows: I64) -> I64:
+        times = np.sort(events.start_ps[rows])
+        found: I64 = np.maximum(np.searchsorted(times, stop) - np.searchsorted(times, start), 0)
+        return found
+
+    own = work.rows[work.outer & ~work.learned]
+    keeps = own[has_trait(trace, events.type[own], OpTrait.MOVES_DATA | OpTrait.MAKES_RESULT)]
+    used: Mask = (count(update_ranges(trace)) > 0) | (2 * count(keeps) >= adds)
+    return used
 
 
 @dataclass(frozen=True)
@@ -199,13 +204,12 @@ def unused_gradients(trace: HostTrace) -> Unused | None:
         unused = _never_reset(trace, passes, updates)
     if unused is None or not unused.any():
         return None
-    removed = unused.copy()
-    for each in distinct(passes.of[unused]).tolist():
-        here = np.flatnonzero(passes.of == each)
-        used = here[passes.adds[here] & ~unused[here]]
-        # After the last gradient that is used, the pass computes for the others alone.
-        if len(used):
-            removed[here[here > used[-1]]] = True
+    # After the last gradient that is used, a pass computes for the others alone.
+    _, _, of = _bounds(passes)
+    last_used = np.full(int(of.max()) + 1, len(passes))
+    used = np.flatnonzero(passes.adds & ~unused)
+    last_used[of[used]] = used  # ascending: the last one stays
+    removed = unused | ((np.bincount(of, unused) > 0)[of] & (np.arange(len(passes)) > last_used[of]))
     steps = max(len(whole_steps(trace).number), 1)
     return Unused(passes.rows[removed], int(unused.sum()) / steps, sizes)
 

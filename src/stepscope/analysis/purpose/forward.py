@@ -134,9 +134,7 @@ def _number_parts(trace: HostTrace, work: Computing, alone: Mask) -> I64:
     order = np.lexsort((trace.events.start_ps[work.rows], lines))
     # A product that is trained ends a stretch, and so do a backward pass, an update and the step.
     ends = (work.learned & work.heavy) | work.backward | work.updates
-    stretch = np.cumsum(ends[order])
-    keys = np.stack([lines[order], steps[order], stretch])
-    _, number = np.unique(keys, axis=1, return_inverse=True)
+    begins = ends[order] | (np.diff(lines[order], prepend=-1) != 0) | (np.diff(steps[order], prepend=-2) != 0)
     found = np.zeros(len(work), np.int64)
-    found[order] = number.reshape(-1)
+    found[order] = np.cumsum(begins)
     return found

@@ -68,55 +68,81 @@ def one_hots(trace: HostTrace) -> OneHot | None:
     makes = np.flatnonzero(has_trait(trace, trace.events.type[work.rows[outer]], PurposeTrait.MAKES_ONE_HOT))
     if not len(makes):
         return None
-    at = outer[makes]
-    chosen, sizes = [work.rows[at]], None
-    found = _written(trace, work, at)
-    wide = max(found.values(), key=math.prod, default=None) if found else None
-    if wide is not None:
-        sizes = (math.prod(wide[:-1]), wide[-1])
-    for place, one in zip(makes.tolist(), at.tolist(), strict=True):
-        chosen.append(_taken_by(trace, work, outer[place + 1 : place + 1 + _NEXT_OPS], one, found.get(one)))
-    rows = distinct(np.concatenate(chosen))
-    return OneHot(np.append(rows, _backward_of(trace, work, rows)), sizes)
+    known = _Sizes(trace, work)
+    written = known.written_by(work.rows[outer[makes]])
+    rows = distinct(np.append(work.rows[outer[makes]], _taken_by(trace, work, outer, makes, known, written)))
+    sizes = [known.sizes[each] for each in distinct(written[written >= 0]).tolist()]
+    wide = max(sizes, key=math.prod, default=None)
+    shown = None if wide is None else (math.prod(wide[:-1]), wide[-1])
+    return OneHot(np.append(rows, _backward_of(trace, work, rows)), shown)
 
 
-def _written(trace: HostTrace, work: Computing, at: I64) -> dict[int, Size]:
-    """The size of what each op writes, by its place: the largest operand of the ops inside it."""
-    parent = forest(trace).parent
-    found: dict[int, Size] = {}
-    inside = {int(work.rows[one]): one for one in at.tolist()}
-    children = work.rows[np.isin(parent[work.rows], list(inside))]
-    dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=children)
-    for child, text in zip(children.tolist(), dims.tolist(), strict=True):
-        sizes = sizes_of(trace.strings[text]) if text > 0 else ()
-        place = inside[int(parent[child])]
-        found[place] = max((found.get(place, ()), *sizes), key=lambda size: (len(size) > 1) * math.prod(size))
-    return {place: size for place, size in found.items() if len(size) > 1}
+class _Sizes:
+    """The sizes of operands of a host's ops, each different one with a number."""
+
+    def __init__(self, trace: HostTrace, work: Computing) -> None:
+        self._trace, self._work = trace, work
+        self._text = trace.stat_strings(stat_names.INPUT_DIMS, rows=work.rows)
+        self.sizes: list[Size] = []
+        numbers: dict[Size, int] = {}
+        self._first: dict[int, int] = {}
+        self._largest: dict[int, int] = {}
+        for row in distinct(self._text[self._text > 0]).tolist():
+            sizes = sizes_of(trace.strings[row])
+            for kept, size in (
+                (self._first, sizes[:1]),
+                (self._largest, sorted(filter(_has_rows, sizes), key=math.prod)),
+            ):
+                if size:
+                    kept[row] = numbers.setdefault(size[-1], len(numbers))
+        self.sizes = list(numbers)
+
+    def first_of(self, places: I64) -> I64:
+        """The number of the first operand's size of some ops, given by their places; -1 for none."""
+        return _look_up(self._first, self._text[places])
+
+    def written_by(self, rows: I64) -> I64:
+        """The number of the size that some ops write: the largest operand of the ops inside each; -1 for none."""
+        parent = forest(self._trace).parent[self._work.rows]
+        inside = np.flatnonzero(np.isin(parent, rows))
+        size = _look_up(self._largest, self._text[inside])
+        inside, size = inside[size >= 0], size[size >= 0]
+        numbers = np.array([math.prod(each) for each in self.sizes], np.float64)
+        order = np.argsort(numbers[size], kind="stable")
+        found = np.full(len(rows), -1, np.int64)
+        found[np.searchsorted(rows, parent[inside[order]])] = size[order]  # of several the largest stays
+        return found
 
 
-def _taken_by(trace: HostTrace, work: Computing, after: I64, one: int, size: Size | None) -> I64:
+def _has_rows(size: Size) -> bool:
+    return len(size) > 1
+
+
+def _look_up(numbers: dict[int, int], texts: I64) -> I64:
+    unique, inverse = np.unique(texts, return_inverse=True)
+    return np.array([numbers.get(each, -1) for each in unique.tolist()], np.int64)[inverse]
+
+
+def _taken_by(trace: HostTrace, work: Computing, outer: I64, makes: I64, known: _Sizes, written: I64) -> I64:
     """The next ops that convert the rows or multiply with them: rows of events.  Without sizes, a conversion that
-    follows at once."""
-    found = []
-    for place in after.tolist():
-        row = int(work.rows[place])
-        type_ = trace.events.type[[row]]
-        if trace.events.line[row] != trace.events.line[work.rows[one]]:
-            break
-        takes = True if size is None else size in _first_sizes(trace, row)
-        if takes and has_trait(trace, type_, OpTrait.CONVERTS).any():
-            found.append(row)
-        elif takes and size is not None and has_trait(trace, type_, OpTrait.MULTIPLIES).any():
-            found.append(row)
-            break
-        elif size is None:
-            break
-    return np.array(found, np.int64)
+    follows at once.
 
-
-def _first_sizes(trace: HostTrace, row: int) -> tuple[Size, ...]:
-    text = int(trace.stat_strings(stat_names.INPUT_DIMS, rows=np.array([row]))[0])
-    return sizes_of(trace.strings[text])[:1] if text > 0 else ()
+    Args:
+        outer: places of outermost ops; makes: which of them write the rows; written: the size that each writes.
+    """
+    found, going = [outer[:0]], np.ones(len(makes), np.bool_)
+    lines = trace.events.line[work.rows]
+    for step in range(1, _NEXT_OPS + 1):
+        going &= makes + step < len(outer)
+        place = outer[np.minimum(makes + step, len(outer) - 1)]
+        types = trace.events.type[work.rows[place]]
+        going &= lines[place] == lines[outer[makes]]
+        takes = going & ((written < 0) | (known.first_of(place) == written))
+        converts = takes & has_trait(trace, types, OpTrait.CONVERTS)
+        multiplies = takes & (written >= 0) & has_trait(trace, types, OpTrait.MULTIPLIES)
+        found.append(work.rows[place[converts | multiplies]])
+        going &= ~multiplies & ((written >= 0) | converts)
+    return np.concatenate(found)
 
 
 def _backward_of(trace: HostTrace, work: Computing, forward: I64) -> I64:

@@ -1,0 +1,100 @@
+"""What a program that is followed can see of it: all of it.  Anything else is as in plain Python.
+
+`tests/capture/test_same.py` holds a program's view of its process against this list, and runs programs both ways.
+"""
+
+from __future__ import annotations
+
+from stepscope.records import dataclass
+
+
+@dataclass(frozen=True)
+class Visible:
+    """One difference to plain Python.
+
+    Attributes:
+        name: of the difference.
+        what: where a program would find it.
+        reason: why it is there.
+        only: when it is there; empty for always.
+    """
+
+    name: str
+    what: str
+    reason: str
+    only: str = ""
+
+
+VISIBLE = (
+    Visible(
+        "modules",
+        "`sys.modules` has Stepscope, its libraries (grpc, protobuf) and modules of Python that they import",
+        "the capture runs in the process; nothing of it is imported under a name that the program could mean",
+    ),
+    Visible(
+        "meta_path",
+        "`sys.meta_path` begins with objects that find nothing themselves",
+        "a framework has to be met once its import has ended; they go when nothing more is awaited",
+    ),
+    Visible(
+        "signals",
+        "`signal.getsignal` of SIGTERM and SIGUSR2 names a handler where the program has set none",
+        "a capture can be asked for while the program runs, and one that records is saved when a scheduler ends it; a"
+        " handler of the program replaces ours",
+    ),
+    Visible(
+        "fds",
+        "some open files with high numbers",
+        "the profile being written, and the door for `stepscope capture`; they do not survive an `exec`",
+    ),
+    Visible(
+        "task",
+        "threads of the system that `threading` does not list",
+        "sampling, writing and answering must not wait for the program",
+    ),
+    Visible("atexit", "`atexit._ncallbacks()` is higher", "a capture that records is saved when the program ends"),
+    Visible(
+        "private functions",
+        "functions inside of frameworks that no program calls by name: `jax._src.pjit._cpp_pjit` and `_infer_params`,"
+        " `torch.autograd._engine_run_backward` and `tensorflow.python.eager.imperative_grad.imperative_grad` are"
+        " stand-ins; `torch.optim.Optimizer._optimizer_step_code` has one default more",
+        "steps are seen where frameworks pass on their way, instead of in functions that the program holds",
+    ),
+    Visible(
+        "stand-ins of Keras",
+        "`type()` of `CallbackList.on_train_batch_begin`, `on_train_batch_end` and `Optimizer.apply` is not that of"
+        " functions; they are equal to them, have their attributes, and are pickled as them",
+        "before Python 3.12 the interpreter calls a function without a look at how it wants to be called",
+        only="Python 3.11",
+    ),
+    Visible(
+        "stand-ins of profilers",
+        "the same of the functions that start the framework's profiler, of Orbax' `save`, and of those by which"
+        " TensorFlow and PyTorch decide to compile",
+        "the profiler is given up when the program wants it; saves are ranges; compilations have a reason",
+        only="while a capture runs",
+    ),
+    Visible(
+        "weak references",
+        "`weakref.getweakrefcount` of optimizers, of iterators of loaders and of `tf.function`s is one higher",
+        "two that live one after the other at the same address are told apart without keeping either",
+        only="until the steps are captured",
+    ),
+    Visible(
+        "profiler",
+        "`torch.autograd._profiler_enabled()` is true, and profilers of the program find the framework's in use",
+        "the framework's profiler records; it is given up at once when the program starts one",
+        only="while a capture runs",
+    ),
+    Visible(
+        "exception",
+        "an exception that says that memory is used up has the attribute `_stepscope_sentence`",
+        "the reason is told once, when the program ends; Python refers to no such exception weakly",
+        only="when memory is used up",
+    ),
+    Visible(
+        "stderr",
+        "lines that begin with `stepscope`",
+        "what was captured, and what could not be",
+    ),
+)  # fmt: skip

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from stepscope.kernels.untraced import untraced
 from stepscope.kernels.waiting import Waiter
 
 _names: dict[int, str] = {}  # Python's number of each that runs -> its name
@@ -97,7 +98,7 @@ class OwnThread:
         masks = hasattr(signal, "pthread_sigmask")
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()) if masks else None
         try:
-            _thread.start_new_thread(self._run, ())
+            _thread.start_new_thread(untraced, (self._run,))
         except BaseException:
             self._pid = 0
             _writing.discard(self)

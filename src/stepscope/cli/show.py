@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -156,11 +156,22 @@ def _style_of(line: str) -> str:
 
 
 _MOST_PURPOSES = 5
+_HOW_KNOWN = ("recorded", "inferred", "not_recorded")
+
+
+def _known_line(account: Sequence[Mapping[str, Any]]) -> str:
+    """How the causes of the step are known, in percent of it; empty where nothing says so."""
+    rows = [row for row in account if row.get("known")]
+    shares = {name: sum(row["percent"] * row["known"][name] / 100 for row in rows) for name in _HOW_KNOWN}
+    said = [f"{share:.0f} % {name.replace('_', ' ')}" for name, share in shares.items() if share >= 1]
+    return f"known      {', '.join(said)}" if said else ""
 
 
 def _list_evidence(report: Report) -> Iterator[str]:
     whole = report.to_dict()
     yield from (f"because    {each}" for each in whole["verdict_evidence"] if each not in whole["verdict_text"])
+    if known := _known_line(whole["account"]):
+        yield known
     said = {clause for sentence in whole["verdict_evidence"] for clause in sentence.split("; ")}
     for first in whole["advice"][:1]:
         if more := [clause for clause in first["evidence"].split("; ") if clause not in said]:

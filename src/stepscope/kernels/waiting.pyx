@@ -22,6 +22,10 @@ cdef extern from *:
 
     #define STEPSCOPE_MOST_FILES 8
 
+    /* The limited API leaves these out; every CPython from 3.11 on exports them. */
+    PyAPI_FUNC(void) PyThreadState_EnterTracing(PyThreadState *);
+    PyAPI_FUNC(void) PyThreadState_LeaveTracing(PyThreadState *);
+
     typedef struct {
         pthread_mutex_t mutex;
         pthread_cond_t changed;
@@ -70,6 +74,7 @@ cdef extern from *:
         while (goes_on) {
             goes_on = stepscope_wait(waiter);
             PyGILState_STATE state = PyGILState_Ensure();
+            PyThreadState_EnterTracing(PyThreadState_Get());   /* profilers of all threads do not see this one */
             PyObject *said = goes_on ? PyObject_CallFunction(waiter->call, "O", Py_True)
                                      : PyObject_CallFunction(waiter->call, "O", Py_False);
             double seconds = -1;
@@ -78,6 +83,7 @@ cdef extern from *:
             Py_XDECREF(said);
             PyErr_Clear();
             if (!goes_on) Py_CLEAR(waiter->call);
+            PyThreadState_LeaveTracing(PyThreadState_Get());
             PyGILState_Release(state);
             waiter->seconds = seconds;
         }

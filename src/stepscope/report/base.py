@@ -202,8 +202,8 @@ def make_finite(value: Any) -> Any:
         return [make_finite(item) for item in value]
     if isinstance(value, float) and value - value != 0:
         return None
-    if isinstance(value, str) and not value.isascii():
-        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, str):
+        return str(value) if value.isascii() else value.encode("utf-8", "replace").decode()
     return value
 
 

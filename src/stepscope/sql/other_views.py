@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.every_step import CausesOfStep, causes_of_steps
+from stepscope.analysis.account.evidence import Known
 from stepscope.analysis.resources.allocations import UNKNOWN, Allocations, allocations_of
 from stepscope.analysis.resources.counters import Counter, counters_of
 from stepscope.analysis.resources.memory_usage import memory_in_use
@@ -68,6 +69,10 @@ def _read_causes(read: Callable[[_Cause], int]) -> Callable[[HostTrace, list[_Ca
     return lambda _, rows: numbers(np.array([read(row) for row in rows], np.int64))
 
 
+def _known_column(known: Known, meaning: str) -> ViewColumn:
+    return number(f"{known.name.lower()}_ps", "ps", meaning, _read_causes(lambda row: row[0].known_ps[row[1]][known]))
+
+
 CAUSES = View(
     "causes",
     "What each step waited for: the account of its time. The rows of a step add up to its time, from its start to the "
@@ -88,6 +93,9 @@ CAUSES = View(
             "share of the step",
             lambda _, rows: numbers(np.array([100 * step.causes_ps[at] / step.step_ps for step, at in rows], float)),
         ),
+        _known_column(Known.RECORDED, "the part of it in which an event of the thread or device says so"),
+        _known_column(Known.INFERRED, "the part of it that something else that was recorded implies"),
+        _known_column(Known.NOT_RECORDED, "the part of it of which nothing is known"),
         flag(
             "is_median",
             "whether it is the step that the overview's account is of",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from stepscope.vocabulary.patterns import Pattern
 
+WINDOW_NAME_BYTES = (20, 40)
+"""Between how many bytes such a row's name has, so that of a million names few are looked at."""
 _WINDOW = Pattern(r"PyTorch Profiler \(\d+\)$")  # lasts from the recorder's start to its stop
 
 

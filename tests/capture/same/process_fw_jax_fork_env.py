@@ -3,4 +3,4 @@ import threading
 
 import jax
 
-print(sorted(os.environ), threading.enumerate(), jax.jit(lambda x: x + 1)(1))
+print(sorted(os.environ), len(threading.enumerate()), jax.jit(lambda x: x + 1)(1))

@@ -46,6 +46,7 @@ class AccountRow:
         cause: see Cause; ps: how long.
         culprit: None where nothing recorded names one.
         idle_ps: the part of it in which no device works; None on a host without devices.
+        known_ps: how much of it is recorded, inferred and not recorded; None where that was not asked.
         gain_ps: by how much the median step gets shorter in the replay without any time of that cause, also that which
             no step waits for now; None where the model does not carry a forecast.
     """
@@ -55,6 +56,7 @@ class AccountRow:
     culprit: Culprit | None
     idle_ps: int | None
     gain_ps: int | None
+    known_ps: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,7 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
     if found is None:
         return None
     pieces, cause = found.pieces_of_median()
-    rows = _rows(found.graph, pieces, cause)
+    rows = _rows(found.graph, pieces, cause, found.known_ps()[found.median])
     why_not = "no steps were found" if model is None else model.why_not
     usual, length = usual_steps(trace, found.graph), steps_of(trace).length_ps[found.graph.steps]
     spent = found.causes_ps()[usual]
@@ -222,7 +224,7 @@ def _sleeps(trace: HostTrace, found: EveryStep) -> bool:
     return 2 * asleep > int((python.end_ps - python.start_ps).sum())
 
 
-def _rows(graph: Graph, pieces: Pieces, cause: U8) -> list[AccountRow]:
+def _rows(graph: Graph, pieces: Pieces, cause: U8, known_ps: I64) -> list[AccountRow]:
     total, idle = np.zeros(len(Cause), np.int64), idle_ps(graph, pieces)
     np.add.at(total, cause, pieces.end_ps - pieces.start_ps)
     order = [each for each in np.argsort(-total, kind="stable").tolist() if total[each] > 0]
@@ -233,6 +235,7 @@ def _rows(graph: Graph, pieces: Pieces, cause: U8) -> list[AccountRow]:
             None,
             None if idle is None else int(idle[cause == each].sum()),
             None,
+            tuple(known_ps[each].tolist()),
         )
         for each in order
     ]

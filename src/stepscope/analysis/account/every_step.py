@@ -6,6 +6,7 @@ steps were found, the whole capture counts as one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from stepscope import kernels
 from stepscope.analysis.account.build import build_graph, graph_of
 from stepscope.analysis.account.causes import Cause, causes_of_work, own_work_ps
 from stepscope.analysis.account.devices import busy_by_device, work_of_device
+from stepscope.analysis.account.evidence import Known, known_of
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import median_step, usual_steps
 from stepscope.analysis.account.piece_causes import causes_of
@@ -41,7 +43,7 @@ class EveryStep:
         graph: the model.
         pieces: of all steps, not sorted.
         step: int64 of shape (pieces,), the place of each piece's step among `graph.steps`.
-        cause: uint8 of shape (pieces,), see Cause.
+        cause, known: uint8 of shape (pieces,), see Cause and Known.
         median: the place of the step whose account `account_of` gives.
     """
 
@@ -49,6 +51,7 @@ class EveryStep:
     pieces: Pieces
     step: I64
     cause: U8
+    known: U8
     median: int
 
     @property
@@ -59,6 +62,11 @@ class EveryStep:
     def causes_ps(self) -> I64:
         """The time of each step by cause: int64 of shape (steps, causes)."""
         return self.causes_of_part(self.length_ps)
+
+    def known_ps(self) -> I64:
+        """The time of each step by cause and how that is known: int64 of shape (steps, causes, 3)."""
+        parts = [self.causes_of_part(np.where(self.known == each, self.length_ps, 0)) for each in Known]
+        return np.stack(parts, axis=2)
 
     def causes_of_part(self, ps: I64) -> I64:
         """A part of each piece's time, added up by step and cause: int64 of shape (steps, causes)."""
@@ -101,6 +109,7 @@ class CausesOfStep:
     """The account of one step without culprits: ps by cause, in the order of Cause.
 
     Attributes:
+        known_ps: for each cause how much of that is recorded, inferred and not recorded, see Known; empty on a device.
         place: the step's among all steps of the host.
         usual: it is complete and no warm-up, or no step is.
     """
@@ -112,6 +121,7 @@ class CausesOfStep:
     is_median: bool
     start_ps: int
     causes_ps: list[int]
+    known_ps: Sequence[Sequence[int]] = ()
 
     @property
     def step_ps(self) -> int:
@@ -143,7 +153,9 @@ def causes_of_steps(trace: HostTrace) -> list[CausesOfStep]:
     found = every_step(trace)
     if found is None:
         return []
-    return _as_steps(trace, found, found.causes_ps())
+    known = found.known_ps().tolist()
+    steps = _as_steps(trace, found, found.causes_ps())
+    return [replace(step, known_ps=parts) for step, parts in zip(steps, known, strict=True)]
 
 
 def steps_among_others(trace: HostTrace) -> list[CausesOfStep]:
@@ -209,4 +221,5 @@ def _every_step(trace: HostTrace) -> EveryStep | None:
     pieces = pieces_of_steps(trace, graph)
     pieces, cause = give_way(trace, graph, pieces, causes_of(trace, graph, pieces, threads_of(trace)))
     step, pieces = clip_to_steps(trace, graph, pieces)
-    return EveryStep(graph, pieces, step, cause, median_step(trace, graph))
+    known = known_of(trace, graph, pieces, cause)
+    return EveryStep(graph, pieces, step, cause, known, median_step(trace, graph))

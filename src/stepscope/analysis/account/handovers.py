@@ -361,6 +361,7 @@ def _group(
     waits = is_stated[rows] & ~idle
     in_calls = inside[rows] & is_any_kind(kind[rows], _MAY_WAIT) & ~waits
     in_python = ~idle & ~in_calls & ~waits
+    in_run = is_called(trace, RUNS_PROGRAM)[np.maximum(quiet.event[rows], 0)]  # itself no work of others
     # Two threads of a library start at about the same time: neither waits for the other, but for who calls them.
     helpers = numbers_in(trace.events.line[_collectives_of_helpers(trace, threads, True)])
     of_helper = idle & is_among(quiet.line[rows].astype(np.int64), np.array(helpers, np.int64)) & (not serves_input)
@@ -368,7 +369,8 @@ def _group(
     by_device = _meet_devices(quiet, rows, idle | waits, in_python, drained) if not serves_input else rows[:0]
     found = [
         _meet(trace, quiet, rows[(idle & ~of_helper) | waits], lines, 0.0, _busy(trace, threads, lines)),
-        _meet(trace, quiet, rows[in_calls], lines, _MOSTLY, _busy(trace, threads, threads.lines)),
+        _meet(trace, quiet, rows[in_calls & ~in_run], lines, _MOSTLY, _busy(trace, threads, threads.lines)),
+        _meet(trace, quiet, rows[in_calls & in_run], lines, _MOSTLY, _union(threads, threads.lines)),
         _meet(trace, quiet, rows[in_python], lines, _NEARLY_ALL, _busy(trace, threads, lines)),
     ]
     for helpers, spans in _unseen_helpers(trace, threads) if not serves_input else ():

@@ -102,12 +102,12 @@ def select_part(model: StepModel, name: str, ops_of_class: Iterable[str] = ()) -
     ops_found = _op_events(model.trace, name)
     if len(ops_found):
         return Selection(name, "an op with the device work that it launches", part_with_work(model, ops_found))
-    calls = distinct(np.concatenate([_function_calls(model.trace, name), _traced_events(model.trace, name)]))
-    if len(calls):
-        return Selection(name, "a function with the device work that it launches", part_with_work(model, calls))
     if (sampled := function_named(model.trace, name)) is not None:
         part = part_of_function(model, sampled)
         return Selection(name, "a function, as samples of the stack show it, with what it starts", part)
+    calls = distinct(np.concatenate([_function_calls(model.trace, name), _traced_events(model.trace, name)]))
+    if len(calls):
+        return Selection(name, "a function with the device work that it launches", part_with_work(model, calls))
     types = model.trace.derived("names of events", _names_of_events).get(name, [])
     events = np.flatnonzero(_is_of_types(model.trace, types))
     return Selection(name, "what is recorded under that name", part_with_work(model, events)) if len(events) else None

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from stepscope.analysis.account.account import CONTENTION, AccountRow, StepAccount
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.culprits import Culprit
+from stepscope.analysis.account.evidence import Known
 from stepscope.report import Cell, Field, Role, clean, duration_text, percent, round_ms, shorten_name
 
+_KNOWN = tuple(each.name.lower() for each in Known)
 _LONGEST_NAME = 80  # characters, of a line of the terminal
 _WORTH_NAMING = 0.05  # of a cause's time
 _NEARLY_ALL = 0.9  # of a cause's time: the rest is not worth a word
@@ -29,6 +31,11 @@ FIELDS: tuple[Field, ...] = (
     Field("layer", "text", "the module that it runs in, where the trace says so", "str", Role.LABEL),
     Field("calls", "count", "how often it runs in the step; unknown where only stack samples show it", "int"),
     Field("culprit_ms", "ms", "the part of the cause's time that it takes"),
+    Field(
+        "recorded_percent", "percent", "the part of the cause's time in which an event of the thread or device says so"
+    ),
+    Field("inferred_percent", "percent", "the part in which something else that was recorded implies it"),
+    Field("not_recorded_percent", "percent", "the part of which nothing is known"),
     Field("meaning", "text", "when a moment has that cause", "str", Role.MEANING),
 )
 CAUSE_FIELDS: tuple[Field, ...] = tuple(
@@ -73,9 +80,17 @@ def account_json(account: StepAccount | None) -> list[dict[str, object]]:
             "percent": percent(row.ps, account.step_ps),
             "idle_ms": None if row.idle_ps is None else round_ms(row.idle_ps),
             "culprit": culprit_json(row.culprit),
+            "known": known_percent(row),
         }
         for row in account.rows
     ]
+
+
+def known_percent(row: AccountRow) -> dict[str, float | None] | None:
+    """How a row's cause is known, in percent of its time: recorded, inferred, not recorded; None if nobody asked."""
+    if row.known_ps is None:
+        return None
+    return {each.name.lower(): percent(ps, row.ps) for each, ps in zip(Known, row.known_ps, strict=True)}
 
 
 def account_step_json(account: StepAccount | None) -> dict[str, object] | None:
@@ -103,6 +118,7 @@ def account_rows(account: StepAccount | None) -> tuple[dict[str, Cell], ...]:
             "layer": row.culprit.layer if row.culprit else None,
             "calls": row.culprit.calls if row.culprit else None,
             "culprit_ms": round_ms(row.culprit.ps) if row.culprit else None,
+            **{f"{name}_percent": share for name, share in (known_percent(row) or dict.fromkeys(_KNOWN)).items()},
             "meaning": MEANING[Cause[row.cause.upper()]],
         }
         for row in account.rows

@@ -21,6 +21,7 @@ from stepscope.analysis.account.shown import SENTENCE_OF
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import CLASSES, Advice
 from stepscope.analysis.facts.changes import CHANGES_OF_CLASS, LEAST
+from stepscope.analysis.facts.lines import part_of_line
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.workers.balance import KIND, RANKS, STAGES, balance
 from stepscope.analysis.workers.foretell_ranks import JointModel, foretell_ranks, join_models
@@ -347,7 +348,15 @@ def _check(changes: Sequence[Change]) -> None:
 
 def _select(model: StepModel, changes: Sequence[Change], ops: dict[str, Sequence[str]]) -> list[Selection | None]:
     """The parts of the changes on one host; None for those that it lacks."""
-    return [select_part(model, change.part, ops.get(change.part, ())) for change in changes]
+    return [_select_one(model, change.part, ops.get(change.part, ())) for change in changes]
+
+
+def _select_one(model: StepModel, name: str, ops: Sequence[str]) -> Selection | None:
+    """A part by its name: of a function that advice may be on, the same as there."""
+    part = part_of_line(model, name)
+    if part is not None:
+        return Selection(name, "a function of the program, with all that it causes", part)
+    return select_part(model, name, ops)
 
 
 def _no_such_part(model: StepModel, changes: Sequence[Change], ops: dict[str, Sequence[str]]) -> UsageError:

@@ -14,7 +14,7 @@ import numpy as np
 
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.every_step import every_step
-from stepscope.analysis.account.functions import LoopFunction, functions_of_loop, part_of_function
+from stepscope.analysis.account.functions import LoopFunction, functions_of_loop, names_of_function, part_of_function
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.parts import Part
 from stepscope.analysis.facts.device_facts import update_calls
@@ -90,6 +90,13 @@ class LineFacts:
         return f"function {self.file}:{self.line} {self.name}"
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """How faces name it."""
+        short = self.file.rpartition("/")[2]
+        places = tuple(f"{file}:{self.line}" for file in dict.fromkeys((self.file, short)) if file)
+        return (self.name, *places, *(f"{place} {self.name}" for place in places))
+
+    @property
     def own_ps(self) -> int:
         """Its time without contention."""
         return max(self.ps - self.causes.get("contention", 0), 0)
@@ -110,7 +117,15 @@ def parts_of_lines(model: StepModel) -> list[tuple[str, Part]]:
     return [(facts.key, part_of_function(model, function, training)) for facts, function, training in found]
 
 
-_Found = tuple[LineFacts, LoopFunction, Spans]
+def part_of_line(model: StepModel, name: str) -> Part | None:
+    """The part of the function with a name or place, as advice on it has it; None if it is none of these."""
+    for facts, function, training in model.trace.derived("lines to leave out", _find_lines):
+        if name in names_of_function(model.trace, function) or name in facts.names:
+            return part_of_function(model, function, training)
+    return None
+
+
+_Found = tuple[LineFacts, LoopFunction, Spans]  # the function that is left out, and the training beside it
 
 
 def _find_lines(trace: HostTrace) -> list[_Found]:

@@ -19,7 +19,7 @@ from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, Repair, stat_names, take_events
 from stepscope.model.arrays import I64, Mask, look_up
 from stepscope.records import dataclass
-from stepscope.vocabulary.recorders import states_window
+from stepscope.vocabulary.recorders import WINDOW_NAME_BYTES, states_window
 
 K = EventKind
 
@@ -57,9 +57,15 @@ class _Window:
 
 def _recorder_rows(trace: HostTrace) -> I64:
     """The rows in which a recorder states when it recorded."""
-    names = trace.strings.texts(trace.event_types.name)
-    types = np.array([states_window(name) for name in names], np.bool_)
-    return np.flatnonzero(look_up(types, trace.events.type)) if types.any() else np.empty(0, np.int64)
+    names, (least, most) = trace.event_types.name, WINDOW_NAME_BYTES
+    length = trace.strings.offsets[names + 1] - trace.strings.offsets[names]
+    types = np.flatnonzero((length >= least) & (length <= most))
+    types = types[np.array([states_window(name) for name in trace.strings.texts(names[types])], np.bool_)]
+    if not len(types):
+        return np.empty(0, np.int64)
+    wanted = np.zeros(len(trace.event_types), np.bool_)
+    wanted[types] = True
+    return np.flatnonzero(look_up(wanted, trace.events.type))
 
 
 def _set_recorder_aside(trace: HostTrace) -> HostTrace:

@@ -1,0 +1,107 @@
+"""Silence is no evidence: how the causes of a step are known, and what a thread waits for that nothing names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from draw import MS, Sort, draw
+from gallery import gallery
+
+from stepscope.analysis.account.account import account_of
+from stepscope.analysis.account.counted import contradiction_of
+from stepscope.analysis.account.shown import account_json
+from stepscope.model import EventKind as K
+
+SORTS = {
+    "X": Sort(K.COMPILE, "compile"),
+    "F": Sort(K.TRACED_FUNCTION, "train_step"),
+    "Y": Sort(K.PYTHON_CALL, "$train.py:1 main"),
+    "Q": Sort(K.PYTHON_CALL, "$array.py:650 _value"),
+    "Z": Sort(K.PYTHON_CALL, "$queue.py:154 get"),
+    "W": Sort(K.OTHER, "ThunkExecutor::Execute (wait for completion)"),
+    "O": Sort(K.OTHER, "Pool::Run"),
+}
+
+
+@gallery("""
+    a silent thread waits for the device that computes what it launched
+        host main | M0----------M1----------
+        host main | L1          L2
+        gpu0 s    |   K1--------  K2--------
+        causes = {"launch": 2, "device_compute": 10}
+    silence with nothing else at work is not known
+        host main | M0----------M1----------
+        host main | aaaa        aaaa
+        causes = {"host_compute": 4, "unknown": 8}
+    a recorded call of Python is Python
+        host main | M0----------M1----------
+        host main | aaaaYYYYYYYYaaaaYYYYYYYY
+        causes = {"host_compute": 4, "python": 8}
+    a wait of JAX that only its name tells is a wait for the device
+        host main | M0----------M1----------
+        host main | L1Q---------L2Q---------
+        gpu0 s    |   K1-------   K2-------
+        causes = {"launch": 2, "device_compute": 9, "python": 1}
+    a thread that polls a queue ends no wait
+        host main   | M0----------M1----------
+        host main   | F-Q---------F-Q---------
+        host pool   |   a--------   a--------
+        host logger | Z-Z--Z-Z-Z--Z-Z--Z-Z-Z--
+        causes = {"unknown": 2, "host_compute": 9, "python": 1}
+    waiting for a program whose ops are not recorded is computing
+        host main | M0----------M1----------
+        host main | F-Q---------F-Q---------
+        host pool |   a--W------  a--W------
+        causes = {"unknown": 2, "host_compute": 10}
+    what follows a compilation in one call prepares the first run of the program
+        host main | M0----------M1----------
+        host main | F-----------F-----------
+        host main | XXXX        XXXX
+        causes = {"compile": 12}
+""")
+def test_what_a_thread_waits_for(picture: str, expected: dict[str, Any]) -> None:
+    account = account_of(draw(picture, SORTS))
+
+    assert account is not None
+    assert {row.cause: row.ps / MS for row in account.rows} == expected["causes"]
+
+
+@pytest.mark.parametrize(
+    ("picture", "known"),
+    [
+        ("host main | M0----M1----\nhost main | aaa---aaa---", {"host_compute": "recorded", "unknown": "not_recorded"}),
+        ("host main | M0----M1----\nhost main | aaaYYYaaaYYY", {"host_compute": "recorded", "python": "recorded"}),
+        (
+            "host main | M0----M1----\nhost main | F-Q---F-Q---\nhost pool |   W---  W---",
+            {"host_compute": "inferred"},
+        ),
+    ],
+    ids=["silence", "a call of Python", "a program elsewhere"],
+)
+def test_each_cause_says_how_it_is_known(picture: str, known: dict[str, str]) -> None:
+    found = account_json(account_of(draw(picture.replace("aaa---", "aaa   "), SORTS)))
+
+    for row in found:
+        parts = row["known"]
+        assert isinstance(parts, dict)
+        assert sum(parts.values()) == pytest.approx(100.0, abs=0.01)
+        assert row["cause"] not in known or parts[known[str(row["cause"])]] == 100.0
+
+
+def test_processor_time_says_that_a_silent_thread_ran() -> None:
+    picture = "host main | M0--------M1--------\nhost main | a---      a---"
+    busy = draw(picture, usage=[(0, 10, 10, 0), (10, 20, 10, 0)])
+
+    assert {str(row["cause"]): row["known"] for row in account_json(account_of(busy))}["python"] == {
+        "recorded": 100.0, "inferred": 0.0, "not_recorded": 0.0,
+    }  # fmt: skip
+
+
+def test_an_account_that_says_nothing_computes_while_a_device_does_is_found() -> None:
+    quiet = draw("host main | M0--------M1--------\nhost main | L1        L2\ngpu0 s    |   K1------  K2------")
+    alone = draw("host main | M0--------M1--------\nhost main | a---      a---")
+
+    assert (found := contradiction_of(quiet)) is not None
+    assert found.percent == 0.0
+    assert contradiction_of(alone) is None

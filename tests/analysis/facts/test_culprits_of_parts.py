@@ -247,7 +247,7 @@ def test_a_program_is_followed_to_the_line_that_calls_it() -> None:
 def test_device_work_of_one_kind_is_named_by_a_line_only_if_that_is_not_the_line_of_all_work(waits: str) -> None:
     sorts = SORTS_HERE | {
         "z": Sort(K.COPY_DEVICE_TO_DEVICE, "MemcpyD2D", "correlation_id"),
-        "Q": Sort(K.RUNTIME_CALL, "cudaStreamSynchronize"),
+        "Q": Sort(K.SYNC, "cudaStreamSynchronize"),
     }
     waits = waits.ljust(16)
     copied = f"""

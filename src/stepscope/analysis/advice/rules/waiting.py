@@ -169,10 +169,11 @@ _UNNAMED_PYTHON = _Cause(
     share="Python before its first op or program",
     without="that Python",
 )
-# Where nothing was recorded before a step's first work, that this takes in an array of the host says what went on there.
+# Where nothing was recorded before a step's first work, that this takes an array of the host in says what went on.
 _UNRECORDED_BEFORE = _Cause(
     "input_no_prefetch",
-    "that call takes an array of the host in: it is made, or waited for, there; this profile does not show by what",
+    "what follows takes in an array of the host, which is made or waited for in the gap; this profile does not show by"
+    " what",
     confidence=0.4,
     title="Prepare batches ahead of the step, as it takes an array in after a gap",
     last_action="if the loop saves, logs or collects garbage there instead: do so every N steps",

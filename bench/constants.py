@@ -34,9 +34,9 @@ _HEAD = """\
 
 Made by `python -m bench.constants FOLDER...` of {recordings} recordings: the given captures with a known fault, their
 fixed variants, and profiles of GPUs and a TPU. Each number was set to other values, down to a fifth and up to five
-times, and the advice given anew. Between the two ends the first advice has the class that it has now on every
-recording. A number whose range is wide only tells much from little; one that cannot be halved or doubled decides
-between programs.
+times, a count to the nearest whole number, and the advice given anew. Between the two ends the first advice has the
+class that it has now on every recording. A number whose range is wide only tells much from little, or matters on none
+of these recordings; one that cannot be halved or doubled decides between programs.
 
 | number | value | from | to | |
 | --- | --- | --- | --- | --- |
@@ -50,6 +50,7 @@ class Number:
 
     Attributes:
         name: of the rule whose threshold it is, or of the constant, with its module.
+        value: an int is a count, and its other values are whole numbers.
         advise: gives the advice on a run with another value of it.
     """
 
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _describe(number: Number, contexts: Sequence[Context], now: Sequence[str]) -> str:
     least, most = stable_range(number, contexts, now)
-    decides = number.value > 0 and (least > number.value / 2 or most < number.value * 2)
+    decides = number.value > 0 and (least > _times(number.value, 1 / 2) or most < _times(number.value, 2))
     return f"| `{number.name}` | {number.value:g} | {least:.3g} | {most:.3g} | {'decides' if decides else ''} |\n"
 
 
@@ -92,15 +93,21 @@ def find_thresholds() -> Iterator[Number]:
 
 
 def find_constants() -> Iterator[Number]:
-    """The numbers of the modules of the rules and of their ranking."""
+    """The numbers that functions of the rules' modules and of their ranking read.
+
+    A number that is only the threshold of rules is moved with each of them.
+    """
     modules = {sys.modules[each.__module__] for rule in RULES if (each := rule.find or rule.evaluate) is not None}
     for module in sorted({*modules, ranking}, key=lambda module: module.__name__):
-        for node in ast.parse(Path(str(module.__file__)).read_text("utf-8")).body:
+        body = ast.parse(Path(str(module.__file__)).read_text("utf-8")).body
+        functions = [node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        read = {each.id for node in functions for each in ast.walk(node) if isinstance(each, ast.Name)}
+        for node in body:
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             value = getattr(module, target.id) if isinstance(target, ast.Name) else None
-            if isinstance(target, ast.Name) and isinstance(value, int | float):
+            if isinstance(target, ast.Name) and target.id in read and isinstance(value, int | float):
                 short = module.__name__.removeprefix("stepscope.analysis.")
-                yield Number(f"{short}.{target.id}", float(value), partial(_advise_with_constant, module, target.id))
+                yield Number(f"{short}.{target.id}", value, partial(_advise_with_constant, module, target.id))
 
 
 def _advise_with_constant(module: ModuleType, name: str, context: Context, value: float) -> Advised:
@@ -123,9 +130,13 @@ def stable_range(number: Number, contexts: Sequence[Context], now: Sequence[str]
         found = (_first_class(number.advise(context, value)) for context in contexts)
         return all(kind == before for kind, before in zip(found, now, strict=True))
 
-    least = [number.value / factor for factor in takewhile(lambda each: is_stable(number.value / each), FACTORS)]
-    most = [number.value * factor for factor in takewhile(lambda each: is_stable(number.value * each), FACTORS)]
+    least = list(takewhile(is_stable, [_times(number.value, 1 / factor) for factor in FACTORS]))
+    most = list(takewhile(is_stable, [_times(number.value, factor) for factor in FACTORS]))
     return [number.value, *least][-1], [number.value, *most][-1]
+
+
+def _times(value: float, factor: float) -> float:
+    return round(value * factor) if isinstance(value, int) else value * factor
 
 
 def _first_class(advised: Advised) -> str:

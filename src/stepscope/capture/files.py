@@ -254,18 +254,19 @@ def upload(stored: list[Path], target: Target) -> str:
     Raises:
         CaptureError: a file could not be copied; all of them are still in the local folder.
     """
-    from stepscope.formats import store as stores
+    from stepscope.capture import aside, uploading
 
     try:
         for path in stored:
-            stores.upload(path, f"{target.url}/{path.name}")
-    except InputError as error:
+            uploading.copy(path, f"{target.url}/{path.name}")
+    except (InputError, aside.FailedError) as error:
+        known = error.problem if isinstance(error, InputError) else None
         raise CaptureError(
-            f"the profile could not be copied to the logdir: {error.problem.reason}",
+            f"the profile could not be copied to the logdir: {known.reason if known else error}",
             code="upload",
             path=target.url,
             kept=f"the files in {target.folder}",
-            hint=error.problem.hint or "copy them yourself",
+            hint=(known.hint if known else "") or "copy them yourself",
         ) from error
     for path in stored:
         path.unlink()

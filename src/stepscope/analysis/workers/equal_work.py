@@ -146,7 +146,8 @@ class Job:
 
     def ratios_of(self, part: Mask) -> F64:
         """The same for each step: float64 of shape (steps,)."""
-        return self.steps_with(~part) / np.maximum(self.best_ps, 1)
+        known = self.best_ps > 0
+        return np.where(known, self.steps_with(~part) / np.where(known, self.best_ps, 1), 1.0)
 
     @property
     def step_numbers(self) -> list[int]:
@@ -186,7 +187,9 @@ def common_steps(graph: JointGraph) -> I64:
 
 
 def _ratio(steps: I64, best: I64) -> float:
-    return float(steps.sum()) / max(float(best.sum()), 1.0) if len(steps) else 1.0
+    """How many times as long; once where equal work would leave nothing of the steps, as of work that is not known."""
+    whole = float(best.sum())
+    return float(steps.sum()) / whole if whole > 0 else 1.0
 
 
 def _rows_of(graph: JointGraph, schedule: Schedule, places: I64) -> Rows:

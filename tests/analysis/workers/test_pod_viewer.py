@@ -115,6 +115,14 @@ def test_on_one_host_its_devices_are_compared() -> None:
     ]  # fmt: skip
 
 
+def test_what_another_device_computes_is_in_no_cause_of_one_that_idles() -> None:
+    """The step waits for GPU:1 until 16 ms, GPU:0 has done its 6 ms of work at 8 ms; the last 3 ms nothing runs."""
+    rows = viewed(TWO_DEVICES).rows[:3]
+    assert table(rows, "device", "launch_ms", "device_compute_ms", "unknown_ms") == [
+        ("all", 4.0, 12.0, 3.0), ("GPU:0", 2.0, 6.0, 3.0), ("GPU:1", 4.0, 12.0, 3.0),
+    ]  # fmt: skip
+
+
 def test_a_device_that_does_nothing_for_a_step_has_no_row_there() -> None:
     report = viewed(
         draw("""

@@ -47,3 +47,13 @@ def test_gradients_of_weights_are_a_pass_of_their_own_where_many_come_in_a_row(p
     names, kind = kinds_of_nodes(model)
     kernels = np.flatnonzero(model.graph.kind == NodeKind.WORK)
     assert "".join(names[at][0] for at in kind[kernels].tolist())[:5] == first_step
+
+
+@pytest.mark.parametrize("runs", ["k", "N"])
+def test_a_silent_thread_is_of_one_kind_whatever_the_device_does_meanwhile(runs: str) -> None:
+    sorts = {"N": Sort(K.COLLECTIVE, "ncclDevKernel_AllReduce_Sum_f32_RING_LL")}
+    model = model_of(draw(f"host main | M0--------M1--------\ngpu0 s7   | {runs}------- {runs}-------", sorts))
+    assert model is not None
+    names, kind = kinds_of_nodes(model)
+    threads = np.flatnonzero((model.graph.kind == NodeKind.SEGMENT) & (model.graph.own_ps > 0))
+    assert {names[at] for at in kind[threads].tolist()} == {"unknown"}

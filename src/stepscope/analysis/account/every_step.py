@@ -6,8 +6,9 @@ steps were found, the whole capture counts as one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from stepscope.records import dataclass
 
 _MEETINGS = (EventKind.COLLECTIVE, EventKind.COLLECTIVE_CALL)
 _FIRST_ON_DEVICES = {Cause.DEVICE_COMPUTE, Cause.COMMUNICATION}
+_OF_DEVICES_ALONE = (Cause.DEVICE_COMPUTE, Cause.COPY)
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ class CausesOfStep:
     is_median: bool
     start_ps: int
     causes_ps: list[int]
-    known_ps: Sequence[Sequence[int]] = ()
+    known_ps: list[list[int]] = field(default_factory=list)
 
     @property
     def step_ps(self) -> int:
@@ -164,7 +166,8 @@ def steps_among_others(trace: HostTrace) -> list[CausesOfStep]:
 
 
 def causes_by_device(trace: HostTrace) -> dict[str, list[CausesOfStep]]:
-    """The same for each device of a host alone: what it does itself, and while it idles what the step waits for.
+    """The same for each device of a host alone: what it does itself, and while it idles what the step waits for, but
+    for computation and copies of the other devices, which this one does not do: they are in none of its causes.
 
     Steps during which a device does nothing are left out: their work on it, if any, ran at another time.
     """
@@ -173,19 +176,23 @@ def causes_by_device(trace: HostTrace) -> dict[str, list[CausesOfStep]]:
         return {}
     bounds = found.graph.end_ps[found.graph.bounds]
     accounts = {}
-    for plane, busy in busy_by_device(trace).items():
+    of_devices = busy_by_device(trace)
+    for plane, busy in of_devices.items():
         works = busy.overlap_ps(bounds[:-1], bounds[1:]) > 0
-        steps = _as_steps(trace, found, _causes_on_device(trace, found, plane, busy))
+        steps = _as_steps(trace, found, _causes_on_device(trace, found, plane, of_devices))
         accounts[device_name(trace, plane)] = [step for step, there in zip(steps, works.tolist(), strict=True) if there]
     return accounts
 
 
-def _causes_on_device(trace: HostTrace, found: EveryStep, plane: int, busy: Spans) -> I64:
+def _causes_on_device(trace: HostTrace, found: EveryStep, plane: int, of_devices: dict[int, Spans]) -> I64:
     """The time of each step on a device by cause: int64 of shape (steps, causes), ps.
 
     While it does several things at once, it computes, else it communicates.
     """
-    causes = found.causes_of_part(found.length_ps - found.part_within(busy))
+    busy = of_devices[plane]
+    others = reduce(or_, of_devices.values()) - busy
+    theirs = np.where(np.isin(found.cause, _OF_DEVICES_ALONE), found.part_within(others), 0)
+    causes = found.causes_of_part(found.length_ps - found.part_within(busy) - theirs)
     rows = work_of_device(trace, plane)
     cause, counted = causes_of_work(trace)[trace.events.kind[rows]], Spans.union(rows[:0], rows[:0])
     bounds = found.graph.end_ps[found.graph.bounds]

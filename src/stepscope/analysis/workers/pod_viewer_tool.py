@@ -14,7 +14,8 @@ clocks, corrected where collectives that end on all hosts together show how far 
 every host are named and left out.
 
 The columns of causes are the account of the step on that worker: of a host, what its step waits for; of one of several
-devices, what it does itself and, while it idles, what the step waits for. The bottleneck is the longest of them.
+devices, what it does itself and, while it idles, what the step waits for, but for computation and copies of the other
+devices. The bottleneck is the longest of them.
 """
 
 from __future__ import annotations

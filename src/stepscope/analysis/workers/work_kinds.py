@@ -1,5 +1,8 @@
 """What kind of work the nodes of a rank are: the passes of training on a device, and causes of the account on threads.
 
+Where nothing says what the loop's thread does, its kind is unknown on every rank, whatever runs meanwhile: the thread
+waits then, and what it waits for is work of its own, which is compared.
+
 A pass is told by a range around the launch, words in a kernel's name, or what launched it: autograd's call, an
 optimizer's step.  A kernel for which none does is of the pass of the one before it.
 """
@@ -12,6 +15,7 @@ from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.graph import NodeKind
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.pieces import around
+from stepscope.analysis.account.silence import silence_of
 from stepscope.analysis.steps.find_steps import steps_of_events
 from stepscope.analysis.trace.columns import events_of_kind, is_inside, is_inside_another
 from stepscope.analysis.trace.grouping import forest
@@ -29,6 +33,7 @@ OF_MICROBATCHES = ("forward", "backward")
 ON_DEVICE = frozenset({*PASSES, _COMPUTES, "copy", "transfer"})
 SHARED = ON_DEVICE | {Cause.HOST_COMPUTE.name.lower()}  # what ranks share; the rest are pauses and calls of threads
 INPUT = "input"
+_MEANWHILE = (Cause.DEVICE_COMPUTE, Cause.COPY, Cause.TRANSFER, Cause.COMMUNICATION)  # goes on while a thread is silent
 BATCH = "batch"  # made by worker processes, which are not in the trace
 
 
@@ -41,11 +46,21 @@ def kinds_of_nodes(model: StepModel) -> tuple[tuple[str, ...], I64]:
     host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
     for nodes in (work, host):
         kind[nodes] = len(PASSES) + 1 + model.shares.own_ps.take(nodes).argmax(axis=1)
+    kind[_silent(model, host[np.isin(kind[host] - len(PASSES) - 1, _MEANWHILE)])] = len(PASSES) + 1 + Cause.UNKNOWN
     computes = np.flatnonzero((graph.kind == NodeKind.WORK) & (kind == len(PASSES) + 1 + int(Cause.DEVICE_COMPUTE)))
     kind[computes] = _fill(graph.line[computes], _passes(model.trace, graph.event[computes].astype(np.int64)))
     kind[graph.kind == NodeKind.BATCH] = len(names) - 1
     kind[graph.own_ps <= 0] = -1
     return names, kind
+
+
+def _silent(model: StepModel, nodes: I64) -> I64:
+    """Those of some nodes of threads in most of which nothing says what the loop's thread does."""
+    graph = model.graph
+    nodes = nodes[graph.line[nodes] == model.threads.main]
+    silent_ps = silence_of(model.trace).overlap_ps(graph.start_ps[nodes], graph.end_ps[nodes])
+    found: I64 = nodes[2 * silent_ps > graph.own_ps[nodes]]
+    return found
 
 
 def ops_in_step(trace: HostTrace, steps: I64) -> tuple[float, float]:

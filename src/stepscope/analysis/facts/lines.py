@@ -44,7 +44,7 @@ from stepscope.vocabulary.traits import CallTrait, OpTrait
 K = EventKind
 
 # All chosen by judgement, then moved on eight recordings with such functions: what other values found is said.
-_WHOLE = 0.9  # of a function's time: with so much in another it is nested in that, but for edges; 0.72 to 0.99 are the same
+_WHOLE = 0.9  # of a function's time: with so much in another it is nested in that, but for edges; 0.72 is the same
 _TRAINS = 0.3  # of a function's time: samples blur its edges; 0.15 takes one function for training, 0.6 is the same
 _NEARLY_ALL = 0.8  # of a function's time: who holds this much of it is where to look; 0.64 names others in one
 LEAST_OF_STEP = 0.03  # less is not worth a change; a half finds one function more, twice one less, none of them first

@@ -243,12 +243,17 @@ def test_a_program_is_followed_to_the_line_that_calls_it() -> None:
     assert place(trace, "program jit_train") == ("train", "train.py", 11)
 
 
-def test_device_work_of_one_kind_is_named_by_a_line_only_if_that_is_not_the_line_of_all_work() -> None:
-    sorts = SORTS_HERE | {"z": Sort(K.COPY_DEVICE_TO_DEVICE, "MemcpyD2D", "correlation_id")}
-    copied = """
+@pytest.mark.parametrize("waits", ["Q-------------", " "], ids=["waits for the work", "waits for nothing"])
+def test_device_work_of_one_kind_is_named_by_a_line_only_if_that_is_not_the_line_of_all_work(waits: str) -> None:
+    sorts = SORTS_HERE | {
+        "z": Sort(K.COPY_DEVICE_TO_DEVICE, "MemcpyD2D", "correlation_id"),
+        "Q": Sort(K.SYNC, "cudaStreamSynchronize"),
+    }
+    waits = waits.ljust(16)
+    copied = f"""
         host main | M0------------------M1------------------M2------------------
-        host main | {}
-        host main | L1L2S-------------  L3L4S-------------  L5L6S-------------
+        host main | {{}}
+        host main | L1L2{waits}L3L4{waits}L5L6{waits}
         gpu0 s    |   K1------z2------    K3------z4------    K5------z6------
         """
     apart, together = "t-f---------------- ", "t------------------ "

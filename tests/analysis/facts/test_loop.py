@@ -70,11 +70,15 @@ def test_without_marks_the_thread_that_calls_the_programs_is_the_loop() -> None:
     assert [each.name for each in found.programs] == ["train_step"]
 
 
-def causes(trace: HostTrace) -> dict[str, float]:
-    """What the steps are spent on by the account, in ms, all steps together."""
+def causes(trace: HostTrace, column_ps: int = MS) -> dict[str, float]:
+    """What the steps are spent on by the account, in columns of the picture, all steps together."""
     found = every_step(trace)
     assert found is not None
-    return {Cause(at).name.lower(): ps / MS for at, ps in enumerate(found.causes_ps().sum(axis=0).tolist()) if ps}
+    spent = enumerate(found.causes_ps().sum(axis=0).tolist())
+    return {Cause(at).name.lower(): ps / column_ps for at, ps in spent if ps}
+
+
+QUICK_PS = 30_000_000  # a column in which a call that is ten of them long is a dispatch, and nothing else
 
 
 def python_ms(trace: HostTrace) -> float:
@@ -84,15 +88,24 @@ def python_ms(trace: HostTrace) -> float:
     return loop.python_ps / MS
 
 
-def test_a_gap_while_another_thread_computes_is_waiting() -> None:
-    trace = draw("""
+def runs(ms: int) -> list[tuple[int, int, int, int]]:
+    """The thread of the loop was seen to run all the time: where nothing else is recorded of it, that is Python."""
+    return [(0, ms, ms, 0)]
+
+
+@pytest.mark.parametrize(("usage", "ms"), [([(0, 10, 6, 0)], 10.0 - 4.0), ([], 0.0)], ids=["seen", "silent"])
+def test_a_gap_while_another_thread_computes_is_waiting(usage: list[tuple[int, int, int, int]], ms: float) -> None:
+    trace = draw(
+        """
         host main | M0--------
         host main |  P1
         host pool |    S1----T
         host pool |     o---
-    """)
+        """,
+        usage=usage,
+    )
 
-    assert python_ms(trace) == 10.0 - 4.0
+    assert python_ms(trace) == ms
 
 
 def test_a_program_of_xla_runs_on_a_cpu_also_where_none_of_its_ops_is_recorded() -> None:
@@ -104,19 +117,22 @@ def test_a_program_of_xla_runs_on_a_cpu_also_where_none_of_its_ops_is_recorded()
         host pool |   o
         """,
         {"x": Sort(K.OTHER, "ThunkExecutor::Execute (wait for completion)")},
+        usage=[(0, 10, 4, 0)],
     )
 
     assert python_ms(trace) == 10.0 - 6.0
 
 
 def test_a_wait_for_input_inside_a_program_is_input() -> None:
-    trace = draw("""
+    picture = """
         host main | M0--------
         host main | F---------
         host main |   I---
-    """)
+    """
 
-    assert causes(trace) == {"input": 4.0, "launch": 6.0}
+    assert causes(draw(picture, column_ps=QUICK_PS), QUICK_PS) == {"input": 4.0, "launch": 6.0}
+    # Starting a program takes no 2 ms: what the call does in all that time, nothing says.
+    assert causes(draw(picture)) == {"input": 4.0, "unknown": 6.0}
 
 
 FETCHING = {
@@ -166,10 +182,11 @@ def test_names_of_python_functions_give_their_activity() -> None:
         host main | r--
         """,
         PYTHON,
+        column_ps=QUICK_PS,
     )
     loop = loop_of(trace)
 
-    assert causes(trace) == {"input": 4.0, "launch": 4.0, "checkpoint": 3.0, "python": 4.0}
+    assert causes(trace, QUICK_PS) == {"input": 4.0, "launch": 4.0, "checkpoint": 3.0, "python": 4.0}
     assert loop is not None
     assert loop.input_reads_files_percent == 75.0
 
@@ -182,9 +199,10 @@ def test_a_function_that_runs_programs_is_no_input_whatever_its_name() -> None:
         host main |   F-------
         """,
         PYTHON,
+        column_ps=QUICK_PS,
     )
 
-    assert causes(trace) == {"launch": 8.0, "python": 2.0}
+    assert causes(trace, QUICK_PS) == {"launch": 8.0, "python": 2.0}
 
 
 def test_a_function_that_trains_a_batch_is_no_input() -> None:
@@ -213,18 +231,25 @@ def test_variables_that_are_read_in_a_row_between_long_gaps_are_not_saved(letter
     assert "checkpoint" not in causes(trace)
 
 
-def test_memory_given_back_after_an_op_that_moves_data() -> None:
-    loop = loop_of(draw("host main | M0---------\nhost main | c---  m--", TORCH))
+@pytest.mark.parametrize(("usage", "silent"), [(runs(11), False), ([], True)], ids=["seen", "silent"])
+def test_memory_given_back_after_an_op_that_moves_data(usage: list[tuple[int, int, int, int]], silent: bool) -> None:
+    loop = loop_of(draw("host main | M0---------\nhost main | c---  m--", TORCH, usage=usage))
 
     assert loop is not None
-    assert (loop.after_moves_ps / MS, loop.python_ps / MS) == (2.0, 4.0)
+    assert loop.after_moves_ps / MS == 2.0
+    assert (loop.python_ps / MS, loop.silent_ps / MS, loop.after_silent_ps / MS) == (
+        (0.0, 4.0, 2.0) if silent else (4.0, 0.0, 0.0)
+    )
 
 
 def test_gaps_before_the_first_work_of_a_step() -> None:
-    loop = loop_of(draw("host main | M0------M1------\nhost main |    m-      m-", TORCH))
+    picture = "host main | M0------M1------\nhost main |    m-      m-"
+    seen, silent = loop_of(draw(picture, TORCH, usage=runs(16))), loop_of(draw(picture, TORCH))
 
-    assert loop is not None
-    assert loop.before_program_ps / MS == 6.0
+    assert seen is not None
+    assert silent is not None
+    assert seen.before_program_ps / MS == 6.0
+    assert silent.before_program_ps == 0  # neither a call nor an array says that a batch is made there
 
 
 def test_a_gap_after_marks_that_have_their_number_in_their_name_is_in_the_same_place_of_each_step() -> None:
@@ -232,7 +257,7 @@ def test_a_gap_after_marks_that_have_their_number_in_their_name_is_in_the_same_p
     letters = dict(zip("NOPQR", sorts.values(), strict=True))
     marks = "".join(f"{letter}{at}-----" for at, letter in enumerate(letters))
 
-    loop = loop_of(draw(f"host main | {marks}\nhost main | {'    aaa' * 5}", letters))
+    loop = loop_of(draw(f"host main | {marks}\nhost main | {'    aaa' * 5}", letters, usage=runs(35)))
 
     assert loop is not None
     assert loop.python_ps / MS == 5 * 4
@@ -242,22 +267,26 @@ TAKING_IN = {"V": Sort(K.COPY_HOST_TO_DEVICE_CALL, "DevicePut"), "f": Sort(K.OP,
 
 
 @pytest.mark.parametrize(
-    ("calls", "copies", "before_ms"),
+    ("calls", "copies", "python_ms", "silent_ms"),
     [
-        ("F---    F---    F---", "V       V       V", 2 * 4),
-        ("F---    F---    F---", "", 0),
-        ("F---f   F---f   F---", "V       V       V", 0),
-        (" F---   F---    F---", "        V       V", 1 + 3 + 4),
+        ("F---    F---    F---", "V       V       V", 2 * 4, 2 * 4),
+        ("F---    F---    F---", "", 0, 0),
+        ("F---f   F---f   F---", "V       V       V", 0, 0),
+        # Nothing is copied in for the first step: there, only Python before its first work is taken for input.
+        (" F---   F---    F---", "        V       V", 1 + 3 + 4, 3 + 4),
     ],
     ids=["made between the marks", "nothing is copied in", "a value is read before", "in the mark and before it"],
 )
 def test_gaps_between_marks_are_input_if_the_next_step_takes_an_array_in(
-    calls: str, copies: str, before_ms: int
+    calls: str, copies: str, python_ms: int, silent_ms: int
 ) -> None:
-    loop = loop_of(draw(f"host main | M0---   M1---   M2---\nhost main | {calls}\nhost main | {copies}", TAKING_IN))
+    picture = f"host main | M0---   M1---   M2---\nhost main | {calls}\nhost main | {copies}"
+    seen, silent = loop_of(draw(picture, TAKING_IN, usage=runs(21))), loop_of(draw(picture, TAKING_IN))
 
-    assert loop is not None
-    assert loop.before_program_ps / MS == before_ms
+    assert seen is not None
+    assert silent is not None
+    assert (seen.before_program_ps / MS, seen.before_silent_ps) == (python_ms, 0)
+    assert (silent.before_program_ps / MS, silent.before_silent_ps / MS) == (silent_ms, silent_ms)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +302,8 @@ def test_how_much_of_the_input_the_thread_sleeps(ran: int, queued: int, percent:
 
 def test_a_tensor_made_of_python_numbers_is_not_the_first_work() -> None:
     sorts = TORCH | {"e": Sort(K.OP, "aten::empty"), "t": Sort(K.OP, "aten::lift_fresh")}
-    loop = loop_of(draw("host main | M0--------M1--------\nhost main |  e  t   m- e  t   m-", sorts))
+    picture = "host main | M0--------M1--------\nhost main |  e  t   m- e  t   m-"
+    loop = loop_of(draw(picture, sorts, usage=runs(20)))
 
     assert loop is not None
     assert loop.before_program_ps / MS == 2 * (1 + 2 + 3)
@@ -282,7 +312,7 @@ def test_a_tensor_made_of_python_numbers_is_not_the_first_work() -> None:
 @pytest.mark.parametrize(("freed", "given_back"), [(4 * 10**6, 0.0), (16 * 10**6, 3.0)], ids=["4 MB", "16 MB"])
 def test_memory_given_back_where_as_much_is_freed_as_takes_that_long(freed: int, given_back: float) -> None:
     sorts = TORCH | {"x": Sort(K.DEALLOCATION, "[memory]", stats={"Bytes": freed})}
-    loop = loop_of(draw("host main | M0------\nhost main | mmmmm\nhost main |      x!", sorts))
+    loop = loop_of(draw("host main | M0------\nhost main | mmmmm\nhost main |      x!", sorts, usage=runs(8)))
 
     assert loop is not None
     assert loop.python_ps / MS == 3.0
@@ -301,7 +331,7 @@ def test_an_executor_ends_with_its_last_op() -> None:
     """
 
     # Its thread has nothing to do after 6 ms and only waits for a core; what the loop's thread does then is Python.
-    assert python_ms(draw(picture, sorts)) == 6.0
+    assert python_ms(draw(picture, sorts, usage=[(0, 6, 4, 0), (6, 12, 6, 0)])) == 6.0
 
 
 @pytest.mark.parametrize(("holds", "input_ms"), [("y---------", 4.0), ("y-----", 1.0), ("x---------", None)])
@@ -326,7 +356,7 @@ def test_a_call_that_waits_for_the_lock_which_the_dataset_holds_waits_for_input(
 
 
 def test_python_that_fills_whole_steps_is_not_taken_for_the_gap_of_one_step() -> None:
-    found = loop_time_of(draw("host main | M0----M1----M2----M3----M4----M5----"))
+    found = loop_time_of(draw("host main | M0----M1----M2----M3----M4----M5----", usage=runs(36)))
 
     assert found is not None
     assert found.spans["python"].total == 36 * MS
@@ -342,7 +372,13 @@ def test_facts_hold_on_any_trace(trace: HostTrace) -> None:
     loop, work, feed = loop_of(trace), work_of(trace), feed_of(trace)
 
     if loop is not None:
-        assert 0 <= loop.before_program_ps <= loop.python_ps <= loop.observed_ps
+        assert 0 <= loop.python_ps <= loop.python_ps + loop.silent_ps <= loop.observed_ps
+        for part_ps, silent_ps in (
+            (loop.before_program_ps, loop.before_silent_ps),
+            (loop.after_moves_ps, loop.after_silent_ps),
+        ):
+            assert 0 <= silent_ps <= loop.silent_ps
+            assert 0 <= part_ps - silent_ps <= loop.python_ps
         assert 0 <= loop.input_from_python_ps <= loop.input_ps <= loop.observed_ps
     assert 0 <= work.moves_ps <= work.self_ps
     assert 0 <= work.contention_ps <= max(work.self_ps, 0)

@@ -112,11 +112,21 @@ def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, C
 
 
 def _drop_common(trace: HostTrace, culprit: Culprit | None) -> Culprit | None:
-    """A culprit of device work, unless it is that of all computation: then it says nothing about one kind."""
+    """A culprit of device work, unless it is that of all computation, or of all work where the step waits for no
+    computation: then it says nothing about one kind."""
+    if culprit is None:
+        return None
     account = account_of(trace)
     row = next((row for row in account.rows if row.cause == "device_compute"), None) if account else None
-    is_common = culprit and row and row.culprit and row.culprit.place == culprit.place
-    return None if is_common else culprit
+    common = row.culprit if row is not None else _culprit_of_all_work(trace)
+    return None if common is not None and common.place == culprit.place else culprit
+
+
+def _culprit_of_all_work(trace: HostTrace) -> Culprit | None:
+    rows = np.flatnonzero(is_device_work(trace))
+    return trace.derived(
+        "culprit of all device work", lambda _: _culprit_of_events(trace, rows, trace.events.duration_ps[rows])
+    )
 
 
 def _culprit_of_events(trace: HostTrace, rows: I64, ps: I64) -> Culprit | None:

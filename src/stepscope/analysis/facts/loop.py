@@ -65,10 +65,12 @@ class LoopFacts:
         programs: compiled functions that the loop calls, by name.
         eager_ops: ops that the loop dispatches one by one, by name.
         python_calls: Python calls recorded on the thread; recording slowed down each of them.
+        silent_ps: time of such stretches of which nothing is known.
         before_program_ps: the part of long gaps before a step's first program, op or transfer, in which the loop makes
             its batch as far as is known.
         after_moves_ps: the part of long gaps spent freeing memory: it follows an op that moved or converted data, or
             enough bytes are freed in it to explain it.
+        before_silent_ps, after_silent_ps: the parts of these two in `silent_ps`, not in `python_ps`.
         fetches_ps: time of bursts of values that the program fetches, including the time between fetches of a burst.
     """
 
@@ -87,8 +89,11 @@ class LoopFacts:
     programs: list[OpShare]
     eager_ops: list[OpShare]
     python_calls: int
+    silent_ps: int
     before_program_ps: int
     after_moves_ps: int
+    before_silent_ps: int
+    after_silent_ps: int
     fetches_ps: int
 
 
@@ -98,8 +103,8 @@ class LoopTime:
 
     Attributes:
         line: of the thread.
-        spans: the long stretches of `PYTHON`, and of them those `BEFORE_WORK` in which a batch may be made and those
-            that are `FREEING` memory; the bursts of `FETCHES`.
+        spans: the long stretches of `PYTHON`; of them, and of those of which nothing else is known, the ones
+            `BEFORE_WORK` in which a batch may be made and the ones that are `FREEING` memory; the bursts of `FETCHES`.
         starts: the outermost ops, programs and single ops that it starts: rows of events.
     """
 
@@ -130,10 +135,12 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
     idle, silent = (every.spans_of(cause, line) & seen for cause in (Cause.PYTHON, Cause.UNKNOWN))
     long = (idle - other_threads_computing(trace)).drop_shorter(LONG_GAP_PS)
     python = _keep_recurring(loop, steps, long)
-    before = _gaps_before_work(loop, steps, python, spans_of_others(trace, line))
-    spans = {PYTHON: python, FETCHES: _fetch_spans(loop) & seen, BEFORE_WORK: before}
-    # What precedes them and what is freed in them says what these are, whether Python was recorded there or not.
-    spans[FREEING] = _gaps_freeing(loop, _keep_recurring(loop, steps, long | silent.drop_shorter(LONG_GAP_PS)))
+    # What comes before and after them and what is freed in them says what these are, whether Python was recorded there
+    # or not.
+    gaps = _keep_recurring(loop, steps, long | silent.drop_shorter(LONG_GAP_PS))
+    before = _gaps_before_work(loop, steps, python, gaps, spans_of_others(trace, line))
+    freeing, unknown = _gaps_freeing(loop, gaps), gaps - python
+    spans = {PYTHON: python, FETCHES: _fetch_spans(loop) & seen, BEFORE_WORK: before, FREEING: freeing}
     made = time_of_loop(trace, Cause.INPUT) & seen
     calls = input_functions(trace)
     from_python = made & spans_of(trace, calls[trace.events.line[calls] == line])
@@ -154,8 +161,11 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
         programs=_sum_by_name(loop, loop.outer[Starts.PROGRAM]),
         eager_ops=_sum_by_name(loop, loop.kind_events(K.EAGER_EXECUTE)),
         python_calls=len(loop.kind_events(K.PYTHON_CALL)),
+        silent_ps=unknown.total,
         before_program_ps=before.total,
-        after_moves_ps=spans[FREEING].total,
+        after_moves_ps=freeing.total,
+        before_silent_ps=(before & unknown).total,
+        after_silent_ps=(freeing & unknown).total,
         fetches_ps=spans[FETCHES].total,
     )
     return facts, LoopTime(line, spans, loop.row[starts])
@@ -269,17 +279,19 @@ def _counts_within_steps(loop: Loop, steps: HostSteps, names: I64, chosen: I64) 
     return since, until
 
 
-def _gaps_before_work(loop: Loop, steps: HostSteps, gaps: Spans, others: Spans) -> Spans:
-    """The long gaps in which the loop makes its batch, as far as is known: those before a step's first program,
-    transfer or op, from its mark on, but for what samples of the stack show there.
+def _gaps_before_work(loop: Loop, steps: HostSteps, python: Spans, gaps: Spans, others: Spans) -> Spans:
+    """The long gaps in which the loop makes its batch, as far as is known: those of Python before a step's first
+    program, transfer or op, from its mark on, but for what samples of the stack show there.
 
-    Where that first work copies an array of the host in, the array comes from the whole gap, also from before the mark.
-    If the loop reads a value in that gap, Python may be busy with that value instead.
+    Where that first work copies an array of the host in, the array comes from the whole gap, also from before the mark,
+    and also where nothing was recorded.  If the loop reads a value in that gap, Python may be busy with that value
+    instead.
 
         marks    M0---      M1---      M2---
         loop     TP   ppppppTP   ppppppTP           T copies a batch in, p makes it
 
     Args:
+        gaps: those of Python, and those of which nothing is known.
         others: when the samples show functions that make no input by their names.
     """
     rows = _first_work(loop)
@@ -294,7 +306,7 @@ def _gaps_before_work(loop: Loop, steps: HostSteps, gaps: Spans, others: Spans) 
     made = _takes_array_in(loop, rows[at[step]])
     made &= np.searchsorted(reads, after) == np.searchsorted(reads, first[step])
     making = Spans.union(np.minimum(after, steps.start_ps[step])[made], first[step][made])
-    return gaps & (making | (Spans.union(steps.start_ps, first) - others))
+    return (gaps & making) | (python & (Spans.union(steps.start_ps, first) - others))
 
 
 def _first_work(loop: Loop) -> I64:

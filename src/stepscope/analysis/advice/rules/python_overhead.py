@@ -109,7 +109,7 @@ def _find_callbacks(context: Context) -> Finding | None:
 
 
 def _gaps(context: Context, loop: LoopFacts) -> Finding:
-    idle = context.python_ms - context.per_step(loop.after_moves_ps) / MS
+    idle = context.python_ms - context.per_step(loop.after_moves_ps - loop.after_silent_ps) / MS
     function = _function(context)
     row = Row("overview", "python", round(idle, 3))
     if function:

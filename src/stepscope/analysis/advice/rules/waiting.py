@@ -169,6 +169,17 @@ _UNNAMED_PYTHON = _Cause(
     share="Python before its first op or program",
     without="that Python",
 )
+# Where nothing was recorded before a step's first work, that this takes an array of the host in says what went on.
+_UNRECORDED_BEFORE = _Cause(
+    "input_no_prefetch",
+    "what follows takes in an array of the host, which is made or waited for in the gap; this profile does not show by"
+    " what",
+    confidence=0.4,
+    title="Prepare batches ahead of the step, as it takes an array in after a gap",
+    last_action="if the loop saves, logs or collects garbage there instead: do so every N steps",
+    share="a gap before its first op or program",
+    without="that gap",
+)
 # Samples of a PyTorch Dataset that are NumPy arrays, in a profile without Python calls.
 _UNKNOWN_READER = _Cause(
     "input_file_read",
@@ -214,13 +225,26 @@ def _find(context: Context) -> Finding | None:
         share=f"{context.percent(waits):.1f} % of each step is {cause.share}",
         evidence=why,
         gain=gain,
-        parts=("before_work", "python") if unnamed else ("input", "feed"),
+        parts=_parts(cause, unnamed),
         actions=actions,
         tool="tf-data" if _feed(context).has_iterators else "input-pipeline",
         confidence=cause.confidence,
         rows=(Row("overview", "input", round(waits, 3)),),
-        intervals=context.intervals("python" if unnamed else "input"),
+        intervals=context.intervals(_place(cause, unnamed)),
     )
+
+
+def _place(cause: _Cause, unnamed: float) -> str:
+    """The stretches of the loop to show."""
+    if cause is _UNRECORDED_BEFORE:
+        return "unknown"
+    return "python" if unnamed else "input"
+
+
+def _parts(cause: _Cause, unnamed: float) -> tuple[str, ...]:
+    if cause is _UNRECORDED_BEFORE:
+        return ("before_work",)
+    return ("before_work", "python") if unnamed else ("input", "feed")
 
 
 def _change(context: Context, kind: str, unnamed: float) -> str:
@@ -302,7 +326,8 @@ def _gaps_before_steps_ms(context: Context) -> float:
     loop = context.loop
     if loop is None or context.has_device or _feed(context).has_iterators or _feed(context).loader:
         return 0.0
-    gaps, before = context.python_ms, context.per_step(loop.before_program_ps) / MS
+    gaps = context.python_ms + context.per_step(loop.silent_ps) / MS / context.quiet
+    before = context.per_step(loop.before_program_ps) / MS
     return before if gaps and before >= _OF_GAPS * gaps and context.percent(before) >= 5.0 else 0.0
 
 
@@ -316,7 +341,8 @@ def _find_cause(context: Context, waits: float, unnamed: float) -> _Cause:
     if loop is not None and loop.input_from_python_ps:
         return _python_cause(context)
     if 2 * unnamed >= waits:
-        return _UNNAMED_PYTHON
+        is_silent = loop is not None and 2 * loop.before_silent_ps > loop.before_program_ps
+        return _UNRECORDED_BEFORE if is_silent else _UNNAMED_PYTHON
     return _unrecorded_cause(context)
 
 

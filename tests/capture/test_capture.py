@@ -25,6 +25,7 @@ from waiting import await_until
 from stepscope import capture as profiler
 from stepscope import load
 from stepscope.capture import cost, files, ranges, report, running, tracers
+from stepscope.capture.own_threads import own_threads
 from stepscope.capture.recorder import RECORDER
 from stepscope.capture.spool import Spool
 from stepscope.capture.tracers.base import Artifact, Collected
@@ -41,16 +42,21 @@ def own_tracer(monkeypatch, tmp_path_factory):
     monkeypatch.setattr(files, "host_name", lambda: "vm")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("temporary")))
     report.forget()
-    threads = set(threading.enumerate())
+    threads = running_threads()
     yield
     left = RECORDER.recording
     if left is not None:
         RECORDER.end_capture(left, save=False)  # the tests after this one are not to blame
     assert left is None
     assert ranges.ROUTE.opener is None
-    await_until(lambda: set(threading.enumerate()) <= threads, 60, "the end of threads whose work is done")
+    await_until(lambda: running_threads() <= threads, 60, "the end of threads whose work is done")
     assert sys.getprofile() is None
     assert list(Path(tempfile.gettempdir()).iterdir()) == []
+
+
+def running_threads() -> set[int | None]:
+    """Python's numbers of all threads, also of those that a program does not see."""
+    return {thread.ident for thread in threading.enumerate()} | set(own_threads())
 
 
 @pytest.fixture

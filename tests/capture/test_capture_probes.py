@@ -399,12 +399,18 @@ def sampled(tmp_path):
     """Samples a machine twice, a second apart, and gives the last values."""
 
     def sample(gpus: nvml.Nvml | None) -> HostTrace:
-        now = [0]
-        tracer = system.SystemTracer(tmp_path, lambda: gpus)
+        now, sought = [0], threading.Event()
+
+        def open_gpus() -> nvml.Nvml | None:
+            sought.set()
+            return gpus
+
+        tracer = system.SystemTracer(tmp_path, open_gpus)
         machine(tmp_path, busy=100, idle=100, pages=10, read=0)
         tracer.start(ProfilerOptions(system_interval_ms=3_600_000), lambda: now[0])
         machine(tmp_path, busy=130, idle=170, pages=1000, read=5_000_000)
         now[0] = 10**9
+        assert sought.wait(60)  # on the sampling thread, which does not begin at all if it is stopped before
         tracer.stop()
         return trace_of(tracer.drain())
 

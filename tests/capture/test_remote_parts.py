@@ -347,7 +347,7 @@ def test_the_command_passes_on_what_it_is_told(outcome_of, capsys):
     assert status == 0
     assert asked == [CaptureRequest(["a:1", "b:2"], "l", 50, 5, ProfilerOptions(3, 1, 0, delay_ms=9))]
     assert [line.strip() for line in capsys.readouterr().out.splitlines()[1:]] == [
-        "a:1     saved   1        1.2 kB  a_1.xplane.pb",
+        "a:1     saved         1  1.2 kB  a_1.xplane.pb",
         "",
         "the profiles are in run",
         "more: stepscope summary run",

@@ -19,7 +19,7 @@ from stepscope.errors import Problem, counted
 from stepscope.formats import store
 from stepscope.formats.candidates import TIMED_NAME, Candidate, Found
 from stepscope.formats.naming import natural_key
-from stepscope.vocabulary.torch import machine_of
+from stepscope.vocabulary.workers import machine_of
 
 MOST_SECONDS_APART = 60
 """Folders of processes that began and ended to record at one step: they differ by how long each takes to save its

@@ -86,7 +86,6 @@ WINDOW_END = "Record Window End"
 WINDOW_MARKS = ("Iteration Start: ", WINDOW_END)
 """They repeat the bounds of the profiler's span; the second is often wrong by a tenth of a second or more."""
 
-_PROCESS = Pattern(r"_\d+$")
 _UPDATE = "Optimizer.step#"
 _UPDATES = Pattern(r"(?i)\boptim(?:izer)?\b")
 _DATAPIPE_READS = Pattern(r"#\w*(?:File|Open|Read|Load|Stream|Http|Online)")
@@ -100,11 +99,6 @@ def step_number(mark: str) -> int:
     """
     found = _STEP_MARK.match(mark)
     return int(found[1][-_MOST_DIGITS:]) if found else 0
-
-
-def machine_of(worker: str) -> str:
-    """The machine of a worker: the worker's name without the process number that PyTorch appends."""
-    return _PROCESS.sub("", worker)
 
 
 def _is_aten(name: str) -> bool:

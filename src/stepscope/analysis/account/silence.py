@@ -21,6 +21,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thr
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import distinct
 
 DISPATCHES = (EventKind.TRACED_FUNCTION, EventKind.EAGER_EXECUTE, EventKind.FUNCTION_RUN)
 _NOTHING = Spans(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -112,7 +113,7 @@ def devices_in_silence(trace: HostTrace) -> dict[Cause, Spans]:
         return found
     rows = np.flatnonzero(is_device_work(trace))
     causes = causes_of_work(trace)[trace.events.kind[rows]]
-    for each in (*_FIRST, *sorted(set(map(Cause, np.unique(causes).tolist())) - set(_FIRST))):
+    for each in (*_FIRST, *sorted(set(map(Cause, distinct(causes).tolist())) - set(_FIRST))):
         here = spans_of(trace, rows[causes == each]) & silence
         if here.total:
             found[each], silence = here, silence - here

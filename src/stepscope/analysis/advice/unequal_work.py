@@ -19,7 +19,7 @@ from stepscope.analysis.workers.equal_work import MORE_OPS
 from stepscope.analysis.workers.stragglers import Straggling
 from stepscope.errors import counted
 from stepscope.model.arrays import F64, median
-from stepscope.vocabulary.torch import machine_of
+from stepscope.vocabulary.workers import machine_of
 
 _BESIDE_OPS = [Cause.PYTHON, Cause.CHECKPOINT, Cause.INPUT]  # work that is no op
 _CHECK_MACHINE = "check that machine for other programs, slow disks or a slow network"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.resources.allocations import UNKNOWN, allocations_of
-from stepscope.analysis.resources.memory_usage import memory_in_use
 from stepscope.model import HostTrace, LineKind, StatTag
 from stepscope.model.arrays import F64, I32, I64, U8, distinct
 from stepscope.records import dataclass
@@ -53,6 +51,10 @@ def counters_of(trace: HostTrace) -> tuple[Counter, ...]:
 
 
 def _memory_counters(trace: HostTrace) -> list[Counter]:
+    # Here, since most pages ask only for `line_counters`.
+    from stepscope.analysis.resources.allocations import UNKNOWN, allocations_of
+    from stepscope.analysis.resources.memory_usage import memory_in_use
+
     found = []
     for memory in allocations_of(trace):
         in_use = memory_in_use(trace, memory)

@@ -15,7 +15,7 @@ from stepscope.analysis.steps.find_steps import is_usual, steps_of
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import nearest_above
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import RangeTrait
@@ -90,7 +90,7 @@ def _steps_an_update(trace: HostTrace, usual: I64) -> int:
     """After how many steps each update comes, if always after as many."""
     rows = events_of_kind(trace, EventKind.ANNOTATION)
     rows = rows[has_trait(trace, trace.events.type[rows], RangeTrait.UPDATES_MODEL)] if len(rows) else rows
-    step = np.unique(steps_of(trace).label[rows])
+    step = distinct(steps_of(trace).label[rows])
     step = step[np.isin(step, usual)]
     apart = np.diff(step)
     if len(apart) < _FEWEST - 1 or not (apart == apart[0]).all():

@@ -24,7 +24,7 @@ from stepscope.analysis.workers.stragglers import (
 from stepscope.analysis.workers.waiting import find_waits
 from stepscope.records import dataclass
 from stepscope.report import duration_text
-from stepscope.vocabulary.torch import machine_of
+from stepscope.vocabulary.workers import machine_of
 
 _MOST_NAMED = 8
 

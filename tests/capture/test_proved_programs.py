@@ -75,14 +75,16 @@ def test_nothing_is_left_patched_when_the_last_block_is_over(tmp_path):
 
 HURRIED = """
 import functools, sys
-from stepscope.capture.proving import deadlines, prover
 from stepscope.cli import prove
-prover.STUCK_S, prover.STUCK_STEPS, prover.SILENT_S, deadlines.END_S = 0.5, 1, 3.0, 2.0
 prove.Settings = functools.partial(prove.Settings, patience=3.0)
 from stepscope.cli.main import main
 sys.argv[0] = "stepscope"
 main()
 """
+HURRY = """
+from stepscope.capture.proving import deadlines, prover
+prover.STUCK_S, prover.STUCK_STEPS, prover.SILENT_S, deadlines.END_S = 0.5, 1, 3.0, 2.0
+"""  # in the program itself, which takes the place of the process of the command
 ASKS_A_SERVICE = """
 import atexit, queue, threading, time
 import stepscope
@@ -172,7 +174,7 @@ training.join()
 
 
 def prove_hurried(folder, program, place, kind="--ablate"):
-    (folder / "job.py").write_text(program)
+    (folder / "job.py").write_text(HURRY + program)
     words = ["prove", "--steps", "0", "--skip", "1", "--stop-after", "--budget", "2", kind, place, "job.py"]
     return run_command(["-c", HURRIED, *words], folder, timeout=100)
 

@@ -230,11 +230,11 @@ def python_step() -> Step:
 STEP_OF = {"tensorflow": tensorflow_step, "jax": jax_step, "torch": torch_step, "python": python_step}
 WAYS = {
     "run": run,
+    "signal": by_signal,  # before the loops that are marked: few steps of another kind are an evaluation after those
     "start/stop": start_stop,
     "context": context,
     "schedule": schedule,
     "server and client": server,
-    "signal": by_signal,
     "callback": keras_callback,
 }
 

@@ -78,7 +78,7 @@ def observe_attribute(owner: Any, name: str, observer: Observer, called_from_c: 
     function = vars(owner).get(name, getattr(owner, name))
     hooks = observer.before, observer.after, observer.failed
     is_function = type(function) is FunctionType
-    # Before Python 3.12, the interpreter calls functions past us, and after some calls also those in C.
+    # Before Python 3.12, the interpreter calls functions past us, and those in C from the first call after a loop on.
     sees_all = called_from_c or (is_function and sys.version_info >= (3, 12))
     if sees_all and observe.observe_calls(function, *hooks):
         return functools.partial(observe.end_observing, function)

@@ -222,6 +222,8 @@ def keep_interrupted_status() -> None:
 HardEndListener = Callable[[str], object]
 
 _FUNCTIONS = {"_exit": "os._exit", "execv": "os.exec", "execve": "os.exec"}
+# Python 3.11 calls a function in C past its pointer from the first time on, if a loop ran in the same code before.
+_SEES_CALLS = sys.version_info >= (3, 12)
 _listeners: list[HardEndListener] = []
 _undo: list[Undo] = []
 
@@ -233,7 +235,9 @@ def listen_for_hard_end(listener: HardEndListener) -> None:
     _listeners.append(listener)
     if not _undo:
         found = {name: shown for name, shown in _FUNCTIONS.items() if hasattr(os, name)}
-        _undo.extend(observe_attribute(os, name, _HardEnd(shown), called_from_c=True) for name, shown in found.items())
+        _undo.extend(
+            observe_attribute(os, name, _HardEnd(shown), called_from_c=_SEES_CALLS) for name, shown in found.items()
+        )
 
 
 def forget_hard_end(listener: HardEndListener) -> None:

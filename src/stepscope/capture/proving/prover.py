@@ -23,7 +23,7 @@ from typing import Any
 from stepscope.capture import report
 from stepscope.capture.auto.step_loop import MARKED, StepSource
 from stepscope.capture.job import this_worker
-from stepscope.capture.own_threads import OwnThread
+from stepscope.capture.own_threads import OwnThread, is_main_thread
 from stepscope.capture.proving import relays, saving
 from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, Steps, split_rank
 from stepscope.capture.proving.deadlines import (
@@ -234,6 +234,8 @@ class Prover:
             self._undo.close()
         self.active = False
         if self._ends_program:
+            if not is_main_thread():  # that may wait for this thread for ever, and nothing wakes it
+                end_process_by_deadline()
             self._run_on_main(end_program)
 
     @property

@@ -155,7 +155,10 @@ def contradictions(profile: LoadedProfile) -> Iterator[str]:
 
 
 def unbounded_gains(report: OverviewReport) -> Iterator[str]:
-    """Gains of more than the part that the advice names takes, and than what else it says that the change saves."""
+    """Gains of more than the part that the advice names takes, and than what else it says that the change saves.
+
+    That part is a cause of the step, or a function, whose share the evidence says: other causes lie inside it too.
+    """
     account = report.account
     assert account is not None
     for item in report.advice:
@@ -164,6 +167,10 @@ def unbounded_gains(report: OverviewReport) -> Iterator[str]:
             continue
         average, _, saved = item.also.partition("the change also saves ")
         shares = [100 * row.ps / account.step_ps, *map(float, re.findall("([0-9.]+) %", average))]
+        if item.change.startswith("function "):
+            shares += map(
+                float, re.findall(f"^([0-9.]+) % of each step is {re.escape(item.culprit.name)}", item.evidence)
+            )
         others = [float(each) for each in re.findall("([0-9.]+) %", saved)]
         not_said = 0.5 * len(account.rows)  # half a percent of a cause is not worth a word
         if item.gain_percent > max(shares) + sum(others) + not_said:

@@ -5,7 +5,7 @@ One process per library runs its loop once for each way, see `library_programs`;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,15 @@ def overview_of(logdir: Path) -> dict[str, Any]:
     return found
 
 
+def what_is_recorded(expected: Expected, way: str) -> Expected:
+    """What a way can tell: the library's own profiler records no stack, and of a thread of which it records nothing it
+    is not known that it runs Python.  That one rank makes the others wait shows all the same."""
+    if way != "own" or expected.cause != "python":
+        return expected
+    advice = tuple(each for each in expected.advice if each == "straggler") or ("none",)
+    return replace(expected, cause="unknown", verdict="unknown", advice=advice)
+
+
 def test_run_finds_the_steps_and_says_what_counts_as_one(program, library):
     said, _ = program
 
@@ -137,12 +146,16 @@ def test_every_way_gives_the_same_steps_verdict_and_first_cause(program, library
     assert overview["step_time_ms"]["count"] == (library_programs.STEPS if (library, way) == ("flax", "own") else 6)
     parts = {row["cause"]: row["percent"] for row in overview["account"] if row["cause"] != "contention"}
     if not is_calm(overview):
-        assert expected.cause in [*parts][:2]
+        assert what_is_recorded(expected, way).cause in [*parts][:2]
         return
-    assert next(iter(parts)) == expected.cause
-    assert parts[expected.cause] > 0.7 * (100 - contention_percent(overview))
-    assert overview["verdict"] == expected.verdict
-    assert overview["advice"][0]["class"] in expected.advice
+    told = what_is_recorded(expected, way)
+    assert next(iter(parts)) == told.cause
+    assert parts[told.cause] > 0.7 * (100 - contention_percent(overview))
+    assert overview["verdict"] == told.verdict
+    first = overview["advice"][0]
+    assert first["class"] in told.advice
+    if told.cause == "unknown":  # then it is said how to know
+        assert "with_stack=True" in "".join(first["actions"])
 
 
 @pytest.mark.parametrize("way", ["run", "callback", "api"])

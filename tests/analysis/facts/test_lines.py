@@ -29,6 +29,8 @@ SORTS = {
     "n": Sort(K.PYTHON_CALL, "$net.py:3 forward"),
     "t": Sort(K.PYTHON_CALL, "$train.py:30 sort_tokens"),
     "r": Sort(K.PYTHON_CALL, "$train.py:40 main"),
+    "w": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"),
+    "k": Sort(K.PYTHON_CALL, "$train.py:50 look_up"),
 }
 
 
@@ -72,6 +74,13 @@ def test_a_name_alone_makes_no_input() -> None:
 
     (line,) = lines_of(steps("f1--b1--u-t---------"))
     assert (line.is_input, kind_of(line)) == (True, "input_python")
+
+
+def test_what_runs_while_the_loop_waits_for_its_batch_makes_it_whatever_its_name() -> None:
+    """Its place in the step does not matter: here work lies between the wait and the training."""
+    (line,) = lines_of(steps("w---------x-f1--b1--u-", " k-------"))
+
+    assert (line.name, line.is_input, kind_of(line)) == ("look_up", True, "input_python")
 
 
 def test_advice_verdict_and_what_if_of_a_function_are_one_figure() -> None:

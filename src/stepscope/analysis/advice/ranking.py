@@ -354,12 +354,13 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
     largest = (f"the largest op is {top['name']} ({top['self_percent']:.1f} % of all op time)",) if top else ()
     is_busy, hidden = verdict.name == "compute_bound", _list_hidden(account, context.python_recorded)
     hidden |= _inside_program(context)
+    not_said = (each for each in hidden if not any(said.startswith(each) for said in verdict.evidence))
     visible = 1.0 - sum(hidden.values()) / 100.0
     return Advice(
         id="none",
         kind="none",
         title=("Nothing" if is_busy else "No single cause") + " stands out" if context.has_steps else _NO_STEPS,
-        evidence="; ".join((*verdict.evidence, *largest, *map(_describe_doubtful, doubtful[:1]), *hidden)),
+        evidence="; ".join((*verdict.evidence, *largest, *map(_describe_doubtful, doubtful[:1]), *not_said)),
         predicted_speedup=None,
         actions=(
             *(() if context.has_steps else (MARK_STEPS,)),

@@ -67,7 +67,8 @@ class LineFacts:
         starts: how many ops, programs and single ops it starts per step.
         heavy_ps: in matrix products and convolutions; moves_ps: in ops that only move data.
         fetches_ps: in which it reads values from the framework; fetches: how many per step.
-        is_input: it makes the batch: the step's first work follows it, and it makes arrays or its name says so.
+        is_input: it makes the batch: the loop waits for a batch while it runs, or the step's first work follows it, and
+            it makes arrays or its name says so.
     """
 
     name: str
@@ -280,7 +281,7 @@ def _describe(
         moves_ps=round((spans_of(trace, moves) & spans).total / steps),
         fetches_ps=round((loop.spans[FETCHES] & spans).total / steps),
         fetches=_count_reads(trace, loop, spans) / steps,
-        is_input=_makes_input(trace, loop, training, outer, (outer, inner)),
+        is_input=_is_waited_for(trace, loop, spans) or _makes_input(trace, loop, training, outer, (outer, inner)),
     )
 
 
@@ -291,6 +292,13 @@ def _count_reads(trace: HostTrace, loop: LoopTime, spans: Spans) -> int:
     start = trace.events.start_ps[reads]
     outer = is_outermost(start, start + forest(trace).extent_ps[reads])
     return int((spans.overlap_ps(start[outer], start[outer] + 1) > 0).sum())
+
+
+def _is_waited_for(trace: HostTrace, loop: LoopTime, spans: Spans) -> bool:
+    """Whether most of some time lies in the loop's recorded waits for its batch: no worker makes it."""
+    waits = events_of_kind(trace, K.INPUT_WAIT)
+    waits = waits[trace.events.line[waits] == loop.line]
+    return 2 * (spans_of(trace, waits) & spans).total > spans.total
 
 
 def _makes_input(

@@ -72,7 +72,9 @@ LIMIT_FIELDS: tuple[Field, ...] = (
     *STEP_TIME_FIELDS,
     Field("between_steps_percent", "percent", "the part of the steps after their marks have ended"),
     Field(
-        "input_bound_percent", "percent", "share of the median step that waits for its batch, or for copies to a device"
+        "input_bound_percent",
+        "percent",
+        "share of the median step, contention aside, that waits for its batch or for copies to a device",
     ),
     Field(
         "profiling_cost_percent",

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from framework_captures import FrameworkCapture
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from places import TORCH_TRACES
 
@@ -306,6 +306,7 @@ def test_documents_whose_bases_are_damage_keep_their_own_times() -> None:
 _DIGITS = st.text("0123456789", min_size=1, max_size=13)
 
 
+@example(whole="1900000000000", fraction="0000006", exponent="e0")  # more digits than 64 bits hold
 @given(whole=_DIGITS, fraction=_DIGITS | st.just(""), exponent=st.sampled_from(["", "e0", "E+0", "e3", "e-7", "e-20"]))
 def test_a_decimal_time_is_read_to_the_picosecond(whole: str, fraction: str, exponent: str) -> None:
     written = whole + ("." + fraction if fraction else "") + exponent

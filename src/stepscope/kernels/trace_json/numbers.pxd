@@ -90,6 +90,7 @@ cdef inline Digits read_digits(Window text, int64_t at, uint64_t mantissa, int64
         if digit > 9:
             break
         if found.dropped or mantissa > tenth_of_most or (mantissa == tenth_of_most and digit > 5):
+            mantissa += found.dropped == 0 and digit >= 5  # rounded to what fits
             found.dropped += 1
         else:
             mantissa = mantissa * 10 + digit

@@ -54,6 +54,13 @@ VISIBLE = (
     ),
     Visible("atexit", "`atexit._ncallbacks()` is higher", "a capture that records is saved when the program ends"),
     Visible(
+        "functions",
+        "`os._exit` and `os.exec*` are stand-ins, equal to the functions and with their attributes",
+        "a capture is saved before the process ends hard; Python 3.11 calls a function of C past the place where later"
+        " versions let it be seen, so that it has to be replaced",
+        only="Python 3.11",
+    ),
+    Visible(
         "private functions",
         "functions inside of frameworks that no program calls by name: `jax._src.pjit._cpp_pjit` and `_infer_params`,"
         " `torch.autograd._engine_run_backward` and `tensorflow.python.eager.imperative_grad.imperative_grad` are"

@@ -22,7 +22,7 @@ from stepscope import __version__
 from stepscope.analysis.registry import TOOLS
 from stepscope.capture.client import CaptureOutcome, Phase, WorkerStatus
 from stepscope.cli import capture, screen, show
-from stepscope.cli.main import run
+from stepscope.cli.main import are_loops_stale, run
 from stepscope.cli.options import OutputFormat
 from stepscope.cli.show import file_size_text, working
 from stepscope.doctor import Check
@@ -597,3 +597,14 @@ def test_a_terminal_shows_the_verdict_in_bold_and_a_bar_of_causes(monkeypatch, t
     shown = capsys.readouterr().out
     assert "\x1b[1mverdict " in shown
     assert re.search(r"\ngoes to .*\n {11}\x1b\[38;2;[^m]*m█", shown)
+
+
+@pytest.mark.parametrize(("source_s", "stale"), [(50, False), (150, True)])
+def test_loops_that_are_older_than_their_sources_are_stale(tmp_path: Path, source_s: int, stale: bool) -> None:
+    for name, changed_s in ((".native-stamp", 100), ("ops.pyx", source_s)):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (changed_s, changed_s))
+
+    assert are_loops_stale(tmp_path) == stale
+    (tmp_path / ".native-stamp").unlink()
+    assert not are_loops_stale(tmp_path)  # an installed package has none

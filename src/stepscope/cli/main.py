@@ -167,8 +167,20 @@ def _has_working_folder() -> bool:
     return True
 
 
+def are_loops_stale(kernels: Path) -> bool:
+    """Whether a source of the compiled loops was changed after they were built; only a checkout has such sources."""
+    stamp = kernels / ".native-stamp"
+    if not stamp.is_file():
+        return False
+    built = stamp.stat().st_mtime
+    return any(source.stat().st_mtime > built for source in kernels.rglob("*.p[yx][xd]"))
+
+
 def _fail_unforeseen(error: Exception) -> int:
     what = f"{type(error).__name__}: {error}"
+    if are_loops_stale(Path(__file__).parent.parent / "kernels"):
+        hint = "the compiled loops of this checkout are older than their sources: run `make demo` or `make test` in it"
+        return _fail(error, f"[internal] {what}; {hint}", FAILED)
     return _fail(error, f"[internal] {what}; this is a bug in Stepscope: {DEBUG_VARIABLE}=1 shows where", FAILED)
 
 

@@ -193,7 +193,7 @@ MOST_LINES: dict[str, int] = {
     "waits": 1170,
     "gate": 1020,
     "agents": 1010,
-    "purpose": 1200,
+    "purpose": 1950,
     "proof": 840,
     "api": 780,
     "overtime": 720,

@@ -95,7 +95,7 @@ class TrustReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """The worst doubt, and all of them."""
-        lines = (self.line,) if self.line else (_SMALL,) if self.rows else (f"{SOUND}.",)
+        lines: tuple[str, ...] = (self.line or (_SMALL if self.rows else f"{SOUND}."),)
         if self.repairs:
             faults = counted(len(self.repairs), "fault")
             lines = (f"{faults} of the recording {_HAVE[len(self.repairs) > 1]} repaired.", *lines)

@@ -356,6 +356,20 @@ def test_what_a_loop_of_plain_python_reports_now_and_then_makes_no_longer_steps(
     assert len(found(trace)[2]) == 10
 
 
+def test_a_function_that_fills_its_loop_is_the_step_whatever_the_loop_does_now_and_then() -> None:
+    """The rare call also is the first of each longer round, which looks like a perfect cycle."""
+    trace = draw("host main | " + "".join("O" + 20 * "-" + 30 * "W-" for _ in range(4)), PYTHON_CALLS)
+
+    assert len(found(trace)[2]) == 120
+    assert "calls of the Python function that takes most of its loop's time" in steps_of(trace).how
+
+
+def test_layers_that_a_loop_calls_are_no_steps_of_it() -> None:
+    trace = draw("host main | " + "".join("O-" + 12 * "W-" for _ in range(8)), PYTHON_CALLS)
+
+    assert len(found(trace)[2]) == 8
+
+
 def test_a_few_long_calls_are_the_parts_of_a_script_and_no_steps() -> None:
     assert found(draw("host main | W--D--W--D--W--D--", PYTHON_CALLS))[0] == "none"
 

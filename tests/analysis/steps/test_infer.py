@@ -15,7 +15,7 @@ import stepscope
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.steps.cycles import Cycle, find_cycle
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
 K = EventKind
 
@@ -362,6 +362,18 @@ def test_a_function_that_fills_its_loop_is_the_step_whatever_the_loop_does_now_a
 
     assert len(found(trace)[2]) == 120
     assert "calls of the Python function that takes most of its loop's time" in steps_of(trace).how
+
+
+@pytest.mark.parametrize(("least_us", "source"), [(0.0, "inferred"), (800.0, "none")])
+def test_calls_of_which_only_the_longer_ones_were_recorded_are_no_steps(least_us: float, source: str) -> None:
+    """Of a function that takes about as long as the shortest call that is kept, many calls are missing."""
+    builder = TraceBuilder("host")
+    builder.plane("/stepscope:capture", stats={"python_min_us": least_us} if least_us else {})
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    for at in range(60):
+        line.event("$numpy/_core/_methods.py:47 _sum", 2 * at * MS, MS, K.PYTHON_CALL)
+
+    assert steps_of(builder.build()).source == source
 
 
 def test_layers_that_a_loop_calls_are_no_steps_of_it() -> None:

@@ -24,6 +24,7 @@ from stepscope.analysis.steps.host_steps import (
 from stepscope.analysis.steps.layers import cycles_are_layers
 from stepscope.analysis.steps.loop_signs import group_by_signs
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
+from stepscope.analysis.trace.environment import capture_facts
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work, spread_labels
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.model import EventKind, HostTrace, PlaneKind
@@ -112,6 +113,7 @@ _MAJOR, _MUCH_MORE = 0.1, 20
 # Calls that fill half of their loop are its iterations even where a busy machine makes them irregular: of a loop that
 # waited for a core for 62 % of its time they had a regularity of 0.56 to 0.72, at this many calls and more.
 _MANY_CALLS, _FILLED = 50, 0.5
+_CUT, _NEAR = 0.05, 2  # of a function's calls: if so many last at most twice the least recorded, others were left out
 _OPS = (EventKind.OP, EventKind.BACKWARD, EventKind.EAGER_EXECUTE)
 # A compiled program that is called again and again is nearly always the loop's step, whatever its rhythm: of the loops
 # in docs/steps-truth.md all are.  Rhythm adds the rest.
@@ -242,7 +244,7 @@ def _calls_within_functions(trace: HostTrace) -> Iterator[I64]:
     caller = np.where(parent >= 0, trace.events.type[parent], -1) + 1  # of a call whose caller's start was missed: 0
     spent = np.bincount(caller, trace.events.duration_ps[rows])
     for function in np.argsort(-spent, kind="stable")[:_MOST_LOOPS]:
-        yield _drop_minor(trace, rows[caller == function])
+        yield _drop_minor(trace, _drop_cut(trace, rows[caller == function]))
 
 
 def _drop_minor(trace: HostTrace, rows: I64) -> I64:
@@ -258,6 +260,17 @@ def _drop_minor(trace: HostTrace, rows: I64) -> I64:
     is_minor = np.zeros(len(spent), np.bool_)
     is_minor[order[np.cumsum(spent[order]) < _MINOR * spent.sum()]] = True
     return rows[~is_minor[name]]
+
+
+def _drop_cut(trace: HostTrace, rows: I64) -> I64:
+    """Calls without those of functions of which only the longer calls were recorded: their number tells nothing."""
+    least_us = capture_facts(trace).get("python_min_us")
+    if not isinstance(least_us, float) or not len(rows):
+        return rows
+    name = trace.event_names(rows)
+    near = np.bincount(name, trace.events.duration_ps[rows] < _NEAR * least_us * 1e6) / np.maximum(np.bincount(name), 1)
+    kept: I64 = rows[near[name] < _CUT]
+    return kept
 
 
 def _repeated_work(trace: HostTrace, rows: I64) -> I64:

@@ -229,6 +229,7 @@ class OverviewReport(Report):
             "profiling_cost_limits_percent": None if self.profiling is None else self._cost_limits(self.profiling),
             "account": shown.account_json(self.account),
             "account_step": shown.account_step_json(self.account),
+            "account_devices": shown.device_bars_json(self.account),
             "replay_error_percent": self._replay_error(),
             "purpose": list(purpose_rows(self.context.pace)),
             "excess": list(excess_rows(self.context.pace)),

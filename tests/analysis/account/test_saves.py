@@ -56,6 +56,13 @@ def test_three_detached_tensors_are_no_state_dict():
     assert saves_of(draw("host main | M0-------------\nhost main | m---ddd", SORTS)).total == 0
 
 
+def test_a_pause_after_each_tensor_is_what_the_loop_does_with_its_values():
+    """A histogram of each parameter reads them one by one; a state_dict is written once it is whole."""
+    one_by_one = "host main | M0------------------------\nhost main | m---d   d   d   d   d   d  "
+
+    assert saves_of(draw(one_by_one, SORTS)).total == 0
+
+
 @pytest.mark.parametrize("picture", [TORCH, CHECKPOINT])
 def test_without_its_saves_a_step_is_what_the_account_gives_other_causes(picture):
     trace = draw(picture, SORTS)

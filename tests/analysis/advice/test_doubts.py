@@ -42,6 +42,21 @@ def test_a_busy_machine_takes_nothing_from_the_shares_of_the_program(queued: int
     assert first.evidence.startswith("37.5 % of each step without contention" if queued else "15.0 % of each step")
 
 
+# -- work that is not needed ---------------------------------------------------------------------------------------
+
+GRAPH = {"p": Sort(K.OP, "matmul:MatMul"), "c": Sort(K.OP, "matmul/CheckNumericsV2:CheckNumericsV2")}
+
+
+def test_counted_work_that_is_not_needed_is_said_though_steps_differ_by_more() -> None:
+    """Steps take 30 to 90 ms, and each checks its results for 11 ms."""
+    steps = [(f"p{'-' * (at * 20 + 9)}c{'-' * 10}   ") for at in (0, 3, 1, 2, 3, 0, 2, 3)]
+    marks = "".join(f"M{at}".ljust(len(step), "-") for at, step in enumerate(steps))
+    trace = replace(draw(f"host main | {marks}\nhost main | {''.join(steps)}", GRAPH), framework="tensorflow")
+
+    first = advise(context_of(trace)).items[0]
+    assert (first.title, first.may_gain_nothing) == ("Turn checks for NaN off", True)
+
+
 # -- clocks --------------------------------------------------------------------------------------------------------
 
 

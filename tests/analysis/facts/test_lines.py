@@ -31,6 +31,7 @@ SORTS = {
     "r": Sort(K.PYTHON_CALL, "$train.py:40 main"),
     "w": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"),
     "k": Sort(K.PYTHON_CALL, "$train.py:50 look_up"),
+    "z": Sort(K.PYTHON_CALL, "$train.py:44 <module>"),
 }
 
 
@@ -65,6 +66,12 @@ def test_of_nested_functions_the_outermost_counts_and_the_one_that_holds_nearly_
 
 def test_what_holds_a_whole_step_or_its_training_is_none() -> None:
     assert names(steps("r--------------------", "f1--b1--u-x------")) == []
+
+
+def test_a_line_outside_of_functions_is_one_only_where_it_computes_in_python() -> None:
+    """Else the loop waits there for what its step started."""
+    assert names(steps("f1--b1--u-z---------", "          xxxxxxxx--")) == []
+    assert names(steps("f1--b1--u-z---------", "          x")) == [("<module>", "")]
 
 
 def test_a_name_alone_makes_no_input() -> None:

@@ -131,17 +131,20 @@ def _drop_covered(spans: Spans, others: Spans) -> Spans:
 def _gaps_after_detached(loop: _Loop, ops: I64, least: int) -> Spans:
     if not len(ops):
         return Spans(loop.start[:0], loop.end[:0])
-    run = _run_lengths(loop.have(ops, OpTrait.DETACHES))
+    gap = np.append(loop.start[ops], loop.end.max())[1:] - loop.end[ops]
+    # A gap after each of them is what the loop does with the values of one parameter, such as a histogram.
+    follows = np.append(False, gap[:-1] < LONG_GAP_PS)
+    run = _run_lengths(loop.have(ops, OpTrait.DETACHES), follows)
     last = np.flatnonzero(run >= least)
-    gap_begin = loop.end[ops[last]]
-    gap_end = np.append(loop.start[ops], loop.end.max())[last + 1]
-    long = gap_end - gap_begin >= LONG_GAP_PS
+    gap_end = loop.end[ops[last]] + gap[last]
+    long = gap[last] >= LONG_GAP_PS
     first = loop.start[ops[last - run[last] + 1]]
     return Spans.union(first[long], gap_end[long]) & loop.rest
 
 
-def _run_lengths(flags: Mask) -> I64:
-    """For each place, how many flags in a row are set up to it."""
+def _run_lengths(flags: Mask, follows: Mask) -> I64:
+    """For each place, how many flags in a row are set up to it, each of which follows the one before."""
     counted = np.cumsum(flags)
-    before: I64 = np.maximum.accumulate(np.where(flags, 0, counted))
-    return counted - before
+    before = np.where(flags, 0, counted)
+    before = np.where(flags & ~follows, counted - 1, before)
+    return counted - np.maximum.accumulate(before)

@@ -233,9 +233,14 @@ def _gain_ms(advice: Advice) -> float:
 
 def _is_doubtful(context: Context, advice: Advice) -> bool:
     """Whether the gain may be no more than the error of predictions, and no large share of the step speaks for it: that
-    of a function, or of a cause that stands for the class; computation stands for none."""
+    of a function, of counted work that is not needed, or of a cause that stands for the class; computation stands for
+    none."""
     if context.has_device or not advice.may_gain_nothing:
         return False
+    excess = next((each for each in context.excesses if each.kind == advice.change), None)
+    if excess is not None:
+        left_out = excess.step_ps / MS * (1.0 - excess.keeps)
+        return context.percent(left_out / context.quiet) < LARGE_SHARE
     line, account = context.line(advice.change), context.account
     if account is None or not advice.change:
         return True

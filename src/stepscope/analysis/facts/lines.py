@@ -38,7 +38,7 @@ from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.jax import function_of_call, function_of_program, is_product
 from stepscope.vocabulary.lookup import has_trait, type_names
-from stepscope.vocabulary.python import is_training_function, place_of
+from stepscope.vocabulary.python import CODE_OF_MODULE, is_training_function, place_of
 from stepscope.vocabulary.traits import CallTrait, OpTrait
 
 K = EventKind
@@ -46,6 +46,7 @@ K = EventKind
 # All chosen by judgement, then moved on eight recordings with such functions: what other values found is said.
 _WHOLE = 0.9  # of a function's time: with so much in another it is nested in that, but for edges; 0.72 is the same
 _TRAINS = 0.3  # of a function's time: samples blur its edges; 0.15 takes one function for training, 0.6 is the same
+_COMPUTES = 0.5  # of a line's time without contention; judgement: two such waits had 10 and 14 %
 _NEARLY_ALL = 0.8  # of a function's time: who holds this much of it is where to look; 0.64 names others in one
 LEAST_OF_STEP = 0.03  # less is not worth a change; a half finds one function more, twice one less, none of them first
 _OTHERS = 2  # samples that do not show it: of the loop none but one at an edge are such; 0 to 8 are the same
@@ -136,7 +137,8 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
     if loop is None or not functions:
         return []
     training, own = _find_training(trace, loop), list[tuple[int, LoopFunction]]()
-    all_samples = max(len(each.samples) for each in functions)
+    # Code outside of functions is a frame for each of its lines, so that no single frame may show all of them.
+    all_samples = len(distinct(np.concatenate([each.samples for each in functions])))
     for each in functions:
         ps = (each.spans - training.spans).total
         if ps < LEAST_OF_STEP * seen.total or _is_loop(trace, each, all_samples):
@@ -153,7 +155,14 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
             continue
         inside = [other for other_ps, other in own if other_ps >= _NEARLY_ALL * ps and _is_within(other, each)]
         chosen.append((each, min([each, *inside], key=lambda other: (other.spans.total, -other.frame))))
-    return [(_describe(trace, loop, training, *each), each[0], training.spans) for each in chosen[:_MOST_LINES]]
+    found = [(_describe(trace, loop, training, *each), each[0], training.spans) for each in chosen]
+    return [each for each in found if not _is_line_of_loop(each[0])][:_MOST_LINES]
+
+
+def _is_line_of_loop(line: LineFacts) -> bool:
+    """Whether a candidate is a line outside of any function that does not compute in Python itself: there the loop
+    waits for what its step started."""
+    return line.name == CODE_OF_MODULE and line.share("python") < _COMPUTES
 
 
 def _is_loop(trace: HostTrace, function: LoopFunction, all_samples: int) -> bool:

@@ -26,6 +26,7 @@ from stepscope.analysis.advice.rules import (
 )
 from stepscope.analysis.facts.lines import LEAST_OF_STEP, LineFacts
 from stepscope.report import duration_text
+from stepscope.vocabulary.python import CODE_OF_MODULE
 
 # Chosen by judgement where no measurement is named, then halved and doubled on eight recordings with such functions.
 _MOST_OF = 0.5  # of the function's time, by the word: what takes as much is its kind; 0.25 is the same
@@ -103,6 +104,8 @@ def _find(context: Context) -> Finding | None:
     if kind.startswith("input"):
         actions, gain = place_actions(context, actions, gain, part)
     what = f"{line.name} ({line.file}:{line.line})" if line.file else line.name
+    if line.name == CODE_OF_MODULE and line.file:
+        what = f"line {line.line} of {line.file}"
     return Finding(
         part_ms=part,
         id=f"line.{kind}",

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from helpers.draw import MS, Sort, draw
 
+from stepscope.analysis.facts.changes import changes_of
 from stepscope.analysis.purpose.excess import excesses_of
 from stepscope.analysis.purpose.operands import ops_in_64_bits
 from stepscope.analysis.purpose.purposes import purposes_of
@@ -101,6 +102,21 @@ def test_sums_that_the_model_makes_itself_are_no_gradients_of_look_ups() -> None
     sums = f"g{'y' + '-' * 99}{'u' + '-' * 49}v{'-' * 79}x-"
 
     assert excess_of(f"host main | M0{'-' * 230}\nhost main | R1{'-' * 230}\nhost main | {sums}") == []
+
+
+# -- what leaving it out gives ---------------------------------------------------------------------------------------
+
+
+def test_without_it_no_less_goes_than_the_time_in_which_it_runs() -> None:
+    """Checks run for 4 of the 16 ms of each step; ops run for 10, so that at best two fifths of the computing go."""
+    step = "p--cc   t--cc   "
+    picture = f"host main | {''.join(f'M{at}'.ljust(16, '-') for at in range(4))}\nhost main | {4 * step}"
+    changes = changes_of(drawn(picture))
+
+    assert changes is not None
+    found = changes.foretold["checks"]
+    assert found.then_ps / MS <= 12
+    assert found.least_ps <= found.then_ps <= found.most_ps
 
 
 # -- types and purposes --------------------------------------------------------------------------------------------

@@ -114,11 +114,13 @@ def _saves_without_ops(loop: _Loop) -> Spans:
     ops = ops[is_outermost(loop.start[ops], loop.end[ops])]
     if not loop.have(ops, OpTrait.DETACHES).any():
         return Spans(loop.start[:0], loop.end[:0])
-    copied = ops[~loop.have(ops, OpTrait.COPIES_OUT)]
+    copies = loop.have(ops, OpTrait.COPIES_OUT)
     every = loop.of_kind(K.OP)
     parameters = round(int(loop.have(every, OpTrait.ADDS_GRADIENT).sum()) / max(len(loop.steps.number), 1))
-    return _gaps_after_detached(loop, ops, _STATE_DICT_OPS) | _gaps_after_detached(
-        loop, copied, max(_STATE_DICT_OPS, parameters)
+    before = loop.start[ops] - np.append(loop.start[ops[:1]], loop.end[ops[:-1]])
+    pauses = np.cumsum(before >= LONG_GAP_PS, dtype=np.int64)
+    return _gaps_after_detached(loop, ops, pauses, _STATE_DICT_OPS) | _gaps_after_detached(
+        loop, ops[~copies], pauses[~copies], max(_STATE_DICT_OPS, parameters)
     )
 
 
@@ -128,12 +130,17 @@ def _drop_covered(spans: Spans, others: Spans) -> Spans:
     return Spans(spans.start[kept], spans.end[kept])
 
 
-def _gaps_after_detached(loop: _Loop, ops: I64, least: int) -> Spans:
+def _gaps_after_detached(loop: _Loop, ops: I64, pauses: I64, least: int) -> Spans:
+    """Long gaps after some detached tensors in a row, without a pause between them.
+
+    Args:
+        pauses: how many pauses lie before each op.
+    """
     if not len(ops):
         return Spans(loop.start[:0], loop.end[:0])
     gap = np.append(loop.start[ops], loop.end.max())[1:] - loop.end[ops]
     # A gap after each of them is what the loop does with the values of one parameter, such as a histogram.
-    follows = np.append(False, gap[:-1] < LONG_GAP_PS)
+    follows = np.diff(pauses, prepend=-1) == 0
     run = _run_lengths(loop.have(ops, OpTrait.DETACHES), follows)
     last = np.flatnonzero(run >= least)
     gap_end = loop.end[ops[last]] + gap[last]

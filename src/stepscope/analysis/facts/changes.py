@@ -10,7 +10,7 @@ from functools import reduce
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause, event_causes
-from stepscope.analysis.account.foretell import Foretold, foretell
+from stepscope.analysis.account.foretell import Foretold, foretell, usual_error
 from stepscope.analysis.account.functions import part_with_work
 from stepscope.analysis.account.graph import EdgeKind
 from stepscope.analysis.account.interventions import Estimate, Intervention, Move, Overlap, ReplayAsGraph, Scale
@@ -29,7 +29,8 @@ from stepscope.analysis.facts.factors import (
 from stepscope.analysis.facts.lines import parts_of_lines
 from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, FREEING, PYTHON, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import ops_of_programs, split_programs, work_events_of, work_of
-from stepscope.analysis.purpose.excess import COPIED, EXCESSES, excesses_of
+from stepscope.analysis.purpose.computing import computing_of
+from stepscope.analysis.purpose.excess import COPIED, EXCESSES, Excess, excesses_of
 from stepscope.analysis.steps.find_steps import observed_time
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
@@ -89,8 +90,28 @@ def _changes(trace: HostTrace) -> Changes | None:
     if model.why_not is not None:
         return Changes({}, model.why_not, False)
     found = {name: foretell(model, changes) for name, changes in _worthwhile(model)}
+    if not is_device_work(trace).any():
+        found |= {each.kind: _leave_out(trace, each, found.get(each.kind)) for each in excesses_of(trace)}
     linked = bool((model.graph.edges.kind == EdgeKind.LAUNCH).any())
     return Changes({name: each for name, each in found.items() if each is not None}, None, linked)
+
+
+def _leave_out(trace: HostTrace, excess: Excess, found: Foretold | None) -> Foretold | None:
+    """The forecast without work that is not needed: no less than the time in which that runs goes with it, and at best
+    as much of the step as it is of the time in which ops run, and the usual error more.
+
+    Programs run their ops on several threads, and wait between them where a machine is busy: a replay keeps such pauses
+    though what they are between is gone.
+    """
+    if found is None or not found.now_ps:
+        return found
+    gone = excess.ps * (1.0 - excess.keeps)
+    without = found.now_ps * max(1.0 - gone / max(observed_time(trace).total, 1), 0.0)
+    computing = spans_of(trace, computing_of(trace).rows).total
+    best = found.now_ps * max(1.0 - gone / max(computing, 1), 0.0)
+    then = min(found.then_ps, round(without))
+    least = max(round(best - usual_error(found.now_ps, best)), 1)
+    return replace(found, then_ps=then, least_ps=min(found.least_ps, then, least))
 
 
 def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import NamedTuple
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
@@ -121,103 +121,96 @@ _find_on_device = find_work(
 )
 
 
-def _find_excess(kind: str, without: str) -> Callable[[Context], Finding | None]:
-    """The finding of a kind of work that the account of purpose shows to be unneeded, on the host that sets the pace.
+class _Excess(NamedTuple):
+    """A kind of work that the account of purpose shows to be unneeded.
 
-    Args:
+    Attributes:
+        kind: its row of the table of changes; id: of the advice, after `compute.`.
         without: the work, in words that follow "replayed without".
+        title, actions: what to do.
     """
 
-    def find(context: Context) -> Finding | None:
-        excess = next((each for each in context.excesses if each.kind == kind), None)
+    kind: str
+    id: str
+    without: str
+    title: str
+    actions: tuple[str, ...]
+
+    def find(self, context: Context) -> Finding | None:
+        """That work on the host that sets the pace."""
+        excess = next((each for each in context.excesses if each.kind == self.kind), None)
         if excess is None:
             return None
-        time = excess.step_ps / MS
-        percent = context.percent(time)
+        percent = context.percent(excess.step_ps / MS)
         return Finding(
-            part_ms=time,
+            part_ms=excess.step_ps / MS,
             percent=percent * (1.0 - excess.keeps),
             evidence=f"{percent:.1f} % of each step {excess.fact}; ignore this if {excess.against}",
-            change=kind,
-            without=without,
-            parts=(kind,),
+            change=self.kind,
+            without=self.without,
+            parts=(self.kind,),
         )
 
-    return find
 
-
-_EXCESS_PERCENT = 10.0  # of the step, less than what steps usually vary by on a machine with other work
-
-_ONE_PASS: Actions = {
-    "": ("add the losses and call backward() once: (first + second).backward(), without retain_graph=True",),
-}
-_NO_GRADIENTS: Actions = {
-    "": (
-        "call requires_grad_(False) on parameters that the optimizer does not hold",
-        "if a whole part in front of the trained one is frozen, run it under torch.no_grad()",
+_EXCESSES = (
+    _Excess(
+        REPEATED, "repeated-backward", "the repeated backward passes",
+        "Run one backward pass over the sum of the losses",
+        ("add the losses and call backward() once: (first + second).backward(), without retain_graph=True",),
     ),
-}
-_NO_CHECKS: Actions = {
-    "": ("remove torch.autograd.set_detect_anomaly(True), or switch it on only to look for a NaN",),
-}
-_BY_NUMBER: Actions = {
-    "": (
-        "take rows of a table by number: torch.nn.Embedding instead of one_hot and a product",
-        "give a loss the numbers of the classes: torch.nn.functional.cross_entropy(logits, labels)",
+    _Excess(
+        UNUSED, "unused-gradients", "gradients that no update uses",
+        "Compute no gradients for parameters that are not trained",
+        (
+            "call requires_grad_(False) on parameters that the optimizer does not hold",
+            "if a whole part in front of the trained one is frozen, run it under torch.no_grad()",
+        ),
     ),
-}
-_FEW_ROWS: Actions = {
-    "": (
-        "torch.nn.Embedding(..., sparse=True), with torch.optim.SparseAdam or SGD for this table alone",
-        "make the table smaller: hash rare entries into fewer rows",
+    _Excess(
+        CHECKS, "checks", "the checks for NaN", "Turn anomaly detection off",
+        ("remove torch.autograd.set_detect_anomaly(True), or switch it on only to look for a NaN",),
     ),
-}
-_KEEP_OUTPUT: Actions = {
-    "": (
-        "keep the output of the forward pass that the loss uses, and compare that with the labels",
-        "measure every N steps instead of in every step, under torch.no_grad()",
+    _Excess(
+        ONE_HOT, "one-hot", "writing and reading the one-hot rows",
+        "Use the numbers of classes instead of one-hot rows",
+        (
+            "take rows of a table by number: torch.nn.Embedding instead of one_hot and a product",
+            "give a loss the numbers of the classes: torch.nn.functional.cross_entropy(logits, labels)",
+        ),
     ),
-}
+    _Excess(
+        TABLE, "whole-table", "updating rows that the step does not read",
+        "Update only the rows of the table that a step reads",
+        (
+            "torch.nn.Embedding(..., sparse=True), with torch.optim.SparseAdam or SGD for this table alone",
+            "make the table smaller: hash rare entries into fewer rows",
+        ),
+    ),
+    _Excess(
+        MEASURES, "measures", "running the model again for a metric",
+        "Take the metric from the output that is trained on",
+        (
+            "keep the output of the forward pass that the loss uses, and compare that with the labels",
+            "measure every N steps instead of in every step, under torch.no_grad()",
+        ),
+    ),
+    _Excess(
+        AFTER, "after-update", "forward passes after the update",
+        "Skip computation if the update does not use its result", ACTIONS[""],
+    ),
+)  # fmt: skip
 
 RULES = (
-    Rule(
-        "compute.repeated-backward", _EXCESS_PERCENT, kind="redundant_compute", actions=_ONE_PASS, tool="op-stats",
-        title="Run one backward pass over the sum of the losses",
-        find=_find_excess(REPEATED, "the repeated backward passes"),
+    *(
+        Rule(
+            f"compute.{each.id}", kind="redundant_compute", title=each.title, find=each.find,
+            actions={"": each.actions}, tool="op-stats",
+            yields_to=("straggler",) if each.kind in (MEASURES, AFTER) else (),
+        )
+        for each in _EXCESSES
     ),
     Rule(
-        "compute.unused-gradients", _EXCESS_PERCENT, kind="redundant_compute", actions=_NO_GRADIENTS, tool="op-stats",
-        title="Compute no gradients for parameters that are not trained",
-        find=_find_excess(UNUSED, "gradients that no update uses"),
-    ),
-    Rule(
-        "compute.checks", _EXCESS_PERCENT, kind="redundant_compute", actions=_NO_CHECKS, tool="op-stats",
-        title="Turn anomaly detection off", find=_find_excess(CHECKS, "the checks for NaN"),
-    ),
-    Rule(
-        "compute.one-hot", _EXCESS_PERCENT, kind="redundant_compute", actions=_BY_NUMBER, tool="op-stats",
-        title="Use the numbers of classes instead of one-hot rows",
-        find=_find_excess(ONE_HOT, "writing and reading the one-hot rows"),
-    ),
-    Rule(
-        "compute.whole-table", _EXCESS_PERCENT, kind="redundant_compute", actions=_FEW_ROWS, tool="op-stats",
-        title="Update only the rows of the table that a step reads",
-        find=_find_excess(TABLE, "updating rows that the step does not read"),
-    ),
-    Rule(
-        "compute.measures", _EXCESS_PERCENT, kind="redundant_compute", actions=_KEEP_OUTPUT, tool="op-stats",
-        title="Take the metric from the output that is trained on",
-        find=_find_excess(MEASURES, "running the model again for a metric"),
-        yields_to=("straggler",),
-    ),
-    Rule(
-        "compute.after-update", _EXCESS_PERCENT, kind="redundant_compute", actions=ACTIONS, tool="op-stats",
-        title="Skip computation if the update does not use its result",
-        find=_find_excess(AFTER, "forward passes after the update"),
-        yields_to=("straggler",),
-    ),
-    Rule(
-        "compute.redundant", 15.0, kind="redundant_compute", find=_find_extra, actions=ACTIONS, tool="op-stats",
+        "compute.redundant", kind="redundant_compute", find=_find_extra, actions=ACTIONS, tool="op-stats",
         title="Skip computation if the update does not use its result",
         yields_to=("straggler", "memory_churn", "eager_dispatch", "host_sync", "recompilation", "small_batch"),
     ),

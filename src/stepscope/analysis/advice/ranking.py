@@ -69,6 +69,7 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
     left = _unite_with_line(context, left)
     kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
+    kept.sort(key=lambda advice: _is_doubtful(context, advice))
     doubtful = all(_is_doubtful(context, advice) for advice in kept)
     verdict, account = _judge(context, None if doubtful else kept[0]), context.account
     if doubtful and account is not None:
@@ -234,7 +235,15 @@ def _gain_ms(advice: Advice) -> float:
 def _is_doubtful(context: Context, advice: Advice) -> bool:
     """Whether the gain may be no more than the error of predictions, and no large share of the step speaks for it: that
     of a function, of work that is known to be unneeded, or of a cause that stands for the class; computation stands for
-    none."""
+    none.  Of an unknown gain it has to.  What is unexplained may be more than the change gives.
+    """
+    gain = advice.gain_percent
+    if context.account is not None and not advice.id.startswith(OF_JOB):
+        verdict = judge_account(context.account)
+        if verdict.name == UNKNOWN.name and (gain or 0.0) < (verdict.share_percent or 0.0):
+            return True
+        if gain is None:
+            return context.percent(advice.part_ms or 0.0) < LARGE_SHARE
     if context.has_device or not advice.may_gain_nothing:
         return False
     line, account = context.line(advice.change), context.account

@@ -448,10 +448,10 @@ def _explain_small_gain(model: StepModel, parts_ps: Sequence[float], foretold: F
     """Why a change gives little, where it gives less than half of the time that it is about."""
     removed, whole = foretold.now_ps - foretold.then_ps, sum(parts_ps)
     if 2 * removed < whole:
-        more = {cause: ps - foretold.causes_now.get(cause, 0) for cause, ps in foretold.causes.items()}
+        more = {cause: ps - model.spent_ps[Cause[cause.upper()]] for cause, ps in foretold.causes.items()}
         grown = max(more, key=lambda cause: more[cause], default=UNKNOWN)
         beside = f"of its {duration_text(round_ms(whole))} in a step, most runs in parallel with other work"
-        if grown == UNKNOWN or more[grown] <= 0:
+        if grown == UNKNOWN:
             yield f"{beside}; what the step does meanwhile was not recorded"
         else:
             yield f"{beside}; the step then waits for {SENTENCE_OF[grown]} instead"

@@ -45,7 +45,7 @@ def _find_plain(context: Context) -> Finding | None:
     if not name:
         return None
     return Finding(
-        percent=running,
+        part_ms=context.cause_ms("python"),
         evidence=f"plain Python runs for {running:.1f} % of each step; most of it is {name}"
         + _describe_sleep(context.loop),
         unknown="no trace shows how fast the same work is without Python loops",

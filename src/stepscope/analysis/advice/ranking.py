@@ -253,7 +253,9 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
         return context.percent(advice.part_ms or 0.0) < LARGE_SHARE
     row = row_of_change(account, causes_shortened(advice))
     has_cause = advice.change in CAUSES or advice.kind in CAUSES_OF_CLASS
-    return not has_cause or row is None or account.percent(row.ps) < LARGE_SHARE
+    if not has_cause or row is None:
+        return True
+    return min(account.percent(row.ps), 100.0 * context.cause_share(row.cause)) < LARGE_SHARE  # not in one step alone
 
 
 def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -> bool:

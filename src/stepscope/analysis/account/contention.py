@@ -27,8 +27,7 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CodeTrait
 
-# What runs inside these is not recorded work.
-_SAYS_NOTHING = (EventKind.PYTHON_CALL, EventKind.STEP_MARK, EventKind.ANNOTATION)
+_COMPUTES = (EventKind.OP, EventKind.BACKWARD, EventKind.EAGER_EXECUTE)  # an op computes where it is not said to wait
 _ROUNDS, _SPILLS = 24, 3  # of an estimate of shares: more change none by a hundredth
 _LEAST = 0.01  # of an interval: a thread that is woken waits for some microseconds on an idle machine, too
 
@@ -71,13 +70,13 @@ def _find_sleep(trace: HostTrace, line: int) -> _Sleep | None:
 
 def _shares_asleep(trace: HostTrace, usage: Usage, interval: I64, length: I64, event: I64) -> F64:
     """How much of each stretch the thread slept, 0 to 1: expectation and maximisation over kinds of code, which are
-    functions, and what nothing recorded.  Recorded work sleeps in nothing but what says so."""
+    functions, and what nothing recorded.  Ops do not sleep but where their names say so."""
     if not len(length):
         return np.zeros(0)
     events = trace.events
     type_ = np.where(event >= 0, events.type[event].astype(np.int64), -1)
     _, kind = np.unique(type_, return_inverse=True)
-    works = (event >= 0) & ~is_any_kind(events.kind[event], _SAYS_NOTHING)
+    works = (event >= 0) & is_any_kind(events.kind[event], _COMPUTES)
     works &= ~has_trait(trace, events.type[np.maximum(event, 0)], CodeTrait.SLEEPS)
     worked = np.bincount(interval, length, len(usage.start_ps))  # without what it waited for, as for a device
     slept = np.maximum(worked - usage.ran_ps - usage.queued_ps, 0)

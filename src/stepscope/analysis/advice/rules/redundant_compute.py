@@ -9,7 +9,7 @@ from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule
 from stepscope.analysis.advice.rules.device_work import find_work
 from stepscope.analysis.facts.work import USUAL_FORWARD, WorkFacts, split_programs
-from stepscope.analysis.purpose.excess import AFTER, CHECKS, MEASURES, ONE_HOT, REPEATED, TABLE, UNUSED
+from stepscope.analysis.purpose.excess import AFTER, CHECKS, COPIED, MEASURES, ONE_HOT, REPEATED, TABLE, UNUSED
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.traits import OpTrait
 
@@ -125,20 +125,23 @@ class _Excess(NamedTuple):
     """A kind of work that the account of purpose shows to be unneeded.
 
     Attributes:
-        kind: its row of the table of changes; id: of the advice, after `compute.`.
+        change: its row of the table of changes; id: of the advice, after `compute.`.
         without: the work, in words that follow "replayed without".
         title, actions: what to do.
+        kind: its class; yields_to: see `Rule`.
     """
 
-    kind: str
+    change: str
     id: str
     without: str
     title: str
-    actions: tuple[str, ...]
+    actions: Actions
+    kind: str = "redundant_compute"
+    yields_to: tuple[str, ...] = ()
 
     def find(self, context: Context) -> Finding | None:
         """That work on the host that sets the pace."""
-        excess = next((each for each in context.excesses if each.kind == self.kind), None)
+        excess = next((each for each in context.excesses if each.kind == self.change), None)
         if excess is None:
             return None
         percent = context.percent(excess.step_ps / MS)
@@ -146,66 +149,114 @@ class _Excess(NamedTuple):
             part_ms=excess.step_ps / MS,
             percent=percent * (1.0 - excess.keeps),
             evidence=f"{percent:.1f} % of each step {excess.fact}; ignore this if {excess.against}",
-            change=self.kind,
+            change=self.change,
             without=self.without,
-            parts=(self.kind,),
+            parts=(self.change,),
         )
 
+
+_ONE_PASS: Actions = {
+    "": ("add the losses and call backward() once: (first + second).backward(), without retain_graph=True",),
+}
+_NO_GRADIENTS: Actions = {
+    "jax": (
+        "differentiate by the trained arguments alone: jax.value_and_grad(loss, argnums=...), or trained and frozen"
+        " parameters as two arguments",
+        "or compute gradient and update in one jitted function: XLA drops what nothing takes",
+    ),
+    "tensorflow": (
+        "tape.gradient(loss, variables) with the variables that the optimizer updates; trainable=False for the others",
+    ),
+    "": (
+        "call requires_grad_(False) on parameters that the optimizer does not hold",
+        "if a whole part in front of the trained one is frozen, run it under torch.no_grad()",
+    ),
+}
+_NO_CHECKS: Actions = {
+    "tensorflow": ("remove tf.debugging.enable_check_numerics(), or switch it on only to look for a NaN",),
+    "jax": ("leave jax_debug_nans and jax_debug_infs off, or switch them on only to look for a NaN",),
+    "": ("remove torch.autograd.set_detect_anomaly(True), or switch it on only to look for a NaN",),
+}
+_BY_NUMBER: Actions = {
+    "jax": (
+        "take rows of a table by number: table[numbers], instead of jax.nn.one_hot and a product",
+        "give a loss the numbers of the classes: optax.softmax_cross_entropy_with_integer_labels",
+    ),
+    "tensorflow": (
+        "take rows of a table by number: tf.gather(table, numbers) or keras.layers.Embedding instead of tf.one_hot",
+        "give a loss the numbers of the classes: sparse_categorical_crossentropy",
+    ),
+    "": (
+        "take rows of a table by number: torch.nn.Embedding instead of one_hot and a product",
+        "give a loss the numbers of the classes: torch.nn.functional.cross_entropy(logits, labels)",
+    ),
+}
+_FEW_ROWS: Actions = {
+    "jax": (
+        "differentiate by the rows, not by the table: rows = table[numbers], then table.at[numbers].add(-rate *"
+        " gradient), with the table donated to the jitted step",
+        "make the table smaller: hash rare entries into fewer rows",
+    ),
+    "tensorflow": (
+        "keep the gradient sparse: table.scatter_sub(tf.IndexedSlices(rate * gradient.values, gradient.indices)), with"
+        " SGD for this table alone",
+        "make the table smaller: hash rare entries into fewer rows",
+    ),
+    "": (
+        "torch.nn.Embedding(..., sparse=True), with torch.optim.SparseAdam or SGD for this table alone",
+        "make the table smaller: hash rare entries into fewer rows",
+    ),
+}
+_DONATE: Actions = {
+    "": (
+        "donate the argument: jax.jit(step, donate_argnums=...), and use only the returned array after the call",
+        "give arrays back only if the step changes them",
+    ),
+}
+_KEEP_OUTPUT: Actions = {
+    "": (
+        "keep the output of the forward pass that the loss uses, and compare that with the labels",
+        "measure every N steps instead of in every step, under torch.no_grad()",
+    ),
+}
 
 _EXCESSES = (
     _Excess(
         REPEATED, "repeated-backward", "the repeated backward passes",
-        "Run one backward pass over the sum of the losses",
-        ("add the losses and call backward() once: (first + second).backward(), without retain_graph=True",),
+        "Run one backward pass over the sum of the losses", _ONE_PASS,
     ),
     _Excess(
         UNUSED, "unused-gradients", "gradients that no update uses",
-        "Compute no gradients for parameters that are not trained",
-        (
-            "call requires_grad_(False) on parameters that the optimizer does not hold",
-            "if a whole part in front of the trained one is frozen, run it under torch.no_grad()",
-        ),
+        "Compute no gradients for parameters that are not trained", _NO_GRADIENTS,
     ),
-    _Excess(
-        CHECKS, "checks", "the checks for NaN", "Turn anomaly detection off",
-        ("remove torch.autograd.set_detect_anomaly(True), or switch it on only to look for a NaN",),
-    ),
+    _Excess(CHECKS, "checks", "the checks for NaN", "Turn checks for NaN off", _NO_CHECKS),
     _Excess(
         ONE_HOT, "one-hot", "writing and reading the one-hot rows",
-        "Use the numbers of classes instead of one-hot rows",
-        (
-            "take rows of a table by number: torch.nn.Embedding instead of one_hot and a product",
-            "give a loss the numbers of the classes: torch.nn.functional.cross_entropy(logits, labels)",
-        ),
+        "Use the numbers of classes instead of one-hot rows", _BY_NUMBER,
     ),
     _Excess(
         TABLE, "whole-table", "updating rows that the step does not read",
-        "Update only the rows of the table that a step reads",
-        (
-            "torch.nn.Embedding(..., sparse=True), with torch.optim.SparseAdam or SGD for this table alone",
-            "make the table smaller: hash rare entries into fewer rows",
-        ),
+        "Update only the rows of the table that a step reads", _FEW_ROWS,
+    ),
+    _Excess(
+        COPIED, "copied-arguments", "copying whole arguments", "Donate arrays that the step replaces", _DONATE,
+        kind="memory_churn",
     ),
     _Excess(
         MEASURES, "measures", "running the model again for a metric",
-        "Take the metric from the output that is trained on",
-        (
-            "keep the output of the forward pass that the loss uses, and compare that with the labels",
-            "measure every N steps instead of in every step, under torch.no_grad()",
-        ),
+        "Take the metric from the output that is trained on", _KEEP_OUTPUT, yields_to=("straggler",),
     ),
     _Excess(
         AFTER, "after-update", "forward passes after the update",
-        "Skip computation if the update does not use its result", ACTIONS[""],
+        "Skip computation if the update does not use its result", ACTIONS, yields_to=("straggler",),
     ),
 )  # fmt: skip
 
 RULES = (
     *(
         Rule(
-            f"compute.{each.id}", kind="redundant_compute", title=each.title, find=each.find,
-            actions={"": each.actions}, tool="op-stats",
-            yields_to=("straggler",) if each.kind in (MEASURES, AFTER) else (),
+            f"compute.{each.id}", kind=each.kind, title=each.title, find=each.find, actions=each.actions,
+            tool="op-stats", yields_to=each.yields_to,
         )
         for each in _EXCESSES
     ),

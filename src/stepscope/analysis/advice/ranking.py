@@ -235,15 +235,10 @@ def _gain_ms(advice: Advice) -> float:
 def _is_doubtful(context: Context, advice: Advice) -> bool:
     """Whether the gain may be no more than the error of predictions, and no large share of the step speaks for it: that
     of a function, of work that is known to be unneeded, or of a cause that stands for the class; computation stands for
-    none.  Of an unknown gain it has to.  What is unexplained may be more than the change gives.
+    none.  Where most is unexplained, so is a gain that is unknown.
     """
-    gain = advice.gain_percent
-    if context.account is not None and not advice.id.startswith(OF_JOB):
-        verdict = judge_account(context.account)
-        if verdict.name == UNKNOWN.name and (gain or 0.0) < (verdict.share_percent or 0.0):
-            return True
-        if gain is None:
-            return context.percent(advice.part_ms or 0.0) < LARGE_SHARE
+    if advice.gain_percent is None and context.account is not None and not advice.id.startswith(OF_JOB):
+        return judge_account(context.account).cause == "unknown"
     if context.has_device or not advice.may_gain_nothing:
         return False
     line, account = context.line(advice.change), context.account

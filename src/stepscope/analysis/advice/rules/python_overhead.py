@@ -156,6 +156,7 @@ _EXPLAINED_BY = (
     "input_no_prefetch",
 )  # fmt: skip
 
+_IDLE_PERCENT = 10.0  # of the step: less is what the host does between launches, which a device hides
 _REDUCE = "Reduce the Python that runs while nothing computes"
 
 RULES = (
@@ -166,7 +167,7 @@ RULES = (
     ),
     # With a device, its collectives and copies do not explain a gap on the host.
     Rule(
-        "python.device-idle", kind="python_overhead", title=_REDUCE, find=_find_on_device, tool="steps",
+        "python.device-idle", _IDLE_PERCENT, kind="python_overhead", title=_REDUCE, find=_find_on_device, tool="steps",
         reword=_name_function, yields_to=_EXPLAINED_BY,
     ),
     Rule(

@@ -8,6 +8,7 @@ from stepscope.analysis.advice.gain import foretell_change
 from stepscope.analysis.advice.items import LEAST_PERCENT, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.feeding import FeedFacts
+from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import CodeTrait
@@ -198,7 +199,7 @@ _UNKNOWN_READER = _Cause(
 def _find(context: Context) -> Finding | None:
     unnamed = _gaps_before_steps_ms(context)
     waits = _waiting_ms(context) + unnamed
-    if context.percent(waits) < LEAST_PERCENT:
+    if context.percent(waits) < (MODERATELY_INPUT_BOUND if context.has_device else LEAST_PERCENT):
         return _find_contention(context, waits)
     cause = _find_cause(context, waits, unnamed)
     kind, why = cause.kind, cause.why

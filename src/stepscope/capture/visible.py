@@ -74,9 +74,10 @@ VISIBLE = (
     ),
     Visible(
         "calls for profilers",
-        "profilers of the program count a call of the function `observed` in C for each `step` of an optimizer of PyTorch",
-        "PyTorch's compiler takes a call for one that does nothing, and makes the same graphs; nothing but a call is seen"
-        " without a change of the optimizer; what is called so, they do not see",
+        "profilers of the program count a call of the function `observed` in C for each `step` of an optimizer of"
+        " PyTorch, and calls of `find_spec` of the objects in `sys.meta_path`",
+        "PyTorch's compiler takes a call for one that does nothing, and makes the same graphs; what is called so,"
+        " profilers do not see",
         only="until the steps are captured",
     ),
     Visible(

@@ -159,6 +159,9 @@ class ProgramEnd:
         """After a fork: the captures belong to the parent, and so does whatever its main thread was doing."""
         self._main_is_busy = self._sigterm_waits = False
         atexit.unregister(self._save_all)
+        # A pool ends its workers by SIGTERM.  A handler in Python is called late by one that waits in C, or never.
+        if is_main_thread() and signal.getsignal(signal.SIGTERM) == self._on_sigterm:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     @contextmanager
     def delay_signals(self) -> Iterator[None]:

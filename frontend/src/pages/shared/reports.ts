@@ -86,6 +86,12 @@ export interface OverviewReport extends Report {
     /** Its causes in the order of time, each with how long it goes on in ms. */
     readonly moments?: readonly (readonly [cause: string, ms: number])[];
   } | null;
+  /** What each device of that host does during that step, and what it waits for while it idles. */
+  readonly account_devices?: readonly {
+    readonly device: string;
+    readonly busy_ms: number;
+    readonly causes_ms: Readonly<Record<string, number>>;
+  }[];
   /** What the median step is spent on, the longest first. */
   readonly account?: readonly {
     readonly cause: string;

@@ -13,6 +13,7 @@ import numpy as np
 from stepscope.analysis.account.causes import Cause, own_work_ps
 from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.culprits import Culprit, PieceFinder
+from stepscope.analysis.account.device_bars import DeviceBar, device_bars
 from stepscope.analysis.account.devices import devices_text, idle_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.account.foretell import causes_without, gain_of_cause
@@ -20,6 +21,7 @@ from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import OUTLIER, StepModel, model_of, usual_steps
 from stepscope.analysis.account.pieces import Pieces
 from stepscope.analysis.account.threads import threads_of
+from stepscope.analysis.steps.device_steps import working_devices
 from stepscope.analysis.steps.find_steps import holds_only_dispatch, steps_of
 from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
@@ -98,6 +100,7 @@ class StepAccount:
         to_record: what to record to see the line of code behind the longest cause; None where it is known, or where no
             line stands behind that cause.
         only_dispatch: nothing of what the steps compute was recorded, only that it was called.
+        device_bars: what each of the host's devices does during that step; empty without devices.
     """
 
     host: str
@@ -118,6 +121,7 @@ class StepAccount:
     is_median: bool = True
     moments: tuple[tuple[str, int], ...] = ()
     only_dispatch: bool = False
+    device_bars: tuple[DeviceBar, ...] = ()
 
     @property
     def contention_ps(self) -> int:
@@ -211,6 +215,7 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         sleeps=_sleeps(trace, found),
         moments=_moments(pieces, cause),
         only_dispatch=holds_only_dispatch(trace),
+        device_bars=device_bars(trace, working_devices(trace), pieces, cause),
     )
 
 
@@ -242,18 +247,28 @@ def _rows(graph: Graph, pieces: Pieces, cause: U8, known_ps: I64) -> list[Accoun
 
 
 def _moments(pieces: Pieces, cause: U8) -> tuple[tuple[str, int], ...]:
-    """What takes most of each 200th of a step, in the order of time; equal neighbours are one."""
+    """What each 200th of a step is spent on, in the order of time; equal neighbours are one.
+
+    Within a 200th the causes stand in the order of their first moment, so that all times of a cause add up to its row.
+    """
     if not len(pieces):
         return ()
+    order = np.argsort(pieces.start_ps, kind="stable")
     edges = np.linspace(pieces.start_ps.min(), pieces.end_ps.max(), _MOMENTS + 1).astype(np.int64)
-    shares = []
-    for each in Cause:
-        spans = Spans.union(pieces.start_ps[cause == each], pieces.end_ps[cause == each])
-        shares.append(spans.overlap_ps(edges[:-1], edges[1:]))
-    most = np.argmax(np.stack(shares), axis=0)
-    first = np.flatnonzero(np.append(True, most[1:] != most[:-1]))
-    lengths = np.diff(np.append(edges[first], edges[-1])).tolist()
-    return tuple((Cause(at).name.lower(), ps) for at, ps in zip(most[first].tolist(), lengths, strict=True))
+    start, end, cause = pieces.start_ps[order], pieces.end_ps[order], cause[order]
+    first = np.searchsorted(edges, start, side="right") - 1
+    cells = np.searchsorted(edges, end, side="left") - first  # that a piece touches
+    piece = np.repeat(np.arange(len(start)), cells)
+    cell = np.repeat(first, cells) + np.arange(len(piece)) - np.repeat(np.cumsum(cells) - cells, cells)
+    inside = np.minimum(end[piece], edges[cell + 1]) - np.maximum(start[piece], edges[cell])
+    key, place, group = np.unique(cell * len(Cause) + cause[piece], return_index=True, return_inverse=True)
+    spent = np.zeros(len(key), np.int64)
+    np.add.at(spent, group, inside)
+    parts = np.lexsort((place, key // len(Cause)))
+    causes, spent = (key % len(Cause))[parts], spent[parts]
+    begins = np.flatnonzero(np.append(True, causes[1:] != causes[:-1]))
+    lengths = np.add.reduceat(spent, begins).tolist()
+    return tuple((Cause(at).name.lower(), ps) for at, ps in zip(causes[begins].tolist(), lengths, strict=True) if ps)
 
 
 def _rivals(model: StepModel, rows: list[AccountRow]) -> list[Rival]:

@@ -228,6 +228,7 @@ class OverviewReport(Report):
             "profiling_cost_is_clear": None if self.profiling is None else self.profiling.is_clear,
             "account": shown.account_json(self.account),
             "account_step": shown.account_step_json(self.account),
+            "account_devices": shown.device_bars_json(self.account),
             "replay_error_percent": self._replay_error(),
             "purpose": list(purpose_rows(self.context.pace)),
             "excess": list(excess_rows(self.context.pace)),

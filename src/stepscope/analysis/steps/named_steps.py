@@ -55,7 +55,7 @@ def mark_named_steps(trace: HostTrace) -> HostTrace:
 def _other_loops(trace: HostTrace, steps: I64) -> I64:
     """Ranges beside the steps on their thread whose names speak of steps or of an evaluation: loops of their own.
 
-        main   |train_step|train_step|evaluate----|train_step|
+    main   |train_step|train_step|evaluate----|train_step|
     """
     rows = user_ranges(trace)
     rows = rows[(trace.events.line[rows] == trace.events.line[steps[0]]) & ~np.isin(rows, steps)]

@@ -10,6 +10,7 @@ Each repair is counted and named; `trust` lists them. Rows that the recorder wro
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -199,7 +200,7 @@ def _blocks(trace: HostTrace) -> _Blocks:
         first, last = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
         cuts = np.flatnonzero(np.diff(events.start_ps[first:last]) > _LONG_PAUSE * (end - begin)) + first + 1
         bounds = [first, *cuts.tolist(), last]
-        rows += [(line, *pair) for pair in zip(bounds[:-1], bounds[1:], strict=True)]
+        rows += [(line, *pair) for pair in itertools.pairwise(bounds)]
     line_of, low, high = (np.array(column, np.int64) for column in (zip(*rows, strict=True) if rows else ([], [], [])))
     line_of, low, high = (each[np.argsort(events.start_ps[low], kind="stable")] for each in (line_of, low, high))
     begun = np.maximum.accumulate(events.start_ps[high - 1]) if len(low) else low

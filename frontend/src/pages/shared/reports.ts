@@ -74,6 +74,8 @@ export interface OverviewReport extends Report {
   readonly steps_how: string;
   readonly verdict: string;
   readonly verdict_text: string;
+  /** The cause of the account that limits the step. */
+  readonly verdict_cause?: string | null;
   readonly verdict_evidence: readonly string[];
   /** The step that the account is of; null without steps. */
   readonly account_step: {
@@ -136,6 +138,8 @@ export interface StepsReport extends Report {
 export interface CompareReport extends Report {
   readonly verdict: "faster" | "slower" | "within_noise" | "unknown";
   readonly verdict_text: string;
+  /** The cause of the account that limits the step. */
+  readonly verdict_cause?: string | null;
   readonly difference_ms: number | null;
   readonly uncertainty_ms: number | null;
   readonly notes: readonly string[];

@@ -296,7 +296,7 @@ def check_attribution(trace: HostTrace) -> Doubt | None:
     graphs, lost = found.time_ps[HowKnown.WHOLE_GRAPH], found.time_ps[HowKnown.NONE] - found.early_ps
     total = sum(found.time_ps)
     percent = round(100.0 * (graphs + lost) / total, 4) if total else 0.0
-    if percent < _WORTH_SAYING:
+    if percent < _LOST_TIME:
         return None
     count = found.pieces[HowKnown.WHOLE_GRAPH] + found.pieces[HowKnown.NONE]
     fix = "record the host too, from before the work is launched"
@@ -306,7 +306,7 @@ def check_attribution(trace: HostTrace) -> Doubt | None:
         + (", as CUDA graphs replay it" if graphs > lost else ""),
         "tables of ops, modules and layers",
         _FIX_BY_FRAMEWORK.get(trace.framework, _FIX_BY_FRAMEWORK[""]) if graphs > lost else fix,
-        percent >= _LOST_TIME and graphs <= lost,
+        graphs <= lost,
         _percent_without_call(trace),
     )  # fmt: skip
 

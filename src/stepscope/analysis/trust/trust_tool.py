@@ -148,4 +148,4 @@ def _line(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:
     where = f"{host}: " if hosts > 1 else ""
     others = len({doubt.check for _, doubt in found} - {worst.check})
     more = f"; {counted(others, 'other doubt')}: stepscope trust" if others else ""
-    return f"{where}{worst.found}; doubtful: {worst.doubtful}; to avoid it: {worst.fix}{more}"
+    return f"{where}{worst.found}; may be wrong: {worst.doubtful}; {worst.fix}{more}"

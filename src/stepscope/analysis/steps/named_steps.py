@@ -65,7 +65,8 @@ def _other_loops(trace: HostTrace, steps: I64) -> I64:
     if not len(rows):
         return rows
     rows = _outermost(trace, rows)
-    return rows[~_lie_inside(trace, rows, steps) & ~_hold_any(trace, rows, steps)]
+    beside: I64 = rows[~_lie_inside(trace, rows, steps) & ~_hold_any(trace, rows, steps)]
+    return beside
 
 
 def find_named_steps(trace: HostTrace) -> I64:

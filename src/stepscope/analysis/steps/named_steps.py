@@ -57,14 +57,14 @@ def _other_loops(trace: HostTrace, steps: I64) -> I64:
 
     main   |train_step|train_step|evaluate----|train_step|
     """
-    rows = user_ranges(trace)
-    rows = rows[(trace.events.line[rows] == trace.events.line[steps[0]]) & ~np.isin(rows, steps)]
+    found = user_ranges(trace)
+    rows: I64 = found[(trace.events.line[found] == trace.events.line[steps[0]]) & ~np.isin(found, steps)]
     types, place = np.unique(trace.events.type[rows], return_inverse=True)
     names = trace.strings.texts(trace.event_types.name[types])
-    rows = rows[np.array([says_step(name) or says_evaluation(name) for name in names], np.bool_)[place]]
-    if not len(rows):
-        return rows
-    rows = _outermost(trace, rows)
+    says = np.array([says_step(name) or says_evaluation(name) for name in names], np.bool_)
+    if not says.any():
+        return rows[:0]
+    rows = _outermost(trace, rows[says[place]])
     beside: I64 = rows[~_lie_inside(trace, rows, steps) & ~_hold_any(trace, rows, steps)]
     return beside
 

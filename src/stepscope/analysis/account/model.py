@@ -61,9 +61,15 @@ def model_of(trace: HostTrace) -> StepModel | None:
 
 
 def usual_steps(trace: HostTrace, graph: Graph) -> I64:
-    """Steps of the graph that no edge of the capture cuts, without the first ones that compile; all without any."""
+    """Steps of the graph that no edge of the capture cuts, without the first ones that compile; all without any.
+
+    Where the record of the devices ends early, or begins late, these are the steps of which it holds all work.
+    """
     usual = np.flatnonzero(is_usual(trace)[graph.steps])
-    return usual if len(usual) else np.arange(len(graph.steps))
+    usual = usual if len(usual) else np.arange(len(graph.steps))
+    steps, rows = steps_of(trace), graph.steps[usual]
+    whole = usual[~launches_of(trace).any_lost(trace, steps.start_ps[rows], steps.until_ps[rows])]
+    return whole if len(whole) else usual
 
 
 def median_step(trace: HostTrace, graph: Graph) -> int:

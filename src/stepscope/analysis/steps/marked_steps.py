@@ -11,6 +11,7 @@ from stepscope.analysis.steps.host_steps import COMPUTES, WHOLE_STEP_SHARE, Host
 from stepscope.analysis.steps.loops import MarkedLoop, find_loops
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work, is_launched_before, spread_labels
+from stepscope.analysis.trace.lost_work import launches_of
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.analysis.trace.thread_labels import thread_label
 from stepscope.errors import counted
@@ -29,6 +30,7 @@ _SERVES_INPUT = (EventKind.ITERATOR, EventKind.INPUT_HANDOVER, EventKind.INPUT_C
 _COMPUTES_ON_HOST = (EventKind.OP, EventKind.BACKWARD, EventKind.EXECUTOR, EventKind.FUNCTION_RUN)
 _LARGEST_TABLE = 1 << 16  # of places of numbers
 
+_LAGS = 0.01  # of a step: less work after its mark is what lasts while the host returns from waiting for it
 _MOST_SAID = 3  # other loops that the sentence names
 
 _STEP_NUMBER = re.compile(r"[0-9]{1,18}")  # as many digits as fit into 64 bits, whatever they are
@@ -104,8 +106,13 @@ def label_work(trace: HostTrace, label: I32, line: int, start: I64, end: I64) ->
     _inherit_steps(trace, label, device & (orphan | (label >= 0)))
     backlog = np.flatnonzero(is_launched_before(trace, int(start[0])) & (label < 0))
     work = device | program_ops_elsewhere(trace, line)
+    begun, marked = start, end
     start, end = follow_device(trace, label, work, backlog, start, end)
-    return WorkBounds(start, end, ~unfinished_steps(label, work, len(start)), backlog)
+    late = unfinished_steps(label, work, len(start))
+    before = slice(0, int(np.argmax(late))) if late.any() else slice(0, 0)
+    if (end[before] > marked[before] + _LAGS * (marked - begun)[before]).sum() * 2 < len(end[before]):
+        late[:] = False  # the loop waits for its work in each step: what is missing was not recorded, and marks hold
+    return WorkBounds(start, end, ~late, backlog)
 
 
 def _describe_marks(names: tuple[str, ...]) -> str:
@@ -213,7 +220,9 @@ def _find_complete(trace: HostTrace, label: I32, n_steps: int) -> Mask:
     kind, inside = trace.events.kind, label >= 0
     device = is_device_work(trace) & inside
     work = device if device.any() else is_any_kind(kind, _COMPUTES_ON_HOST) & inside
-    counts = np.bincount(label[work], minlength=n_steps)
+    lost = launches_of(trace) if device.any() else None  # whose work only the recording lacks
+    worked = label[work] if lost is None else np.append(label[work], label[lost.call[lost.lost]])
+    counts = np.bincount(worked[worked >= 0], minlength=n_steps)
     busy = np.flatnonzero(counts)
     complete = np.ones(n_steps, np.bool_)
     if not len(busy):

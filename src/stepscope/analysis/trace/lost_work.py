@@ -34,6 +34,12 @@ class Launches:
         inside = (place >= 0) & (at < np.append(end_ps, 0)[place])
         return float(self.lost[inside].mean()) if inside.any() else 0.0
 
+    def any_lost(self, trace: HostTrace, start_ps: I64, end_ps: I64) -> Mask:
+        """In which of some spans, one after the other, a call launches work that was not recorded."""
+        at = np.sort(trace.events.start_ps[self.call[self.lost]])
+        found: Mask = np.searchsorted(at, end_ps) > np.searchsorted(at, start_ps)
+        return found
+
 
 def launches_of(trace: HostTrace) -> Launches:
     """The launches of a host that can be told from others by an id; found once."""

@@ -7,8 +7,6 @@ everything would belong to the first step.  Runs of one program happen in the or
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,8 +14,6 @@ from stepscope import kernels
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, stat_names
 from stepscope.model.arrays import I32, I64, Mask, distinct, look_up
 from stepscope.vocabulary.jax import function_of_call, function_of_program
-
-_RUN = re.compile(r"\(\d+\)$")  # a device's runs are named after the program and its fingerprint
 
 
 def link_runs(trace: HostTrace, parent: I32, cause: I32) -> None:
@@ -105,7 +101,7 @@ def _match_calls(trace: HostTrace, parent: I32, module: NDArray[np.integer], beg
     calls, called = _outer_calls(trace, parent)
     made_by = np.full(len(begin), -1, np.int64)
     for program in distinct(module).tolist():
-        name = function_of_program(_RUN.sub("", trace.strings[program]))
+        name = function_of_program(trace.strings[program])
         runs = np.flatnonzero(module == program)
         runs = runs[np.argsort(begin[runs], kind="stable")]
         mine = calls[[each == name for each in called]]

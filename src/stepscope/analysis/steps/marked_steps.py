@@ -63,7 +63,7 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
         name=names,
         start_ps=bounds.start_ps,
         end_ps=bounds.end_ps,
-        complete=_find_complete(trace, label, len(marks)) & bounds.finished,
+        complete=_find_complete(trace, label, len(marks), bounds.waits) & bounds.finished,
         label=label,
         numbered=numbered,
         line=line,
@@ -82,12 +82,14 @@ class WorkBounds:
         start_ps, end_ps: int64 of shape (steps,).
         finished: bool of shape (steps,), False for last steps whose work the recording does not hold.
         backlog: as in HostSteps.
+        waits: the loop waits for its work in each step, so that its marks hold though the record of a device ends.
     """
 
     start_ps: I64
     end_ps: I64
     finished: Mask
     backlog: I64
+    waits: bool
 
 
 def label_work(trace: HostTrace, label: I32, line: int, start: I64, end: I64) -> WorkBounds:
@@ -109,10 +111,10 @@ def label_work(trace: HostTrace, label: I32, line: int, start: I64, end: I64) ->
     begun, marked = start, end
     start, end = follow_device(trace, label, work, backlog, start, end)
     late = unfinished_steps(label, work, len(start))
-    before = slice(0, int(np.argmax(late))) if late.any() else slice(0, 0)
-    if (end[before] > marked[before] + _LAGS * (marked - begun)[before]).sum() * 2 < len(end[before]):
-        late[:] = False  # the loop waits for its work in each step: what is missing was not recorded, and marks hold
-    return WorkBounds(start, end, ~late, backlog)
+    before = slice(0, int(np.argmax(late)))
+    lags = end[before] > marked[before] + _LAGS * (marked - begun)[before]
+    waits = bool(late.any() and 2 * lags.sum() < len(lags))
+    return WorkBounds(start, end, ~late | waits, backlog, waits)
 
 
 def _describe_marks(names: tuple[str, ...]) -> str:
@@ -211,7 +213,7 @@ def _inherit_steps(trace: HostTrace, label: I32, device: Mask) -> None:
         label[events[found]] = label[events[last[found]]]
 
 
-def _find_complete(trace: HostTrace, label: I32, n_steps: int) -> Mask:
+def _find_complete(trace: HostTrace, label: I32, n_steps: int, waits: bool) -> Mask:
     """False for first and last steps that hold no work, and for a first or last one with far fewer device events than
     usual: the capture cut it, or the loop ended there.
 
@@ -220,9 +222,12 @@ def _find_complete(trace: HostTrace, label: I32, n_steps: int) -> Mask:
     kind, inside = trace.events.kind, label >= 0
     device = is_device_work(trace) & inside
     work = device if device.any() else is_any_kind(kind, _COMPUTES_ON_HOST) & inside
-    lost = launches_of(trace) if device.any() else None  # whose work only the recording lacks
-    worked = label[work] if lost is None else np.append(label[work], label[lost.call[lost.lost]])
-    counts = np.bincount(worked[worked >= 0], minlength=n_steps)
+    worked = label[work]
+    if waits:  # what was launched was worked off, though the recording lacks it
+        launches = launches_of(trace)
+        lost = label[launches.call[launches.lost]]
+        worked = np.append(worked, lost[lost > worked.min()])
+    counts = np.bincount(worked, minlength=n_steps)
     busy = np.flatnonzero(counts)
     complete = np.ones(n_steps, np.bool_)
     if not len(busy):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, Mask, look_up
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
@@ -32,6 +32,8 @@ def link_by_order(trace: HostTrace, cause: I32, device: Mask) -> None:
     events = trace.events
     work = np.flatnonzero(device & np.isin(events.kind, _LAUNCHED))
     if not len(work) or (cause[work] >= 0).any():
+        return
+    if (trace.stat_ints(stat_names.CORRELATION_ID, 0, rows=work) > 0).any():  # the call is named, but not recorded
         return
     calls = np.flatnonzero((events.kind == K.RUNTIME_CALL) & look_up(trace.lines.kind == LineKind.THREAD, events.line))
     calls = calls[has_trait(trace, events.type[calls], CallTrait.LAUNCHES_KERNEL)] if len(calls) else calls

@@ -67,8 +67,9 @@ def follow(payload: str) -> None:
 
 def _finish(armed: Armed) -> None:
     if os.getpid() == armed.pid:
-        untraced(armed.finish)
-        untraced(armed.lasting.finish)
+        with program_end.hold_timers():
+            untraced(armed.finish)
+            untraced(armed.lasting.finish)
 
 
 def _conclude(armed: Armed, followed: Followed, report_end: program_end.HardEndListener) -> None:

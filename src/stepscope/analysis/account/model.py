@@ -61,9 +61,15 @@ def model_of(trace: HostTrace) -> StepModel | None:
 
 
 def usual_steps(trace: HostTrace, graph: Graph) -> I64:
-    """Steps of the graph that no edge of the capture cuts, without the first ones that compile; all without any."""
+    """Steps of the graph that no edge of the capture cuts, without the first ones that compile; all without any.
+
+    Where the record of the devices ends early these are the steps before.
+    """
     usual = np.flatnonzero(is_usual(trace)[graph.steps])
-    return usual if len(usual) else np.arange(len(graph.steps))
+    usual = usual if len(usual) else np.arange(len(graph.steps))
+    ends_at = launches_of(trace).end_of_record(trace)
+    before = usual if ends_at is None else usual[steps_of(trace).until_ps[graph.steps[usual]] <= ends_at]
+    return before if len(before) else usual
 
 
 def median_step(trace: HostTrace, graph: Graph) -> int:

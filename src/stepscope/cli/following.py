@@ -108,6 +108,8 @@ def _print_outcome(armed: Armed, logdir: str, children: Sequence[Entry], failed:
         return
     if autopilot.outcome:  # empty where the program ended before there was anything to watch
         print_for_user(autopilot.outcome)
+    if where := autopilot.describe_steps():
+        print_for_user(where)
     if autopilot.last is None:
         return
     if not failed or autopilot.has_steps:

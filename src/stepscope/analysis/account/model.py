@@ -94,10 +94,11 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
 
 def _recurs(places: I64, count: int) -> bool:
     """Whether some of `count` steps come again and again: at about equal distances, or as many that they are usual."""
-    apart = np.diff(places)
-    return len(places) >= LEAST_STEPS and bool(
-        apart.max() <= 2 * np.median(apart) or len(places) >= _USUAL_SHARE * count
-    )
+    if len(places) < LEAST_STEPS:
+        return False
+    apart = np.sort(np.diff(places))
+    usual = apart[(len(apart) - 1) // 2]  # of two that differ the shorter: the middle between them is no distance
+    return bool(apart[-1] <= 2 * usual or len(places) >= _USUAL_SHARE * count)
 
 
 def _is_slower_work(trace: HostTrace, pair: I64) -> bool:

@@ -20,14 +20,12 @@ words = [
     sys.executable,
     "-m",
     "torch.distributed.run",
+    "--standalone",
     "--nproc-per-node",
     "2",
-    "--master-port",
-    "0",
     "train.py",
     "--lr",
     "1",
 ]
-words[7:9] = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"][:0] + words[7:9]
 done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
 print(done.returncode, sorted(done.stdout.splitlines()))

@@ -1,3 +1,4 @@
+# timeout: 300
 """Memory that tracemalloc finds of the program's own lines."""
 
 import tracemalloc

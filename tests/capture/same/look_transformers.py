@@ -30,6 +30,7 @@ options = transformers.TrainingArguments(
     use_cpu=True,
 )
 trainer = transformers.Trainer(model, options, train_dataset=data, callbacks=[Note()])
+trainer.remove_callback(transformers.PrinterCallback)  # which prints how long it took
 result = trainer.train()
 print(len(calls), calls[:1], round(result.training_loss, 4))
 print([type(each).__name__ for each in trainer.callback_handler.callbacks])

@@ -11,6 +11,7 @@ from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
+from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
 from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Kind, stat_names
@@ -79,7 +80,7 @@ _AROUND: dict[EventKind, Cause] = {
 }  # fmt: skip
 # Events that only name a part of the program: what its thread does in them, they do not say.
 _NAMES_ONLY = (K.STEP_MARK, K.ANNOTATION, K.REGION_END)
-LONG_GAP_PS = 300_000_000  # dispatching an op leaves shorter gaps; longer ones are the program's own Python
+LONG_GAP_PS = LONGEST_DISPATCH_PS  # longer gaps are not those between two dispatches
 _NAMED = (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE, K.TRACED_FUNCTION)  # what has a trait by its name
 _IN_FUNCTION = np.uint8(128)  # the bit of functions that make input, beside those of what events around say
 

@@ -73,7 +73,7 @@ def _silent_spans(trace: HostTrace) -> Spans:
     rows = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
     start, end = trace.events.start_ps[rows], trace.events.start_ps[rows] + forest(trace).extent_ps[rows]
     says = ~is_silent(trace, rows)
-    if trace.framework and not _has_native_events(trace):
+    if trace.framework and not has_native_events(trace):
         # What the framework does was not recorded: a function of Python may be in it for long.
         says &= (trace.events.kind[rows] != EventKind.PYTHON_CALL) | (end - start < LONG_GAP_PS)
     first, last = trace.span_ps()
@@ -100,7 +100,7 @@ def new_programs_of(trace: HostTrace) -> Spans:
     return Spans.union(quiet.start_ps[rows], quiet.end_ps[rows]) & _long_dispatches(trace)
 
 
-def _has_native_events(trace: HostTrace) -> bool:
+def has_native_events(trace: HostTrace) -> bool:
     """Whether something other than Python calls, marks and names was recorded of the threads or the devices."""
     rows = np.flatnonzero(is_thread_event(trace) & (trace.events.kind != EventKind.PYTHON_CALL))
     return bool(is_device_work(trace).any() or not is_silent(trace, rows).all())

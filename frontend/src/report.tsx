@@ -34,7 +34,6 @@ function Report({ sent, pictures }: { sent: Sent; pictures: Pictures }) {
       <header class="sheet-head">
         <strong>{sent.run}</strong> <span class="muted">{sent.facts}</span>
       </header>
-      <Warnings items={sent.overview.report.warnings} />
       <ToolOfPage.Provider value="overview">
         <Summary {...sent.overview} pictures={pictures}>
           {sent.tables.map(({ tool, heading, section }) => (
@@ -55,6 +54,7 @@ function Report({ sent, pictures }: { sent: Sent; pictures: Pictures }) {
           ))}
         </Summary>
       </ToolOfPage.Provider>
+      <Warnings items={sent.overview.report.warnings} />
       <footer class="muted">
         {sent.made.map((line) => (
           <p key={line}>{line}</p>

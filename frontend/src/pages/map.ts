@@ -26,6 +26,7 @@ export const VIEWS: Readonly<Record<string, Part>> = {
   "memory-profile": () => import("./memory/MemoryPage"),
   "memory-viewer": () => import("./xla/ProgramMemoryPage"),
   system: () => import("./system/SystemPage"),
+  trust: () => import("./system/TrustPage"),
 };
 
 /** Pages with controls, or without an answer. */

@@ -25,9 +25,10 @@ class Tool:
     """One analysis.
 
     The module has three names: `partial(trace) -> P`, a small msgspec-encodable value for one host; `merge([P]) ->
-    Report`; and `Partial`, the type P.  This seam gives caching per host and many hosts in parallel.  Where partials
-    are large, `condense([P]) -> [P]` makes them small without changing what `merge` makes of them.  Its `COMPARABLES`
-    say what of the report can be compared between two sessions, or `NOT_COMPARABLE` why nothing can.
+    Report`; and `Partial`, the type P.  This seam gives caching per host and many hosts in parallel.  `RELATIONS` names
+    the attributes of P that hold rows of a relation: those of many hosts are folded into one.  Where P has other large
+    parts, `condense([P]) -> [P]` makes them small without changing what `merge` makes of them.  Its `COMPARABLES` say
+    what of the report can be compared between two sessions, or `NOT_COMPARABLE` why nothing can.
 
     Attributes:
         name: as on the command line.
@@ -86,8 +87,14 @@ class Tool:
         `merge` makes the same report of them, and of these together with those of other hosts.
         """
         module = importlib.import_module(self.module)
+        if len(partials) < 2:
+            return [*partials]
+        if relations := getattr(module, "RELATIONS", None):
+            from stepscope.report.relation import fold_hosts
+
+            return fold_hosts(partials, relations)
         condense = getattr(module, "condense", None)
-        return condense(partials) if condense and len(partials) > 1 else [*partials]
+        return condense(partials) if condense else [*partials]
 
     def merge(self, partials: Sequence[Any]) -> Report:
         """The report of all hosts; at least one partial."""

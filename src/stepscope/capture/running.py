@@ -289,6 +289,8 @@ class Capture:
         lost = {WITHOUT_FRAMEWORK: 1} if self._tracer is None else {}
         added = self._probes.cost_ms()
         pause |= {cost.PYTHON: added} if added else {}
+        least_us = self.options.python_min_us if self.options.python_tracer_level else 0.0
+        pause |= {cost.LEAST_CALL: float(least_us)} if least_us else {}
         return self._lengths | collect_program_facts() | self.own_facts | pause | settings | lost
 
     def _collect_framework(self, host: str) -> Collected | None:

@@ -1,4 +1,7 @@
-"""Reports of tools, and their forms: terminal, HTML, JSON, CSV, Parquet, Arrow.  Imports only Stepscope's errors."""
+"""Reports of tools, and their forms: terminal, HTML, JSON, CSV, Parquet, Arrow.
+
+`relation` counts events for tables, and is the only module here that knows arrays.
+"""
 
 from stepscope.report import forms
 from stepscope.report.base import Report

@@ -26,7 +26,8 @@ Table = tuple[Row, ...]
 Lines = tuple[str, ...]
 
 _MAKE, _IS_DATA = "make section", "is in JSON"
-_ROUNDED = {"_us": round_us, "_ms": round_ms}
+ROUNDED: dict[str, Callable[[float], float]] = {"_us": round_us, "_ms": round_ms}
+"""How picoseconds become a field of a unit, by the end of its name."""
 _JOINED: dict[str, Callable[..., Any]] = {"min_": min, "max_": max}
 
 
@@ -126,8 +127,8 @@ def _make_column(field: Field, records: Sequence[Any], given: dict[str, Any]) ->
     if not hasattr(records[0], name):
         name = name.removesuffix("_bytes")
     stem, unit = name[:-3], name[-3:]
-    if unit in _ROUNDED and not hasattr(records[0], name):
-        rounded = _ROUNDED[unit]
+    if unit in ROUNDED and not hasattr(records[0], name):
+        rounded = ROUNDED[unit]
         return [None if ps is None else rounded(ps) for ps in map(attrgetter(f"{stem}_ps"), records)]
     cells: Iterable[Any] = map(attrgetter(name), records)
     return [cell or None for cell in cells] if field.kind == "str" else cells

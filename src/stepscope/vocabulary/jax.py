@@ -87,6 +87,15 @@ def is_backward(op: str) -> bool:
     return _OF_BACKWARD.search(op) is not None
 
 
+def is_computed_again(op: str) -> bool:
+    """True for an op of a forward pass that runs again in the backward pass, as `jax.checkpoint` makes it, by its name.
+
+    >>> is_computed_again("jit(f)/transpose(jvp(f))/checkpoint/rematted_computation/tanh")
+    True
+    """
+    return "rematted_computation" in op
+
+
 def is_product(op: str) -> bool:
     """True for an op that multiplies, by its name in JAX."""
     return _PRODUCTS.search(op) is not None

@@ -5,12 +5,11 @@ from __future__ import annotations
 from stepscope.vocabulary.jax import is_backward
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.patterns import Pattern
+from stepscope.vocabulary.scopes import is_of_optimizer
 from stepscope.vocabulary.traits import OpTrait
 
 FORWARD, BACKWARD, UPDATE, LOSS, METRICS = "forward", "backward", "update", "loss", "metrics"
 
-_OPTIMIZERS = r"Ada(?:m\w*|grad|delta|factor)|SGD|RMSprop|Ftrl|Nadam|Lion|Lamb|optimizer|optax"
-_UPDATES = Pattern(rf"(?:.*/)?(?:{_OPTIMIZERS})(?:_\d+)?/")
 _LOSSES = Pattern(r"(?:.*/)?\w*(?:loss|cross_?entropy)\w*/")
 _METRICS = Pattern(r"(?:.*/)?\w*(?:metric|accuracy)\w*/")
 _DIFFERENTIATED = Pattern(r".*\bjvp\(")
@@ -29,7 +28,7 @@ def purpose_of_op(name: str) -> str:
     """
     if is_backward(name) or name_has(name, OpTrait.OF_GRADIENT):
         return BACKWARD
-    if _UPDATES.match(name) or name_has(name, OpTrait.WRITES_VARIABLE):
+    if is_of_optimizer(name) or name_has(name, OpTrait.WRITES_VARIABLE):
         return UPDATE
     if _METRICS.match(name):
         return METRICS

@@ -11,10 +11,13 @@ _CALL = Pattern(r"^(?P<what>[\w.]+)\((?P<inside>.*)\)$")
 _TRANSFORMS = frozenset({"jvp", "transpose", "vmap", "remat", "checkpoint", "rematted_computation", "custom_vjp_call"})
 _PROGRAM_WRAPPERS = frozenset({"jit", "pjit", "pmap", "xla_computation", "shard_map"})
 _GRADIENT = Pattern(r"transpose\(|gradient_tape/|gradients/|/grad/")
+_GRADIENT_OF = Pattern(
+    r"(?P<around>(?:[^:]*/)??)(?:gradient_tape/(?P<tape>[^:]+)|gradients/(?P<old>[^:]+)_grad)/[^/:]+(?::\w+)?$"
+)
 _FORWARD = Pattern(r"jvp\(")
 _UPDATE = Pattern(r"optimizer|apply_updates|[Aa]dam|sgd|momentum|ResourceApply|update", re.ASCII)
 _OPTIMIZER = Pattern(
-    r"(?:.*/)?(?:sgd|n?adam\w*|rms_?prop|ada(?:grad|delta|factor|max)|ftrl|lamb|lion|muon|optimizer)(?:_\d+)?/",
+    r"(?:.*/)?(?:sgd|n?adam\w*|rms_?prop|ada(?:grad|delta|factor|max)|ftrl|lamb|lion|muon|optimizer|optax)(?:_\d+)?/",
     re.IGNORECASE,
 )
 _WRAPPERS = frozenset({"gradient_tape", "gradients", "StatefulPartitionedCall"})
@@ -34,6 +37,18 @@ UNKNOWN = "unknown"
 def is_gradient(op_name: str) -> bool:
     """True for an op of a gradient."""
     return _GRADIENT.search(op_name) is not None
+
+
+def forward_of_gradient(op_name: str) -> str:
+    """The forward op that a gradient of TensorFlow is called after; empty where its name does not say.
+
+    >>> forward_of_gradient("call/gradient_tape/net/MatMul/MatMul_1:MatMul"), forward_of_gradient("net/MatMul:MatMul")
+    ('call/net/MatMul', '')
+    >>> forward_of_gradient("gradients/net/MatMul_grad/MatMul:MatMul")
+    'net/MatMul'
+    """
+    found = _GRADIENT_OF.match(op_name)
+    return f"{found['around'] or ''}{found['tape'] or found['old']}" if found else ""
 
 
 def is_of_optimizer(op_name: str) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.computing_ops import POINTWISE
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
-from stepscope.vocabulary.traits import CallTrait, InputTrait, LayerTrait, OpTrait
+from stepscope.vocabulary.traits import CallTrait, InputTrait, LayerTrait, OpTrait, PurposeTrait
 
 K = EventKind
 
@@ -102,7 +103,8 @@ def _moves_eagerly(name: str) -> bool:
     return bool(op) and not op.endswith("VariableOp") and _MOVES.match(op) is not None
 
 
-WIDE_TYPES = (1, 2, 14, 19)  # float, double, bfloat16 and half, as an allocation's `data_type` numbers them
+DOUBLE_TYPE = 2
+WIDE_TYPES = (1, DOUBLE_TYPE, 14, 19)  # float, double, bfloat16 and half, as an allocation's `data_type` numbers them
 
 NAMES: tuple[NameTable, ...] = (
     NameTable(
@@ -127,6 +129,11 @@ NAMES: tuple[NameTable, ...] = (
                 r"|CropAndResize|ImageProjectiveTransformV\d)$",
             ),
             (InputTrait.DECODES, r"Decode(?:Jpeg|Image|Png|Gif|Bmp|AndCropJpeg|WebP)$"),
+            (PurposeTrait.CHECKS_NUMBERS, r"(?:CheckNumerics|DebugNumericSummary)(?:V\d)?$"),
+            (PurposeTrait.MAKES_ONE_HOT, r"OneHot$"),
+            (PurposeTrait.LOOKS_UP, r"(?:Resource)?Gather(?:V\d)?$"),
+            (PurposeTrait.SPREADS_ROWS, r"UnsortedSegmentSum$"),
+            (PurposeTrait.POINTWISE, lambda kind: POINTWISE.fullmatch(kind)),
         ),
     ),
     NameTable(applies=lambda name: name.startswith(_EAGER), rules=((OpTrait.MOVES_DATA, _moves_eagerly),)),

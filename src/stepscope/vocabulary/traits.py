@@ -45,6 +45,7 @@ class PurposeTrait(IntFlag):
     COMPARES_LABELS = auto()  # elementwise, for equality
     MAKES_ONE_HOT = auto()
     LOOKS_UP = auto()  # takes rows of a table by their numbers
+    POINTWISE = auto()  # computes each number of its result from those at the same place
     SPREADS_ROWS = auto()  # writes the gradient of a whole table from those of the rows that were taken
 
 

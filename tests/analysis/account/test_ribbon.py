@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 from draw import MS, Sort, draw
 
+from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.ribbon import ribbon_of, ribbon_planes, stretch_of, work_wait
+from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind as K
 from stepscope.model import HostTrace
 
@@ -103,3 +106,29 @@ def test_work_waits_for_its_launch_or_for_the_work_before_it():
     assert told == {2: ("launch", 0), 6: ("stream", 0), 13: ("launch", 4), 17: ("launch", 2)}
     assert all(trace.name_of(wait.event) == "launch" for wait in waits.values() if wait and wait.how == "launch")
     assert work_wait(trace, 0) is None
+
+
+def test_the_bar_of_a_device_is_its_ribbon_summed_over_the_step_of_the_account():
+    trace = draw(FED_BY_HAND, {"Y": ITEM})
+    account = account_of(trace)
+
+    assert account is not None
+    (bar,) = account.device_bars
+    (plane,) = ribbon_planes(trace)
+    first = Spans(np.array([0]), np.array([account.step_ps]))
+    ribbon = {each.name.lower(): (ribbon_of(trace, plane).spans[each] & first).total for each in Cause}
+    assert bar.causes_ps == {cause: ps for cause, ps in ribbon.items() if ps}
+    assert bar.causes_ps == {"input": 5 * MS, "launch": 2 * MS, "device_compute": 5 * MS, "unknown": MS}
+    assert (bar.device, bar.busy_ps, sum(bar.causes_ps.values())) == ("GPU:0", 5 * MS, account.step_ps)
+
+
+def test_the_moments_of_a_step_add_up_to_its_account():
+    """Also where a cause takes less than any moment that can be drawn."""
+    steps, parts, work = "M0" + "-" * 598, "I-L1I-L2" + "I" + "-" * 591, "   K1-  K2" + "-" * 300
+    account = account_of(draw(f"host main | {steps}\nhost main | {parts}\ngpu0 s    | {work}"))
+
+    assert account is not None
+    spent: dict[str, int] = {}
+    for cause, ps in account.moments:
+        spent[cause] = spent.get(cause, 0) + ps
+    assert spent == {row.cause: row.ps for row in account.rows}

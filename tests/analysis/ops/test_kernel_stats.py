@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -247,7 +248,7 @@ def test_kernels_of_all_ops_are_all_listed() -> None:
 
 
 def test_rows_beyond_the_limit_are_counted_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_stats, "MOST_ROWS", 1)
+    monkeypatch.setattr(kernel_stats, "LAUNCHED", replace(kernel_stats.LAUNCHED, most=1))
     found = report(draw("gpu0 s | a--------b"))
 
     assert table(found, "kernel", "total_percent") == [("a", 90.0)]

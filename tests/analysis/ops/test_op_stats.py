@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -350,8 +351,13 @@ def test_hosts_add_up() -> None:
     assert found.totals["device_idle_us"] == 1 * MS
 
 
+def keep_most(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    for module in (op_sides, op_stats):
+        monkeypatch.setattr(module, "OPS", replace(op_sides.OPS, most=rows))
+
+
 def test_ops_beyond_the_limit_are_counted_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(op_sides, "MOST_OPS", 1)
+    keep_most(monkeypatch, 1)
     found = report(draw("host main | a--------b"))
 
     assert table(found, "name", "self_percent") == [("a", 90.0)]
@@ -362,11 +368,11 @@ def test_ops_beyond_the_limit_are_counted_and_said(monkeypatch: pytest.MonkeyPat
 def test_how_many_ops_there_are_is_unknown_where_hosts_may_have_left_out_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(op_sides, "MOST_OPS", 1)
+    keep_most(monkeypatch, 1)
     one, two = draw("host main | a--------b"), draw("host main | a--------b", host="two")
 
     assert report(one, two).totals["host_ops"] is None
-    monkeypatch.setattr(op_sides, "MOST_OPS", 2)
+    keep_most(monkeypatch, 2)
     assert report(one, two).totals["host_ops"] == 2
 
 

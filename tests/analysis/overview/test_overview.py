@@ -279,7 +279,7 @@ def test_the_summary_tells_it_in_ten_lines() -> None:
     assert lines[:4] == [
         "verdict    input-bound: 30.0 % of each step is input, mostly `IteratorGetNext`",
         "recorded   unknown framework, 1 host, 1 of 1 devices used, GPU",
-        "step time  10.00 ms, mean 10.67 ± 1.15 ms, 10.00 to 12.00 ms, 3 steps (markers)",
+        "step time  10.0 ms (3 steps, 10.0 to 12.0)",
         "goes to    input 30.0 %, device compute 30.0 %, transfer 20.0 %, unknown 10.0 %, launch 10.0 %",
     ]
     assert lines[6].startswith("do first   ")
@@ -355,15 +355,17 @@ def test_steps_of_the_report_name_their_breakdown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "said"),
+    ("steps", "said", "short"),
     [
-        ("M0------M1--M2--M3--M4--", "step 0 8.00 ms, the first after profiling started"),
-        ("M0--M1--M2------M3--M4--", "step 2 8.00 ms"),
+        ("M0------M1--M2--M3--M4--", "step 0 8.00 ms, the first after profiling started", "One step stalled: 0"),
+        ("M0--M1--M2------M3--M4--", "step 2 8.00 ms", "One step stalled: 2"),
+        ("M0--M1--M2------M3--M4------M5--M6--", "steps 2, 4; the longest, step 2 8.00 ms", "Two steps stalled: 2, 4"),
     ],
 )
-def test_a_long_first_step_is_said_to_be_the_first(steps: str, said: str) -> None:
-    (line,) = [
-        line for line in overview_of(draw(f"host main | {steps}")).summary_lines() if line.startswith("step time")
-    ]
+def test_steps_that_stall_are_named(steps: str, said: str, short: str) -> None:
+    report = overview_of(draw(f"host main | {steps}"))
+    (line,) = [line for line in report.summary_lines() if line.startswith("step time")]
 
-    assert line.endswith(f"times as long as the median: {said}")
+    assert line.endswith(f"4 to 8). {short}")
+    assert len(line.split()) <= 22  # with its two words of label
+    assert f"times as long as the median: {said}" in str(report.sections())

@@ -15,7 +15,7 @@ import stepscope
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.steps.cycles import Cycle, find_cycle
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
 K = EventKind
 
@@ -354,6 +354,32 @@ def test_what_a_loop_of_plain_python_reports_now_and_then_makes_no_longer_steps(
     trace = draw("host main | " + "".join(2 * calls + "O" for _ in range(5)), PYTHON_CALLS)
 
     assert len(found(trace)[2]) == 10
+
+
+def test_a_function_that_fills_its_loop_is_the_step_whatever_the_loop_does_now_and_then() -> None:
+    """The rare call also is the first of each longer round, which looks like a perfect cycle."""
+    trace = draw("host main | " + "".join("O" + 20 * "-" + 30 * "W-" for _ in range(4)), PYTHON_CALLS)
+
+    assert len(found(trace)[2]) == 120
+    assert "calls of the Python function that takes most of its loop's time" in steps_of(trace).how
+
+
+@pytest.mark.parametrize(("least_us", "source"), [(0.0, "inferred"), (800.0, "none")])
+def test_calls_of_which_only_the_longer_ones_were_recorded_are_no_steps(least_us: float, source: str) -> None:
+    """Of a function that takes about as long as the shortest call that is kept, many calls are missing."""
+    builder = TraceBuilder("host")
+    builder.plane("/stepscope:capture", stats={"python_min_us": least_us} if least_us else {})
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    for at in range(60):
+        line.event("$numpy/_core/_methods.py:47 _sum", 2 * at * MS, MS, K.PYTHON_CALL)
+
+    assert steps_of(builder.build()).source == source
+
+
+def test_layers_that_a_loop_calls_are_no_steps_of_it() -> None:
+    trace = draw("host main | " + "".join("O-" + 12 * "W-" for _ in range(8)), PYTHON_CALLS)
+
+    assert len(found(trace)[2]) == 8
 
 
 def test_a_few_long_calls_are_the_parts_of_a_script_and_no_steps() -> None:

@@ -176,8 +176,8 @@ def test_summary_says_which_share_has_no_op_and_what_to_record() -> None:
     report = trust_tool.merge([trust_tool.partial(replace(draw(text, SORTS), framework="pytorch"))])
 
     assert report.line.startswith(
-        "50 % of the device's time belongs to no op, as CUDA graphs replay it; doubtful: tables of ops, modules and"
-        " layers; to avoid it: annotate the graphs: torch.cuda.graph(..., enable_annotations=True)"
+        "50 % of the device's time belongs to no op, as CUDA graphs replay it; may be wrong: tables of ops, modules and"
+        " layers; annotate the graphs: torch.cuda.graph(..., enable_annotations=True)"
     )
 
 
@@ -309,7 +309,7 @@ def test_every_face_says_what_is_doubtful(tmp_path: Path) -> None:
     line = getattr(profile.report("trust"), "line", "")
     said = "100 % of the device's time belongs to no op, as CUDA graphs replay it"
 
-    assert line.startswith(f"{said}; doubtful: tables of ops, modules and layers; to avoid it: record while the graphs")
+    assert line.startswith(f"{said}; may be wrong: tables of ops, modules and layers; record while the graphs")
     assert all(line in profile.report(tool).to_dict()["warnings"] for tool in ("overview", "op-stats", "steps"))
     (row,) = profile.report("trust").to_dict()["rows"]
     asked = profile.sql("SELECT found, percent, fix FROM trust").to_dict()["rows"]

@@ -105,8 +105,8 @@ def test_who_waits_for_whom():
     assert [tuple(row.values()) for row in report.waits] == [("rank0", "rank1", 8)]
     assert report.job["slowest_rank"] == "rank 1"
     assert report.findings[0] == (
-        "rank 1 is the straggler, though why is unknown: it comes last to 2 collectives, in which each of the others "
-        "waits 8.00 ms in total (34.8 % of the time, 100 % of all waiting)"
+        "the others wait 8.00 ms each for rank 1, which comes last to 2 collectives (34.8 % of the time, 100 % of all "
+        "waiting); no cause was recorded"
     )
     [row] = report.collectives
     wanted = {

@@ -21,6 +21,12 @@ export interface StackedRow {
   readonly href?: string | null;
   /** Where the link leads, in words. */
   readonly leads?: string;
+  /** Of a bar beside the main one. */
+  readonly isThin?: boolean;
+  /** Keys of parts that stand first in this bar. */
+  readonly first?: readonly string[];
+  /** Right below the bar, such as the same in the order of time. */
+  readonly below?: ComponentChildren;
 }
 
 /** A part is written into its bar if its share of the longest bar leaves room for it. */
@@ -32,7 +38,7 @@ export function StackedBars({
   parts,
   write = duration,
   unit = "ms",
-  children,
+  legendOf,
 }: {
   label: string;
   rows: readonly StackedRow[];
@@ -40,9 +46,10 @@ export function StackedBars({
   /** An amount in words, and its unit. */
   write?: (amount: number) => string;
   unit?: string;
-  /** Between the bars and their legend. */
-  children?: ComponentChildren;
+  /** The key of the row whose times the legend shows; without it the sums of all rows stand behind the names. */
+  legendOf?: string;
 }) {
+  const counted = legendOf === undefined ? rows : rows.filter((row) => row.key === legendOf);
   const total = (row: StackedRow) => parts.reduce((sum, part) => sum + (row.parts[part.key] ?? 0), 0);
   const longest = Math.max(...rows.map(total));
   const shown = parts.filter((part) => rows.some((row) => (row.parts[part.key] ?? 0) > 0));
@@ -56,13 +63,13 @@ export function StackedBars({
     >
       <ul>
         {rows.map((row) => (
-          <li key={row.key}>
+          <li key={row.key} {...(row.isThin ? { class: "thin" } : {})}>
             <span class="stacked-name list shrinks">
               <LongName text={row.label} />
               {row.note && <span class="muted">{row.note}</span>}
             </span>
             <span class="stacked-track">
-              {shown.map((part) => {
+              {inOrder(shown, row.first).map((part) => {
                 const amount = row.parts[part.key] ?? 0;
                 const share = percent((100 * amount) / total(row));
                 return (
@@ -99,13 +106,14 @@ export function StackedBars({
                 <Icon name="arrow" size={14} />
               </a>
             )}
+            {row.below}
           </li>
         ))}
       </ul>
-      {children}
       <ul class="legend inline">
+        {rows.length > 1 && counted.length === 1 && <li class="muted">{counted[0]?.label}</li>}
         {shown.map((part) => {
-          const sum = rows.reduce((all, row) => all + (row.parts[part.key] ?? 0), 0);
+          const sum = counted.reduce((all, row) => all + (row.parts[part.key] ?? 0), 0);
           return (
             <li
               key={part.key}
@@ -116,13 +124,17 @@ export function StackedBars({
             >
               <span class="swatch" style={{ background: part.colour }} />
               {part.label}
-              {rows.length === 1 && <span class="muted">{write(sum)}</span>}
+              {counted.length === 1 && sum > 0 && <span class="muted">{write(sum)}</span>}
             </li>
           );
         })}
       </ul>
     </div>
   );
+}
+
+function inOrder(parts: readonly BarPart[], first: readonly string[] = []): readonly BarPart[] {
+  return [...parts.filter((part) => first.includes(part.key)), ...parts.filter((part) => !first.includes(part.key))];
 }
 
 export interface RankedRow {

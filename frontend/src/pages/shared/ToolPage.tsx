@@ -9,6 +9,7 @@ import { Code, Empty, Failed, Loading, sentence, Warnings } from "../../ui/basic
 import { FileMenu } from "../../ui/FileMenu";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
+import { Menu } from "../../ui/menu";
 import { Comparison } from "../compare/Comparison";
 import { PageHead } from "./PageHead";
 import { ToolOfPage } from "./sections";
@@ -35,7 +36,7 @@ export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(pro
         controls={
           <>
             {controls}
-            {answer && !headless && <SessionWarnings items={ofSession(answer.report)} />}
+            {answer && <Doubts items={aside(answer, headless)} />}
             {answer && <Origin report={answer.report} />}
             <Exports tool={tool} />
           </>
@@ -43,13 +44,7 @@ export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(pro
       />
       {found.state === "loading" && <Loading what={`Computing ${entry?.heading ?? tool}`} />}
       {found.state === "failed" && <Failed error={found.error} retry={found.retry} />}
-      {answer && (
-        <Warnings
-          items={answer.report.warnings.filter(
-            (text) => text !== answer.missing && (headless || !ofSession(answer.report).includes(text)),
-          )}
-        />
-      )}
+      {answer && <Warnings items={inPlace(answer, headless)} />}
       {answer && !answer.missing && otherId.value && <Comparison tool={tool} />}
       <ToolOfPage.Provider value={tool}>
         {answer && (answer.missing ? <Missing text={answer.missing} /> : children(answer))}
@@ -69,22 +64,40 @@ function Missing({ text }: { text: string }) {
   );
 }
 
-/** The warnings of a report that are about the whole recording: the summary says them, others that there are some. */
-function ofSession(report: Report): readonly string[] {
+/** Warnings that stand aside: those about the whole recording, and on the start page all, as its answer comes first. */
+function aside({ report, missing }: ToolAnswer<ToolName, Report>, isStart: boolean): readonly string[] {
   const known = session.value?.warnings ?? [];
-  return report.warnings.filter((text) => known.includes(text));
+  return report.warnings.filter((text) => text !== missing && (isStart || known.includes(text)));
 }
 
-function SessionWarnings({ items }: { items: readonly string[] }) {
+/** The others, which are about what this page shows. */
+function inPlace(answer: ToolAnswer<ToolName, Report>, isStart: boolean): readonly string[] {
+  const others = aside(answer, isStart);
+  return answer.report.warnings.filter((text) => text !== answer.missing && !others.includes(text));
+}
+
+function Doubts({ items }: { items: readonly string[] }) {
   if (!items.length) return null;
   return (
-    <a
-      class="badge cut inline-row gap-m muted minor warn"
-      href={linkTo("overview")}
-      {...hint("About the whole recording", items.map(sentence).join("\n"))}
+    <Menu
+      label="Doubts about the recording"
+      isTelling
+      buttonClass="badge cut inline-row gap-m muted minor warn"
+      button={
+        <>
+          <Icon name="warning" size={14} /> Recording: {items.length === 1 ? "1 doubt" : `${items.length} doubts`}
+        </>
+      }
     >
-      <Icon name="warning" size={14} /> {items.length === 1 ? "1 warning" : `${items.length} warnings`}
-    </a>
+      {() => (
+        <div class="doubts">
+          <Warnings items={items} />
+          <p>
+            <a href={linkTo("trust")}>What else speaks for and against this recording</a>
+          </p>
+        </div>
+      )}
+    </Menu>
   );
 }
 

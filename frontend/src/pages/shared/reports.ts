@@ -74,6 +74,8 @@ export interface OverviewReport extends Report {
   readonly steps_how: string;
   readonly verdict: string;
   readonly verdict_text: string;
+  /** The cause of the account that limits the step. */
+  readonly verdict_cause?: string | null;
   readonly verdict_evidence: readonly string[];
   /** The step that the account is of; null without steps. */
   readonly account_step: {
@@ -86,6 +88,12 @@ export interface OverviewReport extends Report {
     /** Its causes in the order of time, each with how long it goes on in ms. */
     readonly moments?: readonly (readonly [cause: string, ms: number])[];
   } | null;
+  /** What each device of that host does during that step, and what it waits for while it idles. */
+  readonly account_devices?: readonly {
+    readonly device: string;
+    readonly busy_ms: number;
+    readonly causes_ms: Readonly<Record<string, number>>;
+  }[];
   /** What the median step is spent on, the longest first. */
   readonly account?: readonly {
     readonly cause: string;
@@ -130,6 +138,8 @@ export interface StepsReport extends Report {
 export interface CompareReport extends Report {
   readonly verdict: "faster" | "slower" | "within_noise" | "unknown";
   readonly verdict_text: string;
+  /** The cause of the account that limits the step. */
+  readonly verdict_cause?: string | null;
   readonly difference_ms: number | null;
   readonly uncertainty_ms: number | null;
   readonly notes: readonly string[];

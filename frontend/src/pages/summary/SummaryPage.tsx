@@ -5,7 +5,7 @@ import type { Figures, ToolAnswer } from "../../api";
 import { colourOfCause as colourOfCauseName, partsOfCauses, partsOfRow } from "../../design/causes";
 import { CATEGORY_COLOUR, categoryOfOp } from "../../design/colours";
 import { palette } from "../../design/theme";
-import { duration } from "../../format";
+import { duration, percent } from "../../format";
 import { frameworkName } from "../../frame/SessionPicker";
 import { linkTo } from "../../router";
 import { type FiguresOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
@@ -136,12 +136,9 @@ function colourOfCause(sections: Sections<"overview">, surface: string, row: num
   return partsOfCauses(rows, surface).find((part) => part.key === rows[row]?.cause)?.colour ?? null;
 }
 
-function accountName(report: OverviewReport): { label: string; note: string } {
-  if (report.steps_source === "none") return { label: "Capture", note: "no steps were found" };
-  return {
-    label: report.account_step?.is_median ? "Median step" : "Long step",
-    note: `step ${report.account_step?.step}`,
-  };
+function stepName(report: OverviewReport): string {
+  if (report.steps_source === "none") return "the capture: no steps were found";
+  return `${report.account_step?.is_median ? "median step" : "long step"}, ${report.account_step?.step}`;
 }
 
 function stepWords(report: OverviewReport): string {
@@ -149,23 +146,63 @@ function stepWords(report: OverviewReport): string {
   return report.account_step?.is_median === false ? "A long step" : "Each step";
 }
 
-/** The account of the median step as one bar. */
-function AccountBar({ report, sections }: { report: OverviewReport; sections: Sections<"overview"> }) {
+const CRITICAL_PATH = "Critical path";
+/** What a device does itself; the rest of its bar is what it waits for. */
+const DEVICES_OWN = ["device_compute", "communication", "copy", "transfer"];
+/** Bars of devices; the timeline has them all. */
+const MOST_DEVICES = 4;
+
+/** What the step waits for, and below it what each device does meanwhile: two views of the same step, by name. */
+function AccountBars({ report, sections }: { report: OverviewReport; sections: Sections<"overview"> }) {
   const look = palette.value;
   const columns = tableOf(sections, "step_account")?.columns;
-  const parts = useMemo(() => partsOfCauses(causeRows(sections), look.surface), [sections, look]);
-  const times = Object.fromEntries(parts.map((part, row) => [part.key, Number(columns?.ms?.[row] ?? 0)]));
+  const working = (report.account_devices ?? []).filter((device) => device.busy_ms > 0);
+  const parts = useMemo(() => {
+    const known = causeRows(sections);
+    const others = working.flatMap((device) => Object.keys(device.causes_ms));
+    const rows = others.filter((cause) => !known.some((row) => row.cause === cause));
+    return partsOfCauses([...known, ...rows.map((cause) => ({ cause, meaning: "" }))], look.surface);
+  }, [sections, look, working]);
+  const path = Object.fromEntries(
+    (columns?.cause ?? []).map((cause, row) => [String(cause), Number(columns?.ms?.[row] ?? 0)]),
+  );
   const link = useStepLinks();
   const step = report.account_step;
   const href = step && link(step.step, step.host);
+  const devices = working.slice(0, MOST_DEVICES).map((device) => ({
+    key: device.device,
+    label: device.device,
+    note: step ? `busy ${percent((100 * device.busy_ms) / step.ms)}` : "",
+    parts: device.causes_ms,
+    isThin: true,
+    first: DEVICES_OWN,
+    href,
+  }));
   return (
-    <StackedBars
-      label="Account of the median step"
-      parts={parts}
-      rows={[{ key: "median", ...accountName(report), parts: times, href }]}
-    >
-      {step && <Moments step={step} href={href} />}
-    </StackedBars>
+    <>
+      <StackedBars
+        label="Critical path of the median step, and its devices"
+        parts={parts}
+        legendOf={CRITICAL_PATH}
+        rows={[
+          {
+            key: CRITICAL_PATH,
+            label: CRITICAL_PATH,
+            note: stepName(report),
+            parts: path,
+            href,
+            below: step && <Moments step={step} href={href} />,
+          },
+          ...devices,
+        ]}
+      />
+      {working.length > MOST_DEVICES && (
+        <p class="muted above-s">
+          {`and ${working.length - MOST_DEVICES} more devices: `}
+          <a href={href ?? linkTo("timeline")}>in the timeline</a>
+        </p>
+      )}
+    </>
   );
 }
 
@@ -211,7 +248,7 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
               class="verdict-step"
               {...(median === null
                 ? hint("Length of the capture", "no step was found: from the first event to the last", `${mean} ms`)
-                : hint(accountName(report).label, medianNote(report), `${median} ms`))}
+                : hint(sentence(stepName(report)), medianNote(report), `${median} ms`))}
             >
               {`${stepWords(report)} takes ${duration(median ?? mean)}: `}
             </span>
@@ -234,7 +271,7 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
           ))}
         </details>
       )}
-      {report.account_step && <AccountBar report={report} sections={sections} />}
+      {report.account_step && <AccountBars report={report} sections={sections} />}
       {report.steps_source !== "none" && stepFigures(report).length > 0 && (
         <FigureRow
           section={figuresOf(sections, "step_time")}
@@ -278,7 +315,13 @@ function AdviceCards({ report, pictures }: Pick<SummaryProps, "report" | "pictur
   const shown = pictures ? MOST_SENT : SHOWN_BESIDE;
   return (
     <div class={`advice ${others.length ? "" : "alone"}`} role="region" aria-label="What to do first">
-      <AdviceCard advice={first} first said={report.verdict_text} pictures={pictures} />
+      <AdviceCard
+        advice={first}
+        first
+        limit={report.verdict_cause ?? null}
+        said={report.verdict_text}
+        pictures={pictures}
+      />
       {others.length > 0 && (
         <div class="advice-others list gap-l">
           {others.slice(0, shown).map((advice) => (

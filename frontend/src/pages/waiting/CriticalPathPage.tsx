@@ -32,7 +32,9 @@ export default function Path({ report, sections }: ToolAnswer<"critical-path">) 
         <StackedBars
           label="Parts of the critical path"
           parts={parts}
-          rows={[{ key: "median", label: hasSteps ? "Median step" : "Capture", parts: median }]}
+          rows={[
+            { key: "path", label: "Critical path", note: hasSteps ? "median step" : "the capture", parts: median },
+          ]}
         />
       </Findings>
       <TableCard
@@ -52,7 +54,7 @@ export default function Path({ report, sections }: ToolAnswer<"critical-path">) 
   );
 }
 
-const LONGEST = "longest, but no limit:";
+const LONGEST = "longest, but nothing to gain there:";
 
 /** The findings; what limits the step comes first, as on the Summary, where that is not the longest part. */
 function withLimit({ findings = [], parts = [] }: ReportOf<"critical-path">): readonly string[] {

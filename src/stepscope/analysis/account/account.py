@@ -14,6 +14,7 @@ from stepscope.analysis.account.causes import Cause, causes_of_work, own_work_ps
 from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.coverage import Blindness, blindness_of, exposed_spans
 from stepscope.analysis.account.culprits import Culprit, PieceFinder
+from stepscope.analysis.account.device_bars import DeviceBar, device_bars
 from stepscope.analysis.account.devices import devices_text, idle_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.account.evidence import Known
@@ -22,6 +23,7 @@ from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import OUTLIER, StepModel, model_of, usual_steps
 from stepscope.analysis.account.pieces import Pieces
 from stepscope.analysis.account.threads import threads_of
+from stepscope.analysis.steps.device_steps import working_devices
 from stepscope.analysis.steps.find_steps import holds_only_dispatch, steps_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only
@@ -108,6 +110,7 @@ class StepAccount:
             where the recording holds it.
         certain: causes that hold up the step whatever that work is: most of their time lies where devices have nothing
             to do.
+        device_bars: what each of the host's devices does during that step; empty without devices.
     """
 
     host: str
@@ -130,6 +133,7 @@ class StepAccount:
     only_dispatch: bool = False
     blindness: Blindness | None = None
     certain: tuple[str, ...] = ()
+    device_bars: tuple[DeviceBar, ...] = ()
 
     @property
     def contention_ps(self) -> int:
@@ -226,6 +230,7 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         only_dispatch=holds_only_dispatch(trace),
         blindness=blindness,
         certain=() if blindness is None else _certain(trace, found, blindness),
+        device_bars=device_bars(trace, working_devices(trace), pieces, cause),
     )
 
 
@@ -294,18 +299,28 @@ def _rows(graph: Graph, pieces: Pieces, cause: U8, known_ps: I64) -> list[Accoun
 
 
 def _moments(pieces: Pieces, cause: U8) -> tuple[tuple[str, int], ...]:
-    """What takes most of each 200th of a step, in the order of time; equal neighbours are one."""
+    """What each 200th of a step is spent on, in the order of time; equal neighbours are one.
+
+    Within a 200th the causes stand in the order of their first moment, so that all times of a cause add up to its row.
+    """
     if not len(pieces):
         return ()
+    order = np.argsort(pieces.start_ps, kind="stable")
     edges = np.linspace(pieces.start_ps.min(), pieces.end_ps.max(), _MOMENTS + 1).astype(np.int64)
-    shares = []
-    for each in Cause:
-        spans = Spans.union(pieces.start_ps[cause == each], pieces.end_ps[cause == each])
-        shares.append(spans.overlap_ps(edges[:-1], edges[1:]))
-    most = np.argmax(np.stack(shares), axis=0)
-    first = np.flatnonzero(np.append(True, most[1:] != most[:-1]))
-    lengths = np.diff(np.append(edges[first], edges[-1])).tolist()
-    return tuple((Cause(at).name.lower(), ps) for at, ps in zip(most[first].tolist(), lengths, strict=True))
+    start, end, cause = pieces.start_ps[order], pieces.end_ps[order], cause[order]
+    first = np.searchsorted(edges, start, side="right") - 1
+    cells = np.searchsorted(edges, end, side="left") - first  # that a piece touches
+    piece = np.repeat(np.arange(len(start)), cells)
+    cell = np.repeat(first, cells) + np.arange(len(piece)) - np.repeat(np.cumsum(cells) - cells, cells)
+    inside = np.minimum(end[piece], edges[cell + 1]) - np.maximum(start[piece], edges[cell])
+    key, place, group = np.unique(cell * len(Cause) + cause[piece], return_index=True, return_inverse=True)
+    spent = np.zeros(len(key), np.int64)
+    np.add.at(spent, group, inside)
+    parts = np.lexsort((place, key // len(Cause)))
+    causes, spent = (key % len(Cause))[parts], spent[parts]
+    begins = np.flatnonzero(np.append(True, causes[1:] != causes[:-1]))
+    lengths = np.add.reduceat(spent, begins).tolist()
+    return tuple((Cause(at).name.lower(), ps) for at, ps in zip(causes[begins].tolist(), lengths, strict=True) if ps)
 
 
 def _rivals(model: StepModel, rows: list[AccountRow]) -> list[Rival]:

@@ -103,6 +103,18 @@ def account_step_json(account: StepAccount | None) -> dict[str, object] | None:
     return step | {"is_median": account.is_median, "moments": moments}
 
 
+def device_bars_json(account: StepAccount | None) -> list[dict[str, object]]:
+    """The devices of the account's host during its step: how long each works, and what it does or waits for."""
+    return [
+        {
+            "device": bar.device,
+            "busy_ms": round_ms(bar.busy_ps),
+            "causes_ms": {cause: round_ms(ps) for cause, ps in bar.causes_ps.items()},
+        }
+        for bar in (account.device_bars if account else ())
+    ]
+
+
 def account_rows(account: StepAccount | None) -> tuple[dict[str, Cell], ...]:
     """The same as rows of a table; see FIELDS."""
     if account is None:

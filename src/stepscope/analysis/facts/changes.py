@@ -29,7 +29,7 @@ from stepscope.analysis.facts.factors import (
 from stepscope.analysis.facts.lines import parts_of_lines
 from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, FREEING, PYTHON, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import ops_of_programs, split_programs, work_events_of, work_of
-from stepscope.analysis.purpose.excess import EXCESSES, excesses_of
+from stepscope.analysis.purpose.excess import COPIED, EXCESSES, excesses_of
 from stepscope.analysis.steps.find_steps import observed_time
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
@@ -52,7 +52,7 @@ CHANGES_OF_CLASS: Mapping[str, tuple[str, ...]] = {
     "python_overhead": ("python", "python_gaps", "callbacks"),
     "checkpoint_stall": ("checkpoint",),
     "redundant_compute": ("extra", "functions", "beside", "recomputed", *EXCESSES),
-    "memory_churn": ("moving", "layout", "device_copies", "driver_calls"),
+    "memory_churn": ("moving", "layout", "device_copies", "driver_calls", COPIED),
     "communication_bound": ("overlap", "last_pass", "communication"),
     "straggler": ("communication",),
     "low_precision": ("wide_products", "doubles"),

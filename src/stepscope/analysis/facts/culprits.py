@@ -134,8 +134,14 @@ def _culprit_of_events(trace: HostTrace, rows: I64, ps: I64) -> Culprit | None:
 
 
 def _culprit_of_computing(trace: HostTrace, rows: I64, ps: I64) -> Culprit | None:
-    """The culprit of ops: what samples of the loop's thread show meanwhile, else that of the ops, or of the work that
-    they launch."""
+    """The culprit of ops: the line that a compiled program was traced from, else what samples of the loop's thread show
+    meanwhile, else that of the ops, or of the work that they launch."""
+    if (
+        trace.has_stat(stat_names.HLO_OP)
+        and (traced := _culprit_of_events(trace, rows, ps)) is not None
+        and traced.file
+    ):
+        return traced
     loop, launched = loop_time_of(trace), work_launched_by(trace, rows) if is_device_work(trace).any() else rows[:0]
     if loop is not None:
         finder = Finder(trace, rows.astype(np.int64), ps)

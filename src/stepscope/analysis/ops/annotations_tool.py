@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,10 +34,10 @@ from stepscope.report import (
     Table,
     as_table,
     fields_named,
-    make_rows,
     percent,
     round_ms,
 )
+from stepscope.report.relation import Counted, Relation
 
 MOST_ROWS = 500  # kept per host, the longest
 _NUMBER = re.compile(r"#?\d+$")  # of a step, at the end of its mark
@@ -61,30 +61,24 @@ _EMPTY = "no ranges: name them with stepscope.annotate, torch.profiler.record_fu
 _ONLY_STEPS = "the program names its steps, and nothing inside them"
 
 
-@dataclass(frozen=True)
-class RangeRow:
-    """The ranges of one name on one thread; times in ps."""
-
-    name: str
-    thread: str
-    is_step: bool
-    occurrences: int
-    total_ps: int
-    self_ps: int
-    min_ps: int
-    max_ps: int
-    device_ps: int
-    in_steps_ps: int
+RANGES = Relation(
+    ("host", "name", "thread", "is_step", "steps_ps"),
+    ("occurrences", "total_ps", "self_ps", "min_ps", "max_ps", "device_ps", "in_steps_ps"),
+    order=("-total_ps", "host", "name", "thread"),
+    most=MOST_ROWS,
+)
+"""The ranges of one name on one thread; `steps_ps` is the time of all steps of the host."""
 
 
 @dataclass(frozen=True)
 class Partial:
-    """The part of one host; `steps_ps` is the time of all its steps."""
+    """The part of one host."""
 
     origin: Origin
-    rows: list[RangeRow]
-    steps_ps: int
-    left_out: int
+    ranges: Counted
+
+
+RELATIONS = {"ranges": RANGES}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,9 +111,7 @@ def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     steps = steps_of(trace)
     inside = Spans.union(steps.start_ps, steps.until_ps)
-    rows = [_measure(trace, own, inside) for own in _groups(trace)]
-    rows.sort(key=lambda row: (-row.total_ps, row.name, row.thread))
-    return Partial(origin_of(trace), rows[:MOST_ROWS], inside.total, len(rows[MOST_ROWS:]))
+    return Partial(origin_of(trace), RANGES.keep([_measure(trace, own, inside) for own in _groups(trace)]))
 
 
 def _groups(trace: HostTrace) -> Iterator[I64]:
@@ -136,21 +128,15 @@ def _plain_name(trace: HostTrace, row: int) -> str:
     return (_NUMBER.sub("", name) or name) if trace.events.kind[row] == EventKind.STEP_MARK else name
 
 
-def _measure(trace: HostTrace, rows: I64, steps: Spans) -> RangeRow:
+def _measure(trace: HostTrace, rows: I64, steps: Spans) -> tuple[Any, ...]:
+    """A row of RANGES."""
     duration, line = trace.events.duration_ps[rows], int(trace.events.line[rows[0]])
     whole = spans_of(trace, rows)
-    return RangeRow(
-        name=_plain_name(trace, int(rows[0])),
-        thread=thread_label(trace, line),
-        is_step=bool(trace.events.kind[rows[0]] == EventKind.STEP_MARK),
-        occurrences=len(rows),
-        total_ps=int(duration.sum()),
-        self_ps=int(trace.derived("own time of ranges", _own_times)[rows].sum()),
-        min_ps=int(duration.min()),
-        max_ps=int(duration.max()),
-        device_ps=_device_ps(trace, line, whole),
-        in_steps_ps=(whole & steps).total,
-    )
+    is_step = bool(trace.events.kind[rows[0]] == EventKind.STEP_MARK)
+    keys = (trace.host, _plain_name(trace, int(rows[0])), thread_label(trace, line), is_step, steps.total)
+    own = trace.derived("own time of ranges", _own_times)[rows]
+    times = (int(each) for each in (duration.sum(), own.sum(), duration.min(), duration.max()))
+    return (*keys, len(rows), *times, _device_ps(trace, line, whole), (whole & steps).total)
 
 
 def _own_times(trace: HostTrace) -> I64:
@@ -177,17 +163,14 @@ def _launched_work(trace: HostTrace) -> I64:
 
 def merge(partials: Sequence[Partial]) -> AnnotationsReport:
     """The ranges of all hosts, the longest first."""
-    lost = [
-        f"{part.left_out} shorter ranges of {part.origin.host} are not listed" for part in partials if part.left_out
-    ]
-    ordered = sorted(((row, part) for part in partials for row in part.rows), key=lambda pair: -pair[0].total_ps)
+    found = RANGES.merge([part.ranges for part in partials])
+    lost = [f"{found.left_out:,} shorter ranges are not listed"] if found.left_out else []
+    in_steps = zip(found["in_steps_ps"], found["steps_ps"], strict=True)
     return AnnotationsReport(
         **header([part.origin for part in partials], lost),
-        rows=make_rows(
+        rows=found.table(
             FIELDS,
-            [row for row, _ in ordered],
-            host=[part.origin.host for _, part in ordered],
-            avg_ms=lambda row: round_ms(row.total_ps / row.occurrences),
-            step_percent=[percent(row.in_steps_ps, part.steps_ps) for row, part in ordered],
+            avg_ms=[round_ms(ps / count) for ps, count in zip(found["total_ps"], found["occurrences"], strict=True)],
+            step_percent=[percent(ps, steps_ps) for ps, steps_ps in in_steps],
         ),
     )

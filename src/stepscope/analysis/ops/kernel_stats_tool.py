@@ -7,7 +7,7 @@ over hosts and devices. A figure that the trace lacks, or records as garbage, is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import astuple
 from typing import ClassVar
 
 import numpy as np
@@ -16,15 +16,14 @@ from stepscope.analysis.ops import device_use, launches
 from stepscope.analysis.ops.device_use import DeviceUse
 from stepscope.analysis.ops.launches import STREAM_FIELDS, StreamLaunches, launches_of_streams
 from stepscope.analysis.trace import attribution
-from stepscope.analysis.trace.attribution import Shares, attribute, event_name_rows, shares
+from stepscope.analysis.trace.attribution import OpName, Shares, attribute, event_name_rows, shares
 from stepscope.analysis.trace.grouping import KERNELS
-from stepscope.analysis.trace.kernel_facts import Launch, launches_of
+from stepscope.analysis.trace.kernel_facts import launches_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import HostTrace, LineKind, PlaneKind
-from stepscope.model.arrays import I64, Groups, distinct, measure_groups
+from stepscope.model.arrays import I32, I64, Groups
 from stepscope.records import dataclass
 from stepscope.report import (
-    Cell,
     Comparable,
     Field,
     Part,
@@ -32,7 +31,6 @@ from stepscope.report import (
     Role,
     Row,
     Table,
-    add_records,
     as_figures,
     as_table,
     fields_named,
@@ -40,10 +38,10 @@ from stepscope.report import (
     percent,
     round_us,
 )
+from stepscope.report.relation import Counted, Merged, Relation
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.tensor_cores import kernel_uses, op_is_eligible
 
-MOST_ROWS = 50_000  # kept per host
 _FIRST_TENSOR_CORES = 7  # NVIDIA's compute capability
 
 FIELDS: tuple[Field, ...] = (
@@ -118,43 +116,27 @@ TENSOR_CORE_FIELDS: tuple[Field, ...] = (
 )
 
 
-@dataclass(frozen=True)
-class KernelRow:
-    """One kernel of one op with one launch configuration; `kernel` is its index in the names, times in ps."""
-
-    kernel: int
-    op: str | None
-    launch: Launch
-    eligible: bool | None
-    uses: bool | None
-    count: int
-    total_ps: int
-    min_ps: int
-    max_ps: int
+_MEASURES = ("occurrences", "total_ps", "min_ps", "max_ps")
+LAUNCHED = Relation(
+    ("kernel", "op", "launch", "eligible", "uses"), _MEASURES, order=("-total_ps", "kernel", "op"), most=50_000
+)
+"""The kernels by op and launch; `eligible` and `uses` are about tensor cores, None if unknown."""
+BY_KERNEL = Relation(("kernel",), _MEASURES, order=("-total_ps", "kernel"))
 
 
 @dataclass(frozen=True)
 class Partial:
-    """What one host contributes.
-
-    Attributes:
-        names: the kernels' names.
-        rows: by total time, longest first, at most MOST_ROWS.
-        left_out: how many rows more there are, `left_out_count` occurrences, `left_out_ps` their time.
-        devices: kinds of devices in the trace.
-        uses: how well kernels fill each device.
-    """
+    """What one host contributes: its kernels, its streams, the kinds of its devices, and how full each of them is."""
 
     origin: Origin
-    names: list[str]
-    rows: list[KernelRow]
-    left_out: int
-    left_out_count: int
-    left_out_ps: int
+    kernels: Counted
     streams: list[StreamLaunches]
     attributed: Shares
     devices: list[str]
     uses: list[DeviceUse]
+
+
+RELATIONS = {"kernels": LAUNCHED}
 
 
 def _shorten_name(row: Row) -> Row:
@@ -196,17 +178,9 @@ def partial(trace: HostTrace) -> Partial:
     found = attribute(trace)
     on_stream = (trace.lines.kind == LineKind.STREAM)[trace.events.line[found.rows]]
     among = on_stream & np.isin(trace.events.kind[found.rows], KERNELS)
-    names, rows = _kernel_rows(trace, np.flatnonzero(among))
-    kept, rest = rows[:MOST_ROWS], rows[MOST_ROWS:]
-    used = dict.fromkeys(row.kernel for row in kept)
-    place = {name: at for at, name in enumerate(used)}
     return Partial(
         origin=origin_of(trace),
-        names=[names[name] for name in used],
-        rows=[replace(row, kernel=place[row.kernel]) for row in kept],
-        left_out=len(rest),
-        left_out_count=sum(row.count for row in rest),
-        left_out_ps=sum(row.total_ps for row in rest),
+        kernels=_count_kernels(trace, found.rows[among], found.op[among], found.ops),
         streams=launches_of_streams(trace),
         attributed=shares(trace, among),
         devices=sorted({PlaneKind(trace.planes.kind[plane]).name for plane in trace.device_planes()}),
@@ -214,27 +188,35 @@ def partial(trace: HostTrace) -> Partial:
     )
 
 
-def _kernel_rows(trace: HostTrace, pieces: I64) -> tuple[dict[int, str], list[KernelRow]]:
-    """Names by string row, and the rows of kernels, longest first."""
-    found = attribute(trace)
-    events = found.rows[pieces]
+def _count_kernels(trace: HostTrace, events: I64, op: I32, ops: Sequence[OpName]) -> Counted:
     launch, different = launches_of(trace, events)
-    name = event_name_rows(trace, events)
+    name, duration = event_name_rows(trace, events), trace.events.duration_ps[events]
     may_use = _may_use_tensor_cores(trace, events)
-    groups = Groups.of(name, found.op[pieces], launch, may_use)
-    names = {row: trace.strings[row] for row in distinct(name[groups.first]).tolist()}
-    eligible = [op_is_eligible(*op) for op in found.ops]
-    columns = (groups.first, *measure_groups(groups.number, trace.events.duration_ps[events], len(groups)))
-    rows = []
-    for at, *figures in zip(*(column.tolist() for column in columns), strict=True):
-        op, kernel = int(found.op[pieces[at]]), int(name[at])
-        could = eligible[op] if op >= 0 else None
-        uses = kernel_uses(names[kernel], could) if may_use[at] else False
-        label = found.ops[op][0] if op >= 0 else None
-        # A kernel that uses tensor cores could use them, whatever the op's name says.
-        rows.append(KernelRow(kernel, label, different[launch[at]], uses or could, uses, *figures))
-    rows.sort(key=lambda row: (-row.total_ps, names[row.kernel], row.op or ""))
-    return names, rows
+    pairs = Groups.of(name, op, may_use)
+    tensor_cores = [
+        _tensor_cores_of(trace.strings[name[at]], ops[op[at]] if op[at] >= 0 else None, bool(may_use[at]))
+        for at in pairs.first.tolist()
+    ]
+    return LAUNCHED.count(
+        {
+            "kernel": (name, trace.strings.__getitem__),
+            "op": (op, lambda number: ops[number][0] if number >= 0 else None),
+            "launch": (launch, lambda number: astuple(different[number])),
+            "eligible": (pairs.number, lambda number: tensor_cores[number][0]),
+            "uses": (pairs.number, lambda number: tensor_cores[number][1]),
+        },
+        dict.fromkeys(("total_ps", "min_ps", "max_ps"), duration),
+    )
+
+
+def _tensor_cores_of(kernel: str, op: OpName | None, may_use: bool) -> tuple[bool | None, bool | None]:
+    """Whether a kernel of an op could use tensor cores, and whether it does.
+
+    One that uses them could, whatever the op's name says.
+    """
+    could = op_is_eligible(*op) if op else None
+    uses = kernel_uses(kernel, could) if may_use else False
+    return uses or could, uses
 
 
 def _may_use_tensor_cores(trace: HostTrace, events: I64) -> I64:
@@ -248,27 +230,29 @@ def _may_use_tensor_cores(trace: HostTrace, events: I64) -> I64:
     return may[trace.lines.plane[trace.events.line[events]]]
 
 
-def condense(partials: Sequence[Partial]) -> list[Partial]:
-    """The partials with the kernels of all hosts in the first."""
-    rows = _sum_rows(partials)
-    names = {name: at for at, name in enumerate(dict.fromkeys(name for name, _ in rows))}
-    first, *others = partials
-    summed = replace(first, names=[*names], rows=[replace(row, kernel=names[name]) for name, row in rows])
-    return [summed, *(replace(part, names=[], rows=[]) for part in others)]
-
-
 def merge(partials: Sequence[Partial]) -> KernelStatsReport:
     """The kernels of all hosts; equal rows are merged."""
-    rows = _merge_rows(partials)
-    total = sum(row.total_ps for _, row in rows) + sum(part.left_out_ps for part in partials)
+    found = LAUNCHED.merge([part.kernels for part in partials])
     streams = [(part.origin.host, stream) for part in partials for stream in part.streams]
-    attributed = [part.attributed for part in partials]
+    registers, shared, block, grid, occupancy = [*zip(*found["launch"], strict=True)] or [()] * 5
     return KernelStatsReport(
-        **header([part.origin for part in partials], _warnings(partials, bool(rows))),
-        rows=tuple(_cells(rank, name, row, total) for rank, (name, row) in enumerate(rows, 1)),
-        by_kernel=_sum_by_kernel(rows, partials, total),
-        tensor_cores=_tensor_cores([row for _, row in rows], total),
-        attribution=dict(attribution.figures(attributed)),
+        **header([part.origin for part in partials], _warnings(partials, found)),
+        rows=found.table(
+            FIELDS,
+            rank=[*range(1, len(found) + 1)],
+            registers_per_thread=[*registers],
+            shared_memory_bytes=[*shared],
+            block_dim=[each and list(each) for each in block],
+            grid_dim=[each and list(each) for each in grid],
+            occupancy_percent=[*occupancy],
+            tensor_core_eligible=found["eligible"],
+            uses_tensor_core=found["uses"],
+            avg_us=found.mean("total_ps", "occurrences"),
+            total_percent=found.share("total_ps"),
+        ),
+        by_kernel=_list_by_kernel(found),
+        tensor_cores=_tensor_cores(found),
+        attribution=dict(attribution.figures([part.attributed for part in partials])),
         launches=launches.figures([stream for _, stream in streams]),
         streams=tuple(launches.stream_row(host, stream) for host, stream in streams),
         devices=tuple(device_use.row(part.origin.host, use) for part in partials for use in part.uses),
@@ -276,85 +260,43 @@ def merge(partials: Sequence[Partial]) -> KernelStatsReport:
     )
 
 
-def _merge_rows(partials: Sequence[Partial]) -> list[tuple[str, KernelRow]]:
-    """Merges equal rows of all hosts, longest first; returns them with their names."""
-    return sorted(_sum_rows(partials), key=lambda item: (-item[1].total_ps, item[0], item[1].op or ""))
-
-
-def _sum_rows(partials: Sequence[Partial]) -> list[tuple[str, KernelRow]]:
-    """Equal rows added up, with their names, in the order in which they first appear."""
-    names = [*dict.fromkeys(name for part in partials for name in part.names)]
-    place = {name: at for at, name in enumerate(names)}
-    rows = [replace(row, kernel=place[part.names[row.kernel]]) for part in partials for row in part.rows]
-    summed = add_records(
-        rows,
-        lambda row: (row.kernel, row.op, row.launch, row.eligible, row.uses),
-        ("count", "total_ps", "min_ps", "max_ps"),
+def _list_by_kernel(found: Merged) -> Table:
+    """The kernels whichever op launches them, each with the op that it runs longest for; last those left out."""
+    kernels = found.by(BY_KERNEL, "op", "uses")
+    listed = kernels.table(
+        BY_KERNEL_FIELDS,
+        percent=kernels.share("total_ps"),
+        avg_us=kernels.mean("total_ps", "occurrences"),
+        uses_tensor_core=kernels["uses"],
     )
-    return [(names[row.kernel], row) for row in summed]
+    if not found.left_out:
+        return listed
+    count, ps = found.rest["occurrences"], found.rest["total_ps"]
+    others: Row = {field.name: None for field in BY_KERNEL_FIELDS}
+    times = {"total_us": round_us(ps), "avg_us": round_us(ps / count), "percent": percent(ps, found.total("total_ps"))}
+    return (*listed, others | times | {"kernel": "others", "occurrences": count})
 
 
-def _cells(rank: int, name: str, row: KernelRow, total: int) -> dict[str, Cell]:
+def _tensor_cores(found: Merged) -> Row:
+    kinds = [*zip(found["eligible"], found["uses"], found["total_ps"], strict=True)]
+
+    def share(counts: Callable[[bool | None, bool | None], bool]) -> float | None:
+        return percent(sum(ps for could, uses, ps in kinds if counts(could, uses)), found.total("total_ps"))
+
     return {
-        "rank": rank,
-        "kernel": name,
-        "op": row.op,
-        "registers_per_thread": row.launch.registers,
-        "shared_memory_bytes": row.launch.shared_bytes,
-        "block_dim": row.launch.block and list(row.launch.block),
-        "grid_dim": row.launch.grid and list(row.launch.grid),
-        "occupancy_percent": row.launch.occupancy_percent,
-        "tensor_core_eligible": row.eligible,
-        "uses_tensor_core": row.uses,
-        "occurrences": row.count,
-        "total_us": round_us(row.total_ps),
-        "avg_us": round_us(row.total_ps / row.count),
-        "min_us": round_us(row.min_ps),
-        "max_us": round_us(row.max_ps),
-        "total_percent": percent(row.total_ps, total),
+        "uses_percent": share(lambda could, uses: uses is True),
+        "unknown_percent": share(lambda could, uses: uses is None),
+        "eligible_percent": share(lambda could, uses: could is True),
+        "eligible_unused_percent": share(lambda could, uses: could is True and uses is False),
     }
 
 
-def _sum_by_kernel(
-    rows: Sequence[tuple[str, KernelRow]], partials: Sequence[Partial], total: int
-) -> tuple[dict[str, Cell], ...]:
-    """The kernels whichever op launches them; each with the op that it runs longest for."""
-    names = {row.kernel: name for name, row in rows}
-    summed = add_records(
-        (row for _, row in rows), lambda row: row.kernel, ("count", "total_ps", "min_ps", "max_ps")
-    )  # the longest come first
-    found = [
-        _kernel_cells(names[row.kernel], row.count, row.total_ps, total)
-        | {"op": row.op, "min_us": round_us(row.min_ps), "max_us": round_us(row.max_ps), "uses_tensor_core": row.uses}
-        for row in sorted(summed, key=lambda row: (-row.total_ps, names[row.kernel]))
-    ]
-    rest = sum(part.left_out_count for part in partials), sum(part.left_out_ps for part in partials)
-    return (*found, *([_kernel_cells("others", *rest, total)] if rest[0] else []))
-
-
-def _kernel_cells(name: str, count: int, ps: int, total: int) -> dict[str, Cell]:
-    known: dict[str, Cell] = {field.name: None for field in BY_KERNEL_FIELDS}
-    times = {"total_us": round_us(ps), "avg_us": round_us(ps / count)}
-    return known | times | {"kernel": name, "occurrences": count, "percent": percent(ps, total)}
-
-
-def _tensor_cores(rows: Sequence[KernelRow], total: int) -> dict[str, Cell]:
-    def share(counts: Callable[[KernelRow], bool]) -> float | None:
-        return percent(sum(row.total_ps for row in rows if counts(row)), total)
-
-    return {
-        "uses_percent": share(lambda row: row.uses is True),
-        "unknown_percent": share(lambda row: row.uses is None),
-        "eligible_percent": share(lambda row: row.eligible is True),
-        "eligible_unused_percent": share(lambda row: row.eligible is True and row.uses is False),
-    }
-
-
-def _warnings(partials: Sequence[Partial], any_kernels: bool) -> list[str]:
-    if not any_kernels:
+def _warnings(partials: Sequence[Partial], found: Merged) -> list[str]:
+    if not len(found):
         return [_explain_empty(partials)]
-    left_out = sum(part.left_out for part in partials)
-    return [f"{left_out:,} rows with the least time are not listed; all shares include their time"] if left_out else []
+    if not found.left_out:
+        return []
+    return [f"{found.left_out:,} rows with the least time are not listed; all shares include their time"]
 
 
 def _explain_empty(partials: Sequence[Partial]) -> str:

@@ -12,8 +12,7 @@ host.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,14 +33,13 @@ from stepscope.report import (
     Role,
     Row,
     Table,
-    add_up,
     as_table,
     fields_named,
-    make_rows,
     not_in_json,
     percent,
     round_us,
 )
+from stepscope.report.relation import Counted, Merged, Relation
 from stepscope.vocabulary.torch import MODULE_PREFIX
 
 MOST_MODULES = 5000  # kept per host, those with most time
@@ -65,21 +63,13 @@ FIELDS: tuple[Field, ...] = (
 )
 
 
-@dataclass(frozen=True)
-class ModuleNode:
-    """The calls of a module along one path; `parent` is the index of its caller, -1 for none.
-
-    Times in ps; device times without inner modules.
-    """
-
-    parent: int
-    name: str
-    calls: int
-    host_ps: int
-    host_self_ps: int
-    device_ps: int
-    backward_ps: int
-    kernels: int
+MODULES_BY_PATH = Relation(
+    ("path", "depth"),
+    ("calls", "host_ps", "host_self_ps", "device_ps", "backward_ps", "kernels"),
+    order=("-host_ps", "depth", "path"),  # what is around a module lasts longer, or is less deep: it is kept too
+    most=MOST_MODULES,
+)
+"""Modules by their names from the outermost on; device times and kernels without those of inner modules."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +77,12 @@ class Partial:
     """The part of one host; `unassigned_ps` is device time outside all modules."""
 
     origin: Origin
-    nodes: list[ModuleNode]
-    left_out: int
+    modules: Counted
     unassigned_ps: int
+
+
+RELATIONS = {"modules": MODULES_BY_PATH}
+_Path = tuple[str, ...]
 
 
 _PARTS = (Part("Modules", tuple(field.name for field in FIELDS[3:])),)  # indentation shows the tree
@@ -126,13 +119,13 @@ COMPARABLES = (
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     found = attribute(trace)
-    nodes, free = _called_modules(trace, found)
-    of_graphs, free = _annotated_modules(trace, found, free, len(nodes))
-    nodes, left_out = _select_longest(nodes + of_graphs)
-    return Partial(origin_of(trace), nodes, left_out, int(found.time_ps[free].sum()))
+    called, free = _called_modules(trace, found)
+    annotated, free = _annotated_modules(trace, found, free)
+    rows = [(path, len(path), *figures) for path, *figures in (*called, *annotated)]
+    return Partial(origin_of(trace), MODULES_BY_PATH.keep(rows), int(found.time_ps[free].sum()))
 
 
-def _called_modules(trace: HostTrace, found: Attribution) -> tuple[list[ModuleNode], Mask]:
+def _called_modules(trace: HostTrace, found: Attribution) -> tuple[list[tuple[Any, ...]], Mask]:
     """The modules that were called, and which device work belongs to none of them: bool of shape (n,)."""
     rows = module_calls(trace)
     if not len(rows):
@@ -154,12 +147,15 @@ def _called_modules(trace: HostTrace, found: Attribution) -> tuple[list[ModuleNo
         np.bincount(path[forward[forward >= 0]], minlength=size),
     )  # fmt: skip
     names = [trace.name_of(row).removeprefix(MODULE_PREFIX) for row in rows[first].tolist()]
-    whole = zip(parent.tolist(), names, *(column.tolist() for column in columns), strict=True)
-    return [ModuleNode(*each) for each in whole], (forward < 0) & (backward < 0)
+    paths: list[_Path] = []
+    for name, outer in zip(names, parent.tolist(), strict=True):
+        paths.append((*(paths[outer] if outer >= 0 else ()), name))
+    whole = zip(paths, *(column.tolist() for column in columns), strict=True)
+    return [*whole], (forward < 0) & (backward < 0)
 
 
-def _annotated_modules(trace: HostTrace, found: Attribution, free: Mask, first: int) -> tuple[list[ModuleNode], Mask]:
-    """The modules that graphs annotate free work with, as nodes numbered from `first`, and what is still free."""
+def _annotated_modules(trace: HostTrace, found: Attribution, free: Mask) -> tuple[list[tuple[Any, ...]], Mask]:
+    """The modules that graphs annotate free work with, without calls, and what is still free."""
     known = annotations_of(trace)
     at = np.searchsorted(found.rows, known.rows)
     chosen = free[at] & (known.module > 0)
@@ -169,19 +165,15 @@ def _annotated_modules(trace: HostTrace, found: Attribution, free: Mask, first: 
         np.bincount(module, weights, len(modules)).astype(np.int64).tolist()
         for weights in (found.time_ps[at] * ~is_backward, found.time_ps[at] * is_backward, ~is_backward)
     ]
-    places: dict[tuple[str, ...], int] = {}
-    nodes: list[ModuleNode] = []
-    for name, device, backward, kernels in zip(trace.strings.texts(modules), *sums, strict=True):
+    rows: dict[_Path, tuple[Any, ...]] = {}
+    for name, *figures in zip(trace.strings.texts(modules), *sums, strict=True):
         path = tuple(name.split("."))
-        for depth in range(1, len(path) + 1):
-            if path[:depth] not in places:
-                places[path[:depth]] = first + len(nodes)
-                nodes.append(ModuleNode(places.get(path[: depth - 1], -1), path[depth - 1], 0, 0, 0, 0, 0, 0))
-        own = places[path] - first
-        nodes[own] = replace(nodes[own], device_ps=device, backward_ps=backward, kernels=kernels)
+        for depth in range(1, len(path)):
+            rows.setdefault(path[:depth], (path[:depth], 0, 0, 0, 0, 0, 0))
+        rows[path] = (path, 0, 0, 0, *figures)
     free = free.copy()
     free[at] = False
-    return nodes, free
+    return [*rows.values()], free
 
 
 def _enclosing_calls(trace: HostTrace, rows: I64, inside: I32) -> I64:
@@ -195,45 +187,15 @@ def _device_sums(path: I64, call: I32, time: I64, size: int) -> I64:
     return sum_groups(path[call[known]], time[known], size)
 
 
-def _select_longest(nodes: list[ModuleNode]) -> tuple[list[ModuleNode], int]:
-    """The nodes with most time and all their ancestors, and the number of nodes left out."""
-    if len(nodes) <= MOST_MODULES:
-        return nodes, 0
-    kept: set[int] = set()
-    for at in sorted(range(len(nodes)), key=lambda at: -nodes[at].host_ps):
-        chain = []
-        while at >= 0 and at not in kept:
-            chain.append(at)
-            at = nodes[at].parent
-        if len(kept) + len(chain) > MOST_MODULES:
-            break
-        kept.update(chain)
-    place = {at: number for number, at in enumerate(sorted(kept))}
-    found = [replace(nodes[at], parent=place.get(nodes[at].parent, -1)) for at in sorted(kept)]
-    return found, len(nodes) - len(kept)
-
-
-_Path = tuple[str, ...]
-
-
-_OF_DEVICES = ("device_ps", "backward_ps", "kernels")
-_FIGURES = ("calls", "host_ps", "host_self_ps", *_OF_DEVICES)
-
-
 def merge(partials: Sequence[Partial]) -> ModulesReport:
     """The modules of all hosts; equal paths are merged."""
-    own = _sum_paths(partials)
-    whole = dict(own)
-    for path in sorted(own, key=len, reverse=True):
-        if path[:-1] in whole:
-            whole[path[:-1]] = add_up((whole[path[:-1]], whole[path]), _OF_DEVICES)
-    left_out = sum(part.left_out for part in partials)
+    found = MODULES_BY_PATH.merge([part.modules for part in partials])
     framework = framework_of([part.origin for part in partials])
-    warnings = [] if own else [_empty(framework)]
-    warnings += [f"{left_out:,} modules are not listed"] if left_out else []
+    warnings = [] if len(found) else [_empty(framework)]
+    warnings += [f"{found.left_out:,} modules are not listed"] if found.left_out else []
     return ModulesReport(
         **header([part.origin for part in partials], warnings),
-        rows=_module_rows(own, whole),
+        rows=_list_modules(found),
         unassigned_device_us=round_us(sum(part.unassigned_ps for part in partials)),
         framework=framework,
     )
@@ -243,43 +205,42 @@ def _empty(framework: str) -> str:
     return f"no modules: {remedy(MODULES, framework)}"
 
 
-def _sum_paths(partials: Sequence[Partial]) -> dict[_Path, ModuleNode]:
-    """The modules of all hosts by their paths."""
-    sums: dict[_Path, ModuleNode] = {}
-    for part in partials:
-        paths: list[_Path] = []
-        for node in part.nodes:
-            path = (*(paths[node.parent] if node.parent >= 0 else ()), node.name)
-            paths.append(path)
-            sums[path] = add_up((sums[path], node), _FIGURES) if path in sums else node
-    return sums
-
-
-def _module_rows(own: dict[_Path, ModuleNode], whole: dict[_Path, ModuleNode]) -> Table:
-    """Rows in depth-first order; siblings by time, longest first."""
-    on_device = any(part.device_ps + part.backward_ps for part in own.values())
-
-    def weight(path: _Path) -> int:
-        return whole[path].device_ps + whole[path].backward_ps if on_device else own[path].host_ps
-
+def _list_modules(found: Merged) -> Table:
+    """The modules in depth-first order; siblings by time, longest first."""
+    own = {path: at for at, path in enumerate(found["path"])}
+    whole = {measure: _add_inner(found, measure) for measure in ("device_ps", "backward_ps", "kernels")}
+    device = {path: whole["device_ps"][path] + whole["backward_ps"][path] for path in own}
+    weight = device if any(device.values()) else dict(zip(own, found["host_ps"], strict=True))
     inside: dict[_Path, list[_Path]] = {}
-    for path in sorted(own, key=weight):  # popped from the end: the longest first
+    for path in sorted(own, key=lambda path: (weight[path], path)):  # popped from the end: the longest first
         inside.setdefault(path[:-1], []).append(path)
-    everything = sum(weight(path) for path in inside.get((), []))
+    everything = sum(weight[path] for path in inside.get((), []))
     places: dict[_Path, int] = {}
     stack = list(inside.get((), []))
     while stack:
         path = stack.pop()
         places[path] = len(places)
         stack += inside.get(path, [])
-    return make_rows(
+    rows = found.take([own[path] for path in places])
+    return rows.table(
         FIELDS,
-        [whole[path] for path in places],
         id=[*places.values()],
         parent=[places.get(path[:-1]) for path in places],
         depth=[len(path) - 1 for path in places],
         module=[path[-1] for path in places],
-        device_self_us=[round_us(own[path].device_ps) for path in places],
-        backward_self_us=[round_us(own[path].backward_ps) for path in places],
-        percent=[percent(weight(path), everything) for path in places],
+        device_us=[round_us(whole["device_ps"][path]) for path in places],
+        device_self_us=[*map(round_us, rows["device_ps"])],
+        backward_us=[round_us(whole["backward_ps"][path]) for path in places],
+        backward_self_us=[*map(round_us, rows["backward_ps"])],
+        kernels=[whole["kernels"][path] for path in places],
+        percent=[percent(weight[path], everything) for path in places],
     )
+
+
+def _add_inner(found: Merged, measure: str) -> dict[_Path, int]:
+    """A measure of each module with that of the modules inside."""
+    whole: dict[_Path, int] = dict(zip(found["path"], found[measure], strict=True))
+    for path in sorted(whole, key=len, reverse=True):
+        if path[:-1] in whole:
+            whole[path[:-1]] += whole[path]
+    return whole

@@ -10,22 +10,20 @@ Shapes are recorded with `torch.profiler.profile(record_shapes=True)`, lines wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from operator import attrgetter
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from stepscope import kernels
+from stepscope.analysis.trace import remedies
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import OPS, forest, self_times
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
-from stepscope.analysis.trace.remedies import CALL_SITES, SHAPES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Groups, sum_groups
+from stepscope.model.arrays import I64, sum_groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -33,14 +31,14 @@ from stepscope.report import (
     Field,
     Report,
     Role,
+    Row,
     Table,
-    add_records,
     as_table,
     fields_named,
-    make_rows,
     percent,
     round_us,
 )
+from stepscope.report.relation import Counted, Merged, Relation
 
 K = EventKind
 
@@ -77,23 +75,16 @@ _EMPTY = "no ops were recorded on the host: record with ProfilerOptions(host_tra
 _NO_LINES = "no Python calls were recorded"
 
 
-@dataclass(frozen=True)
-class OpGroup:
-    """Ops with the same name and up to two more equal texts; times in ps."""
-
-    name: str
-    first: str
-    second: str
-    calls: int
-    host_total_ps: int
-    host_self_ps: int
-    device_total_ps: int
-    device_self_ps: int
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """The texts that they share."""
-        return self.name, self.first, self.second
+_MEASURES = ("calls", "host_total_ps", "host_self_ps", "device_total_ps", "device_self_ps")
+_LONGEST = ("-device_self_ps", "-host_self_ps")
+SHAPES = Relation(
+    ("name", "input_shapes", "input_types"),
+    _MEASURES,
+    order=(*_LONGEST, "name", "input_shapes", "input_types"),
+    most=MOST_ROWS,
+)
+SITES = Relation(("name", "call_site"), _MEASURES, order=(*_LONGEST, "name", "call_site"), most=MOST_ROWS)
+LINES = Relation(("call_site",), _MEASURES, order=(*_LONGEST, "call_site"))
 
 
 @dataclass(frozen=True)
@@ -101,11 +92,13 @@ class Partial:
     """The part of one host; `host_ps` and `device_ps` are the self times of all ops."""
 
     origin: Origin
-    shapes: list[OpGroup]
-    sites: list[OpGroup]
-    left_out: int
+    shapes: Counted
+    sites: Counted
     host_ps: int
     device_ps: int
+
+
+RELATIONS = {"shapes": SHAPES, "sites": SITES}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,18 +147,24 @@ def partial(trace: HostTrace) -> Partial:
     counts = is_any_kind(trace.events.kind, OPS) & is_thread_event(trace)
     rows = np.flatnonzero(counts)
     device = _device_times(trace)
-    whole = (trace.events.duration_ps, self_times(trace, counts), device, self_times(trace, counts, device))
-    times = tuple(time[rows] for time in whole)
-    dims, types = (_texts(trace, rows, names) for names in (stat_names.INPUT_DIMS, stat_names.INPUT_TYPES))
-    shapes = _groups(trace, rows, times, dims, types)
-    sites = call_sites(trace, rows)
+    times = (trace.events.duration_ps, self_times(trace, counts), device, self_times(trace, counts, device))
+    measures = {name: time[rows] for name, time in zip(_MEASURES[1:], times, strict=True)}
+    text, name, sites = trace.strings.__getitem__, event_name_rows(trace, rows), call_sites(trace, rows)
     known = sites >= 0
-    none = np.full(int(known.sum()), -1, np.int64)
-    by_site = _groups(trace, rows[known], tuple(time[known] for time in times), sites[known], none, site_text)
-    left_out = len(shapes[MOST_ROWS:]) + len(by_site[MOST_ROWS:])
-    return Partial(
-        origin_of(trace), shapes[:MOST_ROWS], by_site[:MOST_ROWS], left_out, int(times[1].sum()), int(times[3].sum())
+    shapes = SHAPES.count(
+        {
+            "name": (name, text),
+            "input_shapes": (_texts(trace, rows, stat_names.INPUT_DIMS), text),
+            "input_types": (_texts(trace, rows, stat_names.INPUT_TYPES), text),
+        },
+        measures,
     )
+    by_site = SITES.count(
+        {"name": (name[known], text), "call_site": (sites[known], lambda site: site_text(text(site)))},
+        {measure: time[known] for measure, time in measures.items()},
+    )
+    whole = (int(measures[measure].sum()) for measure in ("host_self_ps", "device_self_ps"))
+    return Partial(origin_of(trace), shapes, by_site, *whole)
 
 
 def _texts(trace: HostTrace, rows: I64, names: tuple[str, ...]) -> I64:
@@ -181,84 +180,41 @@ def _device_times(trace: HostTrace) -> I64:
     return time
 
 
-def _groups(
-    trace: HostTrace, rows: I64, times: Sequence[I64], first: I64, second: I64, shown: Callable[[str], str] = str
-) -> list[OpGroup]:
-    """Merges ops of equal name and texts; most self time first."""
-    groups, text = Groups.of(event_name_rows(trace, rows), first, second), trace.strings
-    at, sums = groups.first, [column.tolist() for column in (groups.count(), *map(groups.sum, times))]
-    keys = (event_name_rows(trace, rows[at]).tolist(), first[at].tolist(), second[at].tolist())
-    found = [
-        OpGroup(text[name], shown(text[one]), text[two], *figures)
-        for name, one, two, *figures in zip(*keys, *sums, strict=True)
-    ]
-    return sorted(found, key=_rank)
-
-
-def _rank(row: OpGroup) -> tuple[object, ...]:
-    return -row.device_self_ps, -row.host_self_ps, row.key
-
-
-def condense(partials: Sequence[Partial]) -> list[Partial]:
-    """The partials with the ops of all hosts in the first."""
-    shapes = _sum_groups(row for part in partials for row in part.shapes)
-    sites = _sum_groups(row for part in partials for row in part.sites)
-    first, *others = partials
-    return [replace(first, shapes=shapes, sites=sites), *(replace(part, shapes=[], sites=[]) for part in others)]
-
-
-_FIRST = attrgetter("first")
-_SHAPE_TEXTS = {"input_shapes": lambda row: row.first or None, "input_types": lambda row: row.second or None}
-
-
 def merge(partials: Sequence[Partial]) -> OpShapesReport:
     """The ops of all hosts; equal ops are merged."""
-    device = sum(part.device_ps for part in partials)
-    whole = device or sum(part.host_ps for part in partials)
-    shapes = _merge_groups(row for part in partials for row in part.shapes)
-    sites = _merge_groups(row for part in partials for row in part.sites)
-    times: dict[str, Callable[[OpGroup], Cell]] = {
-        "avg_device_us": lambda row: round_us(row.device_total_ps / row.calls) if device else None,
-        "percent": lambda row: percent(row.device_self_ps if device else row.host_self_ps, whole),
+    host, device = (sum(getattr(part, name) for part in partials) for name in ("host_ps", "device_ps"))
+    shared_out = "device_self_ps" if device else "host_self_ps"
+    shapes = SHAPES.merge([part.shapes for part in partials])
+    sites = SITES.merge([part.sites for part in partials])
+
+    def table(fields: Sequence[Field], ops: Merged) -> Table:
+        on_device = ops.mean("device_total_ps", "calls") if device else None
+        return ops.table(fields, avg_device_us=on_device, percent=ops.share(shared_out, device or host))
+
+    lines = sites.by(LINES)
+    outside = {
+        "host_self_ps": host - sum(lines["host_self_ps"]),
+        "device_self_ps": device - sum(lines["device_self_ps"]),
+    }
+    rest: Row = {
+        **dict.fromkeys(field.name for field in LINE_FIELDS),
+        **{f"{name[:-3]}_us": round_us(ps) for name, ps in outside.items()},
+        "percent": percent(outside[shared_out], device or host),
     }
     return OpShapesReport(
         **header([part.origin for part in partials], _warnings(partials, shapes, sites)),
-        rows=make_rows(SHAPE_FIELDS, shapes, **times, **_SHAPE_TEXTS),
-        call_sites=make_rows(SITE_FIELDS, sites, **times, call_site=_FIRST),
-        lines=make_rows(
-            LINE_FIELDS,
-            _merge_lines(sites, sum(part.host_ps for part in partials), device),
-            **times,
-            call_site=lambda row: row.first or None,
-            calls=lambda row: row.calls or None,
-        ),
+        rows=table(SHAPE_FIELDS, shapes),
+        call_sites=table(SITE_FIELDS, sites),
+        lines=(*table(LINE_FIELDS, lines), *([rest] if len(lines) and max(outside.values()) > 0 else [])),
     )
 
 
-def _merge_lines(sites: Sequence[OpGroup], host_ps: int, device_ps: int) -> list[OpGroup]:
-    """All ops of a line as one; last what no line is known of, without calls."""
-    lines = _merge_groups(replace(row, name="") for row in sites)
-    host = host_ps - sum(row.host_self_ps for row in lines)
-    device = device_ps - sum(row.device_self_ps for row in lines)
-    rest = [OpGroup("", "", "", 0, 0, host, 0, device)] if lines and (host > 0 or device > 0) else []
-    return [*lines, *rest]
-
-
-def _merge_groups(rows: Iterable[OpGroup]) -> list[OpGroup]:
-    return sorted(_sum_groups(rows), key=_rank)
-
-
-def _sum_groups(rows: Iterable[OpGroup]) -> list[OpGroup]:
-    figures = ("calls", "host_total_ps", "host_self_ps", "device_total_ps", "device_self_ps")
-    return add_records(rows, lambda row: row.key, figures)
-
-
-def _warnings(partials: Sequence[Partial], shapes: Sequence[OpGroup], sites: Sequence[OpGroup]) -> list[str]:
+def _warnings(partials: Sequence[Partial], shapes: Merged, sites: Merged) -> list[str]:
     found = []
     framework = framework_of([part.origin for part in partials])
-    if shapes and not any(row.first for row in shapes):
-        found.append(f"no shapes were recorded: {remedy(SHAPES, framework)}")
-    if shapes and not sites:
-        found.append(f"no Python calls were recorded: {remedy(CALL_SITES, framework)}")
-    left_out = sum(part.left_out for part in partials)
+    if len(shapes) and not any(shapes["input_shapes"]):
+        found.append(f"no shapes were recorded: {remedies.remedy(remedies.SHAPES, framework)}")
+    if len(shapes) and not len(sites):
+        found.append(f"no Python calls were recorded: {remedies.remedy(remedies.CALL_SITES, framework)}")
+    left_out = shapes.left_out + sites.left_out
     return [*found, *([f"{left_out:,} rows of ops with the least time are not listed"] if left_out else [])]

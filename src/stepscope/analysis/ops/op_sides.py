@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from stepscope.analysis.trace.op_work import OpWork, eager_dispatch
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, Groups, Mask, distinct, measure_groups
 from stepscope.records import dataclass
+from stepscope.report.relation import Counted, Relation
 from stepscope.vocabulary.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.vocabulary.xla import is_half
 
@@ -20,54 +20,18 @@ K = EventKind
 MOST_OPS = 50_000  # kept per host and side: more than any program has, but for one with a name per step
 
 
-class OpRow(NamedTuple):
-    """One op of one side; times in ps, unknown is None.  A tuple, since thousands are made at a time.
+OPS = Relation(
+    ("name", "type"),
+    ("calls", "total_ps", "self_ps", "flops", "bytes", "tensor_ps", "kernel_ps", "eager_ps"),
+    order=("-self_ps", "name", "type"),
+    most=MOST_OPS,
+)
+"""The ops of one side.
 
-    Attributes:
-        calls: how often it ran.
-        flops, bytes: what the trace states for all its occurrences.
-        tensor_ps, kernel_ps: time of its kernels on tensor cores, and of all its kernels; of the former None if some
-            names do not tell.
-        eager_ps: self time of its runs that were dispatched one by one, None if unknown.
-    """
-
-    name: str
-    type: str
-    calls: int
-    total_ps: int
-    self_ps: int
-    flops: float | None
-    bytes: float | None
-    tensor_ps: int | None
-    kernel_ps: int
-    eager_ps: int | None
-
-
-@dataclass(frozen=True)
-class OpsOfSide:
-    """The ops of one side of one host.
-
-    Attributes:
-        ops: by self time, longest first, at most MOST_OPS.
-        left_out: ops that are not in the list, and `left_out_ps` their self time.
-        types: self time by type of all ops.
-        idle_ps: see the module.
-    """
-
-    ops: list[OpRow]
-    left_out: int
-    left_out_ps: int
-    types: dict[str, int]
-    idle_ps: int
-
-    @property
-    def self_ps(self) -> int:
-        """Self time of all ops."""
-        return sum(self.types.values())
-
-
-NO_OPS = OpsOfSide([], 0, 0, {}, 0)
-"""Adds nothing to other sides."""
+`flops` and `bytes` are what the trace states for all occurrences of an op; `tensor_ps` is the time of its kernels on
+tensor cores, of `kernel_ps`, unknown if some names do not tell; `eager_ps` the self time of its runs that were
+dispatched one by one.
+"""
 
 
 @dataclass(frozen=True)
@@ -78,39 +42,22 @@ class RecordedPeaks:
     bytes: float
 
 
-def side_of(trace: HostTrace, work: OpWork, calls: I64 | None, idle_ps: int) -> OpsOfSide:
-    """One side.
+def count_ops(trace: HostTrace, work: OpWork, calls: I64 | None) -> Counted:
+    """The ops of one side.
 
     Args:
         work: what ran there.
         calls: how often each op ran on devices; None on a host, where each event is a call.
-        idle_ps: see `host_idle` and `device_idle`.
     """
     on_device = calls is not None
     size = len(work.ops)
     count, total, _, _ = measure_groups(work.op, work.time_ps, size)
     own = measure_groups(work.op, work.own_ps, size)[1]
-    flops, moved = _costs(trace, work, size, with_copies=on_device)
-    tensor, kernel_ps = _tensor_time(trace, work, size)
+    numbers = (column.tolist() for column in (count if calls is None else calls, total, own))
+    costs = _costs(trace, work, size, with_copies=on_device)
     eager = [None] * size if on_device else _eager_time(trace, work, size)
-    kept = np.argsort(-own, kind="stable")[:MOST_OPS]
-    numbers: list[list[Any]] = [column[kept].tolist() for column in (count if calls is None else calls, total, own)]
-    listed = kept.tolist()
-    others: list[list[Any]] = [[column[at] for at in listed] for column in (flops, moved, tensor, kernel_ps, eager)]
-    names = zip(*(work.ops[at] for at in listed), strict=True)
-    rows = [OpRow(*row) for row in zip(*names, *numbers, *others, strict=True)]
-    rows.sort(key=lambda row: (-row.self_ps, row.name, row.type))
-    types = sum_types(zip((op_type for _, op_type in work.ops), own.tolist(), strict=True))
-    left_out_ps = int(own.sum()) - sum(row.self_ps for row in rows)
-    return OpsOfSide(rows, size - len(rows), left_out_ps, types, idle_ps)
-
-
-def sum_types(times: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Time by type."""
-    sums: dict[str, int] = {}
-    for name, ps in times:
-        sums[name] = sums.get(name, 0) + ps
-    return sums
+    columns = zip(*numbers, *costs, *_tensor_time(trace, work, size), eager, strict=True)
+    return OPS.keep([(*op, *figures) for op, figures in zip(work.ops, columns, strict=True)])
 
 
 def host_idle(trace: HostTrace, work: OpWork) -> int:

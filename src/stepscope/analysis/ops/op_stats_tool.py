@@ -12,23 +12,12 @@ be attributed to an op has a row under its own name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from operator import attrgetter
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from stepscope.analysis.ops.op_sides import (
-    NO_OPS,
-    OpRow,
-    OpsOfSide,
-    RecordedPeaks,
-    host_idle,
-    peaks_of,
-    side_of,
-    sum_types,
-)
+from stepscope.analysis.ops.op_sides import OPS, RecordedPeaks, count_ops, host_idle, peaks_of
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, shares
 from stepscope.analysis.trace.op_work import device_calls, device_idle, device_work, host_work
@@ -38,7 +27,6 @@ from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.report import (
-    Cell,
     Comparable,
     Field,
     Part,
@@ -46,7 +34,6 @@ from stepscope.report import (
     Role,
     Row,
     Table,
-    add_records,
     as_figures,
     as_table,
     fields_named,
@@ -55,6 +42,7 @@ from stepscope.report import (
     round_6,
     round_us,
 )
+from stepscope.report.relation import Counted, Merged, Relation
 from stepscope.vocabulary.kernel_names import brief
 
 # ---- The ops of one side of all hosts as rows ------------------------------------------------------------------------
@@ -64,55 +52,48 @@ from stepscope.vocabulary.kernel_names import brief
 TOP = 10  # of a distribution
 IDLE = "IDLE"  # the name and type of idle time, which is not an op
 
-_SUMMED = OpRow._fields[2:]  # all but name and type
-_TOTAL_PS, _SELF_PS = OpRow._fields.index("total_ps"), OpRow._fields.index("self_ps")
+TYPES = Relation(("type",), ("self_ps",), order=("-self_ps", "type"))
 
 
-def merge_sides(sides: Sequence[OpsOfSide]) -> OpsOfSide:
-    """One side of all hosts, the longest ops first."""
-    summed = sum_sides(sides)
-    return replace(summed, ops=sorted(summed.ops, key=lambda row: (-row.self_ps, row.name, row.type)))
+@dataclass(frozen=True)
+class OpSide:
+    """The ops of one side of all hosts, `device` or `host`, and the time without any."""
+
+    where: str
+    ops: Merged
+    idle_ps: int
+
+    @property
+    def self_ps(self) -> int:
+        """Self time of all ops, also of those that are not listed."""
+        return int(self.ops.total("self_ps"))
 
 
-def sum_sides(sides: Sequence[OpsOfSide]) -> OpsOfSide:
-    """One side of all hosts, ops in the order in which they first appear: sums may be summed again."""
-    ops = add_records((row for side in sides for row in side.ops), attrgetter("name", "type"), _SUMMED)
-    left_out, left_out_ps = sum(side.left_out for side in sides), sum(side.left_out_ps for side in sides)
-    types = sum_types(item for side in sides for item in side.types.items())
-    return OpsOfSide(ops, left_out, left_out_ps, types, sum(side.idle_ps for side in sides))
+def side_rows(side: OpSide, before: int, peaks: RecordedPeaks | None) -> Table:
+    """The rows of one side; `before` rows precede them."""
+    ops = side.ops
+    return ops.table(
+        FIELDS,
+        rank=[*range(before + 1, before + 1 + len(ops))],
+        side=side.where,
+        occurrences=ops["calls"],
+        avg_us=ops.mean("total_ps", "calls"),
+        total_self_us=[*map(round_us, ops["self_ps"])],
+        avg_self_us=ops.mean("self_ps", "calls"),
+        **_rates(ops),
+        bound_by=_bounds(ops, peaks) if peaks else None,
+        eager_percent=_parts(ops["eager_ps"], ops["self_ps"]),
+        **_shares(side),
+    )
 
 
-def side_rows(where: str, side: OpsOfSide, before: int, peaks: RecordedPeaks | None) -> list[dict[str, Cell]]:
-    """The rows of one side, made column by column: there are thousands."""
-    columns: dict[str, Sequence[Cell]] = {
-        "rank": range(before + 1, before + 1 + len(side.ops)),
-        "side": [where] * len(side.ops),
-        "type": [row.type for row in side.ops],
-        "name": [row.name for row in side.ops],
-        "occurrences": [row.calls for row in side.ops],
-        **_times(side),
-        **_rates(side),
-        "bound_by": [_bound_by(row, peaks) if peaks and where == "device" else None for row in side.ops],
-        "eager_percent": [percent(row.eager_ps, row.self_ps) if row.eager_ps is not None else None for row in side.ops],
-        **_shares(where, side),
-    }
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _times(side: OpsOfSide) -> dict[str, list[float]]:
-    calls = np.array([row.calls for row in side.ops], np.int64)
-    total, own = (np.array([row[at] for row in side.ops], np.int64) for at in (_TOTAL_PS, _SELF_PS))
-    us = {"total_us": total, "avg_us": total / calls, "total_self_us": own, "avg_self_us": own / calls}
-    return {name: (np.floor(ps + 0.5) / 1e6).tolist() for name, ps in us.items()}
-
-
-def _shares(where: str, side: OpsOfSide) -> dict[str, list[float | None]]:
+def _shares(side: OpSide) -> dict[str, Sequence[float | None]]:
     own, idle = side.self_ps, side.idle_ps
     nothing: list[float | None] = [0.0] * len(side.ops)
-    self_ps = np.array([row.self_ps for row in side.ops], np.int64)
+    self_ps = np.array(side.ops["self_ps"], np.int64)
     so_far = np.cumsum(self_ps)
     here, up_to_here = _percents(self_ps, own), _percents(so_far, own)
-    on_device = where == "device"
+    on_device = side.where == "device"
     return {
         "self_percent": here,
         "cumulative_self_percent": up_to_here,
@@ -125,81 +106,74 @@ def _shares(where: str, side: OpsOfSide) -> dict[str, list[float | None]]:
     }
 
 
-def idle_row(where: str, side: OpsOfSide) -> list[dict[str, Cell]]:
+def idle_row(side: OpSide) -> list[Row]:
     """The idle time of one side, ranked among its ops; none if the side has no idle time."""
     own, idle = side.self_ps, side.idle_ps
-    if not side.ops or idle <= 0:
+    if not len(side.ops) or idle <= 0:
         return []
-    longer = [row.self_ps for row in side.ops if row.self_ps > idle]
+    longer = [ps for ps in side.ops["self_ps"] if ps > idle]
     return [
         {
-            "side": where, "type": IDLE, "name": IDLE, "rank_with_idle": len(longer) + 1,
+            "side": side.where, "type": IDLE, "name": IDLE, "rank_with_idle": len(longer) + 1,
             "total_self_us": round_us(idle), "self_percent_with_idle": percent(idle, own + idle),
             "cumulative_self_percent_with_idle": percent(sum(longer) + idle, own + idle),
         }
     ]  # fmt: skip
 
 
-def _percents(parts: I64, merge_sides: int) -> list[float | None]:
-    """`percent` of each part."""
-    if merge_sides <= 0:
-        return [None] * len(parts)
-    found: list[float | None] = (np.floor(1e6 * parts / merge_sides + 0.5) / 1e4).tolist()
-    return found
+def _percents(parts: I64, whole: int) -> list[float | None]:
+    return [percent(part, whole) for part in parts.tolist()]
 
 
-def _rates(side: OpsOfSide) -> dict[str, list[float | None]]:
-    def rate(amount: float | None, total: float, scale: float) -> float | None:
-        return round_6(amount / total * scale) if amount is not None and total else None
+def _parts(amounts: Sequence[int | None], wholes: Sequence[int]) -> list[float | None]:
+    return [None if part is None else percent(part, whole) for part, whole in zip(amounts, wholes, strict=True)]
 
-    ops = side.ops
+
+def _rates(ops: Merged) -> dict[str, list[float | None]]:
+    def rates(amounts: str, per: str, scale: float) -> list[float | None]:
+        pairs = zip(ops[amounts], ops[per], strict=True)
+        return [round_6(amount / whole * scale) if amount is not None and whole else None for amount, whole in pairs]
+
     return {
-        "gflop_per_s": [rate(row.flops, row.total_ps, 1e3) for row in ops],
-        "gib_per_s": [rate(row.bytes, row.total_ps, 1e12 / 2**30) for row in ops],
-        "flop_per_byte": [rate(row.flops, row.bytes or 0.0, 1) for row in ops],
-        "tensor_core_percent": [
-            percent(row.tensor_ps, row.kernel_ps) if row.tensor_ps is not None else None for row in ops
-        ],
+        "gflop_per_s": rates("flops", "total_ps", 1e3),
+        "gib_per_s": rates("bytes", "total_ps", 1e12 / 2**30),
+        "flop_per_byte": rates("flops", "bytes", 1),
+        "tensor_core_percent": _parts(ops["tensor_ps"], ops["kernel_ps"]),
     }
 
 
-def _bound_by(row: OpRow, peaks: RecordedPeaks) -> str | None:
-    compute, memory = (row.flops or 0.0) / peaks.flops, (row.bytes or 0.0) / peaks.bytes
-    return None if not compute and not memory else "compute" if compute >= memory else "memory"
+def _bounds(ops: Merged, peaks: RecordedPeaks) -> list[str | None]:
+    needed = [
+        ((flops or 0.0) / peaks.flops, (moved or 0.0) / peaks.bytes)
+        for flops, moved in zip(ops["flops"], ops["bytes"], strict=True)
+    ]
+    return [
+        None if not compute and not memory else "compute" if compute >= memory else "memory"
+        for compute, memory in needed
+    ]
 
 
-def totals(where: str, side: OpsOfSide, hosts: int) -> dict[str, Cell]:
+def totals(side: OpSide, hosts: int) -> Row:
     """The figures of one side over `hosts` hosts."""
     # An op left out on one host may also be on another, listed or left out.
-    ops = None if side.left_out and hosts > 1 else len(side.ops) + side.left_out
-    return {f"{where}_ops": ops, f"{where}_self_us": round_us(side.self_ps), f"{where}_idle_us": round_us(side.idle_ps)}
+    ops = None if side.ops.left_out and hosts > 1 else len(side.ops) + side.ops.left_out
+    figures = {"ops": ops, "self_us": round_us(side.self_ps), "idle_us": round_us(side.idle_ps)}
+    return {f"{side.where}_{name}": figure for name, figure in figures.items()}
 
 
-def distributions(where: str, side: OpsOfSide) -> list[dict[str, Cell]]:
+def distributions(side: OpSide) -> Iterator[Row]:
     """The distribution of one side's self time over types and over ops."""
-    types, ops = list(side.types.items()), [(row.name, row.self_ps) for row in side.ops]
-    return [*_distribution(where, "type", types, side), *_distribution(where, "op", ops, side)]
-
-
-def _distribution(where: str, by: str, found: list[tuple[str, int]], side: OpsOfSide) -> list[dict[str, Cell]]:
     own, idle = side.self_ps, side.idle_ps
-    ranked = sorted(found, key=lambda item: (-item[1], item[0]))
-    shown = ranked[:TOP]
-    others = own - sum(ps for _, ps in shown)
-    shown += [("others", others)] if others > 0 else []
-    rows: list[dict[str, Cell]] = [
-        {
-            "side": where, "by": by, "name": name, "self_us": round_us(ps), "percent": percent(ps, own),
-            "percent_with_idle": percent(ps, own + idle),
-        }
-        for name, ps in shown
-    ]  # fmt: skip
-    if rows and idle:
-        rows.append({
-            "side": where, "by": by, "name": IDLE, "self_us": round_us(idle), "percent": None,
-            "percent_with_idle": percent(idle, own + idle),
-        })  # fmt: skip
-    return rows
+    for by, rows, column in (("type", side.ops.by(TYPES), "type"), ("op", side.ops, "name")):
+        shown = [*zip(rows[column], rows["self_ps"], strict=True)][:TOP]
+        others = own - sum(ps for _, ps in shown)
+        shown += [("others", others)] if others > 0 else []
+        for name, ps in shown:
+            shares = {"percent": percent(ps, own), "percent_with_idle": percent(ps, own + idle)}
+            yield {"side": side.where, "by": by, "name": name, "self_us": round_us(ps), **shares}
+        if shown and idle:
+            shares = {"percent": None, "percent_with_idle": percent(idle, own + idle)}
+            yield {"side": side.where, "by": by, "name": IDLE, "self_us": round_us(idle), **shares}
 
 
 # ---- The graphs that the program traced, as rows of `op-stats` -------------------------------------------------------
@@ -372,15 +346,20 @@ IDLE_FIELDS: tuple[Field, ...] = (
 
 @dataclass(frozen=True)
 class Partial:
-    """The part of one host."""
+    """The part of one host; `peaks` has those of its devices if they ran an op."""
 
     origin: Origin
-    device: OpsOfSide
-    on_host: OpsOfSide
+    device: Counted
+    on_host: Counted
+    device_idle_ps: int
+    host_idle_ps: int
     stand_in: str | None
     attributed: Shares
-    peaks: RecordedPeaks | None
+    peaks: list[RecordedPeaks | None]
     graphs: tuple[TracedGraph, ...] = ()
+
+
+RELATIONS = {"device": OPS, "on_host": OPS}
 
 
 def _shorten_name(row: Row) -> Row:
@@ -428,57 +407,45 @@ def partial(trace: HostTrace) -> Partial:
     on_host, on_device = host_work(trace), device_work(trace)
     return Partial(
         origin=origin_of(trace),
-        device=side_of(trace, on_device, device_calls(trace, on_device), device_idle(trace, on_device.rows)),
-        on_host=side_of(trace, on_host, None, host_idle(trace, on_host)),
+        device=count_ops(trace, on_device, device_calls(trace, on_device)),
+        on_host=count_ops(trace, on_host, None),
+        device_idle_ps=device_idle(trace, on_device.rows),
+        host_idle_ps=host_idle(trace, on_host),
         stand_in=_STAND_INS.get(on_host.stand_in) if on_host.stand_in else None,
         attributed=shares(trace),
-        peaks=peaks_of(trace),
+        peaks=[peaks_of(trace)] if on_device.ops else [],
         graphs=traced_graphs(trace),
     )
 
 
-def condense(partials: Sequence[Partial]) -> list[Partial]:
-    """The partials with the ops of all hosts in few of them: those of devices in the first with the same peaks."""
-    condensed = [replace(part, device=NO_OPS, on_host=NO_OPS) for part in partials]
-    condensed[0] = replace(condensed[0], on_host=sum_sides([part.on_host for part in partials]))
-    alike: dict[tuple[bool, RecordedPeaks | None], list[int]] = {}
-    for at, part in enumerate(partials):
-        alike.setdefault((bool(part.device.ops), part.peaks), []).append(at)
-    for places in alike.values():
-        device = sum_sides([partials[at].device for at in places])
-        condensed[places[0]] = replace(condensed[places[0]], device=device)
-    return condensed
-
-
 def merge(partials: Sequence[Partial]) -> OpStatsReport:
     """The ops of all hosts together."""
-    sides = {
-        "device": merge_sides([part.device for part in partials]),
-        "host": merge_sides([part.on_host for part in partials]),
-    }
-    stated = {part.peaks for part in partials if part.device.ops}
+    device = OpSide(
+        "device", OPS.merge([part.device for part in partials]), sum(part.device_idle_ps for part in partials)
+    )
+    host = OpSide("host", OPS.merge([part.on_host for part in partials]), sum(part.host_idle_ps for part in partials))
+    stated = {peaks for part in partials for peaks in part.peaks}
     peaks = stated.pop() if len(stated) == 1 else None
-    rows: list[dict[str, Cell]] = []
-    for name, side in sides.items():
-        rows += side_rows(name, side, len(rows), peaks)
     return OpStatsReport(
-        **header([part.origin for part in partials], _warnings(partials, sides)),
-        rows=tuple(rows),
-        idle=tuple(row for name, side in sides.items() for row in idle_row(name, side)),
+        **header([part.origin for part in partials], _warnings(partials, (device, host))),
+        rows=(*side_rows(device, 0, peaks), *side_rows(host, len(device.ops), None)),
+        idle=(*idle_row(device), *idle_row(host)),
         graphs=graph_rows([graph for part in partials for graph in part.graphs]),
-        totals={key: value for name, side in sides.items() for key, value in totals(name, side, len(partials)).items()},
-        distributions=tuple(row for name, side in sides.items() for row in distributions(name, side)),
+        totals=totals(device, len(partials)) | totals(host, len(partials)),
+        distributions=(*distributions(device), *distributions(host)),
         attribution=dict(attribution.figures([part.attributed for part in partials])),
     )
 
 
-def _warnings(partials: Sequence[Partial], sides: dict[str, OpsOfSide]) -> list[str]:
-    if not any(side.ops for side in sides.values()):
+def _warnings(partials: Sequence[Partial], sides: Sequence[OpSide]) -> list[str]:
+    if not any(len(side.ops) for side in sides):
         return [_EMPTY]
     stand_ins = dict.fromkeys(part.stand_in for part in partials if part.stand_in)
     found = [f"a host recorded no ops: {what} are listed instead" for what in stand_ins]
-    for name, side in sides.items():
-        if side.left_out:
-            share = percent(side.left_out_ps, side.self_ps) or 0.0
-            found.append(f"{side.left_out:,} ops on the {name} with {share:.2g} % of its self time are not listed")
+    for side in sides:
+        if side.ops.left_out:
+            share = percent(side.ops.rest["self_ps"], side.self_ps) or 0.0
+            found.append(
+                f"{side.ops.left_out:,} ops on the {side.where} with {share:.2g} % of its self time are not listed"
+            )
     return found

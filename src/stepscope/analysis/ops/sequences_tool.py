@@ -8,7 +8,8 @@ and step time if a device waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -22,20 +23,16 @@ from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, Groups
 from stepscope.records import dataclass
 from stepscope.report import (
-    Cell,
     Comparable,
     Field,
     Report,
     Role,
     Row,
     Table,
-    add_records,
     as_table,
     fields_named,
-    make_rows,
-    percent,
-    round_us,
 )
+from stepscope.report.relation import Counted, Merged, Relation
 from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
@@ -67,16 +64,10 @@ _NONE = (
 )
 
 
-@dataclass(frozen=True)
-class KernelSequence:
-    """One sequence; `op` is empty for sequences on streams; times in ps."""
-
-    op: str
-    kernels: list[str]
-    length: int
-    count: int
-    host_ps: int
-    device_ps: int
+_MEASURES = ("count", "host_ps", "device_ps", "launches_saved")
+IN_OPS = Relation(("op", "length", "named"), _MEASURES, order=("-device_ps", "op", "named"), most=MOST_ROWS)
+"""Sequences by their length and the kernels that are named; on streams `op` is empty."""
+ON_STREAMS = replace(IN_OPS, order=("-launches_saved", *IN_OPS.order))
 
 
 @dataclass(frozen=True)
@@ -84,9 +75,12 @@ class Partial:
     """The part of one host."""
 
     origin: Origin
-    ops: list[KernelSequence]
-    streams: list[KernelSequence]
+    ops: Counted
+    streams: Counted
     kernels_ps: int
+
+
+RELATIONS = {"ops": IN_OPS, "streams": ON_STREAMS}
 
 
 _ARROW = " -> "
@@ -126,19 +120,12 @@ def partial(trace: HostTrace) -> Partial:
     wanted &= (trace.lines.kind == LineKind.STREAM)[trace.events.line[found.rows]]
     rows, call = found.rows[wanted], found.call[wanted]
     total = int(trace.events.duration_ps[rows].sum())
-    return Partial(
-        origin_of(trace),
-        _op_sequences(trace, rows, call)[:MOST_ROWS],
-        _stream_sequences(trace, rows)[:MOST_ROWS],
-        total,
-    )
+    return Partial(origin_of(trace), _count_in_ops(trace, rows, call), _count_on_streams(trace, rows), total)
 
 
-def _op_sequences(trace: HostTrace, rows: I64, call: I64) -> list[KernelSequence]:
+def _count_in_ops(trace: HostTrace, rows: I64, call: I64) -> Counted:
     """The sequences that ops launch, by op and kernels."""
     rows, call = rows[call >= 0], call[call >= 0]
-    if not len(rows):
-        return []
     outer = enclosing_events(trace, is_any_kind(trace.events.kind, OPS))
     unit = np.where(outer[call] >= 0, outer[call], call)
     order = np.lexsort((trace.events.start_ps[rows], trace.events.start_ps[call], unit))
@@ -147,27 +134,18 @@ def _op_sequences(trace: HostTrace, rows: I64, call: I64) -> list[KernelSequence
     end = np.append(begin[1:], len(unit))
     several = end - begin >= 2
     begin, end = begin[several], end[several]
-    if not len(begin):
-        return []
     ops = unit[begin]
-    hashes = _hashes(event_name_rows(trace, rows), begin, end)
-    groups = Groups.of(event_name_rows(trace, ops), hashes)
+    alike = Groups.of(_hashes(event_name_rows(trace, rows), begin, end))
+    first = begin[alike.first]
     device = np.add.reduceat(np.append(trace.events.duration_ps[rows], 0), np.stack([begin, end], 1).ravel())[::2]
-    sums = groups.count(), groups.sum(trace.events.duration_ps[ops]), groups.sum(device)
-    runs = [
-        KernelSequence(
-            trace.name_of(int(ops[at])),
-            _kernel_names(trace, rows[begin[at] : end[at]]),
-            int(end[at] - begin[at]),
-            *figures,
-        )
-        for at, *figures in zip(groups.first.tolist(), *(column.tolist() for column in sums), strict=True)
-    ]
-    return sorted(runs, key=_rank)
-
-
-def _rank(run: KernelSequence) -> tuple[object, ...]:
-    return -run.device_ps, run.op, run.kernels
+    return IN_OPS.count(
+        {
+            "op": (event_name_rows(trace, ops), trace.strings.__getitem__),
+            "length": (end - begin, int),
+            "named": (alike.number, lambda at: _kernel_names(trace, rows[first[at] : end[alike.first[at]]])),
+        },
+        {"host_ps": trace.events.duration_ps[ops], "device_ps": device, "launches_saved": end - begin - 1},
+    )
 
 
 def _hashes(values: I64, begin: I64, end: I64) -> I64:
@@ -176,11 +154,11 @@ def _hashes(values: I64, begin: I64, end: I64) -> I64:
     return out.view(np.int64)
 
 
-def _kernel_names(trace: HostTrace, rows: I64) -> list[str]:
-    return [trace.name_of(row) for row in rows[:_MOST_NAMED].tolist()]
+def _kernel_names(trace: HostTrace, rows: I64) -> tuple[str, ...]:
+    return tuple(trace.name_of(row) for row in rows[:_MOST_NAMED].tolist())
 
 
-def _stream_sequences(trace: HostTrace, rows: I64) -> list[KernelSequence]:
+def _count_on_streams(trace: HostTrace, rows: I64) -> Counted:
     """Repeated sequences on streams; `rows` are in the order of streams and time.
 
     The sequence that saves most launches takes its kernels first; what is left is for the others.  Otherwise a loop
@@ -200,12 +178,9 @@ def _stream_sequences(trace: HostTrace, rows: I64) -> list[KernelSequence]:
         if len(members) >= LEAST_COUNT:
             taken[members] = True
             time = int(trace.events.duration_ps[rows[members]].sum())
-            runs.append(KernelSequence("", _kernel_names(trace, rows[members[0]]), length, len(members), 0, time))
-    return sorted(runs, key=_saving)
-
-
-def _saving(run: KernelSequence) -> tuple[object, ...]:
-    return -run.count * (run.length - 1), *_rank(run)
+            named = _kernel_names(trace, rows[members[0]])
+            runs.append(("", length, named, len(members), 0, time, len(members) * (length - 1)))
+    return ON_STREAMS.keep(runs)
 
 
 def _find_repeated(names: I64, begin: I64, length: int) -> list[I64]:
@@ -239,27 +214,22 @@ def _drop_overlapping(places: I64, length: int) -> I64:
 def merge(partials: Sequence[Partial]) -> SequencesReport:
     """The sequences of all hosts; equal sequences are merged."""
     total = sum(part.kernels_ps for part in partials)
-    ops = _merge_runs(run for part in partials for run in part.ops)
-    streams = _merge_runs(run for part in partials for run in part.streams)
-    streams.sort(key=_saving)
-    cells: dict[str, Callable[[KernelSequence], Cell]] = {
-        "avg_device_us": lambda run: round_us(run.device_ps / run.count),
-        "percent": lambda run: percent(run.device_ps, total),
-        "launches_saved": lambda run: run.count * (run.length - 1),
-        "kernels": _list_kernels,
-    }
+
+    def table(fields: Sequence[Field], runs: Merged) -> Table:
+        return runs.table(
+            fields,
+            avg_device_us=runs.mean("device_ps", "count"),
+            percent=runs.share("device_ps", total),
+            kernels=[*map(_list_kernels, runs["named"], runs["length"])],
+        )
+
     return SequencesReport(
         **header([part.origin for part in partials]),
-        rows=make_rows(STREAM_FIELDS, streams, **cells),
-        ops=make_rows(OP_FIELDS, ops, **cells),
+        rows=table(STREAM_FIELDS, ON_STREAMS.merge([part.streams for part in partials])),
+        ops=table(OP_FIELDS, IN_OPS.merge([part.ops for part in partials])),
     )
 
 
-def _merge_runs(runs: Iterable[KernelSequence]) -> list[KernelSequence]:
-    summed = add_records(runs, lambda run: (run.op, run.length, *run.kernels), ("count", "host_ps", "device_ps"))
-    return sorted(summed, key=_rank)
-
-
-def _list_kernels(run: KernelSequence) -> str:
-    more = run.length - len(run.kernels)
-    return _ARROW.join([*run.kernels, *([f"{more} more"] if more else [])])
+def _list_kernels(named: Sequence[str], length: int) -> str:
+    more = length - len(named)
+    return _ARROW.join([*named, *([f"{more} more"] if more else [])])

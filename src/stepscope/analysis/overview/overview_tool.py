@@ -63,10 +63,10 @@ Partial = HostPart
 MOST_REMEDIES = 3  # for missing data, in the summary
 KNOW_CULPRITS = ("tf-data", "input-pipeline")  # the tools that name the slow stage, or the function of the workers
 _MOST_STALLS = 4  # steps that a sentence lists by number
+_NUMBERS = ("One", "Two", "Three", "Four")
 _LONGEST_NAME = 100  # of an op in the summary
 _TELLING_PERCENT = 5.0  # of all op time; if no op takes as much, the summary lists op types instead
 _LEAST_SHOWN = 0.05  # percent: what rounds to 0.0 is left out of the summary
-_SOURCES = {"none": "no step markers: the whole capture"}
 
 LIMIT_FIELDS: tuple[Field, ...] = (
     *STEP_TIME_FIELDS,
@@ -226,8 +226,10 @@ class OverviewReport(Report):
             "missing": [asdict(item) for item in self.missing],
             "profiling_cost_percent": None if self.profiling is None else self.profiling.percent,
             "profiling_cost_is_clear": None if self.profiling is None else self.profiling.is_clear,
+            "profiling_cost_limits_percent": None if self.profiling is None else self._cost_limits(self.profiling),
             "account": shown.account_json(self.account),
             "account_step": shown.account_step_json(self.account),
+            "account_devices": shown.device_bars_json(self.account),
             "replay_error_percent": self._replay_error(),
             "purpose": list(purpose_rows(self.context.pace)),
             "excess": list(excess_rows(self.context.pace)),
@@ -328,6 +330,10 @@ class OverviewReport(Report):
         # If a host had no markers, a warning says how steps were found.
         return [f"steps: {self.steps_how}"] if self.steps_source == "markers" else []
 
+    @staticmethod
+    def _cost_limits(profiling: ProfilingCost) -> list[float] | None:
+        return None if profiling.limits is None else [round(percent, 2) for percent in profiling.limits]
+
     def _cost_lines(self) -> list[str]:
         return [] if self.profiling is None else [f"cost of profiling: {self.profiling.sentence()}"]
 
@@ -368,15 +374,14 @@ class OverviewReport(Report):
         time = self.step_time_ms
         if time["mean"] is None:
             return f"unknown: {self.steps_how}"
-        mean, std, least, most = (number_text(amount(time[key])) for key in ("mean", "std", "min", "max"))
-        middle = f"{number_text(self._median_ms(self.account))} ms, mean " if self.account and time["std"] else ""
-        spread = f" ± {std}" if time["std"] is not None else ""
-        limits = f", {least} to {most} ms" if time["count"] != 1 else ""
-        source = _SOURCES.get(self.steps_source, self.steps_source)
+        if self.steps_source == "none":
+            return f"unknown, as no steps were found; the capture lasts {_short(amount(time['mean']))} ms"
+        middle = self._median_ms(self.account) if self.account else amount(time["mean"])
+        count = _count_text(time["count"], "step" if self.steps_source != "inferred" else "inferred step")
+        limits = f", {_short(amount(time['min']))} to {_short(amount(time['max']))}" if time["count"] != 1 else ""
         cost = f", {self.profiling.short_text()}" if self.profiling else ""
-        steps = f"{_count_text(time['count'], 'step')} ({source}){cost}"
-        apart = "".join(f"; {said}" for said in (self._outlier_sentence(),) if said)
-        return f"{middle}{mean}{spread} ms{limits}, {steps}{apart}"
+        stalls = f". {_stall_text(outliers)}" if (outliers := self._outliers()) else ""
+        return f"{_short(middle)} ms ({count}{limits}){cost}{stalls}"
 
     def _ops_lines(self) -> list[str]:
         spread = bool(self.top_ops) and amount(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
@@ -445,6 +450,20 @@ def _outlier_text(rows: Sequence[Mapping[str, Cell]], first: Mapping[str, Cell])
     if longest is first:  # profilers take a moment: the first step of JAX took 1.1 to 1.4 times the processor time
         most += ", the first after profiling started"
     return f"{are} more than {OUTLIER:g} times as long as the median: {most}"
+
+
+def _stall_text(rows: Sequence[Mapping[str, Cell]]) -> str:
+    """The same in few words."""
+    if len(rows) > _MOST_STALLS:
+        longest = max(amount(row["duration_ms"]) for row in rows)
+        return f"{len(rows)} steps stalled, up to {_short(longest)} ms"
+    numbers = ", ".join(str(row["step"]) for row in rows)
+    return f"{_NUMBERS[len(rows) - 1]} step{'s' if len(rows) > 1 else ''} stalled: {numbers}"
+
+
+def _short(ms: float) -> str:
+    """A duration with as many digits as a step time is known to: three."""
+    return f"{ms:,.0f}" if ms >= 1000 else f"{ms:.1f}" if ms >= 10 else f"{ms:.3g}"
 
 
 def _type_text(row: Mapping[str, Cell]) -> str:

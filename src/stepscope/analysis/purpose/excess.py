@@ -8,8 +8,17 @@ import numpy as np
 
 from stepscope.analysis.account.parts import work_launched_by
 from stepscope.analysis.purpose.autograd import checked_backward, repeated_backward, unused_gradients
+from stepscope.analysis.purpose.compiled import (
+    Compiled,
+    compiled_one_hots,
+    compiled_table,
+    compiled_unused,
+    copied_arguments,
+    program_work,
+)
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of
+from stepscope.analysis.purpose.graphs import dense_gradient, graph_checks, graph_one_hots
 from stepscope.analysis.purpose.operands import one_hots, whole_table
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
@@ -20,8 +29,9 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import PurposeTrait
 
-REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER = (
+REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED = (
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
+    "copied_arguments",
 )  # fmt: skip
 LEAST = 0.03  # of the step: no advice is given on less
 
@@ -76,7 +86,7 @@ def excess_facts_of(trace: HostTrace) -> tuple[ExcessFact, ...]:
 
 
 def _find_excesses(trace: HostTrace) -> tuple[Excess, ...]:
-    if not len(computing_of(trace)):
+    if not len(computing_of(trace)) and not program_work(trace):
         return ()
     found = []
     for kind, find in EXCESSES.items():
@@ -100,9 +110,11 @@ def _outermost(trace: HostTrace, rows: I64) -> I64:
 
 
 def _elapsed_ps(trace: HostTrace, rows: I64) -> int:
-    """How long the events last, or the device work that they launch where a device computes."""
-    launched = work_launched_by(trace, rows) if is_device_work(trace).any() else rows
-    return spans_of(trace, launched).total
+    """How long the events last, or the device work that they are or launch where a device computes."""
+    on_device = is_device_work(trace)
+    if on_device.any():
+        rows = np.append(work_launched_by(trace, rows), rows[on_device[rows]])
+    return spans_of(trace, rows).total
 
 
 def _per_step(trace: HostTrace, number: float) -> str:
@@ -126,7 +138,7 @@ def _find_repeated(trace: HostTrace) -> _Found | None:
 def _find_unused(trace: HostTrace) -> _Found | None:
     found = unused_gradients(trace)
     if found is None:
-        return None
+        return _find_unused_compiled(trace)
     sizes = f" (of size {', '.join(found.sizes[:3])})" if found.sizes else ""
     known = "no update works on parameters of that size" if found.sizes else "nothing resets them from step to step"
     return (
@@ -136,8 +148,23 @@ def _find_unused(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
+def _find_unused_compiled(trace: HostTrace) -> _Found | None:
+    found = compiled_unused(trace)
+    if found is None:
+        return None
+    compiled, shapes = found
+    return (
+        compiled.rows, 0.0,
+        f"computes {compiled.figures[0]} gradients ({', '.join(shapes[:3])}) that no program of the step takes, while"
+        " others of the same program are taken",
+        "the loop reads these gradients itself, or a program takes them in other steps",
+    )  # fmt: skip
+
+
 def _find_checks(trace: HostTrace) -> _Found | None:
     rows = checked_backward(trace)
+    if not len(rows):
+        return _find_checks_of_graph(trace)
     checks = rows[has_trait(trace, trace.events.type[rows], PurposeTrait.CHECKS_NUMBERS)]
     return (
         rows, 0.0,
@@ -147,23 +174,33 @@ def _find_checks(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
-def _find_one_hot(trace: HostTrace) -> _Found | None:
-    found = one_hots(trace)
-    if found is None:
-        return None
-    size = f" ({found.sizes[0]:,} numbers as {found.sizes[0]:,} x {found.sizes[1]:,})" if found.sizes else ""
+def _find_checks_of_graph(trace: HostTrace) -> _Found | None:
+    rows = graph_checks(trace)
     return (
-        found.rows, 0.0,
+        rows, 0.0,
+        f"checks {_per_step(trace, len(rows))} results of ops for NaN and infinity",
+        "a NaN is being looked for",
+    )  # fmt: skip
+
+
+def _find_one_hot(trace: HostTrace) -> _Found | None:
+    found = None if trace.framework == "tensorflow" else one_hots(trace)
+    rows, sizes = (found.rows, found.sizes) if found is not None else graph_one_hots(trace)
+    if not len(rows) and (compiled := compiled_one_hots(trace)) is not None:
+        rows, sizes = compiled.rows, (compiled.figures[0], compiled.figures[1])
+    size = f" ({sizes[0]:,} numbers as {sizes[0]:,} x {sizes[1]:,})" if sizes else ""
+    return (
+        rows, 0.0,
         f"writes classes out as one-hot rows{size} and reads them again; the numbers of the classes say the same",
         "rows have more than a single one, as with mixed labels",
     )  # fmt: skip
 
 
 def _find_table(trace: HostTrace) -> _Found | None:
+    against = "rows without a gradient have to change, too, as by momentum or weight decay"
     found = whole_table(trace)
     if found is None:
-        return None
-    against = "rows without a gradient have to change, too, as by momentum or weight decay"
+        return _find_table_compiled(trace, against)
     if found.table is None or found.reads is None:
         fact = "writes the gradient of a whole table, most of it zeros: it reads few of the rows"
         return found.rows, found.kept, fact, against
@@ -173,6 +210,38 @@ def _find_table(trace: HostTrace) -> _Found | None:
         f" reads at most {found.reads:,.0f}",
         against,
     )  # fmt: skip
+
+
+def _find_table_compiled(trace: HostTrace, against: str) -> _Found | None:
+    compiled, dense = compiled_table(trace), dense_gradient(trace)
+    if compiled is not None:
+        rows, columns, reads = compiled.figures
+        table = f"all {rows:,} rows of a table ({rows:,} x {columns:,})"
+        fact = f"updates {table}, of which the step reads at most {reads:,}"
+        return compiled.rows, compiled.kept, fact, against
+    if dense is None:
+        return None
+    fact = (
+        "writes the gradient of a whole table and updates all of it: writing takes"
+        f" {dense.times:.0f} times as long as reading the rows that the step needs"
+    )
+    return dense.rows, dense.kept, fact, against
+
+
+def _find_copied(trace: HostTrace) -> _Found | None:
+    found = copied_arguments(trace)
+    if found is None:
+        return None
+    return (
+        found.rows, found.kept,
+        f"copies whole arguments of a compiled program (the largest has {_megabytes(found)}), since it may not write"
+        " into arrays that the caller keeps",
+        "the old array is still used after the call",
+    )  # fmt: skip
+
+
+def _megabytes(found: Compiled) -> str:
+    return f"{found.figures[0] / 1e6:,.1f} MB"
 
 
 def _find_measures(trace: HostTrace) -> _Found | None:
@@ -207,5 +276,6 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     TABLE: _find_table,
     MEASURES: _find_measures,
     AFTER: _find_after_update,
+    COPIED: _find_copied,
 }
 """How each kind is found: its events, what of them is kept, the fact, and what speaks against it."""

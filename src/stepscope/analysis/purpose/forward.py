@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.purpose.compiled import compiled_again
 from stepscope.analysis.purpose.computing import Computing, computing_of, is_passed_over, update_ranges
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_inside, is_inside_another
@@ -47,9 +48,12 @@ def recomputed_ops(trace: HostTrace) -> I64:
     """Forward ops that run again within the backward pass of a step, as activation checkpointing does: rows of events.
 
     Autograd numbers the ops that it records for a backward pass, and within a backward pass there are none of these but
-    for what is computed again.
+    for what is computed again.  Compiled programs name such ops.
     """
     ops = computing_of(trace).rows
+    compiled = compiled_again(trace)
+    if len(compiled):
+        return compiled
     if not len(ops) or not trace.has_stat(stat_names.SEQUENCE_NUMBER) or not len(events_of_kind(trace, K.BACKWARD)):
         return ops[:0]
     numbered = ops[trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=ops) >= 0]

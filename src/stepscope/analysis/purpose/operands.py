@@ -13,13 +13,14 @@ from stepscope.analysis.hlo.framework_ops import places_of_events
 from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.purpose.autograd import passes_of
 from stepscope.analysis.purpose.computing import Computing, computing_of, inside_any
+from stepscope.analysis.purpose.graphs import names_in_64_bits
 from stepscope.analysis.purpose.sizes import Size, computes_in_64_bits, sizes_of
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
-from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 _DOUBLE_ARRAY, _SINGLE_ARRAY = "f64[", "f32["
@@ -28,8 +29,12 @@ _NEXT_OPS = 3  # outermost ops after a one-hot that may take it: a conversion, p
 
 
 def ops_in_64_bits(trace: HostTrace, ops: I64) -> Mask:
-    """Whether each op computes with floats of 64 bits: by its operands, in PyTorch, or as its compiled program takes
-    more arrays of that type than of 32 bits."""
+    """Whether each op computes with floats of 64 bits: by its operands, in PyTorch, by what it takes memory for, in
+    TensorFlow, or as its compiled program takes more arrays of that type than of 32 bits."""
+    if wide_names := names_in_64_bits(trace):
+        types = distinct(trace.events.type[ops]).astype(np.int64)
+        wide_types = [name.rpartition(":")[0] in wide_names for name in type_names(trace, types)]
+        return np.isin(trace.events.type[ops], types[np.array(wide_types, np.bool_)])
     types = trace.stat_strings(stat_names.INPUT_TYPES, rows=ops)
     dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=ops)
     texts, inverse = np.unique(np.stack([types, dims]), axis=1, return_inverse=True)

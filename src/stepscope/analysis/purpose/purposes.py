@@ -7,6 +7,7 @@ import numpy as np
 from stepscope.analysis.hlo.framework_ops import framework_ops_of_events
 from stepscope.analysis.purpose.computing import Computing, backward_runs, computing_of, inside_any, update_ranges
 from stepscope.analysis.purpose.forward import forward_only_of, recomputed_ops
+from stepscope.analysis.purpose.graphs import trained_types
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import is_device_work, spread_labels
@@ -86,6 +87,8 @@ def _by_name(trace: HostTrace, rows: I64) -> I32:
     types = distinct(trace.events.type[rows].astype(np.int64))
     of_type = np.full(len(trace.event_types), _NUMBER[UNKNOWN], np.int32)
     of_type[types] = [_NUMBER.get(purpose_of_op(name), _NUMBER[UNKNOWN]) for name in type_names(trace, types)]
+    trained = trained_types(trace, types)
+    of_type[trained[of_type[trained] == _NUMBER[UNKNOWN]]] = _NUMBER[FORWARD]
     label = of_type[trace.events.type[rows]]
     instruction = trace.stat_strings(stat_names.HLO_OP, rows=rows)
     inside = np.flatnonzero(instruction > 0)

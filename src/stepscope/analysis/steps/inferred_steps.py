@@ -24,6 +24,7 @@ from stepscope.analysis.steps.host_steps import (
 from stepscope.analysis.steps.layers import cycles_are_layers
 from stepscope.analysis.steps.loop_signs import group_by_signs
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
+from stepscope.analysis.trace.environment import capture_facts
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work, spread_labels
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.model import EventKind, HostTrace, PlaneKind
@@ -102,21 +103,30 @@ _FETCHES = "waits for input"
 _FEWEST_CALLS = 5  # fewer irregular calls may be chance
 _HOST_OPS = "ops"
 _PYTHON = "calls of Python functions"
+_WORK_OF_LOOP = "calls of the Python function that takes most of its loop's time"
 _MINOR = 0.01  # of the time of a function's calls
 _MOST_LOOPS = 5  # functions whose calls are tried, those with the most time first
+# A function with this share of the time, called this much more often than what else its loop calls, is the loop's work:
+# the rest comes now and then, such as samples of the model or checks each hundred iterations.  Fewer calls are parts of
+# an iteration, such as layers.
+_MAJOR, _MUCH_MORE = 0.1, 20
+# Calls that fill half of their loop are its iterations even where a busy machine makes them irregular: of a loop that
+# waited for a core for 62 % of its time they had a regularity of 0.56 to 0.72, at this many calls and more.
+_MANY_CALLS, _FILLED = 50, 0.5
+_CUT, _NEAR = 0.05, 2  # of a function's calls: if so many last at most twice the least recorded, others were left out
 _OPS = (EventKind.OP, EventKind.BACKWARD, EventKind.EAGER_EXECUTE)
 # A compiled program that is called again and again is nearly always the loop's step, whatever its rhythm: of the loops
 # in docs/steps-truth.md all are.  Rhythm adds the rest.
 _SURE_OF_PROGRAM = 0.9
 _SURE_OF_MOST_CALLED = 0.7  # of several programs the one with most calls, if none is called like a training step
 # Ops and functions repeat within steps as well, so their cycles have to be closer.
-_LEAST_SURE = {_HOST_OPS: 0.8, _PYTHON: 0.8}
+_LEAST_SURE = {_HOST_OPS: 0.8, _PYTHON: 0.8, _WORK_OF_LOOP: 0.5}
 
 
 def infer_steps(trace: HostTrace) -> HostSteps | None:
     """The steps of the first sequence that repeats; None if nothing repeats regularly enough."""
     for what, rows in _candidate_sequences(trace):
-        cycle = find_cycle(trace.event_names(rows), trace.events.start_ps[rows], _least_rhythm(trace, rows))
+        cycle = find_cycle(trace.event_names(rows), trace.events.start_ps[rows], _least_rhythm(trace, what, rows))
         if cycle is None or cycles_are_layers(trace, rows, cycle):
             continue
         cycle = group_by_signs(trace, rows, cycle)
@@ -164,8 +174,10 @@ def _confidence(trace: HostTrace, rows: I64, cycle: Cycle) -> float:
     return cycle.confidence
 
 
-def _least_rhythm(trace: HostTrace, rows: I64) -> float:
+def _least_rhythm(trace: HostTrace, what: str, rows: I64) -> float:
     """The regularity required of a sequence with one name."""
+    if what == _WORK_OF_LOOP:
+        return _LEAST_SURE[what]
     programs = np.isin(trace.events.kind[rows], _PROGRAMS)
     certain = programs.all() or has_one_update_each(trace, rows)
     return LEAST_RHYTHM_OF_PROGRAM if len(rows) >= _FEWEST_CALLS and certain else LEAST_CONFIDENCE
@@ -207,7 +219,9 @@ def _candidate_sequences(trace: HostTrace) -> Iterator[tuple[str, I64]]:
         ops = _outermost_of_kind(trace, *_OPS)
         yield _HOST_OPS, ops
         if not len(ops):
-            yield from ((_PYTHON, rows) for rows in _calls_within_functions(trace))
+            for rows in _calls_within_functions(trace):
+                yield _WORK_OF_LOOP, _repeated_work(trace, rows)
+                yield _PYTHON, rows
 
 
 def _graph_launches(trace: HostTrace) -> I64:
@@ -230,7 +244,7 @@ def _calls_within_functions(trace: HostTrace) -> Iterator[I64]:
     caller = np.where(parent >= 0, trace.events.type[parent], -1) + 1  # of a call whose caller's start was missed: 0
     spent = np.bincount(caller, trace.events.duration_ps[rows])
     for function in np.argsort(-spent, kind="stable")[:_MOST_LOOPS]:
-        yield _drop_minor(trace, rows[caller == function])
+        yield _drop_minor(trace, _drop_cut(trace, rows[caller == function]))
 
 
 def _drop_minor(trace: HostTrace, rows: I64) -> I64:
@@ -246,6 +260,33 @@ def _drop_minor(trace: HostTrace, rows: I64) -> I64:
     is_minor = np.zeros(len(spent), np.bool_)
     is_minor[order[np.cumsum(spent[order]) < _MINOR * spent.sum()]] = True
     return rows[~is_minor[name]]
+
+
+def _drop_cut(trace: HostTrace, rows: I64) -> I64:
+    """Calls without those of functions of which only the longer calls were recorded: their number tells nothing."""
+    least_us = capture_facts(trace).get("python_min_us")
+    if not isinstance(least_us, float) or not len(rows):
+        return rows
+    name = trace.event_names(rows)
+    near = np.bincount(name, trace.events.duration_ps[rows] < _NEAR * least_us * 1e6) / np.maximum(np.bincount(name), 1)
+    kept: I64 = rows[near[name] < _CUT]
+    return kept
+
+
+def _repeated_work(trace: HostTrace, rows: I64) -> I64:
+    """Of a loop's calls those of the function that repeats most work, if it fills the loop and all others are called
+    now and then only, whatever time they take; none otherwise."""
+    name, duration = trace.event_names(rows), trace.events.duration_ps[rows]
+    count, spent = np.bincount(name), np.bincount(name, duration)
+    often = count * (spent >= _MAJOR * spent.sum())
+    most = int(often.argmax()) if len(often) else 0
+    is_alone = len(rows) and np.count_nonzero(count > often[most] / _MUCH_MORE) == 1 and often[most] >= _MANY_CALLS
+    if not is_alone:
+        return rows[:0]
+    chosen: I64 = rows[name == most]
+    start = trace.events.start_ps[chosen]
+    distance = np.minimum(np.diff(start), 2 * np.median(np.diff(start)))  # without what comes now and then
+    return chosen if spent[most] >= _FILLED * distance.sum() else rows[:0]
 
 
 def _calls_of_one(trace: HostTrace, calls: I64) -> I64:

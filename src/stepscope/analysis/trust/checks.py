@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -53,6 +54,7 @@ class Doubt:
         fix: what to do.
         is_grave: figures that verdict and advice rest on are wrong.
         of_step: the share of the step that is wrong then, at most, in percent.
+        rule: what would hold otherwise, see CHECKS.
     """
 
     check: str
@@ -64,6 +66,7 @@ class Doubt:
     fix: str
     is_grave: bool = False
     of_step: float = 100.0
+    rule: str = ""
 
 
 def doubts_of(trace: HostTrace) -> list[Doubt]:
@@ -72,7 +75,7 @@ def doubts_of(trace: HostTrace) -> list[Doubt]:
 
 
 def _find_doubts(trace: HostTrace) -> list[Doubt]:
-    found = [doubt for check in CHECKS if (doubt := check(trace)) is not None]
+    found = [replace(doubt, rule=rule) for check, rule in CHECKS.items() if (doubt := check(trace)) is not None]
     return sorted(found, key=lambda doubt: not doubt.is_grave)
 
 
@@ -293,7 +296,7 @@ def check_attribution(trace: HostTrace) -> Doubt | None:
     graphs, lost = found.time_ps[HowKnown.WHOLE_GRAPH], found.time_ps[HowKnown.NONE] - found.early_ps
     total = sum(found.time_ps)
     percent = round(100.0 * (graphs + lost) / total, 4) if total else 0.0
-    if percent < _WORTH_SAYING:
+    if percent < _LOST_TIME:
         return None
     count = found.pieces[HowKnown.WHOLE_GRAPH] + found.pieces[HowKnown.NONE]
     fix = "record the host too, from before the work is launched"
@@ -303,7 +306,7 @@ def check_attribution(trace: HostTrace) -> Doubt | None:
         + (", as CUDA graphs replay it" if graphs > lost else ""),
         "tables of ops, modules and layers",
         _FIX_BY_FRAMEWORK.get(trace.framework, _FIX_BY_FRAMEWORK[""]) if graphs > lost else fix,
-        percent >= _LOST_TIME and graphs <= lost,
+        graphs <= lost,
         _percent_without_call(trace),
     )  # fmt: skip
 

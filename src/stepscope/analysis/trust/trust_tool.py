@@ -14,7 +14,19 @@ from stepscope.analysis.trust.checks import CHECKS, Doubt, doubts_of
 from stepscope.errors import counted
 from stepscope.model import HostTrace, Repair
 from stepscope.records import dataclass
-from stepscope.report import Field, Prose, Report, Role, Section, Table, as_table, make_rows, not_in_json, round_ms
+from stepscope.report import (
+    Cell,
+    Field,
+    Prose,
+    Report,
+    Role,
+    Section,
+    Table,
+    as_table,
+    make_rows,
+    not_in_json,
+    round_ms,
+)
 
 SOUND = f"All {len(CHECKS)} checks of the recording passed"
 NOT_COMPARABLE = "its checks concern each recording, not what changed between them"
@@ -32,6 +44,11 @@ FIELDS: tuple[Field, ...] = (
     Field("doubtful", "text", "what may be wrong because of it", role=Role.TEXT),
     Field("fix", "text", "how to record without it", role=Role.TEXT),
     Field("grave", "text", "`yes` if verdict and advice rest on figures that are wrong", role=Role.TERM),
+)
+CHECKED: tuple[Field, ...] = (
+    Field("rule", "text", "what was checked, as it should be", role=Role.LABEL),
+    Field("holds", "text", "`yes`, or `no` where a doubt below says what was found", role=Role.TERM),
+    Field("hosts", "count", "on how many hosts it does not hold", "int"),
 )
 REPAIRS: tuple[Field, ...] = (
     Field("host", "text", "the host whose recording it is", role=Role.HOST),
@@ -69,6 +86,7 @@ class TrustReport(Report):
     line: str
     rows: Table = as_table("Doubts", FIELDS, SOUND)
     repairs: Table = as_table("Repairs", REPAIRS, "Nothing had to be repaired")
+    checks: Table = as_table("Checks", CHECKED)
     first: str = not_in_json()
     doubtful_percent: float = not_in_json(0.0)
 
@@ -77,8 +95,7 @@ class TrustReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """The worst doubt, and all of them."""
-        sound = (f"{SOUND}.", f"{'; '.join(CHECKS.values()).capitalize()}.")
-        lines = (self.line,) if self.line else (_SMALL,) if self.rows else sound
+        lines: tuple[str, ...] = (self.line or (_SMALL if self.rows else f"{SOUND}."),)
         if self.repairs:
             faults = counted(len(self.repairs), "fault")
             lines = (f"{faults} of the recording {_HAVE[len(self.repairs) > 1]} repaired.", *lines)
@@ -110,10 +127,16 @@ def merge(partials: Sequence[Partial]) -> TrustReport:
             repair=lambda each: each.code,
             ms=lambda each: round_ms(each.ps),
         ),
+        checks=tuple(_checked(rule, found) for rule in CHECKS.values()),
         line=_line(found, len(partials)),
         first=next((doubt.fix for _, doubt in found if doubt.is_grave), ""),
         doubtful_percent=max((doubt.of_step for _, doubt in found if doubt.is_grave), default=0.0),
     )
+
+
+def _checked(rule: str, found: Sequence[tuple[str, Doubt]]) -> dict[str, Cell]:
+    hosts = len({host for host, doubt in found if doubt.rule == rule})
+    return {"rule": rule, "holds": "no" if hosts else "yes", "hosts": hosts}
 
 
 def _line(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:
@@ -125,4 +148,4 @@ def _line(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:
     where = f"{host}: " if hosts > 1 else ""
     others = len({doubt.check for _, doubt in found} - {worst.check})
     more = f"; {counted(others, 'other doubt')}: stepscope trust" if others else ""
-    return f"{where}{worst.found}; doubtful: {worst.doubtful}; to avoid it: {worst.fix}{more}"
+    return f"{where}{worst.found}; may be wrong: {worst.doubtful}; {worst.fix}{more}"

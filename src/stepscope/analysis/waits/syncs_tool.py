@@ -30,7 +30,7 @@ from stepscope.analysis.trace.grouping import OPS, enclosing_events, is_device_w
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import CALL_SITES, remedy
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I32, I64, Groups, distinct, measure_groups
+from stepscope.model.arrays import I32, I64, Groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Comparable,
@@ -39,15 +39,13 @@ from stepscope.report import (
     Report,
     Role,
     Table,
-    add_records,
     as_prose,
     as_table,
     duration_text,
     fields_named,
-    make_rows,
     percent,
-    round_us,
 )
+from stepscope.report.relation import Counted, Merged, Relation
 from stepscope.vocabulary.lookup import has_trait, name_has
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
@@ -93,34 +91,20 @@ _EMPTY = (
 )
 
 
-@dataclass(frozen=True)
-class SyncRow:
-    """One call, op and line; times in ps.
-
-    `in_steps` are the calls inside steps, and `in_steps_ps` the time inside steps in which any of them lasts.
-    """
-
-    call: str
-    op: str
-    site: str
-    count: int
-    in_steps: int
-    total_ps: int
-    max_ps: int
-    in_steps_ps: int
-
-
-@dataclass(frozen=True)
-class ReadRow:
-    """One op that reads values, with its line; `waits` counts the calls that wait for a device."""
-
-    op: str
-    site: str
-    count: int
-    in_steps: int
-    waits: int
-    total_ps: int
-    max_ps: int
+CALLS = Relation(
+    ("call", "op", "call_site"),
+    ("count", "in_steps", "total_ps", "max_ps", "in_steps_ps"),
+    order=("-total_ps", "call", "op", "call_site"),
+    most=MOST_ROWS,
+)
+"""`in_steps` are the calls inside steps, and `in_steps_ps` the time inside steps in which any of them lasts."""
+READS = Relation(
+    ("op", "call_site"),
+    ("count", "in_steps", "waits", "total_ps", "max_ps"),
+    order=("-count", "op", "call_site"),
+    most=MOST_ROWS,
+)
+"""`waits` are the calls that wait for a device."""
 
 
 @dataclass(frozen=True)
@@ -131,15 +115,17 @@ class Partial:
     """
 
     origin: Origin
-    rows: list[SyncRow]
-    reads: list[ReadRow]
-    left_out: int
+    calls: Counted
+    reads: Counted
     steps: int
     steps_ps: int
     waits_ps: int
     sync_ps: int
     median_ps: int
     has_device: bool
+
+
+RELATIONS = {"calls": CALLS, "reads": READS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,21 +156,20 @@ def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     waits, steps = blocking_calls(trace), steps_of(trace)
     waiting = _time_in_steps(trace, waits, np.zeros(len(waits), np.int32))
-    found, reads = _sync_rows(trace, waits), _read_rows(trace, waits)
     whole = int(steps.length_ps.sum()) if steps.source != "none" else 0
     return Partial(
-        origin_of(trace), found[:MOST_ROWS], reads[:MOST_ROWS], len(found[MOST_ROWS:]) + len(reads[MOST_ROWS:]),
+        origin_of(trace), _count_calls(trace, waits), _count_reads(trace, waits),
         len(steps.number) if whole else 0, whole, int(waiting.sum()),
-        *_sync_in_median(trace), bool(is_device_work(trace).any()),
+        *_sync_in_median(trace, bool(len(waits))), bool(is_device_work(trace).any()),
     )  # fmt: skip
 
 
-def _sync_in_median(trace: HostTrace) -> tuple[int, int]:
+def _sync_in_median(trace: HostTrace, waits: bool) -> tuple[int, int]:
     """How long the median step is in calls that wait although devices are done, by its account, and how long it is."""
     account = account_without_culprits(trace)
     if account is None:
         return 0, 0
-    return sum(row.ps for row in account.rows if row.cause == "sync"), account.step_ps
+    return sum(row.ps for row in account.rows if waits and row.cause == "sync"), account.step_ps
 
 
 def _time_in_steps(trace: HostTrace, rows: I64, group: I32) -> I64:
@@ -204,37 +189,33 @@ def _time_in_steps(trace: HostTrace, rows: I64, group: I32) -> I64:
     return found
 
 
-def _sync_rows(trace: HostTrace, rows: I64) -> list[SyncRow]:
+def _count_calls(trace: HostTrace, rows: I64) -> Counted:
     name, op, site = event_name_rows(trace, rows), _outer_ops(trace, rows), call_sites(trace, rows)
     op = np.where(op >= 0, event_name_rows(trace, np.maximum(op, 0)) if len(trace.events) else -1, -1)
-    groups = Groups.of(name, op, site)
-    in_steps_ps = groups.sum(_time_in_steps(trace, rows, groups.number)).tolist()
-    sums = zip(groups.first.tolist(), *_measure_calls(trace, rows, groups), in_steps_ps, strict=True)
-    text = trace.strings
-    found = [SyncRow(text[name[at]], text[op[at]], site_text(text[site[at]]), *figures) for at, *figures in sums]
-    return sorted(found, key=lambda row: (-row.total_ps, row.call, row.op, row.site))
+    in_steps_ps = _time_in_steps(trace, rows, Groups.of(name, op, site).number)
+    text = trace.strings.__getitem__
+    keys = {"call": (name, text), "op": (op, text), "call_site": (site, lambda row: site_text(text(row)))}
+    return CALLS.count(keys, {**_measures(trace, rows), "in_steps_ps": in_steps_ps})
 
 
-def _read_rows(trace: HostTrace, waits: I64) -> list[ReadRow]:
+def _count_reads(trace: HostTrace, waits: I64) -> Counted:
     is_read, ops = np.zeros(len(trace.events), np.bool_), events_of_kind(trace, K.OP)
     is_read[ops] = has_trait(trace, trace.events.type[ops], CallTrait.READS_VALUE)
     outer = enclosing_events(trace, is_read)
     rows = np.flatnonzero(is_read & (outer == np.arange(len(outer))))
-    name, site = event_name_rows(trace, rows), call_sites(trace, rows)
-    groups = Groups.of(name, site)
-    of_wait = distinct(outer[waits][outer[waits] >= 0])
-    waiting = groups.count(np.searchsorted(rows, of_wait)).tolist()
-    count, in_steps, total, high = _measure_calls(trace, rows, groups)
-    text = trace.strings
-    sums = zip(groups.first.tolist(), count, in_steps, waiting, total, high, strict=True)
-    found = [ReadRow(text[name[at]], site_text(text[site[at]]), *figures) for at, *figures in sums]
-    return sorted(found, key=lambda row: (-row.count, row.op, row.site))
+    waiting = np.isin(rows, outer[waits]).astype(np.int64)
+    text = trace.strings.__getitem__
+    keys = {
+        "op": (event_name_rows(trace, rows), text),
+        "call_site": (call_sites(trace, rows), lambda row: site_text(text(row))),
+    }
+    return READS.count(keys, {**_measures(trace, rows), "waits": waiting})
 
 
-def _measure_calls(trace: HostTrace, rows: I64, groups: Groups) -> list[list[int]]:
-    """Per group: events, events inside a step, their time in ps, and the longest."""
-    count, total, _, high = measure_groups(groups.number, trace.events.duration_ps[rows], len(groups))
-    return [column.tolist() for column in (count, groups.count(steps_of(trace).label[rows] >= 0), total, high)]
+def _measures(trace: HostTrace, rows: I64) -> dict[str, I64]:
+    duration = trace.events.duration_ps[rows]
+    in_steps = (steps_of(trace).label[rows] >= 0).astype(np.int64)
+    return {"in_steps": in_steps, "total_ps": duration, "max_ps": duration}
 
 
 def _outer_ops(trace: HostTrace, rows: I64) -> I64:
@@ -243,41 +224,29 @@ def _outer_ops(trace: HostTrace, rows: I64) -> I64:
 
 def merge(partials: Sequence[Partial]) -> SyncsReport:
     """The calls of all hosts; equal calls are merged."""
-    rows = add_records(
-        (row for part in partials for row in part.rows),
-        lambda row: (row.call, row.op, row.site),
-        ("count", "in_steps", "total_ps", "max_ps", "in_steps_ps"),
+    calls, reads = CALLS.merge([part.calls for part in partials]), READS.merge([part.reads for part in partials])
+    steps, steps_ps, waits_ps = (
+        sum(getattr(part, name) for part in partials) for name in ("steps", "steps_ps", "waits_ps")
     )
-    rows.sort(key=lambda row: (-row.total_ps, row.call, row.op, row.site))
-    reads = add_records(
-        (row for part in partials for row in part.reads),
-        lambda row: (row.op, row.site),
-        ("count", "in_steps", "waits", "total_ps", "max_ps"),
-    )
-    reads.sort(key=lambda row: (-row.count, row.op, row.site))
-    steps, steps_ps = sum(part.steps for part in partials), sum(part.steps_ps for part in partials)
-    waits_ps = sum(part.waits_ps for part in partials)
 
-    def per_step(row: SyncRow | ReadRow) -> float | None:
-        return round(row.in_steps / steps, 3) if steps else None
+    def per_step(rows: Merged) -> list[float | None]:
+        return [round(count / steps, 3) if steps else None for count in rows["in_steps"]]
 
     return SyncsReport(
-        **header([part.origin for part in partials], _warnings(partials, rows)),
+        **header([part.origin for part in partials], _warnings(partials, calls, calls.left_out + reads.left_out)),
         findings=(
-            *_findings(rows, steps, percent(waits_ps, steps_ps)),
+            *_findings(calls, steps, percent(waits_ps, steps_ps)),
             *_describe_account(partials),
             *_read_findings(reads, steps),
         ),
-        rows=make_rows(
+        rows=calls.table(
             FIELDS,
-            rows,
-            call_site=lambda row: row.site or None,
-            per_step=per_step,
-            reason=lambda row: _reason(row.op),
-            avg_us=lambda row: round_us(row.total_ps / row.count),
-            step_percent=lambda row: percent(row.in_steps_ps, steps_ps),
+            per_step=per_step(calls),
+            reason=[_reason(op) for op in calls["op"]],
+            avg_us=calls.mean("total_ps", "count"),
+            step_percent=calls.share("in_steps_ps", steps_ps),
         ),
-        reads=make_rows(READ_FIELDS, reads, call_site=lambda row: row.site or None, per_step=per_step),
+        reads=reads.table(READ_FIELDS, per_step=per_step(reads)),
     )
 
 
@@ -289,17 +258,17 @@ def _reason(op: str) -> str:
 
 def _describe_account(partials: Sequence[Partial]) -> Iterator[str]:
     """How much of the median step the account puts down to these calls, on the host where it is longest."""
-    part = max(partials, key=lambda part: part.median_ps, default=None)
-    share = 100.0 * part.sync_ps / part.median_ps if part is not None and part.rows and part.median_ps else 0.0
-    if part is not None and share >= 0.05:  # else it would read 0.0 %
+    part = max(partials, key=lambda part: part.median_ps)
+    share = percent(part.sync_ps, part.median_ps)
+    if share is not None and share >= 0.05:  # else it would read 0.0 %
         yield f"for {share:.1f} % of the {'median step' if part.steps else 'capture'} it waits for an idle device"
 
 
-def _findings(rows: Sequence[SyncRow], steps: int, share: float | None) -> list[str]:
-    if not rows:
+def _findings(calls: Merged, steps: int, share: float | None) -> list[str]:
+    if not len(calls):
         return [_EMPTY]
-    count, in_steps, time = (sum(getattr(row, name) for row in rows) for name in ("count", "in_steps", "total_ps"))
-    often = f"{_frequency_text(count, in_steps, steps)}, {duration_text(time / 1e9)} in total"
+    frequency = _frequency_text(sum(calls["count"]), sum(calls["in_steps"]), steps)
+    often = f"{frequency}, {duration_text(sum(calls['total_ps']) / 1e9)} in total"
     if share is None:
         return [f"the host waits for a device {often}"]
     return [f"the host waits for a device for {share:.1f} % of each step", f"it waits {often}"]
@@ -312,22 +281,21 @@ def _frequency_text(count: int, in_steps: int, steps: int) -> str:
     return f"{times} in the capture" if a_step < _SELDOM else f"{times} ({a_step:.1f} per step)"
 
 
-def _read_findings(reads: Sequence[ReadRow], steps: int) -> list[str]:
-    if not reads:
+def _read_findings(reads: Merged, steps: int) -> list[str]:
+    if not len(reads):
         return []
-    count, in_steps, waits = (sum(getattr(row, name) for row in reads) for name in ("count", "in_steps", "waits"))
-    often = _frequency_text(count, in_steps, steps)
+    often = _frequency_text(sum(reads["count"]), sum(reads["in_steps"]), steps)
+    waits = sum(reads["waits"])
     waited = f"{waits:,} time{'' if waits == 1 else 's'}"
     return [f"a value is read from a tensor {often}; the device was waited for {waited}"]
 
 
-def _warnings(partials: Sequence[Partial], rows: Sequence[SyncRow]) -> list[str]:
-    found = [
-        f"{part.left_out} kinds of calls on {part.origin.host} are not listed" for part in partials if part.left_out
-    ]
+def _warnings(partials: Sequence[Partial], calls: Merged, left_out: int) -> list[str]:
+    found = [f"{left_out:,} kinds of calls are not listed"] if left_out else []
+    is_known = any(calls["call_site"]) or any(name_has(call, CodeTrait.WAITS_FOR_DEVICE) for call in calls["call"])
     if not any(part.has_device for part in partials):
         found.append("no device works in this profile, so there is nothing to wait for")
-    elif rows and not any(row.site or name_has(row.call, CodeTrait.WAITS_FOR_DEVICE) for row in rows):
+    elif len(calls) and not is_known:
         how = remedy(CALL_SITES, framework_of([part.origin for part in partials]))
         found.append(f"no Python calls were recorded: {how}")
     return found

@@ -47,10 +47,11 @@ class LateRank:
 
     def sentence(self, name: str) -> str:
         """What that is in a sentence."""
+        waits = duration_text(self.held_up_ps / 1e9)
+        shares = f"{100 * self.of_time:.1f} % of the time, {100 * self.of_waiting:.0f} % of all waiting"
         return (
-            f"{name} is the straggler, though why is unknown: it comes last to {self.times} collectives, in which each"
-            f" of the others waits {duration_text(self.held_up_ps / 1e9)} in total ({100 * self.of_time:.1f} % of the"
-            f" time, {100 * self.of_waiting:.0f} % of all waiting)"
+            f"the others wait {waits} each for {name}, which comes last to {self.times} collectives ({shares});"
+            " no cause was recorded"
         )
 
 
@@ -156,7 +157,7 @@ def _name_fault(job: Job, culprit: Culprit, names: Sequence[str]) -> str:
         Straggling.SLOW_MACHINE: f"with {more} more time for its work than the others",
         Straggling.LATE_INPUT: "which waits for its input",
         Straggling.EXTRA_WORK: "which does work that the others do not",
-    }.get(culprit.cause, "though why is unknown")
+    }.get(culprit.cause, "but no cause was recorded")
     return f"{who} {verb}, {why}"
 
 

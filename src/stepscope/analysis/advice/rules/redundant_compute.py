@@ -9,7 +9,7 @@ from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule
 from stepscope.analysis.advice.rules.device_work import find_work
 from stepscope.analysis.facts.work import USUAL_FORWARD, WorkFacts, split_programs
-from stepscope.analysis.purpose.excess import AFTER, CHECKS, MEASURES, ONE_HOT, REPEATED, TABLE, UNUSED
+from stepscope.analysis.purpose.excess import AFTER, CHECKS, COPIED, MEASURES, ONE_HOT, REPEATED, TABLE, UNUSED
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.traits import OpTrait
 
@@ -152,24 +152,58 @@ _ONE_PASS: Actions = {
     "": ("add the losses and call backward() once: (first + second).backward(), without retain_graph=True",),
 }
 _NO_GRADIENTS: Actions = {
+    "jax": (
+        "differentiate by the trained arguments alone: jax.value_and_grad(loss, argnums=...), or trained and frozen"
+        " parameters as two arguments",
+        "or compute gradient and update in one jitted function: XLA drops what nothing takes",
+    ),
+    "tensorflow": (
+        "tape.gradient(loss, variables) with the variables that the optimizer updates; trainable=False for the others",
+    ),
     "": (
         "call requires_grad_(False) on parameters that the optimizer does not hold",
         "if a whole part in front of the trained one is frozen, run it under torch.no_grad()",
     ),
 }
 _NO_CHECKS: Actions = {
+    "tensorflow": ("remove tf.debugging.enable_check_numerics(), or switch it on only to look for a NaN",),
+    "jax": ("leave jax_debug_nans and jax_debug_infs off, or switch them on only to look for a NaN",),
     "": ("remove torch.autograd.set_detect_anomaly(True), or switch it on only to look for a NaN",),
 }
 _BY_NUMBER: Actions = {
+    "jax": (
+        "take rows of a table by number: table[numbers], instead of jax.nn.one_hot and a product",
+        "give a loss the numbers of the classes: optax.softmax_cross_entropy_with_integer_labels",
+    ),
+    "tensorflow": (
+        "take rows of a table by number: tf.gather(table, numbers) or keras.layers.Embedding instead of tf.one_hot",
+        "give a loss the numbers of the classes: sparse_categorical_crossentropy",
+    ),
     "": (
         "take rows of a table by number: torch.nn.Embedding instead of one_hot and a product",
         "give a loss the numbers of the classes: torch.nn.functional.cross_entropy(logits, labels)",
     ),
 }
 _FEW_ROWS: Actions = {
+    "jax": (
+        "differentiate by the rows, not by the table: rows = table[numbers], then table.at[numbers].add(-rate *"
+        " gradient), with the table donated to the jitted step",
+        "make the table smaller: hash rare entries into fewer rows",
+    ),
+    "tensorflow": (
+        "keep the gradient sparse: table.scatter_sub(tf.IndexedSlices(rate * gradient.values, gradient.indices)), with"
+        " SGD for this table alone",
+        "make the table smaller: hash rare entries into fewer rows",
+    ),
     "": (
         "torch.nn.Embedding(..., sparse=True), with torch.optim.SparseAdam or SGD for this table alone",
         "make the table smaller: hash rare entries into fewer rows",
+    ),
+}
+_DONATE: Actions = {
+    "": (
+        "donate the argument: jax.jit(step, donate_argnums=...), and use only the returned array after the call",
+        "give arrays back only if the step changes them",
     ),
 }
 _KEEP_OUTPUT: Actions = {
@@ -192,7 +226,7 @@ RULES = (
     ),
     Rule(
         "compute.checks", _EXCESS_PERCENT, kind="redundant_compute", actions=_NO_CHECKS, tool="op-stats",
-        title="Turn anomaly detection off", find=_find_excess(CHECKS, "the checks for NaN"),
+        title="Turn checks for NaN off", find=_find_excess(CHECKS, "the checks for NaN"),
     ),
     Rule(
         "compute.one-hot", _EXCESS_PERCENT, kind="redundant_compute", actions=_BY_NUMBER, tool="op-stats",
@@ -203,6 +237,11 @@ RULES = (
         "compute.whole-table", _EXCESS_PERCENT, kind="redundant_compute", actions=_FEW_ROWS, tool="op-stats",
         title="Update only the rows of the table that a step reads",
         find=_find_excess(TABLE, "updating rows that the step does not read"),
+    ),
+    Rule(
+        "compute.copied-arguments", _EXCESS_PERCENT, kind="memory_churn", actions=_DONATE, tool="op-stats",
+        title="Donate arrays that the step replaces",
+        find=_find_excess(COPIED, "copying whole arguments"),
     ),
     Rule(
         "compute.measures", _EXCESS_PERCENT, kind="redundant_compute", actions=_KEEP_OUTPUT, tool="op-stats",

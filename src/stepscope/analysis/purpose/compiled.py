@@ -1,0 +1,280 @@
+"""What compiled programs do without need, by their instructions: sizes, where values come from, and who takes them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import numpy as np
+
+from stepscope.analysis.hlo.framework_ops import places_of_events
+from stepscope.analysis.hlo.module import Module
+from stepscope.analysis.hlo.programs import programs_of
+from stepscope.analysis.purpose.computing import computing_of
+from stepscope.analysis.purpose.flow import REPEATED_VALUE, Flow
+from stepscope.analysis.purpose.graphs import FEW_CLASSES
+from stepscope.analysis.steps.find_steps import whole_steps
+from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.model import HostTrace, stat_names
+from stepscope.model.arrays import I64, distinct
+from stepscope.records import dataclass
+from stepscope.vocabulary.custom_calls import PRODUCT, kind_of_call
+from stepscope.vocabulary.jax import is_backward, is_computed_again
+
+Size = tuple[int, ...]
+_Found = TypeVar("_Found")
+
+# Of a table's rows.  To update some rows alone means to write the update anew and to change what momentum does, which
+# nobody does for half of the time.  Judgement, not measured.
+_FEW = 0.02
+
+
+@dataclass(frozen=True)
+class ProgramWork:
+    """A compiled program that runs in the steps, on a device or on the host's threads.
+
+    Attributes:
+        rows: int64, its events, rows of events; instruction: int64 of the same length, the instruction of each.
+    """
+
+    module: Module
+    flow: Flow
+    rows: I64
+    instruction: I64
+
+    def runs_of(self, instructions: Iterable[int]) -> I64:
+        """The events of some instructions, or of the fusions around them: rows of events."""
+        chosen = list(self.flow.outers(instructions))
+        found: I64 = self.rows[np.isin(self.instruction, chosen)]
+        return found
+
+
+def program_work(trace: HostTrace) -> tuple[ProgramWork, ...]:
+    """The compiled programs of a host's steps, read once per trace."""
+    return trace.derived("compiled work", _find_programs)
+
+
+def _find_programs(trace: HostTrace) -> tuple[ProgramWork, ...]:
+    programs = programs_of(trace)
+    if not len(programs) or not trace.has_stat(stat_names.HLO_OP):
+        return ()
+    on_device = is_device_work(trace) & (whole_steps(trace).label >= 0)
+    rows = np.flatnonzero(on_device) if on_device.any() else computing_of(trace).rows
+    names = trace.stat_strings(stat_names.HLO_OP, rows=rows)
+    rows, names = rows[names > 0], names[names > 0]
+    place = places_of_events(trace, rows)
+    programs.read(distinct(place).tolist())
+    offsets, found = trace.strings.offsets, []
+    for each in distinct(place[place >= 0]).tolist():
+        module, here = programs.module(each), place == each
+        instruction = module.find_rows(trace.strings.blob, offsets[names[here]], offsets[names[here] + 1])
+        found.append(ProgramWork(module, Flow(module), rows[here], instruction))
+    return tuple(found)
+
+
+def _rows_of(module: Module, *opcodes: str) -> list[int]:
+    found: list[int] = np.flatnonzero(module.is_opcode(*opcodes)).tolist()
+    return found
+
+
+def _products(module: Module) -> list[int]:
+    calls = [row for row in _rows_of(module, "custom-call") if kind_of_call(module.target_of(row)) == PRODUCT]
+    return _rows_of(module, "dot") + calls
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Events that are not needed: rows of events, what is left of them as a share, and figures for a sentence."""
+
+    rows: I64
+    kept: float
+    figures: tuple[int, ...] = ()
+
+
+def _join(parts: list[Compiled]) -> Compiled | None:
+    """All parts with the figures of the longest one."""
+    if not parts:
+        return None
+    largest = max(parts, key=lambda each: math.prod(each.figures) if each.figures else 0)
+    return Compiled(np.concatenate([each.rows for each in parts]), largest.kept, largest.figures)
+
+
+def _of_programs(trace: HostTrace, find: Callable[[ProgramWork], _Found | None]) -> list[_Found]:
+    return [found for each in program_work(trace) if (found := find(each)) is not None]
+
+
+# ---- One-hot rows ----------------------------------------------------------------------------------------------------
+
+
+def compiled_one_hots(trace: HostTrace) -> Compiled | None:
+    """Products that take numbers of classes written out as one-hot rows; figures are (numbers, classes)."""
+    return _join(_of_programs(trace, _find_one_hots))
+
+
+def _find_one_hots(work: ProgramWork) -> Compiled | None:
+    module, flow = work.module, work.flow
+    if not module.is_opcode("iota").any() or not module.is_opcode("compare").any():
+        return None
+    taken, sizes = list[int](), list[tuple[int, int]]()
+    for product in _products(module):
+        for operand in module.operands.linked(product)[:2]:
+            made = _one_hot(flow, operand)
+            if made is not None:
+                taken += [product, made[0]]
+                sizes.append(made[1])
+    return Compiled(work.runs_of(taken), 0.0, max(sizes, key=math.prod)) if taken else None
+
+
+def _one_hot(flow: Flow, row: int) -> tuple[int, tuple[int, int]] | None:
+    """The comparison that writes one-hot rows, and how many of how many classes; None if a value is something else."""
+    row = flow.origin(row)
+    if flow.module.opcode_of(row) == "select":
+        row = flow.origin(flow.operand(row, 0))
+    if flow.module.opcode_of(row) != "compare":
+        return None
+    sides = [flow.origin(each, REPEATED_VALUE) for each in flow.module.operands.linked(row)]
+    counts = [flow.module.opcode_of(each) == "iota" for each in sides]
+    if len(sides) != 2 or counts.count(True) != 1:
+        return None  # two of them are a mask by place
+    numbers = flow.elements(sides[counts.index(False)])
+    classes = flow.elements(row) // max(numbers, 1)
+    return (row, (numbers, classes)) if numbers > 1 and classes >= FEW_CLASSES else None
+
+
+# ---- Tables ----------------------------------------------------------------------------------------------------------
+
+
+def compiled_table(trace: HostTrace) -> Compiled | None:
+    """The table of which all rows are updated although a step reads few of them; figures are (rows, columns,
+    rows that are read).
+
+    Its gradient is written by a scatter of rows onto zeros, or onto what the compiler adds it to at once.  A table that
+    a product takes, too, needs all of it.
+    """
+    found = _of_programs(trace, lambda work: _find_table(trace, work))
+    return max(found, key=lambda each: int(trace.events.duration_ps[each.rows].sum()), default=None)
+
+
+def _find_table(trace: HostTrace, work: ProgramWork) -> Compiled | None:
+    module, flow = work.module, work.flow
+    reads = Counter[Size]()
+    scatters: dict[Size, list[int]] = {}
+    for row in _rows_of(module, "scatter"):
+        size, update = flow.dims(row), flow.dims(flow.operand(row, 2))
+        if len(size) == 2 and update[-1:] == size[-1:] and is_backward(module.sources.read([row])[0].op_name):
+            reads[size] += math.prod(update) // max(size[1], 1)
+            scatters.setdefault(size, []).append(row)
+    products = _products(module) + _rows_of(module, "convolution") if scatters else []
+    multiplied = {flow.dims(each) for row in products for each in (row, *module.operands.linked(row))}
+    parts = []
+    for size, rows in scatters.items():
+        if reads[size] >= _FEW * size[0] or size in multiplied or size[::-1] in multiplied:
+            continue
+        fills = [flow.origin(flow.operand(row, 0)) for row in rows]
+        inside = flow.followers(flow.outers(rows), size)
+        parts.append(Compiled(
+            np.concatenate([work.runs_of([*inside, *fills]), _updates_elsewhere(trace, work, size)]),
+            reads[size] / size[0],
+            (*size, reads[size]),
+        ))  # fmt: skip
+    return max(parts, key=lambda each: math.prod(each.figures), default=None)
+
+
+def _updates_elsewhere(trace: HostTrace, work: ProgramWork, size: Size) -> I64:
+    """What other programs compute of the same size, where the gradient is a result that they may take."""
+    of_results = {each for row in work.flow.results() for each in work.flow.sizes(row)}
+    found = [work.rows[:0]]
+    for other in program_work(trace) if size in of_results else ():
+        if other is not work and any(_size_of(text) == size for _, text in other.module.parameters):
+            wanted = [row for row in distinct(other.instruction).tolist() if row >= 0 and size in other.flow.sizes(row)]
+            found.append(other.runs_of(wanted))
+    return np.concatenate(found)
+
+
+def _size_of(text: str) -> Size:
+    """The dimensions in the text of a shape.
+
+    >>> _size_of("f32[8,4]"), _size_of("f32[]")
+    ((8, 4), ())
+    """
+    inside = text.partition("[")[2].rstrip("]")
+    return tuple(int(each) for each in inside.split(",") if each.isdigit())
+
+
+# ---- Gradients that no program takes ---------------------------------------------------------------------------------
+
+
+def compiled_unused(trace: HostTrace) -> tuple[Compiled, tuple[str, ...]] | None:
+    """Gradients that a program gives and no program of the steps takes, while some take others of it, with the work
+    that only they need; and their shapes.  The figure is how many."""
+    works = program_work(trace)
+    parts, shapes = list[Compiled](), list[str]()
+    for work in works if len(works) > 1 else ():
+        taken = {shape for other in works if other is not work for _, shape in other.module.parameters}
+        results = list(zip(work.flow.results(), work.module.results, strict=False))
+        gradients = [(row, shape) for row, shape in results if _is_gradient(work.flow, row) and _size_of(shape)]
+        unused = [(row, shape) for row, shape in gradients if shape not in taken]
+        if not unused or len(unused) == len(gradients) or not all(other.module.parameters for other in works):
+            continue
+        given_up = {row for row, _ in unused}
+        kept = work.flow.needed_by(row for row, _ in results if row not in given_up)
+        only = work.flow.needed_by(given_up) - kept
+        parts.append(Compiled(work.runs_of(only), 0.0, (len(unused),)))
+        shapes += [shape for _, shape in unused]
+    joined = _join(parts)
+    return None if joined is None else (joined, tuple(dict.fromkeys(shapes)))
+
+
+def _is_gradient(flow: Flow, row: int) -> bool:
+    """Whether the last op of the program that makes a value belongs to a backward pass."""
+    return is_backward(flow.module.sources.read([flow.outer(flow.origin(row))])[0].op_name)
+
+
+# ---- Arguments that are copied ---------------------------------------------------------------------------------------
+
+
+def copied_arguments(trace: HostTrace) -> Compiled | None:
+    """Copies of whole arguments before a part of them is written, or so as to give them back: a program may only write
+    into an argument that it was given for good.  The figure is the bytes of the largest."""
+    return _join(_of_programs(trace, _find_copied))
+
+
+_WRITES_PART = ("dynamic-update-slice", "scatter")
+
+
+def _find_copied(work: ProgramWork) -> Compiled | None:
+    module, flow = work.module, work.flow
+    results, shapes = set(flow.results()), module.shapes
+    copies = []
+    for row in _rows_of(module, "copy"):
+        source = flow.operand(row, 0)
+        if module.computation[row] != module.entry or source < 0 or module.opcode_of(source) != "parameter":
+            continue
+        if shapes.text(row, layout=True) != shapes.text(source, layout=True):
+            continue  # in another order, whoever owns the array
+        if row in results or any(_writes_part(flow, user) for user in module.users.linked(row)):
+            copies.append(row)
+    if not copies:
+        return None
+    return Compiled(work.runs_of(copies), 0.0, (max(int(shapes.nbytes[row]) for row in copies),))
+
+
+def _writes_part(flow: Flow, row: int) -> bool:
+    root = flow.origin(row) if flow.module.opcode_of(row) == "fusion" else row
+    return flow.module.opcode_of(root) in (*_WRITES_PART, "while")
+
+
+# ---- Activations that are computed again -----------------------------------------------------------------------------
+
+
+def compiled_again(trace: HostTrace) -> I64:
+    """Work of a forward pass that a compiled program does again in its backward pass: rows of events."""
+    found = [np.empty(0, np.int64)]
+    for work in program_work(trace):
+        rows = [row for row in distinct(work.instruction).tolist() if row >= 0]
+        names = [source.op_name for source in work.module.sources.read(rows)] if rows else []
+        again = [row for row, name in zip(rows, names, strict=True) if is_computed_again(name)]
+        found.append(work.rows[np.isin(work.instruction, again)])
+    return np.concatenate(found)

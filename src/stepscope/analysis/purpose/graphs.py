@@ -1,0 +1,195 @@
+"""What graphs of TensorFlow do without need, by the names of ops, the order in which they run, and what they make.
+
+Operands are not recorded.  That an op takes the result of another shows in that it runs next, nearly each time; types
+and sizes of results are those of the memory that an op takes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stepscope.analysis.purpose.computing import Computing, computing_of
+from stepscope.analysis.purpose.sizes import Size, sizes_of
+from stepscope.analysis.steps.find_steps import whole_steps
+from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64, Mask, distinct
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait, type_names
+from stepscope.vocabulary.scopes import forward_of_gradient
+from stepscope.vocabulary.tensorflow import DOUBLE_TYPE
+from stepscope.vocabulary.traits import OpTrait, PurposeTrait
+
+# Adding rows up into a table takes about as long for each as reading it.  As for compiled programs, few rows are 2 %.
+_MOSTLY_ZEROS = 50.0
+# A product with one-hot rows does as many multiplications for each number that it takes as there are classes.  With so
+# few, a processor does them in the time in which it waits once for memory, some 100 ns, so that a look-up is no faster.
+FEW_CLASSES = 128
+_NEARLY_ALWAYS = 0.8  # of the runs: an executor may take a ready op of another branch first
+_AS_LARGE = 0.25  # of the time that writing the table takes: an op that touches each of its numbers needs no less
+
+
+@dataclass(frozen=True)
+class Made:
+    """What an op of a graph makes: the largest tensor that it takes memory for.
+
+    Attributes:
+        data_type: as TensorFlow numbers types; size: its sides.
+    """
+
+    data_type: int
+    size: Size
+
+
+def made_by_ops(trace: HostTrace) -> dict[str, Made]:
+    """What ops make, by their names; nothing of those whose results take the place of an operand."""
+    return trace.derived("made by ops", _find_made)
+
+
+def _find_made(trace: HostTrace) -> dict[str, Made]:
+    rows = events_of_kind(trace, EventKind.ALLOCATION)
+    if not len(rows) or trace.framework != "tensorflow":
+        return {}
+    columns = np.stack([
+        trace.stat_strings(stat_names.ALLOCATING_OP, rows=rows),
+        trace.stat_strings(stat_names.TENSOR_SHAPE, rows=rows),
+        trace.stat_ints(stat_names.DATA_TYPE, rows=rows),
+    ])  # fmt: skip
+    found: dict[str, Made] = {}
+    for op, shape, data_type in np.unique(columns, axis=1).T.tolist():
+        size = sizes_of(trace.strings[shape]) if shape > 0 else ()
+        if op > 0 and size and data_type > 0:
+            made, name = Made(data_type, size[0]), trace.strings[op]
+            known = found.get(name)
+            found[name] = made if known is None or math.prod(made.size) > math.prod(known.size) else known
+    return found
+
+
+def names_in_64_bits(trace: HostTrace) -> set[str]:
+    """The names of ops that make arrays of 64-bit floats."""
+    return {name for name, made in made_by_ops(trace).items() if made.data_type == DOUBLE_TYPE and made.size}
+
+
+def _made_by(trace: HostTrace, types: I64) -> list[Made]:
+    """What the ops of some event types make, as far as it is known."""
+    made = made_by_ops(trace)
+    names = (name.rpartition(":")[0] for name in type_names(trace, distinct(types)))
+    return [made[name] for name in names if name in made]
+
+
+def graph_checks(trace: HostTrace) -> I64:
+    """Ops that TensorFlow puts behind others to look for NaN in their results: rows of events."""
+    work = computing_of(trace)
+    found: I64 = work.rows[_is(trace, work, PurposeTrait.CHECKS_NUMBERS) & (trace.framework == "tensorflow")]
+    return found
+
+
+def _is(trace: HostTrace, work: Computing, trait: PurposeTrait | OpTrait) -> Mask:
+    return has_trait(trace, trace.events.type[work.rows], trait)
+
+
+def trained_types(trace: HostTrace, types: I64) -> I64:
+    """The event types whose ops have a gradient: it is called after them, `gradient_tape/NAME/MatMul`."""
+    names = type_names(trace, types)
+    forward = {forward_of_gradient(name) for name in names} - {""}
+    found: I64 = types[np.array([name.rpartition(":")[0] in forward for name in names], np.bool_)]
+    return found
+
+
+def graph_one_hots(trace: HostTrace) -> tuple[I64, tuple[int, int] | None]:
+    """One-hot rows and the product that takes them, with its gradient: rows of events, and the rows' largest size.
+
+    The product is the op that nearly each time runs next; that it takes them shows in its gradient, which has a row for
+    each class.
+    """
+    work = computing_of(trace)
+    makes = np.flatnonzero(_is(trace, work, PurposeTrait.MAKES_ONE_HOT))
+    types = trace.events.type[work.rows].astype(np.int64)
+    wide = max((made.size for made in _made_by(trace, types[makes]) if len(made.size) > 1), key=math.prod, default=None)
+    if wide is None or wide[-1] < FEW_CLASSES:
+        return work.rows[:0], None
+    after = _usual(types, _next_on_thread(trace, work, makes))
+    while len(after) and _only_hands_on(trace, work, after):
+        after = _usual(types, _next_on_thread(trace, work, after))
+    after = after[work.heavy[after]]
+    products = {name.rpartition(":")[0] for name in type_names(trace, distinct(types[after]))}
+    heavy = distinct(types[work.heavy])
+    names = type_names(trace, heavy)
+    gradients = heavy[np.array([forward_of_gradient(name) in products for name in names], np.bool_)]
+    chosen = makes
+    if any(made.size[:1] == wide[-1:] for made in _made_by(trace, gradients)):
+        chosen = np.concatenate([makes, after, np.flatnonzero(np.isin(types, gradients))])
+    return work.rows[distinct(chosen)], (math.prod(wide[:-1]), wide[-1])
+
+
+def _usual(types: I64, places: I64) -> I64:
+    """The places of the one op that nearly all of them are; none where they differ."""
+    kinds, counts = np.unique(types[places], return_counts=True)
+    if not len(kinds) or counts.max() < _NEARLY_ALWAYS * len(places):
+        return places[:0]
+    found: I64 = places[types[places] == kinds[counts.argmax()]]
+    return found
+
+
+def _only_hands_on(trace: HostTrace, work: Computing, places: I64) -> bool:
+    moves = has_trait(trace, trace.events.type[work.rows[places]], OpTrait.MOVES_DATA | OpTrait.CONVERTS)
+    return bool(moves.all())
+
+
+def _next_on_thread(trace: HostTrace, work: Computing, places: I64) -> I64:
+    """The op that runs after each on its thread, those without one left out: places in `work`, which is in order of
+    threads and time."""
+    outer = np.flatnonzero(work.outer)
+    after = np.searchsorted(outer, places, side="right")
+    known = after < len(outer)
+    after, places = outer[after[known]], places[known]
+    lines = trace.events.line[work.rows]
+    found: I64 = after[lines[after] == lines[places]]
+    return found
+
+
+@dataclass(frozen=True)
+class DenseGradient:
+    """The gradient of a table that is written in full, and what an update does with it.
+
+    Attributes:
+        rows: rows of events.
+        kept: the share of that time that the rows that are read need.
+        times: how many times as long writing the table takes as reading its rows.
+    """
+
+    rows: I64
+    kept: float
+    times: float
+
+
+def dense_gradient(trace: HostTrace) -> DenseGradient | None:
+    """The gradient of a look-up that is written as a whole table, as the time shows that this takes beside reading the
+    rows; with the later ops of its step that take about as long.
+
+    Sums over segments in the model itself have a gradient of their own, and are left out.
+    """
+    work = computing_of(trace)
+    types = trace.events.type[work.rows]
+    reads = _is(trace, work, PurposeTrait.LOOKS_UP)
+    sums = np.flatnonzero(_is(trace, work, PurposeTrait.SPREADS_ROWS) & ~work.backward)
+    every = distinct(types).astype(np.int64)
+    trained = trained_types(trace, every)
+    sums = sums[~np.isin(types[sums], trained)]
+    read_ps, written_ps = int(work.own_ps[reads].sum()), int(work.own_ps[sums].sum())
+    if not read_ps or written_ps < _MOSTLY_ZEROS * read_ps:
+        return None
+    steps = whole_steps(trace).label[work.rows]
+    end = trace.events.start_ps[work.rows] + trace.events.duration_ps[work.rows]
+    written = np.full(int(steps.max()) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(written, steps[sums], end[sums])
+    longest = np.zeros(len(written), np.int64)
+    np.maximum.at(longest, steps[sums], work.own_ps[sums])
+    later = trace.events.start_ps[work.rows] >= written[steps]
+    large = work.own_ps >= _AS_LARGE * longest[steps]
+    updates = later & large & (_is(trace, work, PurposeTrait.POINTWISE) | _is(trace, work, OpTrait.WRITES_VARIABLE))
+    updates &= ~np.isin(types, trained) & ~_is(trace, work, OpTrait.OF_GRADIENT)
+    chosen = np.append(sums, np.flatnonzero(updates))
+    return DenseGradient(work.rows[distinct(chosen)], read_ps / written_ps, written_ps / read_ps)

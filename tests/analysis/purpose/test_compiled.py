@@ -1,0 +1,214 @@
+"""Work that compiled programs do without need, each beside a program that needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hlo_build import S32, Op, array, computation, f32, fusion, metadata, op, parameter, program, tuple_of
+from xla_traces import Ran, trace_of
+from xspace_build import text
+
+from stepscope.analysis.purpose.excess import Excess, excesses_of
+from stepscope.analysis.purpose.forward import recomputed_ops
+from stepscope.analysis.purpose.purposes import purposes_of
+from stepscope.model import HostTrace
+
+US = 1_000_000
+FORWARD, BACKWARD, UPDATE = (
+    metadata(f"jit(step)/{path}", "train.py", 9) for path in ("jvp()/dot", "transpose(jvp())/dot", "sub")
+)
+
+
+def ints(*dims: int) -> bytes:
+    return array(S32, *dims)
+
+
+def found(programs: Mapping[str, tuple[bytes, Mapping[str, int]]]) -> tuple[Excess, ...]:
+    """The excesses of two steps of some programs, given with the microseconds that their instructions take."""
+    return excesses_of(two_steps(programs))
+
+
+def two_steps(programs: Mapping[str, tuple[bytes, Mapping[str, int]]]) -> HostTrace:
+    """Two marked steps in which each program runs once."""
+    events, at = [], 0
+    for step in range(2):
+        begin = at
+        for number, (name, (_, times)) in enumerate(programs.items(), start=1):
+            for instruction, us in times.items():
+                stats = {"hlo_op": instruction, "hlo_module": name, "program_id": number}
+                events.append(Ran("python", instruction, at, us, stats))
+                at += us
+        events.append(Ran("python", "train", begin, at - begin, {"step_num": step, "_r": 1}))
+    made = {f"{name}({number})": proto for number, (name, (proto, _)) in enumerate(programs.items(), start=1)}
+    return trace_of(made, events, device="cpu")
+
+
+def _of(programs: Mapping[str, tuple[bytes, Mapping[str, int]]]) -> list[tuple[str, float]]:
+    return [(each.kind, each.ps / US / 2) for each in found(programs)]
+
+
+# -- one-hot rows --------------------------------------------------------------------------------------------------
+
+
+def one_hot(classes: int, left: Op) -> tuple[bytes, dict[str, int]]:
+    """A product that takes rows which compare numbers with 0, 1, 2, ..."""
+    rows = (8, classes)
+    writes = computation(
+        "writes",
+        parameter("n", ints(8)),
+        op("numbers", "broadcast", ints(*rows), "n"),
+        left,
+        op("same", "compare", array(1, *rows), "numbers", left.name),
+        op("floats", "convert", f32(*rows), "same"),
+    )
+    main = computation(
+        "main",
+        parameter("labels", ints(8), 0),
+        parameter("table", f32(classes, 4), 1),
+        fusion("rows", f32(*rows), "labels", calls="writes"),
+        op("dot.1", "dot", f32(8, 4), "rows", "table", extra=FORWARD),
+        op("out", "negate", f32(8, 4), "dot.1"),
+    )
+    return program(writes, main, name="jit_step"), {"rows": 10, "dot.1": 60, "out": 30}
+
+
+def test_a_product_with_one_hot_rows() -> None:
+    (excess,) = found({"jit_step": one_hot(1000, op("counts", "iota", ints(8, 1000)))})
+
+    assert (excess.kind, excess.ps / US / 2) == ("one_hot", 70.0)  # rows and dot.1
+    assert "(8 numbers as 8 x 1,000)" in excess.fact
+
+
+@pytest.mark.parametrize(
+    "programs",
+    [one_hot(16, op("counts", "iota", ints(8, 16))), one_hot(1000, op("others", "constant", ints(8, 1000)))],
+    ids=["few classes", "a mask"],
+)
+def test_other_comparisons_are_no_one_hot_rows(programs: tuple[bytes, dict[str, int]]) -> None:
+    assert _of({"jit_step": programs}) == []
+
+
+# -- tables --------------------------------------------------------------------------------------------------------
+
+
+def table(rows: int, *more: Op) -> tuple[bytes, dict[str, int]]:
+    """The update of a table of which a step reads eight rows."""
+    main = computation(
+        "main",
+        parameter("table", f32(rows, 4), 0),
+        parameter("labels", ints(8, 1), 1),
+        parameter("changes", f32(8, 4), 2),
+        op("zero", "constant", f32()),
+        op("zeros", "broadcast", f32(rows, 4), "zero"),
+        op("scatter", "scatter", f32(rows, 4), "zeros", "labels", "changes", extra=BACKWARD),
+        op("rest", "tanh", f32(8, 4), "changes"),
+        *more,
+        op("updated", "subtract", f32(rows, 4), "table", "scatter", extra=UPDATE),
+    )
+    return program(main, name="jit_step"), {"zeros": 20, "scatter": 5, "rest": 35, "updated": 40}
+
+
+def test_a_table_of_which_few_rows_are_read() -> None:
+    (excess,) = found({"jit_step": table(10_000)})
+
+    assert (excess.kind, excess.ps / US / 2, excess.keeps) == ("whole_table", 65.0, 0.0008)
+    assert "all 10,000 rows of a table (10,000 x 4), of which the step reads at most 8" in excess.fact
+
+
+def test_tables_that_are_needed() -> None:
+    output = op("logits", "dot", f32(8, 10_000), "changes", "table", extra=FORWARD)
+
+    assert _of({"jit_step": table(100)}) == []  # a twelfth of the rows are read
+    assert _of({"jit_step": table(10_000, output)}) == []  # the output of the model needs all of them
+
+
+# -- gradients that nothing takes ----------------------------------------------------------------------------------
+
+
+def signature(result: bytes, *taken: bytes) -> bytes:
+    """The shapes that a program takes and gives."""
+    return text(4, b"".join(text(1, each) for each in taken) + text(2, result))
+
+
+ALL = tuple_of(f32(), f32(16, 16), f32(8, 4))
+GRADIENTS = program(
+    computation(
+        "main",
+        parameter("x", f32(8, 8), 0),
+        op("body", "dot", f32(8, 16), "x", "x", extra=BACKWARD),
+        op("inner", "dot", f32(16, 16), "body", "body", extra=BACKWARD),
+        op("head", "dot", f32(8, 4), "x", "x", extra=BACKWARD),
+        op("loss", "tanh", f32(), "x", extra=FORWARD),
+        op("all", "tuple", ALL, "loss", "inner", "head"),
+    ),
+    name="jit_grads",
+    schedule=signature(ALL, f32(8, 8)),
+)
+
+
+def with_update(*sizes: tuple[int, int]) -> dict[str, tuple[bytes, dict[str, int]]]:
+    """The program that gives gradients, and one that takes those of some sizes."""
+    taken = [f32(*size) for size in sizes]
+    ops = [parameter(f"p{at}", shape, at) for at, shape in enumerate(taken)]
+    main = computation("main", *ops, op("new", "negate", taken[0], "p0"))
+    update = program(main, name="jit_update", schedule=signature(taken[0], *taken))
+    times = {"body": 30, "inner": 20, "head": 20, "loss": 20}
+    return {"jit_grads": (GRADIENTS, times), "jit_update": (update, {"new": 10})}
+
+
+def test_gradients_that_no_program_takes() -> None:
+    (excess,) = found(with_update((8, 4)))
+
+    assert (excess.kind, excess.ps / US / 2) == ("unused_gradients", 50.0)  # inner, and body that only it needs
+    assert "1 gradients (f32[16,16])" in excess.fact
+
+
+def test_gradients_that_all_are_taken_or_none() -> None:
+    assert _of(with_update((8, 4), (16, 16))) == []
+    assert _of(with_update((3, 3))) == []  # then the loop takes them itself
+
+
+# -- arguments that are copied -------------------------------------------------------------------------------------
+
+
+def cache(copies: str) -> tuple[bytes, dict[str, int]]:
+    """A program that writes one row of an argument."""
+    first = op("whole", copies, f32(1000, 8), "cache")
+    main = computation(
+        "main",
+        parameter("cache", f32(1000, 8), 0),
+        parameter("row", f32(1, 8), 1),
+        op("place", "constant", ints()),
+        first,
+        op("written", "dynamic-update-slice", f32(1000, 8), "whole", "row", "place", "place"),
+    )
+    return program(main, name="jit_step"), {"whole": 60, "written": 40}
+
+
+def test_an_argument_that_is_copied_to_write_a_part_of_it() -> None:
+    (excess,) = found({"jit_step": cache("copy")})
+
+    assert (excess.kind, excess.ps / US / 2) == ("copied_arguments", 60.0)
+    assert "(the largest has 0.0 MB)" in excess.fact
+    assert _of({"jit_step": cache("negate")}) == []
+
+
+# -- what is computed again ----------------------------------------------------------------------------------------
+
+
+def test_activations_that_are_computed_again() -> None:
+    again = metadata("jit(step)/transpose(jvp())/checkpoint/rematted_computation/dot")
+    main = computation(
+        "main",
+        parameter("x", f32(8, 8), 0),
+        op("first", "dot", f32(8, 8), "x", "x", extra=FORWARD),
+        op("again", "dot", f32(8, 8), "x", "x", extra=again),
+        op("back", "dot", f32(8, 8), "again", "x", extra=BACKWARD),
+    )
+    trace = two_steps({"jit_step": (program(main, name="jit_step"), {"first": 10, "again": 20, "back": 30})})
+
+    assert [trace.name_of(row) for row in recomputed_ops(trace).tolist()] == ["again"] * 2
+    assert {name: ps / US for name, ps in purposes_of(trace).items()} == {
+        "forward": 10, "recomputing": 20, "backward": 30,
+    }  # fmt: skip

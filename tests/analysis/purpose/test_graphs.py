@@ -1,0 +1,120 @@
+"""What graphs of TensorFlow do without need, by names, order and the sizes of results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from helpers.draw import MS, Sort, draw
+
+from stepscope.analysis.purpose.excess import excesses_of
+from stepscope.analysis.purpose.operands import ops_in_64_bits
+from stepscope.analysis.purpose.purposes import purposes_of
+from stepscope.model import EventKind, HostTrace
+
+K = EventKind
+
+FLOAT, DOUBLE = 1, 2
+
+
+def made(op: str, shape: str, data_type: int = FLOAT) -> Sort:
+    """Memory that an op takes for its result."""
+    return Sort(K.ALLOCATION, "MemoryAllocation", stats={"tf_op": op, "shape": shape, "data_type": data_type})
+
+
+SORTS = {
+    "h": Sort(K.OP, "one_hot:OneHot"),
+    "r": Sort(K.OP, "Cast:Cast"),
+    "p": Sort(K.OP, "matmul:MatMul"),
+    "q": Sort(K.OP, "gradient_tape/matmul/MatMul_1:MatMul"),
+    "t": Sort(K.OP, "Tanh:Tanh"),
+    "c": Sort(K.OP, "matmul/CheckNumericsV2:CheckNumericsV2"),
+    "g": Sort(K.OP, "Gather:ResourceGather"),
+    "s": Sort(K.OP, "adam/UnsortedSegmentSum:UnsortedSegmentSum"),
+    "u": Sort(K.OP, "adam/Mul:Mul"),
+    "v": Sort(K.OP, "adam/AssignSubVariableOp:AssignSubVariableOp"),
+    "x": Sort(K.OP, "gradient_tape/net/UnsortedSegmentSum/Gather:GatherV2"),
+    "y": Sort(K.OP, "net/UnsortedSegmentSum:UnsortedSegmentSum"),
+    "H": made("one_hot", "[64,1000]"),
+    "I": made("one_hot", "[64,10]"),
+    "Q": made("gradient_tape/matmul/MatMul_1", "[1000,32]"),
+    "P": made("gradient_tape/matmul/MatMul_1", "[500,32]"),
+    "D": made("matmul", "[64,32]", DOUBLE),
+}
+
+
+def drawn(picture: str) -> HostTrace:
+    """The trace of a picture, as TensorFlow would have written it."""
+    return replace(draw(picture, SORTS), framework="tensorflow")
+
+
+def excess_of(picture: str) -> list[tuple[str, float, float]]:
+    """The kinds of excess in a picture, their time in ms, and what of it is needed, in percent."""
+    return [(each.kind, each.ps / MS, round(100 * each.keeps, 1)) for each in excesses_of(drawn(picture))]
+
+
+# -- one-hot rows --------------------------------------------------------------------------------------------------
+
+
+def test_one_hot_rows_and_the_product_that_takes_them() -> None:
+    picture = """
+        host main | M0----------M1----------
+        host main | R1---------  R2---------
+        host main | h-rp--t-q---h-rp--t-q--
+        host main | H       Q   H       Q
+    """
+
+    assert excess_of(picture) == [("one_hot", 17.0, 0.0)]  # h, p and q; the last q is a ms shorter
+
+
+def test_rows_for_a_loss_are_not_those_of_the_next_product() -> None:
+    of_loss = """
+        host main | M0----------M1----------
+        host main | R1---------  R2---------
+        host main | h-rp--t-q---h-rp--t-q--
+        host main | H       P   H       P
+    """
+    few = of_loss.replace("H", "I").replace("P", "Q")
+
+    assert excess_of(of_loss) == [("one_hot", 4.0, 0.0)]  # writing them alone
+    assert excess_of(few) == []
+
+
+# -- checks --------------------------------------------------------------------------------------------------------
+
+
+def test_checks_of_every_result() -> None:
+    assert excess_of("host main | M0--------\nhost main | R1--------\nhost main | p--c-t--c-") == [("checks", 4.0, 0.0)]
+
+
+# -- tables --------------------------------------------------------------------------------------------------------
+
+
+def test_a_gradient_that_is_written_as_a_whole_table() -> None:
+    reads = f"g{'s' + '-' * 99}{'u' + '-' * 49}v{'-' * 79}t-"
+    (found,) = excess_of(f"host main | M0{'-' * 230}\nhost main | R1{'-' * 230}\nhost main | {reads}")
+
+    assert found == ("whole_table", 230.0, 1.0)  # s, u and v; reading takes a hundredth of writing
+
+
+def test_sums_that_the_model_makes_itself_are_no_gradients_of_look_ups() -> None:
+    sums = f"g{'y' + '-' * 99}{'u' + '-' * 49}v{'-' * 79}x-"
+
+    assert excess_of(f"host main | M0{'-' * 230}\nhost main | R1{'-' * 230}\nhost main | {sums}") == []
+
+
+# -- types and purposes --------------------------------------------------------------------------------------------
+
+
+def test_ops_that_take_memory_for_doubles_compute_in_64_bits() -> None:
+    trace = drawn("host main | M0------\nhost main | R1------\nhost main | p--t--\nhost main |  D")
+    ops = np.flatnonzero(trace.events.kind == K.OP)
+
+    found = ops[ops_in_64_bits(trace, ops)]
+    assert [trace.name_of(row) for row in found.tolist()] == ["matmul:MatMul"]
+
+
+def test_an_op_with_a_gradient_is_forward() -> None:
+    trace = drawn("host main | M0------\nhost main | R1------\nhost main | p--t-q-")
+
+    assert {name: ps / MS for name, ps in purposes_of(trace).items()} == {"forward": 3, "unknown": 2, "backward": 2}

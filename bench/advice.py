@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import stepscope
-from bench.gains import find_sections, replace_section
+from bench.pages import put
 
 PROGRAMS = Path(__file__).with_name("bottlenecks")
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "advice-truth.md"
@@ -27,68 +27,6 @@ FRAMEWORKS = ("tf", "jax", "torch")
 VARIANTS = ("slow", "fixed")
 CLOSE = 0.2  # a predicted speed-up within this share of the real one is a good prediction
 OUTPUT = "out.txt"
-_INTRODUCTION = """# How often the advice is right
-
-Made by `python -m bench.advice`. Each program has one known bottleneck and a variant without it; both were recorded by
-the profiler of their framework, on a machine with two cores and no GPU that was busy with other work as well. "Real"
-is the step time of the slow variant over that of the fixed one, both without a profiler. If a fixed variant gets
-advice other than `none`, it has another bottleneck, or Stepscope is wrong about it.
-
-## What the figures do not show
-
-These programs were known while the rules were written, and rules were corrected where they failed. The score on unseen
-programs is therefore lower. Ten times, programs were written and recorded after the rules were finished, most of them
-by people who did not know the rules, and judged before anything was corrected:
-
-| round | programs | first advice right | fixed variant gets `none` | gains within 20 % | the same after correction |
-| ---: | ---: | ---: | ---: | ---: | --- |
-| 1 | 11 | 8 | | | |
-| 2 | 13 | 11 | 12 | 4 | |
-| 3 | 22 | 19 | 19 | not judged | |
-| 4 | 21 | 17 | 20 | 6 of 18 | 20, 21, 10 |
-| 5 | 31 | 25 | 26 | 11 of 27 | 31, 28, 16 |
-| 6 | 15 | 13 | 11 | 5 of 12 | |
-| 7 | 27 | 24 | 25 | 9 of 23 | 26, 27, 12 |
-| 8 | 14 | 11 | 14 | 8 of 14 | 14, 14, 9 |
-| 9 | 34 | 29 | 24 | 14 of 30 | 34, 33, 17 |
-| 10 | 18 | 14 | 18 | 7 of 16 | 15, 18, 8 |
-
-In rounds 4, 5, 7, 8 and 10 the step times in the two traces themselves were within 20 % in 11, 19, 14, 9 and 9. Half
-of the programs of round 9 were held out until the rules were final; those of round 10, recorded once on a calm machine,
-are listed below. Still wrong after the corrections:
-
-- Samples that a `Dataset` unpacks from memory are called files; `with_stack=True` would show it.
-- Gradients that go back into a generator which does not use them, and a style loss that is computed again in each step,
-  are missed. No trace shows that six identical forward passes get the same data.
-- A program whose result the step needs may be suspected to be redundant, and workers that are slow in turn a straggler.
-- `torch_fingerprints` and `torch_healthy_pictures` wait for their workers, also in the variant without a bottleneck.
-- In one recording JAX's tracer of Python calls holds Stepscope's own sampler, which looks like the loop.
-
-Since all gains are replayed, programs of `bench.gains` were recorded once more, on a machine that was busy with other
-work. Of forty-six with a bottleneck the first advice was right in thirty-nine before and is in forty-one; of
-fifty-eight that have none or were fixed, forty-eight get `none`, as before. The arithmetic with tuned numbers stated
-thirty-nine gains, thirteen of them within 20 %, with logarithmic errors of 0.38 each; the replay states thirty-two,
-thirteen within 20 %, and 0.37 each. It states none for single ops, small batches and fetches. On the given set, which
-the numbers of the arithmetic were tuned to, twelve of fifteen were within 20 % with 0.15 each; now it is eight of
-twelve with 0.24 each. The tables below are older than that.
-
-Where predictions are still wrong, the trace does not contain what they would need:
-
-- The real speed-up was measured at another time than the trace, and "recorded" is what the two traces show: the step
-  times in them, one over the other, including the cost of recording. Each list says how often even that is close to
-  the real one. Steps of the recorded run itself, before the recording started, differ by 2.9 for
-  `torch_rank_zero_report` and by 3.3 for `torch_memory_bank`.
-- After a save, TensorFlow runs the ops of `tf_save_every_step` on one thread, without one on two.
-- Between 66 small messages hardly any op of `torch_reduce_each_tensor` runs undelayed by others, so no step shows how
-  fast it could be.
-- A program that is new in every step never runs warm: speed-ups above 20 only give the order of magnitude.
-- How many ops of PyTorch a compiler or a batched op merges depends on the program. The prediction is the middle
-  between none and all, except for ops of the update, which all merge.
-- After a long interruption the rest of a step runs on colder caches than without it: no step of the trace shows how
-  fast it could be.
-- Programs that take turns on busy cores make single steps several times as long.
-
-"""
 
 
 @dataclass(frozen=True)
@@ -138,7 +76,7 @@ class Outcome:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints the table and writes the page; returns 1 if a first advice is wrong, else 0."""
+    """Prints the tables and puts them into the page; returns 1 if a first advice is wrong, else 0."""
     options = _options(arguments)
     sets: dict[str, list[Outcome]] = {}
     if options.captures:
@@ -151,11 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sets["Programs of `bench/bottlenecks`"] = [_judge_case(case) for case in _own_cases(options.folder)]
     if options.again:
         sets["The same programs on a busy machine"] = [_judge_case(case) for case in _own_cases(options.again)]
-    page = "\n".join([_INTRODUCTION, *(line for name, found in sets.items() for line in _make_section(name, found))])
-    print(page)
-    if not options.only:
-        older = options.output.read_text("utf-8") if options.output.is_file() else ""
-        options.output.write_text(replace_section(page, find_sections(older)), encoding="utf-8")
+    for name, found in sets.items():
+        section = "\n".join(_make_section(name, found))
+        print(section)
+        if not options.only:
+            put(options.output, name, section)
     return int(not all(outcome.is_right for found in sets.values() for outcome in found))
 
 

@@ -32,6 +32,7 @@ import numpy as np
 import stepscope
 from bench.bottlenecks.blocks import OWN
 from bench.bottlenecks.unseen import SERIES, Program, list_unseen
+from bench.pages import put
 from stepscope.proof.record import Proof, from_json
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "advice-truth.md"
@@ -145,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         section = make_section(options.series, verdicts, read_known_scores(page))
         print(section)
         if not options.only:
-            options.output.write_text(replace_section(page, section), encoding="utf-8")
+            put(options.output, SERIES[options.series].title, section)
     return int(bool(failed))
 
 
@@ -353,19 +354,6 @@ def read_known_scores(page: str) -> list[str]:
     return [
         f"{title.lower()}: {score}" for title, score in re.findall(r"^## (.+)\n\n(The first advice .+)$", other, re.M)
     ]
-
-
-def find_sections(page: str) -> str:
-    """The sections of all series in a page, as they follow each other; empty if it has none."""
-    return "".join(_SECTIONS.findall(page))
-
-
-def replace_section(page: str, section: str) -> str:
-    """The page with this section at its end, in place of an older one with the same heading."""
-    heading = section.partition("\n")[0]
-    older = next((found for found in _SECTIONS.findall(page) if found.startswith(f"{heading}\n")), "")
-    rest = (page.replace(older, "") if older else page).rstrip("\n")
-    return f"{rest}\n\n{section}".rstrip("\n") + "\n"
 
 
 if __name__ == "__main__":

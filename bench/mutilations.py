@@ -25,10 +25,10 @@ from bench.mutilation.jobs import FRAMEWORKS, KINDS, draw
 from bench.mutilation.judge import FALSE, HONEST, RIGHT, Judgement, ask, judge
 from bench.mutilation.known import Known, load, shared_recordings
 from bench.mutilation.rows import Recording
+from bench.pages import put
 
 STILL_FALSE = Path(__file__).with_name("mutilation") / "false.txt"
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "advice-truth.md"
-BEGIN, END = "<!-- mutilations: begin -->", "<!-- mutilations: end -->"
 
 
 @dataclass(frozen=True)
@@ -126,15 +126,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
     print(f"\n{table(results)}\n\n{len(results)} in {time.perf_counter() - began:.0f} s")
     if options.write:
-        _write(table(results))
+        put(PAGE, "bench.mutilations", table(results))
         names = sorted(one.name for one in results if one.judgement.word == FALSE)
         STILL_FALSE.write_text("".join(name + "\n" for name in names), "utf-8")
-
-
-def _write(text: str) -> None:
-    page = PAGE.read_text("utf-8")
-    before, _, rest = page.partition(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}", "utf-8")
 
 
 if __name__ == "__main__":

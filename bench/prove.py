@@ -42,6 +42,7 @@ from bench.bottlenecks.planted import PLANTED, Made, Planted
 from bench.bottlenecks.planted_hidden import HIDDEN
 from bench.bottlenecks.planted_later import LATER
 from bench.bottlenecks.unseen import Program, Run, list_unseen
+from bench.pages import put
 from stepscope.capture.proving.devices import wait_for_devices
 from stepscope.proof.pairs import estimate_ratio
 from stepscope.proof.parts import PARTS
@@ -102,7 +103,6 @@ DECLARED = {program.name: plant(program) for program in list_unseen("third") if 
 PROGRAMS = PLANTED | LATER | HIDDEN | DECLARED
 OLDER = tuple(name for name, program in LATER.items() if program.ablate and not program.is_healthy)
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "prove.md"
-START, END = "<!-- table of bench.prove -->", "<!-- end of the table -->"
 WARMUP, REAL_S = 8, 8.0
 BLOCK_S, BLOCK_OF_FIT_S = 0.8, 1.6  # a call of `fit` starts its input anew; half of each block counts
 MOST_STEPS = 100_000
@@ -163,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             scores.append(score(PROGRAMS[name], options.budget, with_delays=not options.gains))
     print(summarize(scores))
     if options.gains and not options.only:
-        PAGE.write_text(put_table(PAGE.read_text("utf-8"), scores), "utf-8")
+        put(PAGE, "table of bench.prove", make_table(scores))
     return 0
 
 
@@ -353,9 +353,9 @@ def find_error(proof: Proof, real: Estimate) -> float | None:
     return math.log(proof.value / real.value) / together if together else None
 
 
-def put_table(page: str, scores: Sequence[Score]) -> str:
-    """The page with the figures of these programs in place of the older ones."""
-    rows = [START, "", f"Made by `bench.prove`: {summarize(scores).partition('; critical')[0]}.", ""]
+def make_table(scores: Sequence[Score]) -> str:
+    """The figures of these programs, as Markdown."""
+    rows = [f"Made by `bench.prove`: {summarize(scores).partition('; critical')[0]}.", ""]
     rows += [
         "| program | left out | the fix gains | without the part | proved | error |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -366,8 +366,7 @@ def put_table(page: str, scores: Sequence[Score]) -> str:
         cells = [each.program.name, f"`{each.program.ablate.rpartition(':')[2]}`", *shown]
         cells += [_interval(each.gain) if each.gain else "nothing", "" if error is None else f"{error:.2f}"]
         rows.append(f"| {' | '.join(cells)} |")
-    before, _, rest = page.partition(START)
-    return before + "\n".join([*rows, "", END]) + rest.partition(END)[2]
+    return "\n".join(rows)
 
 
 if __name__ == "__main__":

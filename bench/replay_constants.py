@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
 
 from stepscope.analysis.account import handovers, queues, threads
 from stepscope.analysis.account.build import build_graph
-from stepscope.analysis.account.graph import NO_LINE
+from stepscope.analysis.account.graph import NO_LINE, Graph
 from stepscope.analysis.account.model import usual_steps
-from stepscope.analysis.account.replay import replay, replay_error_percent
+from stepscope.analysis.account.replay import Replay, replay, replay_error_percent
 from stepscope.model import HostTrace
+from stepscope.model.arrays import I64
 
 _THREADS = "threads of the model"  # what a trace keeps that depends on a constant
 
@@ -39,6 +41,17 @@ class Effect:
     value: float
     average: float
     worst: float
+    edges: float
+    waits: float
+
+
+class Measured(NamedTuple):
+    """The graph of a host, its usual steps and their replay; its error and the waiting in percent of a step."""
+
+    graph: Graph
+    steps: I64
+    again: Replay
+    error: float
     edges: float
     waits: float
 
@@ -94,25 +107,26 @@ def constants_table(found: Sequence[tuple[Constant, list[Effect]]]) -> str:
 def _effect_of(constant: Constant, value: float, traces: Sequence[HostTrace]) -> Effect:
     setattr(constant.module, constant.name, value)
     _forget_threads(traces)
-    found = [measured for trace in traces if (measured := _replay_once(trace)) is not None]
-    errors, edges, waits = zip(*found, strict=True)
-    return Effect(value, float(np.mean(errors)), max(errors), float(np.mean(edges)), float(np.mean(waits)))
+    found = [measured for trace in traces if (measured := replay_once(trace)) is not None]
+    means = (float(np.mean([getattr(each, name) for each in found])) for name in ("error", "edges", "waits"))
+    average, edges, waits = means
+    return Effect(value, average, max(each.error for each in found), edges, waits)
 
 
-def _replay_once(trace: HostTrace) -> tuple[float, float, float] | None:
-    """Replay error in percent, edges a step, and waiting in percent of the median step; None without steps."""
+def replay_once(trace: HostTrace) -> Measured | None:
+    """Replays the steps of a host that are about as long as usual; None without such steps."""
     graph = build_graph(trace)
     if graph is None:
         return None
-    steps = usual_steps(trace, graph)
-    error = replay_error_percent(graph, replay(graph), steps)
+    steps, again = usual_steps(trace, graph), replay(graph)
+    error = replay_error_percent(graph, again, steps)
     if error is None:
         return None
     follows = (graph.previous >= 0) & (graph.line != NO_LINE)
     gaps = np.where(follows, graph.start_ps - graph.end_ps[graph.previous], 0)
     median = float(np.median(graph.recorded_step_ps[steps]))
     waits = 100.0 * float(np.maximum(gaps, 0).sum()) / len(graph.steps) / median
-    return error, len(graph.edges) / len(graph.steps), waits
+    return Measured(graph, steps, again, error, len(graph.edges) / len(graph.steps), waits)
 
 
 def _forget_threads(traces: Sequence[HostTrace]) -> None:

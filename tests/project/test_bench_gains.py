@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 gains = pytest.importorskip("bench.gains", reason="the bench is in the checkout alone")
+pages = pytest.importorskip("bench.pages")
 
 
 def test_the_gain_is_that_of_a_pair_whatever_the_load():
@@ -46,3 +49,18 @@ def test_a_proof_stands_beside_the_prediction_and_says_where_they_are_apart(valu
     verdict = gains.Verdict(program, gain, cpu=gain, **said, **times, expected=(1.5, 3.0), fixed="none", proof=proof)
     heading, row = (gains.make_section("second", [verdict], known=[]).splitlines()[at] for at in (-3, -1))
     assert dict(zip(heading.split("|"), row.split("|"), strict=True))[" proved "].strip() == cell
+
+
+def test_a_run_replaces_what_it_measured_and_leaves_the_prose(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n\nWhy.\n", encoding="utf-8")
+    pages.put(page, "one", "| 1 |\n")
+    pages.put(page, "two", "| 2 |\n")
+    written = page.read_text("utf-8")
+    page.write_text(written.replace("<!-- two -->", "What two says.\n\n<!-- two -->"), encoding="utf-8")
+    pages.put(page, "one", "| 3 |")
+
+    assert page.read_text("utf-8") == (
+        "# Title\n\nWhy.\n\n<!-- one -->\n\n| 3 |\n\n<!-- end of one -->\n\n"
+        "What two says.\n\n<!-- two -->\n\n| 2 |\n\n<!-- end of two -->\n"
+    )

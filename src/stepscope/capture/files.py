@@ -27,6 +27,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from stepscope.capture import job
+from stepscope.capture.own_threads import at_fork
 from stepscope.capture.publish import claim_name, draft_in
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact
@@ -66,8 +67,7 @@ class RunNames:
 
 RUN_NAMES = RunNames()
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=RUN_NAMES.forget_parent)
+at_fork(after_in_child=RUN_NAMES.forget_parent)
 
 
 def host_name() -> str:

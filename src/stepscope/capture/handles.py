@@ -55,3 +55,19 @@ def move_socket_up(opened: socket.socket) -> socket.socket:
         moved.settimeout(opened.gettimeout())
     opened.detach()
     return moved
+
+
+def open_pipe() -> tuple[int, int]:
+    """The two ends of a pipe, to read and to write, neither of which blocks.  (-1, -1) where the system has none."""
+    try:
+        ends = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    except (AttributeError, OSError):
+        return -1, -1
+    return move_up(ends[0]), move_up(ends[1])
+
+
+def close_pipe(ends: tuple[int, int]) -> None:
+    """Closes both ends, unless the program has closed them."""
+    for end in ends:
+        with suppress(OSError):
+            os.close(end)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import functools
 import os
 import signal
 import sys
@@ -17,13 +18,18 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from stepscope.capture import handles
 from stepscope.kernels.untraced import untraced
-from stepscope.kernels.waiting import Waiter
+from stepscope.kernels.waiting import Waiter, lose_waiters, pause_waiters, resume_waiters
 
 _names: dict[int, str] = {}  # Python's number of each that runs -> its name
+_natives: dict[int, OwnThread] = {}  # the system's number -> the thread
 _writing: set[OwnThread] = set()
 _recurring: set[Recurring] = set()
 _LAST_CALLS_S = 0.2
+_CALL_BEFORE_FORK_S = 0.2  # of waiting for a call that is under way
+_WORK_BEFORE_FORK_S = 2.0  # of waiting for a thread that writes a profile, if nobody else has threads
+_WARNS_AT_FORK = sys.version_info >= (3, 12)
 
 
 def own_threads() -> dict[int, str]:
@@ -122,8 +128,8 @@ class OwnThread:
             self._running.release()
 
     def _run(self) -> None:
-        self.ident = _thread.get_ident()
-        _names[self.ident] = self.name
+        self.ident, native = _thread.get_ident(), _thread.get_native_id()
+        _names[self.ident], _natives[native] = self.name, self
         try:
             self._target(*self._args)
         except SystemExit:
@@ -134,13 +140,15 @@ class OwnThread:
             with suppress(Exception):  # the interpreter may be at its end
                 forget_this_thread()
             _names.pop(self.ident, None)
+            _natives.pop(native, None)
             _writing.discard(self)
             self._running.release()
 
 
 class Recurring:
     """Calls a function again and again on a thread that is none of Python's while it waits: it is in no dump of
-    `faulthandler` and in no list of a debugger then.  Other systems than Linux have a thread as above.
+    `faulthandler` and in no list of a debugger then, and it does not live while the program forks.  Other systems than
+    Linux have a thread as above.
 
     Args:
         call: returns the seconds until its next call, below 0 for no limit; None for no more.  What it raises
@@ -158,6 +166,8 @@ class Recurring:
         self._pid = 0
         self._ended = _thread.allocate_lock()
         self._stopped = _thread.allocate_lock()
+        self._due = threading.Event()
+        self._pipe = -1, -1
         self._waiter: Waiter | None = None
 
     def start(self) -> None:
@@ -171,22 +181,37 @@ class Recurring:
         self._stopped.acquire()
         try:
             if sys.platform == "linux":
-                self._waiter = Waiter(self._run, self._seconds, self._files)
+                self._pipe = handles.open_pipe() if self._files else (-1, -1)
+                self._waiter = Waiter(self._run, self._seconds, self._files, self._pipe)
             else:
                 OwnThread(self._loop, name=self._name).start()
         except BaseException:
+            self._close_pipe()
             self._ended.release()
             raise
         _recurring.add(self)
 
     def stop(self) -> None:
-        """There are no more calls; one that runs goes on.  One that waits for files has to be woken by one of them."""
+        """There are no more calls; one that runs goes on.  Other systems than Linux have to be woken by a file."""
         if self._pid != os.getpid():
             return
         with suppress(RuntimeError):  # it was stopped before
             self._stopped.release()
+        self._due.set()
         if self._waiter is not None:
             self._waiter.stop()
+
+    def wake(self) -> None:
+        """A call is due now."""
+        if self._pid != os.getpid():
+            return
+        self._due.set()
+        if self._waiter is not None:
+            self._waiter.wake()
+
+    def forget(self) -> None:
+        """In a forked child, which has nothing but copies of the open files."""
+        self._close_pipe()
 
     def join(self, seconds: float) -> bool:
         """Waits until no call runs, for so long at most; whether none does.  A call does not wait for itself."""
@@ -214,8 +239,13 @@ class Recurring:
             self._ident = None
             if wait is None:
                 _recurring.discard(self)
+                self._close_pipe()
                 self._ended.release()
         return wait
+
+    def _close_pipe(self) -> None:
+        pipe, self._pipe = self._pipe, (-1, -1)
+        handles.close_pipe(pipe)
 
     def _loop(self) -> None:
         """The same where the system has no such threads."""
@@ -225,8 +255,9 @@ class Recurring:
 
     def _is_due(self, seconds: float) -> bool:
         if not self._files:
-            limit = threading.TIMEOUT_MAX if seconds < 0 else min(seconds, threading.TIMEOUT_MAX)
-            return not self._stopped.acquire(timeout=limit)
+            self._due.wait(threading.TIMEOUT_MAX if seconds < 0 else min(seconds, threading.TIMEOUT_MAX))
+            self._due.clear()
+            return self._stopped.locked()
         import select
 
         try:
@@ -270,10 +301,48 @@ def _stop_all() -> None:
         time.sleep(_LAST_CALLS_S / 100)
 
 
+def _before_fork() -> None:
+    """No thread of ours lives while the program forks, if that can be: see `stepscope.kernels.waiting`."""
+    pause_waiters(_CALL_BEFORE_FORK_S, sys._getframe(1))
+    if _WARNS_AT_FORK and _writing and sys.platform == "linux":
+        until = time.monotonic() + _WORK_BEFORE_FORK_S
+        while _writing and _are_alone() and time.monotonic() < until:
+            time.sleep(_LAST_CALLS_S / 100)
+
+
+def _are_alone() -> bool:
+    """Whether this thread and ours are all that the process has: otherwise Python warns without us, too."""
+    try:
+        known = {os.getpid(), threading.get_native_id(), *_natives}
+        return known.issuperset(int(name) for name in os.listdir("/proc/self/task"))  # noqa: PTH208
+    except OSError:
+        return False
+
+
+def _after_fork_in_parent() -> None:
+    resume_waiters(is_main_thread())
+
+
+def _after_fork_in_child() -> None:
+    lose_waiters()
+    for each in list(_recurring):
+        each.forget()
+    for known in (_names, _natives, _writing, _recurring):
+        known.clear()
+
+
+def at_fork(
+    before: Callable[[], object] | None = None,
+    after_in_parent: Callable[[], object] | None = None,
+    after_in_child: Callable[[], object] | None = None,
+) -> None:
+    """As `os.register_at_fork`, where there is a fork, and no tool of the program sees the calls."""
+    if not hasattr(os, "register_at_fork"):
+        return
+    given = {"before": before, "after_in_parent": after_in_parent, "after_in_child": after_in_child}
+    os.register_at_fork(**{when: functools.partial(untraced, call) for when, call in given.items() if call})
+
+
 # Registered when this is imported, so it is called after whatever still needs these threads at the program's end.
 atexit.register(_stop_all)
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_names.clear)
-    os.register_at_fork(after_in_child=_writing.clear)
-    os.register_at_fork(after_in_child=_recurring.clear)
+at_fork(_before_fork, _after_fork_in_parent, _after_fork_in_child)

@@ -49,7 +49,7 @@ VISIBLE = (
     ),
     Visible(
         "task",
-        "threads of the system that `threading` does not list",
+        "threads of the system that `threading` does not list; none of those that wait lives while the program forks",
         "sampling, writing and answering must not wait for the program",
     ),
     Visible("atexit", "`atexit._ncallbacks()` is higher", "a capture that records is saved when the program ends"),

@@ -28,7 +28,7 @@ from stepscope.capture import handles
 from stepscope.capture.auto.imports import ImportHook
 from stepscope.capture.auto.startup.sitecustomize import STARTED
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.own_threads import OwnThread
+from stepscope.capture.own_threads import Recurring
 from stepscope.capture.publish import replace_text
 from stepscope.capture.report import Wall, report
 from stepscope.capture.tracers.base import make_chunk
@@ -151,9 +151,9 @@ class Worker:
         self._name = str(getattr(process, "name", "worker"))
         self._spans: list[tuple[str, int, int]] = []
         self._recording: Recording | None = None
-        self._ended = threading.Event()
+        self._ended = False
         self._lock = threading.Lock()
-        self._thread = OwnThread(self._run, name="stepscope-worker")
+        self._looking = Recurring(self._run, _LOOK_S, "stepscope-worker")
         with Wall("watching a worker", strict=False):
             self._time_queues(process)
 
@@ -200,21 +200,24 @@ class Worker:
         if self._folder is None:
             return
         with Wall("watching a worker", strict=False):
-            self._thread.start()
+            self._looking.start()
 
     def finish(self) -> None:
         """The process ends: what it has recorded is written."""
-        self._ended.set()
+        self._looking.stop()
         with Wall("ending a worker", strict=False), self._lock:
+            self._ended = True
             self._stop()
 
-    def _run(self) -> None:
+    def _run(self) -> float | None:
         try:
-            while not self._ended.wait(_LOOK_S):
-                with self._lock:
+            with self._lock:
+                if not self._ended:
                     self._look()
+            return _LOOK_S
         except Exception as error:
             report(error, "recording a worker")
+            return None
 
     def _look(self) -> None:
         assert self._folder is not None

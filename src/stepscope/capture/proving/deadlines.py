@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-from stepscope.capture.own_threads import OwnThread, OwnTimer
+from stepscope.capture.own_threads import OwnTimer, Recurring
 
 STUCK_S = 30.0  # a step without a part that takes longer, and `STUCK_STEPS` usual ones, does not end
 STUCK_STEPS = 20
@@ -36,18 +36,21 @@ def watch_for_silence(
         on_silence: called with 1 when one takes longer, with 2 when it takes longer again, and so on.
     """
     ended = threading.Event()
+    count, since, times = count_steps(), time.monotonic(), 0
 
-    def watch() -> None:
-        count, since, times = count_steps(), time.monotonic(), 0
-        while not ended.wait(_LOOK_S):
-            now = count_steps()
-            if now != count:
-                count, since, times = now, time.monotonic(), 0
-            elif time.monotonic() - since > limit_s(times):
-                times, since = times + 1, time.monotonic()
-                on_silence(times)
+    def look() -> float | None:
+        nonlocal count, since, times
+        if ended.is_set():
+            return None
+        now = count_steps()
+        if now != count:
+            count, since, times = now, time.monotonic(), 0
+        elif time.monotonic() - since > limit_s(times):
+            times, since = times + 1, time.monotonic()
+            on_silence(times)
+        return _LOOK_S
 
-    OwnThread(watch, name="stepscope-silence").start()
+    Recurring(look, _LOOK_S, "stepscope-silence").start()
     return ended
 
 

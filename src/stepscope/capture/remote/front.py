@@ -91,24 +91,20 @@ class Front:
         self._native: tuple[Native, int] | None = None
         self._connections: dict[OwnThread, socket.socket] = {}
         self._silent: dict[OwnThread, socket.socket] = {}  # those that have sent nothing yet, oldest first
-        self._wake, self._woken = map(move_socket_up, socket.socketpair())
         self._has_served = False  # since gRPC's server was looked at last
-        waited_for = [opened.fileno() for opened in (*self._listening, self._woken)]
+        waited_for = [opened.fileno() for opened in self._listening]
         self._waiting = Recurring(self._look, -1.0, "stepscope-server", waited_for)
 
     def start(self) -> None:
         """Starts accepting connections."""
         for listener in self._listening:
             listener.setblocking(False)
-        self._woken.setblocking(False)
         self._waiting.start()
 
     def close(self) -> None:
         """Ends accepting connections."""
-        with suppress(OSError):  # the program may have closed all files that it did not open
-            self._waiting.stop()
-            self._wake.send(b"x")
-            self._waiting.join(_CLOSE_S)
+        self._waiting.stop()
+        self._waiting.join(_CLOSE_S)
         self._drop_sockets()
 
     def stop_native(self, grace_s: float) -> None:
@@ -136,8 +132,9 @@ class Front:
         return self._native
 
     def _drop_sockets(self) -> None:
-        for opened in (*self._listening, self._wake, self._woken):
-            opened.close()
+        for opened in self._listening:
+            with suppress(OSError):  # the program may have closed all files that it did not open
+                opened.close()
 
     # -- connections -------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from stepscope.capture import files, recorder, report
 from stepscope.capture.auto.step_loop import MARKED
 from stepscope.capture.job import this_worker
 from stepscope.capture.out_of_memory import describe_request, is_out_of_memory
-from stepscope.capture.own_threads import OwnThread
+from stepscope.capture.own_threads import OwnThread, Recurring
 from stepscope.capture.running import Capture
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact
@@ -98,7 +98,7 @@ class Watch:
         self._remote_runs = quota.RemoteRuns(options.quota)
         self._series = self._open_series()
         self._work: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
-        self._thread = OwnThread(self._loop, name="stepscope-watch")
+        self._looking = Recurring(self._take_work, 0.0, "stepscope-watch")
         self._writer: OwnThread | None = None
         self._kept_at = -float("inf")
         self._kept_run = ""
@@ -130,7 +130,7 @@ class Watch:
         if self._ranks is not None:
             with report.Wall("preparing the watch of all ranks", strict=False):
                 self._ranks.prepare()
-        self._thread.start()
+        self._looking.start()
 
     def trigger(self, reason: str, kind: Trigger = Trigger.REQUESTED) -> None:
         """Keeps what the ring holds, and records a window of the framework's profiler; returns at once."""
@@ -190,6 +190,7 @@ class Watch:
     def _put(self, work: Work) -> None:
         if not self._ended and self._work.qsize() < _MOST_QUEUED:
             self._work.put(work)
+            self._looking.wake()
 
     # -- on other threads ----------------------------------------------------------------------------------------------
 
@@ -209,20 +210,19 @@ class Watch:
 
     # -- on the thread of the watch ------------------------------------------------------------------------------------
 
-    def _loop(self) -> None:
-        while True:
-            try:
-                work = self._work.get(timeout=min(_LOOK_S / self.budget.job_part, _SELDOM_LOOK_S))
-            except queue.Empty:
-                work = self._look
+    def _take_work(self) -> float | None:
+        """Does what is to be done, then looks at the job; returns the seconds until it looks again."""
+        while not self._work.empty():
+            work = self._work.get()
             self.budget.note_thread("watch")
             if work is None:
-                return
+                return None
             with report.Wall("watching the job", strict=False):
                 work()
-            if work != self._look and self._work.empty():
-                with report.Wall("watching the job", strict=False):
-                    self._look()
+        self.budget.note_thread("watch")
+        with report.Wall("watching the job", strict=False):
+            self._look()
+        return min(_LOOK_S / self.budget.job_part, _SELDOM_LOOK_S)
 
     def _look(self) -> None:
         now = time.monotonic()
@@ -565,7 +565,8 @@ class Watch:
             self.steps.close()
             self.windows.cancel()
             self._work.put(None)
-            self._thread.join(_WAIT_FOR_FILES_S)
+            self._looking.wake()
+            self._looking.join(_WAIT_FOR_FILES_S)
             self._await_writer(_WAIT_FOR_FILES_S)
             self.collector.stop()
             if self.options.series:

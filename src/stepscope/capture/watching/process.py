@@ -11,6 +11,7 @@ from typing import Any
 
 from stepscope.capture import program_end, report
 from stepscope.capture.auto.finders import FINDING
+from stepscope.capture.own_threads import at_fork
 from stepscope.capture.patches import Call, Undo, undo_all, wrap_attribute
 from stepscope.capture.program_end import INTERRUPTS, REQUEST, take_signal
 from stepscope.capture.watching.continuous import Watch
@@ -88,8 +89,7 @@ class OnlyWatch:
 
 WATCH = OnlyWatch()
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=WATCH.forget_parent)
+at_fork(after_in_child=WATCH.forget_parent)
 
 
 def watch(

@@ -1,0 +1,76 @@
+"""Threads of Stepscope that a program does not see."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from stepscope.capture.own_threads import Recurring
+
+PATIENCE_S = 60.0
+needs_fork = pytest.mark.skipif(sys.platform != "linux", reason="threads that wait outside of Python are Linux'")
+
+
+def test_one_that_is_woken_calls_at_once():
+    called = threading.Event()
+    waiting = Recurring(lambda: called.set(), 1e6)
+    waiting.start()
+
+    waiting.wake()
+
+    assert called.wait(PATIENCE_S)
+
+
+def test_one_that_waits_for_files_is_woken_and_ends_too():
+    reads, writes = os.pipe()
+    called = threading.Semaphore(0)
+
+    def call() -> float:
+        called.release()
+        return -1.0
+
+    waiting = Recurring(call, -1.0, files=[reads])
+    waiting.start()
+    waiting.wake()
+    assert called.acquire(timeout=PATIENCE_S)
+    waiting.stop()
+
+    assert waiting.join(PATIENCE_S)
+    os.close(reads)
+    os.close(writes)
+
+
+@needs_fork
+def test_none_lives_while_the_program_forks_and_each_goes_on_after_it():
+    """Three threads wait: for long, for a file, and one is called all the time."""
+    program = """
+import os, threading, time
+from stepscope.capture.own_threads import Recurring
+os.register_at_fork(after_in_parent=lambda: time.sleep(0.001))
+tasks = lambda: len(os.listdir("/proc/self/task"))
+reads, writes = os.pipe()
+called = threading.Semaphore(0)
+woken = [threading.Event(), threading.Event()]
+waiting = [Recurring(woken[0].set, 1e6), Recurring(woken[1].set, -1.0, files=[reads]),
+           Recurring(lambda: called.release() or 0.0, 0.0)]
+for each in waiting:
+    each.start()
+before = tasks()
+for _ in range(20):
+    called.acquire()
+    if not (child := os.fork()):
+        os._exit(tasks())
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+waiting[0].wake()
+os.write(writes, b"x")
+print(before, [each.wait(60) for each in woken], called.acquire(timeout=60))
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=300, check=False
+    )
+
+    assert (done.stdout, done.stderr) == ("4 [True, True] True\n", "")

@@ -39,6 +39,8 @@ from stepscope.vocabulary.traits import CodeTrait
 
 # A line of code stands behind these.
 _OF_CODE = (Cause.PYTHON, Cause.INPUT, Cause.LAUNCH, Cause.HOST_COMPUTE, Cause.CHECKPOINT)
+# Causes that say that nothing computes: the host waits for an idle device, or a device has nothing to do.
+_IDLE = tuple(cause.name.lower() for cause in (Cause.SYNC, Cause.DEVICE_GAP, Cause.UNKNOWN))
 CONTENTION = Cause.CONTENTION.name.lower()
 _WORTH_SAYING = 0.03  # of the step: less contention than the least gain that is advised changes no answer
 _MOMENTS = 200  # cells of the step's picture, each a few pixels wide
@@ -134,6 +136,17 @@ class StepAccount:
     blindness: Blindness | None = None
     certain: tuple[str, ...] = ()
     device_bars: tuple[DeviceBar, ...] = ()
+
+    @property
+    def idle_ps(self) -> int | None:
+        """The part of it in which no device works; None on a host without devices."""
+        known = [row.idle_ps for row in self.rows if row.idle_ps is not None]
+        return sum(known) if len(known) == len(self.rows) else None
+
+    @property
+    def contradicted_ps(self) -> int:
+        """For how long it says that nothing computes while a device works."""
+        return sum(row.ps - row.idle_ps for row in self.rows if row.cause in _IDLE and row.idle_ps is not None)
 
     @property
     def contention_ps(self) -> int:

@@ -13,7 +13,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, causes_of_work, event_causes, is_silent
+from stepscope.analysis.account.causes import (
+    LONG_GAP_PS,
+    Cause,
+    causes_of_work,
+    event_causes,
+    is_silent,
+    lacks_ops,
+    long_frames,
+)
 from stepscope.analysis.account.threads import recorded_threads, threads_of
 from stepscope.analysis.steps.own_tracers import usage_of_thread
 from stepscope.analysis.steps.stack_samples import sampled_frames
@@ -76,6 +84,8 @@ def _silent_spans(trace: HostTrace) -> Spans:
     if trace.framework and not has_native_events(trace):
         # What the framework does was not recorded: a function of Python may be in it for long.
         says &= (trace.events.kind[rows] != EventKind.PYTHON_CALL) | (end - start < LONG_GAP_PS)
+    elif lacks_ops(trace):  # one that starts work does not say what it does between
+        says &= ~long_frames(trace)[rows]
     first, last = trace.span_ps()
     whole = Spans(np.array([first], np.int64), np.array([last], np.int64))
     return whole - Spans.union(start[says], end[says])

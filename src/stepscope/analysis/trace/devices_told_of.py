@@ -23,7 +23,7 @@ _DEVICE_PLANE = re.compile(r"/device:(?!CUSTOM:|CPU:)[A-Z]+:\d+")
 def is_device_plane(trace: HostTrace, plane: int) -> bool:
     """Whether a plane is that of a device of any make: one for rows of a tool is called CUSTOM."""
     kind = PlaneKind(int(trace.planes.kind[plane]))
-    return kind.is_device and (kind != PlaneKind.CUSTOM_DEVICE or bool(_DEVICE_PLANE.match(trace.plane_name(plane))))
+    return bool(_DEVICE_PLANE.match(trace.plane_name(plane))) if kind == PlaneKind.CUSTOM_DEVICE else kind.is_device
 
 
 def is_device_told_of(trace: HostTrace) -> bool:

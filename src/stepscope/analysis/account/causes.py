@@ -134,10 +134,11 @@ def long_frames(trace: HostTrace) -> Mask:
 
 def _long_frames(trace: HostTrace) -> Mask:
     links = forest(trace)
-    found = (trace.events.kind == K.PYTHON_CALL) & (links.extent_ps >= LONG_GAP_PS)
+    found: Mask = (trace.events.kind == K.PYTHON_CALL) & (links.extent_ps >= LONG_GAP_PS)
     holds = np.zeros(len(found), np.bool_)
     holds[links.parent[links.parent >= 0]] = True
-    return found & holds
+    found &= holds
+    return found
 
 
 def is_silent(trace: HostTrace, rows: I64) -> Mask:

@@ -319,7 +319,8 @@ def _moments(pieces: Pieces, cause: U8) -> tuple[tuple[str, int], ...]:
     if not len(pieces):
         return ()
     order = np.argsort(pieces.start_ps, kind="stable")
-    edges = np.linspace(pieces.start_ps.min(), pieces.end_ps.max(), _MOMENTS + 1).astype(np.int64)
+    low, high = int(pieces.start_ps.min()), int(pieces.end_ps.max())
+    edges = low + np.arange(_MOMENTS + 1) * (high - low) // _MOMENTS  # floats lack the digits of times after a day
     start, end, cause = pieces.start_ps[order], pieces.end_ps[order], cause[order]
     first = np.searchsorted(edges, start, side="right") - 1
     cells = np.searchsorted(edges, end, side="left") - first  # that a piece touches

@@ -108,7 +108,8 @@ def _lost_launches(trace: HostTrace, step: int) -> Blindness | None:
     of_step = 100 * launches.share_lost(trace, steps.start_ps[[step]], steps.until_ps[[step]])
     if of_step <= LARGE_SHARE and (lost <= MOST_LOST or _count_whole(trace, start, end) >= LEAST_STEPS):
         return None
-    return Blindness(f"the work of {100 * lost:.0f} % of the launches was not recorded", _END_OF_LAUNCHES, lost)
+    share = max(100 * lost, of_step)
+    return Blindness(f"the work of {share:.0f} % of the launches was not recorded", _END_OF_LAUNCHES, lost)
 
 
 def _count_whole(trace: HostTrace, start: I64, end: I64) -> int:

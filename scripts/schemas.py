@@ -9,15 +9,22 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import stepscope
+from gen_docs import small_trace
 from stepscope.analysis.overview.findings import CULPRIT_FIELDS, FINDING_FIELDS
 from stepscope.analysis.registry import TOOLS
+from stepscope.budgets import gate
+from stepscope.doctor import examine_logdir
+from stepscope.formats.xspace import writer
 from stepscope.report import Field, Figures, Report, Rows
 from stepscope.report.base import make_finite
 from stepscope.report.schemas import FOLDER
+from stepscope.runs import list_runs
 
 _TYPES = {"float": "number", "int": "integer", "str": "string", "bool": "boolean"}
 
@@ -26,6 +33,8 @@ _LIST_OF_WORDS = re.compile(r'\[\s+"[^\[\]{}]*\]')
 
 Schema = dict[str, Any]
 
+_MAPPINGS = ("causes_ms",)  # which causes they hold differs from one recording to the next
+_BY_CAUSE: Schema = {"type": ["object", "null"], "additionalProperties": {"type": ["number", "null"]}}
 
 OVERVIEW, FINDINGS = "overview", "findings"
 
@@ -35,8 +44,29 @@ def all_schemas(reports: Mapping[str, Report]) -> dict[Path, str]:
     made = {
         tool.name: (f"{tool.summary[0].upper()}{tool.summary[1:]}.", schema_of(reports[tool.name])) for tool in TOOLS
     }
+    made |= {name: (about, schema_of(report)) for name, (about, report) in _command_reports().items()}
     made[FINDINGS] = ("What an overview found, the most important first, by ids that never change.", findings_schema())
     return {FOLDER / f"{name}.json": _written(name, *about) for name, about in made.items()}
+
+
+def _command_reports() -> dict[str, tuple[str, Report]]:
+    """A report of each command that is no tool, with what it is, on two small sessions."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, "plugins", "profile", name) for name in ("before", "after")]
+        for path in paths:
+            path.mkdir(parents=True)
+            (path / "host.xplane.pb").write_bytes(writer.write(small_trace()))
+        before, after = (stepscope.load(path) for path in paths)
+        return {
+            "compare": ("What differs between two sessions.", stepscope.compare(before, after)),
+            "doctor": ("What is wrong with a logdir or with this machine.", examine_logdir(folder)),
+            "gate": (
+                "Whether sessions keep their budgets.",
+                gate(before, after, {"overview.step_time.mean": {"most": 1000}}),
+            ),
+            "runs": ("The sessions of a logdir.", list_runs(folder)),
+            "whatif": ("The median step after changes.", before.whatif("device_compute")),
+        }
 
 
 def _written(title: str, description: str, schema: Schema) -> str:
@@ -82,7 +112,7 @@ def _describe_field(field: Field) -> Schema:
 
 def _describe_value(value: Any) -> Schema:
     if isinstance(value, dict):
-        properties = {name: _describe_value(each) for name, each in value.items()}
+        properties = {name: _BY_CAUSE if name in _MAPPINGS else _describe_value(each) for name, each in value.items()}
         return {"type": ["object", "null"], "properties": properties, "required": [*properties]}
     if isinstance(value, list | tuple):
         return {"type": ["array", "null"], "items": _merge_samples(value)}

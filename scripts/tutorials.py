@@ -26,7 +26,7 @@ SCRIPT = "train.py"
 LOGDIR = "stepscope-logs"
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
 _COMMAND = re.compile(r"^    \$ (stepscope .*)\n(?:    (?!\$).*\n|\n(?=    (?!\$)))*", re.MULTILINE)
-_MOST_LINES = {"run": 9, "compare": 2}  # of a command's output
+_MOST_LINES = {"run": 10, "compare": 2}  # of a command's output
 _WIDEST = 160  # columns of it
 _CUT_PATH = re.compile(r"(?<=>)/[^<]*\N{HORIZONTAL ELLIPSIS}(?=<)")  # of a narrow box: the start of a path says nothing
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json.encoder
 import threading
 
-from stepscope.capture.program_files import called
+import pytest
+
+from stepscope.capture.program_files import LIBRARIES, called
 from stepscope.capture.tracers.python_calls import code_name
+from stepscope.capture.tracers.stack_samples import frame_name
+from stepscope.vocabulary.python import is_of_user
 
 
 class Mixer:
@@ -27,3 +31,14 @@ def test_files_of_libraries_are_told_by_where_they_lie() -> None:
     assert code_name(json.encoder.JSONEncoder.encode.__code__).startswith("$json/encoder.py:")
     assert code_name(threading.Thread.start.__code__).startswith("$threading.py:")
     assert code_name(Mixer.mix.__code__).startswith("$test_names_of_code.py:")
+
+
+FOLDERS = [LIBRARIES[0].rstrip("/"), "/home/me/.local/lib/python3/site-packages", "/opt/dist-packages"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_file_is_a_librarys_wherever_libraries_are_installed(folder: str) -> None:
+    code = compile("pass", f"{folder}/matplotlib/backend_bases.py", "exec")
+
+    assert frame_name(code, 7) == f"{folder}/matplotlib/backend_bases.py(7): <module>"
+    assert not is_of_user(frame_name(code, 7))

@@ -5,7 +5,8 @@ Each file of `same/` is a program; one whose name begins with `_` is a part of o
 `# options: --seconds 1` for more options of the command.
 
 By default a few of them run, each under one mode.  STEPSCOPE_SAME=all runs all, and as many random compositions as
-STEPSCOPE_SAME_SEEDS says; STEPSCOPE_SAME=torch runs those whose names begin so.
+STEPSCOPE_SAME_SEEDS says; STEPSCOPE_SAME=torch runs those whose names begin so.  STEPSCOPE_SAME_MODES runs each
+under these modes, whatever its comment says.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ SAMPLE = {
 }
 COMPOSED = ("compose_jax", "compose_torch", "compose_tf")
 SEEDS = int(os.environ.get("STEPSCOPE_SAME_SEEDS", "40"))
+MODES = os.environ.get("STEPSCOPE_SAME_MODES", "")
 WANTED = os.environ.get("STEPSCOPE_SAME", "")
 QUIET = {
     "STEPSCOPE_CACHE": "off",
@@ -148,7 +150,7 @@ def pairs() -> list[tuple[str, str]]:
         (name, mode)
         for name in names
         if name.startswith(start)
-        for mode in said(FOLDER / f"{name}.py", "modes", "run").split()
+        for mode in (MODES or said(FOLDER / f"{name}.py", "modes", "run")).split()
     ]
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, LOADED, OPTIMIZED, StepLoop, StepSource
+from stepscope.capture.auto.step_loop import (
+    CALLS,
+    DIFFERENTIATED,
+    LOADED,
+    OPTIMIZED,
+    StepLoop,
+    StepSource,
+    steps_in_a_row,
+)
 
 # One letter is one step of a source, and takes as long as the clock says.
 SOURCES = {
@@ -114,3 +122,18 @@ def test_a_mark_that_a_listener_makes_is_not_one_of_the_program():
         loop.end_step(SOURCES["o"])
 
     assert listener.heard == "ooo"
+
+
+def test_steps_that_come_in_rows_are_told_from_what_runs_between_them() -> None:
+    """Updates of a policy: sixteen on the moves of a second, and again; the capture made two of them longer."""
+    times, now = [], 0.0
+    for update in range(80):
+        now += 1.0 if update % 16 == 0 else 2.0 if update in (5, 14) else 0.01
+        times.append(now)
+
+    assert steps_in_a_row(times) == (16, pytest.approx(1.0))
+
+
+@pytest.mark.parametrize("times", [[], [1.0], list(range(100)), [0, 1, 2, 30, 31, 60, 61, 62, 63, 64, 65, 99]])
+def test_steps_that_nothing_interrupts_at_equal_distances_are_no_rows(times: list[float]) -> None:
+    assert steps_in_a_row(times) is None

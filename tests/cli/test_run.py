@@ -16,7 +16,7 @@ from program_runs import UNHURRIED, profiles_below, read_profile, run_command, r
 
 from stepscope.capture import files
 from stepscope.capture.auto.imports import ImportHook
-from stepscope.capture.auto.startup.sitecustomize import lets_us_in
+from stepscope.capture.auto.startup.sitecustomize import lets_us_in, shell_runs_this_python
 from stepscope.model import EventKind, HostTrace
 
 
@@ -311,7 +311,8 @@ def test_processes_that_a_script_starts_write_files_of_their_own(tmp_path):
                     time.sleep(0.001)
 
         if __name__ == "__main__":
-            ranks = [subprocess.Popen([sys.executable, "-u", "rank.py"]) for _ in range(2)]
+            ranks = [subprocess.Popen([sys.executable, "-u", "rank.py"])]
+            ranks += [subprocess.Popen(f"cd . && {sys.executable} rank.py 2>&1 | cat", shell=True)]
             for how in ("fork", "spawn"):
                 child = multiprocessing.get_context(how).Process(target=work, args=(how,))
                 child.start(); child.join()
@@ -352,7 +353,7 @@ def test_the_summary_of_a_launcher_is_that_of_the_session_its_ranks_wrote(tmp_pa
     told = [line for line in done.stderr.splitlines() if "captured, " not in line or "in 3 processes" in line]
     assert told[0].startswith("stepscope: captured steps 5-7 (")
     assert [step_numbers(path) for path in profiles_below(tmp_path / "stepscope-logs")] == [[5, 6, 7]] * 3
-    assert re.search(r"[23] steps \(markers\)", done.stderr)  # the last one may lack the time to the next
+    assert re.search(r"ms \([23] steps, ", done.stderr)  # the last one may lack the time to the next
     assert "3 hosts" in done.stderr
     assert told[-1].startswith("stepscope: 3 processes wrote profiles: ")
     assert f"_rank2; the session is {session}; more: stepscope overview stepscope-logs" in told[-1]
@@ -398,6 +399,27 @@ def test_a_script_that_ends_by_os_exit_keeps_its_profile_and_is_told_where_it_is
 )
 def test_a_python_that_a_program_starts_is_followed_unless_its_flags_keep_us_out(words, expected):
     assert lets_us_in(words.split()) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("PYTHON a.py --name 'a $b'", True),
+        ("cd src && LR=1 exec PYTHON -u a.py > out.txt 2>&1", True),
+        ("echo starts; PYTHON a.py 2>/dev/null | tee log.txt", True),
+        ("PYTHON a.py &", True),
+        ("PYTHON -I a.py", False),
+        ("PYTHON a.py; env", False),
+        ("PYTHONPATH=. PYTHON a.py", False),
+        ("echo $PYTHONPATH; PYTHON a.py", False),
+        ('PYTHON "a $b"', False),
+        ("./train.sh", False),
+        ("echo PYTHON", False),
+        ("PYTHON 'a.py", False),
+    ],
+)
+def test_a_shell_is_followed_that_runs_this_python_and_shows_no_variables(text, expected):
+    assert shell_runs_this_python(re.sub(r"PYTHON\b(?!=)", sys.executable, text)) is expected
 
 
 def test_a_process_with_an_environment_of_its_own_runs_as_the_program_says(tmp_path):

@@ -74,6 +74,35 @@ class Interrupts:
 
 INTERRUPTS = Interrupts()
 
+_TIMERS = [
+    (getattr(signal, timer), getattr(signal, number))
+    for timer, number in (("ITIMER_REAL", "SIGALRM"), ("ITIMER_VIRTUAL", "SIGVTALRM"), ("ITIMER_PROF", "SIGPROF"))
+    if hasattr(signal, timer)
+]
+
+
+@contextmanager
+def hold_timers(at_end: bool = False) -> Iterator[None]:
+    """The program's timers stand still in the block, where time passes that is not the program's: a watchdog does not
+    end it while its profile is saved, and a profiler of its own gets no signals for our work.
+
+    Args:
+        at_end: Python ends after the block.  While it does so a signal ends the process for which the program has had a
+            function, so such a timer stays where it is.
+    """
+    if not is_main_thread():
+        yield
+        return
+    held = [(timer, number, *signal.setitimer(timer, 0)) for timer, number in _TIMERS]
+    try:
+        yield
+    finally:
+        for timer, number, left, interval in held:
+            is_over = at_end and callable(signal.getsignal(number))
+            if left and not is_over and not signal.getitimer(timer)[0]:
+                signal.setitimer(timer, left, interval)
+
+
 REQUEST = getattr(signal, "SIGUSR2", None)
 """The signal that requests a capture; Windows has none."""
 
@@ -130,6 +159,9 @@ class ProgramEnd:
         """After a fork: the captures belong to the parent, and so does whatever its main thread was doing."""
         self._main_is_busy = self._sigterm_waits = False
         atexit.unregister(self._save_all)
+        # A pool ends its workers by SIGTERM.  A handler in Python is called late by one that waits in C, or never.
+        if is_main_thread() and signal.getsignal(signal.SIGTERM) == self._on_sigterm:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     @contextmanager
     def delay_signals(self) -> Iterator[None]:
@@ -139,7 +171,7 @@ class ProgramEnd:
             return
         self._main_is_busy = True
         try:
-            with INTERRUPTS.hold():
+            with INTERRUPTS.hold(), hold_timers():
                 yield
         finally:
             self._main_is_busy = False
@@ -172,7 +204,7 @@ class ProgramEnd:
         keep_interrupted_status()
 
     def _save_all_unseen(self) -> None:
-        with INTERRUPTS.hold(at_end=True):
+        with INTERRUPTS.hold(at_end=True), hold_timers():
             self._save_running()
             for capture in list(self._captures.exporting):
                 capture.finished.wait(END_PATIENCE_S if capture.target is not None else _HAND_OVER_S)

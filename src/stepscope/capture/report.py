@@ -61,6 +61,8 @@ def inform(text: str) -> None:
 
 def print_line(text: str) -> None:
     """Prints a line for the user to stderr, in one write, so that the lines of several ranks do not mix."""
+    if sys.stderr is None:  # `print` would take stdout instead
+        return
     with suppress(OSError, ValueError, AttributeError):  # the program has closed or replaced the stream
         print(f"stepscope: {text}\n", end="", file=sys.stderr, flush=True)
 

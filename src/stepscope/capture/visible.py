@@ -52,6 +52,11 @@ VISIBLE = (
         "threads of the system that `threading` does not list; none of those that wait lives while the program forks",
         "sampling, writing and answering must not wait for the program",
     ),
+    Visible(
+        "processor time",
+        "`time.process_time`, RLIMIT_CPU and, while the program runs, ITIMER_PROF count our work, too",
+        "the capture runs in the process; at the program's end its timers stand still while the capture is saved",
+    ),
     Visible("atexit", "`atexit._ncallbacks()` is higher", "a capture that records is saved when the program ends"),
     Visible(
         "functions",
@@ -66,6 +71,14 @@ VISIBLE = (
         " `torch.autograd._engine_run_backward` and `tensorflow.python.eager.imperative_grad.imperative_grad` are"
         " stand-ins; `torch.optim.Optimizer._optimizer_step_code` has one default more",
         "steps are seen where frameworks pass on their way, instead of in functions that the program holds",
+    ),
+    Visible(
+        "calls for profilers",
+        "profilers of the program count a call of the function `observed` in C for each `step` of an optimizer of"
+        " PyTorch, and calls of `find_spec` of the objects in `sys.meta_path`",
+        "PyTorch's compiler takes a call for one that does nothing, and makes the same graphs; what is called so,"
+        " profilers do not see",
+        only="until the steps are captured",
     ),
     Visible(
         "stand-ins of Keras",

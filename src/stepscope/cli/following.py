@@ -67,8 +67,9 @@ def follow(payload: str) -> None:
 
 def _finish(armed: Armed) -> None:
     if os.getpid() == armed.pid:
-        untraced(armed.finish)
-        untraced(armed.lasting.finish)
+        with program_end.hold_timers():
+            untraced(armed.finish)
+            untraced(armed.lasting.finish)
 
 
 def _conclude(armed: Armed, followed: Followed, report_end: program_end.HardEndListener) -> None:
@@ -107,6 +108,8 @@ def _print_outcome(armed: Armed, logdir: str, children: Sequence[Entry], failed:
         return
     if autopilot.outcome:  # empty where the program ended before there was anything to watch
         print_for_user(autopilot.outcome)
+    if where := autopilot.describe_steps():
+        print_for_user(where)
     if autopilot.last is None:
         return
     if not failed or autopilot.has_steps:

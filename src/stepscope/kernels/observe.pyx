@@ -85,10 +85,18 @@ cdef extern from *:
         return before;
     }
 
-    /* Calls an observer; an exception that is under way stays so. */
+    /* The limited API leaves these out; every CPython from 3.11 on exports them. */
+    PyAPI_FUNC(void) PyThreadState_EnterTracing(PyThreadState *);
+    PyAPI_FUNC(void) PyThreadState_LeaveTracing(PyThreadState *);
+
+    /* Calls an observer, of which tracers and profilers of the program see nothing; an exception that is under way stays
+       so. */
     static PyObject *observe_tell(PyObject *observer, PyObject *first, PyObject *second) {
         PyObject *compiler = observe_switch(Py_None), *answer, *type, *value, *trace;
+        PyThreadState *thread = PyThreadState_Get();
+        PyThreadState_EnterTracing(thread);
         answer = PyObject_CallFunctionObjArgs(observer, first, second, NULL);
+        PyThreadState_LeaveTracing(thread);
         if (compiler != NULL) {
             PyErr_Fetch(&type, &value, &trace);
             Py_XDECREF(observe_switch(compiler));

@@ -17,6 +17,7 @@ HOST_CALLS: tuple[KindRule, ...] = (
     (r"(?:cu|hip|cuda)[A-Za-z]*Synchronize", K.SYNC, Trait.NONE),  # in StreamWaitEvent a stream waits, not the host
     (r"(?i:memcpy)(?i:HToD|H2D)", K.COPY_HOST_TO_DEVICE_CALL, Trait.NONE),
     (r"(?i:memcpy)(?i:HToH|H2H)", K.COPY_HOST_TO_HOST, Trait.NONE),
+    (r"(?:cu|cuda|hip)[A-Z][A-Za-z]*(?:_v\d+|_ptsz)*$", K.RUNTIME_CALL, Trait.NONE),  # also without a correlation id
 )
 # Tasks of Ascend's streams, by name.
 NPU_TASKS: tuple[KindRule, ...] = (

@@ -45,7 +45,8 @@ NAMES: tuple[NameTable, ...] = (
 )
 
 _CALLED = Pattern(r"\w+\((.*)\)$")
-_MADE_BY = Pattern(r"^(?:jit|pmap)_")  # JAX's prefix of a function's name in the name of its program
+# JAX's prefix of a function's name in the name of its program, and the fingerprint after it in that of a device's run.
+_MADE_BY = Pattern(r"^(?:jit|pmap)_|\(\d+\)$")
 _NOT_IN_NAMES = Pattern(r"[^\w.-]")  # XLA writes an underscore instead
 # The op of an instruction that stands for an argument of the function, such as a copy of it, is that argument.
 _ARGUMENT = Pattern(r"(\w+):")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from draw import MS, Sort, draw
 
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.causes import Cause
-from stepscope.analysis.account.contention import lost_spans
+from stepscope.analysis.account.contention import asleep_ps, lost_spans
 from stepscope.analysis.account.foretell import foretell
 from stepscope.analysis.account.interventions import Scale
 from stepscope.analysis.account.model import model_of
 from stepscope.analysis.account.parts import part_of_cause
 from stepscope.analysis.account.verdict import judge_account
+from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind as K
 from stepscope.model import HostTrace
 
@@ -36,23 +38,33 @@ def causes(trace: HostTrace) -> dict[str, float]:
     return {row.cause: row.ps / MS for row in account.rows}
 
 
-def test_what_the_thread_had_no_processor_for_is_not_python():
+def test_what_the_thread_had_no_processor_for_is_taken_from_all_that_it_runs():
     usage = [(0, 16, 8, 8), (16, 32, 8, 8), (32, 48, 8, 8)]
 
     assert causes(draw(LOOP)) == {"host_compute": 4, "unknown": 12}
-    assert causes(draw(LOOP, usage=usage)) == {"host_compute": 4, "python": 4, "contention": 8}
-
-
-def test_it_is_taken_from_what_is_not_recorded_first_and_then_from_recorded_work():
-    usage = [(0, 16, 2, 14), (16, 32, 2, 14), (32, 48, 2, 14)]
-
-    assert causes(draw(LOOP, usage=usage)) == {"host_compute": 2, "contention": 14}
+    assert causes(draw(LOOP, usage=usage)) == {"host_compute": 2, "python": 6, "contention": 8}
 
 
 def test_no_more_is_taken_than_the_thread_did_not_run():
     usage = [(0, 16, 15, 14), (16, 32, 15, 14), (32, 48, 15, 14)]
 
-    assert causes(draw(LOOP, usage=usage)) == {"host_compute": 4, "python": 11, "contention": 1}
+    assert causes(draw(LOOP, usage=usage)) == {"host_compute": 3.75, "python": 11.25, "contention": 1}
+
+
+# In the first interval one function takes a quarter, in the second three quarters: the more of it, the more sleep.
+MIXED = """
+host main | M0--------------M1--------------M2--------------
+host main | l---t-----------l-----------t---l---t-----------
+"""
+
+
+def test_of_two_functions_in_one_interval_the_one_sleeps_that_explains_all_intervals():
+    calls = {"l": Sort(K.PYTHON_CALL, "$a.py:1 load"), "t": Sort(K.PYTHON_CALL, "$a.py:5 train")}
+    trace = draw(MIXED, calls, usage=[(0, 16, 12, 0), (16, 32, 4, 0), (32, 48, 12, 0)])
+    load, train = (Spans(np.array([begin * MS]), np.array([end * MS])) for begin, end in ((16, 28), (28, 32)))
+
+    assert asleep_ps(trace, 0, load) == pytest.approx(12 * MS, rel=0.02)
+    assert asleep_ps(trace, 0, train) == pytest.approx(0, abs=0.3 * MS)
 
 
 SLEEP = """
@@ -110,8 +122,8 @@ def test_the_verdict_names_it_beside_the_limit_of_the_program():
     assert account is not None
     verdict = judge_account(account)
 
-    assert (verdict.name, verdict.cause) == ("compute_bound", "host_compute")
-    assert verdict.sentence.startswith("compute-bound, machine busy: 66.7 % of each step without contention is ")
+    assert (verdict.name, verdict.cause) == ("host_bound", "python")
+    assert verdict.sentence.startswith("host-bound, machine busy: 75.0 % of each step without contention is ")
     assert "the machine was busy: for 62.5 % of each step the loop waited for a free core" in verdict.evidence
     assert account.rows[0].culprit is None
 
@@ -119,8 +131,8 @@ def test_the_verdict_names_it_beside_the_limit_of_the_program():
 def test_the_model_foretells_the_step_on_a_quiet_machine():
     model = model_of(draw(LOOP, usage=[(0, 16, 8, 8), (16, 32, 8, 8), (32, 48, 8, 8)]))
     assert model is not None
-    foretold = foretell(model, [Scale(part_of_cause(model, Cause.CONTENTION))])
+    foretold = foretell(model, [Scale(part_of_cause(model, Cause.CONTENTION))], of_machine=True)
 
     assert foretold is not None
     assert foretold.then_ps == pytest.approx(8 * MS)
-    assert model.shares.own_ps.sum_by_cause(model.graph.step >= 0)[Cause.PYTHON] == pytest.approx(12 * MS)
+    assert model.shares.own_ps.sum_by_cause(model.graph.step >= 0)[Cause.PYTHON] == pytest.approx(18 * MS)

@@ -14,6 +14,7 @@ from draw import MS, Sort, draw, traces
 from hypothesis import given, settings
 
 from stepscope.analysis.advice import Advice, Context, advise
+from stepscope.analysis.advice.rules import device_idle
 from stepscope.analysis.facts.device_facts import device_facts_of
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.trace.program_facts import OpThreads
@@ -146,9 +147,13 @@ def test_steps_that_no_thread_marks_leave_no_python_between_them() -> None:
 
 
 def test_few_kernels_of_a_program_that_takes_long_to_start_want_larger_batches() -> None:
-    trace = two_steps("F--------a", "       bbb")
+    context = context_of(two_steps("F--------a", "       bbb"))
+    found = device_idle.RULES[0](context)
 
-    assert first(trace) == ("launch.programs", "small_batch", None)
+    assert found is not None
+    assert (found.id, found.kind, found.predicted_speedup) == ("launch.programs", "small_batch", None)
+    # Most of the step is unexplained, so a gain that is unknown does not stand first.
+    assert advise(context).items[0].kind == "none"
 
 
 def test_a_step_that_waits_for_input_is_not_bound_by_launches() -> None:
@@ -241,8 +246,9 @@ def test_a_call_that_keeps_the_device_idle_once_is_said_with_little_confidence()
     trace = draw(
         "host main | M0--------M1--------\nhost main | e------- aaaaaaaaaaa\ngpu0 s | k       kkkkkkkkkkkk", SORTS
     )
-    (item, *_) = said(trace)
+    item = device_idle.RULES[1](context_of(trace))
 
+    assert item is not None
     assert (item.id, item.confidence) == ("device.sync", 0.3)
     assert "in cudaMemcpyAsync; this does not occur in every step" in item.evidence
 

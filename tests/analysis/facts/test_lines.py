@@ -94,7 +94,7 @@ def test_advice_verdict_and_what_if_of_a_function_are_one_figure() -> None:
     assert first.predicted_speedup == found["predicted_speedup"] == 2.0
 
 
-LINE = LineFacts("f", "a.py", 1, "", 1.0, 100 * MS, {}, [], 0.0, 0, 0, 0, 0.0, False)
+LINE = LineFacts("f", "a.py", 1, "", 1.0, 100 * MS, {}, [], 0.0, 0, 0, 0, 0.0, 0.0, False)
 
 
 @pytest.mark.parametrize(

@@ -104,3 +104,20 @@ def test_one_named_range_on_two_threads_is_answered_on_one() -> None:
     from stepscope.analysis.steps.named_steps import mark_named_steps
 
     assert len(steps_of(mark_named_steps(trace)).number) == 5
+
+
+def test_a_named_evaluation_between_named_steps_is_a_loop_of_its_own() -> None:
+    trace = draw(
+        """
+            host main | A---A---A---E-------A---A---A---E-------
+            host main |  a-  a-  a-  a-b-a-  a-  a-  a-  a-b-a-
+        """,
+        {"E": Sort(EventKind.ANNOTATION, "evaluate"), "A": Sort(EventKind.ANNOTATION, "train_step")},
+    )
+    from stepscope.analysis.steps.named_steps import mark_named_steps
+
+    marked = mark_named_steps(trace)
+    assert [(start, length) for _, start, length in steps(marked)] == [
+        (0, 4), (4, 4), (8, 4), (20, 4), (24, 4), (28, 4),
+    ]  # fmt: skip
+    assert others(marked) == [("evaluate", 2, 8)]

@@ -110,6 +110,29 @@ def test_without_a_stated_end_work_further_away_than_all_else_lasts_is_set_aside
     assert "further from all other events than these last together" in str(mended.repairs[0])
 
 
+@pytest.mark.parametrize("far", ["far away on the stream", "far away on a stream of its own"])
+def test_a_little_work_far_away_is_set_aside_on_whatever_stream_it_lies(far: str) -> None:
+    own = "gpu0 s" if far == "far away on the stream" else "gpu0 t"
+    trace = repair(
+        draw(f"""
+            host main | a--a--a--a--
+            gpu0 s    |  k- k- k- k-
+            {own}    |                                 x-
+        """)
+    )
+    assert events(trace, "x") == []
+    assert [(made.code, made.count) for made in trace.repairs] == [("outside", 1)]
+
+
+def test_work_far_away_of_which_the_host_says_something_stays() -> None:
+    trace = draw("""
+        host main | a--a--a--a--                       a--
+        gpu0 s    |  k- k- k- k-                        k-
+    """)
+
+    assert repair(trace) is trace
+
+
 def test_the_recorder_s_own_row_is_no_work_and_tells_when_it_stopped() -> None:
     mended = repair(
         draw(

@@ -45,6 +45,7 @@ CONTENTION = Cause.CONTENTION.name.lower()
 _WORTH_SAYING = 0.03  # of the step: less contention than the least gain that is advised changes no answer
 _MOMENTS = 200  # cells of the step's picture, each a few pixels wide
 _EVENLY = 1.5  # times the least share of lost launches in a step: the most, if chance lost them
+_NEARLY_ALL = 0.8  # of the loop's Python: with less asleep its words would deny what runs in the rest
 _GROWS = 0.01  # of the step: a cause that gets no longer than this was no rival
 
 
@@ -104,7 +105,7 @@ class StepAccount:
             session.
         moments: the causes in the order of time, each with how long it goes on; parts shorter than a 200th of the step
             are taken for their neighbour.
-        sleeps: for most of the Python of these steps the thread used no processor and was not ready.
+        sleeps: for nearly all of the Python of these steps the thread used no processor and was not ready.
         to_record: what to record to see the line of code behind the longest cause; None where it is known, or where no
             line stands behind that cause.
         only_dispatch: nothing of what the steps compute was recorded, only that it was called.
@@ -291,7 +292,7 @@ def _sleeps(trace: HostTrace, found: EveryStep) -> bool:
     if asleep is None:
         calls = has_trait(trace, trace.events.type[python.event], CodeTrait.SLEEPS) & (python.event >= 0)
         asleep = int((python.end_ps - python.start_ps)[calls].sum())
-    return 2 * asleep > int((python.end_ps - python.start_ps).sum())
+    return asleep > _NEARLY_ALL * int((python.end_ps - python.start_ps).sum())
 
 
 def _rows(graph: Graph, pieces: Pieces, cause: U8, known_ps: I64) -> list[AccountRow]:

@@ -2,9 +2,12 @@
 
 A trace shows such a thread as late, and the time as Python or as a long call.  Our own captures record, from reading to
 reading, how long the thread ran and how long it was ready without running (`capture/tracers/thread_usage.py`).  Where
-in that interval the time was lost is not recorded.  It is taken from the stretches in which the thread runs code that
-nothing recorded, the longest first, since recorded calls are known to be short; then from the others.  No more is
-taken than the thread did not run: while it waits for a device or a lock it is not ready.
+in that interval the time was lost is not recorded.  A thread may lose its processor at any moment in which it runs, so
+all that it runs in the interval is taken to have lost the same share, but for what slept.
+
+Whether it slept in one function or in the next is not recorded either, where both lie in one interval.  Other intervals
+have more of one and less of the other: the shares in which each kind of code sleeps are those that explain all
+intervals best.
 """
 
 from __future__ import annotations
@@ -16,10 +19,16 @@ from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.innermost import cut_by_events, intersect
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.own_tracers import Usage, usage_of_thread
+from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans
-from stepscope.model import HostTrace
-from stepscope.model.arrays import I64
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import F64, I64
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CodeTrait
 
+_COMPUTES = (EventKind.OP, EventKind.BACKWARD, EventKind.EAGER_EXECUTE)  # an op computes where it is not said to wait
+_ROUNDS, _SPILLS = 24, 3  # of an estimate of shares: more change none by a hundredth
 _LEAST = 0.01  # of an interval: a thread that is woken waits for some microseconds on an idle machine, too
 
 
@@ -31,12 +40,57 @@ def lost_spans(trace: HostTrace) -> Spans | None:
 def asleep_ps(trace: HostTrace, line: int, spans: Spans) -> int | None:
     """How much of some time of a thread it neither ran nor was ready: it slept, or waited for a lock, a file or a peer;
     None where that was not recorded."""
-    usage = usage_of_thread(trace, line)
+    slept = trace.derived(f"sleep of thread {line}", lambda _: _find_sleep(trace, line))
+    return None if slept is None else round(slept.within(spans))
+
+
+@dataclass(frozen=True)
+class _Sleep:
+    """Stretches of a thread in its readings: int64 of shape (n,), ps; share: float64, how much of each it slept."""
+
+    start_ps: I64
+    end_ps: I64
+    share: F64
+
+    def within(self, spans: Spans) -> float:
+        """How long it slept in some time, ps."""
+        return float((spans.overlap_ps(self.start_ps, self.end_ps) * self.share).sum())
+
+
+def _find_sleep(trace: HostTrace, line: int) -> _Sleep | None:
+    usage, graph = usage_of_thread(trace, line), graph_of(trace)
     if usage is None:
         return None
-    _, interval, start, stop = intersect(spans.start, spans.end, usage.start_ps, usage.end_ps)
-    taken = np.bincount(interval, stop - start, len(usage.start_ps))
-    return int(np.minimum(taken, (usage.end_ps - usage.start_ps - usage.ran_ps - usage.queued_ps).clip(min=0)).sum())
+    if graph is None:
+        asleep = (usage.end_ps - usage.start_ps - usage.ran_ps - usage.queued_ps).clip(min=0)
+        return _Sleep(usage.start_ps, usage.end_ps, asleep / np.maximum(usage.end_ps - usage.start_ps, 1))
+    interval, start, end, event = _stretches(trace, graph, line, usage)
+    return _Sleep(start, end, _shares_asleep(trace, usage, interval, end - start, event))
+
+
+def _shares_asleep(trace: HostTrace, usage: Usage, interval: I64, length: I64, event: I64) -> F64:
+    """How much of each stretch the thread slept, 0 to 1: expectation and maximisation over kinds of code, which are
+    functions, and what nothing recorded.  Ops do not sleep but where their names say so."""
+    if not len(length):
+        return np.zeros(0)
+    events = trace.events
+    type_ = np.where(event >= 0, events.type[event].astype(np.int64), -1)
+    _, kind = np.unique(type_, return_inverse=True)
+    works = (event >= 0) & is_any_kind(events.kind[event], _COMPUTES)
+    works &= ~has_trait(trace, events.type[np.maximum(event, 0)], CodeTrait.SLEEPS)
+    worked = np.bincount(interval, length, len(usage.start_ps))  # without what it waited for, as for a device
+    slept = np.maximum(worked - usage.ran_ps - usage.queued_ps, 0)
+    total = np.maximum(np.bincount(kind, length), 1.0)
+    rate = np.where(np.bincount(kind, works * length) > 0, 0.0, 0.5)
+    share = np.zeros(len(length))
+    for _ in range(_ROUNDS):
+        share = rate[kind]
+        # What a stretch has no room for goes to the others of its interval.
+        for _ in range(_SPILLS):
+            found = np.bincount(interval, share * length, len(slept))
+            share = np.minimum(share * (slept / np.maximum(found, 1.0))[interval], 1.0)
+        rate = np.bincount(kind, share * length) / total
+    return share
 
 
 def _lost_spans(trace: HostTrace) -> Spans | None:
@@ -47,7 +101,16 @@ def _lost_spans(trace: HostTrace) -> Spans | None:
     late = usage.take(usage.queued_ps >= _LEAST * (usage.end_ps - usage.start_ps))
     if not len(late.start_ps):
         return Spans(late.start_ps, late.end_ps)
-    return _place_lost(late, *_stretches(trace, graph, main, late))
+    slept = trace.derived(f"sleep of thread {main}", lambda _: _find_sleep(trace, main))
+    interval, start, end, event = _stretches(trace, graph, main, late)
+    asleep = np.zeros(len(start)) if slept is None else _share_at(slept, start)
+    asleep[(event >= 0) & (trace.events.kind[event] == EventKind.SYNC)] = 1.0  # it waits, and wants no processor
+    return _place_lost(late, interval, start, end, asleep)
+
+
+def _share_at(slept: _Sleep, start: I64) -> F64:
+    at = np.searchsorted(slept.start_ps, start, side="right") - 1
+    return np.where(at >= 0, slept.share[np.maximum(at, 0)], 0.0)
 
 
 def _stretches(trace: HostTrace, graph: Graph, line: int, usage: Usage) -> tuple[I64, I64, I64, I64]:
@@ -60,15 +123,13 @@ def _stretches(trace: HostTrace, graph: Graph, line: int, usage: Usage) -> tuple
     return interval, start, end, event[place]
 
 
-def _place_lost(usage: Usage, interval: I64, start: I64, end: I64, event: I64) -> Spans:
-    """Where in the stretches of each interval the time is taken from: at their starts, since a thread that is woken
+def _place_lost(usage: Usage, interval: I64, start: I64, end: I64, asleep: F64) -> Spans:
+    """What each interval lost, taken from all of its stretches alike, and from their starts: a thread that is woken
     waits before it runs."""
     length, count = end - start, len(usage.start_ps)
-    worked = np.zeros(count, np.int64)
-    np.add.at(worked, interval, length)
+    worked = np.bincount(interval, length, count)
     lost = np.minimum(usage.queued_ps, np.maximum(worked - usage.ran_ps, 0))
-    order = np.lexsort((-length, event >= 0, interval))
-    before = np.cumsum(length[order]) - length[order]
-    before -= (np.cumsum(worked) - worked)[interval[order]]
-    taken = np.clip(lost[interval[order]] - before, 0, length[order])
-    return Spans.union(start[order], start[order] + taken)
+    awake = length * (1.0 - asleep)
+    share = lost / np.maximum(np.bincount(interval, awake, count), 1.0)
+    taken = np.minimum(np.rint(awake * share[interval]), length).astype(np.int64)
+    return Spans.union(start, start + taken)

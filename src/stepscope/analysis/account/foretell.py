@@ -62,26 +62,33 @@ class Foretold:
         return self.least_ps == 0 < self.then_ps == self.most_ps
 
 
-def foretell(model: StepModel, changes: Sequence[Intervention]) -> Foretold | None:
+def foretell(model: StepModel, changes: Sequence[Intervention], of_machine: bool = False) -> Foretold | None:
     """What some changes give, all at once; None where the model does not carry a forecast (see `model.why_not`).
 
     Where it is known how long steps take without a profiler, what is left of the step is that of those: the work of
     threads is shortened until the replay takes that long.  The range holds three doubts: the ends of each change's
     uncertain numbers, what steps gain differently, and the error of the prediction: the replay error of the capture,
     and on a host without a device at least the usual one.
+
+    What the loop waited for a free core is no part of the program: a change is worth what it gives where nothing else
+    runs, so that wait is left out of the steps with and without the change.
+
+    Args:
+        of_machine: the change is about that wait itself.
     """
     if model.why_not is not None or model.error_percent is None:
         return None
     now, steps = recorded_ps(model), steady_steps(model)
-    factor, undisturbed = model.trace.derived("undisturbed steps", lambda _: _replay_undisturbed(model))
+    factor, busy = model.trace.derived("undisturbed steps", lambda _: _replay_undisturbed(model))
+    undisturbed, also = (busy, []) if of_machine else model.trace.derived("quiet steps", lambda _: _replay_quiet(model))
     before = undisturbed.step_ps[steps]
-    usual = replay_after(model, changes, host_factor=factor)
-    ends = [replay_after(model, changes, end, factor) if is_uncertain(changes) else usual for end in ENDS]
+    usual = replay_after(model, [*changes, *also], host_factor=factor)
+    ends = [replay_after(model, [*changes, *also], end, factor) if is_uncertain(changes) else usual for end in ENDS]
     fast, slow = (each.step_ps[steps] for each in ends)
     then, least, most = range_after(
         now, model.error_percent, has_device(model), before, usual.step_ps[steps], fast, slow
     )
-    reasons = [*_reasons(model, factor), *sources_of(changes)]
+    reasons = [*_reasons(model, factor), *([_QUIET] if also else []), *sources_of(changes)]
     if most > WIDE * least:
         off = 0.0 if has_device(model) else usual_error(now, then)
         reasons.append(
@@ -94,6 +101,15 @@ def foretell(model: StepModel, changes: Sequence[Intervention]) -> Foretold | No
 def _replay_undisturbed(model: StepModel) -> tuple[float | F64, Changed]:
     factor = share_undisturbed(model)
     return factor, replay_after(model, [], host_factor=factor)
+
+
+def _replay_quiet(model: StepModel) -> tuple[Changed, list[Intervention]]:
+    """The same without what the loop waited for a free core, and that change."""
+    factor, busy = model.trace.derived("undisturbed steps", lambda _: _replay_undisturbed(model))
+    alone: list[Intervention] = [Scale(part_of_cause(model, Cause.CONTENTION))]
+    if not alone[0].part.own_ps.sum():
+        return busy, []
+    return replay_after(model, alone, host_factor=factor), alone
 
 
 def _what_narrows(estimated: float, off: float, now: float, before: I64, after: I64) -> str:
@@ -227,6 +243,9 @@ def causes_after(model: StepModel, after: Changed, step_ps: int) -> dict[str, in
     spent *= step_ps / max(int(after.step_ps[steps].sum()), 1)
     order = np.argsort(-spent, kind="stable").tolist()
     return {Cause(each).name.lower(): round(float(spent[each])) for each in order if spent[each] >= 1.0}
+
+
+_QUIET = "the wait for a free core was left out of both"
 
 
 def _reasons(model: StepModel, host_factor: float | F64) -> list[str]:

@@ -62,9 +62,15 @@ def model_of(trace: HostTrace) -> StepModel | None:
 
 
 def usual_steps(trace: HostTrace, graph: Graph) -> I64:
-    """Steps of the graph that no edge of the capture cuts, without the first ones that compile; all without any."""
+    """Steps of the graph that no edge of the capture cuts, without the first ones that compile; all without any.
+
+    Where the record of the devices ends early these are the steps before.
+    """
     usual = np.flatnonzero(is_usual(trace)[graph.steps])
-    return usual if len(usual) else np.arange(len(graph.steps))
+    usual = usual if len(usual) else np.arange(len(graph.steps))
+    ends_at = launches_of(trace).end_of_record(trace)
+    before = usual if ends_at is None else usual[steps_of(trace).until_ps[graph.steps[usual]] <= ends_at]
+    return before if len(before) else usual
 
 
 def median_step(trace: HostTrace, graph: Graph) -> int:
@@ -89,10 +95,11 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
 
 def _recurs(places: I64, count: int) -> bool:
     """Whether some of `count` steps come again and again: at about equal distances, or as many that they are usual."""
-    apart = np.diff(places)
-    return len(places) >= LEAST_STEPS and bool(
-        apart.max() <= 2 * np.median(apart) or len(places) >= _USUAL_SHARE * count
-    )
+    if len(places) < LEAST_STEPS:
+        return False
+    apart = np.sort(np.diff(places))
+    usual = apart[(len(apart) - 1) // 2]  # of two that differ the shorter: the middle between them is no distance
+    return bool(apart[-1] <= 2 * usual or len(places) >= _USUAL_SHARE * count)
 
 
 def _is_slower_work(trace: HostTrace, pair: I64) -> bool:

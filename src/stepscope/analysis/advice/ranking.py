@@ -16,6 +16,7 @@ from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end
 from stepscope.analysis.facts.first_calls import FirstCalls
+from stepscope.analysis.purpose.excess import EXCESSES
 from stepscope.analysis.steps.verdict import LARGE_SHARE, UNKNOWN, Verdict
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.errors import counted
@@ -24,6 +25,8 @@ from stepscope.records import dataclass
 _DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as well as the advice does
 _NEARLY_ALL = 0.9  # of the gain: so much of a function is one cause, which the rule for it describes
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
+
+_LOOK_AT = "look at "  # how an action begins that names a function
 
 Candidate = tuple[Rule, Advice]
 
@@ -61,12 +64,13 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
         except (Exception, SystemExit) as error:  # a third party's rule may raise anything
             failed.append(f"the rule {rule.id!r} failed and was left out: {type(error).__name__}: {error}")
             continue
-        if advice is not None and (advice.gain_percent is None or advice.gain_percent >= LEAST_PERCENT * context.quiet):
+        if advice is not None and (advice.gain_percent is None or advice.gain_percent >= LEAST_PERCENT):
             candidates.append((rule, advice))
     candidates = [each for each in candidates if _is_about_known(context, each[1])]
     left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
     left = _unite_with_line(context, left)
     kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
+    kept.sort(key=lambda advice: _is_doubtful(context, advice))
     doubtful = all(_is_doubtful(context, advice) for advice in kept)
     verdict, account = _judge(context, None if doubtful else kept[0]), context.account
     if doubtful and account is not None:
@@ -108,7 +112,9 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
         return [(rule, line), *rest]
     found, evidence = alike[1], f"{line.evidence}; {alike[1].evidence}"
     if found.gain_percent is None or _gain_ms(found) < _NEARLY_ALL * _gain_ms(line):
-        actions = tuple(dict.fromkeys((line.actions[0], *found.actions)))
+        # The rule for the class names its own culprit first, which may be another function.
+        known = [each for each in found.actions if not each.startswith(_LOOK_AT)]
+        actions = tuple(dict.fromkeys((line.actions[0], *known)))
         return [(rule, replace(line, evidence=evidence, actions=actions)), *rest]
     if found.culprit is None or found.culprit.file is None:
         evidence = f"{found.evidence}; {line.evidence}"
@@ -160,13 +166,8 @@ def _is_covered(context: Context, advice: Advice) -> bool:
 def _judge(context: Context, first: Advice | None) -> Verdict:
     if context.account is None:
         return UNKNOWN
-    change = None if first is None else FirstChange(_causes_in(context, first), _gain_when_quiet(context, first))
+    change = None if first is None else FirstChange(_causes_in(context, first), first.gain_percent)
     return judge_account(context.account, change)
-
-
-def _gain_when_quiet(context: Context, advice: Advice) -> float | None:
-    """Percent of the step without contention that the change saves; None if unknown."""
-    return None if advice.gain_percent is None else advice.gain_percent / context.quiet
 
 
 def causes_shortened(advice: Advice) -> tuple[str, ...]:
@@ -243,17 +244,23 @@ def _gain_ms(advice: Advice) -> float:
 
 def _is_doubtful(context: Context, advice: Advice) -> bool:
     """Whether the gain may be no more than the error of predictions, and no large share of the step speaks for it: that
-    of a function, or of a cause that stands for the class; computation stands for none."""
+    of a function, of work that is known to be unneeded, or of a cause that stands for the class; computation stands for
+    none.  Where most is unexplained, so is a gain that is unknown.
+    """
+    if advice.gain_percent is None and context.account is not None and not advice.id.startswith(OF_JOB):
+        return judge_account(context.account).cause == "unknown"
     if context.has_device or not advice.may_gain_nothing:
         return False
     line, account = context.line(advice.change), context.account
     if account is None or not advice.change:
         return True
-    if line is not None:
-        return account.percent(line.own_ps) < LARGE_SHARE
+    if line is not None or advice.change in EXCESSES:
+        return context.percent(advice.part_ms or 0.0) < LARGE_SHARE
     row = row_of_change(account, causes_shortened(advice))
     has_cause = advice.change in CAUSES or advice.kind in CAUSES_OF_CLASS
-    return not has_cause or row is None or account.percent(row.ps) < LARGE_SHARE
+    if not has_cause or row is None:
+        return True
+    return min(account.percent(row.ps), 100.0 * context.cause_share(row.cause)) < LARGE_SHARE  # not in one step alone
 
 
 def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -> bool:

@@ -14,7 +14,7 @@ from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Gain, foretell_change, foretell_nothing
 from stepscope.analysis.advice.hardware import fit_actions
-from stepscope.analysis.advice.items import Advice, Interval, Row
+from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Interval, Row
 from stepscope.analysis.advice.naming import has_line, name_culprit, name_op
 from stepscope.analysis.facts.device_facts import Share
 from stepscope.analysis.facts.host_facts import HostFacts
@@ -88,7 +88,8 @@ class Rule:
 
     Attributes:
         id: stable name; the advice's `id` starts with it.
-        threshold_percent: the share of the step from which the rule applies.
+        threshold_percent: the share of the step from which the rule applies: the least gain that is advised, but where
+            no gain can be foretold, or what is counted is no share of the step.
         evaluate: a rule that makes its advice itself: returns it for a run and the threshold, or None.
         yields_to: classes of advice that explain the same time better.  If one of them predicts at least half the gain,
             this rule's advice is dropped.
@@ -101,7 +102,7 @@ class Rule:
     """
 
     id: str
-    threshold_percent: float
+    threshold_percent: float = LEAST_PERCENT
     evaluate: Callable[[Context, float], Advice | None] | None = None
     yields_to: tuple[str, ...] = ()
     is_practice: bool = False

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from stepscope.analysis.account.account import CONTENTION
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.every_step import CausesOfStep
 from stepscope.analysis.account.foretell import Foretold, foretell
@@ -30,6 +31,7 @@ from stepscope.errors import InputError, UsageError, counted
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section, duration_text, percent, round_ms
 
+UNKNOWN = Cause.UNKNOWN.name.lower()
 REMOVE, SCALE, OVERLAP, MOVE, BALANCE = "remove", "scale", "overlap", "move", "balance"
 
 FIELDS: tuple[Field, ...] = (
@@ -255,7 +257,9 @@ def _foretell_alone(
     predictions: list[_Prediction] = []
     for model, selections in found:
         parts = [(model, each) for each in selections if each is not None]
-        foretold = foretell(model, _interventions(changes, selections)) if len(parts) == len(changes) else None
+        of_machine = any(change.part == CONTENTION for change in changes)
+        given = _interventions(changes, selections)
+        foretold = foretell(model, given, of_machine) if len(parts) == len(changes) else None
         if foretold is not None:
             predictions.append((model, parts, foretold, model.error_percent))
     return predictions
@@ -445,9 +449,12 @@ def _explain_small_gain(model: StepModel, parts_ps: Sequence[float], foretold: F
     removed, whole = foretold.now_ps - foretold.then_ps, sum(parts_ps)
     if 2 * removed < whole:
         more = {cause: ps - model.spent_ps[Cause[cause.upper()]] for cause, ps in foretold.causes.items()}
-        grown = max(more, key=lambda cause: more[cause], default="unknown")
+        grown = max(more, key=lambda cause: more[cause], default=UNKNOWN)
         beside = f"of its {duration_text(round_ms(whole))} in a step, most runs in parallel with other work"
-        yield f"{beside}; the step then waits for {SENTENCE_OF[grown]} instead"
+        if grown == UNKNOWN:
+            yield f"{beside}; what the step does meanwhile was not recorded"
+        else:
+            yield f"{beside}; the step then waits for {SENTENCE_OF[grown]} instead"
 
 
 def _describe(action: str, part: str, number: Cell) -> str:

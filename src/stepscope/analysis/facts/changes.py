@@ -88,19 +88,24 @@ def _changes(trace: HostTrace) -> Changes | None:
         return None
     if model.why_not is not None:
         return Changes({}, model.why_not, False)
-    found = {name: foretell(model, changes) for name, changes in _worthwhile(model)}
+    found = {
+        name: foretell(model, changes, of_machine=name == Cause.CONTENTION.name.lower())
+        for name, changes in _worthwhile(model)
+    }
     linked = bool((model.graph.edges.kind == EdgeKind.LAUNCH).any())
     return Changes({name: each for name, each in found.items() if each is not None}, None, linked)
 
 
 def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:
     """The changes that may matter: of causes and parts that the steps spend more than a little on."""
-    step_ps = float(model.graph.recorded_step_ps[model.steps].sum())
     own = model.shares.own_ps.sum_by_cause(np.isin(model.graph.step, model.steps))
-    least = LEAST * step_ps
+    # What others take of the machine makes no part of the program small.
+    quiet = max(model.graph.recorded_step_ps[model.steps].sum() - own[Cause.CONTENTION], 0)
+    usual = max(model.graph.recorded_step_ps[model.median] - model.spent_ps[Cause.CONTENTION], 0)
+    least = LEAST * float(quiet)
     changes: list[tuple[str, list[Intervention]]] = []
     for cause in Cause:
-        large = own[cause] >= least or model.spent_ps[cause] >= LEAST * model.graph.recorded_step_ps[model.median]
+        large = own[cause] >= least > 0 or model.spent_ps[cause] >= LEAST * usual > 0
         if cause != Cause.UNKNOWN and large:
             part = part_of_cause(model, cause)
             changes.append((cause.name.lower(), [Scale(part)]))

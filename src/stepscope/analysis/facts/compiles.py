@@ -139,8 +139,16 @@ def _is_repeated(trace: HostTrace, named: _Named) -> bool:
 
 
 def _happens_once(trace: HostTrace, compiling: I64, named: _Named) -> bool:
-    steps, names = whole_steps(trace), {name for name, _ in named}
-    return 0 < len(named) == len(names) and 2 * len(distinct(steps.label[compiling])) < len(steps.number)
+    """Whether it is over after a few steps: most of the time goes into what is compiled in one step only, such as an
+    evaluation after the first epoch, there perhaps for several shapes."""
+    steps, ps = whole_steps(trace), trace.events.duration_ps
+    if not named or 2 * len(distinct(steps.label[compiling])) >= len(steps.number):
+        return False
+    in_steps: dict[str, set[int]] = {}
+    for name, row in named:
+        in_steps.setdefault(name, set()).add(int(steps.label[row]))
+    again = sum(int(ps[row]) for name, row in named if len(in_steps[name]) > 1)
+    return 2 * again < sum(int(ps[row]) for _, row in named)
 
 
 def _changing_argument(trace: HostTrace, program: str) -> tuple[str, list[str], bool]:

@@ -13,7 +13,7 @@ from stepscope.analysis.facts.culprits import culprits_of
 from stepscope.analysis.facts.device_facts import DeviceFacts, device_facts_of
 from stepscope.analysis.facts.feeding import FeedFacts, feed_of
 from stepscope.analysis.facts.first_calls import FirstCalls, first_calls_of
-from stepscope.analysis.facts.lines import LineFacts, lines_of
+from stepscope.analysis.facts.lines import LineFacts, is_one_function, lines_of
 from stepscope.analysis.facts.loop import LoopFacts, loop_of
 from stepscope.analysis.facts.stopped import EndFacts, end_of
 from stepscope.analysis.facts.strategy import strategy_of
@@ -53,6 +53,7 @@ class HostFacts:
         op_threads: cores of the machine and threads of one op.
         cores_used: how many cores the process kept busy, on average; None where that was not recorded.
         lines: functions of the program that the steps could leave out, the longest first.
+        is_one_function: see `lines.is_one_function`.
         end: what the recording shows of the end of the job; None for nothing.
     """
 
@@ -78,6 +79,7 @@ class HostFacts:
     op_threads: OpThreads = field(default_factory=lambda: OpThreads(None, None))
     cores_used: float | None = None
     lines: list[LineFacts] = field(default_factory=list)
+    is_one_function: bool = False
     end: EndFacts | None = None
 
 
@@ -106,6 +108,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         op_threads=op_threads_of(trace),
         cores_used=_cores_used(trace),
         lines=lines_of(trace),
+        is_one_function=is_one_function(trace),
         end=end_of(trace),
     )
 

@@ -13,10 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.contention import asleep_ps, lost_spans
 from stepscope.analysis.account.every_step import every_step
 from stepscope.analysis.account.functions import LoopFunction, functions_of_loop, names_of_function, part_of_function
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.parts import Part
+from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.device_facts import update_calls
 from stepscope.analysis.facts.loop import FETCHES, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import (
@@ -29,6 +31,7 @@ from stepscope.analysis.facts.work import (
     work_of,
 )
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, whole_steps
+from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import forest
@@ -39,15 +42,17 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.jax import function_of_call, function_of_program, is_product
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.python import is_training_function, place_of
-from stepscope.vocabulary.traits import CallTrait, OpTrait
+from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
+PLAIN = "python"  # the framework of a program that has none
 
 # All chosen by judgement, then moved on eight recordings with such functions: what other values found is said.
 _WHOLE = 0.9  # of a function's time: with so much in another it is nested in that, but for edges; 0.72 is the same
 _TRAINS = 0.3  # of a function's time: samples blur its edges; 0.15 takes one function for training, 0.6 is the same
 _NEARLY_ALL = 0.8  # of a function's time: who holds this much of it is where to look; 0.64 names others in one
 LEAST_OF_STEP = 0.03  # less is not worth a change; a half finds one function more, twice one less, none of them first
+_ALL = 0.95  # of a plain step: what takes so much is the step itself; judgement
 _OTHERS = 2  # samples that do not show it: of the loop none but one at an edge are such; 0 to 8 are the same
 _FEWEST_SAMPLES = 4  # of the stack: fewer show a function by accident; 1 to 8 are the same, 16 loses some in two
 _SEVERAL_STEPS = 5  # with fewer, one may well be a fifth of what the loop does; 2 loses one function, 20 is the same
@@ -67,6 +72,8 @@ class LineFacts:
         starts: how many ops, programs and single ops it starts per step.
         heavy_ps: in matrix products and convolutions; moves_ps: in ops that only move data.
         fetches_ps: in which it reads values from the framework; fetches: how many per step.
+        asleep: the share of its time in which the thread neither runs nor is ready, as in time.sleep; 0 where nothing
+            shows that.
         is_input: it makes the batch: the loop waits for a batch while it runs, or the step's first work follows it, and
             it makes arrays or its name says so.
     """
@@ -84,6 +91,7 @@ class LineFacts:
     moves_ps: int
     fetches_ps: int
     fetches: float
+    asleep: float
     is_input: bool
 
     @property
@@ -136,14 +144,15 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
     if loop is None or not functions:
         return []
     training, own = _find_training(trace, loop), list[tuple[int, LoopFunction]]()
-    all_samples = max(len(each.samples) for each in functions)
+    all_samples, lost = max(len(each.samples) for each in functions), lost_spans(trace)
+    quiet = seen if lost is None else seen - lost  # what others take of the machine makes no function small
     for each in functions:
-        ps = (each.spans - training.spans).total
-        if ps < LEAST_OF_STEP * seen.total or _is_loop(trace, each, all_samples):
+        ps = ((each.spans - training.spans) & quiet).total
+        if ps < LEAST_OF_STEP * quiet.total or _is_loop(trace, each, all_samples):
             continue
         if _is_one_stall(trace, each.spans - training.spans):
             continue
-        if _trains(training, each) or (not training.spans.total and _may_be_model(trace, loop, each, seen)):
+        if _trains(training, each) or (not training.spans.total and _may_be_model(trace, loop, each, quiet)):
             continue
         own.append((ps, each))
     own.sort(key=lambda each: (-each[0], each[1].frame))
@@ -191,13 +200,39 @@ def _trains(training: _Training, function: LoopFunction) -> bool:
 def _may_be_model(trace: HostTrace, loop: LoopTime, function: LoopFunction, seen: Spans) -> bool:
     """Whether a function may be the model's call, where nothing shows what trains: it takes most of the step, or
     computes products."""
-    if 2 * function.spans.total > seen.total:
+    share = (function.spans & seen).total / max(seen.total, 1)
+    if trace.framework == PLAIN:
+        return share > _ALL and not _runs_others(trace, function)
+    if share > 0.5:
         return True
     start = trace.events.start_ps[loop.starts]
     inside = distinct(trace.events.type[loop.starts[function.spans.overlap_ps(start, start + 1) > 0]])
     names = type_names(trace, inside.astype(np.int64))
     multiplies = has_trait(trace, inside, OpTrait.MULTIPLIES).any()
     return bool(multiplies or any(is_product(function_of_call(name)) for name in names))
+
+
+def _runs_others(trace: HostTrace, function: LoopFunction) -> bool:
+    """Whether much of a function is Python of libraries: then it is Python, and no call into compiled code."""
+    line = threads_of(trace).main
+    rows = events_of_kind(trace, K.PYTHON_CALL)
+    rows = rows[trace.events.line[rows] == line] if len(function.calls) else sampled_frames(trace, line)
+    others = rows[~has_trait(trace, trace.events.type[rows], CodeTrait.OF_USER)]
+    start = trace.events.start_ps[others]
+    inside = spans_of(trace, others[function.spans.overlap_ps(start, start + 1) > 0])
+    return (inside & function.spans).total >= _TRAINS * function.spans.total
+
+
+def is_one_function(trace: HostTrace) -> bool:
+    """Whether a step is one function of a program without a framework, of which nothing tells Python from compiled
+    code, such as NumPy's: then it is not known to be slow."""
+    loop, seen = loop_time_of(trace), observed_time(trace)
+    if loop is None or trace.framework != PLAIN:
+        return False
+    lost = lost_spans(trace)
+    quiet = seen if lost is None else seen - lost
+    found = [each for each in functions_of_loop(trace) if (each.spans & quiet).total > _ALL * quiet.total]
+    return bool(found) and not any(_runs_others(trace, each) for each in found) and not lines_of(trace)
 
 
 @dataclass(frozen=True)
@@ -281,8 +316,18 @@ def _describe(
         moves_ps=round((spans_of(trace, moves) & spans).total / steps),
         fetches_ps=round((loop.spans[FETCHES] & spans).total / steps),
         fetches=_count_reads(trace, loop, spans) / steps,
+        asleep=_share_asleep(trace, loop, spans),
         is_input=_is_waited_for(trace, loop, spans) or _makes_input(trace, loop, training, outer, (outer, inner)),
     )
+
+
+def _share_asleep(trace: HostTrace, loop: LoopTime, spans: Spans) -> float:
+    """By what the thread used of the processors, else by recorded calls that sleep."""
+    ps = asleep_ps(trace, loop.line, spans)
+    if ps is None:
+        rows = np.arange(trace.lines.event_begin[loop.line], trace.lines.event_end[loop.line])
+        ps = (spans_of(trace, rows[has_trait(trace, trace.events.type[rows], CodeTrait.SLEEPS)]) & spans).total
+    return ps / max(spans.total, 1)
 
 
 def _count_reads(trace: HostTrace, loop: LoopTime, spans: Spans) -> int:

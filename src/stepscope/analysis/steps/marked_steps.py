@@ -11,6 +11,7 @@ from stepscope.analysis.steps.host_steps import COMPUTES, WHOLE_STEP_SHARE, Host
 from stepscope.analysis.steps.loops import MarkedLoop, find_loops
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work, is_launched_before, spread_labels
+from stepscope.analysis.trace.lost_work import launches_of
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.analysis.trace.thread_labels import thread_label
 from stepscope.errors import counted
@@ -29,6 +30,7 @@ _SERVES_INPUT = (EventKind.ITERATOR, EventKind.INPUT_HANDOVER, EventKind.INPUT_C
 _COMPUTES_ON_HOST = (EventKind.OP, EventKind.BACKWARD, EventKind.EXECUTOR, EventKind.FUNCTION_RUN)
 _LARGEST_TABLE = 1 << 16  # of places of numbers
 
+_LAGS = 0.01  # of a step: less work after its mark is what lasts while the host returns from waiting for it
 _MOST_SAID = 3  # other loops that the sentence names
 
 _STEP_NUMBER = re.compile(r"[0-9]{1,18}")  # as many digits as fit into 64 bits, whatever they are
@@ -61,7 +63,7 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
         name=names,
         start_ps=bounds.start_ps,
         end_ps=bounds.end_ps,
-        complete=_find_complete(trace, label, len(marks)) & bounds.finished,
+        complete=_find_complete(trace, label, len(marks), bounds.waits) & bounds.finished,
         label=label,
         numbered=numbered,
         line=line,
@@ -80,12 +82,14 @@ class WorkBounds:
         start_ps, end_ps: int64 of shape (steps,).
         finished: bool of shape (steps,), False for last steps whose work the recording does not hold.
         backlog: as in HostSteps.
+        waits: the loop waits for its work in each step, so that its marks hold though the record of a device ends.
     """
 
     start_ps: I64
     end_ps: I64
     finished: Mask
     backlog: I64
+    waits: bool
 
 
 def label_work(trace: HostTrace, label: I32, line: int, start: I64, end: I64) -> WorkBounds:
@@ -104,8 +108,13 @@ def label_work(trace: HostTrace, label: I32, line: int, start: I64, end: I64) ->
     _inherit_steps(trace, label, device & (orphan | (label >= 0)))
     backlog = np.flatnonzero(is_launched_before(trace, int(start[0])) & (label < 0))
     work = device | program_ops_elsewhere(trace, line)
+    begun, marked = start, end
     start, end = follow_device(trace, label, work, backlog, start, end)
-    return WorkBounds(start, end, ~unfinished_steps(label, work, len(start)), backlog)
+    late = unfinished_steps(label, work, len(start))
+    before = slice(0, int(np.argmax(late)))
+    lags = end[before] > marked[before] + _LAGS * (marked - begun)[before]
+    waits = bool(late.any() and 2 * lags.sum() < len(lags))
+    return WorkBounds(start, end, ~late | waits, backlog, waits)
 
 
 def _describe_marks(names: tuple[str, ...]) -> str:
@@ -204,7 +213,7 @@ def _inherit_steps(trace: HostTrace, label: I32, device: Mask) -> None:
         label[events[found]] = label[events[last[found]]]
 
 
-def _find_complete(trace: HostTrace, label: I32, n_steps: int) -> Mask:
+def _find_complete(trace: HostTrace, label: I32, n_steps: int, waits: bool) -> Mask:
     """False for first and last steps that hold no work, and for a first or last one with far fewer device events than
     usual: the capture cut it, or the loop ended there.
 
@@ -213,7 +222,12 @@ def _find_complete(trace: HostTrace, label: I32, n_steps: int) -> Mask:
     kind, inside = trace.events.kind, label >= 0
     device = is_device_work(trace) & inside
     work = device if device.any() else is_any_kind(kind, _COMPUTES_ON_HOST) & inside
-    counts = np.bincount(label[work], minlength=n_steps)
+    worked = label[work]
+    if waits:  # what was launched was worked off, though the recording lacks it
+        launches = launches_of(trace)
+        lost = label[launches.call[launches.lost]]
+        worked = np.append(worked, lost[lost > worked.min()])
+    counts = np.bincount(worked, minlength=n_steps)
     busy = np.flatnonzero(counts)
     complete = np.ones(n_steps, np.bool_)
     if not len(busy):

@@ -18,7 +18,7 @@ from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
-from stepscope.vocabulary.ranges import says_step
+from stepscope.vocabulary.ranges import says_evaluation, says_step
 from stepscope.vocabulary.serving import served_batch
 
 _COVERS = 0.5  # of the thread's work: ranges that hold less are parts of a step, or something else
@@ -47,9 +47,26 @@ def mark_named_steps(trace: HostTrace) -> HostTrace:
     if not len(steps):
         return trace
     kind = trace.events.kind.copy()
-    kind[steps] = EventKind.STEP_MARK
+    kind[np.append(steps, _other_loops(trace, steps))] = EventKind.STEP_MARK
     kind.setflags(write=False)
     return replace(trace, events=replace(trace.events, kind=kind), _derived={})
+
+
+def _other_loops(trace: HostTrace, steps: I64) -> I64:
+    """Ranges beside the steps on their thread whose names speak of steps or of an evaluation: loops of their own.
+
+    main   |train_step|train_step|evaluate----|train_step|
+    """
+    found = user_ranges(trace)
+    rows: I64 = found[(trace.events.line[found] == trace.events.line[steps[0]]) & ~np.isin(found, steps)]
+    types, place = np.unique(trace.events.type[rows], return_inverse=True)
+    names = trace.strings.texts(trace.event_types.name[types])
+    says = np.array([says_step(name) or says_evaluation(name) for name in names], np.bool_)
+    if not says.any():
+        return rows[:0]
+    rows = _outermost(trace, rows[says[place]])
+    beside: I64 = rows[~_lie_inside(trace, rows, steps) & ~_hold_any(trace, rows, steps)]
+    return beside
 
 
 def find_named_steps(trace: HostTrace) -> I64:
@@ -131,3 +148,12 @@ def _lie_inside(trace: HostTrace, rows: I64, ranges: I64) -> Mask:
     held = ranges[np.maximum(at, 0)]
     inside: Mask = (at >= 0) & (start[rows] < start[held] + trace.events.duration_ps[held])
     return inside
+
+
+def _hold_any(trace: HostTrace, ranges: I64, rows: I64) -> Mask:
+    """Whether any of some events, which are in order of time, starts inside each range."""
+    start = trace.events.start_ps
+    first = np.searchsorted(start[rows], start[ranges])
+    last = np.searchsorted(start[rows], start[ranges] + trace.events.duration_ps[ranges])
+    held: Mask = last > first
+    return held

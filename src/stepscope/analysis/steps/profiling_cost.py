@@ -98,7 +98,7 @@ class ProfilingCost:
         before = self.spread_before or (self.ms_before, self.ms_before)
         inside = self.spread_inside or (self.ms_inside, self.ms_inside)
         least, most = (100 * (ms / than - 1) for ms, than in zip(inside, before[::-1], strict=True))
-        tells = most >= 0 and (self.is_clear or most < 100 * (_DISTURBED - 1))
+        tells = most >= 0 and ((self.is_clear and self.percent >= 0) or most < 100 * (_DISTURBED - 1))
         return (max(least, 0.0), most) if tells else None
 
     def short_text(self) -> str:

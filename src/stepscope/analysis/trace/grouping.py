@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.trace.program_runs import link_runs
+from stepscope.analysis.trace.launch_order import link_by_order
+from stepscope.analysis.trace.program_runs import link_modules, link_runs
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I32, I64, Mask, blocks_of, last_below, look_up
 from stepscope.records import dataclass
@@ -165,7 +166,9 @@ def _causes(trace: HostTrace, parent: I32) -> I32:
     _link_executor_to_iterator(trace, cause)
     _link_producers(trace, cause)
     _link_launches(trace, cause)
+    link_by_order(trace, cause, is_device_work(trace))
     link_runs(trace, parent, cause)
+    link_modules(trace, parent, cause, is_device_work(trace))
     return cause
 
 

@@ -34,6 +34,14 @@ class Launches:
         inside = (place >= 0) & (at < np.append(end_ps, 0)[place])
         return float(self.lost[inside].mean()) if inside.any() else 0.0
 
+    def end_of_record(self, trace: HostTrace) -> int | None:
+        """When the first launch is made after which no work was recorded any more, ps; None where that is none, or
+        other work before it is missing too."""
+        start = trace.events.start_ps[self.call]
+        if not self.lost.any() or not self.recorded.any() or start[self.lost].min() < start[self.recorded].max():
+            return None
+        return int(start[self.lost].min())
+
 
 def launches_of(trace: HostTrace) -> Launches:
     """The launches of a host that can be told from others by an id; found once."""

@@ -8,10 +8,11 @@ everything would belong to the first step.  Runs of one program happen in the or
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I32, I64, Mask, distinct
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, stat_names
+from stepscope.model.arrays import I32, I64, Mask, distinct, look_up
 from stepscope.vocabulary.jax import function_of_call, function_of_program
 
 
@@ -42,6 +43,30 @@ def link_runs(trace: HostTrace, parent: I32, cause: I32) -> None:
     cause[unknown[(before >= 0) & (before != run_of[unknown])]] = -1
 
 
+def link_modules(trace: HostTrace, parent: I32, cause: I32, device: Mask) -> None:
+    """Links the work of a device to the call that made the run of a program in which it lies, in place.
+
+        host     |call|call|                    nothing of an op says which call it is of: the run does, by its link
+        modules        |run-----|run-----|      to the call, or by its place among the runs of its program
+        ops            |a|b-----|a|b-----|
+
+    Args:
+        device: bool of shape (events,), which events are measured work of devices.
+    """
+    events, lines = trace.events, trace.lines
+    of_runs = (lines.kind == LineKind.MODULES) & (trace.planes.kind[lines.plane] != PlaneKind.GPU)  # derived there
+    for line in np.flatnonzero(of_runs & (lines.event_end > lines.event_begin)).tolist():
+        runs = np.arange(int(lines.event_begin[line]), int(lines.event_end[line]))
+        made_by = cause[runs].astype(np.int64)
+        if (made_by < 0).all():
+            made_by = _match_calls(trace, parent, trace.event_names(runs), events.start_ps[runs])
+            cause[runs] = made_by
+        ops = np.flatnonzero(device & look_up(lines.plane == lines.plane[line], events.line) & (cause < 0))
+        at = np.searchsorted(events.start_ps[runs], events.start_ps[ops], side="right") - 1
+        inside = (at >= 0) & (events.start_ps[ops] < (events.start_ps[runs] + events.duration_ps[runs])[at])
+        cause[ops[inside]] = made_by[at[inside]]
+
+
 def program_ops_elsewhere(trace: HostTrace, line: int) -> Mask:
     """Whether each event is an op of a program on another thread than `line`: bool of shape (events,)."""
     found = np.zeros(len(trace.events), np.bool_)
@@ -64,9 +89,17 @@ def _calls_of_runs(trace: HostTrace, parent: I32, ops: I64, first: I64, run: I64
     """The call of each run, -1 where it was made before the recording or is unknown."""
     begin = np.full(len(first), np.iinfo(np.int64).max)
     np.minimum.at(begin, run, trace.events.start_ps[ops])
-    module = trace.stat_strings(stat_names.HLO_MODULE, rows=ops[first])
+    return _match_calls(trace, parent, trace.stat_strings(stat_names.HLO_MODULE, rows=ops[first]), begin)
+
+
+def _match_calls(trace: HostTrace, parent: I32, module: NDArray[np.integer], begin: I64) -> I64:
+    """The call that made each run of some programs, as runs of one program happen in the order of its calls.
+
+    Args:
+        module: integers of shape (runs,), the text that names each run's program; begin: int64, when each starts.
+    """
     calls, called = _outer_calls(trace, parent)
-    made_by = np.full(len(first), -1, np.int64)
+    made_by = np.full(len(begin), -1, np.int64)
     for program in distinct(module).tolist():
         name = function_of_program(trace.strings[program])
         runs = np.flatnonzero(module == program)

@@ -10,6 +10,7 @@ Each repair is counted and named; `trust` lists them. Rows that the recorder wro
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -32,6 +33,7 @@ _NOISE_PS = 1_000_000  # GPUs state ends up to 0.2 us after the next start (rocp
 _BY_DESIGN = 0.5  # of the runs of a kernel: one that lets its successor start early does so most times
 _SEVERAL_QUEUES = 0.5  # of the work of a line: where so much overlaps, the line is no queue that works in order
 _LITTLE = 0.01  # of the recording: less changes no figure that is shown
+_LONG_PAUSE = 0.125  # of the recording: after what is far away on both sides of it a pause is at least a third
 _PS_PER_MS, _PS_PER_NS = 10**9, 1000
 
 
@@ -153,28 +155,73 @@ def _after_pause(begins: I64, ends: I64, late: int) -> I64:
 
 
 def _far_away(trace: HostTrace) -> I64:
-    """Single pieces of device work further from everything else than everything else lasts."""
-    lines, events = trace.lines, trace.events
-    found: list[int] = []
-    begin, end = trace.span_ps()
-    for line in trace.lines_of(LineKind.STREAM, LineKind.DEVICE_OPS).tolist():
-        first, last = int(lines.event_begin[line]), int(lines.event_end[line])
-        if last - first < 2:
-            continue
-        for at, beside in ((last - 1, last - 2), (first, first + 1)):
-            gap = abs(int(events.start_ps[at] - events.start_ps[beside])) - int(events.duration_ps[min(at, beside)])
-            if 2 * gap > end - begin:
-                found.append(at)
-    if not found or len(found) == len(events):
+    """Device work further from everything else than everything else lasts, if it is little: rows of events."""
+    blocks = _blocks(trace)
+    group = _groups_of(blocks)
+    if not len(group) or not group[-1]:
         return np.empty(0, np.int64)
-    rows = np.array(sorted(set(found)), np.int64)
-    others = np.ones(len(events), np.bool_)
-    others[rows] = False
-    rest = np.flatnonzero(others)
-    low, high = int(events.start_ps[rest].min()), int((events.start_ps[rest] + events.duration_ps[rest]).max())
-    away = np.maximum(events.start_ps[rows] - high, low - events.start_ps[rows] - events.duration_ps[rows])
-    alone: I64 = rows[away > high - low]
-    return alone
+    size = np.bincount(group, blocks.last - blocks.first)
+    main = int(np.argmax(size))
+    low, high = (int(edge) for edge in (blocks.start_ps[group == main].min(), blocks.end_ps[group == main].max()))
+    of_devices = look_up(np.isin(trace.lines.kind, (LineKind.STREAM, LineKind.DEVICE_OPS)), blocks.line)
+    found = [np.empty(0, np.int64)]
+    for each in range(int(group[-1]) + 1):
+        mine = np.flatnonzero(group == each)
+        away = max(int(blocks.start_ps[mine].min()) - high, low - int(blocks.end_ps[mine].max()))
+        is_little = size[each] <= max(_LITTLE * size[main], len(np.unique(blocks.line[mine])))
+        if away > high - low and is_little and of_devices[mine].all():
+            found += [np.arange(blocks.first[row], blocks.last[row]) for row in mine.tolist()]
+    return np.concatenate(found)
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """Events that follow each other on a line without a long pause, in order of time; int64 of shape (n,).
+
+    Attributes:
+        line: their line.
+        first, last: the row of the first, and the one after the last.
+        start_ps, end_ps: from when to when they last.
+    """
+
+    line: I64
+    first: I64
+    last: I64
+    start_ps: I64
+    end_ps: I64
+
+
+def _blocks(trace: HostTrace) -> _Blocks:
+    """The blocks of all lines, cut where a line pauses for a large part of the recording; none where no pause is
+    common to all lines."""
+    events, rows = trace.events, list[tuple[int, int, int]]()
+    begin, end = trace.span_ps()
+    for line in _work_lines(trace):
+        first, last = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
+        cuts = np.flatnonzero(np.diff(events.start_ps[first:last]) > _LONG_PAUSE * (end - begin)) + first + 1
+        bounds = [first, *cuts.tolist(), last]
+        rows += [(line, *pair) for pair in itertools.pairwise(bounds)]
+    line_of, low, high = (np.array(column, np.int64) for column in (zip(*rows, strict=True) if rows else ([], [], [])))
+    line_of, low, high = (each[np.argsort(events.start_ps[low], kind="stable")] for each in (line_of, low, high))
+    begun = np.maximum.accumulate(events.start_ps[high - 1]) if len(low) else low
+    if not (events.start_ps[low][1:] - begun[:-1] > _LONG_PAUSE * (end - begin)).any():  # ends of all events cost more
+        line_of, low, high = line_of[:0], low[:0], high[:0]
+    ends = [
+        int((events.start_ps[each:until] + events.duration_ps[each:until]).max())
+        for each, until in zip(low.tolist(), high.tolist(), strict=True)
+    ]
+    return _Blocks(line_of, low, high, events.start_ps[low], np.array(ends, np.int64))
+
+
+def _groups_of(blocks: _Blocks) -> I64:
+    """Which blocks are close in time: int64 of shape (blocks,), the number of the group, ascending."""
+    if not len(blocks.start_ps):
+        return blocks.start_ps
+    until = np.maximum.accumulate(blocks.end_ps)
+    pause = blocks.start_ps[1:] - until[:-1]
+    whole = int(until[-1] - blocks.start_ps[0])
+    found: I64 = np.append(0, np.cumsum(pause > _LONG_PAUSE * whole))
+    return found
 
 
 # -- longer than they can be -------------------------------------------------------------------------------------------

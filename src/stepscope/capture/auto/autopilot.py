@@ -31,7 +31,7 @@ from stepscope.capture import cost, files, not_recorded, recorder, report
 from stepscope.capture.auto.finders import FINDERS, FINDING
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import Settings
-from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, MARKED, StepLoop, StepSource
+from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, MARKED, StepLoop, StepSource, steps_in_a_row
 from stepscope.capture.conductor import Conductor
 from stepscope.capture.job import this_worker
 from stepscope.capture.options import ProfilerOptions
@@ -230,6 +230,16 @@ class Autopilot:
         if self.last is not None:
             return str(self.last)
         return None if self._is_planned() or self._conductor.is_capturing or self.outcome.startswith("captured") else ""
+
+    def describe_steps(self) -> str:
+        """Where the captured steps begin and end, and after how many the program does something else; empty without."""
+        captured = self._captured
+        if captured is None or not self.has_steps:
+            return ""
+        row = steps_in_a_row(self._loop.ended_s) if self._loop.source == captured else None
+        return captured.bounds + (
+            f"; {row[0]} follow each other, then {row[1]:.3g} s pass with other work" if row else ""
+        )
 
     # -- one thread at a time ----------------------------------------------------------------------------------------
 

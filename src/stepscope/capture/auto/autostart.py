@@ -162,7 +162,8 @@ class Armed:
 
     def _end(self) -> None:
         """Python ends this process, and whatever the program has asked for at its end is done."""
-        untraced(self._conclude)
+        with program_end.hold_timers(at_end=True):
+            untraced(self._conclude)
         program_end.keep_interrupted_status()
 
     def _conclude(self) -> None:

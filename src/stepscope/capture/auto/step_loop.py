@@ -14,15 +14,20 @@ Steps are never counted back: one that was reported before its source became the
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import field
 from typing import Protocol
 
 from stepscope.records import dataclass
 
 STALE_STEPS = 50  # of others: fewer may be an evaluation, or the moves of an episode
+_KEPT_TIMES = 512
+_PAUSE = 3  # times the usual distance of two steps: longer, and something else ran
+_FEWEST_ROUNDS = 2
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,13 @@ class StepSource:
     name: str
     key: Hashable = None
     size: int = field(default=0, compare=False)
+
+    @property
+    def bounds(self) -> str:
+        """Where a step begins and ends, for the user."""
+        if self.rank == MARKED.rank:
+            return "a step lasts from one mark of the program to the next"
+        return f"a step lasts from one {self.name.removeprefix('one per ')} to the next"
 
 
 LOADED, DIFFERENTIATED, CALLS, OPTIMIZED, FITTED = 1, 2, 3, 4, 5  # ranks
@@ -70,6 +82,7 @@ class StepLoop:
     Attributes:
         source: the loop's; None before the first report.
         count: how many steps of it have ended, as far as anybody listened.
+        ended_s: when the last of them have ended, on the clock.
         was_silent: the loop before this one fell silent; False where this one is more certain.
     """
 
@@ -88,6 +101,7 @@ class StepLoop:
         self._counts: dict[StepSource, int] = {}  # of sources that were the loop once
         self._expected = 0
         self._began_s = self._last_s = 0.0
+        self.ended_s: deque[float] = deque(maxlen=_KEPT_TIMES)
         self._others = self._most_others = 0  # steps of others since the last of the loop, and the most until one came
 
     def add(self, listener: Listener) -> None:
@@ -125,6 +139,7 @@ class StepLoop:
         """A step has ended; the next one starts with that, if another follows."""
         if self._is_loop(source):
             self.count += 1
+            self.ended_s.append(self._last_s)
             followed = self.source or source
             self._tell(lambda listener: listener.end_step(followed, another_follows))
 
@@ -179,6 +194,7 @@ class StepLoop:
         # A step that comes after many moves of an episode comes again after as many.
         self._most_others = 0 if self.was_silent else before
         self.source = self._same = source
+        self.ended_s.clear()
         self._began_s = self._last_s = self._clock()
         self._expected = 0
         return True
@@ -188,3 +204,27 @@ class StepLoop:
         if self._others <= max(STALE_STEPS, 2 * self._most_others):
             return False
         return self._clock() - self._last_s >= self._last_s - self._began_s
+
+
+def steps_in_a_row(ended_s: Iterable[float]) -> tuple[int, float] | None:
+    """How many steps follow each other until something else runs, such as the moves that are learned from or an
+    evaluation, and how many seconds pass with that; None where nothing comes again after as many steps.
+
+    Args:
+        ended_s: when steps have ended, ascending.
+
+    >>> steps_in_a_row([1, 2, 3, 14, 15, 16, 27, 28, 29, 40])
+    (3, 11)
+    """
+    times = list(ended_s)
+    apart = [later - earlier for earlier, later in itertools.pairwise(times)]
+    if not apart:
+        return None
+    usual = sorted(apart)[len(apart) // 2]
+    places = [place for place, seconds in enumerate(apart) if seconds > _PAUSE * usual]
+    rows = Counter(later - earlier for earlier, later in itertools.pairwise(places))
+    count, rounds = rows.most_common(1)[0] if rows else (0, 0)
+    if count < 2 or rounds < _FEWEST_ROUNDS or 2 * rounds < rows.total():
+        return None
+    pauses = sorted(apart[place] for place in places)
+    return count, pauses[len(pauses) // 2]

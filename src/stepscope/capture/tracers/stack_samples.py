@@ -230,7 +230,7 @@ def frame_name(code: CodeType, line: int) -> str:
     """The name of a frame: `$models/net.py:12 forward` for the program's, and for a library's the form that PyTorch
     uses, `/usr/lib/python3.12/queue.py(154): get`, since its file name alone does not show whose it is."""
     file = file_of(code)
-    if file.startswith(_LIBRARIES):
+    if file.startswith(_LIBRARIES) or "site-packages" in file or "dist-packages" in file:  # also a user's own of these
         return f"{file}({line}): {called(code)}"
     roots = [str(Path.cwd()), *(os.path.realpath(root) for root in sys.path[:1])]
     root = next((root for root in roots if file.startswith(root + os.sep)), os.path.dirname(file))  # noqa: PTH120

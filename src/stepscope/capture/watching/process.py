@@ -12,7 +12,7 @@ from typing import Any
 from stepscope.capture import program_end, report
 from stepscope.capture.auto.finders import FINDING
 from stepscope.capture.own_threads import at_fork
-from stepscope.capture.patches import Call, Undo, undo_all, wrap_attribute
+from stepscope.capture.patches import Undo, observe_attribute, undo_all
 from stepscope.capture.program_end import INTERRUPTS, REQUEST, take_signal
 from stepscope.capture.watching.continuous import Watch
 from stepscope.capture.watching.options import WatchOptions
@@ -194,19 +194,30 @@ def observe(**values: float) -> bool:
 
 
 def _take_exceptions(watch: Watch) -> Undo:
-    """Keeps the ring when an exception ends the program, or one of its threads."""
+    """Keeps the ring when an exception ends the program, or one of its threads.  The hooks stay Python's own; one that
+    the program has set instead ends our part."""
+    hooks = (sys, "excepthook"), (threading, "excepthook")
+    return undo_all(*(observe_attribute(owner, name, _Hook(watch), called_from_c=True) for owner, name in hooks))
 
-    def end_program(before: Call, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
+
+class _Hook:
+    """Sees the calls of a hook for exceptions."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def before(self, function: object, args: tuple[Any, ...]) -> object:
+        """An exception has reached the end of the program or of a thread."""
+        error = getattr(args[0], "exc_value", None) if len(args) == 1 else args[1]
         if isinstance(error, Exception):
-            watch.crash(error)
-        return before(kind, error, trace)
+            self._watch.crash(error)
+        return None
 
-    def end_thread(before: Call, args: threading.ExceptHookArgs) -> Any:
-        if isinstance(args.exc_value, Exception):
-            watch.crash(args.exc_value)
-        return before(args)
+    def after(self, state: object, result: object) -> None:
+        """It has been printed."""
 
-    return undo_all(wrap_attribute(sys, "excepthook", end_program), wrap_attribute(threading, "excepthook", end_thread))
+    def failed(self, state: object) -> None:
+        """It could not be printed."""
 
 
 def _start_metrics(watch: Watch) -> Undo:

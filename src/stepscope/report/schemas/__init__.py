@@ -5,3 +5,5 @@ from __future__ import annotations
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
+NO_TOOLS = frozenset({"findings", "compare", "doctor", "gate", "runs", "whatif"})
+"""What has a schema and is no tool."""

@@ -44,6 +44,6 @@ def _find(context: Context) -> Finding | None:
 
 
 RULE = Rule(
-    "checkpoint.stall", 5.0, kind="checkpoint_stall", title="Save less often, or in the background", find=_find,
+    "checkpoint.stall", kind="checkpoint_stall", title="Save less often, or in the background", find=_find,
     actions=ACTIONS, tool="steps", yields_to=("recompilation",),
 )  # fmt: skip

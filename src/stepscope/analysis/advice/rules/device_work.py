@@ -228,10 +228,13 @@ def _find_update(context: Context) -> Finding | None:
 
 
 def _find_driver_calls(context: Context) -> Finding | None:
-    """Driver calls that allocate or free memory.  They stop the device; caching allocators make few."""
+    """Driver calls that allocate or free memory.  They stop the device; caching allocators make few.
+
+    Without steps they are of the start: a program takes its first memory once.
+    """
     device = context.device
     calls = [call for call in device.calls if name_has(call.name, CallTrait.TAKES_MEMORY)] if device else []
-    if device is None or not calls:
+    if device is None or not calls or not context.has_steps:
         return None
     idle = sum(call.total_ps for call in calls) / device.steps / MS
     return Finding(

@@ -87,7 +87,7 @@ def _find(context: Context) -> Finding | None:
     if fetches and not unfused:
         return _fetching(context, work)
     if repeats >= _REPEATS or _is_tiny(context, work, starts):
-        return _small_batches(context, work, repeats)
+        return _small_batches(context, work, repeats, overhead)
     if starts < (_FEWEST_TORCH_OPS if context.framework == "pytorch" else _FEWEST_STARTS):
         return None
     # Where nothing is compiled as a whole, the Python between the ops dispatches them.
@@ -189,11 +189,10 @@ def _fetching(context: Context, work: WorkFacts) -> Finding:
     )
 
 
-def _small_batches(context: Context, work: WorkFacts, repeats: float) -> Finding:
+def _small_batches(context: Context, work: WorkFacts, repeats: float, part: float) -> Finding:
     if _one_at_a_time(work):
         repeats = max(repeats, work.alike / work.steps)
     how = f"the same work runs {repeats:.0f} times per step" if repeats >= _REPEATS else "its ops are tiny"
-    part = _overhead_ms(context, work)
     return Finding(
         part_ms=part,
         percent=100.0,

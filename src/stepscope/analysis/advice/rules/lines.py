@@ -24,7 +24,7 @@ from stepscope.analysis.advice.rules import (
     transfer,
     waiting,
 )
-from stepscope.analysis.facts.lines import LEAST_OF_STEP, LineFacts
+from stepscope.analysis.facts.lines import LineFacts
 from stepscope.report import duration_text
 
 # Chosen by judgement where no measurement is named, then halved and doubled on eight recordings with such functions.
@@ -67,6 +67,14 @@ _TITLES = {
 }
 
 
+_WAIT_LESS = "Wait less in {}, or in another thread"
+
+
+def _is_asleep(kind: str, line: LineFacts) -> bool:
+    """Whether most of a function that is Python does not compute but waits for something outside of the program."""
+    return kind == "python_overhead" and line.asleep >= _MOST_OF
+
+
 def kind_of(line: LineFacts) -> str:
     """The class of a function by what lies inside."""
     for kind, cause in (
@@ -98,16 +106,17 @@ def _find(context: Context) -> Finding | None:
     line = min(known, key=lambda each: foretold[each.key].then_ps, default=None)
     if line is None:
         return None
-    kind, part = kind_of(line), line.own_ps / MS
+    kind, part = kind_of(line), line.own_ps / MS / context.quiet
     gain, actions = foretell_change(context, line.key, part, line.name), _actions(context, kind, line)
     if kind.startswith("input"):
         actions, gain = place_actions(context, actions, gain, part)
     what = f"{line.name} ({line.file}:{line.line})" if line.file else line.name
+    title = _WAIT_LESS if _is_asleep(kind, line) else _TITLES[kind]
     return Finding(
         part_ms=part,
         id=f"line.{kind}",
         kind=kind,
-        title=_TITLES[kind].format(what),
+        title=title.format(what),
         evidence=_describe(context, line),
         gain=gain,
         culprit=Culprit(
@@ -132,6 +141,7 @@ def _describe(context: Context, line: LineFacts) -> str:
         f"{context.percent(line.own_ps / MS / context.quiet):.1f} % of each step is {line.name}{within}: {own}{calls}"
     )
     said += f" ({what})" if what else ""
+    said += f"; for {100 * line.asleep:.0f} % of that time the thread sleeps" if _is_asleep(kind_of(line), line) else ""
     steps = context.loop.steps if context.loop else 1
     ops = [f"{op.calls / steps:,.0f} {op.name}" for op in line.ops[:_NAMED] if op.calls >= steps]
     return said + (f"; per step it starts {', '.join(ops)}" if ops else "")
@@ -152,7 +162,8 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
         "python_overhead": {"": python_overhead.ACTIONS},
     }
     place = f"{line.file}:{line.line}" if line.file else line.name
-    return (f"look at {line.name} ({place})", *actions_for(context.framework, tables[kind]))
+    waits = (python_overhead.WAITS,) if _is_asleep(kind, line) else ()
+    return (f"look at {line.name} ({place})", *waits, *actions_for(context.framework, tables[kind]))
 
 
-RULE = Rule("line", 100 * LEAST_OF_STEP, find=_find, tool="critical-path", confidence=0.8)
+RULE = Rule("line", find=_find, tool="critical-path", confidence=0.8)

@@ -123,7 +123,7 @@ def _peak_percent(memory: Mapping[str, Any]) -> float | None:
 
 RULES = (
     Rule(
-        "memory.churn", 20.0, kind="memory_churn", title="Write in place instead of copying",
+        "memory.churn", kind="memory_churn", title="Write in place instead of copying",
         find=_find_churn, actions=IN_PLACE, tool="memory-profile", confidence=0.85,
         yields_to=("straggler", "recompilation", "eager_dispatch"),
     ),

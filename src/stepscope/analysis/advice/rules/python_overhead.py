@@ -18,7 +18,7 @@ ACTIONS = (
     "compute metrics inside the compiled step, or with NumPy instead of loops over Python numbers",
     "move work that the step does not need to another thread",
 )
-_WAITS = "it sleeps, as for a server, a disk, a lock or time.sleep: let another thread wait for that, ahead of the step"
+WAITS = "it sleeps, as for a server, a disk, a lock or time.sleep: let another thread wait for that, ahead of the step"
 _FASTER = (
     "move work that is the same in every step out of the loop",
     "log and evaluate metrics every N steps, not in every step",
@@ -37,7 +37,7 @@ def _find_on_device(context: Context) -> Finding | None:
 
 def _find_plain(context: Context) -> Finding | None:
     """A program without a framework, which computes in Python itself."""
-    if context.framework != "python" or context.loop is None:
+    if context.framework != "python" or context.loop is None or context.pace is None or context.pace.is_one_function:
         return None
     running = 100.0 * context.cause_share("python")
     function = _function(context)
@@ -45,14 +45,14 @@ def _find_plain(context: Context) -> Finding | None:
     if not name:
         return None
     return Finding(
-        percent=running,
+        part_ms=context.cause_ms("python"),
         evidence=f"plain Python runs for {running:.1f} % of each step; most of it is {name}"
         + _describe_sleep(context.loop),
         unknown="no trace shows how fast the same work is without Python loops",
         parts=("python",),
         title="Wait less, or in another thread" if _is_asleep(context.loop) else "",
         actions=(
-            _WAITS
+            WAITS
             if _is_asleep(context.loop)
             else f"replace loops over numbers in {name} with NumPy on whole arrays, or compile it",
             *_FASTER,
@@ -121,7 +121,7 @@ def _gaps(context: Context, loop: LoopFacts) -> Finding:
         change="python" if context.has_device else "python_gaps",
         without="Python while nothing computes",
         parts=("python",),
-        actions=(*([_WAITS] if _is_asleep(loop) else []), *ACTIONS),
+        actions=(*([WAITS] if _is_asleep(loop) else []), *ACTIONS),
         confidence=0.8 if function else 0.6,
         rows=(row,),
         intervals=_name_intervals(context.intervals("python")),
@@ -142,7 +142,7 @@ def _name_function(context: Context, advice: Advice) -> Advice:
     actions = (first, *advice.actions)
     is_most = advice.part_ms is not None and culprit.ps / MS >= _MOST_OF * advice.part_ms
     title = f"Speed up {what} or run it less often"
-    if _WAITS in advice.actions:
+    if WAITS in advice.actions:
         title = f"Wait less in {what}, or in another thread"
     return replace(advice, actions=actions, title=title if is_most else advice.title)
 
@@ -156,25 +156,26 @@ _EXPLAINED_BY = (
     "input_no_prefetch",
 )  # fmt: skip
 
+_IDLE_PERCENT = 10.0  # of the step: less is what the host does between launches, which a device hides
 _REDUCE = "Reduce the Python that runs while nothing computes"
 
 RULES = (
     Rule(
-        "python.gaps", 10.0, kind="python_overhead", title=_REDUCE, find=_find_gaps, tool="steps",
+        "python.gaps", kind="python_overhead", title=_REDUCE, find=_find_gaps, tool="steps",
         reword=_name_function,
         yields_to=(*_EXPLAINED_BY, "straggler", "communication_bound", "memory_churn", "input_transfer"),
     ),
     # With a device, its collectives and copies do not explain a gap on the host.
     Rule(
-        "python.device-idle", 10.0, kind="python_overhead", title=_REDUCE, find=_find_on_device, tool="steps",
+        "python.device-idle", _IDLE_PERCENT, kind="python_overhead", title=_REDUCE, find=_find_on_device, tool="steps",
         reword=_name_function, yields_to=_EXPLAINED_BY,
     ),
     Rule(
-        "python.plain", 10.0, kind="python_overhead", title="Make the Python of the step faster", find=_find_plain,
+        "python.plain", kind="python_overhead", title="Make the Python of the step faster", find=_find_plain,
         tool="op-stats", confidence=0.7, reword=_name_function,
     ),
     Rule(
-        "python.callback", 10.0, kind="python_overhead", title="Remove Python callbacks from the compiled step",
+        "python.callback", kind="python_overhead", title="Remove Python callbacks from the compiled step",
         find=_find_callbacks, actions=_OUT_OF_PROGRAM, tool="op-stats", confidence=0.85,
     ),
 )  # fmt: skip

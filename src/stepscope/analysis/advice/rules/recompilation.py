@@ -84,6 +84,6 @@ def _concerns_shapes(action: str) -> bool:
 
 
 RULE = Rule(
-    "compile.again", 8.0, kind="recompilation", title="Stop tracing and compiling in every step", find=_find,
+    "compile.again", kind="recompilation", title="Stop tracing and compiling in every step", find=_find,
     tool="steps", confidence=0.95,
 )  # fmt: skip

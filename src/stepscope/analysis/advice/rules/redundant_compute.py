@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import NamedTuple
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
@@ -121,32 +121,39 @@ _find_on_device = find_work(
 )
 
 
-def _find_excess(kind: str, without: str) -> Callable[[Context], Finding | None]:
-    """The finding of a kind of work that the account of purpose shows to be unneeded, on the host that sets the pace.
+class _Excess(NamedTuple):
+    """A kind of work that the account of purpose shows to be unneeded.
 
-    Args:
+    Attributes:
+        change: its row of the table of changes; id: of the advice, after `compute.`.
         without: the work, in words that follow "replayed without".
+        title, actions: what to do.
+        kind: its class; yields_to: see `Rule`.
     """
 
-    def find(context: Context) -> Finding | None:
-        excess = next((each for each in context.excesses if each.kind == kind), None)
+    change: str
+    id: str
+    without: str
+    title: str
+    actions: Actions
+    kind: str = "redundant_compute"
+    yields_to: tuple[str, ...] = ()
+
+    def find(self, context: Context) -> Finding | None:
+        """That work on the host that sets the pace."""
+        excess = next((each for each in context.excesses if each.kind == self.change), None)
         if excess is None:
             return None
-        time = excess.step_ps / MS
-        percent = context.percent(time)
+        percent = context.percent(excess.step_ps / MS)
         return Finding(
-            part_ms=time,
+            part_ms=excess.step_ps / MS,
             percent=percent * (1.0 - excess.keeps),
             evidence=f"{percent:.1f} % of each step {excess.fact}; ignore this if {excess.against}",
-            change=kind,
-            without=without,
-            parts=(kind,),
+            change=self.change,
+            without=self.without,
+            parts=(self.change,),
         )
 
-    return find
-
-
-_EXCESS_PERCENT = 10.0  # of the step, less than what steps usually vary by on a machine with other work
 
 _ONE_PASS: Actions = {
     "": ("add the losses and call backward() once: (first + second).backward(), without retain_graph=True",),
@@ -213,50 +220,48 @@ _KEEP_OUTPUT: Actions = {
     ),
 }
 
+_EXCESSES = (
+    _Excess(
+        REPEATED, "repeated-backward", "the repeated backward passes",
+        "Run one backward pass over the sum of the losses", _ONE_PASS,
+    ),
+    _Excess(
+        UNUSED, "unused-gradients", "gradients that no update uses",
+        "Compute no gradients for parameters that are not trained", _NO_GRADIENTS,
+    ),
+    _Excess(CHECKS, "checks", "the checks for NaN", "Turn checks for NaN off", _NO_CHECKS),
+    _Excess(
+        ONE_HOT, "one-hot", "writing and reading the one-hot rows",
+        "Use the numbers of classes instead of one-hot rows", _BY_NUMBER,
+    ),
+    _Excess(
+        TABLE, "whole-table", "updating rows that the step does not read",
+        "Update only the rows of the table that a step reads", _FEW_ROWS,
+    ),
+    _Excess(
+        COPIED, "copied-arguments", "copying whole arguments", "Donate arrays that the step replaces", _DONATE,
+        kind="memory_churn",
+    ),
+    _Excess(
+        MEASURES, "measures", "running the model again for a metric",
+        "Take the metric from the output that is trained on", _KEEP_OUTPUT, yields_to=("straggler",),
+    ),
+    _Excess(
+        AFTER, "after-update", "forward passes after the update",
+        "Skip computation if the update does not use its result", ACTIONS, yields_to=("straggler",),
+    ),
+)  # fmt: skip
+
 RULES = (
-    Rule(
-        "compute.repeated-backward", _EXCESS_PERCENT, kind="redundant_compute", actions=_ONE_PASS, tool="op-stats",
-        title="Run one backward pass over the sum of the losses",
-        find=_find_excess(REPEATED, "the repeated backward passes"),
+    *(
+        Rule(
+            f"compute.{each.id}", kind=each.kind, title=each.title, find=each.find, actions=each.actions,
+            tool="op-stats", yields_to=each.yields_to,
+        )
+        for each in _EXCESSES
     ),
     Rule(
-        "compute.unused-gradients", _EXCESS_PERCENT, kind="redundant_compute", actions=_NO_GRADIENTS, tool="op-stats",
-        title="Compute no gradients for parameters that are not trained",
-        find=_find_excess(UNUSED, "gradients that no update uses"),
-    ),
-    Rule(
-        "compute.checks", _EXCESS_PERCENT, kind="redundant_compute", actions=_NO_CHECKS, tool="op-stats",
-        title="Turn checks for NaN off", find=_find_excess(CHECKS, "the checks for NaN"),
-    ),
-    Rule(
-        "compute.one-hot", _EXCESS_PERCENT, kind="redundant_compute", actions=_BY_NUMBER, tool="op-stats",
-        title="Use the numbers of classes instead of one-hot rows",
-        find=_find_excess(ONE_HOT, "writing and reading the one-hot rows"),
-    ),
-    Rule(
-        "compute.whole-table", _EXCESS_PERCENT, kind="redundant_compute", actions=_FEW_ROWS, tool="op-stats",
-        title="Update only the rows of the table that a step reads",
-        find=_find_excess(TABLE, "updating rows that the step does not read"),
-    ),
-    Rule(
-        "compute.copied-arguments", _EXCESS_PERCENT, kind="memory_churn", actions=_DONATE, tool="op-stats",
-        title="Donate arrays that the step replaces",
-        find=_find_excess(COPIED, "copying whole arguments"),
-    ),
-    Rule(
-        "compute.measures", _EXCESS_PERCENT, kind="redundant_compute", actions=_KEEP_OUTPUT, tool="op-stats",
-        title="Take the metric from the output that is trained on",
-        find=_find_excess(MEASURES, "running the model again for a metric"),
-        yields_to=("straggler",),
-    ),
-    Rule(
-        "compute.after-update", _EXCESS_PERCENT, kind="redundant_compute", actions=ACTIONS, tool="op-stats",
-        title="Skip computation if the update does not use its result",
-        find=_find_excess(AFTER, "forward passes after the update"),
-        yields_to=("straggler",),
-    ),
-    Rule(
-        "compute.redundant", 15.0, kind="redundant_compute", find=_find_extra, actions=ACTIONS, tool="op-stats",
+        "compute.redundant", kind="redundant_compute", find=_find_extra, actions=ACTIONS, tool="op-stats",
         title="Skip computation if the update does not use its result",
         yields_to=("straggler", "memory_churn", "eager_dispatch", "host_sync", "recompilation", "small_batch"),
     ),

@@ -7,7 +7,8 @@ from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule
 from stepscope.vocabulary.traits import OpTrait
 
-_LEAST_PERCENT = 10.0  # of the step
+_MORE_THAN_PAGEABLE = 10.0  # of the step: with less, that of pageable memory says what to do
+
 
 ACTIONS: Actions = {
     "tensorflow": (
@@ -31,12 +32,11 @@ ACTIONS: Actions = {
 def _find(context: Context) -> Finding | None:
     copies, casts = context.cause_ms("transfer"), _casts_ms(context)
     share, copying = context.percent(copies + casts), copies >= casts
-    if share < _LEAST_PERCENT and _are_pageable(context, copies):
+    if share < _MORE_THAN_PAGEABLE and _are_pageable(context, copies):
         return None
     what = "copying data in" if copying else "converting data to another dtype or device"
     return Finding(
         part_ms=copies + casts,
-        least_percent=context.input_threshold(_LEAST_PERCENT),
         share=f"{share:.1f} % of each step is {what}",
         change="copies_in" if context.has_device else "transfer" if copying else "converting",
         without="copying data in",
@@ -69,6 +69,6 @@ def _casts_ms(context: Context) -> float:
 
 
 RULE = Rule(
-    "input.transfer", _LEAST_PERCENT, kind="input_transfer", title="Copy data in once, not in every step", find=_find,
+    "input.transfer", kind="input_transfer", title="Copy data in once, not in every step", find=_find,
     actions=ACTIONS, tool="op-stats", yields_to=("recompilation",),
 )  # fmt: skip

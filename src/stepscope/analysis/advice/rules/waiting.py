@@ -5,14 +5,14 @@ from __future__ import annotations
 from stepscope.analysis.advice.beside import Beside, place_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import foretell_change
-from stepscope.analysis.advice.items import Row
+from stepscope.analysis.advice.items import LEAST_PERCENT, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.feeding import FeedFacts
+from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import CodeTrait
 
-_LEAST_PERCENT = 10.0  # of the step
 _MOST_OF = 50.0  # percent of the input time: from this share one cause explains it
 # Without prefetching, input and computation take turns.  Up to this ratio of the two, overlapping them gains more than
 # making the input faster.
@@ -199,8 +199,7 @@ _UNKNOWN_READER = _Cause(
 def _find(context: Context) -> Finding | None:
     unnamed = _gaps_before_steps_ms(context)
     waits = _waiting_ms(context) + unnamed
-    least = context.input_threshold(_LEAST_PERCENT)
-    if context.percent(waits) < least:
+    if context.percent(waits) < (MODERATELY_INPUT_BOUND if context.has_device else LEAST_PERCENT):
         return _find_contention(context, waits)
     cause = _find_cause(context, waits, unnamed)
     kind, why = cause.kind, cause.why
@@ -218,7 +217,6 @@ def _find(context: Context) -> Finding | None:
     )
     return Finding(
         part_ms=waits,
-        least_percent=least,
         id=f"input.{kind.removeprefix('input_')}",
         kind=kind,
         title=cause.title or _TITLES[kind],
@@ -518,4 +516,4 @@ def _tf_data_suggestion(context: Context) -> str:
     return str(bottleneck.get("suggestion") or "")
 
 
-RULE = Rule("input", _LEAST_PERCENT, find=_find, yields_to=("recompilation", "straggler"))
+RULE = Rule("input", find=_find, yields_to=("recompilation", "straggler"))

@@ -38,6 +38,9 @@ _PACKAGES = os.path.abspath(os.path.join(_HERE, *[os.pardir] * 4))  # noqa: PTH1
 _WITHOUT_US = "IES"  # with these flags Python reads no PYTHONPATH or no sitecustomize
 _TAKE_A_VALUE = "WX"  # flags whose value is the rest of the word, or the next word
 _MOST_OF_FIRST_LINE = 256
+_SHELLS = frozenset({"sh", "bash", "dash", "ksh", "zsh"})
+_SHOW_NOTHING = frozenset({"cat", "cd", "echo", "grep", "head", "mkdir", "sleep", "tail", "tee", "true", "wait"})
+"""Commands that start no other, and whose output does not depend on the variables that we add."""
 _WORKER = "--multiprocessing-fork"  # among the words of what `multiprocessing` spawns
 
 
@@ -137,6 +140,8 @@ def _runs_this_python(words: Sequence[Any], programs: Iterable[Any]) -> bool:
     """Whether a command is this Python, or a script whose first line names it, with flags that let us in."""
     found = next((path for path in map(os.fsdecode, programs) if os.access(path, os.X_OK)), "")
     flags = [os.fsdecode(word) for word in words][1:]
+    if os.path.basename(found) in _SHELLS and len(flags) == 2 and flags[0] == "-c":  # noqa: PTH119
+        return shell_runs_this_python(flags[1])
     if not _is_this_python(found):
         python, *flags = _read_first_line(found)
         if not _is_this_python(python):
@@ -160,6 +165,68 @@ def _read_first_line(path: str) -> list[str]:
     finally:
         os.close(file)
     return os.fsdecode(line[2:]).split() or [""] if line[:2] == b"#!" else [""]
+
+
+def shell_runs_this_python(text: str) -> bool:
+    """Whether a text for a shell runs this Python, and nothing that could see what we add to the environment.
+
+    >>> import sys
+    >>> python = sys.executable
+    >>> shell_runs_this_python(f"cd /tmp && OMP_NUM_THREADS=1 {python} -u train.py --name 'a b' 2>&1 | tee log")
+    True
+    >>> others = (f"env; {python} a.py", f"echo $A; {python} a.py", f"{python} -I a.py")
+    >>> [shell_runs_this_python(each) for each in others]
+    [False, False, False]
+    """
+    commands = _split_shell(text)
+    runs = False
+    for words in commands or []:
+        while words and ("=" in words[0] or words[0] == "exec"):
+            name = words.pop(0).partition("=")[0]
+            if name in ("PATH", PATHS, VARIABLE):
+                return False
+        if not words or words[0] in _SHOW_NOTHING:
+            continue
+        path = words[0]
+        if os.sep not in path:
+            folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+            places = (os.path.join(folder, path) for folder in folders)  # noqa: PTH118
+            path = next((place for place in places if os.access(place, os.X_OK)), "")
+        if not _is_this_python(path) or not lets_us_in(words[1:]):
+            return False
+        runs = True
+    return runs
+
+
+def _split_shell(text: str) -> list[list[str]] | None:
+    """The commands of a text for a shell, as words without redirections; None for what is more than words: variables,
+    patterns, substitutions, loops."""
+    commands: list[list[str]] = [[]]
+    word: str | None = None
+    quote, is_target = "", False
+    for letter in text + "\n":
+        if quote:
+            if letter == quote:
+                quote = ""
+            elif quote == '"' and letter in "$`\\":
+                return None
+            else:
+                word = (word or "") + letter
+        elif letter in "'\"":
+            quote, word = letter, word or ""
+        elif letter in "$`\\(){}[]*?~#!":
+            return None
+        elif letter in " \t\n;|<>" or (letter == "&" and not (is_target and word is None)):
+            is_number = letter in "<>" and word is not None and word.isdigit()  # as in `2>&1`
+            if word is not None and not is_target and not is_number:
+                commands[-1].append(word)
+            is_target = letter in "<>" or (is_target and word is None and letter in " \t")
+            word = None
+            if letter in "\n;|&":
+                commands.append([])
+        else:
+            word = (word or "") + letter
+    return None if quote else commands
 
 
 def lets_us_in(words: Sequence[str]) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from stepscope.analysis.trace.blocking import blocking_calls
@@ -11,19 +9,19 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thr
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, PlaneKind, stat_names
 from stepscope.model.arrays import I64, distinct
+from stepscope.vocabulary.lines import is_any_device
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait, OpTrait
 
 LONGEST_DISPATCH_PS = 300_000_000  # dispatching an op takes less; one that takes longer computes, or waits
 _OPS = (EventKind.OP, EventKind.BACKWARD)
 _READS = CallTrait.READS_VALUE | CallTrait.WAITS
-_DEVICE_PLANE = re.compile(r"/device:(?!CUSTOM:|CPU:)[A-Z]+:\d+")
 
 
 def is_device_plane(trace: HostTrace, plane: int) -> bool:
     """Whether a plane is that of a device of any make: one for rows of a tool is called CUSTOM."""
     kind = PlaneKind(int(trace.planes.kind[plane]))
-    return bool(_DEVICE_PLANE.match(trace.plane_name(plane))) if kind == PlaneKind.CUSTOM_DEVICE else kind.is_device
+    return is_any_device(trace.plane_name(plane)) if kind == PlaneKind.CUSTOM_DEVICE else kind.is_device
 
 
 def is_device_told_of(trace: HostTrace) -> bool:

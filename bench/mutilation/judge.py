@@ -15,7 +15,7 @@ from bench.mutilation.rows import Recording
 RIGHT, HONEST, FALSE = "right", "honest", "false"
 STEP_TOLERANCE = 0.1  # marks and the work that they hold may be told apart by the gap between steps
 GAIN_TOLERANCE = 1.1
-DOUBTFUL = 0.5  # steps that are inferred with less confidence are said to be a guess
+DOUBTFUL = 0.5  # steps that are no more likely than not are said to be a guess
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ def judge(report: Mapping[str, Any], known: Known, longer: tuple[float, float] =
     said = f"{verdict}, {advice['class']}" + (f" {advice['predicted_speedup']}x" if advice["predicted_speedup"] else "")
     said += f", step {step:.2f} ms" if step else ", no step"
     faults = []
-    if (report["steps_confidence"] or 1.0) < DOUBTFUL:
-        step = None
+    if report["steps_source"] == "none" or (report["steps_confidence"] or 1.0) <= DOUBTFUL:
+        step = None  # of the whole capture, or a guess
     if step and known.step_ms is not None and not _is_near(step, known.step_ms, longer):
         faults.append(f"a step is {known.step_ms[0] * longer[0]:.2f} to {known.step_ms[1] * longer[1]:.2f} ms")
     if verdict not in (*known.verdicts, "unknown"):

@@ -23,6 +23,7 @@ def report(verdict: str, advice: str, step: float | None, gain: float | None = N
         "verdict": verdict,
         "advice": [{"class": advice, "predicted_speedup": gain}],
         "step_time_ms": {"mean": step},
+        "steps_source": "markers",
         "steps_confidence": None,
     }
 

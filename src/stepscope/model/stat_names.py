@@ -47,6 +47,7 @@ REGION_TYPE = ("region_type",)
 DATA_TYPE = ("data_type",)
 TENSOR_SHAPE = ("shape", "tensor_shapes")
 DEVICE_MEMORY_BYTES = ("memory_size",)
+DEVICES_LISTED = ("devices_listed",)  # of the plane of the host: how many devices the recorder found
 COMPILED_PLACE = ("compiled_place",)
 COMPILE_REASON = ("compile_reason",)
 BACKEND_COMPILE_NS = ("backend_compile_ns",)

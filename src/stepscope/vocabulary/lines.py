@@ -103,3 +103,11 @@ def holds_thread_usage(plane: str) -> bool:
 def holds_compilations(plane: str) -> bool:
     """True for the plane with what TensorFlow traced and PyTorch compiled, as Stepscope noted it."""
     return plane.startswith("/device:CUSTOM:Compilations (Stepscope)")
+
+
+_ANY_DEVICE = re.compile(r"/device:(?!CUSTOM:|CPU:)[A-Z]+:\d+")
+
+
+def is_any_device(plane: str) -> bool:
+    """Whether a plane is named like that of a device of any make; those of tools are called CUSTOM."""
+    return _ANY_DEVICE.match(plane) is not None

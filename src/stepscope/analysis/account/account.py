@@ -10,12 +10,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from stepscope.analysis.account.causes import Cause, own_work_ps
+from stepscope.analysis.account.causes import Cause, causes_of_work, own_work_ps
 from stepscope.analysis.account.contention import asleep_ps
+from stepscope.analysis.account.coverage import Blindness, blindness_of, exposed_spans
 from stepscope.analysis.account.culprits import Culprit, PieceFinder
 from stepscope.analysis.account.device_bars import DeviceBar, device_bars
 from stepscope.analysis.account.devices import devices_text, idle_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step
+from stepscope.analysis.account.evidence import Known
 from stepscope.analysis.account.foretell import causes_without, gain_of_cause
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import OUTLIER, StepModel, model_of, usual_steps
@@ -23,9 +25,12 @@ from stepscope.analysis.account.pieces import Pieces
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.device_steps import working_devices
 from stepscope.analysis.steps.find_steps import holds_only_dispatch, steps_of
+from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only
+from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.lost_work import launches_of
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
-from stepscope.analysis.trace.spans import Spans
+from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, U8, median, percentiles
 from stepscope.records import dataclass
@@ -34,9 +39,12 @@ from stepscope.vocabulary.traits import CodeTrait
 
 # A line of code stands behind these.
 _OF_CODE = (Cause.PYTHON, Cause.INPUT, Cause.LAUNCH, Cause.HOST_COMPUTE, Cause.CHECKPOINT)
+# Causes that say that nothing computes: the host waits for an idle device, or a device has nothing to do.
+_IDLE = tuple(cause.name.lower() for cause in (Cause.SYNC, Cause.DEVICE_GAP, Cause.UNKNOWN))
 CONTENTION = Cause.CONTENTION.name.lower()
 _WORTH_SAYING = 0.03  # of the step: less contention than the least gain that is advised changes no answer
 _MOMENTS = 200  # cells of the step's picture, each a few pixels wide
+_EVENLY = 1.5  # times the least share of lost launches in a step: the most, if chance lost them
 _NEARLY_ALL = 0.8  # of the loop's Python: with less asleep its words would deny what runs in the rest
 _GROWS = 0.01  # of the step: a cause that gets no longer than this was no rival
 
@@ -101,6 +109,10 @@ class StepAccount:
         to_record: what to record to see the line of code behind the longest cause; None where it is known, or where no
             line stands behind that cause.
         only_dispatch: nothing of what the steps compute was recorded, only that it was called.
+        blindness: what of the work in the steps was not recorded, so that nothing is said that depends on it; None
+            where the recording holds it.
+        certain: causes that hold up the step whatever that work is: most of their time lies where devices have nothing
+            to do.
         device_bars: what each of the host's devices does during that step; empty without devices.
     """
 
@@ -122,7 +134,20 @@ class StepAccount:
     is_median: bool = True
     moments: tuple[tuple[str, int], ...] = ()
     only_dispatch: bool = False
+    blindness: Blindness | None = None
+    certain: tuple[str, ...] = ()
     device_bars: tuple[DeviceBar, ...] = ()
+
+    @property
+    def idle_ps(self) -> int | None:
+        """The part of it in which no device works; None on a host without devices."""
+        known = [row.idle_ps for row in self.rows if row.idle_ps is not None]
+        return sum(known) if len(known) == len(self.rows) else None
+
+    @property
+    def contradicted_ps(self) -> int:
+        """For how long it says that nothing computes while a device works."""
+        return sum(row.ps - row.idle_ps for row in self.rows if row.cause in _IDLE and row.idle_ps is not None)
 
     @property
     def contention_ps(self) -> int:
@@ -198,6 +223,7 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
     why_not = "no steps were found" if model is None else model.why_not
     usual, length = usual_steps(trace, found.graph), steps_of(trace).length_ps[found.graph.steps]
     spent = found.causes_ps()[usual]
+    blindness = blindness_of(trace, int(found.graph.steps[found.median]))
     return StepAccount(
         host=trace.host,
         step=int(steps_of(trace).number[found.graph.steps[found.median]]),
@@ -216,8 +242,47 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         sleeps=_sleeps(trace, found),
         moments=_moments(pieces, cause),
         only_dispatch=holds_only_dispatch(trace),
+        blindness=blindness,
+        certain=() if blindness is None else _certain(trace, found, blindness),
         device_bars=device_bars(trace, working_devices(trace), pieces, cause),
     )
+
+
+def _certain(trace: HostTrace, found: EveryStep, blindness: Blindness) -> tuple[str, ...]:
+    """The causes of the median step that hold whatever was not recorded: those of which most is recorded and lies where
+    devices have nothing to do; and where launches lost their work evenly over the steps, those that are the limit
+    whether or not the lost work is like the rest: the longest on devices that work nearly all the time then."""
+    pieces, cause = found.pieces_of_median()
+    known = found.known[found.step == found.median] == Known.RECORDED
+    exposed = np.where(known, exposed_spans(trace).overlap_ps(pieces.start_ps, pieces.end_ps), 0)
+    part = np.bincount(cause, weights=exposed, minlength=len(Cause))
+    whole = np.bincount(cause, weights=pieces.end_ps - pieces.start_ps, minlength=len(Cause))
+    certain = 2 * part > whole
+    for each in _limits_with_lost_work(trace, found, blindness.lost):
+        certain[each] = True
+    return tuple(Cause(at).name.lower() for at in np.flatnonzero(certain).tolist())
+
+
+def _limits_with_lost_work(trace: HostTrace, found: EveryStep, lost: float) -> list[Cause]:
+    """The causes that limit the usual steps if the work that launches lost is like what they kept: that of the devices
+    which takes most, or those of the host; none where nothing was lost, or not evenly."""
+    launches, steps = launches_of(trace), steps_of(trace)
+    usual = found.graph.steps[usual_steps(trace, found.graph)]
+    start, end = steps.start_ps[usual], steps.until_ps[usual]
+    by_step = [launches.share_lost(trace, start[[at]], end[[at]]) for at in range(len(usual))] if lost else []
+    if not by_step or max(by_step) >= 1 or max(by_step) > _EVENLY * max(min(by_step), 1 - 1 / _EVENLY):
+        return []
+    rows = np.flatnonzero(is_device_work(trace))
+    does = causes_of_work(trace)[trace.events.kind[rows]]
+    length = int((end - start).sum())
+    whole = spans_of(trace, rows).overlap_ps(start, end).sum() / (1 - lost)
+    if whole <= LARGE_SHARE / 100 * length:
+        return [Cause.LAUNCH, Cause.PYTHON, Cause.INPUT]
+    if whole < (1 - LARGE_SHARE / 100) * length:
+        return []
+    kinds = [spans_of(trace, rows[does == each]).overlap_ps(start, end).sum() for each in Cause]
+    most = Cause(int(np.argmax(kinds)))
+    return [most] if 2 * kinds[most] > sum(kinds) else []
 
 
 def _sleeps(trace: HostTrace, found: EveryStep) -> bool:
@@ -255,7 +320,8 @@ def _moments(pieces: Pieces, cause: U8) -> tuple[tuple[str, int], ...]:
     if not len(pieces):
         return ()
     order = np.argsort(pieces.start_ps, kind="stable")
-    edges = np.linspace(pieces.start_ps.min(), pieces.end_ps.max(), _MOMENTS + 1).astype(np.int64)
+    low, high = int(pieces.start_ps.min()), int(pieces.end_ps.max())
+    edges = low + np.arange(_MOMENTS + 1) * (high - low) // _MOMENTS  # floats lack the digits of times after a day
     start, end, cause = pieces.start_ps[order], pieces.end_ps[order], cause[order]
     first = np.searchsorted(edges, start, side="right") - 1
     cells = np.searchsorted(edges, end, side="left") - first  # that a piece touches

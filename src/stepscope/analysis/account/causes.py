@@ -10,7 +10,8 @@ from stepscope import kernels
 from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
+from stepscope.analysis.trace.columns import count_kinds, events_of_kind, is_any_kind, is_thread_event
+from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
 from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Kind, stat_names
@@ -79,7 +80,12 @@ _AROUND: dict[EventKind, Cause] = {
 }  # fmt: skip
 # Events that only name a part of the program: what its thread does in them, they do not say.
 _NAMES_ONLY = (K.STEP_MARK, K.ANNOTATION, K.REGION_END)
-LONG_GAP_PS = 300_000_000  # dispatching an op leaves shorter gaps; longer ones are the program's own Python
+LONG_GAP_PS = LONGEST_DISPATCH_PS  # longer gaps are not those between two dispatches
+# What a framework records of itself on the host.
+_OF_FRAMEWORK = (
+    K.OP, K.BACKWARD, K.EXECUTOR, K.EAGER_EXECUTE, K.TRACED_FUNCTION, K.FUNCTION_RUN, K.COLLECTIVE_CALL, K.ITERATOR,
+    K.REGION_BEGIN,
+)  # fmt: skip
 _NAMED = (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE, K.TRACED_FUNCTION)  # what has a trait by its name
 _IN_FUNCTION = np.uint8(128)  # the bit of functions that make input, beside those of what events around say
 
@@ -103,7 +109,36 @@ def unrecorded_causes(trace: HostTrace, threads: Threads) -> U8:
     """The cause of a thread's time in which nothing is recorded: uint8 of shape (lines,)."""
     cause = np.full(len(trace.lines), Cause.LAUNCH, np.uint8)
     cause[threads.main] = Cause.UNKNOWN if has_lost_framework(trace) else Cause.PYTHON
+    if lacks_ops(trace):  # between two launches it goes from one to the next
+        cause[threads.main] = Cause.LAUNCH
     return cause
+
+
+def lacks_ops(trace: HostTrace) -> bool:
+    """Whether launches were recorded and nothing of the ops that make them."""
+    return trace.derived("lacks ops", _lacks_ops)
+
+
+def _lacks_ops(trace: HostTrace) -> bool:
+    if count_kinds(trace)[[*_OF_FRAMEWORK]].any():
+        return False
+    calls = events_of_kind(trace, K.RUNTIME_CALL)
+    launches = CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH
+    return bool(has_trait(trace, trace.events.type[calls], launches).any())
+
+
+def long_frames(trace: HostTrace) -> Mask:
+    """Calls of Python that last for longer than a dispatch and hold others: bool of shape (events,)."""
+    return trace.derived("long frames", _long_frames)
+
+
+def _long_frames(trace: HostTrace) -> Mask:
+    links = forest(trace)
+    found: Mask = (trace.events.kind == K.PYTHON_CALL) & (links.extent_ps >= LONG_GAP_PS)
+    holds = np.zeros(len(found), np.bool_)
+    holds[links.parent[links.parent >= 0]] = True
+    found &= holds
+    return found
 
 
 def is_silent(trace: HostTrace, rows: I64) -> Mask:
@@ -130,6 +165,8 @@ def _event_causes(trace: HostTrace) -> U8:
     kind, parent = trace.events.kind, forest(trace).parent
     cause = np.empty(len(kind), np.uint8)
     kernels.nesting.inherit_by_kind(kind, parent, _table(_OF_HOST, Cause.UNKNOWN), Cause.PYTHON, cause)
+    if lacks_ops(trace):
+        cause[(cause == int(Cause.PYTHON)) & (long_frames(trace) | is_any_kind(kind, _NAMES_ONLY))] = Cause.LAUNCH
     if has_lost_framework(trace):  # what is Python once ops are taken off
         cause[cause == int(Cause.PYTHON)] = Cause.UNKNOWN
     dispatches = _dispatches(trace)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from stepscope.analysis.account.account import account_without_culprits
-from stepscope.analysis.account.causes import Cause
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
 
-# Causes that say that nothing computes: the host waits for an idle device, or a device has nothing to do.
-_IDLE = tuple(cause.name.lower() for cause in (Cause.SYNC, Cause.DEVICE_GAP, Cause.UNKNOWN))
+# Percent of the step from which on the account and the counted busy time of devices contradict each other: the error
+# of a replay that still foretells something, see `model.MOST_ERROR_PERCENT`.
+CONTRADICTS = 10.0
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,6 @@ class Contradiction:
 def contradiction_of(trace: HostTrace) -> Contradiction | None:
     """Where the account of a host's step contradicts the busy time of its devices; None without devices or account."""
     account = account_without_culprits(trace)
-    if account is None or not account.step_ps or any(row.idle_ps is None for row in account.rows):
+    if account is None or not account.step_ps or account.idle_ps is None:
         return None
-    wrong = sum(row.ps - (row.idle_ps or 0) for row in account.rows if row.cause in _IDLE)
-    return Contradiction(wrong, account.step_ps)
+    return Contradiction(account.contradicted_ps, account.step_ps)

@@ -196,7 +196,8 @@ def gain_of_cause(model: StepModel, cause: Cause) -> int | None:
     lengths = change_lengths(model, [Scale(part_of_cause(model, cause))])
     after = replay(model.graph, lengths.whole_ps, None, lengths.lag_ps, lengths.pause_ps)
     now, steps = recorded_ps(model), steady_steps(model)
-    return max(round(now * (1.0 - _mean_ratio(model.now.step_ps[steps], after.step_ps[steps]))), 0)
+    left = np.maximum(after.step_ps, lengths.least_ps)
+    return max(round(now * (1.0 - _mean_ratio(model.now.step_ps[steps], left[steps]))), 0)
 
 
 def causes_without(model: StepModel, cause: Cause) -> dict[str, int]:

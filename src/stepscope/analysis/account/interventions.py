@@ -132,10 +132,45 @@ def change_lengths(
     for change in changes:
         edits.apply(change, end)
     own = edits.own.drop_negative()
+    whole = own.sum_by_node().astype(np.int64)
     return Lengths(
-        own, own.sum_by_node().astype(np.int64), edits.lag.astype(np.int64), edits.pause.astype(np.int64),
-        edits.least.astype(np.int64),
+        own, whole, edits.lag.astype(np.int64), edits.pause.astype(np.int64),
+        np.maximum(edits.least.astype(np.int64), _left_on_devices(model, whole)),
     )  # fmt: skip
+
+
+def _left_on_devices(model: StepModel, whole_ps: I64) -> I64:
+    """How long the devices work for each step at least, whatever the host does: int64 of shape (steps,), ps.
+
+    It is the time of the busiest queue, as work of several could overlap more; and that of all of them where nothing
+    tells what launched their work, so that there is no telling what it could overlap with.
+
+    Args:
+        whole_ps: int64 of shape (nodes,), what is left of their own time.
+    """
+    graph = model.graph
+    work = model.trace.derived(
+        "work of steps", lambda _: np.flatnonzero((graph.kind == NodeKind.WORK) & (graph.step >= 0))
+    )
+    if not len(work):
+        return np.zeros(len(graph.steps), np.int64)
+    if np.array_equal(whole_ps[work], graph.own_ps[work]):
+        found: I64 = model.trace.derived("work of devices", lambda _: _busiest(graph, work, graph.own_ps))
+        return found
+    return _busiest(graph, work, whole_ps)
+
+
+def _busiest(graph: Graph, work: I64, whole_ps: I64) -> I64:
+    launched = np.zeros(len(graph), np.bool_)
+    launched[graph.edges.target[graph.edges.kind == EdgeKind.LAUNCH]] = True
+    own = whole_ps[work]
+    line = graph.line[work] if 2 * own[launched[work]].sum() >= own.sum() else np.zeros(len(work), np.int32)
+    longest = np.zeros(len(graph.steps), np.int64)
+    for each in numbers_in(line):
+        here = line == each
+        sums = np.bincount(graph.step[work[here]], weights=own[here], minlength=len(graph.steps))
+        longest = np.maximum(longest, sums.astype(np.int64))
+    return np.minimum(longest, graph.recorded_step_ps)
 
 
 @dataclass(frozen=True)

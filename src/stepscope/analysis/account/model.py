@@ -6,6 +6,7 @@ import numpy as np
 
 from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.coverage import MOST_LOST
 from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Graph
 from stepscope.analysis.account.piece_causes import causes_of_waiting
 from stepscope.analysis.account.pieces import OWN, way_through
@@ -24,7 +25,7 @@ from stepscope.model.arrays import F64, I64
 from stepscope.records import dataclass
 
 MOST_ERROR_PERCENT = 10.0  # of the step: a replay further off foretells nothing (the goal of the published table)
-MOST_UNKNOWN = 1 / 3  # of the step without a known reason, or of the launches without their work; that may be anything
+MOST_UNKNOWN = 1 / 3  # of the step without a known reason; that may be anything
 OUTLIER = 1.5  # times the median step: what the overview calls a slow step
 _USUAL_SHARE = 0.25  # of the steps: a quartile of them is no exception
 _TAKES_PART = 0.1  # of a step: a line that works for less is not worth an edge
@@ -127,7 +128,7 @@ def _model(trace: HostTrace) -> StepModel | None:
     why_not = _why_not(graph, steps, error, unknown, int(length[median]))
     since, until = (graph.end_ps[graph.bounds[steps + after]] for after in (0, 1))
     lost = launches_of(trace).share_lost(trace, since, until)
-    if lost > MOST_UNKNOWN:
+    if lost > MOST_LOST:
         why_not = f"the work of {100 * lost:.0f} % of the launches was not recorded; the limit is a third"
     found = steps_of(trace)  # what lies between the steps of marks that another loop interrupts is that loop
     if not len(found.pauses) and (2 * found.length_ps[graph.steps[steps]] < length[steps]).any():

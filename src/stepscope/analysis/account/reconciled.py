@@ -4,7 +4,8 @@
     gpu       k--------k--------         be all of the step, of which the device works nearly all of the time
 
 Where a queue of a device works for nearly all of a step, no change of the host can make it much shorter, whatever the
-way back through the step says.
+way back through the step says.  Nor where it works for most of it and clearly longer than any thread of the host, if
+the account puts more of that time on the host than a replay may be off.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import numpy as np
 from stepscope.analysis.account.causes import Cause, causes_of_work
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.innermost import intersect
+from stepscope.analysis.account.model import MOST_ERROR_PERCENT
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.pieces import OWN, Pieces, clip_to_steps, kinds_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
-from stepscope.model.arrays import F64, I64, U8, distinct
+from stepscope.model.arrays import F64, I64, U8, Mask, distinct
 
 _OF_HOST = (Cause.LAUNCH, Cause.PYTHON, Cause.SYNC, Cause.UNKNOWN, Cause.HOST_COMPUTE)
 _ON_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, Cause.COPY)  # at one moment the first of these counts
@@ -35,13 +37,21 @@ def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple
         return pieces, cause
     work = work[np.argsort(graph.start_ps[work], kind="stable")]
     step = np.bincount(place, weights=length, minlength=len(graph.steps))
-    busy = _busy_ps(graph, work, place, inside, len(step))
-    rows = np.flatnonzero(((1 - LARGE_SHARE / 100) * step < busy)[place] & np.isin(cause, _OF_HOST) & (length > 0))
+    of_host = np.isin(cause, _OF_HOST)
+    does = causes_of_work(trace)[kinds_of(trace, graph.event[work].astype(np.int64))]
+    computes = does == Cause.DEVICE_COMPUTE
+    busy = _busy_ps(graph, work, computes, place, inside, len(step))
+    during = _spans(graph, work).overlap_ps(inside.start_ps, np.maximum(inside.end_ps, inside.start_ps))
+    wrong = np.bincount(place, weights=np.where(of_host, during, 0), minlength=len(step))
+    is_limit = (1 - LARGE_SHARE / 100) * step < busy
+    longer = (2 * busy > step) & (busy > _own_of_threads(graph) + LARGE_SHARE / 100 * step)
+    if _is_one_queue(graph, work[computes]):  # others could overlap more if the host started their work earlier
+        is_limit |= longer & (100 * wrong > MOST_ERROR_PERCENT * step)
+    rows = np.flatnonzero(is_limit[place] & of_host & (length > 0))
     if not len(rows):
         return pieces, cause
     rows = rows[np.argsort(pieces.start_ps[rows], kind="stable")]
     start, end = pieces.start_ps[rows], pieces.end_ps[rows]
-    does = causes_of_work(trace)[kinds_of(trace, graph.event[work].astype(np.int64))]
     spans = {each: _spans(graph, work[does == each]) for each in _ON_DEVICES}
     bounds = distinct(
         np.concatenate([start, end, *(side for each in spans.values() for side in (each.start, each.end))])
@@ -63,25 +73,40 @@ def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple
     return Pieces(*joined), np.append(cause[kept], became)
 
 
-def _busy_ps(graph: Graph, work: I64, place: I64, inside: Pieces, steps: int) -> F64:
+def _busy_ps(graph: Graph, work: I64, computes: Mask, place: I64, inside: Pieces, steps: int) -> F64:
     """How long devices work in each step at least, whatever else changes: float64 of shape (steps,), ps.
 
-    It is the time of the busiest queue, as work of several could overlap more; and that of all of them where nothing
-    tells what launched their work, so that there is no telling what it could overlap with.
+    It is the time of the busiest queue that computes, as work of several could overlap more, with what others
+    communicate and copy meanwhile; and that of all of them where nothing tells what launched their work, so that there
+    is no telling what it could overlap with.
     """
     launched = np.zeros(len(graph.kind), np.bool_)
     launched[graph.edges.target[graph.edges.kind == EdgeKind.LAUNCH]] = True
-    taken = graph.end_ps[work] - graph.start_ps[work]
-    lines = (
-        [work]
-        if 2 * taken[launched[work]].sum() < taken.sum()
-        else [work[graph.line[work] == line] for line in numbers_in(graph.line[work])]
-    )
+    taken, line = graph.end_ps[work] - graph.start_ps[work], graph.line[work]
+    parts = [work]
+    if computes.any() and 2 * taken[launched[work]].sum() >= taken.sum():
+        parts = [work[(line == each) | ~computes] for each in numbers_in(line[computes])]
     busiest = np.zeros(steps)
-    for each in lines:
-        ps = _spans(graph, each).overlap_ps(inside.start_ps, np.maximum(inside.end_ps, inside.start_ps))
+    for part in parts:
+        ps = _spans(graph, part).overlap_ps(inside.start_ps, np.maximum(inside.end_ps, inside.start_ps))
         busiest = np.maximum(busiest, np.bincount(place, weights=ps, minlength=steps))
     return busiest
+
+
+def _is_one_queue(graph: Graph, work: I64) -> bool:
+    """Whether nearly all of some work is on one queue."""
+    taken = np.bincount(graph.line[work], weights=graph.own_ps[work]) if len(work) else np.zeros(1)
+    return bool(taken.max() >= (1 - LARGE_SHARE / 100) * taken.sum())
+
+
+def _own_of_threads(graph: Graph) -> F64:
+    """The time of each step in which the busiest thread of the host works: float64 of shape (steps,), ps."""
+    host = np.flatnonzero(((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL)) & (graph.step >= 0))
+    most = np.zeros(len(graph.steps))
+    for line in numbers_in(graph.line[host]):
+        here = host[graph.line[host] == line]
+        most = np.maximum(most, np.bincount(graph.step[here], weights=graph.own_ps[here], minlength=len(most)))
+    return most
 
 
 def _spans(graph: Graph, work: I64) -> Spans:

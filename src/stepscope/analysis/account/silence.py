@@ -13,7 +13,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, causes_of_work, event_causes, is_silent
+from stepscope.analysis.account.causes import (
+    LONG_GAP_PS,
+    Cause,
+    causes_of_work,
+    event_causes,
+    is_silent,
+    lacks_ops,
+    long_frames,
+)
 from stepscope.analysis.account.threads import recorded_threads, threads_of
 from stepscope.analysis.steps.own_tracers import usage_of_thread
 from stepscope.analysis.steps.stack_samples import sampled_frames
@@ -73,9 +81,11 @@ def _silent_spans(trace: HostTrace) -> Spans:
     rows = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
     start, end = trace.events.start_ps[rows], trace.events.start_ps[rows] + forest(trace).extent_ps[rows]
     says = ~is_silent(trace, rows)
-    if trace.framework and not _has_native_events(trace):
+    if trace.framework and not has_native_events(trace):
         # What the framework does was not recorded: a function of Python may be in it for long.
         says &= (trace.events.kind[rows] != EventKind.PYTHON_CALL) | (end - start < LONG_GAP_PS)
+    elif lacks_ops(trace):  # one that starts work does not say what it does between
+        says &= ~long_frames(trace)[rows]
     first, last = trace.span_ps()
     whole = Spans(np.array([first], np.int64), np.array([last], np.int64))
     return whole - Spans.union(start[says], end[says])
@@ -100,7 +110,7 @@ def new_programs_of(trace: HostTrace) -> Spans:
     return Spans.union(quiet.start_ps[rows], quiet.end_ps[rows]) & _long_dispatches(trace)
 
 
-def _has_native_events(trace: HostTrace) -> bool:
+def has_native_events(trace: HostTrace) -> bool:
     """Whether something other than Python calls, marks and names was recorded of the threads or the devices."""
     rows = np.flatnonzero(is_thread_event(trace) & (trace.events.kind != EventKind.PYTHON_CALL))
     return bool(is_device_work(trace).any() or not is_silent(trace, rows).all())

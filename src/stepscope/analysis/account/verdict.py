@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from stepscope.analysis.account.account import CONTENTION, AccountRow, Rival, StepAccount
+from stepscope.analysis.account.counted import CONTRADICTS
 from stepscope.analysis.account.shown import cause_sentence, cause_words, share_sentence
 from stepscope.analysis.steps.verdict import LARGE_SHARE, Verdict
 from stepscope.records import dataclass
@@ -59,6 +60,12 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
         return Verdict("unknown", None, "unknown: only the calls of each step were recorded, not what they compute")
     longest, changed = _longest_of_program(account), None if change is None else row_of_change(account, change.causes)
     limit = longest if changed is None or change is None or _gain(change, account) < LARGE_SHARE else changed
+    is_said = limit.cause == "sync" and account.devices is None  # a wait for devices that were not recorded
+    if account.blindness is not None and limit.cause not in account.certain and not is_said:
+        known = (f"as far as it was recorded, {cause_sentence(account, limit)}",)
+        return Verdict("unknown", None, f"unknown: {account.blindness.why}", None, known)
+    if (against := _contradiction(account, limit)) is not None:
+        return Verdict("unknown", round(_percent(limit, account), 4), f"unknown: {against}", limit.cause)
     return Verdict(
         _verdict_of(limit, account),
         round(_percent(limit, account), 4),
@@ -66,6 +73,21 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
         limit.cause,
         (cause_sentence(account, limit), *_list_others(account, limit, changed)),
     )
+
+
+def _contradiction(account: StepAccount, limit: AccountRow) -> str | None:
+    """What is counted and cannot be if some cause is the limit, in words that follow `unknown:`; None if it can."""
+    idle = account.idle_ps
+    if idle is None or limit.idle_ps is None or not account.devices:
+        return None
+    are = "is" if account.devices.startswith("the") else "are"
+    if limit.cause == "device_gap" and 2 * limit.idle_ps > account.step_ps:
+        share = f"for {100 * limit.idle_ps / account.step_ps:.1f} % of {account.the_step}"
+        return f"{account.devices} {are} idle {share}, for no recorded reason"
+    if limit.cause in ("sync", "unknown") and 100 * account.contradicted_ps > CONTRADICTS * account.step_ps:
+        share = f"{100 * account.contradicted_ps / account.step_ps:.1f} %"
+        return f"{account.devices} {are} busy for {share} in which nothing seems to compute"
+    return None
 
 
 def _gain(change: FirstChange, account: StepAccount) -> float:

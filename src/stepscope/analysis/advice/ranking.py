@@ -66,6 +66,7 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
             continue
         if advice is not None and (advice.gain_percent is None or advice.gain_percent >= LEAST_PERCENT):
             candidates.append((rule, advice))
+    candidates = [each for each in candidates if _is_about_known(context, each[1])]
     left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
     left = _unite_with_line(context, left)
     kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
@@ -82,6 +83,15 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     if account is not None:
         kept = [_say_rest(_scale_to_step(advice, account.step_ps / MS), context, account) for advice in kept]
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
+
+
+def _is_about_known(context: Context, advice: Advice) -> bool:
+    """Whether an advice is about time that holds up the step whatever was not recorded, and enough of it."""
+    account = context.account
+    if account is None or account.blindness is None:
+        return True
+    row = row_of_change(account, _causes_in(context, advice))
+    return row is not None and row.cause in account.certain and account.percent(row.ps, row.cause) >= LARGE_SHARE
 
 
 def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -297,6 +307,8 @@ _CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
 
 def _suggest_next(context: Context, verdict: Verdict) -> str:
     """What to do next if a limit has no single cause."""
+    if context.account is not None and context.account.blindness is not None:
+        return context.account.blindness.fix
     if verdict.cause in _NEXT or verdict.name == "compute_bound":
         return _NEXT.get(verdict.cause or "", _CHEAPER)
     if not context.python_recorded:

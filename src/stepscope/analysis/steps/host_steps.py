@@ -50,7 +50,7 @@ class HostSteps:
     Attributes:
         source: how they were found.
         how: the same in one sentence.
-        confidence: 0 to 1 for inferred steps, None for others.
+        confidence: 0 to 1 for inferred steps and for marks that may last longer than was recorded, None for others.
         number: int64 of shape (steps,), the step number of the marks, else 0, 1, 2, ...
         name: one name per step.
         start_ps, end_ps: int64 of shape (steps,), those of the marks and their work.

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.account.counted import contradiction_of
+from stepscope.analysis.account.counted import CONTRADICTS, contradiction_of
 from stepscope.analysis.account.stream_waits import awaited_work
 from stepscope.analysis.steps.find_steps import holds_only_dispatch, observed_time, steps_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
@@ -34,9 +34,6 @@ K = EventKind
 
 _WORTH_SAYING = 1.0  # percent: fewer events than these change no figure by as much as one that is shown
 _LEAST_MOVED = 0.05  # percent of the step: times that are off by less change no figure that is shown
-# Percent of the step from which on the account and the counted busy time of devices contradict each other: the error
-# of a replay that still foretells something, see `model.MOST_ERROR_PERCENT`.
-_CONTRADICTS = 10.0
 _LOST_TIME = 5.0  # percent of the device's time without an op from which on tables of ops mislead
 _PS_PER_MS = 10**9
 
@@ -414,14 +411,14 @@ def check_clocks(trace: HostTrace) -> Doubt | None:
 def check_account(trace: HostTrace) -> Doubt | None:
     """An account that says that nothing computes while a device works."""
     found = contradiction_of(trace)
-    if found is None or found.percent < _CONTRADICTS:
+    if found is None or found.percent < CONTRADICTS:
         return None
     return Doubt(
         "account_contradicts_devices", 1, None, found.percent,
         f"for {found.percent:.1f} % of the step the account says that nothing computes, but a device works then",
         "the causes of that time, and what a change of them gives",
         "record launches, waits and streams as well, so that it is known what waits for what",
-        found.percent >= 2 * _CONTRADICTS,
+        found.percent >= 2 * CONTRADICTS,
         found.percent,
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stepscope.model import StatValue
+from stepscope.model.stat_names import DEVICES_LISTED
 
 # The names of other formats for the same facts.  Other facts keep their names.
 _CANONICAL = {
@@ -52,13 +53,18 @@ def _device_properties(metadata: Mapping[str, Any], ordinal: int) -> dict[str, A
     With HIP, events hold the driver's number of a device, but properties hold the number that the process sees.  The
     difference does not matter if all devices have equal properties.
     """
-    listed = metadata.get("deviceProperties")
-    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    entries = _listed_devices(metadata)
     for entry in entries:
         if entry.get("id") == ordinal:
             return entry
     kinds = [{key: value for key, value in entry.items() if key != "id"} for entry in entries]
     return kinds[0] if kinds and all(kind == kinds[0] for kind in kinds) else {}
+
+
+def _listed_devices(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The properties of the devices that the recorder found."""
+    listed = metadata.get("deviceProperties")
+    return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 
 
 def _find_vendor(name: str, metadata: Mapping[str, Any]) -> str:
@@ -78,6 +84,8 @@ def host_stats(metadata: Mapping[str, Any]) -> dict[str, StatValue]:
     facts: dict[str, StatValue] = {
         key: value for key, value in metadata.items() if key not in _NOT_FACTS and _is_scalar(value)
     }
+    if listed := _listed_devices(metadata):
+        facts[DEVICES_LISTED[0]] = len(listed)
     job = metadata.get(_DISTRIBUTED)
     if isinstance(job, dict):
         for key, value in job.items():

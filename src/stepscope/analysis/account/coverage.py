@@ -1,0 +1,151 @@
+"""What a recording can know of its steps: what it holds of the host and the devices, and what it lost of them.
+
+    main    M0-L1-L2----w--i---M1-L1-L2----w--i---     of the second step the work of L1 and L2 was not recorded: what
+    gpu         k1--k2--                               the device does there is not known, and so not what it waits for
+
+Where the devices are not known, time of the host may hide behind theirs.  It does not where the host has just waited
+for them, until it starts something again: from w to the next L1 they have nothing to do, so i is known to hold up the
+step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.account.silence import has_native_events
+from stepscope.analysis.account.threads import threads_of
+from stepscope.analysis.steps.cycles import LEAST_STEPS
+from stepscope.analysis.steps.find_steps import is_usual, steps_of
+from stepscope.analysis.steps.own_tracers import usage_of_thread
+from stepscope.analysis.steps.verdict import LARGE_SHARE
+from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
+from stepscope.analysis.trace.devices_told_of import calls_that_wait, is_device_plane, is_device_told_of
+from stepscope.analysis.trace.environment import has_lost_framework
+from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.lost_work import launches_of
+from stepscope.analysis.trace.remedies import DEVICE_ACTIVITY, HOST_ACTIVITY, remedy
+from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.model import EventKind, HostTrace, PlaneKind
+from stepscope.model.arrays import I64
+from stepscope.records import dataclass
+
+K = EventKind
+
+_NOT_UNDERSTOOD = 5.0  # percent of the time: rows of fewer are a tool's own, such as a monitor's
+MOST_LOST = 1 / 3  # of the launches in the usual steps: what is known of the others speaks for these
+_UNKNOWN_ROWS = "unknown-rows"  # the code of the problem
+# What starts work for a device, or for other threads.
+_STARTS = (
+    K.OP, K.BACKWARD, K.COLLECTIVE_CALL, K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.FUNCTION_RUN, K.EXECUTOR, K.RUNTIME_CALL,
+    K.COPY_HOST_TO_DEVICE_CALL,
+)  # fmt: skip
+_END_OF_LAUNCHES = "let the loop wait for its last result before the recording stops, and record fewer steps at once"
+
+
+@dataclass(frozen=True)
+class Blindness:
+    """What a recording does not tell of the work in a step.
+
+    Attributes:
+        why: in words that follow `unknown:`.
+        fix: how to record it.
+        lost: the share of the launches in the usual steps whose work was not recorded.
+    """
+
+    why: str
+    fix: str
+    lost: float = 0.0
+
+
+def blindness_of(trace: HostTrace, step: int) -> Blindness | None:
+    """Why the work in the steps is not known, above all in the one that stands for them; None where it was recorded.
+
+    Args:
+        step: the row of that step among those of the host.
+    """
+    if is_device_work(trace).any():
+        return _lost_launches(trace, step) or _ended_early(trace)
+    how = remedy(DEVICE_ACTIVITY, trace.framework)
+    strange_ms = _not_understood_ps(trace) / 1e9
+    if strange_ms:
+        return Blindness(f"{strange_ms:,.1f} ms of rows are not understood, perhaps work of a device", how)
+    if is_device_told_of(trace):
+        return Blindness("what the devices do was not recorded", how)
+    lacks_host = trace.framework not in ("", "python") and not has_native_events(trace)
+    if lacks_host and not _is_observed(trace) and not has_lost_framework(trace):
+        return Blindness("nothing of what the framework does was recorded", remedy(HOST_ACTIVITY, trace.framework))
+    return None
+
+
+def _is_observed(trace: HostTrace) -> bool:
+    """Whether the processor time of the loop's thread was recorded, which tells work from waiting."""
+    line = threads_of(trace).main
+    return line >= 0 and usage_of_thread(trace, line) is not None
+
+
+def _not_understood_ps(trace: HostTrace) -> int:
+    """For how long rows last that may be work of a device and are of no known kind; 0 if that is little of the time."""
+    told = any(problem.code == _UNKNOWN_ROWS for problem in trace.problems)
+    strange = [
+        is_device_plane(trace, plane) if kind == PlaneKind.CUSTOM_DEVICE else told
+        for plane, kind in enumerate(trace.planes.kind.tolist())
+    ]
+    strange_kinds = np.isin(trace.planes.kind, (PlaneKind.CUSTOM_DEVICE, PlaneKind.OTHER)) & np.array(strange, np.bool_)
+    if not strange_kinds.any():
+        return 0
+    rows = np.flatnonzero(strange_kinds[trace.lines.plane[trace.events.line]] & (trace.events.kind == K.OTHER))
+    first, last = trace.span_ps()
+    found = spans_of(trace, rows).total
+    return found if 100 * found > _NOT_UNDERSTOOD * (last - first) else 0
+
+
+def _lost_launches(trace: HostTrace, step: int) -> Blindness | None:
+    """Launches whose work was not recorded, if they are so many in the step that what they do may limit it, or if too
+    few steps are whole to stand for the others."""
+    steps, launches = steps_of(trace), launches_of(trace)
+    start, end = _usual(trace)
+    lost = launches.share_lost(trace, start, end) if len(start) else 0.0
+    of_step = 100 * launches.share_lost(trace, steps.start_ps[[step]], steps.until_ps[[step]])
+    if of_step <= LARGE_SHARE and (lost <= MOST_LOST or _count_whole(trace, start, end) >= LEAST_STEPS):
+        return None
+    share = max(100 * lost, of_step)
+    return Blindness(f"the work of {share:.0f} % of the launches was not recorded", _END_OF_LAUNCHES, lost)
+
+
+def _count_whole(trace: HostTrace, start: I64, end: I64) -> int:
+    launches = launches_of(trace)
+    lost = (launches.share_lost(trace, start[[at]], end[[at]]) for at in range(len(start)))
+    return sum(100 * each <= LARGE_SHARE for each in lost)
+
+
+def _ended_early(trace: HostTrace) -> Blindness | None:
+    """A record of the devices that ends while the steps go on."""
+    start, end = _usual(trace)
+    work = np.flatnonzero(is_device_work(trace))
+    last = int((trace.events.start_ps[work] + trace.events.duration_ps[work]).max())
+    without = 100 * float((end - start)[start >= last].sum()) / max(int((end - start).sum()), 1) if len(start) else 0.0
+    if without <= LARGE_SHARE or (start >= last).all():
+        return None
+    return Blindness("the record of the devices ends before the steps do", _END_OF_LAUNCHES)
+
+
+def _usual(trace: HostTrace) -> tuple[I64, I64]:
+    steps = steps_of(trace)
+    if not len(steps.number) or steps.source == "none":
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    usual = np.flatnonzero(is_usual(trace))
+    return steps.start_ps[usual], steps.until_ps[usual]
+
+
+def exposed_spans(trace: HostTrace) -> Spans:
+    """When devices have nothing to do for certain, whether or not their work was recorded: from where the loop's thread
+    has waited for them to the next start of work by any thread."""
+    line, events = threads_of(trace).main, trace.events
+    waits = calls_that_wait(trace)
+    waits = waits[events.line[waits] == line]
+    since = np.sort(events.start_ps[waits] + events.duration_ps[waits])
+    starts = is_any_kind(events.kind, _STARTS) & is_thread_event(trace)
+    starts[waits] = False
+    begun = np.sort(events.start_ps[starts])
+    last = max(trace.span_ps()[1], int(since[-1]) if len(since) else 0)
+    return Spans.union(since, np.append(begun, last)[np.searchsorted(begun, since)])

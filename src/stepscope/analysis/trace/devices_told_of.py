@@ -1,0 +1,67 @@
+"""Whether a device takes part, though nothing of what it does may be recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.trace.blocking import blocking_calls
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.model import EventKind, HostTrace, PlaneKind, stat_names
+from stepscope.model.arrays import I64, distinct
+from stepscope.vocabulary.lines import is_any_device
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CallTrait, OpTrait
+
+LONGEST_DISPATCH_PS = 300_000_000  # dispatching an op takes less; one that takes longer computes, or waits
+_OPS = (EventKind.OP, EventKind.BACKWARD)
+_READS = CallTrait.READS_VALUE | CallTrait.WAITS
+
+
+def is_device_plane(trace: HostTrace, plane: int) -> bool:
+    """Whether a plane is that of a device of any make: one for rows of a tool is called CUSTOM."""
+    kind = PlaneKind(int(trace.planes.kind[plane]))
+    return is_any_device(trace.plane_name(plane)) if kind == PlaneKind.CUSTOM_DEVICE else kind.is_device
+
+
+def is_device_told_of(trace: HostTrace) -> bool:
+    """Whether a recording says that a device takes part: it lists one, has a place for its rows, or calls that launch
+    work."""
+    return trace.derived("device is told of", _is_told_of)
+
+
+def _is_told_of(trace: HostTrace) -> bool:
+    if any(is_device_plane(trace, plane) for plane in range(len(trace.planes))):
+        return True
+    calls = events_of_kind(trace, EventKind.RUNTIME_CALL)
+    launches = CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH
+    if has_trait(trace, trace.events.type[calls], launches).any():
+        return True
+    facts = (trace.stats_of_plane(plane) for plane in np.flatnonzero(trace.planes.kind == PlaneKind.HOST).tolist())
+    return any(found.get(stat_names.DEVICES_LISTED[0]) for found in facts) and not _do_ops_compute(trace)
+
+
+def _do_ops_compute(trace: HostTrace) -> bool:
+    """Whether most time of ops is in some that take longer than starting them, and do not wait: the host computes, on
+    a machine whose devices the program does not use."""
+    ops = np.flatnonzero(is_any_kind(trace.events.kind, _OPS) & is_thread_event(trace))
+    length, parent = trace.events.duration_ps[ops], forest(trace).parent
+    inner = ~np.isin(ops, distinct(parent[ops]))
+    types = trace.events.type[ops]
+    waits = has_trait(trace, types, CallTrait.READS_VALUE) | has_trait(trace, types, OpTrait.COPIES_AND_WAITS)
+    long = int(length[inner & (length >= LONGEST_DISPATCH_PS) & ~waits].sum())
+    return 2 * long > int(length[inner].sum())
+
+
+def calls_that_wait(trace: HostTrace) -> I64:
+    """Calls after which a device has done what was started before, by what they wait for or read: rows of events,
+    ascending."""
+    threads = is_thread_event(trace)
+    rows = np.flatnonzero(is_any_kind(trace.events.kind, (*_OPS, EventKind.PYTHON_CALL)) & threads)
+    rows = rows[has_trait(trace, trace.events.type[rows], _READS)]
+    return distinct(np.concatenate([blocking_calls(trace), rows]))
+
+
+def is_device_silent(trace: HostTrace) -> bool:
+    """Whether a device takes part of which no work was recorded."""
+    return not is_device_work(trace).any() and is_device_told_of(trace)

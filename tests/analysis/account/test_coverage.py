@@ -1,0 +1,69 @@
+"""What was not recorded is no evidence: where a device works unseen there is no verdict, but for what holds anyway."""
+
+from __future__ import annotations
+
+import pytest
+from draw import SORTS, Sort, draw
+
+from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.account.verdict import judge_account
+from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.model import EventKind, HostTrace
+
+SORTS = SORTS | {
+    "L": Sort(EventKind.RUNTIME_CALL, "cudaLaunchKernel", "correlation_id"),
+    "S": Sort(EventKind.SYNC, "cudaStreamSynchronize"),
+    "K": Sort(EventKind.KERNEL, "gemm", "correlation_id"),
+}
+READS = """
+    host main | M0------------------M1------------------M2------------------
+    host main |      L1S-----------      L2S-----------      L3S-----------
+"""
+WAITS_FOR_INPUT = """
+    host main | M0------------------M1------------------M2------------------
+    host main | I------------L1S--- I------------L2S--- I------------L3S---
+"""
+RUNS_AHEAD = """
+    host main | M0--------M1--------M2--------M3--------
+    host main | oL1       oL2       oL3       oL4
+"""
+LOSES_HALF = """
+    host main | M0----------M1----------M2----------M3----------
+    host main | L1L2S-----  L3L4S-----  L5L6S-----  L7L8S-----
+    gpu0 s    |  K1-         K3-         K5-         K7-
+"""
+
+
+def account(trace: HostTrace) -> StepAccount:
+    found = account_of(trace)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("picture", "said"),
+    [
+        (READS, "unknown: 60.0 % of each step is waiting for unrecorded devices, mostly `cudaStreamSynchronize`"),
+        (RUNS_AHEAD, "unknown: what the devices do was not recorded"),
+    ],
+)
+def test_launches_without_work_are_no_verdict(picture: str, said: str) -> None:
+    assert judge_account(account(draw(picture, SORTS))).sentence == said
+
+
+def test_what_comes_after_a_wait_for_the_devices_holds_up_the_step_whatever_they_did() -> None:
+    found = account(draw(WAITS_FOR_INPUT, SORTS))
+
+    assert found.certain == ("input",)
+    assert judge_account(found).name == "input_bound"
+
+
+def test_steps_that_wait_for_nothing_are_a_guess_where_the_work_was_not_recorded() -> None:
+    assert steps_of(draw(RUNS_AHEAD, SORTS)).confidence == 0.5
+    assert steps_of(draw(READS, SORTS)).confidence is None
+
+
+def test_half_of_the_launches_without_work_are_no_verdict() -> None:
+    found = judge_account(account(draw(LOSES_HALF, SORTS)))
+
+    assert found.sentence == "unknown: the work of 50 % of the launches was not recorded"

@@ -301,6 +301,29 @@ def test_a_jitted_function_that_is_watched_is_the_one_that_jax_made(monkeypatch)
     assert len({source.key for source in sources}) == 2
 
 
+def test_a_function_that_is_jitted_anew_in_each_step_is_one_source_and_two_of_one_factory_are_two():
+    jax = pytest.importorskip("jax")
+    sources, listener = [], SimpleNamespace(active=True, end_step=lambda source: sources.append(source))
+
+    def loss_of(scale):
+        return jax.jit(jax.grad(lambda weights: weights * scale))
+
+    def negate(weights):
+        return -weights
+
+    undo = jax_finder.install(jax, listener)
+    try:
+        for step in range(3):
+            loss_of(step)(1.0)
+        for function in [jax.jit(negate), jax.jit(negate)]:
+            function(1.0)
+    finally:
+        undo()
+    anew, factory = sources[:3], sources[3:]
+    assert len({source.key for source in anew}) == 1
+    assert len({source.key for source in factory}) == 2
+
+
 def flat(tree: object) -> tuple[object, ...]:
     """The leaves of a value or a tuple."""
     return tuple(tree) if isinstance(tree, tuple) else (tree,)

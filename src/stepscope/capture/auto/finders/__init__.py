@@ -103,7 +103,7 @@ class Depth:
         self._threads.now = depth
 
 
-_take_number = itertools.count(1).__next__
+next_number = itertools.count(1).__next__
 
 
 class Numbers:
@@ -127,7 +127,7 @@ class Numbers:
             return found
         if len(self._known) >= _MOST_SOURCES:
             self._known.clear()
-        number = _take_number()
+        number = next_number()
         try:
             self._known[id(each)] = weakref.ref(each), number
         except TypeError:  # of a class with slots: what has this address later is taken for it

@@ -1,14 +1,20 @@
-"""JAX: the calls of the jitted function with the most arrays; those it gives back, as an update does, count again."""
+"""JAX: the calls of the jitted function with the most arrays; those it gives back, as an update does, count again.
+
+A function that is jitted anew in each step is another object each time, and still the same step: functions with one
+code are one source if the later was made after the earlier had been called.  Two that are made first, such as both halves
+of a GAN by one factory, are two.
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from contextlib import suppress
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls
+from stepscope.capture.auto.finders import Calls, next_number
 from stepscope.capture.auto.step_loop import StepLoop
 from stepscope.capture.patches import Undo, observe_attribute, undo_all
 from stepscope.kernels import observe
@@ -16,6 +22,7 @@ from stepscope.kernels import observe
 # Between the program and the function that makes a jitted one.
 _WAY = {"jax._src.api", "jax._src.api_util", "jax._src.pjit", "jax._src.pmap", "jax._src.traceback_util"}
 _MOST_SIZES = 10_000
+_DEEPEST = 20  # functions around functions
 
 
 def install(jax: ModuleType, loop: StepLoop) -> Undo:
@@ -41,11 +48,18 @@ class JittedCalls:
         self._loop = loop
         self._calls = Calls(loop)
         self._kinds: set[type] = set()
+        self._keys: dict[int, tuple[int, CodeType | None]] = {}  # by address: a number, and its code until it is called
+        self._called: dict[CodeType, int] = {}  # the number of the functions with that code that were called
 
     def watch(self, function: Any) -> None:
         """Watches one more function."""
         if observe.observe_member(function, self.before, self.after, self.failed):
             self._kinds.add(type(function))
+            if len(self._keys) >= _MOST_SIZES:
+                self._keys.clear()
+            code = _code_of(getattr(function, "_fun", None))
+            known = None if code is None else self._called.get(code)
+            self._keys[id(function)] = (next_number() if known is None else known, code)
 
     def end(self) -> None:
         """Watches none any more."""
@@ -62,7 +76,11 @@ class JittedCalls:
         self._calls.depth.leave(depth)
         if depth == 0:
             name = f"one per call of the jitted function {getattr(function, '__name__', 'without a name')}"
-            self._calls.report(name, id(function), self.sizes.get(id(getattr(function, "_fun", None)), 0))
+            key, code = self._keys.get(id(function), (id(function), None))
+            if code is not None:  # at its first call
+                self._called.setdefault(code, key)
+                self._keys[id(function)] = key, None
+            self._calls.report(name, key, self.sizes.get(id(getattr(function, "_fun", None)), 0))
 
     def failed(self, state: tuple[int, Any]) -> None:
         """It has raised."""
@@ -114,6 +132,22 @@ class TracedFunctions:
 
     def failed(self, function: int) -> None:
         """It cannot be traced."""
+
+
+def _code_of(function: object) -> CodeType | None:
+    """The code of a function inside of all that wraps it; None for what is none.  It runs no code of the program."""
+    for _ in range(_DEEPEST):
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif isinstance(function, MethodType):
+            function = function.__func__
+        elif not isinstance(function, FunctionType):
+            return None
+        elif "__wrapped__" in function.__dict__:
+            function = function.__dict__["__wrapped__"]
+        else:
+            return function.__code__
+    return None
 
 
 def _form(array: Any) -> tuple[object, str]:

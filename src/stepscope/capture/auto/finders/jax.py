@@ -1,8 +1,8 @@
 """JAX: the calls of the jitted function with the most arrays; those it gives back, as an update does, count again.
 
 A function that is jitted anew in each step is another object each time, and still the same step: functions with one
-code are one source if the later was made after the earlier had been called.  Two that are made first, such as both halves
-of a GAN by one factory, are two.
+code are one source if the later was made after the earlier had been called.  Two that are made first, such as both
+halves of a GAN by one factory, are two.
 """
 
 from __future__ import annotations

@@ -45,10 +45,19 @@ def _nearest_backward(trace: HostTrace) -> I32:
 
 
 def _forward_ops(trace: HostTrace) -> tuple[I64, I64]:
-    """The numbers of all forward ops, ascending, and the ops: rows of events, of one number the first."""
+    """The numbers of all forward ops, ascending, and the ops: rows of events, of one number the one to take first.
+
+    PyTorch gives each op the number of the next node of autograd, so that ops without a gradient have the number of the
+    op after them: the last one made the node.  It stands for the outermost op around it that has its number, too.
+    """
     ops = events_of_kind(trace, K.OP)
     ops = ops[trace.derived("nearest backward work", _nearest_backward)[ops] < 0]
     number = trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=ops)
     ops, number = ops[number >= 0], number[number >= 0]
     order = np.lexsort((trace.events.start_ps[ops], number))
-    return number[order].astype(np.int64), ops[order].astype(np.int64)
+    number, ops = number[order].astype(np.int64), ops[order].astype(np.int64)
+    last = np.searchsorted(number, number, side="right") - 1
+    start, line = trace.events.start_ps[ops], trace.events.line[ops]
+    holds = (start + trace.events.duration_ps[ops] > start[last]) & (line == line[last])
+    holds[last] = True
+    return number[holds], ops[holds]

@@ -12,6 +12,7 @@ from stepscope.analysis.account.model import model_of
 from stepscope.analysis.account.parts import part_of_cause
 from stepscope.analysis.account.saves import saves_of
 from stepscope.model import EventKind as K
+from stepscope.model import PlaneKind, TraceBuilder
 
 SORTS = {
     "d": Sort(K.OP, "aten::detach"),
@@ -45,6 +46,31 @@ def test_a_save_is_one_cause_from_the_work_before_it_to_the_work_after_it(pictur
     account = account_of(draw(picture, SORTS))
 
     assert {row.cause: row.ps / MS for row in account.rows}["checkpoint"] == saving
+
+
+@pytest.mark.parametrize(
+    ("frames", "saving"),
+    [
+        (["$train.py:9 keep", "/x/site-packages/torch/serialization.py(943): save"], 24),
+        (["$train.py:9 note", "/x/site-packages/numpy/lib/_histograms_impl.py(687): histogram"], 0),
+        ([], 24),  # then only the order of events is known
+    ],
+    ids=["save", "statistics", "no samples"],
+)
+def test_after_detached_tensors_samples_of_the_stack_say_whether_that_is_a_save(frames, saving):
+    builder = TraceBuilder("host")
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python", 7)
+    stacks = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
+    sampled = builder.line(stacks, "MainThread", 7)
+    for begin in (0, 16 * MS):
+        main.event("train", begin, 16 * MS, K.STEP_MARK, {"step_num": begin // (16 * MS)})
+        main.event("aten::mm", begin, 4 * MS, K.OP)
+        for at in range(4, 8):
+            main.event("aten::detach", begin + at * MS, MS, K.OP)
+        for frame in frames:
+            sampled.event(frame, begin + 10 * MS, 2 * MS, K.PYTHON_CALL)
+
+    assert saves_of(builder.build()).total == saving * MS
 
 
 def test_reading_variables_is_no_saving():

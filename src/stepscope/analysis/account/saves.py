@@ -11,6 +11,7 @@ import numpy as np
 from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import HostSteps, holds_step, steps_of
+from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
@@ -70,6 +71,7 @@ def _find_saves(trace: HostTrace) -> Spans:
     writes = loop.spans(np.append(calls[~of_python], loop.of_kind(K.CHECKPOINT))) & loop.rest
     talks = is_any_kind(trace.events.kind, (K.COLLECTIVE_CALL, K.COLLECTIVE))
     unnamed = _drop_covered(_saves_without_ops(loop), spans_of(trace, np.flatnonzero(talks)))
+    unnamed = _drop_seen_otherwise(trace, line, unnamed)
     named = loop.spans(_drop_training(loop, calls[of_python])) & loop.rest
     return named | writes | _extend(loop, writes) | unnamed
 
@@ -128,6 +130,22 @@ def _drop_covered(spans: Spans, others: Spans) -> Spans:
     """Drops spans that others largely cover: a state_dict may also be made to send it to other ranks."""
     kept = others.overlap_ps(spans.start, spans.end) < _LITTLE * (spans.end - spans.start)
     return Spans(spans.start[kept], spans.end[kept])
+
+
+def _drop_seen_otherwise(trace: HostTrace, line: int, gaps: Spans) -> Spans:
+    """Drops gaps in which samples of the stack show something else than saving: statistics of parameters detach them,
+    too.  Gaps between two samples are taken for what most of the others are."""
+    rows = sampled_frames(trace, line)
+    if not len(rows) or not len(gaps.start):
+        return gaps
+    saving = has_trait(trace, trace.events.type[rows], CallTrait.SAVES_STATE)
+    is_seen = spans_of(trace, rows).touches(gaps.start, gaps.end)
+    is_saved = spans_of(trace, rows[saving]).touches(gaps.start, gaps.end)
+    length = gaps.end - gaps.start
+    if length[is_seen & ~is_saved].sum() > length[is_saved].sum():
+        return Spans(gaps.start[is_saved], gaps.end[is_saved])
+    kept = is_saved | ~is_seen
+    return Spans(gaps.start[kept], gaps.end[kept])
 
 
 def _gaps_after_detached(loop: _Loop, ops: I64, pauses: I64, least: int) -> Spans:

@@ -186,7 +186,7 @@ def test_the_late_rank_is_one_click_away(page, page_server, corpus, capsys):
     with few_clicks(page, page_server, RANKS):
         page.get_by_role("link", name="Ranks").click()
         settle(page)
-        expect(page.locator(".verdict-line")).to_contain_text("the others wait")
+        expect(page.locator(".verdict-line")).to_contain_text("The others wait")
         cells = page.get_by_role("application", name="Step time of").locator("canvas")
         assert cells.get_attribute("data-marks") == str(len(steps))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 import threading
@@ -38,7 +39,7 @@ def watch(fake_recorder):
     made = []
 
     def make(steps=2, skip=1, **others) -> Autopilot:
-        loop = StepLoop()
+        loop = StepLoop(itertools.count().__next__)  # each report takes as long as any other
         made.append(Autopilot(Settings("logs", steps=steps, skip=skip, seconds=60, **others), loop=loop))
         loop.add(made[-1])
         return made[-1]

@@ -187,7 +187,6 @@ def test_progress_moves_within_one_file(corpus, monkeypatch, profile):
     monkeypatch.setattr(host_work.HostWork, "_note_read", look)
     monkeypatch.setattr(host_work, "_LARGE_FILE_BYTES", 1)
     loaded = stepscope.load(corpus / profile, host=stepscope.load(corpus / profile).hosts[0])
-    assert loaded.bytes_read(loaded.hosts[0]) == 0
     loaded.trace()
 
     size = loaded._files[0].size or 0

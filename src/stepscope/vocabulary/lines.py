@@ -105,7 +105,7 @@ def holds_compilations(plane: str) -> bool:
     return plane.startswith("/device:CUSTOM:Compilations (Stepscope)")
 
 
-_ANY_DEVICE = re.compile(r"/device:(?!CUSTOM:|CPU:)[A-Z]+:\d+")
+_ANY_DEVICE = Pattern(r"/device:(?!CUSTOM:|CPU:)[A-Z]+:\d+")
 
 
 def is_any_device(plane: str) -> bool:

@@ -1,4 +1,4 @@
-/** Whether the recording can be trusted: every check with its tick, what was found where one is missing, and repairs. */
+/** Whether the recording can be trusted: each check with its tick, what was found where one is missing, repairs. */
 import type { ToolAnswer } from "../../api";
 import { tableOf } from "../../sections";
 import { Card, sentence } from "../../ui/basics";

@@ -33,6 +33,7 @@ _NOISE_PS = 1_000_000  # GPUs state ends up to 0.2 us after the next start (rocp
 _BY_DESIGN = 0.5  # of the runs of a kernel: one that lets its successor start early does so most times
 _SEVERAL_QUEUES = 0.5  # of the work of a line: where so much overlaps, the line is no queue that works in order
 _LITTLE = 0.01  # of the recording: less changes no figure that is shown
+_SOME = 0.25  # of the other events, by judgement: more are no stray ones, as in a recording of two events
 _LONG_PAUSE = 0.125  # of the recording: after what is far away on both sides of it a pause is at least a third
 _PS_PER_MS, _PS_PER_NS = 10**9, 1000
 
@@ -168,7 +169,8 @@ def _far_away(trace: HostTrace) -> I64:
     for each in range(int(group[-1]) + 1):
         mine = np.flatnonzero(group == each)
         away = max(int(blocks.start_ps[mine].min()) - high, low - int(blocks.end_ps[mine].max()))
-        is_little = size[each] <= max(_LITTLE * size[main], len(np.unique(blocks.line[mine])))
+        of_each_line = len(np.unique(blocks.line[mine]))  # a row of each
+        is_little = size[each] <= max(_LITTLE * size[main], min(of_each_line, _SOME * size[main]))
         if away > high - low and is_little and of_devices[mine].all():
             found += [np.arange(blocks.first[row], blocks.last[row]) for row in mine.tolist()]
     return np.concatenate(found)

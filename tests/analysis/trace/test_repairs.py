@@ -146,3 +146,24 @@ def test_the_recorder_s_own_row_is_no_work_and_tells_when_it_stopped() -> None:
     assert events(mended, "a") == [("a", 16, 18)]
     assert [(made.code, made.count, made.ps) for made in mended.repairs] == [("open-at-end", 1, 14 * MS)]
     assert [int(kind) for kind in mended.lines.kind] == [1, 8]  # a thread, and overhead
+
+
+def test_an_op_ends_with_the_run_of_its_program() -> None:
+    """Of ops one may hold others, so that the next one is no end; and what most runs have is no fault."""
+    trace = repair(
+        draw("""
+            tpu0 Modules | a-----b-----c-----
+            tpu0 ops     | o---- p--------------------- q----
+        """)
+    )
+    (made,) = trace.repairs
+    assert (made.code, made.count, made.ps) == ("ends-after-program", 1, 16 * MS)
+    assert events(trace, "p") == [("p", 6, 12)]
+
+
+def test_ops_beside_programs_are_no_fault() -> None:
+    trace = draw("""
+        tpu0 Modules | a-----b-----c-----
+        tpu0 ops     | o-------p-----q----
+    """)
+    assert repair(trace) is trace

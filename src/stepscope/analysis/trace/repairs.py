@@ -42,7 +42,7 @@ def repair(trace: HostTrace) -> HostTrace:
     """The trace without rows that cannot be; the same trace where all can."""
     trace = _set_recorder_aside(trace)
     window = _window(trace)
-    for mend in (_set_outside_aside, _cut_at_end, _cut_overlong):
+    for mend in (_set_outside_aside, _cut_at_end, _cut_overlong, _cut_after_program):
         trace = mend(trace, window)
     return trace
 
@@ -292,6 +292,46 @@ def _cut_overlong(trace: HostTrace, window: _Window) -> HostTrace:
             "times of kernels and ops, the ends of steps, and when the device is busy",
         ),
     )  # fmt: skip
+
+
+def _cut_after_program(trace: HostTrace, window: _Window) -> HostTrace:
+    """Cuts ops of a device that end after the run of the program in which they began, unless most runs have such ops:
+    then the line holds what goes on beside programs."""
+    events, found, until = trace.events, [], []
+    for line in trace.lines_of(LineKind.DEVICE_OPS).tolist():
+        runs = _rows_of(trace, np.flatnonzero(trace.lines.plane == trace.lines.plane[line]), LineKind.MODULES)
+        rows = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+        if not len(runs) or not len(rows):
+            continue
+        begin, end = events.start_ps[runs], events.start_ps[runs] + events.duration_ps[runs]
+        at = np.maximum(np.searchsorted(begin, events.start_ps[rows], side="right") - 1, 0)
+        is_inside = (events.start_ps[rows] >= begin[at]) & (events.start_ps[rows] < end[at])
+        over = np.flatnonzero(is_inside & (events.start_ps[rows] + events.duration_ps[rows] > end[at] + _NOISE_PS))
+        if len(over) and len(np.unique(at[over])) < _BY_DESIGN * len(runs):
+            found.append(rows[over])
+            until.append(end[at[over]])
+    if not found:
+        return trace
+    rows, last = np.concatenate(found), np.concatenate(until)
+    over_ps = events.start_ps[rows] + events.duration_ps[rows] - last
+    return _note(
+        _shorten(trace, rows, events.duration_ps[rows] - over_ps),
+        Repair(
+            "ends-after-program", len(rows), len(events), int(over_ps.sum()),
+            f"{_events(trace, rows)} {'has' if len(rows) == 1 else 'have'} a wrong duration:"
+            f" {'it ends' if len(rows) == 1 else 'they end'} up to {_ms(int(over_ps.max()))} after the program that"
+            f" {'it is' if len(rows) == 1 else 'they are'} of", "cut there",
+            "times of ops, the ends of steps, and when the device is busy",
+        ),
+    )  # fmt: skip
+
+
+def _rows_of(trace: HostTrace, lines: I64, kind: LineKind) -> I64:
+    """The events of the first of some lines that has a kind, in order of time."""
+    mine = [line for line in lines.tolist() if trace.lines.kind[line] == kind]
+    first = mine[0] if mine else 0
+    low, high = int(trace.lines.event_begin[first]), int(trace.lines.event_end[first])
+    return np.arange(low, high if mine else low)
 
 
 def _runs_beside(trace: HostTrace, rows: I64, following: I64) -> Mask:

@@ -33,10 +33,10 @@ def test_files_of_libraries_are_told_by_where_they_lie() -> None:
     assert code_name(Mixer.mix.__code__).startswith("$test_names_of_code.py:")
 
 
-FOLDERS = [LIBRARIES[0].rstrip("/"), "/home/me/.local/lib/python3/site-packages", "/opt/dist-packages"]
+FOLDERS = [min(LIBRARIES).rstrip("/"), "/home/me/.local/lib/python3/site-packages", "/opt/dist-packages"]
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", FOLDERS, ids=["this", "home", "system"])
 def test_a_file_is_a_librarys_wherever_libraries_are_installed(folder: str) -> None:
     code = compile("pass", f"{folder}/matplotlib/backend_bases.py", "exec")
 

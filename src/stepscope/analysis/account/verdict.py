@@ -60,6 +60,8 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
         return Verdict("unknown", None, "unknown: only the calls of each step were recorded, not what they compute")
     longest, changed = _longest_of_program(account), None if change is None else row_of_change(account, change.causes)
     limit = longest if changed is None or change is None or _gain(change, account) < LARGE_SHARE else changed
+    if longest.cause == "unknown":  # a saving elsewhere does not say what limits the step
+        limit = longest
     is_said = limit.cause == "sync" and account.devices is None  # a wait for devices that were not recorded
     if account.blindness is not None and limit.cause not in account.certain and not is_said:
         known = (f"as far as it was recorded, {cause_sentence(account, limit)}",)

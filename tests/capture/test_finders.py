@@ -324,6 +324,30 @@ def test_a_function_that_is_jitted_anew_in_each_step_is_one_source_and_two_of_on
     assert len({source.key for source in factory}) == 2
 
 
+def test_steps_of_a_jax_program_that_jits_nothing_are_the_gradients_that_it_computes():
+    jax = pytest.importorskip("jax")
+    sources, listener = [], SimpleNamespace(active=True, end_step=lambda source: sources.append(source))
+
+    def loss(weights):
+        return (weights * weights).sum()
+
+    undo = jax_finder.install(jax, listener)
+    try:
+        weights = jax.numpy.ones(3)
+        for _ in range(3):
+            weights = weights - 0.1 * jax.grad(loss)(weights)
+        sources_of_loop = list(sources)
+        jax.jit(jax.grad(loss))(weights)  # what is traced is part of the program
+        jax.grad(lambda outer: jax.grad(loss)(outer).sum())(weights)
+    finally:
+        undo()
+    assert [source.name for source in sources_of_loop] == ["one per computation of gradients"] * 3
+    assert len({source.key for source in sources_of_loop}) == 1
+    assert [source.name for source in sources[3:]] == [
+        "one per call of the jitted function loss", "one per computation of gradients"
+    ]  # fmt: skip
+
+
 def flat(tree: object) -> tuple[object, ...]:
     """The leaves of a value or a tuple."""
     return tuple(tree) if isinstance(tree, tuple) else (tree,)

@@ -68,6 +68,7 @@ VISIBLE = (
     Visible(
         "private functions",
         "functions inside of frameworks that no program calls by name: `jax._src.pjit._cpp_pjit` and `_infer_params`,"
+        " `jax._src.api.argnums_partial2`,"
         " `torch.autograd._engine_run_backward` and `tensorflow.python.eager.imperative_grad.imperative_grad` are"
         " stand-ins; `torch.optim.Optimizer._optimizer_step_code` has one default more",
         "steps are seen where frameworks pass on their way, instead of in functions that the program holds",

@@ -86,7 +86,8 @@ def _find(context: Context) -> Finding | None:
         return _fetching(context, work) if fetches and is_torch else None
     if fetches and not unfused:
         return _fetching(context, work)
-    if repeats >= _REPEATS or _is_tiny(context, work, starts):
+    # Where ops are dispatched one by one, what repeats is a function that JAX itself has compiled.
+    if (repeats >= _REPEATS and not unfused) or _is_tiny(context, work, starts):
         return _small_batches(context, work, repeats, overhead)
     if starts < (_FEWEST_TORCH_OPS if context.framework == "pytorch" else _FEWEST_STARTS):
         return None

@@ -1,5 +1,7 @@
 """JAX: the calls of the jitted function with the most arrays; those it gives back, as an update does, count again.
 
+Of a program that jits nothing, the gradients that it computes are the steps.
+
 A function that is jitted anew in each step is another object each time, and still the same step: functions with one
 code are one source if the later was made after the earlier had been called.  Two that are made first, such as both
 halves of a GAN by one factory, are two.
@@ -14,13 +16,15 @@ from contextlib import suppress
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, next_number
+from stepscope.capture.auto.finders import Calls, GradientCalls, next_number
 from stepscope.capture.auto.step_loop import StepLoop
 from stepscope.capture.patches import Undo, observe_attribute, undo_all
 from stepscope.kernels import observe
 
 # Between the program and the function that makes a jitted one.
 _WAY = {"jax._src.api", "jax._src.api_util", "jax._src.pjit", "jax._src.pmap", "jax._src.traceback_util"}
+# What jax.grad and jax.value_and_grad call first, once each, by release; inside of a trace they are part of a program.
+_STARTS_OF_GRADIENTS = ("argnums_partial2", "argnums_partial")
 _MOST_SIZES = 10_000
 _DEEPEST = 20  # functions around functions
 
@@ -30,6 +34,13 @@ def install(jax: ModuleType, loop: StepLoop) -> Undo:
     home = importlib.import_module("jax._src.pjit")
     jitted = JittedCalls(loop)
     undos = [observe_attribute(home, "_cpp_pjit", MadeFunctions(jitted)), jitted.end]
+    api, core = importlib.import_module("jax._src.api"), importlib.import_module("jax._src.core")
+    starts = next((name for name in _STARTS_OF_GRADIENTS if hasattr(api, name)), None)
+    if starts is not None and hasattr(core, "trace_state_clean"):
+        gradients = GradientCalls(
+            loop, "jax", lambda _: "one per computation of gradients", lambda _: bool(core.trace_state_clean())
+        )
+        undos.append(observe_attribute(api, starts, gradients))
     if hasattr(home, "_infer_params"):  # else no function is known to be larger than another
         undos.append(observe_attribute(home, "_infer_params", TracedFunctions(jitted)))
     return undo_all(*undos)

@@ -167,7 +167,7 @@ def test_the_account_leads_to_the_step_that_it_is_of(page, page_server, corpus, 
     bars = page.locator(".verdict .stacked li:not(.thin) .stacked-part")  # the thin ones are of devices
     expect(bars).to_have_count(sum(row["ms"] > 0 for row in report["account"]))
 
-    page.locator(".verdict").get_by_role("link", name="Show in the timeline").click()
+    page.get_by_role("link", name="Show in the timeline: Critical path").click()
     await_address(page, "#/timeline?", "begin=")
     place = query_of(page.evaluate("location.hash"))
     assert float(place["begin"]) == pytest.approx(step["start_ms"], abs=1e-6)

@@ -312,7 +312,7 @@ def _suggest_next(context: Context, verdict: Verdict) -> str:
     if verdict.cause in _NEXT or verdict.name == "compute_bound":
         return _NEXT.get(verdict.cause or "", _CHEAPER)
     if not context.python_recorded:
-        return f"to see what the host does in that time, {remedy(PYTHON_CALLS, context.framework)}"
+        return f"to see what the host does, {remedy(PYTHON_CALLS, context.framework)}"
     name = context.hottest_python
     if not name:
         return "see which Python functions run in that time (stepscope op-stats)"

@@ -27,7 +27,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from stepscope.capture import job
-from stepscope.capture.own_threads import at_fork
+from stepscope.capture.own_threads import register_at_fork
 from stepscope.capture.publish import claim_name, draft_in
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact
@@ -67,7 +67,7 @@ class RunNames:
 
 RUN_NAMES = RunNames()
 
-at_fork(after_in_child=RUN_NAMES.forget_parent)
+register_at_fork(after_in_child=RUN_NAMES.forget_parent)
 
 
 def host_name() -> str:

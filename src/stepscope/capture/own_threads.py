@@ -331,7 +331,7 @@ def _after_fork_in_child() -> None:
         known.clear()
 
 
-def at_fork(
+def register_at_fork(
     before: Callable[[], object] | None = None,
     after_in_parent: Callable[[], object] | None = None,
     after_in_child: Callable[[], object] | None = None,
@@ -345,4 +345,4 @@ def at_fork(
 
 # Registered when this is imported, so it is called after whatever still needs these threads at the program's end.
 atexit.register(_stop_all)
-at_fork(_before_fork, _after_fork_in_parent, _after_fork_in_child)
+register_at_fork(_before_fork, _after_fork_in_parent, _after_fork_in_child)

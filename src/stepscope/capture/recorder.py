@@ -26,7 +26,7 @@ from stepscope.capture import files, not_recorded, ranges, report, tracers
 from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.out_of_memory import add_to_profile, find_full_memory
-from stepscope.capture.own_threads import OwnThread, at_fork
+from stepscope.capture.own_threads import OwnThread, register_at_fork
 from stepscope.capture.program_end import ProgramEnd
 from stepscope.capture.running import Capture
 from stepscope.capture.tracers.base import Artifact, Collected, Recording
@@ -413,4 +413,4 @@ def _read_into_memory(collected: Collected) -> Collected:
 RECORDER = Recorder()
 start, stop = RECORDER.start, RECORDER.stop
 
-at_fork(after_in_child=RECORDER.forget_parent)
+register_at_fork(after_in_child=RECORDER.forget_parent)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepscope.capture import report
-from stepscope.capture.own_threads import at_fork
+from stepscope.capture.own_threads import register_at_fork
 from stepscope.capture.running_servers import announce_server, withdraw_server
 from stepscope.errors import CaptureError
 from stepscope.records import dataclass
@@ -270,4 +270,4 @@ def _start_native(access: Access, services: list[Service], host: str) -> tuple[A
     return native, port
 
 
-at_fork(after_in_child=SERVER.forget_parent)
+register_at_fork(after_in_child=SERVER.forget_parent)

@@ -7,6 +7,7 @@ from draw import MS, Sort, draw
 
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.every_step import causes_by_device
 from stepscope.analysis.account.ribbon import ribbon_of, ribbon_planes, stretch_of, work_wait
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind as K
@@ -120,6 +121,26 @@ def test_the_bar_of_a_device_is_its_ribbon_summed_over_the_step_of_the_account()
     assert bar.causes_ps == {cause: ps for cause, ps in ribbon.items() if ps}
     assert bar.causes_ps == {"input": 5 * MS, "launch": 2 * MS, "device_compute": 5 * MS, "unknown": MS}
     assert (bar.device, bar.busy_ps, sum(bar.causes_ps.values())) == ("GPU:0", 5 * MS, account.step_ps)
+
+
+def test_the_bars_of_several_devices_are_what_the_pages_of_devices_say():
+    """What only the other device does is in neither of a device's causes."""
+    trace = draw(
+        """
+        host main | M0-----------M1-----------
+        host main | L1L2         L3L4
+        gpu0 s    |   K1------     K3------
+        gpu1 s    |     K2--         K4--
+        """
+    )
+    account, of_devices = account_of(trace), causes_by_device(trace)
+
+    assert account is not None
+    assert [bar.device for bar in account.device_bars] == ["GPU:0", "GPU:1"]
+    for bar in account.device_bars:
+        (step,) = (each for each in of_devices[bar.device] if each.is_median)
+        assert bar.causes_ps == {cause.name.lower(): step.causes_ps[cause] for cause in Cause if step.causes_ps[cause]}
+        assert bar.causes_ps["device_compute"] == bar.busy_ps == {"GPU:0": 8, "GPU:1": 4}[bar.device] * MS
 
 
 def test_the_moments_of_a_step_add_up_to_its_account():

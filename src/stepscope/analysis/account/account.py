@@ -14,16 +14,15 @@ from stepscope.analysis.account.causes import Cause, causes_of_work, own_work_ps
 from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.coverage import Blindness, blindness_of, exposed_spans
 from stepscope.analysis.account.culprits import Culprit, PieceFinder
-from stepscope.analysis.account.device_bars import DeviceBar, device_bars
-from stepscope.analysis.account.devices import devices_text, idle_ps
-from stepscope.analysis.account.every_step import EveryStep, every_step
+from stepscope.analysis.account.devices import busy_by_device, devices_text, idle_ps
+from stepscope.analysis.account.every_step import EveryStep, causes_by_device, every_step
 from stepscope.analysis.account.evidence import Known
 from stepscope.analysis.account.foretell import causes_without, gain_of_cause
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import OUTLIER, StepModel, model_of, usual_steps
 from stepscope.analysis.account.pieces import Pieces
 from stepscope.analysis.account.threads import threads_of
-from stepscope.analysis.steps.device_steps import working_devices
+from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import holds_only_dispatch, steps_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only
@@ -84,6 +83,21 @@ class Rival:
 
 
 @dataclass(frozen=True)
+class DeviceBar:
+    """A device during one step.
+
+    Attributes:
+        device: `GPU:0`; busy_ps: how long it works.
+        causes_ps: what it does, and while it idles what the step waits for, by name of cause, as `causes_by_device`
+            says; they add up to the step but for what only other devices do.
+    """
+
+    device: str
+    busy_ps: int
+    causes_ps: dict[str, int]
+
+
+@dataclass(frozen=True)
 class StepAccount:
     """Where the time of one host's median step goes.
 
@@ -103,8 +117,8 @@ class StepAccount:
             saving, is in it.
         own_ps: the mean time of these steps without communication; the host with the largest sets the pace of a
             session.
-        moments: the causes in the order of time, each with how long it goes on; parts shorter than a 200th of the step
-            are taken for their neighbour.
+        moments: the causes in the order of time, each with how long it goes on; within a 200th of the step those of one
+            cause are together.
         sleeps: for nearly all of the Python of these steps the thread used no processor and was not ready.
         to_record: what to record to see the line of code behind the longest cause; None where it is known, or where no
             line stands behind that cause.
@@ -113,7 +127,7 @@ class StepAccount:
             where the recording holds it.
         certain: causes that hold up the step whatever that work is: most of their time lies where devices have nothing
             to do.
-        device_bars: what each of the host's devices does during that step; empty without devices.
+        device_bars: the host's devices that work during that step; empty without any.
     """
 
     host: str
@@ -243,12 +257,30 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         moments=_moments(pieces, cause),
         only_dispatch=holds_only_dispatch(trace),
         blindness=blindness,
-        certain=() if blindness is None else _certain(trace, found, blindness),
-        device_bars=device_bars(trace, working_devices(trace), pieces, cause),
+        certain=() if blindness is None else _find_certain(trace, found, blindness),
+        device_bars=_device_bars(trace, pieces),
     )
 
 
-def _certain(trace: HostTrace, found: EveryStep, blindness: Blindness) -> tuple[str, ...]:
+def _device_bars(trace: HostTrace, pieces: Pieces) -> tuple[DeviceBar, ...]:
+    """The devices of a host during the step that the account is of.
+
+    Args:
+        pieces: of that step.
+    """
+    if not len(pieces):
+        return ()
+    step = Spans(pieces.start_ps.min(keepdims=True), pieces.end_ps.max(keepdims=True))
+    busy = {device_name(trace, plane): (spans & step).total for plane, spans in busy_by_device(trace).items()}
+    return tuple(
+        DeviceBar(name, busy[name], {cause.name.lower(): ps for cause in Cause if (ps := each.causes_ps[cause])})
+        for name, steps in causes_by_device(trace).items()
+        for each in steps
+        if each.is_median
+    )
+
+
+def _find_certain(trace: HostTrace, found: EveryStep, blindness: Blindness) -> tuple[str, ...]:
     """The causes of the median step that hold whatever was not recorded: those of which most is recorded and lies where
     devices have nothing to do; and where launches lost their work evenly over the steps, those that are the limit
     whether or not the lost work is like the rest: the longest on devices that work nearly all the time then."""

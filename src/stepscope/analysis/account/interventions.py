@@ -10,7 +10,7 @@ import numpy as np
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.model import StepModel
-from stepscope.analysis.account.nodes import numbers_in
+from stepscope.analysis.account.nodes import numbers_in, sum_of_busiest_line
 from stepscope.analysis.account.own_times import OwnTimes
 from stepscope.analysis.account.parts import Part
 from stepscope.analysis.account.replay import Replay, replay
@@ -165,11 +165,7 @@ def _busiest(graph: Graph, work: I64, whole_ps: I64) -> I64:
     launched[graph.edges.target[graph.edges.kind == EdgeKind.LAUNCH]] = True
     own = whole_ps[work]
     line = graph.line[work] if 2 * own[launched[work]].sum() >= own.sum() else np.zeros(len(work), np.int32)
-    longest = np.zeros(len(graph.steps), np.int64)
-    for each in numbers_in(line):
-        here = line == each
-        sums = np.bincount(graph.step[work[here]], weights=own[here], minlength=len(graph.steps))
-        longest = np.maximum(longest, sums.astype(np.int64))
+    longest = sum_of_busiest_line(line, graph.step[work], own, len(graph.steps)).astype(np.int64)
     return np.minimum(longest, graph.recorded_step_ps)
 
 

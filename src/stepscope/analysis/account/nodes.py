@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.model.arrays import I32, I64, U8, Mask, distinct, offsets_of
+from stepscope.model.arrays import F64, I32, I64, U8, Mask, distinct, offsets_of
 from stepscope.records import dataclass
 
 
@@ -44,6 +44,19 @@ def numbers_in(column: NDArray[np.integer]) -> list[int]:
     """The different small numbers in a column, such as rows of lines or strings, ascending; none is negative."""
     found: list[int] = np.flatnonzero(np.bincount(column)).tolist()
     return found
+
+
+def sum_of_busiest_line(line: NDArray[np.integer], step: NDArray[np.integer], own_ps: I64, steps: int) -> F64:
+    """For each step the time of the line that has most of some nodes in it: float64 of shape (steps,), ps.
+
+    Args:
+        line, step, own_ps: of the nodes, shape (n,): their line, the place of their step, and their own time.
+    """
+    most = np.zeros(steps)
+    for each in numbers_in(line):
+        here = line == each
+        most = np.maximum(most, np.bincount(step[here], weights=own_ps[here], minlength=steps))
+    return most
 
 
 class NodeFinder:

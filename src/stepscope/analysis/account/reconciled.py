@@ -16,7 +16,7 @@ from stepscope.analysis.account.causes import Cause, causes_of_work
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.innermost import intersect
 from stepscope.analysis.account.model import MOST_ERROR_PERCENT
-from stepscope.analysis.account.nodes import numbers_in
+from stepscope.analysis.account.nodes import numbers_in, sum_of_busiest_line
 from stepscope.analysis.account.pieces import OWN, Pieces, clip_to_steps, kinds_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.spans import Spans
@@ -102,11 +102,7 @@ def _is_one_queue(graph: Graph, work: I64) -> bool:
 def _own_of_threads(graph: Graph) -> F64:
     """The time of each step in which the busiest thread of the host works: float64 of shape (steps,), ps."""
     host = np.flatnonzero(((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL)) & (graph.step >= 0))
-    most = np.zeros(len(graph.steps))
-    for line in numbers_in(graph.line[host]):
-        here = host[graph.line[host] == line]
-        most = np.maximum(most, np.bincount(graph.step[here], weights=graph.own_ps[here], minlength=len(most)))
-    return most
+    return sum_of_busiest_line(graph.line[host], graph.step[host], graph.own_ps[host], len(graph.steps))
 
 
 def _spans(graph: Graph, work: I64) -> Spans:

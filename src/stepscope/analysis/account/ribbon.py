@@ -11,14 +11,13 @@ import numpy as np
 
 from stepscope.analysis.account.causes import Cause, causes_of_work
 from stepscope.analysis.account.culprits import Culprit, Finder, PieceFinder
-from stepscope.analysis.account.device_bars import spans_by_cause
 from stepscope.analysis.account.devices import busy_by_device, work_of_device
 from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.account.graph import EdgeKind, NodeKind
 from stepscope.analysis.account.shown import SENTENCE_OF, describe_culprit
 from stepscope.analysis.steps.device_steps import device_name, working_devices
 from stepscope.analysis.trace.grouping import forest, is_device_work
-from stepscope.analysis.trace.spans import Spans
+from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import HostTrace, PlaneKind
 from stepscope.model.arrays import U8
 from stepscope.records import dataclass
@@ -26,6 +25,8 @@ from stepscope.report import duration_text, round_ms
 
 _NEARLY_ALL = 0.9  # of a stretch's time: no word is needed for the rest
 _WHOLE = 255  # the share of a cell that one cause fills
+# While a device does several things at once, it computes, else it communicates.
+_FIRST = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION)
 _WAITED_FOR = {
     Cause.UNKNOWN: "nothing that was recorded",
     Cause.LAUNCH: "launches",
@@ -119,11 +120,19 @@ def ribbon_of(trace: HostTrace, plane: int) -> Ribbon:
 
 
 def _make_ribbon(trace: HostTrace, plane: int) -> Ribbon:
-    found, busy = every_step(trace), busy_by_device(trace).get(plane, _NOTHING)
-    pieces, cause = (None, None) if found is None else (found.pieces, found.cause)
-    spans = spans_by_cause(trace, plane, pieces, cause)
+    found, spans = every_step(trace), [_NOTHING] * len(Cause)
+    busy = busy_by_device(trace).get(plane, _NOTHING)
+    if found is not None:
+        for cause in Cause:
+            here = found.cause == cause
+            spans[cause] = Spans.union(found.pieces.start_ps[here], found.pieces.end_ps[here]) - busy
+    rows, counted = work_of_device(trace, plane), _NOTHING
+    causes = causes_of_work(trace)[trace.events.kind[rows]]
+    for cause in (*_FIRST, *(set(Cause) - set(_FIRST))):
+        own = spans_of(trace, rows[causes == int(cause)]) - counted
+        spans[cause], counted = spans[cause] | own, counted | own
     is_host = trace.planes.kind[plane] == PlaneKind.HOST
-    return Ribbon(plane, "the loop" if is_host else device_name(trace, plane), spans, busy)
+    return Ribbon(plane, "the loop" if is_host else device_name(trace, plane), tuple(spans), busy)
 
 
 _NOTHING = Spans(np.empty(0, np.int64), np.empty(0, np.int64))

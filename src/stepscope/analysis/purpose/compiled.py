@@ -101,7 +101,7 @@ def _join(parts: list[Compiled]) -> Compiled | None:
     return Compiled(np.concatenate([each.rows for each in parts]), largest.kept, largest.figures)
 
 
-def _of_programs(trace: HostTrace, find: Callable[[ProgramWork], _Found | None]) -> list[_Found]:
+def _find_in_programs(trace: HostTrace, find: Callable[[ProgramWork], _Found | None]) -> list[_Found]:
     return [found for each in program_work(trace) if (found := find(each)) is not None]
 
 
@@ -110,7 +110,7 @@ def _of_programs(trace: HostTrace, find: Callable[[ProgramWork], _Found | None])
 
 def compiled_one_hots(trace: HostTrace) -> Compiled | None:
     """Products that take numbers of classes written out as one-hot rows; figures are (numbers, classes)."""
-    return _join(_of_programs(trace, _find_one_hots))
+    return _join(_find_in_programs(trace, _find_one_hots))
 
 
 def _find_one_hots(work: ProgramWork) -> Compiled | None:
@@ -153,7 +153,7 @@ def compiled_table(trace: HostTrace) -> Compiled | None:
     Its gradient is written by a scatter of rows onto zeros, or onto what the compiler adds it to at once.  A table that
     a product takes, too, needs all of it.
     """
-    found = _of_programs(trace, lambda work: _find_table(trace, work))
+    found = _find_in_programs(trace, lambda work: _find_table(trace, work))
     return max(found, key=lambda each: int(trace.events.duration_ps[each.rows].sum()), default=None)
 
 
@@ -238,7 +238,7 @@ def _is_gradient(flow: Flow, row: int) -> bool:
 def copied_arguments(trace: HostTrace) -> Compiled | None:
     """Copies of whole arguments before a part of them is written, or so as to give them back: a program may only write
     into an argument that it was given for good.  The figure is the bytes of the largest."""
-    return _join(_of_programs(trace, _find_copied))
+    return _join(_find_in_programs(trace, _find_copied))
 
 
 _WRITES_PART = ("dynamic-update-slice", "scatter")

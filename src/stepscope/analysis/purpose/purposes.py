@@ -56,7 +56,7 @@ def _label_work(trace: HostTrace) -> tuple[I32, I64, I64]:
     rows = np.flatnonzero(is_device_work(trace) & (whole_steps(trace).label >= 0))
     found = label[rows]
     unknown = np.flatnonzero(found < 0)
-    found[unknown] = _by_name(trace, rows[unknown])
+    found[unknown] = _label_by_name(trace, rows[unknown])
     return found, rows, trace.events.duration_ps[rows]
 
 
@@ -65,7 +65,7 @@ def _label_ops(trace: HostTrace, work: Computing) -> I32:
     types = trace.events.type[work.rows]
     label = np.full(len(work), _NUMBER[UNKNOWN], np.int32)
     if not len(events_of_kind(trace, K.BACKWARD)):  # numbers of autograd tell more than names
-        label = _by_name(trace, work.rows)
+        label = _label_by_name(trace, work.rows)
     moves = has_trait(trace, types, OpTrait.MOVES_DATA | OpTrait.CONVERTS)
     label[moves & (label == _NUMBER[UNKNOWN])] = _NUMBER[MOVING]
     label[work.learned] = _NUMBER[FORWARD]
@@ -82,7 +82,7 @@ def _label_ops(trace: HostTrace, work: Computing) -> I32:
     return label
 
 
-def _by_name(trace: HostTrace, rows: I64) -> I32:
+def _label_by_name(trace: HostTrace, rows: I64) -> I32:
     """The purposes of events by their names in a graph or a compiled program."""
     types = distinct(trace.events.type[rows].astype(np.int64))
     of_type = np.full(len(trace.event_types), _NUMBER[UNKNOWN], np.int32)

@@ -39,11 +39,11 @@ def link_by_order(trace: HostTrace, cause: I32, device: Mask) -> None:
     calls = calls[has_trait(trace, events.type[calls], CallTrait.LAUNCHES_KERNEL)] if len(calls) else calls
     if len(calls) != len(work):
         return
-    calls, work = _in_order(trace, calls), _in_order(trace, work)
+    calls, work = _sort_by_start(trace, calls), _sort_by_start(trace, work)
     if np.mean(events.start_ps[work] >= events.start_ps[calls]) >= _IN_TIME:
         cause[work] = calls
 
 
-def _in_order(trace: HostTrace, rows: I64) -> I64:
+def _sort_by_start(trace: HostTrace, rows: I64) -> I64:
     ordered: I64 = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
     return ordered

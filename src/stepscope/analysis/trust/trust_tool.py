@@ -127,14 +127,14 @@ def merge(partials: Sequence[Partial]) -> TrustReport:
             repair=lambda each: each.code,
             ms=lambda each: round_ms(each.ps),
         ),
-        checks=tuple(_checked(rule, found) for rule in CHECKS.values()),
+        checks=tuple(_check_row(rule, found) for rule in CHECKS.values()),
         line=_line(found, len(partials)),
         first=next((doubt.fix for _, doubt in found if doubt.is_grave), ""),
         doubtful_percent=max((doubt.of_step for _, doubt in found if doubt.is_grave), default=0.0),
     )
 
 
-def _checked(rule: str, found: Sequence[tuple[str, Doubt]]) -> dict[str, Cell]:
+def _check_row(rule: str, found: Sequence[tuple[str, Doubt]]) -> dict[str, Cell]:
     hosts = len({host for host, doubt in found if doubt.rule == rule})
     return {"rule": rule, "holds": "no" if hosts else "yes", "hosts": hosts}
 

@@ -22,7 +22,7 @@ from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.auto.startup.sitecustomize import STARTED
 from stepscope.capture.auto.step_loop import StepSource
-from stepscope.capture.own_threads import at_fork
+from stepscope.capture.own_threads import register_at_fork
 from stepscope.capture.patches import Undo
 from stepscope.capture.program_end import REQUEST, take_signal
 from stepscope.errors import CaptureError
@@ -140,7 +140,7 @@ class Armed:
         self.takes_signal = give_back is not None
         self._undo += filter(None, [give_back])
         program_end.listen_for_hard_end(self.autopilot.save_before_hard_end)
-        at_fork(after_in_child=self._forget_parent)
+        register_at_fork(after_in_child=self._forget_parent)
 
     def remove(self) -> None:
         """Leaves the process as it was."""

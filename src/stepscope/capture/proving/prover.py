@@ -23,7 +23,7 @@ from typing import Any
 from stepscope.capture import report
 from stepscope.capture.auto.step_loop import MARKED, StepSource
 from stepscope.capture.job import this_worker
-from stepscope.capture.own_threads import OwnThread, at_fork, is_main_thread
+from stepscope.capture.own_threads import OwnThread, is_main_thread, register_at_fork
 from stepscope.capture.proving import relays, saving
 from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, Steps, split_rank
 from stepscope.capture.proving.deadlines import (
@@ -108,7 +108,7 @@ class Prover:
         self.active = True
         self.proofs: list[Proof] = []
         self._watch_ended = watch_for_silence(self._count_steps, self._limit_s, self._on_silence)
-        at_fork(after_in_child=self._forget_parent)
+        register_at_fork(after_in_child=self._forget_parent)
 
     # -- what the loop reports -----------------------------------------------------------------------------------------
     # From the start of the campaign on, steps are timed here, with two readings of the clock in a step: what the

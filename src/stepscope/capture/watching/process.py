@@ -11,7 +11,7 @@ from typing import Any
 
 from stepscope.capture import program_end, report
 from stepscope.capture.auto.finders import FINDING
-from stepscope.capture.own_threads import at_fork
+from stepscope.capture.own_threads import register_at_fork
 from stepscope.capture.patches import Undo, observe_attribute, undo_all
 from stepscope.capture.program_end import INTERRUPTS, REQUEST, take_signal
 from stepscope.capture.watching.continuous import Watch
@@ -89,7 +89,7 @@ class OnlyWatch:
 
 WATCH = OnlyWatch()
 
-at_fork(after_in_child=WATCH.forget_parent)
+register_at_fork(after_in_child=WATCH.forget_parent)
 
 
 def watch(

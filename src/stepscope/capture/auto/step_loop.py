@@ -109,7 +109,9 @@ class StepLoop:
         self._began_s = self._last_s = 0.0
         self.ended_s: deque[float] = deque(maxlen=_KEPT_TIMES)
         self._others = self._most_others = 0  # steps of others since the last of the loop, and the most until one came
-        self._rounds: dict[StepSource, tuple[int, int]] = {}  # the loop's count at a source's last step, and what it grew
+        self._rounds: dict[
+            StepSource, tuple[int, int]
+        ] = {}  # by source: the count at its last step, and what that grew
 
     def add(self, listener: Listener) -> None:
         """Tells one more listener."""

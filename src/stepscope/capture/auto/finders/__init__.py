@@ -22,6 +22,7 @@ from stepscope.capture import ranges
 from stepscope.capture.auto.imports import ImportHook
 from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, OPTIMIZED, Listener, StepLoop, StepSource
 from stepscope.capture.patches import Undo
+from stepscope.capture.program_facts import note_optimizer
 
 _MOST_SOURCES = 1000
 
@@ -185,6 +186,7 @@ class OptimizerCalls:
         if len(self._sources) >= _MOST_SOURCES:
             self._sources.clear()
         made = self._sources[key] = StepSource(OPTIMIZED, self._name, key)
+        note_optimizer(key, optimizer)
         return made
 
 

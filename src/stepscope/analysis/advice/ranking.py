@@ -389,7 +389,7 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         tool="op-stats",
         confidence=round(max((_SURE if is_busy else _OPEN) * visible, 0.0), 2),
         step_time_ms=round(context.period_ms, 3),
-        reasoning="no part that a known change removes takes enough of the step",
+        reasoning="nothing that a known change removes takes 3 % of the step",
         rows=(Row("op-stats", str(top["name"]), 0.0),) if top else (),
         culprit=next((row.culprit for row in account.rows), None),
     )

@@ -179,7 +179,7 @@ _EXPLAINED_BY = (
 )  # fmt: skip
 
 _IDLE_PERCENT = 10.0  # of the step: less is what the host does between launches, which a device hides
-_REDUCE = "Reduce the Python that runs while nothing computes"
+_REDUCE = "Take Python out of the loop"
 
 RULES = (
     Rule(

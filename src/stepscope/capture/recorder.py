@@ -27,7 +27,7 @@ from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.out_of_memory import add_to_profile, find_full_memory
 from stepscope.capture.own_threads import OwnThread, register_at_fork
-from stepscope.capture.program_end import ProgramEnd
+from stepscope.capture.program_end import ProgramEnd, hold_taken_signals, release_taken_signals
 from stepscope.capture.running import Capture
 from stepscope.capture.tracers.base import Artifact, Collected, Recording
 from stepscope.errors import CaptureError, StepscopeError
@@ -413,4 +413,12 @@ def _read_into_memory(collected: Collected) -> Collected:
 RECORDER = Recorder()
 start, stop = RECORDER.start, RECORDER.stop
 
-register_at_fork(after_in_child=RECORDER.forget_parent)
+
+def _begin_child() -> None:
+    try:
+        RECORDER.forget_parent()
+    finally:
+        release_taken_signals()
+
+
+register_at_fork(hold_taken_signals, release_taken_signals, _begin_child)

@@ -115,6 +115,8 @@ LINE = LineFacts("f", "a.py", 1, "", 1.0, 100 * MS, {}, [], 0.0, 0, 0, 0, 0.0, 0
           "fetches_ps": 50 * MS}, "host_sync"),
         ({"causes": {"host_compute": 90 * MS}, "heavy_ps": 50 * MS}, "redundant_compute"),
         ({"causes": {"host_compute": 90 * MS}, "moves_ps": 60 * MS}, "memory_churn"),
+        ({"causes": {"python": 90 * MS, "host_compute": 10 * MS}, "starts": 60.0}, "python_overhead"),
+        ({"causes": {"transfer": 20 * MS}, "moves_ps": 60 * MS, "copies_in": True}, "input_transfer"),
         ({"causes": {"python": 10 * MS, "checkpoint": 10 * MS, "contention": 80 * MS}}, "checkpoint_stall"),
     ],
 )  # fmt: skip

@@ -60,6 +60,7 @@ ALLOWED: dict[str, set[str]] = {
     "agents": {"errors", "model", "report", "analysis", "formats", "cache", "shelf", "api", "pictures", "sql"},
     "sheets": {"errors", "report", "analysis", "api", "pictures", "vocabulary", "web"},
     "demo": {"errors", "capture"},
+    "program_source": set(),
     "doctor": {"errors", "formats", "report", "analysis", "cache", "api", "plugins", "export"},
     "overtime": {"errors", "model", "formats", "report", "api"},
     "web": {
@@ -78,6 +79,7 @@ ALLOWED: dict[str, set[str]] = {
         "overtime",
         "export",
         "runs",
+        "program_source",
         "vocabulary",
     },
     "cli": {
@@ -100,6 +102,7 @@ ALLOWED: dict[str, set[str]] = {
         "budgets",
         "runs",
         "shelf",
+        "program_source",
         "agents",
         "sheets",
         "plugins",

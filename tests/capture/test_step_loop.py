@@ -27,6 +27,9 @@ SOURCES = {
     "p": StepSource(OPTIMIZED, "another optimizer", "p"),
 }
 
+MANY = "".join(map(chr, range(0x410, 0x410 + 100)))
+SOURCES |= {letter: StepSource(OPTIMIZED, "one of many", letter) for letter in MANY}
+
 
 class Listener:
     """Writes down of which source each step is."""
@@ -72,6 +75,7 @@ CASES = {
     "an update after a number of them that varies": ("eeueeeueeeeu", "e" * 9),
     "two updates that take turns": ("eu" * 4, "eeee"),
     "a validation that comes regularly updates nothing": ("eeev" * 4, "e" * 12),
+    "of a hundred optimizers in one loop the one that steps first": (MANY * 3, MANY[0] * 3),
     "evaluation between epochs": ("o" * 60 + "b" * 40 + "o" * 3, "o" * 63),
     "a long evaluation, shorter than the training": ("o" * 100 + "b" * 90 + "o", "o" * 101),
     "a warm-up by another optimizer": ("o" * 3 + "p" * 60, "o" * 3 + "p" * 10),

@@ -384,7 +384,6 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         actions=(
             *(() if context.has_steps else (MARK_STEPS,)),
             _suggest_next(context, verdict),
-            *(advice.actions[0] for advice in doubtful[:1] if advice.actions),
         ),
         tool="op-stats",
         confidence=round(max((_SURE if is_busy else _OPEN) * visible, 0.0), 2),

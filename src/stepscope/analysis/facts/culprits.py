@@ -25,6 +25,7 @@ from stepscope.analysis.facts.device_facts import work_by_kind
 from stepscope.analysis.facts.feeding import feed_of, ops_of_iterators
 from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, PYTHON, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import FEW_PROGRAMS, work_events_of
+from stepscope.analysis.purpose.computing import backward_runs, update_ranges
 from stepscope.analysis.purpose.excess import excesses_of
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind
@@ -200,10 +201,13 @@ def _who_copies(trace: HostTrace, line: int, spans: Spans) -> Culprit | None:
 
 def _who_starts_most(trace: HostTrace, loop: LoopTime, spans: Spans) -> tuple[int, Culprit | None]:
     """The time of the loop's thread in which it starts work, and who starts most of it: there the number counts, not
-    how long an op takes."""
+    how long an op takes.  Backward passes and updates start as many ops as the forward pass has asked for."""
     rows, ps = loop.starts, np.minimum(trace.events.duration_ps[loop.starts], _START_PS)
     finder, every = Finder(trace, rows, ps), np.arange(len(rows))
-    culprit = finder.sampled(every, loop.line, spans) or finder.culprit(every)
+    follows = np.append(backward_runs(trace), update_ranges(trace))
+    asked = spans - spans_of(trace, follows[trace.events.line[follows] == loop.line])
+    culprit = finder.sampled(every, loop.line, asked) or finder.sampled(every, loop.line, spans)
+    culprit = culprit or finder.culprit(every)
     if culprit is None:
         return spans.total, None
     return spans.total, replace(culprit, ps=round(culprit.ps / max(int(ps.sum()), 1) * spans.total))

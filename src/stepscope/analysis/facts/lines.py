@@ -35,7 +35,7 @@ from stepscope.analysis.facts.work import (
     work_events_of,
     work_of,
 )
-from stepscope.analysis.purpose.computing import passed_since, update_ranges
+from stepscope.analysis.purpose.computing import computing_of, passed_since, update_ranges
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, whole_steps
 from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind
@@ -83,6 +83,8 @@ class LineFacts:
             shows that.
         is_input: it makes the batch: the loop waits for a batch while it runs, or the step's first work follows it, and
             it makes arrays or its name says so.
+        models: how many matrix products and convolutions it has for one of the forward passes that are trained: from
+            about one on it runs the whole model.
         copies_in: it copies arrays of the host to where the program computes.
     """
 
@@ -101,6 +103,7 @@ class LineFacts:
     fetches: float
     asleep: float
     is_input: bool
+    models: float = 0.0
     copies_in: bool = False
 
     @property
@@ -327,6 +330,8 @@ def _describe(
     ops = events_of_kind(trace, K.OP)
     ops = ops[trace.events.line[ops] == loop.line]
     heavy = ops[has_trait(trace, trace.events.type[ops], OpTrait.MULTIPLIES)]
+    of_model = forward_products(trace)
+    multiplied = trace.events.start_ps[heavy]
     moves, _ = work_events_of(trace).get("moves", (ops[:0], ops[:0]))
     begun = started_by(trace, inside)
     elsewhere = np.intersect1d(moves[trace.events.line[moves] != loop.line], begun)
@@ -347,12 +352,19 @@ def _describe(
         starts=len(inside) / steps,
         heavy_ps=round((spans_of(trace, heavy) & spans).total / steps),
         moves_ps=round(((spans_of(trace, moves) & spans).total + spans_of(trace, elsewhere).total) / steps),
+        models=int((spans.overlap_ps(multiplied, multiplied + 1) > 0).sum()) / max(of_model, 1) if of_model else 0.0,
         copies_in=bool((spans.overlap_ps(copies, copies + 1) > 0).sum() >= steps),
         fetches_ps=round((loop.spans[FETCHES] & spans).total / steps),
         fetches=_count_reads(trace, loop, spans) / steps,
         asleep=_share_asleep(trace, loop, spans),
         is_input=_is_waited_for(trace, loop, spans) or _makes_input(trace, loop, training, outer, (outer, inner)),
     )
+
+
+def forward_products(trace: HostTrace) -> int:
+    """How many matrix products and convolutions of the steps a backward pass follows."""
+    work = computing_of(trace)
+    return int((work.heavy & work.learned).sum())
 
 
 def _share_asleep(trace: HostTrace, loop: LoopTime, spans: Spans) -> float:

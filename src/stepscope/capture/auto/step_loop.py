@@ -9,8 +9,9 @@ The finders report whatever may be a step, and the program its own marks.  One r
   after the same number of the loop's steps, and after several of them.  So the gradients of single examples give way to
   the update that follows them all.
 - Any other one takes its place only when the loop has fallen silent: not one of its steps has come during 50 steps of
-  others, twice as many as have ever come between two of its steps, and as much time as it had lasted.  So a warm-up or
-  a pretraining gives way to what follows, and an evaluation between two epochs does not count.
+  that one, twice as many as have ever come between two of its steps, and as much time as it had lasted.  So a warm-up
+  or a pretraining gives way to what follows, and an evaluation between two epochs does not count, nor do the many
+  optimizers of a step that all step once.
 
 Steps are never counted back: one that was reported before its source became the loop is over.
 """
@@ -108,7 +109,8 @@ class StepLoop:
         self._expected = 0
         self._began_s = self._last_s = 0.0
         self.ended_s: deque[float] = deque(maxlen=_KEPT_TIMES)
-        self._others = self._most_others = 0  # steps of others since the last of the loop, and the most until one came
+        self._others = self._most_others = 0  # steps of another since the last of the loop, and the most until one came
+        self._steps_of: dict[StepSource, int] = {}  # the same of each other source
         self._rounds: dict[
             StepSource, tuple[int, int]
         ] = {}  # by source: the count at its last step, and what that grew
@@ -178,6 +180,7 @@ class StepLoop:
             if self._others:
                 self._most_others = max(self._most_others, self._others)
                 self._others = 0
+                self._steps_of.clear()
             self._last_s = self._clock()
             return True
         if not self._deciding.acquire(blocking=False):
@@ -188,16 +191,18 @@ class StepLoop:
             self._deciding.release()
 
     def _take_over(self, source: StepSource, best: StepSource | None) -> bool:
-        self._others += 1
+        self._steps_of[source] = self._steps_of.get(source, 0) + 1
+        self._others = max(self._others, self._steps_of[source])
         if best is None or self._same is None:
             is_better = source.rank >= self._expected
         else:
             is_better = (source.rank, source.size) > (best.rank, self._same.size)
             is_better = is_better or self._comes_round(source, self._same)
-        if not is_better and not self._is_silent():
+        if not is_better and not self._is_silent(self._steps_of[source]):
             return False
         self.was_silent = not is_better
         before, self._others = self.count + self._others - 1, 0
+        self._steps_of.clear()
         if best is not None:
             self._counts[best] = self.count
         self.count = 0 if self.was_silent else self._counts.get(source, 0)
@@ -221,9 +226,9 @@ class StepLoop:
         self._rounds[source] = self.count, now
         return now == grew >= _SEVERAL
 
-    def _is_silent(self) -> bool:
-        """Whether the loop has not come back for long."""
-        if self._others <= max(STALE_STEPS, 2 * self._most_others):
+    def _is_silent(self, others: int) -> bool:
+        """Whether the loop has not come back for so many steps of another, and for long."""
+        if others <= max(STALE_STEPS, 2 * self._most_others):
             return False
         return self._clock() - self._last_s >= self._last_s - self._began_s
 

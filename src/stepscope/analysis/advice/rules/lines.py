@@ -87,7 +87,7 @@ def kind_of(line: LineFacts) -> str:
         return "input_transfer"
     if line.is_input:
         return "input_python" if line.share("python", "input") >= _MOST_OF else "input_preprocessing"
-    if line.heavy_ps >= _TELLING * line.ps:
+    if line.heavy_ps >= _TELLING * line.ps or line.models >= _MOST_OF:
         return "redundant_compute"
     reads_much = line.fetches_ps >= _TELLING * line.ps or 2 * line.fetches >= line.starts
     if line.fetches >= _MANY_READS and reads_much:

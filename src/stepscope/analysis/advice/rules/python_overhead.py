@@ -160,16 +160,17 @@ def _find_rival(context: Context) -> Finding | None:
     what, lost = f"{rival.name} ({rival.file}:{rival.line})", rival.lost_ps / MS
     return Finding(
         part_ms=lost,
-        title=f"Let {what} wait between its rounds: its thread keeps the interpreter from the loop",
-        evidence=f"for {context.percent(lost):.1f} % of each step the loop's thread waits for the interpreter or for a"
-        f" core, while the thread {rival.thread} runs {rival.name} for {100 * rival.share:.0f} % of the time",
+        title=f"Make {what} cheaper, or run it less often: the loop waits for its thread",
+        evidence=f"for {context.percent(lost):.1f} % of each step the loop's thread waits for the interpreter, a lock"
+        f" or a core, while the thread {rival.thread} runs {rival.name} for {100 * rival.share:.0f} % of the time",
         unknown="other programs may take a part of it",
         culprit=Culprit(rival.name, rival.file or None, rival.line or None, None, None, None, rival.lost_ps),
     )
 
 
 _AWAIT = (
-    "let it sleep between its rounds, or wait until there is something to do: threading.Event.wait, queue.Queue.get",
+    "if the loop needs what it makes: make that cheaper, or before training",
+    "else let it wait between its rounds until there is something to do: threading.Event.wait, queue.Queue.get",
     "run it in a process of its own (multiprocessing), if it has that much to compute",
 )
 

@@ -66,8 +66,8 @@ ACTIONS: dict[str, Actions] = {
             "replace tf.py_function, tf.numpy_function and from_generator with TensorFlow ops (tf.strings, tf.io, ...)",
             "or do that work once, offline, and store the result as TFRecord",
             Beside(
-                "if Python has to stay, parallelize it: .interleave(make_dataset, num_parallel_calls=tf.data.AUTOTUNE),"
-                " or keras.utils.PyDataset(workers=N, use_multiprocessing=True)"
+                "if Python has to stay, run it in processes: keras.utils.PyDataset(workers=N,"
+                " use_multiprocessing=True); threads of tf.data take turns there"
             ),
         ),
         "pytorch": (
@@ -188,7 +188,7 @@ _UNKNOWN_READER = _Cause(
     confidence=0.4,
     title="Prepare samples ahead of the step, in other processes",
     actions=(
-        "DataLoader(num_workers=4 or more, prefetch_factor=4, persistent_workers=True) prepares samples ahead",
+        Beside("DataLoader(num_workers=4 or more, prefetch_factor=4, persistent_workers=True) prepares samples ahead"),
         "if they are read from files: pack them into a few large files (one memory-mapped .npy, WebDataset shards)",
         "if they are unpacked or computed: do it once, before training, and store arrays",
         "torch.profiler.profile(with_stack=True) records which Python function it is",
@@ -362,7 +362,7 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
         return _Cause("input_file_read", "the DataLoader unpickles its samples in the training process", 0.6)
     if feed.from_arrays > feed.made_tensors:
         if reads is None:
-            return _UNKNOWN_READER
+            return _sampled_cause(context) or _UNKNOWN_READER
         return _Cause(
             "input_preprocessing", f"samples are NumPy arrays; {reads:.0f} % of the wait is reading files", 0.7
         )
@@ -445,12 +445,19 @@ def _python_cause(context: Context) -> _Cause:
 
 
 def _unrecorded_cause(context: Context) -> _Cause:
-    """Where neither a library's stages nor Python calls were recorded, samples of the stack may name the function."""
+    """Where neither a library's stages nor Python calls were recorded."""
+    unknown = _Cause("input_preprocessing", "how the input is prepared was not recorded", 0.4)
+    return _sampled_cause(context) or unknown
+
+
+def _sampled_cause(context: Context) -> _Cause | None:
+    """The function that samples of the stack name; None where there are none."""
     rows = context.account.rows if context.account else []
     culprit = next((row.culprit for row in rows if row.cause == "input"), None)
     if culprit is None or not culprit.file:
-        return _Cause("input_preprocessing", "how the input is prepared was not recorded", 0.4)
-    why = f"{culprit.name} prepares it on the loop's thread, in Python or compiled code"
+        return None
+    inside = f", mostly in {culprit.inside}" if culprit.inside else ""
+    why = f"{culprit.name} prepares it on the loop's thread, in Python or compiled code{inside}"
     return _Cause("input_preprocessing", why, 0.5)
 
 
@@ -492,7 +499,8 @@ def _add_stage_action(context: Context, kind: str, actions: tuple[str, ...]) -> 
     The suggestion names the stage, so actions that say the same without a name are dropped.  Prefetching or caching
     comes first if it is enough.
     """
-    suggestion = _tf_data_suggestion(context)
+    # Python holds the interpreter's lock: parallel calls of it take turns.
+    suggestion = "" if kind == "input_python" else _tf_data_suggestion(context)
     first = actions[:1] if kind == "input_no_prefetch" else _cache_action(context, kind)
     others = tuple(action for action in actions if action not in first and not _covers_action(suggestion, action))
     return (*first, *((suggestion,) if suggestion else ()), *others)[:4]

@@ -802,7 +802,7 @@ def test_what_may_be_the_error_of_predictions_is_a_remark(percent: float, kind: 
 
     assert item.kind == kind
     assert ('perhaps "Do less" (up to 1.62x)' in item.evidence) == (kind == "none")
-    assert item.actions[-1] == "log less"
+    assert ("log less" in item.actions) == (kind != "none")  # else it would read as advice
 
 
 @pytest.mark.parametrize(("step", "kind"), [("I--a------", "input_python"), ("a---------", "none")])

@@ -239,6 +239,15 @@ def test_a_model_that_runs_again_for_a_value() -> None:
     assert excess.fact.startswith("runs the model again in jit_loss")
 
 
+def test_gradients_of_one_forward_pass_in_several_programs() -> None:
+    """As of one program for each argument: all but the longest could leave their forward pass to that."""
+    longer = training(op("more", "negate", f32(16, 4), "slope", extra=BACKWARD))
+    (excess,) = found({"jit_first": training(), "jit_second": (longer[0], longer[1] | {"more": 30})})
+
+    assert (excess.kind, excess.ps / US / 2) == ("repeated_backward", 30.0)
+    assert excess.fact.startswith("computes one forward pass in 2 programs")
+
+
 def test_another_batch_or_a_result_that_the_training_takes_is_none() -> None:
     assert _of({"jit_step": training(), "jit_loss": value(32, f32())}) == []
     assert _of({"jit_step": training(), "jit_loss": value(8, f32(8, 16))}) == []

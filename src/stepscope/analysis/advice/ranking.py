@@ -179,7 +179,7 @@ def _say_share(context: Context, first: Advice, account: StepAccount) -> Advice:
     """The first advice with the share that the account gives the cause which it is about; a function's share is said
     already."""
     row = row_of_change(account, causes_shortened(first))
-    if row is None or context.line(first.change):
+    if row is None or context.line(first.change) or account.percent(row.ps, row.cause) < LEAST_PERCENT:
         return first
     sentence = share_sentence(account, row)
     share, words = sentence.split(" ", 1)
@@ -245,15 +245,20 @@ def _gain_ms(advice: Advice) -> float:
 def _is_doubtful(context: Context, advice: Advice) -> bool:
     """Whether the gain may be no more than the error of predictions, and no large share of the step speaks for it: that
     of a function, or of a cause that stands for the class; computation stands for none.  Work that is known to be
-    unneeded speaks for itself.  Where most is unexplained, so is a gain that is unknown.
+    unneeded speaks for itself.  So is a gain that is unknown, where most is unexplained, or no change could be replayed
+    and the part is small.
     """
     if advice.gain_percent is None and context.account is not None and not advice.id.startswith(OF_JOB):
-        return judge_account(context.account).cause == "unknown"
+        nothing_replayed = context.changes is None or context.changes.why_not is not None
+        is_small = not context.has_device and context.percent(advice.part_ms or 0.0) < LARGE_SHARE
+        return (nothing_replayed and is_small) or judge_account(context.account).cause == "unknown"
     if context.has_device or not advice.may_gain_nothing or advice.change in EXCESSES:
         return False
     line, account = context.line(advice.change), context.account
     if account is None or not advice.change:
         return True
+    if advice.kind == "python_overhead" and (advice.culprit is None or advice.culprit.file is None):
+        return True  # nobody's Python: that of the framework between its ops
     if line is not None:
         return context.percent(advice.part_ms or 0.0) < LARGE_SHARE
     row = row_of_change(account, causes_shortened(advice))
@@ -416,5 +421,5 @@ def _inside_program(context: Context) -> dict[str, float]:
 
 
 def _describe_doubtful(advice: Advice) -> str:
-    most = advice.speedup_range[1] if advice.speedup_range else 1.0
+    most = advice.speedup_range[1] if advice.speedup_range else None
     return f'perhaps "{advice.title}"' + (f" (up to {most:.2f}x)" if most is not None else "")

@@ -241,7 +241,7 @@ def compiled_measures(trace: HostTrace) -> tuple[Compiled, str] | None:
     that no program takes; with the name of the first of them."""
     works = program_work(trace)
     sizes = [_sizes_of_products(work) for work in works]
-    trains = [any(is_backward(source.op_name) for source in _sources_of_products(work)) for work in works]
+    trains = [any(map(_is_of_backward, _sources_of_products(work))) for work in works]
     found = []
     for at, work in enumerate(works):
         others = [other for other in range(len(works)) if trains[other]]
@@ -256,13 +256,47 @@ def compiled_measures(trace: HostTrace) -> tuple[Compiled, str] | None:
     return Compiled(rows, 0.0), found[0].module.name
 
 
+def compiled_repeated(trace: HostTrace) -> Compiled | None:
+    """Forward passes that several programs with a backward pass have of the same sizes, of arrays of the same shapes,
+    as where each argument's gradient is a program of its own: all but that of the longest.  The figure is how many
+    programs there are."""
+    works = [work for work in program_work(trace) if any(map(_is_of_backward, _sources_of_products(work)))]
+    groups: dict[tuple[tuple[int, ...], tuple[str, ...]], list[ProgramWork]] = {}
+    for work in works:
+        key = tuple(sorted(_sizes_of_products(work, forward=True).elements())), tuple(sorted(_arrays(work).elements()))
+        groups.setdefault(key, []).append(work)
+    parts = []
+    for (sizes, _), alike in groups.items():
+        last = max(alike, key=lambda work: int(trace.events.duration_ps[work.rows].sum()))
+        again = [_forward_rows(work) for work in alike if work is not last]
+        if sizes and again:
+            parts.append(Compiled(np.concatenate(again), 0.0, (len(alike),)))
+    return _join(parts)
+
+
+def _forward_rows(work: ProgramWork) -> I64:
+    """The events of a program that belong to no backward pass."""
+    rows = [row for row in distinct(work.instruction).tolist() if row >= 0]
+    sources = work.module.sources.read(rows) if rows else []
+    forward = [row for row, source in zip(rows, sources, strict=True) if not _is_of_backward(source)]
+    found: I64 = work.rows[np.isin(work.instruction, forward)]
+    return found
+
+
+def _is_of_backward(source: InstructionSource) -> bool:
+    return is_backward(source.op_name)
+
+
 def _sources_of_products(work: ProgramWork) -> list[InstructionSource]:
     return work.module.sources.read([*_products(work.module), *_rows_of(work.module, "convolution")])
 
 
-def _sizes_of_products(work: ProgramWork) -> Counter[int]:
-    """How many numbers each product gives: a compiler may turn it round."""
+def _sizes_of_products(work: ProgramWork, forward: bool = False) -> Counter[int]:
+    """How many numbers each product gives, or each of the forward pass: a compiler may turn it round."""
     rows = [*_products(work.module), *_rows_of(work.module, "convolution")]
+    if forward:
+        sources = work.module.sources.read(rows)
+        rows = [row for row, source in zip(rows, sources, strict=True) if not _is_of_backward(source)]
     return Counter(math.prod(work.flow.dims(row)) for row in rows)
 
 

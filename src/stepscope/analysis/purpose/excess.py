@@ -13,6 +13,7 @@ from stepscope.analysis.purpose.compiled import (
     Compiled,
     compiled_measures,
     compiled_one_hots,
+    compiled_repeated,
     compiled_table,
     compiled_unused,
     copied_arguments,
@@ -21,6 +22,7 @@ from stepscope.analysis.purpose.compiled import (
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of
 from stepscope.analysis.purpose.graphs import dense_gradient, graph_checks, graph_one_hots
+from stepscope.analysis.purpose.loops import independent_rounds
 from stepscope.analysis.purpose.operands import one_hots, whole_table
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
@@ -31,9 +33,9 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import PurposeTrait
 
-REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED = (
+REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE = (
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
-    "copied_arguments",
+    "copied_arguments", "one_by_one",
 )  # fmt: skip
 LEAST = 0.03  # of the step: no advice is given on less
 
@@ -135,13 +137,25 @@ def _per_step(trace: HostTrace, number: float) -> str:
 def _find_repeated(trace: HostTrace) -> _Found | None:
     found = repeated_backward(trace)
     if found is None:
-        return None
+        return _find_repeated_compiled(trace)
     nodes = f"{found.nodes:.0f} ops of the forward pass have up to {found.runs} backward runs"
     return _Found(
         found.rows, 0.0,
         f"computes gradients again: {nodes} in a step, with no update between them; one pass over the sum of the losses"
         " gives the same gradients",
         "the gradients of each loss are needed by themselves",
+    )  # fmt: skip
+
+
+def _find_repeated_compiled(trace: HostTrace) -> _Found | None:
+    found = compiled_repeated(trace)
+    if found is None:
+        return None
+    return _Found(
+        found.rows, found.kept,
+        f"computes one forward pass in {found.figures[0]} programs, each with a backward pass of its own, of arrays of"
+        " the same shapes",
+        "a parameter is updated between them, or they take different data",
     )  # fmt: skip
 
 
@@ -299,6 +313,18 @@ def _find_after_update(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
+def _find_one_by_one(trace: HostTrace) -> _Found | None:
+    found = independent_rounds(trace)
+    if found is None:
+        return None
+    return _Found(
+        found.rows, 0.0,
+        f"goes through {found.rounds:,.0f} rounds of a loop inside a compiled program, of small ops each; no round"
+        " needs the one before",
+        "all rounds at once do not fit into memory",
+    )  # fmt: skip
+
+
 EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     REPEATED: _find_repeated,
     UNUSED: _find_unused,
@@ -308,5 +334,6 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     MEASURES: _find_measures,
     AFTER: _find_after_update,
     COPIED: _find_copied,
+    ONE_BY_ONE: _find_one_by_one,
 }
 """How each kind is found: its events, what of them is kept, the fact, and what speaks against it."""

@@ -9,7 +9,17 @@ from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule
 from stepscope.analysis.advice.rules.device_work import find_work
 from stepscope.analysis.facts.work import USUAL_FORWARD, WorkFacts, split_programs
-from stepscope.analysis.purpose.excess import AFTER, CHECKS, COPIED, MEASURES, ONE_HOT, REPEATED, TABLE, UNUSED
+from stepscope.analysis.purpose.excess import (
+    AFTER,
+    CHECKS,
+    COPIED,
+    MEASURES,
+    ONE_BY_ONE,
+    ONE_HOT,
+    REPEATED,
+    TABLE,
+    UNUSED,
+)
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.traits import OpTrait
 
@@ -129,6 +139,7 @@ class _Excess(NamedTuple):
         without: the work, in words that follow "replayed without".
         title, actions: what to do.
         kind: its class; yields_to: see `Rule`.
+        unknown: why its gain is not foretold; empty where it is.
     """
 
     change: str
@@ -138,6 +149,7 @@ class _Excess(NamedTuple):
     actions: Actions
     kind: str = "redundant_compute"
     yields_to: tuple[str, ...] = ()
+    unknown: str = ""
 
     def find(self, context: Context) -> Finding | None:
         """That work on the host that sets the pace."""
@@ -149,13 +161,15 @@ class _Excess(NamedTuple):
             part_ms=excess.step_ps / MS,
             percent=percent * (1.0 - excess.keeps),
             evidence=f"{percent:.1f} % of each step {excess.fact}; ignore this if {excess.against}",
-            change=self.change,
+            change="" if self.unknown else self.change,
             without=self.without,
+            unknown=self.unknown,
             parts=(self.change,),
         )
 
 
 _ONE_PASS: Actions = {
+    "jax": ("compute value and all gradients in one jitted function: jax.value_and_grad(loss, argnums=(0, 1, ...))",),
     "": ("add the losses and call backward() once: (first + second).backward(), without retain_graph=True",),
 }
 _NO_GRADIENTS: Actions = {
@@ -224,10 +238,18 @@ _KEEP_OUTPUT: Actions = {
     ),
 }
 
+_ALL_AT_ONCE: Actions = {
+    "": (
+        "jax.vmap instead of jax.lax.map or jax.lax.scan: one op for all rounds; jax.lax.map(f, xs, batch_size=64)"
+        " where memory does not suffice for all",
+        "where the order matters: jax.lax.scan(..., unroll=8)",
+    ),
+}
+
 _EXCESSES = (
     _Excess(
         REPEATED, "repeated-backward", "the repeated backward passes",
-        "Run one backward pass over the sum of the losses", _ONE_PASS,
+        "Compute all gradients in one pass", _ONE_PASS,
     ),
     _Excess(
         UNUSED, "unused-gradients", "gradients that no update uses",
@@ -245,6 +267,11 @@ _EXCESSES = (
     _Excess(
         COPIED, "copied-arguments", "copying whole arguments", "Donate arrays that the step replaces", _DONATE,
         kind="memory_churn",
+    ),
+    _Excess(
+        ONE_BY_ONE, "one-by-one", "rounds one after another",
+        "Compute all rounds of the loop at once", _ALL_AT_ONCE, kind="small_batch",
+        unknown="it does not show how long one op for all rounds takes",
     ),
     _Excess(
         MEASURES, "measures", "running the model again for a metric",

@@ -167,7 +167,12 @@ def _judge(context: Context, first: Advice | None) -> Verdict:
     if context.account is None:
         return UNKNOWN
     change = None if first is None else FirstChange(_causes_in(context, first), first.gain_percent)
-    return judge_account(context.account, change)
+    verdict = judge_account(context.account, change)
+    is_one = context.pace is not None and context.pace.is_one_function
+    if first is not None or not is_one or verdict.cause != "python" or verdict.share_percent is None:
+        return verdict
+    said = f"{verdict.share_percent:.1f} % of each step is one function: its Python, or compiled code"
+    return Verdict("unknown", verdict.share_percent, f"unknown: {said}", "python", (f"{said} such as NumPy's",))
 
 
 def causes_shortened(advice: Advice) -> tuple[str, ...]:

@@ -146,7 +146,7 @@ def contradictions(profile: LoadedProfile) -> Iterator[str]:
     for item in profile.advice().to_dict()["advice"]:
         if item["step_time_ms"] not in (None, step_ms):
             yield f"{item['id']} is about a step of {item['step_time_ms']} ms, the account of {step_ms}"
-    if [profile.advice().rows[0]["id"], profile.advice().verdict] != [first.id, headline]:
+    if [profile.advice().rows[0]["id"], profile.advice().verdict.sentence] != [first.id, headline]:
         yield "the tool advice says something else than the overview"
     yield from unbounded_gains(report)
     mean = body["step_time_ms"]["mean"]

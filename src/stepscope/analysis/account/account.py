@@ -257,7 +257,7 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         moments=_moments(pieces, cause),
         only_dispatch=holds_only_dispatch(trace),
         blindness=blindness,
-        certain=() if blindness is None else _find_certain(trace, found, blindness),
+        certain=() if blindness is None or blindness.hides_causes else _find_certain(trace, found, blindness),
         device_bars=_device_bars(trace, pieces),
     )
 

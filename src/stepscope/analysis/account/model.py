@@ -6,7 +6,6 @@ import numpy as np
 
 from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.causes import Cause
-from stepscope.analysis.account.coverage import MOST_LOST
 from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Graph
 from stepscope.analysis.account.piece_causes import causes_of_waiting
 from stepscope.analysis.account.pieces import OWN, way_through
@@ -15,6 +14,7 @@ from stepscope.analysis.account.shares import Shares, shares_of, spent_on
 from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.steps.find_steps import is_usual, steps_of
+from stepscope.analysis.steps.unmeasured import MOST_LOST
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import is_device_work

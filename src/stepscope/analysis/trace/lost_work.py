@@ -6,7 +6,8 @@ import numpy as np
 
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import is_device_work
-from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.analysis.trace.program_runs import ops_of_run
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, stat_names
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
@@ -15,7 +16,7 @@ from stepscope.vocabulary.traits import CallTrait
 
 @dataclass(frozen=True)
 class Launches:
-    """Calls that launch kernels or graphs, in the order of time.
+    """Calls that launch kernels or graphs, in the order of time; without any the runs of programs that devices record.
 
     Attributes:
         call: int64 of shape (n,), rows of events.
@@ -61,4 +62,24 @@ def _launches(trace: HostTrace) -> Launches:
     lost = ~recorded
     if lost.any():
         lost[lost] = captures_of_calls(trace, calls[lost]) < 0
+    if not len(calls):
+        calls, recorded = _runs_of_programs(trace)
+        lost = ~recorded
     return Launches(calls, recorded, lost)
+
+
+def _runs_of_programs(trace: HostTrace) -> tuple[I64, Mask]:
+    """The runs of programs that devices of their own lines record, in order of time, and whether any op of each was
+    recorded; none where no op of any was, as ops were switched off then."""
+    lines, found = trace.lines, []
+    of_runs = (lines.kind == LineKind.MODULES) & (trace.planes.kind[lines.plane] != PlaneKind.GPU)  # derived there
+    for line in np.flatnonzero(of_runs & (lines.event_end > lines.event_begin)).tolist():
+        runs = np.arange(int(lines.event_begin[line]), int(lines.event_end[line]))
+        has_op = ops_of_run(trace, runs) >= 0
+        if has_op.any():
+            found.append((runs, has_op))
+    if not found:
+        return np.empty(0, np.int64), np.empty(0, np.bool_)
+    runs, has_op = (np.concatenate(each) for each in zip(*found, strict=True))
+    order = np.argsort(trace.events.start_ps[runs], kind="stable")
+    return runs[order], has_op[order]

@@ -16,14 +16,14 @@ from stepscope.analysis.account.silence import has_native_events
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.steps.find_steps import is_usual, steps_of
-from stepscope.analysis.steps.unmeasured import MOST_LOST, ends_before_steps, outlasts_steps
 from stepscope.analysis.steps.own_tracers import usage_of_thread
+from stepscope.analysis.steps.unmeasured import MOST_LOST, ends_before_steps, outlasts_steps
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.devices_told_of import calls_that_wait, is_device_plane, is_device_told_of
 from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import is_device_work
-from stepscope.analysis.trace.lost_work import launches_of
+from stepscope.analysis.trace.lost_work import share_lost
 from stepscope.analysis.trace.remedies import DEVICE_ACTIVITY, HOST_ACTIVITY, remedy
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, PlaneKind
@@ -121,19 +121,18 @@ def _not_understood_ps(trace: HostTrace) -> int:
 def _lost_launches(trace: HostTrace, step: int) -> Blindness | None:
     """Launches whose work was not recorded, if they are so many in the step that what they do may limit it, or if too
     few steps are whole to stand for the others."""
-    steps, launches = steps_of(trace), launches_of(trace)
+    steps = steps_of(trace)
     start, end = _usual(trace)
-    lost = launches.share_lost(trace, start, end) if len(start) else 0.0
-    of_step = 100 * launches.share_lost(trace, steps.start_ps[[step]], steps.until_ps[[step]])
+    lost = share_lost(trace, start, end) if len(start) else 0.0
+    of_step = 100 * share_lost(trace, steps.start_ps[[step]], steps.until_ps[[step]])
     if of_step <= LARGE_SHARE and (lost <= MOST_LOST or _count_whole(trace, start, end) >= LEAST_STEPS):
         return None
     share = max(100 * lost, of_step)
-    return Blindness(f"the work of {share:.0f} % of the launches was not recorded", _END_OF_LAUNCHES, lost)
+    return Blindness(f"{share:.0f} % of what was launched was not recorded", _END_OF_LAUNCHES, lost)
 
 
 def _count_whole(trace: HostTrace, start: I64, end: I64) -> int:
-    launches = launches_of(trace)
-    lost = (launches.share_lost(trace, start[[at]], end[[at]]) for at in range(len(start)))
+    lost = (share_lost(trace, start[[at]], end[[at]]) for at in range(len(start)))
     return sum(100 * each <= LARGE_SHARE for each in lost)
 
 
@@ -144,9 +143,9 @@ def _ended_early(trace: HostTrace) -> Blindness | None:
     last = int((trace.events.start_ps[work] + trace.events.duration_ps[work]).max())
     without = 100 * float((end - start)[start >= last].sum()) / max(int((end - start).sum()), 1) if len(start) else 0.0
     steps = steps_of(trace)
-    if without <= LARGE_SHARE or (start >= last).all():
-        if not ends_before_steps(trace, steps.start_ps, steps.end_ps):
-            return None
+    is_covered = without <= LARGE_SHARE or (start >= last).all()
+    if is_covered and not ends_before_steps(trace, steps.start_ps, steps.end_ps):
+        return None
     return Blindness("the record of the devices ends before the steps do", _END_OF_LAUNCHES)
 
 

@@ -91,7 +91,9 @@ def _is_about_known(context: Context, advice: Advice) -> bool:
     if account is None or account.blindness is None:
         return True
     row = row_of_change(account, _causes_in(context, advice))
-    return row is not None and row.cause in account.certain and account.percent(row.ps, row.cause) >= LARGE_SHARE
+    if row is None or row.cause not in account.certain or account.percent(row.ps, row.cause) < LARGE_SHARE:
+        return False
+    return advice.gain_percent is not None or row.cause == judge_account(account).cause  # else what was lost may be more
 
 
 def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -245,8 +247,10 @@ def _gain_ms(advice: Advice) -> float:
 def _is_doubtful(context: Context, advice: Advice) -> bool:
     """Whether the gain may be no more than the error of predictions, and no large share of the step speaks for it: that
     of a function, of work that is known to be unneeded, or of a cause that stands for the class; computation stands for
-    none.  Where most is unexplained, so is a gain that is unknown.
+    none.  Where most is unexplained, so is a gain that is unknown; and what takes less than is unexplained.
     """
+    if not advice.id.startswith(OF_JOB) and _is_less_than_unexplained(context, advice):
+        return True
     if advice.gain_percent is None and context.account is not None and not advice.id.startswith(OF_JOB):
         return judge_account(context.account).cause == "unknown"
     if context.has_device or not advice.may_gain_nothing:
@@ -261,6 +265,19 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
     if not has_cause or row is None:
         return True
     return min(account.percent(row.ps), 100.0 * context.cause_share(row.cause)) < LARGE_SHARE  # not in one step alone
+
+
+def _is_less_than_unexplained(context: Context, advice: Advice) -> bool:
+    """Whether more of the step is unexplained than the causes of a change take, or may gain where its gain is unknown:
+    that may be the first thing to change."""
+    account = context.account
+    unexplained = next((row for row in account.rows if row.cause == "unknown"), None) if account else None
+    if account is None or unexplained is None or account.percent(unexplained.ps) < LARGE_SHARE:
+        return False
+    row = row_of_change(account, _causes_in(context, advice))
+    if row is None or row is unexplained:
+        return False
+    return unexplained.ps > (row.ps if advice.gain_percent is not None else row.ps / 2)
 
 
 def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -> bool:

@@ -1,8 +1,8 @@
 """Steps of a loop that waits for nothing, of which the work on devices is not known: their bounds measure no step.
 
-    main    M0-L1-L2-M1-L1-L2-M2-L1-L2-      the loop starts work far ahead of the device; its marks are as long as
-    gpu         k1----k2----?                starting takes, and where the record of the device ends, or nothing links
-                                             its work to the marks, nothing says how long a step lasts
+main    M0-L1-L2-M1-L1-L2-M2-L1-L2-      the loop starts work far ahead of the device; its marks are as long as
+gpu         k1----k2----?                starting takes, and where the record of the device ends, or nothing links
+its work to the marks, nothing says how long a step lasts
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from stepscope.analysis.trace.devices_told_of import calls_that_wait, is_device_silent
 from stepscope.analysis.trace.grouping import forest, is_device_work
-from stepscope.analysis.trace.lost_work import launches_of
+from stepscope.analysis.trace.lost_work import share_lost
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, median
@@ -29,7 +29,7 @@ def why_unmeasured(trace: HostTrace, start_ps: I64, end_ps: I64) -> str | None:
     """
     if is_device_silent(trace):
         why = "as long as the host takes to start work that was not recorded"
-    elif launches_of(trace).share_lost(trace, start_ps, end_ps) > MOST_LOST or _ends_before(trace, start_ps):
+    elif share_lost(trace, start_ps, end_ps) > MOST_LOST or _ends_before(trace, start_ps):
         why = "as long as the host takes to start work of which most was not recorded"
     elif outlasts_steps(trace, start_ps, end_ps):
         why = "as long as the host takes to start work, and nothing says which work is of which step"

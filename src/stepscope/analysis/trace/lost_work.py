@@ -6,9 +6,10 @@ import numpy as np
 
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import is_device_work
-from stepscope.analysis.trace.program_runs import ops_of_run
-from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, stat_names
-from stepscope.model.arrays import I64, Mask
+from stepscope.analysis.trace.program_runs import runs_on_devices
+from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64, Mask, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
@@ -16,7 +17,7 @@ from stepscope.vocabulary.traits import CallTrait
 
 @dataclass(frozen=True)
 class Launches:
-    """Calls that launch kernels or graphs, in the order of time; without any the runs of programs that devices record.
+    """Calls that launch kernels or graphs, in the order of time.
 
     Attributes:
         call: int64 of shape (n,), rows of events.
@@ -44,6 +45,29 @@ class Launches:
         return int(start[self.lost].min())
 
 
+def share_lost(trace: HostTrace, start_ps: I64, end_ps: I64) -> float:
+    """The share of the work within some spans that was not recorded, as far as anything tells: of the launches whose
+    work was lost, or of the time of programs in which no op was recorded, as ops fill a program nearly wholly.
+
+    Args:
+        start_ps, end_ps: int64 of shape (spans,), one after the other.
+    """
+    return max(
+        launches_of(trace).share_lost(trace, start_ps, end_ps), _share_of_programs(trace, Spans.union(start_ps, end_ps))
+    )
+
+
+def _share_of_programs(trace: HostTrace, inside: Spans) -> float:
+    runs, works = runs_on_devices(trace), is_device_work(trace)
+    ran = filled = 0
+    for line, rows in runs.items():
+        here = np.flatnonzero(works & look_up(trace.lines.plane == trace.lines.plane[line], trace.events.line))
+        program = spans_of(trace, rows) & inside
+        if len(here):  # else ops were switched off
+            ran, filled = ran + program.total, filled + (program & spans_of(trace, here)).total
+    return 1.0 - filled / ran if ran else 0.0
+
+
 def launches_of(trace: HostTrace) -> Launches:
     """The launches of a host that can be told from others by an id; found once."""
     return trace.derived("launches", _launches)
@@ -62,24 +86,4 @@ def _launches(trace: HostTrace) -> Launches:
     lost = ~recorded
     if lost.any():
         lost[lost] = captures_of_calls(trace, calls[lost]) < 0
-    if not len(calls):
-        calls, recorded = _runs_of_programs(trace)
-        lost = ~recorded
     return Launches(calls, recorded, lost)
-
-
-def _runs_of_programs(trace: HostTrace) -> tuple[I64, Mask]:
-    """The runs of programs that devices of their own lines record, in order of time, and whether any op of each was
-    recorded; none where no op of any was, as ops were switched off then."""
-    lines, found = trace.lines, []
-    of_runs = (lines.kind == LineKind.MODULES) & (trace.planes.kind[lines.plane] != PlaneKind.GPU)  # derived there
-    for line in np.flatnonzero(of_runs & (lines.event_end > lines.event_begin)).tolist():
-        runs = np.arange(int(lines.event_begin[line]), int(lines.event_end[line]))
-        has_op = ops_of_run(trace, runs) >= 0
-        if has_op.any():
-            found.append((runs, has_op))
-    if not found:
-        return np.empty(0, np.int64), np.empty(0, np.bool_)
-    runs, has_op = (np.concatenate(each) for each in zip(*found, strict=True))
-    order = np.argsort(trace.events.start_ps[runs], kind="stable")
-    return runs[order], has_op[order]

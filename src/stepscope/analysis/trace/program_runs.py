@@ -54,9 +54,7 @@ def link_modules(trace: HostTrace, parent: I32, cause: I32, device: Mask) -> Non
         device: bool of shape (events,), which events are measured work of devices.
     """
     events, lines = trace.events, trace.lines
-    of_runs = (lines.kind == LineKind.MODULES) & (trace.planes.kind[lines.plane] != PlaneKind.GPU)  # derived there
-    for line in np.flatnonzero(of_runs & (lines.event_end > lines.event_begin)).tolist():
-        runs = np.arange(int(lines.event_begin[line]), int(lines.event_end[line]))
+    for line, runs in runs_on_devices(trace).items():
         made_by = cause[runs].astype(np.int64)
         if (made_by < 0).all():
             made_by = _match_calls(trace, parent, trace.event_names(runs), events.start_ps[runs])
@@ -66,6 +64,19 @@ def link_modules(trace: HostTrace, parent: I32, cause: I32, device: Mask) -> Non
         at = np.searchsorted(events.start_ps[runs], middle, side="right") - 1
         inside = (at >= 0) & (middle < (events.start_ps[runs] + events.duration_ps[runs])[at])
         cause[ops[inside]] = made_by[at[inside]]
+
+
+def runs_on_devices(trace: HostTrace) -> dict[int, I64]:
+    """The runs of programs that devices measure, by their line: rows of events in order of time.
+
+    On GPUs the lines of programs are derived from kernels, so theirs are left out.
+    """
+    lines = trace.lines
+    measured = (lines.kind == LineKind.MODULES) & (trace.planes.kind[lines.plane] != PlaneKind.GPU)
+    return {
+        line: np.arange(int(lines.event_begin[line]), int(lines.event_end[line]))
+        for line in np.flatnonzero(measured & (lines.event_end > lines.event_begin)).tolist()
+    }
 
 
 def ops_of_run(trace: HostTrace, runs: I64) -> I64:

@@ -93,7 +93,7 @@ def _is_about_known(context: Context, advice: Advice) -> bool:
     row = row_of_change(account, _causes_in(context, advice))
     if row is None or row.cause not in account.certain or account.percent(row.ps, row.cause) < LARGE_SHARE:
         return False
-    return advice.gain_percent is not None or row.cause == judge_account(account).cause  # else what was lost may be more
+    return advice.gain_percent is not None or row.cause == judge_account(account).cause  # what was lost may be more
 
 
 def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -252,7 +252,7 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
     if not advice.id.startswith(OF_JOB) and _is_less_than_unexplained(context, advice):
         return True
     if advice.gain_percent is None and context.account is not None and not advice.id.startswith(OF_JOB):
-        return judge_account(context.account).cause == "unknown"
+        return not _is_about_limit(context, context.account, advice)
     if context.has_device or not advice.may_gain_nothing:
         return False
     line, account = context.line(advice.change), context.account
@@ -267,6 +267,15 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
     return min(account.percent(row.ps), 100.0 * context.cause_share(row.cause)) < LARGE_SHARE  # not in one step alone
 
 
+def _is_about_limit(context: Context, account: StepAccount, advice: Advice) -> bool:
+    """Whether an advice shortens what limits the step, which has to be known, or a large share of it; one of an unknown
+    gain is not the first thing to change otherwise."""
+    limit = judge_account(account).cause
+    row = row_of_change(account, _causes_in(context, advice))
+    is_large = row is None or row.cause == limit or account.percent(row.ps, row.cause) >= LARGE_SHARE
+    return limit != "unknown" and is_large
+
+
 def _is_less_than_unexplained(context: Context, advice: Advice) -> bool:
     """Whether more of the step is unexplained than the causes of a change take, or may gain where its gain is unknown:
     that may be the first thing to change."""
@@ -277,7 +286,9 @@ def _is_less_than_unexplained(context: Context, advice: Advice) -> bool:
     row = row_of_change(account, _causes_in(context, advice))
     if row is None or row is unexplained:
         return False
-    return unexplained.ps > (row.ps if advice.gain_percent is not None else row.ps / 2)
+    if advice.gain_percent is None:
+        return unexplained.ps > row.ps / 2
+    return account.percent(unexplained.ps) > max(account.percent(row.ps), advice.gain_percent)
 
 
 def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -> bool:

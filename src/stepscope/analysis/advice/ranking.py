@@ -288,7 +288,14 @@ def _is_less_than_unexplained(context: Context, advice: Advice) -> bool:
         return False
     if advice.gain_percent is None:
         return unexplained.ps > row.ps / 2
-    return account.percent(unexplained.ps) > max(account.percent(row.ps), advice.gain_percent)
+    foretold = context.changes.foretold.get(advice.change) if context.changes else None
+    shortened = 0.0  # of what is unexplained, by the change
+    if foretold is not None:
+        now, then = (
+            100.0 * each.get("unknown", 0) / foretold.now_ps for each in (foretold.causes_now, foretold.causes)
+        )
+        shortened = now - then
+    return account.percent(unexplained.ps) - shortened > max(account.percent(row.ps), advice.gain_percent)
 
 
 def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -> bool:

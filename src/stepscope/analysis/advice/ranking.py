@@ -47,7 +47,8 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     if ended is not None:
         advice, verdict, is_all = ended
         others = Advised((), (), verdict) if is_all else _advise_on_steps(context, rules)
-        return replace(others, items=(advice, *others.items), verdict=verdict)
+        told = (item for item in others.items if item.kind != "none")  # "nothing stands out" is no answer to a crash
+        return replace(others, items=(advice, *told), verdict=verdict)
     return _advise_on_steps(context, rules)
 
 

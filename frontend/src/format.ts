@@ -169,9 +169,9 @@ export function visible(text: string): string {
   return text.replace(/[\p{Cc}\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu, "\ufffd");
 }
 
-/** `device_compute` as `device compute`; other names stay as they are. */
+/** `device_compute` as `device compute`, `input_bound` as `input-bound`; other names stay as they are. */
 export function words(name: string): string {
-  return /^[a-z]+(_[a-z]+)+$/.test(name) ? name.replaceAll("_", " ") : name;
+  return /^[a-z]+(_[a-z]+)+$/.test(name) ? name.replace(/_(?=bound$)/, "-").replaceAll("_", " ") : name;
 }
 
 const FLOP_UNITS = ["", "k", "M", "G", "T", "P"];

@@ -462,8 +462,11 @@ class LoadedProfile:
         if changed is not None and self._may_ask_again:
             raise InputError.of(changed)
         if not found.partials[tool.name]:
+            named = [str(problem) for problem in found.problems[:_MOST_NAMED]]
+            if len(found.problems) > len(named):
+                named.append(f"and {len(found.problems) - len(named):,} more")
             raise UnreadableError(
-                f"none of the {len(files)} hosts can be read", path=self.path, hint="; ".join(map(str, found.problems))
+                f"none of the {len(files):,} hosts can be read", path=self.path, hint="; ".join(named)
             )
         if selection is WHOLE:
             self._doubts[hosts] = found.partials[_TRUST]

@@ -40,6 +40,8 @@ RUN_FIELDS: tuple[Field, ...] = (
     Field("problem", "text", "why the session could not be read", role=Role.TEXT),
 )
 
+_NARROW = ("run", "step_ms", "verdict", "advice", "predicted_speedup", "problem")
+
 CHANGE_FIELDS: tuple[Field, ...] = (
     Field(
         *("change", "text", "`base`: the others are compared with it; else `faster`, `slower`, `within_noise`"),
@@ -69,7 +71,9 @@ class RunsReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """The one table, with the columns that were asked for."""
-        return [Rows("rows", "Sessions", (*RUN_FIELDS, *self.added), self.rows, "there is no session")]
+        fields = (*RUN_FIELDS, *self.added)
+        narrow = (*_NARROW, *(field.name for field in self.added))
+        return [Rows("rows", "Sessions", fields, self.rows, "there is no session", narrow=narrow)]
 
 
 def list_runs(

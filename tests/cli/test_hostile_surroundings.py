@@ -19,6 +19,7 @@ from stepscope.cli.main import run
 from stepscope.errors import AccessError, UnreadableError
 from stepscope.formats import store
 from stepscope.formats.kineto import text as kineto_text
+from stepscope.formats.xspace.writer import write
 from stepscope.report.export import SHEETS
 from stepscope.report.fields import csv_value
 
@@ -240,3 +241,117 @@ def test_everything_works_for_nobody(tmp_path):
     assert ended.returncode == 0, ended.stderr[-3000:]
     assert ended.stderr.rstrip().endswith("all done")
     assert "[internal]" not in ended.stderr
+
+
+# -- folders that nobody meant to keep profiles in ---------------------------------------------------------------------
+
+XPLANE = draw("host main | M0--M1--")
+
+
+def profiles(folder: Path, *names: str) -> Path:
+    """A folder with a profile of each name; `/` at the end makes a folder of it instead."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).mkdir() if name.endswith("/") else (folder / name).write_bytes(write(XPLANE))
+    return folder
+
+
+@pytest.mark.parametrize("command", ["summary", "runs", "doctor", "report"])
+@pytest.mark.parametrize("beside", [(), ("b.xplane.pb",)], ids=["alone", "beside a profile"])
+def test_a_pipe_named_like_a_profile_keeps_nobody_waiting(tmp_path, capsys, monkeypatch, command, beside):
+    """Opening a pipe waits for somebody who writes into it."""
+    monkeypatch.chdir(tmp_path)
+    logdir = tmp_path / "logs"
+    logdir.mkdir()
+    os.mkfifo(profiles(logdir, *beside) / "a.xplane.pb")
+
+    status = run([command, str(logdir)])
+
+    said = "".join(capsys.readouterr())
+    assert "[internal]" not in said
+    assert status == (0 if beside or command in ("runs", "doctor") else 1)
+
+
+@pytest.mark.parametrize("command", ["summary", "runs", "doctor", "report", "overview", "trace"])
+def test_a_path_that_is_no_text_is_shown_with_question_marks(tmp_path, monkeypatch, command):
+    """Old file systems keep names as bytes of any encoding."""
+    monkeypatch.chdir(tmp_path)
+    profiles(tmp_path, "a.xplane.pb")
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/l\xe4ufe/plugins/profile/m\xe4rz"))
+    folder.mkdir(parents=True)
+    (tmp_path / "a.xplane.pb").rename(folder / os.fsdecode(b"k\xfcche.xplane.pb"))
+
+    words = [command, os.fsdecode(os.fsencode(tmp_path) + b"/l\xe4ufe")]
+    into = ["-o", "written"] if command in ("report", "trace") else []
+    ended = subprocess.run(
+        [sys.executable, "-m", "stepscope", *words, *into],
+        capture_output=True,
+        timeout=PATIENCE_S,
+        env=os.environ | {"LC_ALL": "C.UTF-8"},
+    )
+    assert (ended.returncode, b"[internal]" in ended.stderr) == (0, False), ended.stderr[-2000:]
+
+
+def test_of_a_thousand_files_that_cannot_be_read_a_few_are_named(tmp_path, capsys):
+    for number in range(1000):
+        (tmp_path / f"host{number}.xplane.pb").touch()
+
+    assert run(["summary", str(tmp_path)]) == 1
+
+    said = capsys.readouterr().err
+    assert "none of the 1,000 hosts can be read" in said and "and 995 more" in said
+    assert len(said) < 2000
+
+
+def test_doctor_reads_each_of_many_hosts_once(tmp_path, capsys, monkeypatch):
+    reads: list[str] = []
+    real = store.read_buffer
+    monkeypatch.setattr(store, "read_buffer", lambda path: [reads.append(path), real(path)][1])
+    names = [f"host{number}.xplane.pb" for number in range(12)]
+
+    assert run(["doctor", str(profiles(tmp_path, *names))]) == 0
+
+    assert sorted(map(os.path.basename, reads)) == sorted(names)
+
+
+def test_links_in_circles_and_folders_named_like_files_hide_no_profile(tmp_path, capsys):
+    logdir = profiles(tmp_path / "logs", "good.xplane.pb", "folder.xplane.pb/", "run.pt.trace.json.gz/")
+    (logdir / "x.xplane.pb").symlink_to("y.xplane.pb")
+    (logdir / "y.xplane.pb").symlink_to("x.xplane.pb")
+    (logdir / "here").symlink_to(".")
+    (logdir / "folder.xplane.pb" / "back").symlink_to("../run.pt.trace.json.gz")
+    (logdir / "run.pt.trace.json.gz" / "back").symlink_to("../folder.xplane.pb")
+
+    assert run(["summary", str(logdir)]) == 0
+
+    said = capsys.readouterr().out
+    assert "step time" in said and "too many levels of symbolic links" in said
+
+
+def test_a_folder_whose_profiles_cannot_be_opened_is_not_what_it_points_at(tmp_path, capsys):
+    (tmp_path / "a.xplane.pb").symlink_to("nowhere")
+
+    assert run(["summary", str(tmp_path)]) == 1
+
+    said = capsys.readouterr().err
+    assert "there is no such file" in said and "there are profiles in" not in said
+
+
+@pytest.mark.parametrize("command", ["summary", "doctor", "steps"])
+def test_a_file_that_grows_or_shrinks_while_it_is_read_is_read_as_it_was(tmp_path, capsys, monkeypatch, command):
+    path = tmp_path / "a.xplane.pb"
+    whole = write(XPLANE)
+    path.write_bytes(whole)
+    real, turns = store.identity, iter(range(10**6))
+
+    def then_it_changes(name: str) -> store.Identity:
+        turn = next(turns)
+        path.write_bytes(whole + whole[: turn % 7] if turn % 2 else whole[: len(whole) - turn % 5])
+        return real(name)
+
+    monkeypatch.setattr(store, "identity", then_it_changes)
+
+    status = run([command, str(path)])
+
+    said = "".join(capsys.readouterr())
+    assert status in (0, 1) and "[internal]" not in said and "Traceback" not in said

@@ -46,6 +46,7 @@ def ddp_rank(logdir: str, rank: str) -> list[float]:
     torch.set_num_threads(1)
     meeting = Path(logdir).resolve().with_name("meeting")
     distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=int(rank), world_size=2)
+    arrivals = distributed.FileStore(str(meeting.with_name("arrivals")), 2)
     layers = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256))
     model = nn.parallel.DistributedDataParallel(layers)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -55,10 +56,15 @@ def ddp_rank(logdir: str, rank: str) -> list[float]:
         record_shapes=True,
         on_trace_ready=tensorboard_trace_handler(logdir, worker_name=f"worker{rank}"),
     ) as profiler:
-        for _ in range(2 + ACTIVE):
-            time.sleep(SLOW_SECONDS if rank == "1" else 0)
+        for step in range(2 + ACTIVE):
             optimizer.zero_grad()
-            model(torch.randn(32, 256)).sum().backward()
+            loss = model(torch.randn(32, 256)).sum()
+            if rank == "0":
+                arrivals.set(str(step), "here")
+            else:  # late on a busy machine too: it sleeps when the other has almost all behind it
+                arrivals.wait([str(step)])
+                time.sleep(SLOW_SECONDS)
+            loss.backward()
             optimizer.step()
             profiler.step()
     distributed.destroy_process_group()

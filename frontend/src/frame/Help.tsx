@@ -1,4 +1,5 @@
 /** The keys, and where to read more. */
+import { EDITORS, editor, isEditor, setEditor } from "../pages/advice/editor";
 import { config } from "../session";
 import { Dialog } from "../ui/dialog";
 import { type Binding, bindings } from "../ui/keys";
@@ -44,6 +45,24 @@ export function Help({ onClose }: { onClose: () => void }) {
           </section>
         ))}
       </div>
+      <label class="editor-choice">
+        Lines of source open in
+        <input
+          type="text"
+          list="editors"
+          value={editor.value}
+          spellcheck={false}
+          onChange={({ currentTarget }) => {
+            if (isEditor(currentTarget.value)) setEditor(currentTarget.value);
+            else currentTarget.value = editor.value;
+          }}
+        />
+        <datalist id="editors">
+          {Object.entries(EDITORS).map(([name, template]) => (
+            <option key={name} value={template} label={name} />
+          ))}
+        </datalist>
+      </label>
       <p class="muted">
         Rest the pointer on a number or a column's head to read what it means and how it was computed. The address of
         the page holds all that you chose: copy it to show the same to someone else. Stepscope {config.value?.version},

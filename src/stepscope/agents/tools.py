@@ -206,7 +206,7 @@ class Answers:
         items = make_finite(report.rows[: max(top, 1)])
         return {
             "session": session,
-            "verdict_text": report.verdict,
+            "verdict_text": report.verdict.sentence,
             "advice": items,
             "warnings": list(report.warnings),
             "next": _next_calls_of_advice(session, items),

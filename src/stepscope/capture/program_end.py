@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import os
 import signal
@@ -107,6 +108,10 @@ REQUEST = getattr(signal, "SIGUSR2", None)
 """The signal that requests a capture; Windows has none."""
 
 
+_taken: dict[int, Callable[[int, FrameType | None], object]] = {}  # signals that were the program's to use
+_held_masks: dict[int, set[int]] = {}  # Python's number of a thread that forks -> the signals that it blocks itself
+
+
 def take_signal(number: int | None, handler: Callable[[int, FrameType | None], object]) -> Callable[[], object] | None:
     """Takes a signal, unless the program uses it itself or this is not the main thread, which alone may take it.
 
@@ -117,12 +122,31 @@ def take_signal(number: int | None, handler: Callable[[int, FrameType | None], o
     if number is None or not is_main or signal.getsignal(number) is not signal.SIG_DFL:
         return None
     signal.signal(number, handler)
+    _taken[number] = handler
 
     def give_back() -> None:
         if is_main_thread() and signal.getsignal(number) is handler:
             signal.signal(number, signal.SIG_DFL)
 
     return give_back
+
+
+def hold_taken_signals() -> None:
+    """Before a fork: those that are taken reach the child after `release_taken_signals` only.
+
+    Python, in a child, forgets every signal that it has been told of by then.  One that the child has no function for
+    would have ended it, so a program that ends a child as soon as it has it would wait for that for ever.
+    """
+    taken = [number for number, handler in _taken.items() if signal.getsignal(number) == handler]
+    if taken:
+        _held_masks[_thread.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, taken)
+
+
+def release_taken_signals() -> None:
+    """After a fork, in the parent and in the child."""
+    before = _held_masks.pop(_thread.get_ident(), None)
+    if before is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Captures(Protocol):

@@ -1,7 +1,8 @@
-"""What a capture writes down about the program beside its events: cores, threads for ops, graphs that it has traced.
+"""What a capture writes down about the program beside its events.
 
-No event shows any of these, and advice about threads and unused layers needs them.  Nothing is imported or set up for
-it: a framework that the program does not use says nothing, and one that fails to answer is left out.
+Cores, threads for ops, graphs that it has traced, types and sizes of the parameters that it trains: no event shows any
+of these, and advice about threads, types, tables and unused layers needs them.  Nothing is imported or set up for it: a
+framework that the program does not use says nothing, and one that fails to answer is left out.
 """
 
 from __future__ import annotations
@@ -9,19 +10,33 @@ from __future__ import annotations
 import json
 import re
 import sys
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from stepscope.formats.threads import usable_cores
 from stepscope.records import dataclass
 
 CORES, THREADS, GRAPH = "cores", "op_threads", "graph:"
+PARAMETERS, LARGEST = "parameters:", "largest_parameter"  # numbers of a type; the sides of the largest, as `60000x64`
+_MOST_OPTIMIZERS = 16
 _MOST_GRAPHS, _MOST_NODES, _MOST_TYPES, _MOST_LAYERS = 20, 200_000, 12, 20
 _FEWEST_NODES = 4  # a smaller function is one op with its arguments
 _TRACED = re.compile(r"__inference_(?P<name>.+)_\d+")
 _COMPUTES_LAYER = re.compile(r"(?:MatMul|BatchMatMul(?:V\d)?|Einsum|Conv\dD|DepthwiseConv2dNative)$")
 _OF_GRADIENT = "gradient"  # in the names of nodes that compute gradients
+
+
+_optimizers: dict[object, Callable[[], Any]] = {}
+
+
+def note_optimizer(key: object, optimizer: object) -> None:
+    """Has the parameters described of an optimizer of PyTorch that steps; it is not kept alive."""
+    if len(_optimizers) < _MOST_OPTIMIZERS:
+        with suppress(TypeError):
+            _optimizers[key] = weakref.ref(optimizer)
 
 
 def collect_program_facts() -> dict[str, int | str]:
@@ -38,7 +53,21 @@ def collect_program_facts() -> dict[str, int | str]:
 
 def _read_torch() -> Mapping[str, int | str]:
     torch: Any = sys.modules.get("torch")
-    return {THREADS: int(torch.get_num_threads())} if torch is not None else {}
+    if torch is None:
+        return {}
+    with torch._C.DisableTorchFunctionSubclass():  # no code of the program runs
+        return {THREADS: int(torch.get_num_threads())} | _describe_parameters()
+
+
+def _describe_parameters() -> dict[str, int | str]:
+    numbers, largest = Counter[str](), (0, "")
+    for optimizer in [each() for each in list(_optimizers.values())]:
+        for group in getattr(optimizer, "param_groups", ()):
+            for each in group["params"]:
+                count = int(each.numel())
+                numbers[f"{PARAMETERS}{str(each.dtype).removeprefix('torch.')}"] += count
+                largest = max(largest, (count, "x".join(map(str, each.shape))))
+    return dict(numbers) | ({LARGEST: largest[1]} if largest[1] else {})
 
 
 def _read_tensorflow() -> Mapping[str, int | str]:

@@ -27,7 +27,7 @@ from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.out_of_memory import add_to_profile, find_full_memory
 from stepscope.capture.own_threads import OwnThread, register_at_fork
-from stepscope.capture.program_end import ProgramEnd
+from stepscope.capture.program_end import ProgramEnd, hold_taken_signals, release_taken_signals
 from stepscope.capture.running import Capture
 from stepscope.capture.tracers.base import Artifact, Collected, Recording
 from stepscope.errors import CaptureError, StepscopeError
@@ -108,7 +108,7 @@ class Recorder:
             save: False forgets what was recorded.
             wait: False returns at once.  The framework's profiler is then stopped, and the files are written, in the
                 background; the program's end waits for that.  No other capture can start until the framework's profiler
-                has stopped.
+                has stopped.  PyTorch's is stopped before this returns: beside operations its memory may be corrupted.
 
         Returns:
             The file that was written.  None if there is none, and `last_error()` then says why; if it is still being
@@ -307,7 +307,7 @@ class Recorder:
             self._finish(capture, save=True)
 
     def _finish_in_background(self, capture: Capture) -> StepscopeError | None:
-        taken = _take(capture, save=True) if capture.is_bound_to_thread else None
+        taken = _take(capture, save=True) if capture.stops_where_asked else None
         try:
             OwnThread(self._finish, (capture, True, taken), "stepscope-export", writes=True).start()
         except RuntimeError:  # no thread can be had: at the program's end, or at the system's limit
@@ -413,4 +413,12 @@ def _read_into_memory(collected: Collected) -> Collected:
 RECORDER = Recorder()
 start, stop = RECORDER.start, RECORDER.stop
 
-register_at_fork(after_in_child=RECORDER.forget_parent)
+
+def _begin_child() -> None:
+    try:
+        RECORDER.forget_parent()
+    finally:
+        release_taken_signals()
+
+
+register_at_fork(hold_taken_signals, release_taken_signals, _begin_child)

@@ -28,7 +28,8 @@ def report(
     check_folder(output)
     with working() as progress:
         profile = load_profile(path, run, host, progress)
-        content = render_sheet(profile, __version__, datetime.datetime.now().astimezone()).encode()
+        page = render_sheet(profile, __version__, datetime.datetime.now().astimezone())
+        content = page.encode("utf-8", "replace")  # a path may hold bytes that are no text
     put(content, file)
     if file is not None:
         print(f"wrote {remote_address(file) or file} ({file_size_text(len(content))})", file=sys.stderr)

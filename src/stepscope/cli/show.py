@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepscope.cli.options import OutputFormat
-from stepscope.cli.source import source_lines
 from stepscope.errors import InputError, OutputError, counted
 from stepscope.report import Report, clean, export
 from stepscope.report.export import EXPORTS, SHEETS
@@ -168,6 +167,8 @@ def _known_line(account: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _list_evidence(report: Report) -> Iterator[str]:
+    from stepscope.program_source import find_source
+
     whole = report.to_dict()
     yield from (f"because    {each}" for each in whole["verdict_evidence"] if each not in whole["verdict_text"])
     if known := _known_line(whole["account"]):
@@ -177,7 +178,8 @@ def _list_evidence(report: Report) -> Iterator[str]:
         if more := [clause for clause in first["evidence"].split("; ") if clause not in said]:
             yield f"advised    {'; '.join(more)}"
         yield f"predicted  {first['reasoning']}"
-        yield from (f"source     {line}" for line in source_lines(first["culprit"]))
+        source = find_source(first["culprit"])
+        yield from (f"source     {line}" for line in (source.numbered() if source else ()))
     purposes = [each for each in whole.get("purpose", ()) if each["percent"] >= 1]
     if any(each["purpose"] != "unknown" for each in purposes):
         shares = [f"{each['purpose'].replace('_', ' ')} {each['percent']:.0f} %" for each in purposes]

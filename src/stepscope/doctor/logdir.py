@@ -102,6 +102,7 @@ def _find_empty_pages(session: Session, progress: Callable[[str], None] | None) 
         return checks
     try:
         profile = _load_session(session, progress)
+        profile.prepare(tool.name for tool in all_tools())  # reads each of many hosts once, not once per page
     except InputError:  # this is reported with the session
         return checks
     for tool in all_tools():

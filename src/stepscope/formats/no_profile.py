@@ -116,6 +116,8 @@ def _find_meant(path: str) -> list[str]:
     def likeness(logdir: str) -> float:
         """How much its name is like the one asked for; 0 for what lies elsewhere."""
         parts = store.parts(logdir)
+        if parts == asked:  # it has names of profiles, and none of them can be opened
+            return 0.0
         if parts == asked[: len(parts)]:
             return _MISTYPED
         alike = SequenceMatcher(a=name, b=parts[place] if len(parts) > place else "").ratio()

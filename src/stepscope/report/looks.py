@@ -28,6 +28,7 @@ _ALMOST_ONE = 0.9995  # rounded to three digits it is one of the next unit
 # any text that a program wrote.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
+_TERM = re.compile(r"[a-z]+(_[a-z]+)+\Z")
 CODE = re.compile("`([^`]+)`")  # within a sentence; each form shows it in its own way
 
 
@@ -98,7 +99,19 @@ def column_texts(field: Field, values: Iterable[Cell]) -> list[str]:
     if field.unit in _IN_CELLS:
         return [size_text(int(v)) if isinstance(v, int | float) else UNKNOWN for v in listed]
     decimals = _choose_decimals(field, [abs(v) for v in listed if isinstance(v, float) and math.isfinite(v)])
-    return [_cell_text(value, decimals) for value in listed]
+    texts = [_cell_text(value, decimals) for value in listed]
+    return list(map(term_text, texts)) if field.role == Role.TERM else texts
+
+
+def term_text(term: str) -> str:
+    """A term of the reports in the words of the page; names out of a trace stay as they are.
+
+    >>> term_text("device_compute"), term_text("input_bound"), term_text("aten::add_")
+    ('device compute', 'input-bound', 'aten::add_')
+    """
+    if not _TERM.match(term):
+        return term
+    return re.sub("_(?=bound$)", "-", term).replace("_", " ")
 
 
 def value_text(field: Field, value: Cell) -> str:

@@ -74,6 +74,7 @@ class Rows:
         parts: how the columns are split into tables that fit a screen; one table with all of them if empty.
         brief: makes a row that fits a screen, with names shortened or indented; rows are unchanged if None.
         is_asked: whether the reader chose the columns, as in SQL: then all are shown.
+        narrow: the columns that a terminal keeps where not all fit beside each other; if empty, the others go below.
     """
 
     id: str
@@ -84,6 +85,7 @@ class Rows:
     parts: tuple[Part, ...] = ()
     brief: Callable[[Row], Row] | None = None
     is_asked: bool = False
+    narrow: tuple[str, ...] = ()
 
     @property
     def has_content(self) -> bool:

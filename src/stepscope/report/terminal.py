@@ -149,6 +149,11 @@ def table_lines(table: Rows, width: int, most_rows: int = TABLE_ROWS, one_host: 
     """
     shown = table.rows[:most_rows]
     columns = [_make_column(field, shown) for field in visible_fields(table, one_host)]
+    left_out: list[str] = []
+    if table.narrow and _least_width(columns) > width:
+        left_out = [" ".join(name_words(each.field)) for each in columns if each.field.name not in table.narrow]
+        left_out = list(dict.fromkeys(left_out))
+        columns = [each for each in columns if each.field.name in table.narrow]
     for at, block in enumerate(_split_into_blocks(columns, width)):
         if at:
             yield line_of("")
@@ -157,6 +162,8 @@ def table_lines(table: Rows, width: int, most_rows: int = TABLE_ROWS, one_host: 
     if hidden > 0:
         rows = "row" if hidden == 1 else "rows"
         yield line_of(f"  ... {hidden:,} more {rows}; --top {len(table.rows)} shows all", "dim")
+    if left_out:
+        yield from wrap_line(f"  in a wider window, and with --format csv: {', '.join(left_out)}", width, "dim")
 
 
 def _make_column(field: Field, rows: Sequence[Row]) -> _Column:

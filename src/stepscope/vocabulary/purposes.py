@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from stepscope.vocabulary.jax import is_backward
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.patterns import Pattern
@@ -26,12 +28,26 @@ def purpose_of_op(name: str) -> str:
     >>> purpose_of_op("Adam/mul:Mul"), purpose_of_op("compile_loss/sub:Sub"), purpose_of_op("jit(step)/mul:")
     ('update', 'loss', '')
     """
-    if is_backward(name) or name_has(name, OpTrait.OF_GRADIENT):
+    return purpose_by_traits(name, name_has(name, OpTrait.OF_GRADIENT), name_has(name, OpTrait.WRITES_VARIABLE))
+
+
+def purpose_by_traits(name: str, of_gradient: bool, writes_variable: bool) -> str:
+    """The same for an op whose traits `OF_GRADIENT` and `WRITES_VARIABLE` are known."""
+    if of_gradient or is_backward(name):
         return BACKWARD
-    if is_of_optimizer(name) or name_has(name, OpTrait.WRITES_VARIABLE):
+    by_scopes = _purpose_of_scopes(name[: name.rfind("/") + 1])
+    if writes_variable or by_scopes == UPDATE:
         return UPDATE
-    if _METRICS.match(name):
+    is_forward = ("jvp(" in name and _DIFFERENTIATED.match(name)) or _SCOPED.match(name)
+    return by_scopes or (FORWARD if is_forward else "")
+
+
+@lru_cache(maxsize=8192)  # a program has fewer scopes, each around many ops
+def _purpose_of_scopes(scopes: str) -> str:
+    """What the scopes around an op, up to their last slash, say it is for."""
+    if is_of_optimizer(scopes):
+        return UPDATE
+    # Looking for a word is much faster than the pattern, which few scopes match.
+    if ("metric" in scopes or "accuracy" in scopes) and _METRICS.match(scopes):
         return METRICS
-    if _LOSSES.match(name):
-        return LOSS
-    return FORWARD if _DIFFERENTIATED.match(name) or _SCOPED.match(name) else ""
+    return LOSS if ("loss" in scopes or "entropy" in scopes) and _LOSSES.match(scopes) else ""

@@ -47,7 +47,7 @@ def forward_of_gradient(op_name: str) -> str:
     >>> forward_of_gradient("gradients/net/MatMul_grad/MatMul:MatMul")
     'net/MatMul'
     """
-    found = _GRADIENT_OF.match(op_name)
+    found = _GRADIENT_OF.match(op_name) if "gradient" in op_name else None  # most ops are of no gradient
     return f"{found['around'] or ''}{found['tape'] or found['old']}" if found else ""
 
 

@@ -97,6 +97,17 @@ def _type_of(name: str) -> str:
     return name[name.rfind(":") + 1 :]
 
 
+def _may_be_gradient(name: str) -> bool:
+    """True for a name with a word that the rule for gradients needs: few have one, and looking for it is fast."""
+    return "gradient" in name or "Grad" in name or "Backprop" in name or "_backward" in name
+
+
+def _may_be_random(name: str) -> bool:
+    """The same for the rule for random numbers."""
+    name = name.lower()
+    return "random" in name or "shuffle" in name or "dropout" in name
+
+
 def _moves_eagerly(name: str) -> bool:
     """True for the eager dispatch of an op that moves data.  Reads and writes of variables do not count."""
     op = eager_op(name)
@@ -137,8 +148,11 @@ NAMES: tuple[NameTable, ...] = (
         ),
     ),
     NameTable(applies=lambda name: name.startswith(_EAGER), rules=((OpTrait.MOVES_DATA, _moves_eagerly),)),
-    NameTable(rules=((OpTrait.OF_GRADIENT, r"(?:.*/)?gradient|.*(?:Backprop|_backward|Grad)\b"),)),
-    NameTable(rules=((OpTrait.IS_RANDOM, r"(?i).*(?:random|shuffle|dropout)"),)),
+    NameTable(
+        applies=_may_be_gradient,
+        rules=((OpTrait.OF_GRADIENT, r"(?:.*/)?gradient|.*(?:Backprop|_backward|Grad)\b"),),
+    ),
+    NameTable(applies=_may_be_random, rules=((OpTrait.IS_RANDOM, r"(?i).*(?:random|shuffle|dropout)"),)),
     NameTable(
         applies=lambda name: name.startswith(_EAGER),
         rules=((CallTrait.DISPATCHES, _EAGER), (CallTrait.DISPATCHES_OP, eager_op)),

@@ -37,6 +37,7 @@ ROUTES = (
     Route("/api/over-time/<run>", "stepscope.web.api_over_time:show_watched"),
     Route("/api/over-time/<run>/tables/<section>.arrow", "stepscope.web.api_over_time:watched_arrow"),
     Route("/api/sessions/<session>/whatif", "stepscope.web.api_whatif:get_whatif"),
+    Route("/api/sessions/<session>/advice/<path:advice>/source", "stepscope.web.api_source:get_source"),
     Route("/api/runs", "stepscope.web.api_compare:listed_runs"),
     Route("/api/compared", "stepscope.web.api_compare:compared_runs"),
     Route("/api/comparable", "stepscope.web.api_compare:comparable_json"),

@@ -16,6 +16,7 @@ import type { RecordedStep } from "../shared/differences";
 import { Picture, type Pictures } from "../shared/pictures";
 import type { Advice, EvidenceInterval, EvidenceRow, Measured } from "../shared/reports";
 import { evidenceLink, evidenceName } from "./evidence";
+import { Source } from "./Source";
 
 interface AdviceCardProps {
   advice: Advice;
@@ -60,6 +61,7 @@ export function AdviceCard({
           <Code text={sentence(evidence)} />
         </p>
       )}
+      {(first || whole) && !pictures && <Source advice={advice} />}
       {recorded && <OtherStepTime advice={advice} recorded={recorded} />}
       <Actions list={advice.actions} all={first || whole || !!pictures} />
       {(first || whole) && !pictures && !advice.measured && advice.prove && <Prove command={advice.prove} />}

@@ -46,14 +46,14 @@ SENTENCE_OF: dict[str, str] = {
     "input": "input",
     "python": "Python in the loop",
     "host_compute": "computation on the host",
-    "launch": "dispatching work",
+    "launch": "waiting for launches",
     "device_compute": "computation on the device",
     "device_gap": "gaps between device work",
     "transfer": "copying data in",
     "copy": "copies",
     "communication": "communication",
     "compile": "compiling",
-    "sync": "waiting for idle devices",
+    "sync": "synchronising with idle devices",
     "checkpoint": "saving or restoring state",
     "contention": "waiting for a free core",
 }
@@ -177,7 +177,8 @@ def words_of_row(account: StepAccount, row: AccountRow) -> str:
     """The cause of a row in the same words; a device of which no work was recorded may still have been busy."""
     if row.cause == "python" and account.sleeps:
         return "sleeping or waiting"
-    return "waiting for unrecorded devices" if row.cause == "sync" and not account.devices else cause_words(row.cause)
+    without_devices = {"sync": "waiting for unrecorded devices", "launch": "dispatching work"}
+    return cause_words(row.cause) if account.devices else without_devices.get(row.cause, cause_words(row.cause))
 
 
 def describe_culprit(culprit: Culprit, share: str = "") -> str:

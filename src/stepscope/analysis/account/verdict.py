@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from stepscope.analysis.account.account import CONTENTION, AccountRow, Rival, StepAccount
 from stepscope.analysis.account.counted import CONTRADICTS
-from stepscope.analysis.account.shown import cause_sentence, cause_words, share_sentence
+from stepscope.analysis.account.shown import cause_sentence, cause_words, share_sentence, words_of_row
 from stepscope.analysis.steps.verdict import LARGE_SHARE, Verdict
 from stepscope.records import dataclass
 from stepscope.vocabulary.python import CODE_OF_MODULE
@@ -33,7 +33,7 @@ VERDICT_OF_CAUSE: Mapping[str, str] = {
     "transfer": INPUT,
 }
 _LABELS = {"contention": "machine busy"}
-_MOST_WORDS = 14  # of a headline
+_MOST_WORDS = 15  # of a headline
 
 
 @dataclass(frozen=True)
@@ -141,17 +141,17 @@ def _verdict_of(row: AccountRow, account: StepAccount) -> str:
 
 
 def _headline(account: StepAccount, row: AccountRow, longest: AccountRow) -> str:
-    """At most 14 words and one number; why it is not the longest part of the bar; and the culprit, if that is most of
+    """At most 15 words and one number; why it is not the longest part of the bar; and the culprit, if that is most of
     the cause and its name fits."""
     label = _LABELS.get(row.cause, _verdict_of(row, account).replace("_", "-"))
     busy = ", machine busy" if row is longest and row is not account.rows[0] else ""
-    why = ", the largest saving" if row is not longest else ""
-    said = f"{label}{busy}: {share_sentence(account, row)}{why}"
+    why = "; fixing it saves most" if row is not longest else ""
+    share = f"{label}{busy}: {share_sentence(account, row)}"
     culprit = row.culprit
     if culprit is None or 2 * culprit.ps <= row.ps or re.search(rf"\d|{CODE_OF_MODULE}", culprit.name):
-        return said
-    longer = f"{said}, mostly `{culprit.name}`"
-    return longer if len(longer.split()) <= _MOST_WORDS else said
+        return share + why
+    longer = f"{share}, mostly `{culprit.name}`{why}"
+    return longer if len(longer.split()) <= _MOST_WORDS else share + why
 
 
 def _list_others(account: StepAccount, limit: AccountRow, changed: AccountRow | None) -> Iterator[str]:
@@ -163,25 +163,25 @@ def _list_others(account: StepAccount, limit: AccountRow, changed: AccountRow | 
     longest = _longest_of_program(account)
     if limit is not longest:
         yield (
-            f"{cause_words(longest.cause)} takes more, {_percent(longest, account):.1f} %, but no known change"
+            f"{words_of_row(account, longest)} takes more, {_percent(longest, account):.1f} %, but no known change"
             " shortens it as much"
         )
     elif changed is not None and changed is not limit:
         yield (
-            f"no known change shortens that much; the next cause that can be shortened is {cause_words(changed.cause)},"
-            f" {_percent(changed, account):.1f} %"
+            "no known change shortens that much; the next cause that can be shortened is"
+            f" {words_of_row(account, changed)}, {_percent(changed, account):.1f} %"
         )
     if account.has_steps and account.steps == 1:
         yield "only one step was recorded, so how much steps differ is unknown"
     if account.why_not is not None:
         yield f"less sure than usual, as {account.why_not}"
     if limit is longest and (near := _close_second(account, limit)):
-        yield f"{cause_words(near.cause)} takes as long, within the noise, {_percent(near, account):.1f} %"
+        yield f"{words_of_row(account, near)} takes as long, within the noise, {_percent(near, account):.1f} %"
     if limit is account.rows[0] and (rival := _rival(account)):
         gain = account.percent(limit.gain_ps or 0)
-        shorter = "no shorter" if gain < _LEAST_SHOWN else f"only {gain:.1f} % shorter"
-        words = cause_words(limit.cause), cause_words(rival.cause)
-        yield f"without {words[0]} a step would be {shorter}, as {words[1]} would take most of that time"
+        helps = "would not help" if gain < _LEAST_SHOWN else f"would save only {gain:.1f} %"
+        grows = "something that was not recorded" if rival.cause == "unknown" else cause_words(rival.cause)
+        yield f"taking away {words_of_row(account, limit)} alone {helps}; {grows} takes over"
 
 
 _LEAST_SHOWN = 0.05  # percent: what rounds to 0.0

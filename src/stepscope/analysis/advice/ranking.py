@@ -47,7 +47,8 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     if ended is not None:
         advice, verdict, is_all = ended
         others = Advised((), (), verdict) if is_all else _advise_on_steps(context, rules)
-        return replace(others, items=(advice, *others.items), verdict=verdict)
+        told = (item for item in others.items if item.kind != "none")  # "nothing stands out" is no answer to a crash
+        return replace(others, items=(advice, *told), verdict=verdict)
     return _advise_on_steps(context, rules)
 
 
@@ -107,7 +108,7 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
         return list(candidates)
     rule, line = own
     others = [each for each in candidates if each[0] is not rule]
-    same = [each for each in others if each[1].kind == line.kind or _names(each[1], line)]
+    same = [each for each in others if not each[0].of_others and (each[1].kind == line.kind or _names(each[1], line))]
     rest = [each for each in others if each not in same]
     alike = next((each for each in same if each[1].kind == line.kind), None)
     if alike is None:
@@ -246,19 +247,20 @@ def _gain_ms(advice: Advice) -> float:
 
 def _is_doubtful(context: Context, advice: Advice) -> bool:
     """Whether the gain may be no more than the error of predictions, and no large share of the step speaks for it: that
-    of a function, of work that is known to be unneeded, or of a cause that stands for the class; computation stands for
-    none.  Where most is unexplained, so is a gain that is unknown; and what takes less than is unexplained.
+    of a function, or of a cause that stands for the class; computation stands for none.  Work that is known to be
+    unneeded speaks for itself.  Where most is unexplained, so is a gain that is unknown; and what takes less than is
+    unexplained.
     """
     if not advice.id.startswith(OF_JOB) and _is_less_than_unexplained(context, advice):
         return True
     if advice.gain_percent is None and context.account is not None and not advice.id.startswith(OF_JOB):
         return not _is_about_limit(context, context.account, advice)
-    if context.has_device or not advice.may_gain_nothing:
+    if context.has_device or not advice.may_gain_nothing or advice.change in EXCESSES:
         return False
     line, account = context.line(advice.change), context.account
     if account is None or not advice.change:
         return True
-    if line is not None or advice.change in EXCESSES:
+    if line is not None:
         return context.percent(advice.part_ms or 0.0) < LARGE_SHARE
     row = row_of_change(account, causes_shortened(advice))
     has_cause = advice.change in CAUSES or advice.kind in CAUSES_OF_CLASS
@@ -424,7 +426,7 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         tool="op-stats",
         confidence=round(max((_SURE if is_busy else _OPEN) * visible, 0.0), 2),
         step_time_ms=round(context.period_ms, 3),
-        reasoning="no part that a known change removes takes enough of the step",
+        reasoning="nothing that a known change removes takes 3 % of the step",
         rows=(Row("op-stats", str(top["name"]), 0.0),) if top else (),
         culprit=next((row.culprit for row in account.rows), None),
     )

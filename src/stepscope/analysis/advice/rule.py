@@ -95,6 +95,7 @@ class Rule:
             this rule's advice is dropped.
         is_practice: the advice is good practice and names nothing that limits the run: a run with such advice alone is
             said to have no bottleneck.
+        of_others: it is about what other threads than the loop's do, which no function of the loop says.
         find: for all other rules: what they find in a run, or None.
         kind, title, tool, confidence: of the advice, see `Advice`.
         actions: what to do, by framework; under "" for any other.
@@ -106,6 +107,7 @@ class Rule:
     evaluate: Callable[[Context, float], Advice | None] | None = None
     yields_to: tuple[str, ...] = ()
     is_practice: bool = False
+    of_others: bool = False
     find: Callable[[Context], Finding | None] | None = None
     kind: str = ""
     title: str = ""

@@ -17,7 +17,7 @@ from stepscope.analysis.account.interventions import Estimate, Intervention, Mov
 from stepscope.analysis.account.model import StepModel, model_of
 from stepscope.analysis.account.parts import Part, part_of_batches, part_of_cause, part_of_events, part_of_stretches
 from stepscope.analysis.account.stretches import time_of_loop
-from stepscope.analysis.facts.device_facts import update_calls, work_by_kind
+from stepscope.analysis.facts.device_facts import work_by_kind
 from stepscope.analysis.facts.factors import (
     IN_16_BITS,
     IN_32_BITS,
@@ -29,7 +29,7 @@ from stepscope.analysis.facts.factors import (
 from stepscope.analysis.facts.lines import parts_of_lines
 from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, FREEING, PYTHON, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import ops_of_programs, split_programs, work_events_of, work_of
-from stepscope.analysis.purpose.computing import computing_of
+from stepscope.analysis.purpose.computing import computing_of, update_ranges
 from stepscope.analysis.purpose.excess import COPIED, EXCESSES, Excess, excesses_of
 from stepscope.analysis.steps.find_steps import observed_time
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
@@ -101,7 +101,8 @@ def _changes(trace: HostTrace) -> Changes | None:
 
 def _leave_out(trace: HostTrace, excess: Excess, found: Foretold | None) -> Foretold | None:
     """The forecast without work that is not needed: no less than the time in which that runs goes with it, and at best
-    as much of the step as it is of the time in which ops run, and the usual error more.
+    as much of the step as it is of the time in which ops run, and the usual error more; how much, if it is only a part
+    of what goes, is not known.
 
     Programs run their ops on several threads, and wait between them where a machine is busy: a replay keeps such pauses
     though what they are between is gone.
@@ -113,6 +114,8 @@ def _leave_out(trace: HostTrace, excess: Excess, found: Foretold | None) -> Fore
     computing = spans_of(trace, computing_of(trace).rows).total
     best = found.now_ps * max(1.0 - gone / max(computing, 1), 0.0)
     then = min(found.then_ps, round(without))
+    if excess.is_part:
+        return replace(found, then_ps=then, least_ps=0, most_ps=then)
     least = max(round(best - usual_error(found.now_ps, best)), 1)
     return replace(found, then_ps=then, least_ps=min(found.least_ps, then, least))
 
@@ -173,7 +176,7 @@ def _change_events(model: StepModel) -> Iterator[tuple[str, Scale]]:
     trace = model.trace
     rows = events_of_kind(trace, EventKind.RUNTIME_CALL)
     calls = {"driver_calls": rows[has_trait(trace, trace.events.type[rows], CallTrait.TAKES_MEMORY)]}
-    calls["optimizer"] = update_calls(trace)
+    calls["optimizer"] = update_ranges(trace)
     for name, rows in {**work_by_kind(trace), **calls}.items():
         if len(rows):
             estimate = _ESTIMATES.get(name)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from stepscope.analysis.account.parts import work_launched_by
+from stepscope.analysis.purpose.computing import update_ranges
 from stepscope.analysis.purpose.forward import recomputed_ops
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
@@ -21,7 +22,7 @@ from stepscope.model.arrays import I64, Mask, distinct, median
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.lookup import has_trait, names_have
-from stepscope.vocabulary.traits import CallTrait, KernelTrait, OpTrait, RangeTrait
+from stepscope.vocabulary.traits import CallTrait, KernelTrait, OpTrait
 from stepscope.vocabulary.xla import instruction_name
 
 K = EventKind
@@ -206,15 +207,8 @@ def _unfused_attention(trace: HostTrace) -> I64:
     return work_launched_by(trace, ops[softmax | product])
 
 
-def update_calls(trace: HostTrace) -> I64:
-    """The calls of an optimizer in whole steps: rows of events."""
-    rows = events_of_kind(trace, K.ANNOTATION)
-    rows = rows[whole_steps(trace).label[rows] >= 0]
-    return rows[has_trait(trace, trace.events.type[rows], RangeTrait.UPDATES_MODEL)]
-
-
 def _find_update(trace: HostTrace) -> Update | None:
-    rows = update_calls(trace)
+    rows = update_ranges(trace)
     if not len(rows):
         return None
     launched = work_launched_by(trace, rows)

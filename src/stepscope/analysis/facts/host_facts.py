@@ -15,6 +15,7 @@ from stepscope.analysis.facts.feeding import FeedFacts, feed_of
 from stepscope.analysis.facts.first_calls import FirstCalls, first_calls_of
 from stepscope.analysis.facts.lines import LineFacts, is_one_function, lines_of
 from stepscope.analysis.facts.loop import LoopFacts, loop_of
+from stepscope.analysis.facts.rivals import Rival, rival_of
 from stepscope.analysis.facts.stopped import EndFacts, end_of
 from stepscope.analysis.facts.strategy import strategy_of
 from stepscope.analysis.facts.work import WorkFacts, work_of
@@ -54,6 +55,7 @@ class HostFacts:
         cores_used: how many cores the process kept busy, on average; None where that was not recorded.
         lines: functions of the program that the steps could leave out, the longest first.
         is_one_function: see `lines.is_one_function`.
+        rival: a thread of the program that keeps the interpreter from the loop; None where none is known to.
         end: what the recording shows of the end of the job; None for nothing.
     """
 
@@ -80,6 +82,7 @@ class HostFacts:
     cores_used: float | None = None
     lines: list[LineFacts] = field(default_factory=list)
     is_one_function: bool = False
+    rival: Rival | None = None
     end: EndFacts | None = None
 
 
@@ -109,6 +112,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         cores_used=_cores_used(trace),
         lines=lines_of(trace),
         is_one_function=is_one_function(trace),
+        rival=rival_of(trace),
         end=end_of(trace),
     )
 

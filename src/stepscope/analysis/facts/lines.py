@@ -15,11 +15,16 @@ import numpy as np
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.contention import asleep_ps, lost_spans
 from stepscope.analysis.account.every_step import every_step
-from stepscope.analysis.account.functions import LoopFunction, functions_of_loop, names_of_function, part_of_function
+from stepscope.analysis.account.functions import (
+    LoopFunction,
+    functions_of_loop,
+    names_of_function,
+    part_of_function,
+    started_by,
+)
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.parts import Part
 from stepscope.analysis.account.threads import threads_of
-from stepscope.analysis.facts.device_facts import update_calls
 from stepscope.analysis.facts.loop import FETCHES, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import (
     OPS_OF_A_PROGRAM,
@@ -30,6 +35,7 @@ from stepscope.analysis.facts.work import (
     work_events_of,
     work_of,
 )
+from stepscope.analysis.purpose.computing import passed_since, update_ranges
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, whole_steps
 from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind
@@ -71,12 +77,13 @@ class LineFacts:
         causes: what the thread does in it, by cause of the account.
         ops: what it starts, by name, the longest first: calls and time in all steps.
         starts: how many ops, programs and single ops it starts per step.
-        heavy_ps: in matrix products and convolutions; moves_ps: in ops that only move data.
+        heavy_ps: in matrix products and convolutions; moves_ps: in ops that only move data, by any thread.
         fetches_ps: in which it reads values from the framework; fetches: how many per step.
         asleep: the share of its time in which the thread neither runs nor is ready, as in time.sleep; 0 where nothing
             shows that.
         is_input: it makes the batch: the loop waits for a batch while it runs, or the step's first work follows it, and
             it makes arrays or its name says so.
+        copies_in: it copies arrays of the host to where the program computes.
     """
 
     name: str
@@ -94,6 +101,7 @@ class LineFacts:
     fetches: float
     asleep: float
     is_input: bool
+    copies_in: bool = False
 
     @property
     def key(self) -> str:
@@ -267,7 +275,7 @@ def _find_training(trace: HostTrace, loop: LoopTime) -> _Training:
     is_own = np.isin(forward, backward)  # backward work without a number leads to no forward op
     parts = [
         forward[(forward >= 0) & ~is_own],
-        np.append(backward, update_calls(trace)),
+        np.append(backward, _updates(trace, loop, backward)),
         _calls_that_train(trace, loop),
     ]
     rows = np.concatenate(parts).astype(np.int64)
@@ -277,6 +285,17 @@ def _find_training(trace: HostTrace, loop: LoopTime) -> _Training:
     order = np.argsort(trace.events.start_ps[rows], kind="stable")
     which = which[order]
     return _Training(spans_of(trace, rows), trace.events.start_ps[rows[order]], which != 1, which != 0)
+
+
+def _updates(trace: HostTrace, loop: LoopTime, backward: I64) -> I64:
+    """What updates the model: the calls of optimizers; of those that are given a function for forward and backward
+    pass, the ops after these, since that function may hold anything: rows of events."""
+    events, rows = trace.events, update_ranges(trace)
+    since, begin = passed_since(trace, rows, backward), events.start_ps[loop.starts]
+    holds = since > events.start_ps[rows]
+    after = Spans.union(since[holds], (events.start_ps[rows] + events.duration_ps[rows])[holds])
+    found: I64 = np.append(rows[~holds], loop.starts[after.overlap_ps(begin, begin + 1) > 0])
+    return found
 
 
 def _calls_that_train(trace: HostTrace, loop: LoopTime) -> I64:
@@ -309,7 +328,11 @@ def _describe(
     ops = ops[trace.events.line[ops] == loop.line]
     heavy = ops[has_trait(trace, trace.events.type[ops], OpTrait.MULTIPLIES)]
     moves, _ = work_events_of(trace).get("moves", (ops[:0], ops[:0]))
+    begun = started_by(trace, inside)
+    elsewhere = np.intersect1d(moves[trace.events.line[moves] != loop.line], begun)
     moves = moves[trace.events.line[moves] == loop.line]
+    copies = np.append(events_of_kind(trace, K.COPY_HOST_TO_DEVICE_CALL), begun[:0])
+    copies = trace.events.start_ps[copies[trace.events.line[copies] == loop.line]]
     name, file, line = place_of(trace.name_of(inner.frame))
     owner = "" if inner is outer else place_of(trace.name_of(outer.frame))[0]
     return LineFacts(
@@ -323,7 +346,8 @@ def _describe(
         ops=sum_by_name(trace, inside, trace.events.duration_ps[inside])[:_MOST_OPS],
         starts=len(inside) / steps,
         heavy_ps=round((spans_of(trace, heavy) & spans).total / steps),
-        moves_ps=round((spans_of(trace, moves) & spans).total / steps),
+        moves_ps=round(((spans_of(trace, moves) & spans).total + spans_of(trace, elsewhere).total) / steps),
+        copies_in=bool((spans.overlap_ps(copies, copies + 1) > 0).sum() >= steps),
         fetches_ps=round((loop.spans[FETCHES] & spans).total / steps),
         fetches=_count_reads(trace, loop, spans) / steps,
         asleep=_share_asleep(trace, loop, spans),
@@ -359,23 +383,30 @@ def _is_waited_for(trace: HostTrace, loop: LoopTime, spans: Spans) -> bool:
 def _makes_input(
     trace: HostTrace, loop: LoopTime, training: _Training, outer: LoopFunction, named: Sequence[LoopFunction]
 ) -> bool:
-    """Whether a function makes the batch: a step's training begins right after it, with nothing between but what moves
-    the batch, and it makes arrays or its name says that it makes input; a name alone says nothing."""
+    """Whether a function makes the batch: a step's training, or a product, begins right after it, with nothing between
+    but what moves the batch, or what the function does itself, whose end samples tell only roughly; and it makes
+    arrays, or copies them in, or its name says that it makes input; a name alone says nothing."""
     events, spans = trace.events, outer.spans - training.spans
     begin = events.start_ps[loop.starts]
     inside = loop.starts[spans.overlap_ps(begin, begin + 1) > 0]
     says_so = any(has_trait(trace, events.type[[each.frame]], CallTrait.MAKES_INPUT)[0] for each in named)
-    makes = has_trait(trace, events.type[inside], OpTrait.LIFTS_VALUES | OpTrait.SETS_STORAGE).any()
+    makes = bool(has_trait(trace, events.type[inside], OpTrait.LIFTS_VALUES | OpTrait.SETS_STORAGE).any())
+    copies = events.start_ps[events_of_kind(trace, K.COPY_HOST_TO_DEVICE_CALL)]
+    makes = makes or bool((spans.overlap_ps(copies, copies + 1) > 0).any())
     if not len(training.start_ps) or not (says_so or makes):
         return False
-    moving = has_trait(trace, events.type[loop.starts], OpTrait.CONVERTS | OpTrait.MOVES_DATA)
+    types = events.type[loop.starts]
+    own = has_trait(trace, types, OpTrait.CONVERTS | OpTrait.MOVES_DATA) | np.isin(types, events.type[inside])
     first, last = _known_edges(outer, spans)
-    next_start = np.append(begin[~moving], np.iinfo(np.int64).max)[np.searchsorted(begin[~moving], last)]
+    next_start = np.append(begin[~own], np.iinfo(np.int64).max)[np.searchsorted(begin[~own], last)]
+    products = begin[has_trait(trace, types, OpTrait.MULTIPLIES)]
+    next_product = np.append(products, np.iinfo(np.int64).max)[np.searchsorted(products, last)]
     after = np.searchsorted(training.start_ps, last)
     before = np.searchsorted(training.start_ps, first) - 1
     known = after < len(training.start_ps)
-    after, before, next_start = after[known], before[known], next_start[known]
-    leads = training.begins[after] & (next_start >= training.start_ps[after])
+    after, before = after[known], before[known]
+    leads = training.begins[after]
+    leads &= next_start[known] >= np.minimum(training.start_ps[after], next_product[known])
     leads &= (before < 0) | training.ends[np.maximum(before, 0)]
     return bool(2 * leads.sum() > len(after))
 

@@ -12,9 +12,9 @@ from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, input_function
 from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.account.stretches import other_threads_computing, time_of_loop
-from stepscope.analysis.facts.device_facts import update_calls
 from stepscope.analysis.facts.loop_events import Loop, Starts, loop_events
 from stepscope.analysis.facts.work import OpShare, count_before, sum_by_name
+from stepscope.analysis.purpose.computing import update_ranges
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.steps.loop_thread import find_loop_line
 from stepscope.analysis.steps.stack_samples import spans_of_others
@@ -182,7 +182,7 @@ def _fetch_spans(loop: Loop) -> Spans:
     start, end = loop.start[rows], loop.end[rows]
     ops = loop.outer[Starts.OP]
     works = (loop.kind[ops] == K.BACKWARD) | has_trait(loop.trace, loop.type[ops], OpTrait.MULTIPLIES)
-    work = np.sort(np.append(loop.start[ops[works]], loop.trace.events.start_ps[update_calls(loop.trace)]))
+    work = np.sort(np.append(loop.start[ops[works]], loop.trace.events.start_ps[update_ranges(loop.trace)]))
     near = start[1:] - end[:-1] < _NEAR_FETCH_PS
     near &= np.searchsorted(work, end[:-1]) == np.searchsorted(work, start[1:])
     return Spans.union(np.concatenate([start[:1], np.where(near, end[:-1], start[1:])]), end)

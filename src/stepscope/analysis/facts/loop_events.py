@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.facts.device_facts import update_calls
+from stepscope.analysis.purpose.computing import update_ranges
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest
@@ -70,7 +70,7 @@ class Loop:
         found[named[has_trait(self.trace, self.type[named], _OTHERWISE)]] = 0
         reads = named[has_trait(self.trace, self.type[named], CallTrait.READS_VALUE)]
         reads = reads[~holds_step(self.trace, self.start[reads], self.end[reads])]
-        updates = spans_of(self.trace, update_calls(self.trace))
+        updates = spans_of(self.trace, update_ranges(self.trace))
         found[reads[~updates.touches(self.start[reads], self.end[reads])]] = Starts.SYNC
         rows = {each: np.flatnonzero(found == each) for each in Starts}
         return {each: at[is_outermost(self.start[at], self.end[at])] for each, at in rows.items()}

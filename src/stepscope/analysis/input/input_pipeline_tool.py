@@ -140,7 +140,7 @@ SUMMARY_FIELDS: tuple[Field, ...] = (
 )  # fmt: skip
 WAITING_FIELDS: tuple[Field, ...] = (
     Field("mean", "ms", "time that a device waits for input in a step, mean over steps and devices"),
-    Field("std", "ms", "sample standard deviation (n - 1) over steps, of the mean over devices", label="Deviation"),
+    Field("std", "ms", "sample standard deviation (n - 1) over steps, of the mean over devices", label="±"),
     Field("min", "ms", "the shortest wait of any device in any step", label="Shortest"),
     Field("max", "ms", "the longest wait of any device in any step", label="Longest"),
     Field("cores", "count", "devices that waited or worked; hosts if there are no devices", "int", label="Devices"),

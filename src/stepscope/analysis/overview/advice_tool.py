@@ -17,6 +17,7 @@ from stepscope.analysis.advice.ranking import advise, find_record_first
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.overview.findings import RECORD_AGAIN
+from stepscope.analysis.steps.verdict import Verdict
 from stepscope.records import dataclass
 from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section
 
@@ -60,7 +61,7 @@ class AdviceReport(Report):
     Attributes:
         rows: the items as in JSON, each with its rank.
         items: the same as objects.
-        verdict: the overview's verdict sentence.
+        verdict: the overview's verdict.
         context: the input of the rules.
     """
 
@@ -69,20 +70,21 @@ class AdviceReport(Report):
 
     rows: tuple[dict[str, Any], ...]
     items: tuple[Advice, ...]
-    verdict: str
+    verdict: Verdict
     context: Context
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
         first = find_record_first(self.context, self.items)
-        return {"verdict_text": self.verdict, "record_first": first or None, "advice": list(self.rows)}
+        said = {"verdict_text": self.verdict.sentence, "verdict_cause": self.verdict.cause}
+        return {**said, "record_first": first or None, "advice": list(self.rows)}
 
     def sections(self) -> Sequence[Section]:
         """The verdict, then each item in words; `main_table` has the same items as rows."""
         first = find_record_first(self.context, self.items)
         again = [Prose("record_first", RECORD_AGAIN, (first,))] if first else []
         items = [Prose(f"advice-{row['id']}", _item_title(row), tuple(_item_lines(row))) for row in self.rows]
-        return [Prose("verdict", "Verdict", (self.verdict,)), *again, *items]
+        return [Prose("verdict", "Verdict", (self.verdict.sentence,)), *again, *items]
 
     def main_table(self) -> Rows:
         """One row per item."""
@@ -151,7 +153,7 @@ def merge(partials: Sequence[Partial]) -> AdviceReport:
         partial=found.partial,
         rows=_rank_items(found.advice),
         items=found.advice,
-        verdict=found.verdict.sentence,
+        verdict=found.verdict,
         context=found.context,
     )
 
@@ -161,7 +163,7 @@ def finish(report: AdviceReport, read: Read) -> AdviceReport:
     context = report.context.with_doubts(read)
     advised = advise(replace(context, read=read))
     warnings = tuple(dict.fromkeys((*report.warnings, *advised.warnings)))
-    verdict, items = advised.verdict.sentence, advised.items
+    verdict, items = advised.verdict, advised.items
     return replace(report, rows=_rank_items(items), items=items, verdict=verdict, warnings=warnings, context=context)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from stepscope.analysis.hlo.framework_ops import places_of_events
 from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import programs_of
+from stepscope.analysis.hlo.sources import InstructionSource
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.flow import REPEATED_VALUE, Flow
 from stepscope.analysis.purpose.graphs import FEW_CLASSES
@@ -232,12 +233,50 @@ def _is_gradient(flow: Flow, row: int) -> bool:
     return is_backward(flow.module.sources.read([flow.outer(flow.origin(row))])[0].op_name)
 
 
+# ---- The model, run again for a value -------------------------------------------------------------------------------
+
+
+def compiled_measures(trace: HostTrace) -> tuple[Compiled, str] | None:
+    """Programs that compute the forward products of the one that trains, of arrays of the same shapes, for a result
+    that no program takes; with the name of the first of them."""
+    works = program_work(trace)
+    sizes = [_sizes_of_products(work) for work in works]
+    trains = [any(is_backward(source.op_name) for source in _sources_of_products(work)) for work in works]
+    found = []
+    for at, work in enumerate(works):
+        others = [other for other in range(len(works)) if trains[other]]
+        same = any(sizes[at] <= sizes[other] and _arrays(work) <= _arrays(works[other]) for other in others)
+        taken = {shape for other in works if other is not work for _, shape in other.module.parameters}
+        given = [shape for shape in work.module.results if _size_of(shape)]
+        if sizes[at] and not trains[at] and same and taken.isdisjoint(given):
+            found.append(work)
+    if not found:
+        return None
+    rows = np.concatenate([work.rows for work in found])
+    return Compiled(rows, 0.0), found[0].module.name
+
+
+def _sources_of_products(work: ProgramWork) -> list[InstructionSource]:
+    return work.module.sources.read([*_products(work.module), *_rows_of(work.module, "convolution")])
+
+
+def _sizes_of_products(work: ProgramWork) -> Counter[int]:
+    """How many numbers each product gives: a compiler may turn it round."""
+    rows = [*_products(work.module), *_rows_of(work.module, "convolution")]
+    return Counter(math.prod(work.flow.dims(row)) for row in rows)
+
+
+def _arrays(work: ProgramWork) -> Counter[str]:
+    return Counter(shape for _, shape in work.module.parameters if _size_of(shape))
+
+
 # ---- Arguments that are copied ---------------------------------------------------------------------------------------
 
 
 def copied_arguments(trace: HostTrace) -> Compiled | None:
     """Copies of whole arguments before a part of them is written, or so as to give them back: a program may only write
-    into an argument that it was given for good.  The figure is the bytes of the largest."""
+    into an argument that it was given for good.  A program that does nothing else is a copy that was asked for.  The
+    figure is the bytes of the largest."""
     return _join(_find_in_programs(trace, _find_copied))
 
 
@@ -256,7 +295,7 @@ def _find_copied(work: ProgramWork) -> Compiled | None:
             continue  # in another order, whoever owns the array
         if row in results or any(_writes_part(flow, user) for user in module.users.linked(row)):
             copies.append(row)
-    if not copies:
+    if not copies or len(_rows_of(module, "parameter", "copy", "tuple")) == len(module.computation):
         return None
     return Compiled(work.runs_of(copies), 0.0, (max(int(shapes.nbytes[row]) for row in copies),))
 

@@ -26,7 +26,8 @@ class Computing:
         own_ps: int64, self time of each.
         outer: bool, no other op is around it.
         backward: bool, it runs within backward work.
-        updates: bool, it runs within the call of an optimizer.
+        updates: bool, it runs within the call of an optimizer, and not in the forward and backward pass that this may
+            have been given to call.
         heavy: bool, it multiplies or convolves.
         number: int64, the number that autograd gave it or the op around it; -1 without one.
         learned: bool, it runs forward, and a backward pass follows it.
@@ -68,11 +69,34 @@ def _find_computing(trace: HostTrace) -> Computing:
         own_ps=own,
         outer=~is_inside_another(trace, rows, K.OP),
         backward=backward,
-        updates=inside_any(trace, rows, update_ranges(trace)),
+        updates=_update(trace, rows, runs),
         heavy=has_trait(trace, trace.events.type[rows], OpTrait.MULTIPLIES),
         number=number,
         learned=learned,
     )
+
+
+def _update(trace: HostTrace, rows: I64, runs: I64) -> Mask:
+    start, calls = trace.events.start_ps[rows], update_ranges(trace)
+    since = passed_since(trace, calls, runs)
+    own = trace.events.start_ps[calls]
+    given = calls[since > own]
+    found = inside_any(trace, rows, calls)
+    for call, after in zip(given.tolist(), since[since > own].tolist(), strict=True):
+        found &= ~((start < after) & (start >= trace.events.start_ps[call]))
+    return found
+
+
+def passed_since(trace: HostTrace, calls: I64, runs: I64) -> I64:
+    """Since when each call of an optimizer only updates: its start, or the end of the last backward work in it.
+
+    int64 of shape (calls,), ps.
+    """
+    events = trace.events
+    start, end = events.start_ps[calls], events.start_ps[calls] + events.duration_ps[calls]
+    over = np.sort(events.start_ps[runs] + events.duration_ps[runs])
+    last: I64 = np.append(over, 0)[np.searchsorted(over, end, side="right") - 1]
+    return np.maximum(last, start)
 
 
 def backward_runs(trace: HostTrace) -> I64:

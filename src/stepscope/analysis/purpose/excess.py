@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from stepscope.analysis.account.parts import work_launched_by
 from stepscope.analysis.purpose.autograd import checked_backward, repeated_backward, unused_gradients
 from stepscope.analysis.purpose.compiled import (
     Compiled,
+    compiled_measures,
     compiled_one_hots,
     compiled_table,
     compiled_unused,
@@ -47,6 +49,7 @@ class Excess:
         keeps: what is left of it after the change, as a share.
         fact: what was recorded, in words that follow "x % of each step".
         against: what would make it needed after all.
+        is_part: more goes with it that the recording does not tell apart.
     """
 
     kind: str
@@ -55,6 +58,7 @@ class Excess:
     keeps: float
     fact: str
     against: str
+    is_part: bool
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,14 @@ class ExcessFact:
     against: str
 
 
-_Found = tuple[I64, float, str, str]  # rows, what is kept, the fact, what speaks against it
+class _Found(NamedTuple):
+    """What was found of a kind; attributes as in Excess."""
+
+    rows: I64
+    keeps: float
+    fact: str
+    against: str
+    is_part: bool = False
 
 
 def excesses_of(trace: HostTrace) -> tuple[Excess, ...]:
@@ -91,13 +102,12 @@ def _find_excesses(trace: HostTrace) -> tuple[Excess, ...]:
     found = []
     for kind, find in EXCESSES.items():
         one = find(trace)
-        if one is None or not len(one[0]):
+        if one is None or not len(one.rows):
             continue
-        rows, keeps, fact, against = one
-        rows = _outermost(trace, rows)
+        rows = _outermost(trace, one.rows)
         ps = _elapsed_ps(trace, rows)
-        if ps * (1.0 - keeps) >= LEAST * observed_time(trace).total:
-            found.append(Excess(kind, rows, ps, keeps, fact, against))
+        if ps * (1.0 - one.keeps) >= LEAST * observed_time(trace).total:
+            found.append(Excess(kind, rows, ps, one.keeps, one.fact, one.against, one.is_part))
     return tuple(sorted(found, key=lambda each: -each.ps * (1.0 - each.keeps)))
 
 
@@ -127,7 +137,7 @@ def _find_repeated(trace: HostTrace) -> _Found | None:
     if found is None:
         return None
     nodes = f"{found.nodes:.0f} ops of the forward pass have up to {found.runs} backward runs"
-    return (
+    return _Found(
         found.rows, 0.0,
         f"computes gradients again: {nodes} in a step, with no update between them; one pass over the sum of the losses"
         " gives the same gradients",
@@ -141,7 +151,7 @@ def _find_unused(trace: HostTrace) -> _Found | None:
         return _find_unused_compiled(trace)
     sizes = f" (of size {', '.join(found.sizes[:3])})" if found.sizes else ""
     known = "no update works on parameters of that size" if found.sizes else "nothing resets them from step to step"
-    return (
+    return _Found(
         found.rows, 0.0,
         f"computes gradients of {found.parameters:.0f} parameters{sizes} that no optimizer uses: {known}",
         "something else reads these gradients, or an optimizer that runs more rarely",
@@ -153,7 +163,7 @@ def _find_unused_compiled(trace: HostTrace) -> _Found | None:
     if found is None:
         return None
     compiled, shapes = found
-    return (
+    return _Found(
         compiled.rows, 0.0,
         f"computes {compiled.figures[0]} gradients ({', '.join(shapes[:3])}) that no program of the step takes, while"
         " others of the same program are taken",
@@ -166,17 +176,18 @@ def _find_checks(trace: HostTrace) -> _Found | None:
     if not len(rows):
         return _find_checks_of_graph(trace)
     checks = rows[has_trait(trace, trace.events.type[rows], PurposeTrait.CHECKS_NUMBERS)]
-    return (
+    return _Found(
         rows, 0.0,
         f"checks {_per_step(trace, len(checks))} results of the backward pass for NaN: anomaly detection is on, which"
         " also slows each forward op",
         "a NaN is being looked for",
+        is_part=True,
     )  # fmt: skip
 
 
 def _find_checks_of_graph(trace: HostTrace) -> _Found | None:
     rows = graph_checks(trace)
-    return (
+    return _Found(
         rows, 0.0,
         f"checks {_per_step(trace, len(rows))} results of ops for NaN and infinity",
         "a NaN is being looked for",
@@ -189,7 +200,7 @@ def _find_one_hot(trace: HostTrace) -> _Found | None:
     if not len(rows) and (compiled := compiled_one_hots(trace)) is not None:
         rows, sizes = compiled.rows, (compiled.figures[0], compiled.figures[1])
     size = f" ({sizes[0]:,} numbers as {sizes[0]:,} x {sizes[1]:,})" if sizes else ""
-    return (
+    return _Found(
         rows, 0.0,
         f"writes classes out as one-hot rows{size} and reads them again; the numbers of the classes say the same",
         "rows have more than a single one, as with mixed labels",
@@ -201,10 +212,17 @@ def _find_table(trace: HostTrace) -> _Found | None:
     found = whole_table(trace)
     if found is None:
         return _find_table_compiled(trace, against)
-    if found.table is None or found.reads is None:
-        fact = "writes the gradient of a whole table, most of it zeros: it reads few of the rows"
-        return found.rows, found.kept, fact, against
-    return (
+    if found.table is not None and found.reads is None:
+        table = f"a table ({found.table[0]:,} x {found.table[1]:,})"
+        fact = f"writes the gradient of {table}, most of it zeros, and updates all rows: it reads few of them"
+        return _Found(found.rows, found.kept, fact, against)
+    if found.table is None:
+        fact = (
+            "writes the gradient of a whole table, most of it zeros: it reads few of the rows; the update of all rows"
+            " comes on top"
+        )
+        return _Found(found.rows, found.kept, fact, against, is_part=True)
+    return _Found(
         found.rows, found.kept,
         f"updates all {found.table[0]:,} rows of a table ({found.table[0]:,} x {found.table[1]:,}), of which the step"
         f" reads at most {found.reads:,.0f}",
@@ -218,21 +236,21 @@ def _find_table_compiled(trace: HostTrace, against: str) -> _Found | None:
         rows, columns, reads = compiled.figures
         table = f"all {rows:,} rows of a table ({rows:,} x {columns:,})"
         fact = f"updates {table}, of which the step reads at most {reads:,}"
-        return compiled.rows, compiled.kept, fact, against
+        return _Found(compiled.rows, compiled.kept, fact, against)
     if dense is None:
         return None
     fact = (
         "writes the gradient of a whole table and updates all of it: writing takes"
         f" {dense.times:.0f} times as long as reading the rows that the step needs"
     )
-    return dense.rows, dense.kept, fact, against
+    return _Found(dense.rows, dense.kept, fact, against)
 
 
 def _find_copied(trace: HostTrace) -> _Found | None:
     found = copied_arguments(trace)
     if found is None:
         return None
-    return (
+    return _Found(
         found.rows, found.kept,
         f"copies whole arguments of a compiled program (the largest has {_megabytes(found)}), since it may not write"
         " into arrays that the caller keeps",
@@ -246,13 +264,26 @@ def _megabytes(found: Compiled) -> str:
 
 def _find_measures(trace: HostTrace) -> _Found | None:
     found = forward_only_of(trace)
-    if found is None:
-        return None
+    if found is None or not found.measures.any():
+        return _find_measures_compiled(trace)
     rows = computing_of(trace).rows[found.measures]
-    return (
+    return _Found(
         rows, 0.0,
         "runs the model for a metric: no backward pass follows, and the result is only compared with labels",
         "the metric is needed in every step and cannot be taken from the output that is trained on",
+    )  # fmt: skip
+
+
+def _find_measures_compiled(trace: HostTrace) -> _Found | None:
+    found = compiled_measures(trace)
+    if found is None:
+        return None
+    compiled, program = found
+    return _Found(
+        compiled.rows, compiled.kept,
+        f"runs the model again in {program}, with products of the sizes that the training program has in its forward"
+        " pass; no program takes the result",
+        "it measures other data than the step trains on, as a validation does: then do it every N steps",
     )  # fmt: skip
 
 
@@ -261,7 +292,7 @@ def _find_after_update(trace: HostTrace) -> _Found | None:
     if found is None:
         return None
     rows = computing_of(trace).rows[found.late & ~found.measures]
-    return (
+    return _Found(
         rows, 0.0,
         "runs forward passes after the update of the step, which no backward pass follows",
         "a later step uses the result",

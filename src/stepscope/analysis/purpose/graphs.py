@@ -15,7 +15,7 @@ from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask, distinct
+from stepscope.model.arrays import I64, Groups, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.scopes import forward_of_gradient
@@ -52,14 +52,16 @@ def _find_made(trace: HostTrace) -> dict[str, Made]:
     rows = events_of_kind(trace, EventKind.ALLOCATION)
     if not len(rows) or trace.framework != "tensorflow":
         return {}
-    columns = np.stack([
-        trace.stat_strings(stat_names.ALLOCATING_OP, rows=rows),
-        trace.stat_strings(stat_names.TENSOR_SHAPE, rows=rows),
-        trace.stat_ints(stat_names.DATA_TYPE, rows=rows),
-    ])  # fmt: skip
+    op_of = trace.stat_strings(stat_names.ALLOCATING_OP, rows=rows)
+    shape_of = trace.stat_strings(stat_names.TENSOR_SHAPE, rows=rows)
+    type_of = trace.stat_ints(stat_names.DATA_TYPE, rows=rows)
+    different = Groups.of(op_of, shape_of, type_of).first
+    different = different[np.lexsort((type_of[different], shape_of[different], op_of[different]))]
+    sizes = {shape: sizes_of(trace.strings[shape]) for shape in distinct(shape_of[different]).tolist() if shape > 0}
     found: dict[str, Made] = {}
-    for op, shape, data_type in np.unique(columns, axis=1).T.tolist():
-        size = sizes_of(trace.strings[shape]) if shape > 0 else ()
+    columns = (column[different].tolist() for column in (op_of, shape_of, type_of))
+    for op, shape, data_type in zip(*columns, strict=True):
+        size = sizes.get(shape)
         if op > 0 and size and data_type > 0:
             made, name = Made(data_type, size[0]), trace.strings[op]
             known = found.get(name)

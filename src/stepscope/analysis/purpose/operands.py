@@ -17,6 +17,7 @@ from stepscope.analysis.purpose.graphs import names_in_64_bits
 from stepscope.analysis.purpose.sizes import Size, computes_in_64_bits, sizes_of
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.program_facts import parameters_of
 from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
@@ -29,12 +30,18 @@ _NEXT_OPS = 3  # outermost ops after a one-hot that may take it: a conversion, p
 
 
 def ops_in_64_bits(trace: HostTrace, ops: I64) -> Mask:
-    """Whether each op computes with floats of 64 bits: by its operands, in PyTorch, by what it takes memory for, in
-    TensorFlow, or as its compiled program takes more arrays of that type than of 32 bits."""
+    """Whether each op computes with floats of 64 bits.
+
+    By its operands, in PyTorch, or as it belongs to the training of parameters of that type; by what it takes memory
+    for, in TensorFlow; or as its compiled program takes more arrays of that type than of 32 bits.
+    """
     if wide_names := names_in_64_bits(trace):
         types = distinct(trace.events.type[ops]).astype(np.int64)
         wide_types = [name.rpartition(":")[0] in wide_names for name in type_names(trace, types)]
         return np.isin(trace.events.type[ops], types[np.array(wide_types, np.bool_)])
+    if parameters_of(trace).are_double and not trace.has_stat(stat_names.INPUT_TYPES):
+        work = computing_of(trace)
+        return np.isin(ops, work.rows[work.learned | work.backward | work.updates])
     types = trace.stat_strings(stat_names.INPUT_TYPES, rows=ops)
     dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=ops)
     texts, inverse = np.unique(np.stack([types, dims]), axis=1, return_inverse=True)
@@ -166,8 +173,9 @@ class WholeTable:
     Attributes:
         rows: the ops that write the gradient of the whole table, and those that update it: rows of events.
         kept: the share of their time that is needed.
-        table: its size, (rows, columns); reads: how many rows a step reads at most, the mean.  None where sizes were
-            not recorded: then only the gradient is known, by the time that filling it with zeros takes.
+        table: its size, (rows, columns); reads: how many rows a step reads at most, the mean.  None where sizes of
+            operands were not recorded: that few are read, the time tells that filling its gradient with zeros takes,
+            and without its size the rows are those of the gradient alone.
     """
 
     rows: I64
@@ -212,7 +220,11 @@ def _mostly_zeros(trace: HostTrace, work: Computing) -> WholeTable | None:
     whole_ps, filling_ps = int(work.own_ps[inside].sum()), int(work.own_ps[fills].sum())
     if filling_ps <= _HALF * whole_ps:
         return None
-    return WholeTable(work.rows[spreads], 1.0 - filling_ps / whole_ps)
+    kept, parameters = 1.0 - filling_ps / whole_ps, parameters_of(trace)
+    if not parameters.are_one_table:
+        return WholeTable(work.rows[spreads], kept)
+    rows, columns = parameters.largest
+    return WholeTable(work.rows[spreads | work.updates], kept, (rows, columns))
 
 
 def _update_of(

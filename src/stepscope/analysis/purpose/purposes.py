@@ -12,9 +12,9 @@ from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import is_device_work, spread_labels
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I32, I64, distinct
+from stepscope.model.arrays import I32, I64, used_rows
 from stepscope.vocabulary.lookup import has_trait, type_names
-from stepscope.vocabulary.purposes import BACKWARD, FORWARD, LOSS, METRICS, UPDATE, purpose_of_op
+from stepscope.vocabulary.purposes import BACKWARD, FORWARD, LOSS, METRICS, UPDATE, purpose_by_traits, purpose_of_op
 from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 K = EventKind
@@ -84,9 +84,15 @@ def _label_ops(trace: HostTrace, work: Computing) -> I32:
 
 def _label_by_name(trace: HostTrace, rows: I64) -> I32:
     """The purposes of events by their names in a graph or a compiled program."""
-    types = distinct(trace.events.type[rows].astype(np.int64))
+    types = used_rows(trace.events.type[rows], len(trace.event_types))
     of_type = np.full(len(trace.event_types), _NUMBER[UNKNOWN], np.int32)
-    of_type[types] = [_NUMBER.get(purpose_of_op(name), _NUMBER[UNKNOWN]) for name in type_names(trace, types)]
+    stated = zip(
+        type_names(trace, types),
+        has_trait(trace, types, OpTrait.OF_GRADIENT).tolist(),
+        has_trait(trace, types, OpTrait.WRITES_VARIABLE).tolist(),
+        strict=True,
+    )
+    of_type[types] = [_NUMBER.get(purpose_by_traits(*each), _NUMBER[UNKNOWN]) for each in stated]
     trained = trained_types(trace, types)
     of_type[trained[of_type[trained] == _NUMBER[UNKNOWN]]] = _NUMBER[FORWARD]
     label = of_type[trace.events.type[rows]]

@@ -41,7 +41,7 @@ STEP_TIME_FIELDS: tuple[Field, ...] = (
         "std",
         "ms",
         "sample standard deviation (n - 1) of step durations; unknown with fewer than two steps",
-        label="Deviation",
+        label="±",
     ),
     Field("min", "ms", "shortest usual step", label="Shortest"),
     Field("max", "ms", "longest usual step", label="Longest"),

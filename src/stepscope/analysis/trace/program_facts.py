@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from math import prod
 
 from stepscope.analysis.trace.environment import capture_facts
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
 
 _GRAPH, _CORES, _THREADS = "graph:", "cores", "op_threads"
+_PARAMETERS, _LARGEST = "parameters:", "largest_parameter"
+_MOST_DIGITS = 15  # of a side: no tensor has a longer one
+_NEARLY_ALL = 0.9  # of the numbers: then an update of all of them is one of that table
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,38 @@ def op_threads_of(trace: HostTrace) -> OpThreads:
     facts = capture_facts(trace)
     cores, threads = (facts.get(name) for name in (_CORES, _THREADS))
     return OpThreads(cores if isinstance(cores, int) else None, threads if isinstance(threads, int) else None)
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What the program's optimizers hold.
+
+    Attributes:
+        numbers: how many numbers of each type, such as "float32"; empty where the capture does not say.
+        largest: the sides of the largest parameter.
+    """
+
+    numbers: dict[str, int]
+    largest: tuple[int, ...]
+
+    @property
+    def are_double(self) -> bool:
+        """Whether most of them are floats of 64 bits."""
+        return 2 * self.numbers.get("float64", 0) > sum(self.numbers.values())
+
+    @property
+    def are_one_table(self) -> bool:
+        """Whether nearly all of them are one with rows and columns."""
+        return len(self.largest) == 2 and prod(self.largest) >= _NEARLY_ALL * sum(self.numbers.values()) > 0
+
+
+def parameters_of(trace: HostTrace) -> Parameters:
+    """The parameters that a host's program trains."""
+    facts = capture_facts(trace)
+    counts = {name.removeprefix(_PARAMETERS): count for name, count in facts.items() if name.startswith(_PARAMETERS)}
+    sides = str(facts.get(_LARGEST, "")).split("x")
+    known = tuple(int(each) for each in sides if each.isdigit() and len(each) <= _MOST_DIGITS)
+    return Parameters({name: count for name, count in counts.items() if isinstance(count, int)}, known)
 
 
 def traced_graphs(trace: HostTrace) -> tuple[TracedGraph, ...]:

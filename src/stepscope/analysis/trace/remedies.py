@@ -18,8 +18,8 @@ DEVICE_ACTIVITY: Mapping[str, str] = {
     "": f"record with ProfilerOptions(device_tracer_level=1) {_CUPTI}",
 }
 _OURS = (
-    "record with `stepscope run --python-tracer-level 1` or ProfilerOptions(python_tracer_level=1):"
-    " TensorFlow's own option of that name records no Python"
+    "record with `stepscope run --python-tracer-level 1` or ProfilerOptions(python_tracer_level=1);"
+    " TensorFlow's own option records no Python"
 )
 PYTHON_CALLS: Mapping[str, str] = {
     "tensorflow": _OURS,  # 2.21; only TensorFlow's profiler server records them

@@ -84,7 +84,7 @@ class TrustReport(Report):
     TOOL: ClassVar[str] = "trust"
 
     line: str
-    rows: Table = as_table("Doubts", FIELDS, SOUND)
+    rows: Table = as_table("Doubts", FIELDS, "")
     repairs: Table = as_table("Repairs", REPAIRS, "Nothing had to be repaired")
     checks: Table = as_table("Checks", CHECKED)
     first: str = not_in_json()

@@ -470,7 +470,3 @@ def _findings(devices: Sequence[DeviceIdle], streams: Sequence[StreamIdle]) -> I
     yield f"the {noun} idle for {idle:.1f} % of the time from first to last work"
     yield from _describe_steps(among, span)
     yield from _describe_copying(among, devices)
-    whole = sum(stream.idle_ps for stream in streams)
-    waits = percent(sum(stream.host_wait_ps for stream in streams), whole)
-    if waits is not None and waits >= _LEAST_SAID_PERCENT:
-        yield f"{waits:.1f} % of the gap time on streams is host wait: the host had not started to launch the next work"

@@ -5,6 +5,9 @@ The finders report whatever may be a step, and the program its own marks.  One r
 - The first source that is reported is the loop.
 - A more certain one takes its place at once: marks before Keras' batches, these before optimizers, and so on.  Of two
   that are as certain, the larger one does, as a training step is the largest function of a program.
+- One that is as certain and updates as many arrays takes its place when it has come round regularly: twice in a row
+  after the same number of the loop's steps, and after several of them.  So the gradients of single examples give way to
+  the update that follows them all.
 - Any other one takes its place only when the loop has fallen silent: not one of its steps has come during 50 steps of
   others, twice as many as have ever come between two of its steps, and as much time as it had lasted.  So a warm-up or
   a pretraining gives way to what follows, and an evaluation between two epochs does not count.
@@ -28,6 +31,7 @@ STALE_STEPS = 50  # of others: fewer may be an evaluation, or the moves of an ep
 _KEPT_TIMES = 512
 _PAUSE = 3  # times the usual distance of two steps: longer, and something else ran
 _FEWEST_ROUNDS = 2
+_SEVERAL = 2  # steps of the loop in one of another: with one the two take turns, and each comes once per step
 
 
 @dataclass(frozen=True)
@@ -39,12 +43,14 @@ class StepSource:
         name: its name for the user.
         key: distinguishes it from other sources of its kind.
         size: of two sources with one rank, the larger counts: a training step is the largest function of a program.
+        updates: how many of the arrays that it takes it gives back; 0 if that is not known.
     """
 
     rank: int
     name: str
     key: Hashable = None
     size: int = field(default=0, compare=False)
+    updates: int = field(default=0, compare=False)
 
     @property
     def bounds(self) -> str:
@@ -103,6 +109,9 @@ class StepLoop:
         self._began_s = self._last_s = 0.0
         self.ended_s: deque[float] = deque(maxlen=_KEPT_TIMES)
         self._others = self._most_others = 0  # steps of others since the last of the loop, and the most until one came
+        self._rounds: dict[
+            StepSource, tuple[int, int]
+        ] = {}  # by source: the count at its last step, and what that grew
 
     def add(self, listener: Listener) -> None:
         """Tells one more listener."""
@@ -184,6 +193,7 @@ class StepLoop:
             is_better = source.rank >= self._expected
         else:
             is_better = (source.rank, source.size) > (best.rank, self._same.size)
+            is_better = is_better or self._comes_round(source, self._same)
         if not is_better and not self._is_silent():
             return False
         self.was_silent = not is_better
@@ -196,8 +206,20 @@ class StepLoop:
         self.source = self._same = source
         self.ended_s.clear()
         self._began_s = self._last_s = self._clock()
+        self._rounds.clear()
         self._expected = 0
         return True
+
+    def _comes_round(self, source: StepSource, best: StepSource) -> bool:
+        """Whether a source updates as much as the loop, and comes regularly after the same number of its steps."""
+        if source.rank != best.rank or not source.updates >= best.updates > 0:
+            return False
+        before, grew = self._rounds.get(source, (0, 0))
+        now = self.count - before
+        if len(self._rounds) >= STALE_STEPS:
+            self._rounds.clear()
+        self._rounds[source] = self.count, now
+        return now == grew >= _SEVERAL
 
     def _is_silent(self) -> bool:
         """Whether the loop has not come back for long."""

@@ -45,12 +45,12 @@ class _LocalStore:
         )
 
     def read(self, path: str, limit: int | None) -> bytes:
-        with _local_errors(path), open(path, "rb", opener=_open_at_once) as file:
+        with _local_errors(path), open(path, "rb", opener=open_at_once) as file:
             size = _file_size(path, file)
             return file.read(size if limit is None else min(limit, size))
 
     def buffer(self, path: str) -> memoryview:
-        with _local_errors(path), open(path, "rb", buffering=0, opener=_open_at_once) as file:
+        with _local_errors(path), open(path, "rb", buffering=0, opener=open_at_once) as file:
             size = _file_size(path, file)
             bytes_of_file = kernels.memory.Memory(size, file.fileno())
             memory = memoryview(bytes_of_file)
@@ -62,7 +62,7 @@ class _LocalStore:
             return memory[:done]
 
     def pieces(self, path: str) -> Iterator[bytes]:
-        with _local_errors(path), open(path, "rb", opener=_open_at_once) as file:
+        with _local_errors(path), open(path, "rb", opener=open_at_once) as file:
             left = _file_size(path, file)
             while piece := file.read(min(left, _PIECE_BYTES)):
                 left -= len(piece)
@@ -118,7 +118,7 @@ def _is_mostly_hole(file: int, status: os.stat_result) -> bool:
     return written < status.st_size // 2
 
 
-def _open_at_once(path: str, flags: int) -> int:
+def open_at_once(path: str, flags: int) -> int:
     """Opens a file without waiting; opening a pipe without a writer would block."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 

@@ -6,6 +6,7 @@ Each process has a host plane of its own.  Its profile begins with the first pla
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import BinaryIO
@@ -13,6 +14,7 @@ from typing import BinaryIO
 from stepscope.errors import Problem, UnreadableError
 from stepscope.formats.naming import join_names, unique_names
 from stepscope.formats.protobuf import DELIMITED, read_fields, read_varint
+from stepscope.formats.store.local import open_at_once
 from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.reader import read
 from stepscope.model import HostTrace
@@ -25,8 +27,12 @@ _MOST_PLANES = 10_000
 def holds_several(path: str) -> bool:
     """Whether a file of this machine holds several host planes; only the heads of its planes are read."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - the path may be a URL without a scheme
-            names = [name for *_, name in _planes_of(file, os.fstat(file.fileno()).st_size)]
+        # Opening a pipe without a writer would wait for one.
+        with open(path, "rb", opener=open_at_once) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return False
+            names = [name for *_, name in _planes_of(file, status.st_size)]
     except OSError:
         return False
     return names.count(schema.HOST_PLANE) > 1

@@ -201,7 +201,7 @@ _INPUT = ("input_preprocessing", "input_python", "input_file_read", "input_no_pr
 
 RULES = (
     Rule(
-        "launch.bound", 10.0, kind="eager_dispatch", title="Launch fewer, larger pieces of device work",
+        "launch.bound", 10.0, kind="eager_dispatch", title="Fuse or graph the small kernels",
         find=_find_launches, tool="idle", yields_to=("recompilation", *_INPUT),
     ),
     Rule(

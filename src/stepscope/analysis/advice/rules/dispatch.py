@@ -26,6 +26,7 @@ _REPEATS = 4.0  # of the same program, or of forward and backward, in a step
 TINY_BATCH = 8  # rows of a matrix product
 _TINY_OPS = 0.6  # of the op time is spent starting the ops
 _FEW_OPS = 300.0  # per step
+_MOSTLY = 0.7  # of a function's time: with so much Python it is no loop that starts ops
 _SINGLE_OP_PROGRAMS = 50.0  # programs per step with hardly more than one op each: nothing is compiled as a whole
 
 _COMPILE: Actions = {
@@ -35,12 +36,13 @@ _COMPILE: Actions = {
     ),
     "jax": ("wrap the whole step, including gradient and update, in jax.jit", "use jax.lax.scan for loops in it"),
     "pytorch": (
-        "torch.compile the model or the step",
         "replace loops over elements, time steps or parameters with batched ops (torch.nn.GRU, torch.vmap, an optimizer"
         " with foreach=True or fused=True)",
+        "try torch.compile on the model, and measure it: of two such loops on a CPU it made none faster",
     ),
     "": ("compile the step as a whole",),
 }
+_TITLES = {"pytorch": "Do the work of the step in fewer, larger ops"}
 _BATCH: Actions = {
     "tensorflow": (
         "use larger batches: Dataset.batch(n) with a larger n, fewer micro-batches",
@@ -114,7 +116,10 @@ def _overhead_ms(context: Context, work: WorkFacts) -> float:
     idle = work.brief_ps if _one_at_a_time(work) else work.short_ps
     useful = context.compute_ms - idle / work.steps / MS
     chance = context.per_step(context.loop.chance_ps) / MS if context.loop else 0.0
-    return max(context.period_ms - others - context.python_ms - chance - useful, 0.0)
+    # Of functions that could be left out the Python is theirs, long or short, if they start little.
+    lines = context.pace.lines if context.pace else []
+    named = sum(line.causes.get("python", 0) for line in lines if line.share("python") >= _MOSTLY) / MS / context.quiet
+    return max(context.period_ms - others - max(context.python_ms, named) - chance - useful, 0.0)
 
 
 def _runs_single_op_programs(context: Context, work: WorkFacts) -> bool:
@@ -215,7 +220,7 @@ def _single_ops(context: Context, starts: float, part: float) -> Finding:
         percent=100.0,
         id="eager.ops",
         kind="eager_dispatch",
-        title="Compile the step instead of running it op by op",
+        title=_TITLES.get(context.framework, "Compile the step instead of running it op by op"),
         evidence=f"each step starts {starts:.0f} ops and programs one by one, which takes"
         f" {context.percent(part):.1f} % of its time",
         unknown="it does not show which ops a compiler merges",

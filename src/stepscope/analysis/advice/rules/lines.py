@@ -30,12 +30,11 @@ from stepscope.vocabulary.python import CODE_OF_MODULE
 
 # Chosen by judgement where no measurement is named, then halved and doubled on eight recordings with such functions.
 _MOST_OF = 0.5  # of the function's time, by the word: what takes as much is its kind; 0.25 is the same
-_TELLING = 0.3  # of its time in products, or in reading values: a forward pass, a loop of reads; 0.6 misses one loop
+_TELLING = (
+    0.3  # of its time in products, in reading values, or in ops: what it does there; 0.6 misses one loop of reads
+)
 _MANY = 50.0  # starts per step: fewer are no loop over elements; 25 takes a step's own Python for one, 100 is the same
 _MANY_READS = 10.0  # per step: fewer are no loop over values; 5 and 20 are the same
-# With the Python around it: two loops over elements took 17 and 24 us, functions of mostly Python 120 us and more.
-# 100 us is the same, 400 us takes eager training for a loop over elements.
-_LONGEST_START_PS = 200_000_000
 _NAMED = 3  # ops, causes: as many as a sentence bears
 
 _BATCHED: Actions = {
@@ -84,17 +83,19 @@ def kind_of(line: LineFacts) -> str:
     ):  # fmt: skip
         if line.share(cause) >= _MOST_OF:
             return kind
+    if line.copies_in and line.causes.get("transfer", 0) + line.moves_ps >= _MOST_OF * line.own_ps:
+        return "input_transfer"
     if line.is_input:
         return "input_python" if line.share("python", "input") >= _MOST_OF else "input_preprocessing"
     if line.heavy_ps >= _TELLING * line.ps:
         return "redundant_compute"
-    if line.share("python") >= _MOST_OF and line.starts < _MANY and line.fetches < _MANY_READS:
-        return "python_overhead"
     reads_much = line.fetches_ps >= _TELLING * line.ps or 2 * line.fetches >= line.starts
     if line.fetches >= _MANY_READS and reads_much:
         return "host_sync"
-    if line.starts >= _MANY and line.own_ps <= _LONGEST_START_PS * line.starts:
+    if line.starts >= _MANY and line.share("host_compute", "device_compute", "launch") >= _TELLING:
         return "eager_dispatch"
+    if line.share("python") >= _MOST_OF:
+        return "python_overhead"
     if line.moves_ps >= _MOST_OF * line.ps:
         return "memory_churn"
     return "redundant_compute" if line.share("host_compute", "device_compute") >= _MOST_OF else "python_overhead"

@@ -9,6 +9,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule
 from stepscope.analysis.facts.loop import LoopFacts
+from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.vocabulary.python import CODE_OF_MODULE
 
 _MOST_OF = 0.5  # of the time that the advice is about
@@ -151,13 +152,34 @@ def _name_intervals(places: tuple[Interval, ...]) -> tuple[Interval, ...]:
     return tuple(place if place.name else replace(place, name="Python") for place in places)
 
 
+def _find_rival(context: Context) -> Finding | None:
+    """A thread of the program that never waits, so that the loop's has to."""
+    rival = context.pace.rival if context.pace is not None else None
+    if rival is None:
+        return None
+    what, lost = f"{rival.name} ({rival.file}:{rival.line})", rival.lost_ps / MS
+    return Finding(
+        part_ms=lost,
+        title=f"Let {what} wait between its rounds: its thread keeps the interpreter from the loop",
+        evidence=f"for {context.percent(lost):.1f} % of each step the loop's thread waits for the interpreter or for a"
+        f" core, while the thread {rival.thread} runs {rival.name} for {100 * rival.share:.0f} % of the time",
+        unknown="other programs may take a part of it",
+        culprit=Culprit(rival.name, rival.file or None, rival.line or None, None, None, None, rival.lost_ps),
+    )
+
+
+_AWAIT = (
+    "let it sleep between its rounds, or wait until there is something to do: threading.Event.wait, queue.Queue.get",
+    "run it in a process of its own (multiprocessing), if it has that much to compute",
+)
+
 _EXPLAINED_BY = (
     "recompilation", "checkpoint_stall", "input_python", "input_file_read", "input_preprocessing",
     "input_no_prefetch",
 )  # fmt: skip
 
 _IDLE_PERCENT = 10.0  # of the step: less is what the host does between launches, which a device hides
-_REDUCE = "Reduce the Python that runs while nothing computes"
+_REDUCE = "Take Python out of the loop"
 
 RULES = (
     Rule(
@@ -173,6 +195,10 @@ RULES = (
     Rule(
         "python.plain", kind="python_overhead", title="Make the Python of the step faster", find=_find_plain,
         tool="op-stats", confidence=0.7, reword=_name_function,
+    ),
+    Rule(
+        "python.rival", LARGE_SHARE, kind="python_overhead", find=_find_rival, actions={"": _AWAIT}, tool="system",
+        confidence=0.7, of_others=True,
     ),
     Rule(
         "python.callback", kind="python_overhead", title="Remove Python callbacks from the compiled step",

@@ -214,6 +214,10 @@ _DONATE: Actions = {
     ),
 }
 _KEEP_OUTPUT: Actions = {
+    "jax": (
+        "return the value from the training step: jax.value_and_grad(loss, has_aux=True) gives loss and output",
+        "or measure every N steps instead of in every step",
+    ),
     "": (
         "keep the output of the forward pass that the loss uses, and compare that with the labels",
         "measure every N steps instead of in every step, under torch.no_grad()",
@@ -263,7 +267,10 @@ RULES = (
     Rule(
         "compute.redundant", kind="redundant_compute", find=_find_extra, actions=ACTIONS, tool="op-stats",
         title="Skip computation if the update does not use its result",
-        yields_to=("straggler", "memory_churn", "eager_dispatch", "host_sync", "recompilation", "small_batch"),
+        yields_to=(
+            "straggler", "memory_churn", "eager_dispatch", "host_sync", "recompilation", "small_batch",
+            "redundant_compute",
+        ),
     ),
     Rule(
         "compute.recomputed", 10.0, kind="redundant_compute", title="Recompute fewer activations",

@@ -22,6 +22,7 @@ from stepscope.capture import ranges
 from stepscope.capture.auto.imports import ImportHook
 from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, OPTIMIZED, Listener, StepLoop, StepSource
 from stepscope.capture.patches import Undo
+from stepscope.capture.program_facts import note_optimizer
 
 _MOST_SOURCES = 1000
 
@@ -143,17 +144,17 @@ class Calls:
         self.depth = Depth()
         self._sources: dict[Hashable, StepSource] = {}  # one object for each, which listeners know again at once
 
-    def report(self, name: str, key: Hashable, size: int) -> None:
+    def report(self, name: str, key: Hashable, size: int, updates: int = 0) -> None:
         """An outermost call has returned, of the function with this name and key."""
-        self._loop.end_step(self._source(name, (key, threading.get_ident()), size))
+        self._loop.end_step(self._source(name, (key, threading.get_ident()), size, updates))
 
-    def _source(self, name: str, key: Hashable, size: int) -> StepSource:
+    def _source(self, name: str, key: Hashable, size: int, updates: int) -> StepSource:
         known = self._sources.get(key)
         if known is not None and (known.size, known.name) == (size, name):
             return known
         if len(self._sources) >= _MOST_SOURCES:
             self._sources.clear()
-        made = self._sources[key] = StepSource(CALLS, name, key, size)
+        made = self._sources[key] = StepSource(CALLS, name, key, size, updates)
         return made
 
 
@@ -185,6 +186,7 @@ class OptimizerCalls:
         if len(self._sources) >= _MOST_SOURCES:
             self._sources.clear()
         made = self._sources[key] = StepSource(OPTIMIZED, self._name, key)
+        note_optimizer(key, optimizer)
         return made
 
 

@@ -51,11 +51,12 @@ class JittedCalls:
     through here.
 
     Attributes:
-        sizes: by the id of the function that was jitted, how many arrays it takes and updates.
+        sizes: by the id of the function that was jitted, how many arrays it takes and updates, and how many of these
+            it updates.
     """
 
     def __init__(self, loop: StepLoop) -> None:
-        self.sizes: dict[int, int] = {}
+        self.sizes: dict[int, tuple[int, int]] = {}
         self._loop = loop
         self._calls = Calls(loop)
         self._kinds: set[type] = set()
@@ -91,7 +92,7 @@ class JittedCalls:
             if code is not None:  # at its first call
                 self._called.setdefault(code, key)
                 self._keys[id(function)] = key, None
-            self._calls.report(name, key, self.sizes.get(id(getattr(function, "_fun", None)), 0))
+            self._calls.report(name, key, *self.sizes.get(id(getattr(function, "_fun", None)), (0, 0)))
 
     def failed(self, state: tuple[int, Any]) -> None:
         """It has raised."""
@@ -139,7 +140,8 @@ class TracedFunctions:
             traced = result[0]
             taken = [_form(each) for each in traced.in_avals]
             given = map(_form, traced.params["jaxpr"].out_avals)
-            self._sizes[function] = len(taken) + sum(bool(form[0]) and form in taken for form in given)
+            updated = sum(bool(form[0]) and form in taken for form in given)
+            self._sizes[function] = len(taken) + updated, updated
 
     def failed(self, function: int) -> None:
         """It cannot be traced."""

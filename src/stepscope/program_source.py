@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from stepscope.records import dataclass
 
 _SHOWN = 3
 _MOST_BYTES = 10_000_000  # of a file: no program is longer
 _MODULE = "<module>"
 
 
-def source_lines(culprit: Mapping[str, Any] | None, folders: tuple[Path, ...] = ()) -> Iterator[str]:
-    """Three lines of the source, each with its number, from where the function starts; around a line within one.
+@dataclass(frozen=True)
+class ProgramSource:
+    """A few lines of a program.
+
+    Attributes:
+        path: the file, absolute.
+        line: the number of the first line, from 1.
+        lines: the lines, without their ends.
+    """
+
+    path: Path
+    line: int
+    lines: tuple[str, ...]
+
+    def numbered(self) -> list[str]:
+        """Each line after its number."""
+        return [f"{at:5}  {text}" for at, text in enumerate(self.lines, self.line)]
+
+
+def find_source(culprit: Mapping[str, Any] | None, folders: tuple[Path, ...] = ()) -> ProgramSource | None:
+    """Three lines of the source, from where the function starts; around a line within one.
 
     None where the file is not there, or has something else in that place, as after an edit.
 
@@ -21,7 +42,7 @@ def source_lines(culprit: Mapping[str, Any] | None, folders: tuple[Path, ...] = 
         folders: where a file that is named without its folder may lie, besides the current one.
     """
     if not culprit or not culprit.get("file") or not culprit.get("line"):
-        return
+        return None
     name, line = str(culprit["name"]).rpartition(".")[2], int(culprit["line"])
     for folder in (Path.cwd(), *folders):
         path = folder / str(culprit["file"])
@@ -29,8 +50,8 @@ def source_lines(culprit: Mapping[str, Any] | None, folders: tuple[Path, ...] = 
         starts = _starts(text[line - 1 : line + _SHOWN], name)
         if len(text) >= line and (starts or name == _MODULE or _starts(text[:line], name)):
             first = max(line if starts else line - 1, 1)
-            yield from (f"{at:5}  {text[at - 1]}" for at in range(first, min(first + _SHOWN, len(text) + 1)))
-            return
+            return ProgramSource(path.absolute(), first, tuple(text[first - 1 : first - 1 + _SHOWN]))
+    return None
 
 
 def _read(path: Path) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.cli.source import source_lines
+from stepscope.program_source import find_source
 
 PROGRAM = """import torch
 
@@ -48,10 +48,13 @@ def folder(tmp_path: Path) -> Path:
 def test_three_lines_are_shown(folder: Path, name: str, line: int, expected: list[str]) -> None:
     culprit = {"name": name, "file": "train.py", "line": line}
 
-    assert list(source_lines(culprit, (folder,))) == expected
+    found = find_source(culprit, (folder,))
+
+    assert (found.numbered() if found else []) == expected
+    assert found is None or found.path == folder / "train.py"
 
 
 def test_a_culprit_without_a_file_has_none() -> None:
-    assert list(source_lines({"name": "aten::mm", "file": None, "line": None})) == []
-    assert list(source_lines(None)) == []
-    assert list(source_lines({"name": "f", "file": "gone.py", "line": 3})) == []
+    assert find_source({"name": "aten::mm", "file": None, "line": None}) is None
+    assert find_source(None) is None
+    assert find_source({"name": "f", "file": "gone.py", "line": 3}) is None

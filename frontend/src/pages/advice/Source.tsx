@@ -1,0 +1,50 @@
+/** Three lines of the program that an advice is about, where its file is on this machine, and a way into the editor. */
+import { address, useResource } from "../../api";
+import { host, sessionId, steps } from "../../session";
+import { hint } from "../../ui/hint";
+import { Icon } from "../../ui/icons";
+import type { Advice } from "../shared/reports";
+import { editor, editorLink } from "./editor";
+
+interface Lines {
+  /** The file, absolute; null where it is not here, or has changed. */
+  readonly path: string | null;
+  readonly line: number | null;
+  readonly lines: readonly string[];
+}
+
+export function Source({ advice }: { advice: Advice }) {
+  const { file, line } = advice.culprit ?? { file: null, line: null };
+  const session = sessionId.value;
+  const isNamed = file !== null && line !== null && session !== null;
+  const found = useResource<Lines>(
+    isNamed
+      ? address(`api/sessions/${encodeURIComponent(session)}/advice/${encodeURIComponent(advice.id)}/source`, {
+          host: host.value,
+          steps: steps.value,
+        })
+      : null,
+  );
+  if (!isNamed || found.state !== "ready" || !found.data.path || found.data.line === null) return null;
+  const { path, line: first, lines } = found.data;
+  return (
+    <figure class="source">
+      <figcaption>
+        <a
+          href={editorLink(editor.value, path, line)}
+          {...hint("Open in your editor", "Which one is set under Help", `${path}:${line}`)}
+        >
+          {file}:{line} <Icon name="arrow" size={14} />
+        </a>
+      </figcaption>
+      <pre>
+        {lines.map((text, at) => (
+          <code key={first + at} class={first + at === line ? "here" : ""}>
+            <span class="muted">{String(first + at).padStart(5)}</span> {text}
+            {"\n"}
+          </code>
+        ))}
+      </pre>
+    </figure>
+  );
+}

@@ -1,0 +1,30 @@
+"""The route of the lines of the program that an advice is about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from werkzeug import Request
+
+from stepscope.program_source import find_source
+from stepscope.web.answers import Answer, Refused, json_answer
+from stepscope.web.site import Site
+
+
+def get_source(site: Site, request: Request, session: str, advice: str) -> Answer:
+    """Answers with the file, the number of the first line, and the lines; `path` is null where the file is not here.
+
+    Only what the session's own advice names is read, and only for the person at this machine: a server that others
+    see answers with no folder and no file of it.
+    """
+    opened = site.opened(session)
+    report = opened.report("advice", request.args.get("host") or None, request.args.get("steps") or None)
+    found = next((each for each in report.to_dict()["advice"] if each["id"] == advice), None)
+    if found is None:
+        raise Refused(404, f"there is no advice {advice!r}", "reload the page", [])
+    source = None if site.options.is_shared else find_source(found["culprit"], (Path(opened.session.path),))
+    body: dict[str, Any] = {"path": None, "line": None, "lines": []}
+    if source is not None:
+        body = {"path": str(source.path), "line": source.line, "lines": list(source.lines)}
+    return json_answer(body)

@@ -6,13 +6,10 @@ from dataclasses import replace
 
 import msgspec
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
 from stepscope.records import dataclass
 from stepscope.report import Field, Role
-from stepscope.report.relation import Counted, Relation, fold_hosts, percents
-from stepscope.report.sections import percent
+from stepscope.report.relation import Counted, Relation, fold_hosts
 
 CALLS = Relation(
     ("call", "shape"), ("calls", "total_ps", "min_ps", "max_ps"), order=("-total_ps", "call", "shape"), most=3
@@ -113,8 +110,3 @@ class Host:
     """What a host contributes."""
 
     calls: Counted
-
-
-@given(st.lists(st.integers(0, 1 << 60)), st.integers(-1, 1 << 60))
-def test_percents_of_a_column_are_those_of_its_parts(parts: list[int], whole: int) -> None:
-    assert percents(parts, whole) == [percent(part, whole) for part in parts]

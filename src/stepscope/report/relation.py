@@ -22,6 +22,7 @@ import numpy as np
 
 from stepscope.model.arrays import I32, I64, Groups, measure_groups
 from stepscope.records import dataclass
+from stepscope.report.columns import percents
 from stepscope.report.fields import Cell, Field
 from stepscope.report.sections import round_us
 from stepscope.report.tables import ROUNDED, Table
@@ -232,14 +233,6 @@ def fold_hosts(partials: Sequence[Any], relations: Mapping[str, Relation]) -> li
     folded = {name: relation.fold([getattr(part, name) for part in partials]) for name, relation in relations.items()}
     nothing = {name: relation.fold([]) for name, relation in relations.items()}
     return [replace(first, **folded), *(replace(part, **nothing) for part in others)]
-
-
-def percents(parts: Sequence[float] | I64, whole: float) -> list[float | None]:
-    """The `percent` of each part; a column at once takes a tenth of the time."""
-    if not whole > 0:
-        return [None] * len(parts)
-    found: list[float | None] = (np.floor(1e6 * np.asarray(parts, np.float64) / whole + 0.5) / 1e4).tolist()
-    return found
 
 
 def _number_values(numbers: I32 | I64, value_of: Callable[[int], Any]) -> tuple[list[Any], I64]:

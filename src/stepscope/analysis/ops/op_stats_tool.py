@@ -41,7 +41,8 @@ from stepscope.report import (
     round_6,
     round_us,
 )
-from stepscope.report.relation import Counted, Merged, Relation, percents
+from stepscope.report.columns import percents
+from stepscope.report.relation import Counted, Merged, Relation
 from stepscope.vocabulary.kernel_names import brief
 
 # ---- The ops of one side of all hosts as rows ------------------------------------------------------------------------

@@ -73,6 +73,18 @@ def test_a_step_on_another_thread_is_read_there():
     assert {chunk.line_id for chunk in usage.drain()} == {threading.get_native_id(), *numbers}
 
 
+def test_threads_that_run_already_are_read_as_well():
+    usage, done = ThreadUsage(), threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    usage.start(ProfilerOptions(), time.perf_counter_ns)
+    usage.stop()
+    done.set()
+    other.join()
+
+    assert other.native_id in {chunk.line_id for chunk in usage.drain()}
+
+
 def test_a_wait_that_is_counted_late_belongs_to_the_intervals_before():
     # 30 ns of waiting are counted in the last 10 ns.
     readings = [(0, 0, 0), (20, 20, 0), (40, 20, 0), (50, 20, 30)]

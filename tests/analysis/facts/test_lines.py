@@ -74,6 +74,11 @@ def test_a_line_outside_of_functions_is_one_only_where_it_computes_in_python() -
     assert names(steps("f1--b1--u-z---------", "          x")) == [("<module>", "")]
 
 
+def test_what_a_closure_of_the_optimizer_does_is_no_training() -> None:
+    """As in Lightning, whose optimizer is given a function that holds both passes and all hooks."""
+    assert names(steps("u-------------------", "f1--b1--p-------x-x-")) == [("draw_preview", "")]
+
+
 def test_a_name_alone_makes_no_input() -> None:
     """A function whose name could make a batch, after the update: other ops may lie between it and the next step."""
     (line,) = lines_of(steps("f1--b1--u-t-------x-"))

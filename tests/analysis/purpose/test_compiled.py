@@ -194,6 +194,56 @@ def test_an_argument_that_is_copied_to_write_a_part_of_it() -> None:
     assert _of({"jit_step": cache("negate")}) == []
 
 
+def test_a_copy_that_was_asked_for_is_none() -> None:
+    """As `jnp.array` of an array makes one: giving the array away would spare nothing."""
+    main = computation("main", parameter("x", f32(1000, 8), 0), op("whole", "copy", f32(1000, 8), "x"))
+
+    assert _of({"jit_copy": (program(main, name="jit_copy"), {"whole": 60})}) == []
+
+
+# -- the model, run again for a value ------------------------------------------------------------------------------
+
+
+def training(*more: Op) -> tuple[bytes, dict[str, int]]:
+    """A forward and a backward product of weights and a batch, and what the loop is given."""
+    main = computation(
+        "main",
+        parameter("w", f32(16, 4), 0),
+        parameter("x", f32(8, 16), 1),
+        op("out", "dot", f32(8, 4), "x", "w", extra=FORWARD),
+        op("slope", "dot", f32(16, 4), "x", "out", extra=BACKWARD),
+        *more,
+        op("updated", "subtract", f32(16, 4), "w", "slope", extra=UPDATE),
+    )
+    schedule = signature(f32(16, 4), f32(16, 4), f32(8, 16))
+    return program(main, name="jit_step", schedule=schedule), {"out": 20, "slope": 40, "updated": 10}
+
+
+def value(batch: int, result: bytes) -> tuple[bytes, dict[str, int]]:
+    """The forward product alone."""
+    taken = f32(16, 4), f32(batch, 16)
+    main = computation(
+        "main",
+        parameter("w", taken[0], 0),
+        parameter("x", taken[1], 1),
+        op("out", "dot", f32(batch, 4), "x", "w", extra=metadata("jit(loss)/dot", "train.py", 4)),
+        op("mean", "tanh", result, "out"),
+    )
+    return program(main, name="jit_loss", schedule=signature(result, *taken)), {"out": 20, "mean": 10}
+
+
+def test_a_model_that_runs_again_for_a_value() -> None:
+    (excess,) = found({"jit_step": training(), "jit_loss": value(8, f32())})
+
+    assert (excess.kind, excess.ps / US / 2) == ("measures", 30.0)
+    assert excess.fact.startswith("runs the model again in jit_loss")
+
+
+def test_another_batch_or_a_result_that_the_training_takes_is_none() -> None:
+    assert _of({"jit_step": training(), "jit_loss": value(32, f32())}) == []
+    assert _of({"jit_step": training(), "jit_loss": value(8, f32(8, 16))}) == []
+
+
 # -- what is computed again ----------------------------------------------------------------------------------------
 
 

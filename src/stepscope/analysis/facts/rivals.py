@@ -7,7 +7,7 @@ their stacks, show which one it is.
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
 
 from stepscope.analysis.account.contention import asleep_ps, lost_spans
 from stepscope.analysis.account.threads import threads_of
@@ -15,9 +15,8 @@ from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.own_tracers import usage_of_thread
 from stepscope.analysis.steps.stack_samples import main_function
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64
 from stepscope.records import dataclass
-from stepscope.vocabulary.lines import holds_thread_usage
+from stepscope.vocabulary.lines import holds_stack_samples, holds_thread_usage, is_main_thread
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.python import place_of
 from stepscope.vocabulary.traits import CodeTrait
@@ -46,13 +45,12 @@ class Rival:
 def rival_of(trace: HostTrace) -> Rival | None:
     """The busiest such thread; None without one, or where nothing shows what threads used."""
     main, seen, lost = threads_of(trace).main, observed_time(trace), lost_spans(trace)
-    others = _measured_threads(trace)
-    others = others[trace.lines.line_id[others] != trace.lines.line_id[main]] if main >= 0 else others[:0]
-    if lost is None or not len(others) or not seen.total:
+    others = _other_threads(trace, main) if main >= 0 and lost is not None and seen.total else []
+    if lost is None or not others:
         return None
     waits = round((lost & seen).total + (asleep_ps(trace, main, seen - lost) or 0))
     found = []
-    for line in others.tolist():
+    for line in others:
         usage = usage_of_thread(trace, line)
         function = main_function(trace, line, seen)
         if usage is None or function is None or not name_has(trace.name_of(function.frame), CodeTrait.OF_USER):
@@ -65,8 +63,16 @@ def rival_of(trace: HostTrace) -> Rival | None:
     return max(found, key=lambda rival: rival.share, default=None)
 
 
-def _measured_threads(trace: HostTrace) -> I64:
-    """The lines that say what threads used of the processors."""
-    planes = [row for row in range(len(trace.planes)) if holds_thread_usage(trace.plane_name(row))]
-    found: I64 = np.flatnonzero(np.isin(trace.lines.plane, planes))
-    return found
+def _other_threads(trace: HostTrace, main: int) -> list[int]:
+    """The lines that say what threads used of the processors, of those that have samples, without the loop's own: some
+    profilers number threads in their own way, and then it is the main thread."""
+    measured, sampled = (_lines_on(trace, holds) for holds in (holds_thread_usage, holds_stack_samples))
+    number = trace.lines.line_id
+    own = [line for line in measured if number[line] == number[main]]
+    own = own or [line for line in measured if is_main_thread(trace.line_label(line))]
+    known = {int(number[line]) for line in sampled}
+    return [line for line in measured if line not in own and int(number[line]) in known]
+
+
+def _lines_on(trace: HostTrace, is_plane: Callable[[str], bool]) -> list[int]:
+    return [line for line, plane in enumerate(trace.lines.plane.tolist()) if is_plane(trace.plane_name(plane))]

@@ -66,4 +66,4 @@ def test_steps_that_wait_for_nothing_are_a_guess_where_the_work_was_not_recorded
 def test_half_of_the_launches_without_work_are_no_verdict() -> None:
     found = judge_account(account(draw(LOSES_HALF, SORTS)))
 
-    assert found.sentence == "unknown: the work of 50 % of the launches was not recorded"
+    assert found.sentence == "unknown: 50 % of what was launched was not recorded"

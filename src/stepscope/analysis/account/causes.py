@@ -14,6 +14,7 @@ from stepscope.analysis.trace.columns import count_kinds, events_of_kind, is_any
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
 from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.program_runs import runs_on_devices
 from stepscope.model import EventKind, HostTrace, Kind, stat_names
 from stepscope.model.arrays import I64, U8, Mask, look_up
 from stepscope.vocabulary.jax import PROGRAMS_THAT_TAKE_IN
@@ -115,7 +116,7 @@ def unrecorded_causes(trace: HostTrace, threads: Threads) -> U8:
 
 
 def lacks_ops(trace: HostTrace) -> bool:
-    """Whether launches were recorded and nothing of the ops that make them."""
+    """Whether launches were recorded, or runs of programs on devices, and nothing of the ops that make them."""
     return trace.derived("lacks ops", _lacks_ops)
 
 
@@ -124,7 +125,7 @@ def _lacks_ops(trace: HostTrace) -> bool:
         return False
     calls = events_of_kind(trace, K.RUNTIME_CALL)
     launches = CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH
-    return bool(has_trait(trace, trace.events.type[calls], launches).any())
+    return bool(has_trait(trace, trace.events.type[calls], launches).any() or len(runs_on_devices(trace)))
 
 
 def long_frames(trace: HostTrace) -> Mask:

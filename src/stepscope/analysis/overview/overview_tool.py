@@ -30,7 +30,6 @@ from stepscope.analysis.steps.breakdown import category_cells
 from stepscope.analysis.steps.profiling_cost import ProfilingCost, missed_steps, profiling_cost
 from stepscope.analysis.steps.session_steps import (
     STEP_TIME_FIELDS,
-    StepRow,
     breakdown_of,
     finding_of,
     step_time_statistics,
@@ -561,7 +560,6 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     found = finding_of(session.taking or hosts)
     context = _rule_context(partials, session)
     account, advised = context.account, advise(context)
-    counted = set(session.counted)
     return OverviewReport(
         hosts=tuple(part.host for part in hosts),
         warnings=(
@@ -589,7 +587,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         advice=advised.items,
         context=context,
         missing=_missing(partials),
-        step_rows=tuple(_step_row(session, at, row, at in counted) for at, row in enumerate(session.slowest)),
+        step_rows=_step_rows(session),
         profiling=max(filter(None, (part.profiling for part in partials)), key=lambda cost: cost.percent, default=None),
         account=account,
     )
@@ -609,19 +607,24 @@ def finish(report: OverviewReport, read: Read) -> OverviewReport:
     return replace(report, advice=advised.items, verdict=advised.verdict, context=context)
 
 
-def _step_row(session: SessionFigures, at: int, row: StepRow, is_usual: bool) -> dict[str, Cell]:
-    aligned = session.aligned
-    host = aligned.hosts[[other is row for other in aligned.steps[at]].index(True)]
-    return {
-        "step": row.number,
-        "name": row.name,
-        "slowest_host": host,
-        "duration_ms": round_ms(row.duration_ps),
-        "complete": all(other.complete for other in aligned.steps[at]),
-        "usual": is_usual,
-        **shown.cause_cells(row.causes_ps),
-        **category_cells(row.parts_ps),
-    }
+def _step_rows(session: SessionFigures) -> tuple[dict[str, Cell], ...]:
+    """Each step as on its slowest host."""
+    hosts, counted = session.aligned.hosts, set(session.counted)
+    causes = shown.cause_cells([row.causes_ps for row in session.slowest])
+    parts = category_cells([row.parts_ps for row in session.slowest])
+    return tuple(
+        {
+            "step": row.number,
+            "name": row.name,
+            "slowest_host": hosts[[other is row for other in rows].index(True)],
+            "duration_ms": round_ms(row.duration_ps),
+            "complete": all(other.complete for other in rows),
+            "usual": at in counted,
+            **causes[at],
+            **parts[at],
+        }
+        for at, (row, rows) in enumerate(zip(session.slowest, session.aligned.steps, strict=True))
+    )
 
 
 def _warm_up_warning(session: SessionFigures) -> Iterator[str]:

@@ -243,7 +243,8 @@ def arm(settings: Settings, show_line: Callable[[str], object], parent: Ledger |
         armed.install()
         workers.install()
         children.inherit(settings, armed.ledger)
-        report.Saying.to_stderr = STARTED.is_followed
+        if STARTED.is_followed:
+            report.Saying.follow()
         ThisProcess.armed = armed
     return armed
 

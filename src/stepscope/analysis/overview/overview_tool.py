@@ -56,6 +56,7 @@ from stepscope.report import (
     round_ms,
     shorten_name,
 )
+from stepscope.vocabulary.workers import count_machines
 
 Partial = HostPart
 
@@ -367,7 +368,7 @@ class OverviewReport(Report):
             return "no events"
         devices = f"{env['devices_used']} of {env['device_count']} devices used, " if env["device_count"] else ""
         framework = "no framework" if env["framework"] == "python" else env["framework"] or "unknown framework"
-        return f"{framework}, {_count_text(env['host_count'], 'host')}, {devices}{env['device_type']}"
+        return f"{framework}, {_workers_text(self.hosts)}, {devices}{env['device_type']}"
 
     def _step_time(self) -> str:
         time = self.step_time_ms
@@ -428,6 +429,14 @@ class OverviewReport(Report):
         return Rows(
             "figures", "Figures", _METRIC_FIELDS, tuple(_metric(key, *figure) for key, figure in figures.items())
         )
+
+
+def _workers_text(workers: Sequence[str]) -> str:
+    """How many machines there are, and how many processes, if these are more or no name tells their machine."""
+    machines, processes = count_machines(workers), f"{len(workers)} processes"
+    if machines == len(workers) or len(workers) == 1:
+        return _count_text(len(workers), "host")
+    return processes if machines is None else f"{_count_text(machines, 'host')}, {processes}"
 
 
 def _count_text(number: Cell, noun: str) -> str:

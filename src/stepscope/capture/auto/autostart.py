@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from stepscope.capture import files, program_end, report, workers
+from stepscope.capture import files, job, program_end, report, workers
 from stepscope.capture.auto import children
 from stepscope.capture.auto.autopilot import Autopilot
 from stepscope.capture.auto.finders import FINDING
@@ -219,6 +219,7 @@ class Armed:
         return call_on_main_thread(self.autopilot.serve)
 
     def _forget_parent(self) -> None:
+        job.LAUNCH.folder = self.ledger.folder
         FINDING.loop.forget()
         self.autopilot.forget_parent()
         self.lasting.forget_parent()

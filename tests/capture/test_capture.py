@@ -71,7 +71,7 @@ PROFILE = b'"\x04fake'
 class FakeTracer:
     """A tracer that does what `on_start` and `on_stop` do, and records the names it is given."""
 
-    one_thread = False
+    one_thread = stops_where_asked = False
     heard: list[str] = []  # noqa: RUF012 - emptied by the fixture
     on_start = on_stop = staticmethod(lambda: None)
     artifacts = (Artifact("xplane.pb", PROFILE), Artifact("json", b"{}"))
@@ -102,7 +102,7 @@ def fake(monkeypatch) -> type[FakeTracer]:
     monkeypatch.setattr(tracers, "REGISTRY", (entry, tracers.REGISTRY[-1]))
     monkeypatch.setitem(sys.modules, "fake", SimpleNamespace(profiler=True))
     monkeypatch.delenv("STEPSCOPE_TRACER")
-    for name in ("one_thread", "on_start", "on_stop", "artifacts", "error", "heeds", "annotate"):
+    for name in ("one_thread", "stops_where_asked", "on_start", "on_stop", "artifacts", "error", "heeds", "annotate"):
         monkeypatch.setattr(FakeTracer, name, FakeTracer.__dict__[name])
     monkeypatch.setattr(FakeTracer, "heard", [])
     return FakeTracer
@@ -357,6 +357,33 @@ def test_a_profiler_bound_to_its_thread_is_stopped_there_and_written_elsewhere(f
     profiler.stop(wait=False)
     assert stopped_on == [threading.current_thread().name]
     await_until(lambda: "vm.xplane.pb" in [path.name for path in profiles(logdir)], 60, "the profile")
+
+
+def test_a_profiler_that_operations_must_not_run_beside_is_stopped_by_the_thread_that_ends_it(fake, logdir):
+    fake.stops_where_asked = True
+    stopped_on = []
+    fake.on_stop = staticmethod(lambda: stopped_on.append(threading.get_ident()))
+    profiler.start(logdir)
+    profiler.stop(wait=False)
+
+    assert stopped_on == [threading.get_ident()]
+
+
+@pytest.mark.parametrize(("computes", "stops_on"), [(True, "main"), (False, "recorder")])
+def test_a_recording_of_another_thread_is_stopped_between_instructions_of_the_main_thread(
+    fake, monkeypatch, computes, stops_on
+):
+    monkeypatch.setattr(running, "_MAIN_PATIENCE_S", 60.0 if computes else 0.01)
+    fake.stops_where_asked = True
+    stopped_on = []
+    fake.on_stop = staticmethod(lambda: stopped_on.append(threading.get_ident()))
+    recorder = threading.Thread(target=lambda: RECORDER.record(1))
+    recorder.start()
+    while computes and recorder.is_alive():
+        pass
+    recorder.join()
+
+    assert stopped_on == [threading.main_thread().ident if stops_on == "main" else recorder.ident]
 
 
 def test_a_limit_does_not_end_a_profiler_that_is_bound_to_a_thread(fake, logdir, caplog, monkeypatch):

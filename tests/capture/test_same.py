@@ -50,7 +50,8 @@ QUIET = {
     "CUDA_VISIBLE_DEVICES": "",
 }
 _FEW = ("--steps", "3", "--skip", "2")
-_OWN_LINE = re.compile(r"stepscope|[IWE]\d{4} |WARNING: All log messages|\d{4}-\d\d-\d\d |USDT:")
+_OF_KINETO = "USDT:|ERROR: External init callback"  # as listed
+_OWN_LINE = re.compile(rf"stepscope|[IWE]\d{{4}} |WARNING: All log messages|\d{{4}}-\d\d-\d\d |{_OF_KINETO}")
 
 # Runs a program between the two calls of the API; without STEPSCOPE_SAME_LOGDIR it only runs it.
 _BETWEEN = """

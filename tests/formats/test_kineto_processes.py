@@ -193,6 +193,39 @@ def test_a_file_of_one_process_is_one_host() -> None:
     assert list(hosts(*rank(41, 0, 100))) == ["h"]
 
 
+def document(rank: int | None, base: int, step_us: int) -> bytes:
+    """What one rank wrote: its process has the number 1, as in a container."""
+    job = {} if rank is None else {"distributedInfo": {"rank": rank, "world_size": 2}}
+    events = [called(1, f"trainer {rank}")]
+    events += [row(f"ProfilerStep#{at}", 1, 1, at * step_us, step_us, cat="user_annotation") for at in range(3)]
+    events += [row("aten::mm", 1, 1, at * step_us + 1, step_us - 2, cat="cpu_op") for at in range(3)]
+    return json.dumps({"baseTimeNanoseconds": base, **job, "traceEvents": events}).encode()
+
+
+def test_documents_of_ranks_after_one_another_are_hosts_on_one_clock() -> None:
+    """Equal numbers of processes, which would otherwise be one process that does two things at once."""
+    base = 1_790_857_026_000_000_000
+    text = document(1, base, 30) + b"\n" + document(0, base + 5_000, 20)
+
+    first, second = read_hosts(text, "x.json", "h")
+
+    starts = [(trace.host, trace.start_unix_ns) for trace in (first, second)]
+    assert starts == [("rank 0", base + 5_000), ("rank 1", base)]
+    assert [len(trace.events) for trace in (first, second)] == [6, 6]
+    assert [problem.code for problem in first.problems] == ["several-processes"]
+    for trace in (first, second):
+        trace.check()
+
+
+@pytest.mark.parametrize("ranks", [(None, None), (0, 0), (0, None)])
+def test_documents_that_do_not_say_that_they_are_ranks_are_one_trace(ranks: tuple[int | None, int | None]) -> None:
+    text = b"".join(document(rank, 10**18, 20) for rank in ranks)
+
+    (trace,) = read_hosts(text, "x.json", "h")
+
+    assert (len(trace.events), [problem.code for problem in trace.problems]) == (12, ["concatenated"])
+
+
 def test_what_stepscope_shows_of_a_file_of_two_ranks(tmp_path: Path) -> None:
     path = tmp_path / "merged.json"
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [*rank(41, 0, 100), *rank(42, 1, 200)]}))

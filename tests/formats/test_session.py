@@ -439,6 +439,22 @@ def test_ranks_under_other_names_are_hosts_of_one_session(tmp_path: Path) -> Non
     ]  # fmt: skip
 
 
+def test_files_that_say_that_they_are_ranks_of_one_job_are_hosts_of_one_session(tmp_path: Path) -> None:
+    for name, rank, size in (
+        ("llama0_done", 0, 2),
+        ("llama1_done", 1, 2),
+        ("run1", 0, 2),
+        ("run2", 0, 2),
+        ("x7", 3, 8),
+    ):
+        stated = b'{"distributedInfo": {"backend": "nccl", "rank": %d, "world_size": %d}, "traceEvents": [{"ph": "X"}]}'
+        write(tmp_path, f"job/{name}.json", stated % (rank, size))
+
+    assert sorted(shown(find_sessions(tmp_path))) == [
+        "job/run1.json: run1", "job/run2.json: run2", "job/x7.json: x7", "job: llama0_done llama1_done"
+    ]  # fmt: skip
+
+
 def test_dumps_of_the_flight_recorder_are_found_whatever_stands_before_the_rank(tmp_path: Path) -> None:
     dump = b"\x80\x04\x95\x8c\x07version\x94\x8c\x042.10\x94\x8c\tpg_config\x94"
     write(tmp_path, "a/nccl_trace_rank_gpu7_0 a/nccl_trace_rank_gpu7_1 b/myjob.node3.0 b/myjob.node3.1 b/notes.1", b"x")

@@ -113,7 +113,8 @@ def _find_asking_line(error: BaseException) -> str:
     while trace is not None:
         code = trace.tb_frame.f_code
         if is_users_file(code.co_filename):
-            found = f"{code.co_qualname} ({Path(code.co_filename).name}:{trace.tb_lineno})"
+            place = f"{Path(code.co_filename).name}:{trace.tb_lineno}"
+            found = place if code.co_name == "<module>" else f"{code.co_qualname} ({place})"
         trace = trace.tb_next
     return found
 
@@ -195,6 +196,8 @@ def _describe_group(count: str, size: str, data_type: str, shape: str, holder: s
 
 
 def _describe_size(size: float) -> str:
+    if size >= 1e12:
+        return f"{size / 1e12:.2f} TB"
     return f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 

@@ -108,7 +108,7 @@ class Recorder:
             save: False forgets what was recorded.
             wait: False returns at once.  The framework's profiler is then stopped, and the files are written, in the
                 background; the program's end waits for that.  No other capture can start until the framework's profiler
-                has stopped.
+                has stopped.  PyTorch's is stopped before this returns: beside operations its memory may be corrupted.
 
         Returns:
             The file that was written.  None if there is none, and `last_error()` then says why; if it is still being
@@ -307,7 +307,7 @@ class Recorder:
             self._finish(capture, save=True)
 
     def _finish_in_background(self, capture: Capture) -> StepscopeError | None:
-        taken = _take(capture, save=True) if capture.is_bound_to_thread else None
+        taken = _take(capture, save=True) if capture.stops_where_asked else None
         try:
             OwnThread(self._finish, (capture, True, taken), "stepscope-export", writes=True).start()
         except RuntimeError:  # no thread can be had: at the program's end, or at the system's limit

@@ -31,6 +31,7 @@ FLUSH_S = 1.0
 FLUSH_BYTES = 4 << 20
 _LOOK_S, _LOOK_OFTEN_S = 0.5, 0.1
 _WARN_AT = 0.8
+_MAIN_PATIENCE_S = 2.0  # longer than an operation takes; a main thread that waits for a thread costs a capture so much
 _CLOCK_READINGS = 5
 _FIRST_LOOK, _LOOK_EVERY = 20, 5  # steps; so few show a leak
 
@@ -220,6 +221,11 @@ class Capture:
         """Whether the framework's profiler has to be stopped on the thread that started it."""
         return self._tracer is not None and self._tracer.one_thread
 
+    @property
+    def stops_where_asked(self) -> bool:
+        """Whether the framework's profiler is stopped on the thread that ends the capture, and not beside it."""
+        return self._tracer is not None and (self._tracer.one_thread or self._tracer.stops_where_asked)
+
     def request_end(self) -> bool:
         """Asks the caller that takes this capture in memory to end it; False if the capture goes to files."""
         if self._end_request is None:
@@ -260,10 +266,11 @@ class Capture:
         try:
             if self._tracer is None:
                 return None
-            if save:
-                return self._tracer.stop()
-            self._tracer.discard()
-            return None
+            stop = self._tracer.stop if save else self._tracer.discard
+            asked_by_step = self._thread == threading.get_ident() and self._end_request is None
+            if not self._tracer.stops_where_asked or asked_by_step or is_main_thread():
+                return stop()
+            return _call_between_instructions(stop)
         finally:
             self.released.set()
 
@@ -345,6 +352,34 @@ class Capture:
         if self._spool is not None:
             self._spool.abandon()
         self._probes.abandon()
+
+
+def _call_between_instructions(call: Callable[[], Recording | None]) -> Recording | None:
+    """Calls a function on the main thread, between two instructions of its Python code, so that no operation of a
+    framework runs there; on this one if that thread does not come to it: it waits for a thread, such as this one."""
+    from stepscope.kernels.calls import call_on_main_thread
+
+    claimed, done = threading.Lock(), threading.Event()
+    results: list[Recording | None] = []
+    failures: list[BaseException] = []
+
+    def call_on_main() -> None:
+        if not claimed.acquire(blocking=False):
+            return
+        try:
+            results.append(call())
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            done.set()
+
+    is_asked = call_on_main_thread(call_on_main)
+    if (not is_asked or not done.wait(_MAIN_PATIENCE_S)) and claimed.acquire(blocking=False):
+        return call()
+    done.wait()
+    if failures:
+        raise failures[0]
+    return results[0]
 
 
 def _amount(number: float) -> str:

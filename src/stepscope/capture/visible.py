@@ -118,4 +118,11 @@ VISIBLE = (
         "lines that begin with `stepscope`",
         "what was captured, and what could not be",
     ),
+    Visible(
+        "stderr of profilers",
+        "lines that the framework's profiler writes: of Kineto `USDT:`, and `ERROR: External init callback` where it is"
+        " started on another thread than the one that imported PyTorch",
+        "it writes them for whoever starts it, and offers no way to be quiet",
+        only="while a capture runs",
+    ),
 )  # fmt: skip

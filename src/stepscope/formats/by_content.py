@@ -7,7 +7,7 @@ others which are none, such as the thousand results that a program keeps as JSON
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 
 from stepscope.errors import InputError, Problem
@@ -29,8 +29,10 @@ _RANK = re.compile(
 _NUMBER = re.compile(r"\d+")
 _LAST_NUMBER = re.compile(r"\d+(?=\D*$)")
 
+_Known = tuple[Format, tuple[int, int] | None]  # what it is, and its rank in a job of so many
+_Sure = tuple[store.Entry, Format, tuple[int, int] | None]
 _Unknown = tuple[store.Entry, tuple[Format, ...]]  # a file, and what it may be
-_known: dict[tuple[store.Identity, tuple[str, ...]], Format | None] = {}
+_known: dict[tuple[store.Identity, tuple[str, ...]], _Known | None] = {}
 
 
 def find_by_content(root: str, folders: Iterable[store.Folder], problems: list[Problem]) -> list[Candidate]:
@@ -47,7 +49,7 @@ def find_by_content(root: str, folders: Iterable[store.Folder], problems: list[P
             claimed = format_of(entry.name)
             if (claimed is None or not claimed.in_folders) and (may := formats_that_may_hold(entry.name)):
                 shapes.setdefault(_shape_of(entry, root), []).append((entry, may))
-    sure: list[tuple[store.Entry, Format]] = []
+    sure: list[_Sure] = []
     left = MAX_REMOTE_LOOKS if store.is_remote(root) else MAX_LOOKS
     total = sum(map(len, shapes.values()))
     promising: list[list[_Unknown]] = []
@@ -55,14 +57,14 @@ def find_by_content(root: str, folders: Iterable[store.Folder], problems: list[P
     looked = 0
     for entries in shapes.values():
         samples = entries[: min(_SAMPLES, left - looked)]
-        found = [(entry, fmt) for entry, may in samples if (fmt := _look(entry, may, problems))]
+        found = [(entry, *known) for entry, may in samples if (known := _look(entry, may, problems))]
         looked += len(samples)
         (promising if found else others).append(entries[len(samples) :])
         sure += found
     for entry, may in islice(chain(*promising, *others), left - looked):
         looked += 1
-        if fmt := _look(entry, may, problems):
-            sure.append((entry, fmt))
+        if known := _look(entry, may, problems):
+            sure.append((entry, *known))
     if looked < total:
         problems.append(_note_limit(root, looked, total))
     return _group(root, sure, problems)
@@ -87,8 +89,8 @@ def _note_limit(root: str, looked: int, total: int) -> Problem:
     )
 
 
-def _look(entry: store.Entry, may: tuple[Format, ...], problems: list[Problem]) -> Format | None:
-    """The format that a file certainly has, remembered while the file stays what it is: the page searches every few
+def _look(entry: store.Entry, may: tuple[Format, ...], problems: list[Problem]) -> _Known | None:
+    """What a file certainly is, remembered while the file stays what it is: the page searches every few
     seconds."""
     try:
         key = entry.identity or store.identity(entry.path), tuple(fmt.name for fmt in may)
@@ -102,18 +104,39 @@ def _look(entry: store.Entry, may: tuple[Format, ...], problems: list[Problem]) 
         return None
 
 
-def _group(root: str, sure: list[tuple[store.Entry, Format]], problems: list[Problem]) -> list[Candidate]:
+def _group(root: str, sure: list[_Sure], problems: list[Problem]) -> list[Candidate]:
     """Sessions of the files: a file that is no rank of a job is one of its own, as nothing shows what belongs to it."""
-    found = []
-    for entry, fmt in sure:
+    found, ranks = [], {}
+    for entry, fmt, rank in sure:
         try:
             found.append(describe_file(entry, fmt))
         except InputError as error:
             problems.append(error.problem)
+        if rank is not None:
+            ranks[entry.path] = rank
     groups: dict[tuple[str, str, str], list[Found]] = {}
     for file in drop_packed_copies(found):
         groups.setdefault((_folder_of(file, root), file.format.name, _job_of(file)), []).append(file)
+    alone = [files[0] for files in groups.values() if len(files) == 1 and files[0].path in ranks]
+    for job in _jobs_by_content(alone, ranks, root):
+        for file in job:
+            del groups[_folder_of(file, root), file.format.name, _job_of(file)]
+        groups[_folder_of(job[0], root), job[0].format.name, job[0].name] = job
     return [_candidate(root, folder, files) for (folder, _, _), files in groups.items()]
+
+
+def _jobs_by_content(files: Iterable[Found], ranks: Mapping[str, tuple[int, int]], root: str) -> list[list[Found]]:
+    """The files that are ranks of one job by what they state: of one folder, with names that differ in numbers alone,
+    and each rank once."""
+    jobs: dict[tuple[str, str, str, int], list[Found]] = {}
+    for file in files:
+        key = _folder_of(file, root), file.format.name, _NUMBER.sub("#", file.name), ranks[file.path][1]
+        jobs.setdefault(key, []).append(file)
+    return [
+        sorted(job, key=lambda file: ranks[file.path])
+        for job in jobs.values()
+        if len(job) > 1 and len({ranks[file.path] for file in job}) == len(job)
+    ]
 
 
 def _job_of(file: Found) -> str:

@@ -108,6 +108,10 @@ class Format:
         """
         return self.is_certain_match(content)
 
+    def rank_in_job(self, content: bytes) -> tuple[int, int] | None:
+        """The rank that the first bytes of a file state, and how many ranks its job has; None if they state none."""
+        return None
+
     # -- names ---------------------------------------------------------------------------------------------------------
 
     @cached_property

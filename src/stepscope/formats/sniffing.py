@@ -41,10 +41,12 @@ def format_by_content(path: str, name: str) -> Format:
     return fmt or require_format(name, path)
 
 
-def certain_format(formats: Iterable[Format], path: str) -> Format | None:
-    """The first format that a file's content can only be of.  Raises NotFoundError, AccessError."""
+def certain_format(formats: Iterable[Format], path: str) -> tuple[Format, tuple[int, int] | None] | None:
+    """The first format that a file's content can only be of, and the rank in a job that its start states, with the
+    number of ranks.  Raises NotFoundError, AccessError."""
     content = _unpack_prefix(store.read_prefix(path, SNIFF_BYTES))
-    return next((fmt for fmt in formats if fmt.is_certain_file(path, content)), None)
+    fmt = next((fmt for fmt in formats if fmt.is_certain_file(path, content)), None)
+    return None if fmt is None else (fmt, fmt.rank_in_job(content))
 
 
 def _unpack_prefix(prefix: bytes) -> bytes:

@@ -106,10 +106,11 @@ def test_a_hang_is_the_headline_before_any_share(tmp_path: Path) -> None:
 
 
 def test_memory_that_ran_out_is_the_headline_and_the_shares_follow() -> None:
-    said = ("GPU 0 was out of memory: 2,000 bytes were refused and 10 were free",)
+    headline, held = "GPU 0 was out of memory: 2,000 bytes were refused and 10 were free", "most is 65 MB in `history`"
+    said = (f"{headline}; {held}",)
     trace = replace(draw("host main | M0--------M1--------M2--------\nhost main | x-------- x-------- x--------"),
                     recorder_messages=said)  # fmt: skip
     advised = advise(context_of(trace))
 
-    assert advised.verdict.sentence == said[0]
-    assert [item.id for item in advised.items] == ["job.out-of-memory", "none"]
+    assert (advised.verdict.sentence, advised.verdict.evidence) == (headline, (held,))
+    assert [item.id for item in advised.items] == ["job.out-of-memory"]

@@ -8,7 +8,7 @@ import { palette } from "../../design/theme";
 import { bytes, duration, percent } from "../../format";
 import { intervalInTimeline } from "../../links";
 import { route, setParams } from "../../router";
-import { docOf, fieldOf, type Sections, tableOf } from "../../sections";
+import { docOf, fieldOf, type Sections, type TableOf, tableOf } from "../../sections";
 import { type TableData, toRows } from "../../table/model";
 import type { RowLink } from "../../table/RowDetails";
 import { Card, Figure } from "../../ui/basics";
@@ -19,7 +19,7 @@ import { StackedBars } from "../shared/Bars";
 import { More } from "../shared/More";
 import { ownRows, useOwnRows } from "../shared/ownRows";
 import { findLinks, TableCard } from "../shared/sections";
-import { mostOf, type Purpose, partsOf, sumsOf } from "./purposes";
+import { mostOf, type Purpose, partsOf, sumsOf, sumsOfHeld } from "./purposes";
 
 const FREE = { out: "In use", in: "With free memory" };
 
@@ -45,9 +45,11 @@ function keyOf(memory: Memory): string {
 export default function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryReport>) {
   const memories = report.memories ?? [];
   const chosen = memories.find((memory) => keyOf(memory) === route.value.params.memory) ?? fullest(memories);
-  if (!chosen) return null;
+  const counted = <Counted sections={sections} />;
+  if (!chosen) return counted;
   return (
     <>
+      {counted}
       <Card title="At the peak" actions={<MemoryPicker memories={memories} chosen={chosen} />}>
         <Peak memory={chosen} meaning={docOf(tableOf(sections, "peak"), "in_use_bytes")} />
       </Card>
@@ -64,10 +66,51 @@ export default function MemoryView({ report, sections }: ToolAnswer<"memory-prof
   );
 }
 
+/** What was counted of the program's arrays: what it held when memory ran out, and what becomes more with each step. */
+function Counted({ sections }: { sections: Sections<"memory-profile"> }) {
+  const [full, staying, growth] = [
+    tableOf(sections, "full"),
+    tableOf(sections, "staying"),
+    tableOf(sections, "growth"),
+  ];
+  const grows = growth.columns?.grows?.some(Boolean) ?? false;
+  return (
+    <>
+      {full.row_count > 0 && (
+        <>
+          <Card title="When memory ran out">
+            <Held section={full} />
+          </Card>
+          <TableCard section={full} heading="What held it, by variable and line" plain />
+        </>
+      )}
+      {grows && <TableCard section={growth} plain />}
+      {staying.row_count > 0 && <TableCard section={staying} />}
+    </>
+  );
+}
+
+/** One bar of what the program held, by what it is for. */
+function Held({ section }: { section: TableOf<"memory-profile", "full"> }) {
+  const look = palette.value;
+  const { kind, held_bytes: sizes } = section.columns ?? {};
+  const sums = useMemo(() => sumsOfHeld((kind ?? []).map(String), (sizes ?? []).map(Number)), [kind, sizes]);
+  const parts = useMemo(() => partsOf(sums, look.surface), [sums, look]);
+  return (
+    <StackedBars
+      label="What the program held when memory ran out"
+      parts={parts}
+      write={bytes}
+      unit="bytes"
+      rows={[{ key: "held", label: "Arrays", note: "counted then", parts: Object.fromEntries(sums) }]}
+    />
+  );
+}
+
 interface Declared {
   readonly id: string;
   /** The table of the report that it shows a part of. */
-  readonly of: "purposes" | "breakdown" | "staying" | "timeline";
+  readonly of: "purposes" | "breakdown" | "timeline";
   readonly title: string;
   readonly empty: string;
   /** What opens it; without, it is always shown. */
@@ -86,11 +129,6 @@ const TABLES: readonly Declared[] = [
     ...{ id: "breakdown", of: "breakdown", opener: "By op" },
     title: "What fills the memory at its peak, by op",
     empty: "no known allocation at the peak",
-  },
-  {
-    ...{ id: "staying", of: "staying", opener: "What stays from step to step" },
-    title: "Memory that stays, by op and line",
-    empty: "no allocation of several steps stays",
   },
   {
     ...{ id: "events", of: "timeline", opener: "Allocations and deallocations" },

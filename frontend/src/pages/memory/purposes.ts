@@ -30,11 +30,25 @@ const MEANINGS: Readonly<Record<string, string>> = {
 };
 
 /** The bytes of each purpose, the most first. */
-export function sumsOf(rows: readonly Purpose[]): ReadonlyMap<string, number> {
+export function sumsOf(rows: readonly Pick<Purpose, "purpose" | "allocated_bytes">[]): ReadonlyMap<string, number> {
   const sums = new Map<string, number>();
   for (const { purpose, allocated_bytes: size } of rows)
     sums.set(String(purpose), (sums.get(String(purpose)) ?? 0) + Number(size ?? 0));
   return new Map([...sums].sort((one, other) => other[1] - one[1]));
+}
+
+/** What a count of the program's arrays calls them, as a purpose. */
+const COUNTED: Readonly<Record<string, string>> = {
+  parameters: "parameters",
+  gradients: "gradients",
+  "state of the optimizer": "optimizer_state",
+  "arrays with their graph": "activations",
+};
+
+/** The bytes of each purpose, of what the program held when memory ran out; the most first. */
+export function sumsOfHeld(kinds: readonly string[], sizes: readonly number[]): ReadonlyMap<string, number> {
+  const rows = kinds.map((kind, row) => ({ purpose: COUNTED[kind] ?? kind, allocated_bytes: sizes[row] ?? 0 }));
+  return sumsOf(rows);
 }
 
 export function partsOf(sums: ReadonlyMap<string, number>, surface: string): BarPart[] {

@@ -237,7 +237,8 @@ function Moments({ step, href }: { step: NonNullable<OverviewReport["account_ste
 /** The sentence, the bar, and the few figures that it stands on. */
 function Verdict({ report, sections }: { report: OverviewReport; sections: Sections<"overview"> }) {
   const [head, rest] = splitVerdict(report.verdict_text);
-  const mean = report.step_time_ms.mean;
+  const isEnded = report.advice[0]?.id.startsWith(OF_JOB) ?? false; // what a step takes is not the answer then
+  const mean = isEnded ? null : report.step_time_ms.mean;
   const median = report.account_step?.ms ?? null;
   return (
     <section class="card verdict" aria-label="Verdict">
@@ -284,6 +285,9 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
     </section>
   );
 }
+
+/** How the ids of advice on a hang or on memory that ran out begin. */
+const OF_JOB = "job.";
 
 const STEP_FIGURES = ["mean", "std", "min", "max", "count", "between_steps_percent", "profiling_cost_percent"] as const;
 const OF_SEVERAL: readonly string[] = ["mean", "std", "min", "max", "count"];

@@ -27,7 +27,7 @@ from stepscope.analysis.steps.find_steps import holds_only_dispatch, steps_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only
 from stepscope.analysis.trace.grouping import is_device_work
-from stepscope.analysis.trace.lost_work import launches_of
+from stepscope.analysis.trace.lost_work import share_lost
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
@@ -187,7 +187,9 @@ class StepAccount:
     @property
     def whole_step(self) -> str:
         """The same of what is a share of all of it."""
-        return "each step" if self.has_steps else "the capture"
+        if not self.has_steps:
+            return "the capture"
+        return "each step" if self.is_median else "each long step"
 
     @property
     def the_step(self) -> str:
@@ -257,7 +259,7 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         moments=_moments(pieces, cause),
         only_dispatch=holds_only_dispatch(trace),
         blindness=blindness,
-        certain=() if blindness is None else _find_certain(trace, found, blindness),
+        certain=() if blindness is None or blindness.hides_causes else _find_certain(trace, found, blindness),
         device_bars=_device_bars(trace, pieces),
     )
 
@@ -298,10 +300,10 @@ def _find_certain(trace: HostTrace, found: EveryStep, blindness: Blindness) -> t
 def _limits_with_lost_work(trace: HostTrace, found: EveryStep, lost: float) -> list[Cause]:
     """The causes that limit the usual steps if the work that launches lost is like what they kept: that of the devices
     which takes most, or those of the host; none where nothing was lost, or not evenly."""
-    launches, steps = launches_of(trace), steps_of(trace)
+    steps = steps_of(trace)
     usual = found.graph.steps[usual_steps(trace, found.graph)]
     start, end = steps.start_ps[usual], steps.until_ps[usual]
-    by_step = [launches.share_lost(trace, start[[at]], end[[at]]) for at in range(len(usual))] if lost else []
+    by_step = [share_lost(trace, start[[at]], end[[at]]) for at in range(len(usual))] if lost else []
     if not by_step or max(by_step) >= 1 or max(by_step) > _EVENLY * max(min(by_step), 1 - 1 / _EVENLY):
         return []
     rows = np.flatnonzero(is_device_work(trace))

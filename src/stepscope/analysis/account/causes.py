@@ -14,6 +14,7 @@ from stepscope.analysis.trace.columns import count_kinds, events_of_kind, is_any
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
 from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.program_runs import runs_on_devices
 from stepscope.model import EventKind, HostTrace, Kind, stat_names
 from stepscope.model.arrays import I64, U8, Mask, look_up
 from stepscope.vocabulary.jax import PROGRAMS_THAT_TAKE_IN
@@ -86,6 +87,8 @@ _OF_FRAMEWORK = (
     K.OP, K.BACKWARD, K.EXECUTOR, K.EAGER_EXECUTE, K.TRACED_FUNCTION, K.FUNCTION_RUN, K.COLLECTIVE_CALL, K.ITERATOR,
     K.REGION_BEGIN,
 )  # fmt: skip
+# What a program in Python that trains leaves on its host, at least one of these.
+_OF_PROGRAM = (*_OF_HOST, *_AROUND)
 _NAMED = (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE, K.TRACED_FUNCTION)  # what has a trait by its name
 _IN_FUNCTION = np.uint8(128)  # the bit of functions that make input, beside those of what events around say
 
@@ -108,14 +111,21 @@ def causes_of_work(trace: HostTrace) -> U8:
 def unrecorded_causes(trace: HostTrace, threads: Threads) -> U8:
     """The cause of a thread's time in which nothing is recorded: uint8 of shape (lines,)."""
     cause = np.full(len(trace.lines), Cause.LAUNCH, np.uint8)
-    cause[threads.main] = Cause.UNKNOWN if has_lost_framework(trace) else Cause.PYTHON
+    cause[threads.main] = Cause.PYTHON if _is_of_python(trace) else Cause.UNKNOWN
     if lacks_ops(trace):  # between two launches it goes from one to the next
         cause[threads.main] = Cause.LAUNCH
     return cause
 
 
+def _is_of_python(trace: HostTrace) -> bool:
+    """Whether what a thread does between the events of a framework is Python: not where these could not be kept, nor
+    where no event of a host is of a known kind, as in a file of another tool."""
+    understood = trace.derived("kinds of a host are known", lambda of: bool(count_kinds(of)[[*_OF_PROGRAM]].any()))
+    return understood and not has_lost_framework(trace)
+
+
 def lacks_ops(trace: HostTrace) -> bool:
-    """Whether launches were recorded and nothing of the ops that make them."""
+    """Whether launches were recorded, or runs of programs on devices, and nothing of the ops that make them."""
     return trace.derived("lacks ops", _lacks_ops)
 
 
@@ -124,7 +134,7 @@ def _lacks_ops(trace: HostTrace) -> bool:
         return False
     calls = events_of_kind(trace, K.RUNTIME_CALL)
     launches = CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH
-    return bool(has_trait(trace, trace.events.type[calls], launches).any())
+    return bool(has_trait(trace, trace.events.type[calls], launches).any() or len(runs_on_devices(trace)))
 
 
 def long_frames(trace: HostTrace) -> Mask:
@@ -167,7 +177,7 @@ def _event_causes(trace: HostTrace) -> U8:
     kernels.nesting.inherit_by_kind(kind, parent, _table(_OF_HOST, Cause.UNKNOWN), Cause.PYTHON, cause)
     if lacks_ops(trace):
         cause[(cause == int(Cause.PYTHON)) & (long_frames(trace) | is_any_kind(kind, _NAMES_ONLY))] = Cause.LAUNCH
-    if has_lost_framework(trace):  # what is Python once ops are taken off
+    if not _is_of_python(trace):  # what is Python once ops are taken off
         cause[cause == int(Cause.PYTHON)] = Cause.UNKNOWN
     dispatches = _dispatches(trace)
     if dispatches is not None:

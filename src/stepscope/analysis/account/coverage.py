@@ -17,28 +17,35 @@ from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.steps.find_steps import is_usual, steps_of
 from stepscope.analysis.steps.own_tracers import usage_of_thread
+from stepscope.analysis.steps.unmeasured import MOST_LOST, ends_before_steps, outlasts_steps
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.devices_told_of import calls_that_wait, is_device_plane, is_device_told_of
 from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import is_device_work
-from stepscope.analysis.trace.lost_work import launches_of
+from stepscope.analysis.trace.lost_work import share_lost
 from stepscope.analysis.trace.remedies import DEVICE_ACTIVITY, HOST_ACTIVITY, remedy
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, PlaneKind
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import share_nameless
 
 K = EventKind
 
 _NOT_UNDERSTOOD = 5.0  # percent of the time: rows of fewer are a tool's own, such as a monitor's
-MOST_LOST = 1 / 3  # of the launches in the usual steps: what is known of the others speaks for these
 _UNKNOWN_ROWS = "unknown-rows"  # the code of the problem
 # What starts work for a device, or for other threads.
 _STARTS = (
     K.OP, K.BACKWARD, K.COLLECTIVE_CALL, K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.FUNCTION_RUN, K.EXECUTOR, K.RUNTIME_CALL,
     K.COPY_HOST_TO_DEVICE_CALL,
 )  # fmt: skip
+_MOST_NAMELESS = 0.5  # of the events: of fewer without a name most time still has one
+_NAMES = "record again with a profiler of this framework's version: the names of calls and kernels got lost"
+_LINKS = (
+    "let the loop wait for its last result in each step, or record the calls that launch work (host tracer level 2,"
+    " ProfilerActivity.CUDA)"
+)
 _END_OF_LAUNCHES = "let the loop wait for its last result before the recording stops, and record fewer steps at once"
 
 
@@ -50,11 +57,13 @@ class Blindness:
         why: in words that follow `unknown:`.
         fix: how to record it.
         lost: the share of the launches in the usual steps whose work was not recorded.
+        hides_causes: nothing tells one cause from another, so that none is certain.
     """
 
     why: str
     fix: str
     lost: float = 0.0
+    hides_causes: bool = False
 
 
 def blindness_of(trace: HostTrace, step: int) -> Blindness | None:
@@ -63,8 +72,10 @@ def blindness_of(trace: HostTrace, step: int) -> Blindness | None:
     Args:
         step: the row of that step among those of the host.
     """
+    if (nameless := share_nameless(trace)) > _MOST_NAMELESS:
+        return Blindness(f"{100 * nameless:.0f} % of the events have no name", _NAMES, hides_causes=True)
     if is_device_work(trace).any():
-        return _lost_launches(trace, step) or _ended_early(trace)
+        return _without_steps(trace) or _lost_launches(trace, step) or _ended_early(trace)
     how = remedy(DEVICE_ACTIVITY, trace.framework)
     strange_ms = _not_understood_ps(trace) / 1e9
     if strange_ms:
@@ -75,6 +86,14 @@ def blindness_of(trace: HostTrace, step: int) -> Blindness | None:
     if lacks_host and not _is_observed(trace) and not has_lost_framework(trace):
         return Blindness("nothing of what the framework does was recorded", remedy(HOST_ACTIVITY, trace.framework))
     return None
+
+
+def _without_steps(trace: HostTrace) -> Blindness | None:
+    """Work that outlasts the steps of the host, and of which nothing says which step it is for."""
+    steps = steps_of(trace)
+    if not outlasts_steps(trace, steps.start_ps, steps.end_ps):
+        return None
+    return Blindness("the devices work on after the steps of the host, and nothing says for which step", _LINKS)
 
 
 def _is_observed(trace: HostTrace) -> bool:
@@ -102,19 +121,18 @@ def _not_understood_ps(trace: HostTrace) -> int:
 def _lost_launches(trace: HostTrace, step: int) -> Blindness | None:
     """Launches whose work was not recorded, if they are so many in the step that what they do may limit it, or if too
     few steps are whole to stand for the others."""
-    steps, launches = steps_of(trace), launches_of(trace)
+    steps = steps_of(trace)
     start, end = _usual(trace)
-    lost = launches.share_lost(trace, start, end) if len(start) else 0.0
-    of_step = 100 * launches.share_lost(trace, steps.start_ps[[step]], steps.until_ps[[step]])
+    lost = share_lost(trace, start, end) if len(start) else 0.0
+    of_step = 100 * share_lost(trace, steps.start_ps[[step]], steps.until_ps[[step]])
     if of_step <= LARGE_SHARE and (lost <= MOST_LOST or _count_whole(trace, start, end) >= LEAST_STEPS):
         return None
     share = max(100 * lost, of_step)
-    return Blindness(f"the work of {share:.0f} % of the launches was not recorded", _END_OF_LAUNCHES, lost)
+    return Blindness(f"{share:.0f} % of what was launched was not recorded", _END_OF_LAUNCHES, lost)
 
 
 def _count_whole(trace: HostTrace, start: I64, end: I64) -> int:
-    launches = launches_of(trace)
-    lost = (launches.share_lost(trace, start[[at]], end[[at]]) for at in range(len(start)))
+    lost = (share_lost(trace, start[[at]], end[[at]]) for at in range(len(start)))
     return sum(100 * each <= LARGE_SHARE for each in lost)
 
 
@@ -124,7 +142,9 @@ def _ended_early(trace: HostTrace) -> Blindness | None:
     work = np.flatnonzero(is_device_work(trace))
     last = int((trace.events.start_ps[work] + trace.events.duration_ps[work]).max())
     without = 100 * float((end - start)[start >= last].sum()) / max(int((end - start).sum()), 1) if len(start) else 0.0
-    if without <= LARGE_SHARE or (start >= last).all():
+    steps = steps_of(trace)
+    is_covered = without <= LARGE_SHARE or (start >= last).all()
+    if is_covered and not ends_before_steps(trace, steps.start_ps, steps.end_ps):
         return None
     return Blindness("the record of the devices ends before the steps do", _END_OF_LAUNCHES)
 

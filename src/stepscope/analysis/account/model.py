@@ -6,7 +6,6 @@ import numpy as np
 
 from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.causes import Cause
-from stepscope.analysis.account.coverage import MOST_LOST
 from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Graph
 from stepscope.analysis.account.piece_causes import causes_of_waiting
 from stepscope.analysis.account.pieces import OWN, way_through
@@ -15,10 +14,11 @@ from stepscope.analysis.account.shares import Shares, shares_of, spent_on
 from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.steps.find_steps import is_usual, steps_of
+from stepscope.analysis.steps.unmeasured import MOST_LOST
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import is_device_work
-from stepscope.analysis.trace.lost_work import launches_of
+from stepscope.analysis.trace.lost_work import launches_of, share_lost
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import F64, I64
@@ -79,10 +79,13 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
     Where long steps take most of the time and recur, as where workers deliver several batches at once and then none for
     long, the step in which half of the time has passed, in the order of length: the median would show how it is not
     spent; but not where the same work takes longer in them, as on a busy machine.  Long steps that do not recur are
-    stalls: they stand apart, and the account is of a usual step.
+    stalls: they stand apart, and the account is of a usual step.  So does a first step that is longer than any other:
+    it starts things up.
     """
     steps = usual_steps(trace, graph)
     length = steps_of(trace).length_ps[graph.steps[steps]]
+    if len(steps) > 1 and length[0] > OUTLIER * length[1:].max():
+        steps, length = steps[1:], length[1:]
     order = np.argsort(length, kind="stable")
     middle, passed = int(order[(len(steps) - 1) // 2]), np.cumsum(length[order])
     long = np.flatnonzero(length > OUTLIER * length[middle])
@@ -127,9 +130,9 @@ def _model(trace: HostTrace) -> StepModel | None:
         unknown = float((way.end_ps - way.start_ps)[(way.edge != OWN) & (waited == Cause.UNKNOWN)].sum())
     why_not = _why_not(graph, steps, error, unknown, int(length[median]))
     since, until = (graph.end_ps[graph.bounds[steps + after]] for after in (0, 1))
-    lost = launches_of(trace).share_lost(trace, since, until)
+    lost = share_lost(trace, since, until)
     if lost > MOST_LOST:
-        why_not = f"the work of {100 * lost:.0f} % of the launches was not recorded; the limit is a third"
+        why_not = f"{100 * lost:.0f} % of what was launched was not recorded; the limit is a third"
     found = steps_of(trace)  # what lies between the steps of marks that another loop interrupts is that loop
     if not len(found.pauses) and (2 * found.length_ps[graph.steps[steps]] < length[steps]).any():
         why_not = "the steps do not follow each other"

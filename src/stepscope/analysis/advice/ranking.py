@@ -47,7 +47,8 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     if ended is not None:
         advice, verdict, is_all = ended
         others = Advised((), (), verdict) if is_all else _advise_on_steps(context, rules)
-        return replace(others, items=(advice, *others.items), verdict=verdict)
+        told = (item for item in others.items if item.kind != "none")  # "nothing stands out" is no answer to a crash
+        return replace(others, items=(advice, *told), verdict=verdict)
     return _advise_on_steps(context, rules)
 
 
@@ -91,7 +92,9 @@ def _is_about_known(context: Context, advice: Advice) -> bool:
     if account is None or account.blindness is None:
         return True
     row = row_of_change(account, _causes_in(context, advice))
-    return row is not None and row.cause in account.certain and account.percent(row.ps, row.cause) >= LARGE_SHARE
+    if row is None or row.cause not in account.certain or account.percent(row.ps, row.cause) < LARGE_SHARE:
+        return False
+    return advice.gain_percent is not None or row.cause == judge_account(account).cause  # what was lost may be more
 
 
 def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -251,12 +254,14 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
     """Whether the gain may be no more than the error of predictions, and no large share of the step speaks for it: that
     of a function, or of a cause that stands for the class; computation stands for none.  Work that is known to be
     unneeded speaks for itself.  So is a gain that is unknown, where most is unexplained, or no change could be replayed
-    and the part is small.
+    and the part is small; and what takes less than is unexplained.
     """
+    if not advice.id.startswith(OF_JOB) and _is_less_than_unexplained(context, advice):
+        return True
     if advice.gain_percent is None and context.account is not None and not advice.id.startswith(OF_JOB):
         nothing_replayed = context.changes is None or context.changes.why_not is not None
         is_small = not context.has_device and context.percent(advice.part_ms or 0.0) < LARGE_SHARE
-        return (nothing_replayed and is_small) or judge_account(context.account).cause == "unknown"
+        return (nothing_replayed and is_small) or not _is_about_limit(context, context.account, advice)
     if context.has_device or not advice.may_gain_nothing or advice.change in EXCESSES:
         return False
     line, account = context.line(advice.change), context.account
@@ -271,6 +276,37 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
     if not has_cause or row is None:
         return True
     return min(account.percent(row.ps), 100.0 * context.cause_share(row.cause)) < LARGE_SHARE  # not in one step alone
+
+
+def _is_about_limit(context: Context, account: StepAccount, advice: Advice) -> bool:
+    """Whether an advice shortens what limits the step, which has to be known, or a large share of it; one of an unknown
+    gain is not the first thing to change otherwise."""
+    limit = judge_account(account).cause
+    row = row_of_change(account, _causes_in(context, advice))
+    is_large = row is None or row.cause == limit or account.percent(row.ps, row.cause) >= LARGE_SHARE
+    return limit != "unknown" and is_large
+
+
+def _is_less_than_unexplained(context: Context, advice: Advice) -> bool:
+    """Whether more of the step is unexplained than the causes of a change take, or may gain where its gain is unknown:
+    that may be the first thing to change."""
+    account = context.account
+    unexplained = next((row for row in account.rows if row.cause == "unknown"), None) if account else None
+    if account is None or unexplained is None or account.percent(unexplained.ps) < LARGE_SHARE:
+        return False
+    row = row_of_change(account, _causes_in(context, advice))
+    if row is None or row is unexplained:
+        return False
+    if advice.gain_percent is None:
+        return unexplained.ps > row.ps / 2
+    foretold = context.changes.foretold.get(advice.change) if context.changes else None
+    shortened = 0.0  # of what is unexplained, by the change
+    if foretold is not None:
+        now, then = (
+            100.0 * each.get("unknown", 0) / foretold.now_ps for each in (foretold.causes_now, foretold.causes)
+        )
+        shortened = now - then
+    return account.percent(unexplained.ps) - shortened > max(account.percent(row.ps), advice.gain_percent)
 
 
 def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -> bool:

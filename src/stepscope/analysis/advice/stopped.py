@@ -35,7 +35,8 @@ def advise_on_end(context: Context) -> tuple[Advice, Verdict, bool] | None:
     crash = next((end.crash for end in ends if end.crash), "")
     if not crash:
         return None
-    return _advise_crash(crash), _judge(crash, (crash,)), context.account is None
+    headline, *details = crash.split("; ")
+    return _advise_crash(crash), _judge(headline, details), context.account is None
 
 
 def _what(hang: Hang) -> str:

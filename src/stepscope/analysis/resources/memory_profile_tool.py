@@ -303,11 +303,12 @@ class MemoryProfileReport(Report):
         return Rows("breakdown", "Breakdown at the peak", BREAKDOWN_FIELDS, self.rows, NOTHING)
 
     def why_empty(self) -> str | None:
-        """Why there is nothing to show; None if there are memories, even without breakdowns.
+        """Why there is nothing to show; None if there are memories, even without breakdowns, or arrays that were
+        counted.
 
         The warnings say how to record allocations.
         """
-        if self.memories:
+        if self.memories or self.staying or self.full:
             return None
         return next((warning for warning in self.warnings if warning.startswith(NOTHING)), NOTHING)
 

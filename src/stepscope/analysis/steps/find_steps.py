@@ -26,8 +26,8 @@ from stepscope.analysis.steps.host_steps import (
 )
 from stepscope.analysis.steps.loop_signs import UNSUPPORTED
 from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked_steps, label_work
+from stepscope.analysis.steps.unmeasured import why_unmeasured
 from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only, is_any_kind
-from stepscope.analysis.trace.devices_told_of import calls_that_wait, is_device_silent
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I32, I64, Mask, look_up
@@ -177,7 +177,6 @@ def _find_complete(counts: I32, last: I64) -> np.ndarray:
 __all__ = ["HostSteps", "count_warm_up_steps", "observed_time", "steps_of", "steps_of_events", "whole_steps"]
 
 _STEPS_A_WARM_UP = 4  # whole steps needed per warm-up step after the first one
-_MOST = 0.8  # of the steps; a loop may read a result every few steps only
 _COMPILES = 0.1  # share of a step; compiling for less is usual
 
 
@@ -273,22 +272,16 @@ def _find_steps(trace: HostTrace) -> HostSteps:
         from stepscope.analysis.steps.inferred_steps import infer_steps  # which a trace with marks does without
 
         found = (None if holds_sums_only(trace) else infer_steps(trace)) or _capture_as_step(trace)
-    return close_gaps(_doubt_without_waits(trace, found))
+    return close_gaps(_doubt_unmeasured(trace, found))
 
 
-def _doubt_without_waits(trace: HostTrace, found: HostSteps) -> HostSteps:
-    """The steps, with a doubt where nothing in most of them waits for a device of which no work was recorded: how long
-    the host takes to start that work is no measure of how long it lasts."""
-    if found.source == "none" or not is_device_silent(trace):
+def _doubt_unmeasured(trace: HostTrace, found: HostSteps) -> HostSteps:
+    """The steps, with a doubt where their bounds do not measure how long they last."""
+    why = None if found.source == "none" else why_unmeasured(trace, found.start_ps, found.end_ps)
+    if why is None:
         return found
-    waits = calls_that_wait(trace)
-    ends = np.sort(trace.events.start_ps[waits] + trace.events.duration_ps[waits])
-    held = np.searchsorted(ends, found.end_ps, side="right") > np.searchsorted(ends, found.start_ps, side="right")
-    if held.mean() >= _MOST:
-        return found
-    how = f"{found.how}; they are as long as the host takes to start work that was not recorded"
     sure = UNSUPPORTED if found.confidence is None else min(found.confidence, UNSUPPORTED)
-    return replace(found, confidence=sure, how=how)
+    return replace(found, confidence=sure, how=f"{found.how}; they are {why}")
 
 
 def _capture_as_step(trace: HostTrace) -> HostSteps:

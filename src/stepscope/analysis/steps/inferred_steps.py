@@ -26,9 +26,9 @@ from stepscope.analysis.steps.loop_signs import group_by_signs
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.environment import capture_facts
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work, spread_labels
-from stepscope.analysis.trace.program_runs import program_ops_elsewhere
+from stepscope.analysis.trace.program_runs import ops_of_run, program_ops_elsewhere
 from stepscope.model import EventKind, HostTrace, PlaneKind
-from stepscope.model.arrays import I32, I64, Mask, look_up
+from stepscope.model.arrays import I32, I64, Mask, distinct, look_up
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.ranges import says_evaluation
@@ -99,6 +99,7 @@ def _outer_work(trace: HostTrace) -> I64:
 
 # Host calls that may enclose all work of a step.
 _PROGRAMS = (EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
+_MODULES = "sequence of XLA modules"
 _FETCHES = "waits for input"
 _FEWEST_CALLS = 5  # fewer irregular calls may be chance
 _HOST_OPS = "ops"
@@ -126,13 +127,14 @@ _LEAST_SURE = {_HOST_OPS: 0.8, _PYTHON: 0.8, _WORK_OF_LOOP: 0.5}
 def infer_steps(trace: HostTrace) -> HostSteps | None:
     """The steps of the first sequence that repeats; None if nothing repeats regularly enough."""
     for what, rows in _candidate_sequences(trace):
-        cycle = find_cycle(trace.event_names(rows), trace.events.start_ps[rows], _least_rhythm(trace, what, rows))
+        names = _names_of(trace, what, rows)
+        cycle = find_cycle(names, trace.events.start_ps[rows], _least_rhythm(trace, what, rows))
         if cycle is None or cycles_are_layers(trace, rows, cycle):
             continue
         cycle = group_by_signs(trace, rows, cycle)
         if cycle is None:
             continue
-        sure = _confidence(trace, rows, cycle)
+        sure = _confidence(trace, rows, names, cycle)
         if sure < _LEAST_SURE.get(what, 0.0) or (what == _PYTHON and len(cycle.anchors) < _FEWEST_CALLS):
             continue  # a few long calls are epochs, or the parts of a script
         start = trace.events.start_ps[rows[cycle.anchors]]
@@ -164,9 +166,25 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
     return None
 
 
-def _confidence(trace: HostTrace, rows: I64, cycle: Cycle) -> float:
+def _names_of(trace: HostTrace, what: str, rows: I64) -> I64:
+    """What tells the events of a sequence apart: int64 of shape (rows,).
+
+    It is their names; of the runs of programs also the first op in each, as many programs of a loop that runs op by op
+    may have one name.
+    """
+    names: I64 = trace.event_names(rows).astype(np.int64)
+    if what != _MODULES or not len(rows):
+        return names
+    first = ops_of_run(trace, rows)
+    ops = np.where(first >= 0, trace.event_names(np.maximum(first, 0)), -1)
+    if (first < 0).any() or len(distinct(names * (len(trace.strings) + 1) + ops)) == len(distinct(names)):
+        return names
+    told: I64 = np.unique(names * (len(trace.strings) + 1) + ops, return_inverse=True)[1]
+    return told
+
+
+def _confidence(trace: HostTrace, rows: I64, names: I64, cycle: Cycle) -> float:
     """How sure the cycles are steps, 0 to 1."""
-    names = trace.event_names(rows)
     if (names == names[0]).all() and np.isin(trace.events.kind[rows], _PROGRAMS).all():
         if len(rows) < len(_outermost_of_kind(trace, *_PROGRAMS)) and not is_training_function(trace.name_of(rows[0])):
             return _SURE_OF_MOST_CALLED
@@ -206,7 +224,7 @@ def _has_usual_length(durations: I64) -> bool:
 def _candidate_sequences(trace: HostTrace) -> Iterator[tuple[str, I64]]:
     """Candidates for a repeating sequence, best first: a name for the messages, and event rows in order of time."""
     kind, device = trace.events.kind, is_device_work(trace)
-    yield "sequence of XLA modules", _keep_busiest_plane(trace, _measured_modules(trace))
+    yield _MODULES, _keep_busiest_plane(trace, _measured_modules(trace))
     yield "sequence of kernels", _keep_busiest_plane(trace, np.flatnonzero(device & is_any_kind(kind, COMPUTES)))
     yield "sequence of device work", _keep_busiest_plane(trace, np.flatnonzero(device))
     yield "launches of graphs", _graph_launches(trace)

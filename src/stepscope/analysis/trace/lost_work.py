@@ -6,8 +6,10 @@ import numpy as np
 
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.program_runs import runs_on_devices
+from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
@@ -41,6 +43,29 @@ class Launches:
         if not self.lost.any() or not self.recorded.any() or start[self.lost].min() < start[self.recorded].max():
             return None
         return int(start[self.lost].min())
+
+
+def share_lost(trace: HostTrace, start_ps: I64, end_ps: I64) -> float:
+    """The share of the work within some spans that was not recorded, as far as anything tells: of the launches whose
+    work was lost, or of the time of programs in which no op was recorded, as ops fill a program nearly wholly.
+
+    Args:
+        start_ps, end_ps: int64 of shape (spans,), one after the other.
+    """
+    return max(
+        launches_of(trace).share_lost(trace, start_ps, end_ps), _share_of_programs(trace, Spans.union(start_ps, end_ps))
+    )
+
+
+def _share_of_programs(trace: HostTrace, inside: Spans) -> float:
+    runs, works = runs_on_devices(trace), is_device_work(trace)
+    ran = filled = 0
+    for line, rows in runs.items():
+        here = np.flatnonzero(works & look_up(trace.lines.plane == trace.lines.plane[line], trace.events.line))
+        program = spans_of(trace, rows) & inside
+        if len(here):  # else ops were switched off
+            ran, filled = ran + program.total, filled + (program & spans_of(trace, here)).total
+    return 1.0 - filled / ran if ran else 0.0
 
 
 def launches_of(trace: HostTrace) -> Launches:

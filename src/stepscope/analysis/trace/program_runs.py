@@ -54,17 +54,51 @@ def link_modules(trace: HostTrace, parent: I32, cause: I32, device: Mask) -> Non
         device: bool of shape (events,), which events are measured work of devices.
     """
     events, lines = trace.events, trace.lines
-    of_runs = (lines.kind == LineKind.MODULES) & (trace.planes.kind[lines.plane] != PlaneKind.GPU)  # derived there
-    for line in np.flatnonzero(of_runs & (lines.event_end > lines.event_begin)).tolist():
-        runs = np.arange(int(lines.event_begin[line]), int(lines.event_end[line]))
+    for line, runs in runs_on_devices(trace).items():
         made_by = cause[runs].astype(np.int64)
         if (made_by < 0).all():
             made_by = _match_calls(trace, parent, trace.event_names(runs), events.start_ps[runs])
             cause[runs] = made_by
         ops = np.flatnonzero(device & look_up(lines.plane == lines.plane[line], events.line) & (cause < 0))
-        at = np.searchsorted(events.start_ps[runs], events.start_ps[ops], side="right") - 1
-        inside = (at >= 0) & (events.start_ps[ops] < (events.start_ps[runs] + events.duration_ps[runs])[at])
+        middle = events.start_ps[ops] + events.duration_ps[ops] // 2  # clocks have noise: an op may seem to start early
+        at = np.searchsorted(events.start_ps[runs], middle, side="right") - 1
+        inside = (at >= 0) & (middle < (events.start_ps[runs] + events.duration_ps[runs])[at])
         cause[ops[inside]] = made_by[at[inside]]
+
+
+def runs_on_devices(trace: HostTrace) -> dict[int, I64]:
+    """The runs of programs that devices measure, by their line: rows of events in order of time.
+
+    On GPUs the lines of programs are derived from kernels, so theirs are left out.
+    """
+    lines = trace.lines
+    measured = (lines.kind == LineKind.MODULES) & (trace.planes.kind[lines.plane] != PlaneKind.GPU)
+    return {
+        line: np.arange(int(lines.event_begin[line]), int(lines.event_end[line]))
+        for line in np.flatnonzero(measured & (lines.event_end > lines.event_begin)).tolist()
+    }
+
+
+def ops_of_run(trace: HostTrace, runs: I64) -> I64:
+    """The first op of a device in each run of a program on one device: int64 of shape (runs,), -1 where none of a run
+    was recorded.
+
+    Args:
+        runs: rows of events, the runs of one device in order of time.
+    """
+    events, lines = trace.events, trace.lines
+    found = np.full(len(runs), -1, np.int64)
+    plane = lines.plane[events.line[runs[0]]] if len(runs) else -1
+    for line in np.flatnonzero((lines.plane == plane) & (lines.kind == LineKind.DEVICE_OPS)).tolist():
+        ops = np.arange(int(lines.event_begin[line]), int(lines.event_end[line]))
+        if not len(ops):
+            continue
+        middle = events.start_ps[ops] + events.duration_ps[ops] // 2
+        at = np.searchsorted(events.start_ps[runs], middle, side="right") - 1
+        inside = (at >= 0) & (middle < (events.start_ps[runs] + events.duration_ps[runs])[at])
+        run, first = np.unique(at[inside], return_index=True)
+        found[run] = ops[inside][first]
+    return found
 
 
 def program_ops_elsewhere(trace: HostTrace, line: int) -> Mask:

@@ -88,6 +88,10 @@ class Tracer(Protocol):
     one_thread: bool
     """True if `stop` and `discard` may only be called on the thread that called `start`."""
 
+    stops_where_asked: bool
+    """True if no thread should be inside of an operation of the framework while `stop` or `discard` runs: the thread of
+    the steps calls it between two, or else the main thread."""
+
     @staticmethod
     def is_in_use() -> bool:
         """True if the program is known to compute with the tracer's framework; an import does not prove that."""

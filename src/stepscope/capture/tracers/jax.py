@@ -27,7 +27,7 @@ _LOOK_EVERY_S = 0.002
 class JaxTracer:
     """JAX's profiler.  Annotations are JAX's own, so that a capture by `jax.profiler.start_server` has them, too."""
 
-    one_thread = False
+    one_thread = stops_where_asked = False
 
     def __init__(self) -> None:
         self._profiler: Any = sys.modules["jax"].profiler

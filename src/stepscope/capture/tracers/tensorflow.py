@@ -13,7 +13,7 @@ from stepscope.capture.tracers.giving_way import ExportFolder, Possession
 class TensorFlowTracer:
     """TensorFlow's profiler.  Annotations are TensorFlow's own, so that a capture by TensorBoard has them, too."""
 
-    one_thread = False
+    one_thread = stops_where_asked = False
 
     def __init__(self) -> None:
         self._profiler: Any = sys.modules["tensorflow"].profiler.experimental

@@ -35,7 +35,12 @@ class TorchTracer:
     By default PyTorch's profiler sees only the thread that starts it, and the process ends with a segmentation fault if
     another thread stops it (torch 2.13).  Neither is true if it is configured to watch all threads; then any thread may
     start and stop a capture.  With a torch that has no such configuration, `one_thread` is True.
+
+    The process may also end with a segmentation fault, then or later, if an operation runs on another thread while the
+    profiler stops (torch 2.13).  So the thread of the steps stops it between two operations.
     """
+
+    stops_where_asked = True
 
     def __init__(self) -> None:
         self._torch: Any = sys.modules["torch"]

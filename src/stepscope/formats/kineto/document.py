@@ -40,7 +40,7 @@ class Raw:
         stat_offsets: int64 of shape (rows + 1,): row `i` has the stats from `stat_offsets[i]` to the next.
         texts: the texts, with their JSON escapes.
         metadata: the values outside of the events, by key.
-        documents: how many JSON documents the text holds.
+        documents: the JSON documents that the text holds: the first row of each, and the values outside of its events.
         cut_at: the position from which nothing could be read; None if the text was read to its end.
         cut_because: the problem at that position.
         damaged: how many damaged places were skipped; `damaged_at` is the first.
@@ -66,7 +66,7 @@ class Raw:
     stat_value: I64
     texts: TextTable
     metadata: Mapping[str, Any]
-    documents: int
+    documents: tuple[tuple[int, Mapping[str, Any]], ...]
     cut_at: int | None
     cut_because: str
     damaged: int
@@ -293,7 +293,7 @@ class _Decoder:
             stat_offsets=offsets,
             texts=TextTable(self.scanner.whole),
             metadata={key: value for found in reversed(self.metadata) for key, value in found.items()},
-            documents=len(self.metadata),
+            documents=tuple(zip(self.first_rows, self.metadata, strict=True)),
             cut_at=self.cut_at,
             cut_because=self.cut_because,
             damaged=self._damaged_places,

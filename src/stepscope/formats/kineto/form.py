@@ -11,6 +11,9 @@ _TORCH_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<stamp>\d+))?\.pt\.trace\.json
 _JAX_COPY = "remote"  # how earlier releases name their copy
 _JAX_PERFETTO = "perfetto_trace.json"  # what `create_perfetto_trace` makes of the xplane file
 _FIRST_EVENTS = 4096  # bytes
+_JOB = re.compile(
+    rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*(\d{1,6})\b[^{}\[\]]*?"world_size"\s*:\s*(\d{1,6})\b'
+)
 
 
 class KinetoFormat(Format):
@@ -26,6 +29,11 @@ class KinetoFormat(Format):
         if text.startswith(b"["):
             return b'"ph"' in text[:_FIRST_EVENTS]
         return text.startswith(b"{") and (b'"traceEvents"' in text or b'"deviceProperties"' in text)
+
+    def rank_in_job(self, content: bytes) -> tuple[int, int] | None:
+        """The place in a job that PyTorch 2 writes before the events."""
+        found = _JOB.search(content)
+        return (int(found[1]), int(found[2])) if found else None
 
     def name_parts(self, basename: str) -> NameParts:
         """The worker and the stamp that torch.profiler appends to it.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,8 @@ _LEAST_SHARE = 0.01  # of the ops of the largest process: less is a stray row
 _OWNED = 0.8  # of the work of a stream whose launches tell that it is a process's: the rest goes there too
 _EARLIEST_US = 1000  # before its launch, as clocks of devices are off
 _NOBODY = -1
+_MOST_RANKS = 1 << 30  # larger numbers are damage
+_BASE = "baseTimeNanoseconds"
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,13 @@ class Process:
         name: of the host that it is read as.
         rank: in its job; -1 if unknown.
         rows: the rows of the file that are its own, ascending.
+        metadata: what the file states of it outside of the events, if it is a JSON document of its own.
     """
 
     name: str
     rank: int
     rows: I64
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,35 @@ class ToldApart:
 
     processes: tuple[Process, ...]
     ranks_from: str
+
+
+def of_documents(raw: Raw) -> ToldApart | None:
+    """The ranks of a file that holds a JSON document of each, one after the other; None if it is no such file.
+
+    Their processes may have equal numbers, as in containers.
+    """
+    stated = [(begin, metadata, _rank_of(metadata)) for begin, metadata in raw.documents]
+    ranks = {rank for _, _, rank in stated}
+    if len(stated) < 2 or len(ranks) < len(stated) or _NOBODY in ranks:
+        return None
+    ends = [*(begin for begin, _, _ in stated[1:]), len(raw)]
+    processes = [
+        Process(f"rank {rank}", rank, np.arange(begin, end), _on_the_clock_of(raw, metadata))
+        for (begin, metadata, rank), end in zip(stated, ends, strict=True)
+    ]
+    return ToldApart(tuple(sorted(processes, key=lambda each: each.rank)), "ranks as each part of the file states it")
+
+
+def _rank_of(metadata: Mapping[str, Any]) -> int:
+    job = metadata.get("distributedInfo")
+    rank = job.get("rank") if isinstance(job, dict) else None
+    return rank if isinstance(rank, int) and 0 <= rank < _MOST_RANKS else _NOBODY
+
+
+def _on_the_clock_of(raw: Raw, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What one document states; the times of all have been made to count from the zero of the first."""
+    base = raw.metadata.get(_BASE)
+    return {**metadata, _BASE: base} if isinstance(metadata.get(_BASE), int) and isinstance(base, int) else metadata
 
 
 def find_owners(raw: Raw, names: Mapping[int, str]) -> list[list[int]]:
@@ -223,7 +257,8 @@ def raw_of(raw: Raw, process: Process) -> Raw:
     rows = process.rows
     counts = np.diff(raw.stat_offsets)[rows]
     stats = run_rows(raw.stat_offsets[rows], counts)
-    job = raw.metadata.get("distributedInfo")
+    metadata = process.metadata or raw.metadata
+    job = metadata.get("distributedInfo")
     known = {key: value for key, value in job.items() if key != "rank"} if isinstance(job, dict) else {}
     if process.rank >= 0:
         known["rank"] = process.rank
@@ -247,7 +282,8 @@ def raw_of(raw: Raw, process: Process) -> Raw:
         stat_name=raw.stat_name[stats],
         stat_tag=raw.stat_tag[stats],
         stat_value=raw.stat_value[stats],
-        metadata={**raw.metadata, "distributedInfo": known},
+        metadata={**metadata, "distributedInfo": known},
+        documents=(),
     )
 
 

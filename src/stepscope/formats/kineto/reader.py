@@ -87,20 +87,24 @@ def read_hosts(data: bytes | Iterator[bytes], source: str, host: str) -> tuple[H
     raw = decode(data, source)
     unescape(raw)
     labels = read_labels(raw)
-    owners = ranks.find_owners(raw, labels.process)
-    if not owners:
+    told = ranks.of_documents(raw)
+    owners = [] if told else ranks.find_owners(raw, labels.process)
+    if told is None and not owners:
         return (build_trace(raw, labels, source, host, _find_damage),)
-    normalize_annotations(raw)
-    names = canonical_names(raw)
-    normalize_ids(raw, names, (EXTERNAL_ID, CORRELATION_ID[0]))
-    told = ranks.tell_apart(raw, labels.process, owners, names)
+    if told is None:
+        normalize_annotations(raw)
+        names = canonical_names(raw)
+        normalize_ids(raw, names, (EXTERNAL_ID, CORRELATION_ID[0]))
+        told = ranks.tell_apart(raw, labels.process, owners, names)
     problem = ranks.describe(told, bool(raw.damaged), source)
 
     def find_damage(raw: Raw, events: int, source: str) -> list[Problem]:
         return [problem, *_find_damage(raw, events, source)]
 
+    parts = ((ranks.raw_of(raw, process), process) for process in told.processes)
     return tuple(
-        build_trace(ranks.raw_of(raw, process), labels, source, process.name, find_damage) for process in told.processes
+        build_trace(part, read_labels(part) if process.metadata else labels, source, process.name, find_damage)
+        for part, process in parts
     )
 
 
@@ -334,11 +338,11 @@ def _find_damage(raw: Raw, events: int, source: str) -> list[Problem]:
                 hint="copy the file again, or record again if the capture was interrupted",
             )
         )
-    if raw.documents > 1:
+    if len(raw.documents) > 1:
         found.append(
             Problem(
                 "concatenated",
-                f"the file holds {raw.documents:,} traces one after the other",
+                f"the file holds {len(raw.documents):,} traces one after the other",
                 path=source,
                 kept="the events of all, as if of one trace",
             )

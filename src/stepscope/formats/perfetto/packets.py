@@ -162,7 +162,7 @@ class _Reading:
             stat_offsets=offsets,
             texts=TextTable(self.scanner),
             metadata={"baseTimeNanoseconds": decoder.realtime_ns} if decoder.realtime_ns > 0 else {},
-            documents=1,
+            documents=(),
             cut_at=self.cut_at,
             cut_because=damage or self.cut_because,
             damaged=decoder.damaged + self.locked + decoder.lost + decoder.skipped + decoder.unnamed,

@@ -258,11 +258,13 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
     """
     if not advice.id.startswith(OF_JOB) and _is_less_than_unexplained(context, advice):
         return True
+    if advice.change in EXCESSES:
+        return False
     if advice.gain_percent is None and context.account is not None and not advice.id.startswith(OF_JOB):
         nothing_replayed = context.changes is None or context.changes.why_not is not None
         is_small = not context.has_device and context.percent(advice.part_ms or 0.0) < LARGE_SHARE
         return (nothing_replayed and is_small) or not _is_about_limit(context, context.account, advice)
-    if context.has_device or not advice.may_gain_nothing or advice.change in EXCESSES:
+    if context.has_device or not advice.may_gain_nothing:
         return False
     line, account = context.line(advice.change), context.account
     if account is None or not advice.change:

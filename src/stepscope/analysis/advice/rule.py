@@ -148,9 +148,9 @@ def _advise(rule: Rule, context: Context, found: Finding) -> Advice:
 def _gain(context: Context, found: Finding) -> Gain:
     if found.gain is not None:
         return found.gain
-    if found.change:
+    if found.change and not found.unknown:
         return foretell_change(context, found.change, found.part_ms or 0.0, found.without)
-    return foretell_nothing(context, found.part_ms, found.unknown)
+    return replace(foretell_nothing(context, found.part_ms, found.unknown), change=found.change)
 
 
 def _name(context: Context, found: Finding, advice: Advice) -> Advice:

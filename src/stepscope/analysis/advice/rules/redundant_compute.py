@@ -161,7 +161,7 @@ class _Excess(NamedTuple):
             part_ms=excess.step_ps / MS,
             percent=percent * (1.0 - excess.keeps),
             evidence=f"{percent:.1f} % of each step {excess.fact}; ignore this if {excess.against}",
-            change="" if self.unknown else self.change,
+            change=self.change,
             without=self.without,
             unknown=self.unknown,
             parts=(self.change,),

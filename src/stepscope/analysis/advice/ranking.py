@@ -89,7 +89,11 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
 def _is_about_known(context: Context, advice: Advice) -> bool:
     """Whether an advice is about time that holds up the step whatever was not recorded, and enough of it."""
     account = context.account
-    if account is None or account.blindness is None:
+    if account is None:
+        return True
+    if account.only_dispatch and advice.gain_percent is not None and not advice.id.startswith(OF_JOB):
+        return False  # what the calls wait for was not recorded
+    if account.blindness is None:
         return True
     row = row_of_change(account, _causes_in(context, advice))
     if row is None or row.cause not in account.certain or account.percent(row.ps, row.cause) < LARGE_SHARE:
@@ -297,7 +301,8 @@ def _is_less_than_unexplained(context: Context, advice: Advice) -> bool:
             100.0 * each.get("unknown", 0) / foretold.now_ps for each in (foretold.causes_now, foretold.causes)
         )
         shortened = now - then
-    return account.percent(unexplained.ps) - shortened > max(account.percent(row.ps), advice.gain_percent)
+    more = account.percent(unexplained.ps) - shortened - max(account.percent(row.ps), advice.gain_percent)
+    return more >= LEAST_PERCENT
 
 
 def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -> bool:

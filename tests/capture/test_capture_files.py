@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from stepscope.capture import files, scratch
+from stepscope.capture import files, job, scratch
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.spool import Spool
 from stepscope.capture.tracers.base import Artifact
@@ -211,3 +211,43 @@ def test_a_run_folder_with_somebody_elses_file_stays(tmp_path):
     files.drop_if_empty(tmp_path / "run")
 
     assert (tmp_path / "run" / "file").exists()
+
+
+@pytest.fixture
+def ask(tmp_path, monkeypatch):
+    """Asks for the run of a process without a rank: its number, and which processes live."""
+    runs = iter(range(1000))
+    monkeypatch.setattr(job.LAUNCH, "folder", tmp_path / "children")
+
+    def ask(process: int, *, alive: str, command: str = "train.py") -> str:
+        monkeypatch.setattr(os, "getpid", lambda: process)
+        monkeypatch.setattr(sys, "argv", [command])
+        monkeypatch.setattr(job, "is_alive", lambda pid: str(pid) in alive.split())
+        return job.agree_on_run(tmp_path, job.Worker(), lambda: f"run {next(runs)}")
+
+    return ask
+
+
+def test_processes_that_a_program_starts_together_share_their_runs(ask):
+    first, second = (ask(number, alive="11 12") for number in (11, 12))
+    again, again_second = (ask(number, alive="11 12") for number in (11, 12))
+
+    assert first == second != again == again_second
+
+
+def test_what_a_program_starts_one_after_the_other_has_runs_of_its_own(ask):
+    training = ask(11, alive="11")
+    evaluation = ask(12, alive="12")
+    beside_it = ask(13, alive="12 13")
+
+    assert training != evaluation == beside_it
+
+
+def test_different_commands_that_a_program_starts_have_runs_of_their_own(ask):
+    assert ask(11, alive="11 12") != ask(12, alive="11 12", command="serve.py")
+
+
+def test_a_process_that_no_stepscope_run_has_started_has_a_run_of_its_own(ask, monkeypatch):
+    monkeypatch.setattr(job.LAUNCH, "folder", None)
+
+    assert ask(11, alive="11 12") != ask(12, alive="11 12")

@@ -89,6 +89,30 @@ def test_the_exporter_of_pytorch_1_5_names_processes_and_draws_a_line_for_each_d
     assert op_of(trace, "sgemm") == "addmm"
 
 
+def test_the_timeline_of_tensorflow_1_has_a_process_for_each_stream_of_a_device() -> None:
+    op, whole = {"cat": "Op"}, "/job:localhost/replica:0/task:0/device:GPU:0 Compute"
+    names = {1: whole, 2: whole.replace("GPU", "CPU")}
+    names |= {number: f"/device:GPU:0/{stream} Compute" for number, stream in (
+        (3, "stream:13"), (4, "stream:14"), (5, "stream:all"), (6, "memcpy"))}  # fmt: skip
+    trace = load(
+        *(called(pid, name) for pid, name in names.items()),
+        row("MatMul", 1, 0, 0, 5, **op), row("NoOp", 2, 0, 0, 1, **op), row("Conv2D", 3, 0, 6, 9, **op),
+        row("MEMCPYHtoD", 4, 0, 5, 1, **op), row("Conv2D ", 5, 0, 6, 9, **op), row("MEMCPYHtoD ", 6, 0, 5, 1, **op),
+    )  # fmt: skip
+
+    assert trace.framework == "tensorflow"
+    assert {name: (plane, kind) for name, (plane, _, kind) in work(trace).items()} == {
+        "MatMul": ("/host:CPU", "OP"), "NoOp": ("/host:CPU", "OP"),
+        "Conv2D": ("/device:GPU:0", "KERNEL"), "MEMCPYHtoD": ("/device:GPU:0", "COPY_HOST_TO_DEVICE"),
+    }  # fmt: skip
+
+
+def test_a_device_whose_streams_are_recorded_together_has_them_on_one_line() -> None:
+    trace = load(called(5, "/device:GPU:1/stream:all Compute"), row("Conv2D", 5, 0, 6, 9, cat="Op"))
+
+    assert work(trace)["Conv2D"][::2] == ("/device:GPU:1", "KERNEL")
+
+
 def test_rows_of_a_process_that_nobody_knows_are_counted_and_are_no_program_of_the_host() -> None:
     trace = load(
         row("aten::mm", 7, 7, 10, 5, cat="cpu_op"),

@@ -112,6 +112,8 @@ def test_every_trait_can_be_given_by_some_table_and_fits(kind: type[IntFlag]) ->
         ("aten::conv2d", OpTrait.MULTIPLIES),
         ("aten::cudnn_convolution_backward", OpTrait.MULTIPLIES),  # the outermost op of a gradient before PyTorch 1.11
         ("aten::cudnn_convolution_backward", OpTrait.OF_GRADIENT),
+        ("aten::miopen_batch_norm", OpTrait.OF_DEVICE_LIBRARY),
+        ("aten::_cudnn_rnn", OpTrait.OF_DEVICE_LIBRARY),
         ("gradients/mul:MatMul", OpTrait.MULTIPLIES),
         ("gradient_tape/model/MatMul:MatMul", OpTrait.OF_GRADIENT),
         ("map/py:EagerPyFunc", OpTrait.CALLS_PYTHON),
@@ -143,6 +145,7 @@ def test_a_name_has_the_trait(name: str, trait: IntFlag) -> None:
     ("name", "trait"),
     [
         ("aten::add", OpTrait.MOVES_DATA),
+        ("aten::cudnn_is_acceptable", OpTrait.OF_DEVICE_LIBRARY),  # asked on CPUs, too
         ("EagerLocalExecute: __inference_step_3", CallTrait.DISPATCHES_OP),
         ("EagerLocalExecute: ReadVariableOp", OpTrait.MOVES_DATA),  # any program reads its variables
         ("cudaMemcpyAsync", CallTrait.BLOCKING_COPY),

@@ -10,8 +10,10 @@ LOGDIR/plugins/.stepscope/<job>, so they have to share the logdir; the next job 
 is identified by `TORCHELASTIC_RUN_ID` (with its restart count), `SLURM_JOB_ID` and `SLURM_STEP_ID`,
 `OMPI_MCA_ess_base_jobid`, `MASTER_ADDR` and `MASTER_PORT`, JAX's coordinator, the cluster in `TF_CONFIG`, or the
 `stepscope run` that started it.  A worker
-that starts its capture more than ten minutes after the first gets a run of its own, and so does a process without a
-rank.
+that starts its capture more than ten minutes after the first gets a run of its own.
+
+A process without a rank has a run of its own as well, but for those that one process of a `stepscope run` has started
+with the same command, as by `multiprocessing`: these are workers of one job while they live together.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ _JOBS = (
     ("JAX_COORDINATOR_ADDRESS",),
 )
 _TOGETHER_S = 600
+_SIBLING = "process"
 _FORGOTTEN_S = 24 * 3600
 
 
@@ -63,9 +66,12 @@ class Launch:
 
     Attributes:
         name: the same in all processes that it has started; empty if there is none.
+        folder: where those of them that have no rank agree on a run; it is removed when the program has ended.  None in
+            the first process, and if there is no such folder.
     """
 
     name = ""
+    folder: Path | None = None
 
 
 LAUNCH = Launch()
@@ -133,22 +139,49 @@ def agree_on_run(plugins: Path, worker: Worker, name: Callable[[], str]) -> str:
     Raises:
         OSError: the folder cannot be written.
     """
-    if worker.rank is None or not worker.job:
+    siblings = worker.rank is None and LAUNCH.folder is not None
+    if siblings:
+        assert LAUNCH.folder is not None
+        mark, shared, jobs = f"{_SIBLING}{os.getpid()}", f"{os.getppid()} {getattr(sys, 'argv', '')}", LAUNCH.folder
+    elif worker.rank is not None and worker.job:
+        mark, shared, jobs = f"rank{worker.rank}", worker.job, plugins / ".stepscope"
+    else:
         return name()
-    job = plugins / ".stepscope" / hashlib.sha256(worker.job.encode()).hexdigest()[:16]
-    if not job.exists():
-        _forget_old_jobs(job.parent)
+    job = jobs / hashlib.sha256(shared.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    if not siblings and not job.exists():
+        _forget_old_jobs(jobs)
     for turn in count():
         folder = job / str(turn)
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            (folder / f"rank{worker.rank}").touch(exist_ok=False)
+            (folder / mark).touch(exist_ok=False)
         except FileExistsError:
+            continue
+        if siblings and not _has_company(folder, mark):
+            (folder / mark).unlink()
             continue
         agreed = _write_or_read_name(folder / "run", name)
         if agreed is not None:
             return agreed
     raise AssertionError("there is always another turn")
+
+
+def _has_company(folder: Path, mark: str) -> bool:
+    """Whether a process may join the run of a folder: it is the first, or another of the run is alive.  What a program
+    starts one after the other, such as training and then an evaluation, are different jobs."""
+    others = [int(path.name.removeprefix(_SIBLING)) for path in folder.glob(f"{_SIBLING}*") if path.name != mark]
+    return not others or any(map(is_alive, others))
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of this machine runs."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it belongs to somebody else
+        return True
+    return True
 
 
 def _forget_old_jobs(jobs: Path) -> None:

@@ -4,6 +4,7 @@ for that."""
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from contextlib import suppress
 from types import TracebackType
@@ -18,9 +19,16 @@ class Saying:
     Attributes:
         to_stderr: True in a program that is followed, which has not asked for us: its log is its own, and may be its
             output.
+        shares_output: whether its stderr and its stdout were one file when it began.
     """
 
     to_stderr = False
+    shares_output = True
+
+    @classmethod
+    def follow(cls) -> None:
+        """The program is followed from now on."""
+        cls.to_stderr, cls.shares_output = True, _are_one_file()
 
 
 class LastError:
@@ -61,10 +69,27 @@ def inform(text: str) -> None:
 
 def print_line(text: str) -> None:
     """Prints a line for the user to stderr, in one write, so that the lines of several ranks do not mix."""
-    if sys.stderr is None:  # `print` would take stdout instead
+    print_text(f"stepscope: {text}\n")
+
+
+def print_text(text: str) -> None:
+    """Prints lines for the user to stderr, if the process has one that is not its output."""
+    # A stream that a followed program puts there collects its own texts, and what it sends to stdout is its output.
+    stream = sys.__stderr__ if Saying.to_stderr else sys.stderr
+    if stream is None or sys.stderr is None:  # `print` would take stdout instead
+        return
+    if Saying.to_stderr and not Saying.shares_output and _are_one_file():
         return
     with suppress(OSError, ValueError, AttributeError):  # the program has closed or replaced the stream
-        print(f"stepscope: {text}\n", end="", file=sys.stderr, flush=True)
+        print(text, end="", file=stream, flush=True)
+
+
+def _are_one_file() -> bool:
+    """Whether stdout and stderr of the process are one file."""
+    try:
+        return os.path.sameopenfile(1, 2)
+    except OSError:  # one is closed
+        return False
 
 
 def _say(level: int, text: str) -> None:

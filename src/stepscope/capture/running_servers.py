@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from stepscope.capture.job import is_alive
 from stepscope.capture.remote.tpu_names import PROFILER_PORT
 from stepscope.records import dataclass
 
@@ -125,7 +126,7 @@ def _read_note(note: Path) -> RunningServer | None:
         server = RunningServer(address, str(facts["program"]), pid, started)
     except (ValueError, KeyError, TypeError):
         return None
-    return server if _is_alive(pid) else None
+    return server if is_alive(pid) else None
 
 
 def _read_facts(note: Path) -> dict[str, Any] | None:
@@ -135,16 +136,6 @@ def _read_facts(note: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return facts if isinstance(facts, dict) else None
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it belongs to somebody else
-        return True
-    return True
 
 
 def _program() -> str:

@@ -20,6 +20,7 @@ from stepscope.capture.auto.autostart import Armed, LastingWatch, arm, disarm, p
 from stepscope.capture.auto.ledger import Entry
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.out_of_memory import describe_end
+from stepscope.capture.report import print_text
 from stepscope.errors import counted
 from stepscope.kernels.untraced import untraced
 from stepscope.records import dataclass
@@ -164,7 +165,8 @@ def _host_names(profiles: Sequence[Path]) -> str:
 
 def _show_summary(path: Path | str) -> None:
     """Prints the ten lines, made by another process: this one still holds the program's memory and settings."""
-    sys.stdout.flush()
+    with suppress(OSError, ValueError, AttributeError):  # the program has closed or replaced the stream
+        sys.stdout.flush()
     command = [sys.executable, "-m", "stepscope", "summary", str(path)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    print(done.stdout, end="", file=sys.stderr, flush=True)
+    print_text(done.stdout)

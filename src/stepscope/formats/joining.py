@@ -19,7 +19,7 @@ from stepscope.errors import Problem, counted
 from stepscope.formats import store
 from stepscope.formats.candidates import TIMED_NAME, Candidate, Found
 from stepscope.formats.naming import natural_key
-from stepscope.vocabulary.workers import machine_of
+from stepscope.vocabulary.workers import without_process
 
 MOST_SECONDS_APART = 60
 """Folders of processes that began and ended to record at one step: they differ by how long each takes to save its
@@ -58,7 +58,7 @@ def join_ranks(found: Iterable[Candidate]) -> list[Candidate]:
         if shape == each.path:
             alone.append(each)
             continue
-        hosts = frozenset(machine_of(file.worker) for file in each.files)
+        hosts = frozenset(without_process(file.worker) for file in each.files)
         key = shape, each.order.span, each.files[0].format.name
         groups.setdefault(key, []).append(_Member(each, ranks, hosts))
     return [*alone, *(_join(members) for group in groups.values() for members in _split(group))]

@@ -22,8 +22,9 @@ import numpy as np
 
 from stepscope.model.arrays import I32, I64, Groups, measure_groups
 from stepscope.records import dataclass
+from stepscope.report.columns import percents
 from stepscope.report.fields import Cell, Field
-from stepscope.report.sections import percent, round_us
+from stepscope.report.sections import round_us
 from stepscope.report.tables import ROUNDED, Table
 
 Columns = dict[str, list[Any]]
@@ -83,7 +84,7 @@ class Merged:
     def share(self, measure: str, whole: float | None = None) -> list[float | None]:
         """Each row's share in percent, by default of the total."""
         total = self.total(measure) if whole is None else whole
-        return [percent(amount, total) for amount in self[measure]]
+        return percents(self[measure], total)
 
     def by(self, relation: Relation, *carried: str) -> Merged:
         """The rows by fewer keys; `carried` are columns that each new row takes from the first of its rows."""
@@ -176,7 +177,9 @@ class Relation:
 
     def merge(self, parts: Sequence[Counted]) -> Merged:
         """The rows of all hosts, in order."""
-        return Merged(self.sort(self.add_up([self._unpack(part) for part in parts])), *self._rest(parts))
+        tables = [self._unpack(part) for part in parts]
+        columns = tables[0] if len(tables) == 1 else self.add_up(tables)  # one host's rows differ already
+        return Merged(self.sort(columns), *self._rest(parts))
 
     def add_up(self, tables: Sequence[Columns]) -> Columns:
         """Rows of equal keys as one, in the order in which they first appear."""

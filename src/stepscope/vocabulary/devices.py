@@ -44,9 +44,9 @@ DEVICE_WORK: tuple[KindRule, ...] = (
 )
 # Named as in Kineto traces.
 COPIES: tuple[KindRule, ...] = (
-    (r".*\b(?:HtoD|HtoA|HostToDevice|[HM]2D)\b", K.COPY_HOST_TO_DEVICE, Trait.NONE),
-    (r".*\b(?:DtoH|AtoH|DeviceToHost|D2[HM])\b", K.COPY_DEVICE_TO_HOST, Trait.NONE),
-    (r".*\b(?:[DA]to[DA]|DeviceToDevice|D2D)\b", K.COPY_DEVICE_TO_DEVICE, Trait.NONE),
+    (r".*(?:\b|MEMCPY)(?:HtoD|HtoA|HostToDevice|[HM]2D)\b", K.COPY_HOST_TO_DEVICE, Trait.NONE),
+    (r".*(?:\b|MEMCPY)(?:DtoH|AtoH|DeviceToHost|D2[HM])\b", K.COPY_DEVICE_TO_HOST, Trait.NONE),
+    (r".*(?:\b|MEMCPY)(?:[DA]to[DA]|DeviceToDevice|D2D)\b", K.COPY_DEVICE_TO_DEVICE, Trait.NONE),
     (r".*\bPtoP\b", K.COPY_PEER, Trait.NONE),
     (r".*\b(?:HtoH|HostToHost)\b", K.COPY_HOST_TO_HOST, Trait.NONE),
     (r"", K.COPY_OTHER, Trait.NONE),

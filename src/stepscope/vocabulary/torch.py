@@ -139,6 +139,8 @@ NAMES: tuple[NameTable, ...] = (
                 OpTrait.SIZED_BY_DATA,
                 r"(?:nonzero\w*|masked_select|_?unique\w*|repeat_interleave|bincount|index|where)$",
             ),
+            # `cudnn_is_acceptable` asks whether it could, on CPUs too.
+            (OpTrait.OF_DEVICE_LIBRARY, r"_?(?:cudnn|miopen)_(?!is_acceptable)\w+$"),
             (OpTrait.COPIES_AND_WAITS, r"(?:to|_to_copy|copy_|_to_cpu|cpu)$"),
             (OpTrait.ONLY_ALLOCATES, r"(?:empty|new_empty)"),  # their callers need the memory
             (PurposeTrait.ADDS_IN_PLACE, r"add_$"),

@@ -14,6 +14,7 @@ SORTS = SORTS | {
     "L": Sort(EventKind.RUNTIME_CALL, "cudaLaunchKernel", "correlation_id"),
     "S": Sort(EventKind.SYNC, "cudaStreamSynchronize"),
     "K": Sort(EventKind.KERNEL, "gemm", "correlation_id"),
+    "C": Sort(EventKind.OP, "aten::cudnn_convolution"),
 }
 READS = """
     host main | M0------------------M1------------------M2------------------
@@ -26,6 +27,10 @@ WAITS_FOR_INPUT = """
 RUNS_AHEAD = """
     host main | M0--------M1--------M2--------M3--------
     host main | oL1       oL2       oL3       oL4
+"""
+CALLS_CUDNN = """
+    host main | M0--------M1--------M2--------M3--------
+    host main | oCCCC     oCCCC     oCCCC     oCCCC
 """
 LOSES_HALF = """
     host main | M0----------M1----------M2----------M3----------
@@ -45,6 +50,7 @@ def account(trace: HostTrace) -> StepAccount:
     [
         (READS, "unknown: 60.0 % of each step is waiting for unrecorded devices, mostly `cudaStreamSynchronize`"),
         (RUNS_AHEAD, "unknown: what the devices do was not recorded"),
+        (CALLS_CUDNN, "unknown: what the devices do was not recorded"),
     ],
 )
 def test_launches_without_work_are_no_verdict(picture: str, said: str) -> None:

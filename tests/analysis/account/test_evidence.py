@@ -105,3 +105,11 @@ def test_an_account_that_says_nothing_computes_while_a_device_does_is_found() ->
     assert (found := contradiction_of(quiet)) is not None
     assert found.percent == 0.0
     assert contradiction_of(alone) is None
+
+
+def test_a_file_of_which_no_row_is_of_a_known_kind_is_not_called_python() -> None:
+    """Cycles of warps, requests of a server: another tool's rows, on threads that it made up."""
+    account = account_of(draw("host main | LLLLLL-LLL---LLLLLL-", {"L": Sort(K.OTHER, "Line 58")}))
+
+    assert account is not None
+    assert [row.cause for row in account.rows] == ["unknown"]

@@ -7,20 +7,22 @@ import pytest
 from stepscope.analysis.account.account import account_of
 from tests.helpers.draw import draw
 
+_START_UP = "M0" + "-" * 400
 _USUAL, _PYTHON_STALL, _LONG_OPS = "M0-------", "M0" + "-" * 60, "M0" + "-" * 70
 
 
 def _loop(kinds: str) -> str:
-    """Steps in a row: `u` a usual one, `p` one that stalls in Python, `o` one whose ops take long."""
+    """Steps in a row: `u` a usual one, `s` one that starts things up, `p` one that stalls in Python, `o` one
+    whose ops take long."""
     marks, ops = "", ""
     for each in kinds:
-        mark = {"u": _USUAL, "p": _PYTHON_STALL, "o": _LONG_OPS}[each]
+        mark = {"u": _USUAL, "s": _START_UP, "p": _PYTHON_STALL, "o": _LONG_OPS}[each]
         marks += mark
         ops += ("a" + "-" * (5 if each != "o" else 66)).ljust(len(mark))
     return f"host main | {marks}\nhost main | {ops}"
 
 
-@pytest.mark.parametrize("kinds", ["uupuouuuuu", "puuuuuuuuo", "uuuuuuuupu"])
+@pytest.mark.parametrize("kinds", ["uupuouuuuu", "puuuuuuuuo", "uuuuuuuupu", "suuuupuuuup"])
 def test_an_account_is_of_a_usual_step_whatever_stalls(kinds: str) -> None:
     account = account_of(draw(_loop(kinds)))
 

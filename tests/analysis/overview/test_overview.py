@@ -369,3 +369,22 @@ def test_steps_that_stall_are_named(steps: str, said: str, short: str) -> None:
     assert line.endswith(f"4 to 8). {short}")
     assert len(line.split()) <= 22  # with its two words of label
     assert f"times as long as the median: {said}" in str(report.sections())
+
+
+@pytest.mark.parametrize(
+    ("workers", "said"),
+    [
+        ("vm", "1 host, CPU"),
+        ("rank_0", "1 host, CPU"),
+        ("34.83.195.179_6003 34.83.195.180_6003", "2 hosts, CPU"),
+        ("host0000 host0001", "2 hosts, CPU"),
+        ("vm vm_26401", "1 host, 2 processes, CPU"),
+        ("a_rank0 a_rank1 b_rank2 b_rank3", "2 hosts, 4 processes, CPU"),
+        ("rank0 rank1", "2 processes, CPU"),
+        ("job_rank0_7 job_rank1_8", "1 host, 2 processes, CPU"),
+    ],
+)
+def test_hosts_are_machines_and_processes_are_processes(workers: str, said: str) -> None:
+    report = overview_of(*(replace(draw("host main | M0--M1--"), host=name) for name in workers.split()))
+
+    assert said in report.summary_lines()[1]

@@ -1,3 +1,4 @@
+# modes: run prove
 import os
 import sys
 

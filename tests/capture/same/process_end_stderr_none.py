@@ -1,3 +1,4 @@
+# modes: run prove
 import sys
 
 sys.stderr = None

@@ -1,3 +1,4 @@
+# modes: run prove
 import multiprocessing as mp
 
 c = mp.get_context("fork")

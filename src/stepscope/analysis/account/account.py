@@ -187,7 +187,9 @@ class StepAccount:
     @property
     def whole_step(self) -> str:
         """The same of what is a share of all of it."""
-        return "each step" if self.has_steps else "the capture"
+        if not self.has_steps:
+            return "the capture"
+        return "each step" if self.is_median else "each long step"
 
     @property
     def the_step(self) -> str:

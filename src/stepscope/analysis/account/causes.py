@@ -87,6 +87,8 @@ _OF_FRAMEWORK = (
     K.OP, K.BACKWARD, K.EXECUTOR, K.EAGER_EXECUTE, K.TRACED_FUNCTION, K.FUNCTION_RUN, K.COLLECTIVE_CALL, K.ITERATOR,
     K.REGION_BEGIN,
 )  # fmt: skip
+# What a program in Python that trains leaves on its host, at least one of these.
+_OF_PROGRAM = (*_OF_HOST, *_AROUND)
 _NAMED = (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE, K.TRACED_FUNCTION)  # what has a trait by its name
 _IN_FUNCTION = np.uint8(128)  # the bit of functions that make input, beside those of what events around say
 
@@ -109,10 +111,17 @@ def causes_of_work(trace: HostTrace) -> U8:
 def unrecorded_causes(trace: HostTrace, threads: Threads) -> U8:
     """The cause of a thread's time in which nothing is recorded: uint8 of shape (lines,)."""
     cause = np.full(len(trace.lines), Cause.LAUNCH, np.uint8)
-    cause[threads.main] = Cause.UNKNOWN if has_lost_framework(trace) else Cause.PYTHON
+    cause[threads.main] = Cause.PYTHON if _is_of_python(trace) else Cause.UNKNOWN
     if lacks_ops(trace):  # between two launches it goes from one to the next
         cause[threads.main] = Cause.LAUNCH
     return cause
+
+
+def _is_of_python(trace: HostTrace) -> bool:
+    """Whether what a thread does between the events of a framework is Python: not where these could not be kept, nor
+    where no event of a host is of a known kind, as in a file of another tool."""
+    understood = trace.derived("kinds of a host are known", lambda of: bool(count_kinds(of)[[*_OF_PROGRAM]].any()))
+    return understood and not has_lost_framework(trace)
 
 
 def lacks_ops(trace: HostTrace) -> bool:
@@ -168,7 +177,7 @@ def _event_causes(trace: HostTrace) -> U8:
     kernels.nesting.inherit_by_kind(kind, parent, _table(_OF_HOST, Cause.UNKNOWN), Cause.PYTHON, cause)
     if lacks_ops(trace):
         cause[(cause == int(Cause.PYTHON)) & (long_frames(trace) | is_any_kind(kind, _NAMES_ONLY))] = Cause.LAUNCH
-    if has_lost_framework(trace):  # what is Python once ops are taken off
+    if not _is_of_python(trace):  # what is Python once ops are taken off
         cause[cause == int(Cause.PYTHON)] = Cause.UNKNOWN
     dispatches = _dispatches(trace)
     if dispatches is not None:

@@ -79,10 +79,13 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
     Where long steps take most of the time and recur, as where workers deliver several batches at once and then none for
     long, the step in which half of the time has passed, in the order of length: the median would show how it is not
     spent; but not where the same work takes longer in them, as on a busy machine.  Long steps that do not recur are
-    stalls: they stand apart, and the account is of a usual step.
+    stalls: they stand apart, and the account is of a usual step.  So does a first step that is longer than any other:
+    it starts things up.
     """
     steps = usual_steps(trace, graph)
     length = steps_of(trace).length_ps[graph.steps[steps]]
+    if len(steps) > 1 and length[0] > OUTLIER * length[1:].max():
+        steps, length = steps[1:], length[1:]
     order = np.argsort(length, kind="stable")
     middle, passed = int(order[(len(steps) - 1) // 2]), np.cumsum(length[order])
     long = np.flatnonzero(length > OUTLIER * length[middle])

@@ -9,6 +9,7 @@ from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.evidence import Known
 from stepscope.report import Cell, Field, Role, clean, duration_text, percent, round_ms, shorten_name
+from stepscope.report.columns import rows_in_ms
 
 _KNOWN = tuple(each.name.lower() for each in Known)
 _LONGEST_NAME = 80  # characters, of a line of the terminal
@@ -140,11 +141,12 @@ def account_rows(account: StepAccount | None) -> tuple[dict[str, Cell], ...]:
 _CELL_NAMES = tuple(f"{each.name.lower()}_ms" for each in Cause)
 
 
-def cause_cells(causes_ps: Sequence[int]) -> dict[str, Cell]:
-    """The account of a step as cells of CAUSE_FIELDS; unknown without one."""
-    if not causes_ps:
-        return dict.fromkeys(_CELL_NAMES)
-    return dict(zip(_CELL_NAMES, map(round_ms, causes_ps), strict=True))
+def cause_cells(causes_ps: Sequence[Sequence[int]]) -> list[dict[str, Cell]]:
+    """The account of each of some steps as cells of CAUSE_FIELDS; unknown of a step without one."""
+    known = iter(rows_in_ms([each for each in causes_ps if each]))
+    return [
+        dict(zip(_CELL_NAMES, next(known), strict=True)) if each else dict.fromkeys(_CELL_NAMES) for each in causes_ps
+    ]
 
 
 def cause_sentence(account: StepAccount, row: AccountRow) -> str:

@@ -122,14 +122,19 @@ def merge(partials: Sequence[StepsOfHost]) -> StepsReport:
     """The steps of all hosts, ordered by step, then host."""
     aligned = align(partials)
     found = finding_of(aligned.participants(partials) or partials)
-    whole = [_table_row(host, row) for rows in aligned.steps for host, row in zip(aligned.hosts, rows, strict=True)]
+    whole = [row for rows in aligned.steps for row in rows]
+    hosts = aligned.hosts * len(aligned.steps)
+    causes, parts = (
+        cause_cells([row.causes_ps for row in whole]),
+        breakdown.category_cells([row.parts_ps for row in whole]),
+    )
     return StepsReport(
         hosts=tuple(part.host for part in partials),
         warnings=step_warnings(partials, aligned),
         partial=any(part.partial for part in partials),
         steps_source=found.source,
         confidence=found.confidence,
-        rows=tuple(whole),
+        rows=tuple(map(_table_row, hosts, whole, causes, parts)),
         batches_a_step=batches_a_step(aligned.participants(partials) or partials),
         loops=tuple(_loop_row(part.host, loop) for part in partials for loop in part.others),
     )
@@ -148,7 +153,7 @@ def _loop_row(host: str, loop: Loop) -> dict[str, Cell]:
     }
 
 
-def _table_row(host: str, row: StepRow) -> dict[str, Cell]:
+def _table_row(host: str, row: StepRow, causes: dict[str, Cell], parts: dict[str, Cell]) -> dict[str, Cell]:
     batch = row.batch or Batch("")
     return {
         "step": row.number,
@@ -156,8 +161,8 @@ def _table_row(host: str, row: StepRow) -> dict[str, Cell]:
         "host": host,
         "start_ms": round_ms(row.start_ps),
         "duration_ms": round_ms(row.duration_ps),
-        **cause_cells(row.causes_ps),
-        **breakdown.category_cells(row.parts_ps),
+        **causes,
+        **parts,
         "complete": row.complete,
         "usual": row.usual,
         "requests": batch.requests,

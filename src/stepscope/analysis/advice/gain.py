@@ -81,7 +81,8 @@ def foretell_change(context: Context, change: str, part_ms: float, what: str) ->
         return Gain(context.period_ms, context.period_ms, f"the step does not wait for {what}", part_ms=part_ms)
     now, then = found.now_ps / MS, min(found.then_ps, found.now_ps) / MS
     then_text = f"{'at most ' * found.is_most}{then:.2f} ms"
-    text = f"{now:.2f} -> {then_text} in the median step without {what}; {'; '.join(found.reasons)}"
+    step = "the median step" if context.account is None or context.account.is_median else "a long step"
+    text = f"{now:.2f} -> {then_text} in {step} without {what}; {'; '.join(found.reasons)}"
     if sum(host.rank is not None for host in context.hosts) > 1:
         text += "; the rank that sets the pace was replayed alone, with its waits for others as recorded"
     return Gain(now, then, text, found.least_ps / MS, found.most_ps / MS, part_ms=part_ms, change=change)

@@ -50,6 +50,8 @@ def describe_speedup(speedup: float, least: float | None, most: float | None) ->
         return f"about {speedup:g}x faster", ""
     if most is None and speedup <= least:
         return f"at least {least:g}x faster", ""
+    if most == least == speedup:
+        return f"about {speedup:g}x faster", ""
     return f"about {speedup:g}x faster", f"{least:g}x or more" if most is None else f"{least:g}x to {most:g}x"
 
 

@@ -356,7 +356,11 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     aligned = align(hosts)
     waits = _device_waits(partials)
     fetch = {id(row): time for part in partials for row, time in zip(part.steps.rows, part.fetch_ps, strict=True)}
-    steps = tuple(_step_row(rows, [wait for row in rows for wait in waits[id(row)]], fetch) for rows in aligned.steps)
+    causes = cause_cells([row.causes_ps for row in aligned.slowest])
+    steps = tuple(
+        _step_row(rows, [wait for row in rows for wait in waits[id(row)]], fetch) | cells
+        for rows, cells in zip(aligned.steps, causes, strict=True)
+    )
     counted = usual_of(aligned.steps)
     whole = [steps[at] for at in counted]
     ops = add_ops(op for part in partials for op in part.ops)
@@ -411,7 +415,6 @@ def _step_row(rows: Sequence[StepRow], waits: Sequence[tuple[int, str]], fetch: 
         "waiting_max_ms": None if most is None else round_ms(most),
         "waiting_most": where,
         "complete": all(row.complete for row in rows),
-        **cause_cells(slowest.causes_ps),
     }
 
 

@@ -24,7 +24,6 @@ from stepscope.analysis.trace.op_work import device_calls, device_idle, device_w
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.program_facts import TracedGraph, traced_graphs
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.report import (
     Comparable,
@@ -42,6 +41,7 @@ from stepscope.report import (
     round_6,
     round_us,
 )
+from stepscope.report.columns import percents
 from stepscope.report.relation import Counted, Merged, Relation
 from stepscope.vocabulary.kernel_names import brief
 
@@ -92,13 +92,13 @@ def _shares(side: OpSide) -> dict[str, Sequence[float | None]]:
     nothing: list[float | None] = [0.0] * len(side.ops)
     self_ps = np.array(side.ops["self_ps"], np.int64)
     so_far = np.cumsum(self_ps)
-    here, up_to_here = _percents(self_ps, own), _percents(so_far, own)
+    here, up_to_here = percents(self_ps, own), percents(so_far, own)
     on_device = side.where == "device"
     return {
         "self_percent": here,
         "cumulative_self_percent": up_to_here,
-        "self_percent_with_idle": _percents(self_ps, own + idle),
-        "cumulative_self_percent_with_idle": _percents(so_far + np.where(idle >= self_ps, idle, 0), own + idle),
+        "self_percent_with_idle": percents(self_ps, own + idle),
+        "cumulative_self_percent_with_idle": percents(so_far + np.where(idle >= self_ps, idle, 0), own + idle),
         "device_self_percent": here if on_device else nothing,
         "device_cumulative_self_percent": up_to_here if on_device else nothing,
         "host_self_percent": nothing if on_device else here,
@@ -119,10 +119,6 @@ def idle_row(side: OpSide) -> list[Row]:
             "cumulative_self_percent_with_idle": percent(sum(longer) + idle, own + idle),
         }
     ]  # fmt: skip
-
-
-def _percents(parts: I64, whole: int) -> list[float | None]:
-    return [percent(part, whole) for part in parts.tolist()]
 
 
 def _parts(amounts: Sequence[int | None], wholes: Sequence[int]) -> list[float | None]:

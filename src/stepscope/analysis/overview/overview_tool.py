@@ -30,7 +30,6 @@ from stepscope.analysis.steps.breakdown import category_cells
 from stepscope.analysis.steps.profiling_cost import ProfilingCost, missed_steps, profiling_cost
 from stepscope.analysis.steps.session_steps import (
     STEP_TIME_FIELDS,
-    StepRow,
     breakdown_of,
     finding_of,
     step_time_statistics,
@@ -57,6 +56,7 @@ from stepscope.report import (
     round_ms,
     shorten_name,
 )
+from stepscope.vocabulary.workers import count_machines
 
 Partial = HostPart
 
@@ -368,7 +368,7 @@ class OverviewReport(Report):
             return "no events"
         devices = f"{env['devices_used']} of {env['device_count']} devices used, " if env["device_count"] else ""
         framework = "no framework" if env["framework"] == "python" else env["framework"] or "unknown framework"
-        return f"{framework}, {_count_text(env['host_count'], 'host')}, {devices}{env['device_type']}"
+        return f"{framework}, {_workers_text(self.hosts)}, {devices}{env['device_type']}"
 
     def _step_time(self) -> str:
         time = self.step_time_ms
@@ -429,6 +429,14 @@ class OverviewReport(Report):
         return Rows(
             "figures", "Figures", _METRIC_FIELDS, tuple(_metric(key, *figure) for key, figure in figures.items())
         )
+
+
+def _workers_text(workers: Sequence[str]) -> str:
+    """How many machines there are, and how many processes, if these are more or no name tells their machine."""
+    machines, processes = count_machines(workers), f"{len(workers)} processes"
+    if machines == len(workers) or len(workers) == 1:
+        return _count_text(len(workers), "host")
+    return processes if machines is None else f"{_count_text(machines, 'host')}, {processes}"
 
 
 def _count_text(number: Cell, noun: str) -> str:
@@ -552,7 +560,6 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     found = finding_of(session.taking or hosts)
     context = _rule_context(partials, session)
     account, advised = context.account, advise(context)
-    counted = set(session.counted)
     return OverviewReport(
         hosts=tuple(part.host for part in hosts),
         warnings=(
@@ -580,7 +587,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         advice=advised.items,
         context=context,
         missing=_missing(partials),
-        step_rows=tuple(_step_row(session, at, row, at in counted) for at, row in enumerate(session.slowest)),
+        step_rows=_step_rows(session),
         profiling=max(filter(None, (part.profiling for part in partials)), key=lambda cost: cost.percent, default=None),
         account=account,
     )
@@ -600,19 +607,24 @@ def finish(report: OverviewReport, read: Read) -> OverviewReport:
     return replace(report, advice=advised.items, verdict=advised.verdict, context=context)
 
 
-def _step_row(session: SessionFigures, at: int, row: StepRow, is_usual: bool) -> dict[str, Cell]:
-    aligned = session.aligned
-    host = aligned.hosts[[other is row for other in aligned.steps[at]].index(True)]
-    return {
-        "step": row.number,
-        "name": row.name,
-        "slowest_host": host,
-        "duration_ms": round_ms(row.duration_ps),
-        "complete": all(other.complete for other in aligned.steps[at]),
-        "usual": is_usual,
-        **shown.cause_cells(row.causes_ps),
-        **category_cells(row.parts_ps),
-    }
+def _step_rows(session: SessionFigures) -> tuple[dict[str, Cell], ...]:
+    """Each step as on its slowest host."""
+    hosts, counted = session.aligned.hosts, set(session.counted)
+    causes = shown.cause_cells([row.causes_ps for row in session.slowest])
+    parts = category_cells([row.parts_ps for row in session.slowest])
+    return tuple(
+        {
+            "step": row.number,
+            "name": row.name,
+            "slowest_host": hosts[[other is row for other in rows].index(True)],
+            "duration_ms": round_ms(row.duration_ps),
+            "complete": all(other.complete for other in rows),
+            "usual": at in counted,
+            **causes[at],
+            **parts[at],
+        }
+        for at, (row, rows) in enumerate(zip(session.slowest, session.aligned.steps, strict=True))
+    )
 
 
 def _warm_up_warning(session: SessionFigures) -> Iterator[str]:

@@ -109,8 +109,8 @@ class SessionFigures:
 
 def mean_breakdown(rows: Sequence[StepRow]) -> dict[str, float]:
     """Mean time by category, each step as on its slowest host; the parts add up to the mean step."""
-    n = max(len(rows), 1)
-    return {key: round_ms(sum(row.parts_ps[at] for row in rows) / n) for at, key in enumerate(CATEGORIES)}
+    sums = [sum(parts) for parts in zip(*(row.parts_ps for row in rows), strict=True)] or [0] * len(CATEGORIES)
+    return {key: round_ms(ps / max(len(rows), 1)) for key, ps in zip(CATEGORIES, sums, strict=True)}
 
 
 def _placement(partials: Sequence[HostPart], on_device: OpTable, on_host: OpTable) -> dict[str, Cell]:

@@ -19,7 +19,8 @@ from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Kind, Trait
 from stepscope.model.arrays import I32, I64, U8, Mask, blocks_of, look_up, run_rows
 from stepscope.records import dataclass
-from stepscope.report import Cell, round_ms
+from stepscope.report import Cell
+from stepscope.report.columns import rows_in_ms
 
 K = EventKind
 
@@ -138,9 +139,9 @@ class Breakdown:
         return sum_by_category(self.per_step_ps)
 
 
-def category_cells(parts_ps: Sequence[int]) -> dict[str, Cell]:
-    """The parts of a step, in the order of CATEGORIES, as cells in ms."""
-    return dict(zip(CATEGORIES, map(round_ms, parts_ps), strict=True))
+def category_cells(parts_ps: Sequence[Sequence[int]]) -> list[dict[str, Cell]]:
+    """The parts of each of some steps, in the order of CATEGORIES, as cells in ms."""
+    return [dict(zip(CATEGORIES, row, strict=True)) for row in rows_in_ms(parts_ps)]
 
 
 def sum_by_category(by_rank: I64) -> dict[str, I64]:

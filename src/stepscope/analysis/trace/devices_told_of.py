@@ -25,8 +25,8 @@ def is_device_plane(trace: HostTrace, plane: int) -> bool:
 
 
 def is_device_told_of(trace: HostTrace) -> bool:
-    """Whether a recording says that a device takes part: it lists one, has a place for its rows, or calls that launch
-    work."""
+    """Whether a recording says that a device takes part: it lists one, has a place for its rows, calls that launch
+    work, or ops that call a library which computes on GPUs only."""
     return trace.derived("device is told of", _is_told_of)
 
 
@@ -36,6 +36,9 @@ def _is_told_of(trace: HostTrace) -> bool:
     calls = events_of_kind(trace, EventKind.RUNTIME_CALL)
     launches = CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH
     if has_trait(trace, trace.events.type[calls], launches).any():
+        return True
+    ops = np.flatnonzero(is_any_kind(trace.events.kind, _OPS))
+    if has_trait(trace, trace.events.type[ops], OpTrait.OF_DEVICE_LIBRARY).any():
         return True
     facts = (trace.stats_of_plane(plane) for plane in np.flatnonzero(trace.planes.kind == PlaneKind.HOST).tolist())
     return any(found.get(stat_names.DEVICES_LISTED[0]) for found in facts) and not _do_ops_compute(trace)

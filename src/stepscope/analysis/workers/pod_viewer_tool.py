@@ -230,7 +230,7 @@ def merge(partials: Sequence[Partial]) -> PodViewerReport:
         warnings=(*step_warnings(hosts, aligned), *describe_mismatches(stepping, aligned, offsets)),
         partial=any(host.partial for host in hosts),
         steps_source=finding_of(stepping or hosts).source,
-        rows=tuple(_row(worker) for each in steps for host in each for worker in host.workers()),
+        rows=_rows([worker for each in steps for host in each for worker in host.workers()]),
         slowest=tuple(_slowest(each) for each in steps),
         workers=tuple(_workers(counted, _median_causes(taking), offsets)),
         findings=(*_findings(counted, answer), *_describe_correction(corrected_ps)),
@@ -299,17 +299,22 @@ def _host_step(
     )
 
 
-def _row(step: WorkerStep) -> dict[str, Cell]:
-    return {
-        "step": step.number,
-        "host": step.host,
-        "device": step.device,
-        "duration_ms": round_ms(step.duration_ps),
-        **cause_cells(step.causes_ps),
-        **category_cells(step.parts_ps),
-        "bottleneck": longest_cause(step.causes_ps),
-        "complete": step.complete,
-    }
+def _rows(steps: Sequence[WorkerStep]) -> tuple[dict[str, Cell], ...]:
+    causes = cause_cells([step.causes_ps for step in steps])
+    parts = category_cells([step.parts_ps for step in steps])
+    return tuple(
+        {
+            "step": step.number,
+            "host": step.host,
+            "device": step.device,
+            "duration_ms": round_ms(step.duration_ps),
+            **of_causes,
+            **of_parts,
+            "bottleneck": longest_cause(step.causes_ps),
+            "complete": step.complete,
+        }
+        for step, of_causes, of_parts in zip(steps, causes, parts, strict=True)
+    )
 
 
 def _slowest(hosts: Sequence[HostStep]) -> dict[str, Cell]:

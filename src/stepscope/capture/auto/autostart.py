@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from stepscope.capture import files, program_end, report, workers
+from stepscope.capture import files, job, program_end, report, workers
 from stepscope.capture.auto import children
 from stepscope.capture.auto.autopilot import Autopilot
 from stepscope.capture.auto.finders import FINDING
@@ -219,6 +219,7 @@ class Armed:
         return call_on_main_thread(self.autopilot.serve)
 
     def _forget_parent(self) -> None:
+        job.LAUNCH.folder = self.ledger.folder
         FINDING.loop.forget()
         self.autopilot.forget_parent()
         self.lasting.forget_parent()
@@ -243,7 +244,8 @@ def arm(settings: Settings, show_line: Callable[[str], object], parent: Ledger |
         armed.install()
         workers.install()
         children.inherit(settings, armed.ledger)
-        report.Saying.to_stderr = STARTED.is_followed
+        if STARTED.is_followed:
+            report.Saying.follow()
         ThisProcess.armed = armed
     return armed
 

@@ -49,5 +49,7 @@ def read_payload(payload: str) -> tuple[Settings | None, Ledger]:
     said = json.loads(payload)
     job.LAUNCH.name = said["job"]
     workers.share_folder(said["workers"])
+    ledger = Ledger.from_text(said["ledger"])
+    job.LAUNCH.folder = ledger.folder
     settings = Settings.from_environment({**os.environ, **said["settings"]})
-    return settings and settings.derive_for_child(), Ledger.from_text(said["ledger"])
+    return settings and settings.derive_for_child(), ledger

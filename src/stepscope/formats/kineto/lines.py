@@ -118,7 +118,8 @@ def lay_out(raw: Raw, kept: Kept, labels: Labels, kineto: bool, processes: Proce
     if counters.any():
         tid = np.where(counters, kept.column(raw.name), tid)
     code, first = number_pairs((kept.place.astype(np.int64) << 32) | pid, tid)
-    planes = _Planes(raw, labels, kineto or bool((pid == pid[:1]).all()), processes)
+    one_host = kineto or bool(processes.framework) or bool((pid == pid[:1]).all())
+    planes = _Planes(raw, labels, one_host, processes)
     lines = [_make_line(raw, kept, labels, planes, row, int(tid[row])) for row in first.tolist()]
     _name_streams(lines, code, kept)
     order = sorted(planes.found.values(), key=lambda plane: (plane.kind != PlaneKind.HOST, plane.kind, plane.ordinal))

@@ -28,6 +28,10 @@ from stepscope.vocabulary.devices import IDLE_NPU_TASK
 UNKNOWN_ROWS = "unknown-rows"
 """The code of the problem that counts rows which are not understood."""
 
+_TF1_OPS, _STREAM = "operator", "stream of tensorflow 1"
+_OF_STREAM = re.compile(r"/device:\w+:(\d+)/stream:(\w+) Compute")
+_ALL_STREAMS = "all"
+_COPY = re.compile(r"(?i)memcpy")
 _ROLES = tuple(
     (re.compile(name), category)
     for name, category in (
@@ -40,6 +44,10 @@ _ROLES = tuple(
         (r"CANN", "privateuse1_runtime"),
         (r"MindSpore", "cpu_op"),
         (r"Overlap Analysis|AI Core Freq|Step Trace", SUMS),
+        # The timeline of TensorFlow 1, a process for each device and each stream; the last repeat what streams show.
+        (r"/job:\S+/device:\w+:\d+ Compute", _TF1_OPS),
+        (r"/device:\w+:\d+/stream:\w+ Compute", _STREAM),
+        (r"/device:\w+:\d+/memcpy Compute", SUMS),
     )
 )
 _OF_NPU = (NPU_TASK, NPU_COLLECTIVE)
@@ -63,10 +71,12 @@ class Processes:
     Attributes:
         names: what each is called, by its text id.
         strange: those with events of which none is of a known kind, in a file with others that have such; by text id.
+        framework: what wrote the file, if its processes tell.
     """
 
     names: Mapping[int, str]
     strange: Mapping[int, Strange] = field(default_factory=dict)
+    framework: str = ""
 
 
 def sort_rows(raw: Raw, names: Mapping[int, str], threads: Mapping[tuple[int, int], str]) -> Processes:
@@ -86,7 +96,8 @@ def sort_rows(raw: Raw, names: Mapping[int, str], threads: Mapping[tuple[int, in
         _place(raw, roles, called, known, threads)
     understood = {*roles, *(pid for pid, cat in pairs if cat in known)}
     suspects = [pid for pid, name in called.items() if pid not in understood and not _is_plane(name)]
-    return Processes(called, _find_strange(raw, suspects, called) if understood else {})
+    framework = "tensorflow" if any(name.startswith("/") and pid in roles for pid, name in called.items()) else ""
+    return Processes(called, _find_strange(raw, suspects, called) if understood else {}, framework)
 
 
 def _role_of(name: str) -> str:
@@ -111,7 +122,12 @@ def _place(
     """Gives rows their category, and those of devices the number of the device for their process, in place."""
     silent = is_phase(raw, "XBEbei") & ~np.isin(raw.cat, list(known))
     devices: dict[int, int] = {}
+    streams = [pid for pid, category in roles.items() if category == _STREAM]
+    _place_streams(raw, streams, called, silent)
+    _place_on_one_host(raw, [pid for pid, category in roles.items() if category == _TF1_OPS])
     for pid, category in roles.items():
+        if category == _STREAM:
+            continue
         here = raw.pid == pid
         raw.cat[here & silent] = raw.texts.add(category)
         if category == "kernel":
@@ -123,6 +139,32 @@ def _place(
             devices[pid] = int(stated[1]) if stated else sum(roles[each] == category for each in devices)
     for pid, number in devices.items():
         raw.pid[(raw.pid == pid) & ~is_phase(raw, "M")] = raw.texts.add(str(number))
+
+
+def _place_streams(raw: Raw, streams: Sequence[int], called: Mapping[int, str], silent: Mask) -> None:
+    """Rows of processes that are streams go to lines of their device, in place.  The process of all streams repeats
+    those of single ones, and counts where a device has no others."""
+    stated = {pid: found.groups() for pid in streams if (found := _OF_STREAM.fullmatch(called[pid]))}
+    with_single = {device for device, stream in stated.values() if stream != _ALL_STREAMS}
+    rows = {pid: (raw.pid == pid) & silent for pid in stated}
+    for pid, (device, stream) in stated.items():
+        here = rows[pid]
+        if stream == _ALL_STREAMS and device in with_single:
+            raw.cat[here] = raw.texts.add(SUMS)
+            continue
+        copies = [name for name in distinct(raw.name[here]).tolist() if _COPY.match(raw.texts[name])]
+        raw.cat[here] = raw.texts.add("kernel")
+        raw.cat[here & np.isin(raw.name, copies)] = raw.texts.add("gpu_memcpy")
+        raw.pid[here], raw.tid[here] = raw.texts.add(device), raw.texts.add(stream)
+
+
+def _place_on_one_host(raw: Raw, pids: Sequence[int]) -> None:
+    """Gives the lines of several processes to the first of them, in place: one program ran ops for each device."""
+    for pid in pids[1:]:
+        here = (raw.pid == pid) & ~is_phase(raw, "M")
+        for tid in distinct(raw.tid[here]).tolist():
+            raw.tid[here & (raw.tid == tid)] = raw.texts.add(f"{raw.texts[pid]}:{raw.texts[tid]}")
+        raw.pid[here] = pids[0]
 
 
 def _place_by_thread(raw: Raw, rows: Mask) -> None:
@@ -153,7 +195,8 @@ def _find_strange(raw: Raw, suspects: Sequence[int], called: Mapping[int, str]) 
     """The processes among the suspects that have whole events."""
     if not suspects:
         return {}
-    rows = np.flatnonzero(np.isin(raw.pid, suspects) & is_phase(raw, "X"))
+    unknown = [cat for cat in distinct(raw.cat).tolist() if not is_known(raw.texts[cat])]
+    rows = np.flatnonzero(np.isin(raw.pid, suspects) & np.isin(raw.cat, unknown) & is_phase(raw, "X"))
     found = {}
     for pid in distinct(raw.pid[rows]).tolist():
         own = raw.duration_us[rows[raw.pid[rows] == pid]]

@@ -25,7 +25,7 @@ from stepscope.formats.kineto.graph_annotations import normalize_annotations
 from stepscope.formats.kineto.ids import normalize_ids
 from stepscope.formats.kineto.lines import Labels, Layout, lay_out, read_labels, time_order
 from stepscope.formats.kineto.links import EXTERNAL_ID, Extra, canonical_names, link, unescape
-from stepscope.formats.kineto.processes import count_unknown, sort_rows
+from stepscope.formats.kineto.processes import Processes, count_unknown, sort_rows
 from stepscope.formats.tables import make_lines, make_planes, make_stats
 from stepscope.formats.threads import run_in_parts
 from stepscope.formats.xspace import classify as xspace
@@ -40,6 +40,7 @@ from stepscope.model import (
     Planes,
     Stats,
     StatTag,
+    Strings,
 )
 from stepscope.model.arrays import I32, I64, distinct, number_pairs, offsets_of
 from stepscope.model.stat_names import CORRELATION_ID
@@ -157,8 +158,17 @@ def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: F
         ),
         partial=raw.cut_at is not None or bool(raw.damaged),
         recorder_messages=_recorder_messages(raw.metadata),
-        framework="pytorch" if kineto else xspace.detect_framework(strings) if _is_of_another(raw, classes) else "",
+        framework=_framework_of(raw, classes, processes, strings),
     )
+
+
+def _framework_of(raw: Raw, classes: EventClasses, processes: Processes, strings: Strings) -> str:
+    """The framework that wrote a trace, empty if nothing tells."""
+    if _is_kineto(raw, classes):
+        return "pytorch"
+    if processes.framework:
+        return processes.framework
+    return xspace.detect_framework(strings) if _is_of_another(raw, classes) else ""
 
 
 def _is_kineto(raw: Raw, classes: EventClasses) -> bool:

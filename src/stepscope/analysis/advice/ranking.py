@@ -91,8 +91,8 @@ def _is_about_known(context: Context, advice: Advice) -> bool:
     account = context.account
     if account is None:
         return True
-    if account.only_dispatch and advice.gain_percent is not None and not advice.id.startswith(OF_JOB):
-        return False  # what the calls wait for was not recorded
+    if account.only_dispatch and advice.kind == "python_overhead" and advice.gain_percent is not None:
+        return False  # what Python waits for was not recorded
     if account.blindness is None:
         return True
     row = row_of_change(account, _causes_in(context, advice))

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from bench.mutilation.changes import CHANGES
 from bench.mutilation.jobs import FRAMEWORKS, KINDS, draw
-from bench.mutilation.judge import FALSE, HONEST, RIGHT, Judgement, ask, judge
+from bench.mutilation.judge import DOUBTFUL, FALSE, HONEST, RIGHT, Judgement, ask, judge
 from bench.mutilation.known import Known, load, shared_recordings
 from bench.mutilation.rows import Recording
 from bench.pages import put
@@ -109,6 +109,30 @@ def table(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
+LEVELS = ((1.0, 1.0), (0.9, 1.0), (0.7, 0.9), (DOUBTFUL, 0.7), (0.0, DOUBTFUL))  # of confidence: from, and below
+
+
+def confidence_table(results: Sequence[Result]) -> str:
+    """How many sessions whose steps state some confidence have the right step time; marks without one count as 1."""
+    lines = ["| stated confidence | recordings | right steps | percent |", "| --- | ---: | ---: | ---: |"]
+    known = [one.judgement for one in results if one.judgement.steps_right is not None]
+    for low, high in LEVELS:
+        here = [one for one in known if one.confidence is not None and _is_within(one.confidence, low, high)]
+        right = sum(bool(one.steps_right) for one in here)
+        title = "marks, or 1" if low == high else f"above {low:g}, below {high:g}" if low else f"{high:g} or less"
+        share = f"{100 * right / len(here):.0f}" if here else ""
+        lines.append(f"| {title} | {len(here)} | {right} | {share} |")
+    return "\n".join(lines)
+
+
+def _is_within(confidence: float, low: float, high: float) -> bool:
+    if low == high:
+        return confidence >= high
+    return (
+        low < confidence < high or (confidence == high and high == DOUBTFUL) or (confidence == low and low > DOUBTFUL)
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Prints the table and the false answers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -124,9 +148,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(
                 f"{word:6} {one.name}: {one.judgement.said}" + (f"; {one.judgement.why}" if one.judgement.why else "")
             )
+    print(f"\n{confidence_table(results)}")
     print(f"\n{table(results)}\n\n{len(results)} in {time.perf_counter() - began:.0f} s")
     if options.write:
         put(PAGE, "bench.mutilations", table(results))
+        put(PAGE, "bench.mutilations confidence", confidence_table(results))
         names = sorted(one.name for one in results if one.judgement.word == FALSE)
         STILL_FALSE.write_text("".join(name + "\n" for name in names), "utf-8")
 

@@ -20,11 +20,14 @@ DOUBTFUL = 0.5  # steps that are no more likely than not are said to be a guess
 
 @dataclass(frozen=True)
 class Judgement:
-    """What an answer is worth, why, and what was said."""
+    """What an answer is worth, why, what was said, how sure it is of its steps, and whether these are right; None where
+    no steps are claimed or the right ones are not known."""
 
     word: str
     why: str
     said: str
+    confidence: float | None = None
+    steps_right: bool | None = None
 
 
 def ask(recording: Recording) -> Mapping[str, Any]:
@@ -51,6 +54,10 @@ def judge(report: Mapping[str, Any], known: Known, longer: tuple[float, float] =
     said = f"{verdict}, {advice['class']}" + (f" {advice['predicted_speedup']}x" if advice["predicted_speedup"] else "")
     said += f", step {step:.2f} ms" if step else ", no step"
     faults = []
+    sure, steps_right = None, None
+    if report["steps_source"] != "none" and step and known.step_ms is not None:
+        sure = 1.0 if report["steps_confidence"] is None else float(report["steps_confidence"])
+        steps_right = _is_near(step, known.step_ms, longer)
     if report["steps_source"] == "none" or (report["steps_confidence"] or 1.0) <= DOUBTFUL:
         step = None  # of the whole capture, or a guess
     if step and known.step_ms is not None and not _is_near(step, known.step_ms, longer):
@@ -64,9 +71,9 @@ def judge(report: Mapping[str, Any], known: Known, longer: tuple[float, float] =
         if (advice["predicted_speedup"] or 1.0) > most:
             faults.append(f"at most {known.gain:.2f}x is possible")
     if faults:
-        return Judgement(FALSE, "; ".join(faults), said)
+        return Judgement(FALSE, "; ".join(faults), said, sure, steps_right)
     is_right = verdict in known.verdicts and advice["class"] in known.first
-    return Judgement(RIGHT if is_right else HONEST, "", said)
+    return Judgement(RIGHT if is_right else HONEST, "", said, sure, steps_right)
 
 
 def _is_near(step: float, known: tuple[float, float], longer: tuple[float, float]) -> bool:

@@ -73,3 +73,22 @@ def test_half_of_the_launches_without_work_are_no_verdict() -> None:
     found = judge_account(account(draw(LOSES_HALF, SORTS)))
 
     assert found.sentence == "unknown: 50 % of what was launched was not recorded"
+
+
+NAMELESS = """
+    host main | M0----------M1----------M2----------
+    host main | xL1S------  xL2S------  xL3S------
+    gpu0 s    |   K1-----     K2-----     K3-----
+"""
+
+
+def test_events_without_names_are_no_verdict_whatever_they_are() -> None:
+    unnamed = {
+        letter: Sort(sort.kind, "unknown", sort.number) for letter, sort in SORTS.items() if letter in ("L", "S", "K")
+    }
+    trace = draw(NAMELESS, SORTS | unnamed | {"x": Sort(EventKind.PYTHON_CALL, "unknown")})
+
+    found = account(trace)
+
+    assert found.certain == ()
+    assert judge_account(found).sentence == "unknown: 80 % of the events have no name"

@@ -167,3 +167,31 @@ def test_ops_beside_programs_are_no_fault() -> None:
         tpu0 ops     | o-------p-----q----
     """)
     assert repair(trace) is trace
+
+
+def test_the_last_kernel_ends_when_a_call_returned_that_waited_for_it() -> None:
+    calls = {"W": Sort(EventKind.SYNC, "cudaDeviceSynchronize")}
+    trace = repair(
+        draw(
+            """
+            host main | W---  W---
+            gpu0 s    | a-- b-- a----------------
+            """,
+            calls,
+        )
+    )
+
+    assert events(trace, "a", "b") == [("a", 0, 3), ("b", 4, 7), ("a", 8, 10)]
+    assert [made.code for made in trace.repairs] == ["ends-after-wait"]
+
+
+def test_a_kernel_that_ends_a_little_after_the_wait_for_it_is_left_as_it_is() -> None:
+    trace = draw(
+        """
+        host main | W---  W---
+        gpu0 s    | a-- b-- a---
+        """,
+        {"W": Sort(EventKind.SYNC, "cudaDeviceSynchronize")},
+    )
+
+    assert repair(trace) is trace

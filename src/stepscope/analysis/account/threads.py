@@ -16,7 +16,7 @@ from stepscope.model.arrays import I32, I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary import tf_data
 from stepscope.vocabulary.lookup import has_trait, is_called
-from stepscope.vocabulary.traits import InputTrait
+from stepscope.vocabulary.traits import CallTrait, InputTrait
 from stepscope.vocabulary.xla import AWAITS_PROGRAM, RUNS_PROGRAM
 
 K = EventKind
@@ -34,6 +34,10 @@ _WORKING = (
 _SERVES_STEP = (
     *_WORKING, K.COLLECTIVE_CALL, K.FUNCTION_RUN, K.EAGER_EXECUTE, K.TRACED_FUNCTION, K.ITERATOR, K.INPUT_CALLBACK,
     K.INPUT_WAIT,
+)  # fmt: skip
+_SERVES_DEVICE = (
+    CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH | CallTrait.COPIES | CallTrait.CLEARS | CallTrait.STREAM_WAITS
+    | CallTrait.RECORDS_EVENT | CallTrait.TAKES_MEMORY
 )  # fmt: skip
 _SERVES_INPUT = (K.ITERATOR, K.INPUT_HANDOVER, K.INPUT_CALLBACK)
 
@@ -110,6 +114,10 @@ def _background(trace: HostTrace, main: int, serves: Mask) -> Mask:
     linked = np.flatnonzero((cause >= 0) & is_thread_event(trace))
     linked = linked[events.line[cause[linked]] != events.line[linked]]
     works = is_any_kind(events.kind, _SERVES_STEP) | is_called(trace, RUNS_PROGRAM)
+    calls = events_of_kind(trace, K.RUNTIME_CALL)
+    works[calls] = has_trait(trace, events.type[calls], _SERVES_DEVICE)  # one that only asks or waits starts nothing
+    launching = cause[np.flatnonzero(~is_thread_event(trace) & (cause >= 0))]
+    works[launching] = True
     needed = serves.copy()
     needed[events.line[works]] = True
     needed[events.line[linked]] = True

@@ -89,7 +89,11 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
 def _is_about_known(context: Context, advice: Advice) -> bool:
     """Whether an advice is about time that holds up the step whatever was not recorded, and enough of it."""
     account = context.account
-    if account is None or account.blindness is None:
+    if account is None:
+        return True
+    if account.only_dispatch and advice.kind == "python_overhead" and advice.gain_percent is not None:
+        return False  # what Python waits for was not recorded
+    if account.blindness is None:
         return True
     row = row_of_change(account, _causes_in(context, advice))
     if row is None or row.cause not in account.certain or account.percent(row.ps, row.cause) < LARGE_SHARE:
@@ -301,6 +305,8 @@ def _is_less_than_unexplained(context: Context, advice: Advice) -> bool:
         return False
     if advice.gain_percent is None:
         return unexplained.ps > row.ps / 2
+    if advice.gain_percent >= LARGE_SHARE:  # a limit of its own, whatever else is one
+        return False
     foretold = context.changes.foretold.get(advice.change) if context.changes else None
     shortened = 0.0  # of what is unexplained, by the change
     if foretold is not None:
@@ -308,7 +314,8 @@ def _is_less_than_unexplained(context: Context, advice: Advice) -> bool:
             100.0 * each.get("unknown", 0) / foretold.now_ps for each in (foretold.causes_now, foretold.causes)
         )
         shortened = now - then
-    return account.percent(unexplained.ps) - shortened > max(account.percent(row.ps), advice.gain_percent)
+    more = account.percent(unexplained.ps) - shortened - max(account.percent(row.ps), advice.gain_percent)
+    return more >= LEAST_PERCENT
 
 
 def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -> bool:

@@ -20,7 +20,9 @@ from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, Repair, stat_names, take_events
 from stepscope.model.arrays import I64, Mask, look_up
 from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.recorders import WINDOW_NAME_BYTES, states_window
+from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind
 
@@ -42,7 +44,7 @@ def repair(trace: HostTrace) -> HostTrace:
     """The trace without rows that cannot be; the same trace where all can."""
     trace = _set_recorder_aside(trace)
     window = _window(trace)
-    for mend in (_set_outside_aside, _cut_at_end, _cut_overlong, _cut_after_program):
+    for mend in (_set_outside_aside, _cut_at_end, _cut_overlong, _cut_after_program, _cut_after_wait):
         trace = mend(trace, window)
     return trace
 
@@ -322,6 +324,42 @@ def _cut_after_program(trace: HostTrace, window: _Window) -> HostTrace:
             f" {'it ends' if len(rows) == 1 else 'they end'} up to {_ms(int(over_ps.max()))} after the program that"
             f" {'it is' if len(rows) == 1 else 'they are'} of", "cut there",
             "times of ops, the ends of steps, and when the device is busy",
+        ),
+    )  # fmt: skip
+
+
+def _cut_after_wait(trace: HostTrace, window: _Window) -> HostTrace:
+    """Cuts the last work of a stream that goes on after a call returned that waited for all work of the only device,
+    for longer than any other work of the stream lasts: the clocks of host and device differ by less."""
+    events, lines = trace.events, trace.lines
+    calls = np.flatnonzero((events.kind == K.RUNTIME_CALL) | (events.kind == K.SYNC))
+    calls = calls[has_trait(trace, events.type[calls], CallTrait.AWAITS_ALL)] if len(calls) else calls
+    streams = [line for line in _work_lines(trace) if lines.kind[line] == LineKind.STREAM]
+    if not len(calls) or len(set(lines.plane[streams].tolist())) != 1:
+        return trace
+    returned, cut, until = np.sort(events.start_ps[calls] + events.duration_ps[calls]), [], []
+    for line in streams:
+        rows = np.arange(int(lines.event_begin[line]), int(lines.event_end[line]))
+        if len(rows) < 2:
+            continue
+        last, at = rows[-1], int(np.searchsorted(returned, events.start_ps[rows[-1]], side="right"))
+        longest = int(events.duration_ps[rows[:-1]].max())
+        end = int(events.start_ps[last] + events.duration_ps[last])
+        if at < len(returned) and longest > 0 and end - int(returned[at]) > longest:
+            cut.append(int(last))
+            until.append(int(returned[at]))
+    if not cut:
+        return trace
+    rows, last_ps = np.array(cut, np.int64), np.array(until, np.int64)
+    over_ps = events.start_ps[rows] + events.duration_ps[rows] - last_ps
+    return _note(
+        _shorten(trace, rows, events.duration_ps[rows] - over_ps),
+        Repair(
+            "ends-after-wait", len(rows), len(events), int(over_ps.sum()),
+            f"{_events(trace, rows)} {'has' if len(rows) == 1 else 'have'} a wrong duration:"
+            f" {'it ends' if len(rows) == 1 else 'they end'} up to {_ms(int(over_ps.max()))} after a call returned that"
+            " waited for the device", "cut there",
+            "times of kernels, the ends of steps, and when the device is busy",
         ),
     )  # fmt: skip
 

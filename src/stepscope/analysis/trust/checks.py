@@ -409,13 +409,13 @@ def check_clocks(trace: HostTrace) -> Doubt | None:
 
 
 def check_account(trace: HostTrace) -> Doubt | None:
-    """An account that says that nothing computes while a device works."""
+    """An account that contradicts what is counted: work of devices and ops, waits for input, the stated stop."""
     found = contradiction_of(trace)
     if found is None or found.percent < CONTRADICTS:
         return None
     return Doubt(
         "account_contradicts_devices", 1, None, found.percent,
-        f"for {found.percent:.1f} % of the step the account says that nothing computes, but a device works then",
+        f"for {found.percent:.1f} % of the step {found.said}",
         "the causes of that time, and what a change of them gives",
         "record launches, waits and streams as well, so that it is known what waits for what",
         found.percent >= 2 * CONTRADICTS,
@@ -425,7 +425,7 @@ def check_account(trace: HostTrace) -> Doubt | None:
 
 CHECKS: dict[Callable[[HostTrace], Doubt | None], str] = {
     check_losses: "nothing was dropped",
-    check_account: "the account agrees with the devices' busy time",
+    check_account: "the account agrees with what is counted",
     check_clocks: "all times are on one clock",
     check_cost: "recording did not slow the steps",
     check_launches: "work starts after its launch",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from stepscope.analysis.advice.beside import Beside, place_actions
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import foretell_change
+from stepscope.analysis.advice.gain import foretell_change, foretell_nothing
 from stepscope.analysis.advice.items import LEAST_PERCENT, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.feeding import FeedFacts
 from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
+from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import CodeTrait
@@ -209,11 +210,12 @@ def _find(context: Context) -> Finding | None:
     if _can_be_cached(context, kind):
         why = f"{why}; they already run in parallel, and none of their ops is random"
     change = _change(context, kind, unnamed)
+    if cause is _UNRECORDED_BEFORE:  # what goes on there may be anything, and so may its gain
+        gain = foretell_nothing(context, waits, f"that gap was not recorded: {remedy(PYTHON_CALLS, context.framework)}")
+    else:
+        gain = foretell_change(context, change, waits, cause.without)
     actions, gain = place_actions(
-        context,
-        _add_stage_action(context, kind, cause.general_actions(context)),
-        foretell_change(context, change, waits, cause.without),
-        waits,
+        context, _add_stage_action(context, kind, cause.general_actions(context)), gain, waits
     )
     return Finding(
         part_ms=waits,

@@ -114,7 +114,7 @@ def clumsy_sentences(report: OverviewReport) -> Iterator[str]:
     advice = body["advice"]
     evidence = [*body["verdict_evidence"], *(item[name] for item in advice for name in ("evidence", "reasoning"))]
     limits = (
-        (14, [headline, *(item["title"] for item in advice)]),
+        (15, [headline, *(item["title"] for item in advice)]),
         (25, [action for item in advice for action in item["actions"]]),
         (30, [part for text in evidence for part in text.split("; ")]),
     )

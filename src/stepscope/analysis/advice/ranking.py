@@ -378,12 +378,14 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
     """The item for a capture of first calls only: nothing about later steps can be read from it."""
     what = f" `{first.name}`" if first.name else ""
     where = "the only step" if first.is_step else "the capture"
+    said = f"tracing and compiling{what}, which a program does at its first calls; {_describe_later_calls(first)}"
+    if first.starts_up:
+        said = f"starting up, or ending, libraries and devices, above all in{what}, which happens once"
     return Advice(
         id="capture.first-calls",
         kind="none",
         title="Record later steps",
-        evidence=f"{first.percent:.1f} % of {where} is tracing and compiling{what}, which a program does at its first"
-        f" calls; {_describe_later_calls(first)}",
+        evidence=f"{first.percent:.1f} % of {where} is {said}",
         predicted_speedup=None,
         actions=(
             "run a few steps before the capture starts: start() after them, schedule(skip_first=5, active=5), or"
@@ -398,6 +400,10 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
 
 def _judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
     where = "the step" if context.has_steps else "the capture"
+    if first.starts_up:
+        said = f"{first.percent:.1f} % of the capture is calls that happen once, above all `{first.name}`"
+        what = "libraries and devices start up or end in them, so what limits later steps was not recorded"
+        return Verdict("unknown", None, f"unknown: {said}", None, (what,))
     captured = "little more than first calls was" if first.later_calls else "only first calls were"
     return Verdict(
         "unknown",

@@ -1,4 +1,5 @@
-"""Recognises a capture of first calls: the program traced and compiled in it, and hardly any later call followed.
+"""Recognises a capture of first calls: the program traced and compiled in it, or libraries and devices started, and
+hardly any later call followed.
 
 Such a capture says what the start of a program costs.  It says nothing about the steps after it, so no advice about
 "every step" can be based on it.
@@ -8,12 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.account.account import account_of
 from stepscope.analysis.facts.compiles import compiles_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
-from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.compilations import function_of_program
-from stepscope.analysis.trace.grouping import enclosing_events
+from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
+from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import distinct
@@ -21,29 +24,68 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.jax import function_of_call
 from stepscope.vocabulary.lookup import type_names
 
+K = EventKind
+
+# Calls that may start something up, or end it.
+_CALLS = (
+    K.OP, K.BACKWARD, K.RUNTIME_CALL, K.SYNC, K.COPY_HOST_TO_DEVICE_CALL, K.EAGER_EXECUTE, K.FUNCTION_RUN, K.EXECUTOR,
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class FirstCalls:
     """A capture that holds first calls only.
 
     Attributes:
-        percent: share of the captured time, or of the only step, that is tracing and compiling.
-        name: the function or program that was traced or compiled; empty if unknown.
+        percent: share of the captured time, or of the only step, that they take.
+        name: the function or program that was traced or compiled, or the call that takes longest; empty if unknown.
         is_step: a mark of the program surrounds it: it is one step, else the capture as a whole.
         later_calls: how many calls of that function were recorded that neither traced nor compiled it.
+        starts_up: they start up libraries and devices, or end them; else they trace and compile.
     """
 
     percent: float
     name: str
     is_step: bool
     later_calls: int = 0
+    starts_up: bool = False
 
 
 def first_calls_of(trace: HostTrace) -> FirstCalls | None:
     """The first calls if the capture holds nothing else; None otherwise.
 
-    That is so if there is one step or none, a noticeable part of it compiles, and nothing is compiled again and again.
+    That is so if there is one step or none, a noticeable part of it compiles, and nothing is compiled again and again;
+    or if no step was found, and most of the time in which devices wait for launches goes into calls that happen once.
     """
+    return _compilations(trace) or _start_up(trace)
+
+
+def _start_up(trace: HostTrace) -> FirstCalls | None:
+    """Calls that take long once: those of which one takes most of the time of its name, as one that loads modules,
+    makes a context or chooses a kernel does, and all that comes after the last work of a device, as unloading."""
+    account = account_of(trace)
+    if account is None or account.has_steps or not account.rows or account.rows[0].cause != "launch":
+        return None
+    work, events = np.flatnonzero(is_device_work(trace)), trace.events
+    if not len(work):
+        return None
+    links, rows = forest(trace), np.flatnonzero(is_any_kind(events.kind, _CALLS) & is_thread_event(trace))
+    nested = links.parent >= 0
+    within = np.bincount(links.parent[nested], weights=links.extent_ps[nested], minlength=len(events))
+    own_ps = np.maximum(links.extent_ps[rows] - within[rows].astype(np.int64), 0)
+    names, name = np.unique(events.type[rows], return_inverse=True)
+    longest, of_name = np.zeros(len(names), np.int64), np.bincount(name, weights=own_ps, minlength=len(names))
+    np.maximum.at(longest, name, own_ps)
+    once = (own_ps > LONGEST_DISPATCH_PS) & (own_ps == longest[name]) & (2 * own_ps > of_name[name])
+    once |= events.start_ps[rows] >= (events.start_ps[work] + events.duration_ps[work]).max()
+    spent = np.bincount(name[once], weights=own_ps[once], minlength=len(names))
+    if 2 * spent.sum() <= account.rows[0].ps:
+        return None
+    most = int(rows[once & (name == np.argmax(spent))][0])
+    return FirstCalls(min(account.percent(int(spent.sum())), 100.0), trace.name_of(most), False, starts_up=True)
+
+
+def _compilations(trace: HostTrace) -> FirstCalls | None:
     steps = steps_of(trace)
     facts = compiles_of(trace)
     if len(steps.number) != 1 or facts is None or facts.repeated:

@@ -396,8 +396,8 @@ def _makes_input(
     trace: HostTrace, loop: LoopTime, training: _Training, outer: LoopFunction, named: Sequence[LoopFunction]
 ) -> bool:
     """Whether a function makes the batch: a step's training, or a product, begins right after it, with nothing between
-    but what moves the batch, or what the function does itself, whose end samples tell only roughly; and it makes
-    arrays, or copies them in, or its name says that it makes input; a name alone says nothing."""
+    but what moves the batch, or what the function does itself, whose end samples tell only roughly, and no fetch of
+    a batch; and it makes arrays, or copies them in, or its name says that it makes input; a name alone says nothing."""
     events, spans = trace.events, outer.spans - training.spans
     begin = events.start_ps[loop.starts]
     inside = loop.starts[spans.overlap_ps(begin, begin + 1) > 0]
@@ -419,6 +419,10 @@ def _makes_input(
     after, before = after[known], before[known]
     leads = training.begins[after]
     leads &= next_start[known] >= np.minimum(training.start_ps[after], next_product[known])
+    waits = events_of_kind(trace, K.INPUT_WAIT)  # what fetches the batch after it makes the batch
+    fetched = events.start_ps[waits[events.line[waits] == loop.line]]
+    next_fetch = np.append(fetched, np.iinfo(np.int64).max)[np.searchsorted(fetched, last)]
+    leads &= next_fetch[known] >= training.start_ps[after]
     leads &= (before < 0) | training.ends[np.maximum(before, 0)]
     return bool(2 * leads.sum() > len(after))
 

@@ -155,6 +155,8 @@ _MOVE_FETCH = (
     " move the fetch into the mark: `for i in range(n): with stepscope.step(i): batch = next(iterator); ...`"
 )
 
+_OF_DEVICES = ("device_compute", "communication", "copy", "transfer")  # causes in which a device works
+
 
 @dataclass(frozen=True, kw_only=True)
 class OverviewReport(Report):
@@ -342,7 +344,7 @@ class OverviewReport(Report):
             f"verdict    {self.verdict.sentence}",
             f"recorded   {self._recorded_on()}",
             f"step time  {self._step_time()}",
-            f"goes to    {', '.join(self._largest_parts()) or 'nothing recorded'}",
+            f"goes to    {', '.join(self._largest_parts()) or 'nothing recorded'}{self._beside()}",
             *self._python_lines(),
         ]
 
@@ -361,6 +363,16 @@ class OverviewReport(Report):
             return said
         *own, busy = said
         return [*own[:-1], f"{own[-1]} of the step without {busy}"] if own else said
+
+    def _beside(self) -> str:
+        """How busy the busiest device is, where most of that is beside the host, so that the causes do not show it."""
+        account = self.account
+        bar = max(account.device_bars, key=lambda each: each.busy_ps, default=None) if account else None
+        if account is None or bar is None:
+            return ""
+        shown = sum(row.ps for row in account.rows if row.cause in _OF_DEVICES)
+        share = 100 * bar.busy_ps / account.step_ps
+        return f"; meanwhile {bar.device} works for {share:.1f} %" if 2 * shown < bar.busy_ps else ""
 
     def _recorded_on(self) -> str:
         env = self.environment

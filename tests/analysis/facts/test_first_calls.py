@@ -1,0 +1,53 @@
+"""A capture of calls that happen once: what starts up or ends says nothing of the steps after it."""
+
+from __future__ import annotations
+
+import pytest
+from draw import Sort, draw
+
+from stepscope.analysis.advice import advise
+from stepscope.analysis.overview import overview_tool as overview
+from stepscope.model import EventKind as K
+
+SORTS = {
+    "L": Sort(K.RUNTIME_CALL, "cudaLaunchKernel", "correlation_id"),
+    "K": Sort(K.KERNEL, "gemm", "correlation_id"),
+    "R": Sort(K.KERNEL, "relu", "correlation_id"),
+    "Q": Sort(K.KERNEL, "sum", "correlation_id"),
+    "U": Sort(K.RUNTIME_CALL, "cuModuleUnload"),
+}
+LOADS_A_MODULE = """
+    host main | L1---------------------------------L2-L3-
+    gpu0 s    |                                   K1-R2-Q3-
+"""
+LOADS_IT_LATER = """
+    host main | L1-L2---------------------------------L3-
+    gpu0 s    |    K1-                               R2-Q3-
+"""
+UNLOADS = """
+    host main | L1-L2-L3-U---------U---------U---------
+    gpu0 s    |    K1-R2-Q3-
+"""
+LAUNCHES_SLOWLY = """
+    host main | L1-----L2------L3-----
+    gpu0 s    |        K1      R2     Q3-
+"""
+
+
+@pytest.mark.parametrize(
+    ("picture", "name"),
+    [(LOADS_A_MODULE, "cudaLaunchKernel"), (LOADS_IT_LATER, "cudaLaunchKernel"), (UNLOADS, "cuModuleUnload")],
+)
+def test_calls_that_take_long_once_are_no_dispatching(picture: str, name: str) -> None:
+    context = overview.merge([overview.partial(draw(picture, SORTS))]).context
+    advised = advise(context)
+
+    assert (advised.verdict.name, advised.items[0].id) == ("unknown", "capture.first-calls")
+    assert advised.verdict.sentence.endswith(f"of the capture is calls that happen once, above all `{name}`")
+
+
+def test_launches_that_all_take_long_are_dispatching() -> None:
+    context = overview.merge([overview.partial(draw(LAUNCHES_SLOWLY, SORTS))]).context
+
+    assert context.first_calls is None
+    assert advise(context).verdict.name == "launch_bound"

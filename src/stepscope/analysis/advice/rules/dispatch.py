@@ -16,6 +16,7 @@ from stepscope.vocabulary.jax import function_of_call, function_of_program
 # Of the step.  Of programs that start many ops or programs, the fixed ones of the given set spend up to 14 % on that
 # (four ranks that reduce whole buffers), and the slow ones 35 % or more.
 _LEAST_PERCENT = 25.0
+_MOST_PERCENT = 50.0  # from here on most of the step is no computing: 26 to 48 % in ten small healthy loops of PyTorch
 _FEWEST_STARTS = 8.0  # per step: fewer are normal for a compiled step
 _FEWEST_TORCH_OPS = 100.0  # per step: PyTorch dispatches every op, even in a minimal step
 _FEW_STARTS_PERCENT = 60.0  # for fewer starts, of which fixed programs of the given set spend up to 31 %
@@ -94,7 +95,11 @@ def _find(context: Context) -> Finding | None:
     if starts < (_FEWEST_TORCH_OPS if context.framework == "pytorch" else _FEWEST_STARTS):
         return None
     # Where nothing is compiled as a whole, the Python between the ops dispatches them.
-    return _single_ops(context, starts, _overhead_ms(context, work) + (context.python_ms if unfused else 0.0))
+    part = _overhead_ms(context, work) + (context.python_ms if unfused else 0.0)
+    # On processors an eager loop of any size spends a third of its step so, and compiling it made none of two faster.
+    if context.framework == "pytorch" and not context.has_device and context.percent(part) < _MOST_PERCENT:
+        return None
+    return _single_ops(context, starts, part)
 
 
 def _fetches_ms(context: Context) -> float:

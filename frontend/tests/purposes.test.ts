@@ -19,7 +19,7 @@ test("the sentence names the three largest, and none that hardly counts", () => 
   expect(mostOf(new Map())).toBe("");
 });
 
-test("what a program held when memory ran out is summed by the same purposes, and other arrays by their own name", () => {
+test("what a program held when memory ran out is summed by the same purposes, others by their own name", () => {
   const kinds = ["arrays with their graph", "state of the optimizer", "arrays with their graph", "arrays"];
   const sums = sumsOfHeld(kinds, [62, 16, 15, 15]);
   expect([...sums]).toEqual([

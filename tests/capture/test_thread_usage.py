@@ -45,10 +45,11 @@ def test_each_interval_says_how_long_the_thread_ran():
     usage.read()
     time.sleep(0.01)
     usage.stop()
-    (chunk,) = usage.drain()
+    own = threading.get_native_id()  # other threads of this process may run
+    chunk = next(each for each in usage.drain() if each.line_id == own)
 
     working, sleeping = (chunk.stats[row] for row in (0, 1))
-    assert (chunk.plane, chunk.line_id) == (USAGE_PLANE, threading.get_native_id())
+    assert (chunk.plane, chunk.line_id) == (USAGE_PLANE, own)
     assert len(chunk.begin) == 2
     assert working[RAN_NS] > sleeping[RAN_NS]
     assert usage.drain() == []
@@ -70,7 +71,7 @@ def test_a_step_on_another_thread_is_read_there():
     thread.join()
     usage.stop()
 
-    assert {chunk.line_id for chunk in usage.drain()} == {threading.get_native_id(), *numbers}
+    assert {chunk.line_id for chunk in usage.drain()} >= {threading.get_native_id(), *numbers}
 
 
 def test_threads_that_run_already_are_read_as_well():

@@ -30,7 +30,7 @@ from stepscope.records import dataclass
 CONTRADICTS = 10.0
 _NOBODY = (Cause.SYNC, Cause.UNKNOWN)  # causes that name nothing that computes
 _OF_INPUT = (Cause.INPUT, Cause.TRANSFER, Cause.CONTENTION, Cause.CHECKPOINT, Cause.COMPILE)
-_PS_PER_NS = 1000
+_PS_PER_NS = 1000  # a unit
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from stepscope.records import dataclass
 
 _NAME = "usage"
 _BYTES_OF_READING = 200
-_MOST_OTHERS = 8  # threads of the program: each costs a read of a file, some 3 us, with every sample
+_MOST_OTHERS = 8  # threads of the program, the newest: each costs a read of a file, some 3 us, with every sample
 _OF_ONE_THREAD = 6  # the system's number of the clock that counts one thread's processor time
 
 
@@ -77,7 +77,7 @@ class ThreadUsage(Probe):
         main = threading.main_thread()
         self._add(main.native_id, main.name)
         known = list(threading._active.values())  # type: ignore[attr-defined]  # `enumerate` may wait for a lock
-        for each in [each for each in known if each is not main][:_MOST_OTHERS]:
+        for each in [each for each in known if each is not main][-_MOST_OTHERS:]:
             self._add(each.native_id, each.name)
         self.read()
         self._end_watch = watch_steps(self._note_step)

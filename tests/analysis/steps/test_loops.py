@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stepscope.analysis.account import steps_tool
 from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.steps.named_steps import mark_named_steps
 from stepscope.model import EventKind, HostTrace
 from tests.helpers.draw import MS, Sort, draw
 
@@ -121,3 +122,32 @@ def test_a_named_evaluation_between_named_steps_is_a_loop_of_its_own() -> None:
         (0, 4), (4, 4), (8, 4), (20, 4), (24, 4), (28, 4),
     ]  # fmt: skip
     assert others(marked) == [("evaluate", 2, 8)]
+
+
+_LAYERS = {
+    "V": Sort(EventKind.ANNOTATION, "Model_Forward"),
+    "A": Sort(EventKind.ANNOTATION, "Attention"),
+    "E": Sort(EventKind.ANNOTATION, "Embedding"),
+}
+
+
+def test_ranges_within_one_that_occurs_once_are_layers_where_most_of_it_is_other_work() -> None:
+    layers = draw(
+        """
+            host main | V--------------------------------------------------
+            host main | E----------------------------A----- A----- A-----
+            host main |                               aaaa   aaaa   aaaa
+        """,
+        _LAYERS,
+    )
+    epoch = draw(
+        """
+            host main | V--------------------------------------------------
+            host main | A---------------A---------------A---------------
+            host main |  aaaa            aaaa            aaaa
+        """,
+        _LAYERS,
+    )
+
+    assert mark_named_steps(layers) is layers
+    assert [name for name, _, _ in steps(mark_named_steps(epoch))] == ["Attention 0", "Attention 1", "Attention 2"]

@@ -78,7 +78,7 @@ def find_named_steps(trace: HostTrace) -> I64:
     while groups:
         longest = max(groups, key=lambda group: (group.total_ps, -len(group.rows)))
         groups.remove(longest)
-        if not _holds_smaller_unit(trace, longest, groups):
+        if not _holds_smaller_unit(trace, longest, groups) and not _is_part_of_one(trace, longest):
             return longest.rows if _holds_work(trace, longest.rows) else longest.rows[:0]
     return np.empty(0, np.int64)
 
@@ -130,6 +130,26 @@ def _holds_smaller_unit(trace: HostTrace, outer: _Group, others: list[_Group]) -
         and group.total_ps >= _FILLS * outer.total_ps
         and bool(_lie_inside(trace, group.rows, outer.rows).all())
         for group in others
+    )
+
+
+def _is_part_of_one(trace: HostTrace, group: _Group) -> bool:
+    """Whether the ranges lie in one of another name that occurs once, and leave most of it to others: they are parts of
+    what it names, such as the layers of one forward pass.
+
+    main   |Model_Forward-------------------------|
+             |Attention|FeedForward|Attention|FeedForward|
+    """
+    if says_step(group.name):
+        return False
+    rows, events = user_ranges(trace), trace.events
+    first, last = events.start_ps[group.rows[0]], events.start_ps[group.rows[-1]] + events.duration_ps[group.rows[-1]]
+    around = (events.start_ps[rows] <= first) & (events.start_ps[rows] + events.duration_ps[rows] >= last)
+    around &= events.line[rows] == events.line[group.rows[0]]
+    names = trace.event_names(rows)
+    return any(
+        int((names == names[at]).sum()) == 1 and group.total_ps < _COVERS * events.duration_ps[rows[at]]
+        for at in np.flatnonzero(around).tolist()
     )
 
 

@@ -97,9 +97,8 @@ def _find(context: Context) -> Finding | None:
     # Where nothing is compiled as a whole, the Python between the ops dispatches them.
     part = _overhead_ms(context, work) + (context.python_ms if unfused else 0.0)
     # On processors an eager loop of any size spends a third of its step so, and compiling it made none of two faster.
-    if context.framework == "pytorch" and not context.has_device and context.percent(part) < _MOST_PERCENT:
-        return None
-    return _single_ops(context, starts, part)
+    is_little = context.percent(part) < _MOST_PERCENT
+    return None if is_torch and is_little and not context.has_device else _single_ops(context, starts, part)
 
 
 def _fetches_ms(context: Context) -> float:

@@ -178,7 +178,7 @@ MOST_LINES: dict[str, int] = {
     "advice": 5_000,
     "cli": 4160,  # 387 of them answer from memory
     "facts": 3_300,
-    "steps": 3700,
+    "steps": 3750,
     "trace": 3660,
     "ops": 2780,
     "sql": 2760,

@@ -341,7 +341,10 @@ def _yields(one: Candidate, other: Candidate) -> bool:
 
 
 def _certain_ms(advice: Advice) -> float:
-    """The gain at the lower end of its range; of an unknown gain, the time that the advice is about."""
+    """The gain at the lower end of its range; of an unknown gain, the time that the advice is about: half of that where
+    it is Python, which still takes time once it is faster."""
+    if advice.kind == "python_overhead" and advice.predicted_step_time_ms is None:
+        return _gain_ms(advice) / 2
     if advice.step_time_ms is None or advice.certain_percent is None:
         return _gain_ms(advice)
     return advice.step_time_ms * advice.certain_percent / 100.0

@@ -1,5 +1,5 @@
 /** The keys, and where to read more. */
-import { EDITORS, editor, isEditor, setEditor } from "../pages/advice/editor";
+import { EDITORS, editor, isEditor, setEditor } from "../editor";
 import { config } from "../session";
 import { Dialog } from "../ui/dialog";
 import { type Binding, bindings } from "../ui/keys";

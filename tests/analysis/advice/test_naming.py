@@ -86,5 +86,5 @@ def test_an_op_that_orders_everything_and_is_most_of_the_step_is_named_where_not
     context = overview.merge([overview.partial(draw(picture, {"s": Sort(K.OP, "aten::sort")}))]).context
     item = advise(context).items[0]
 
-    assert (item.kind, item.title) == ("none", "See whether all of `sort` is needed: it is most of the step")
+    assert (item.kind, item.title) == ("none", "See whether all of `sort` is needed: it takes most of all op time")
     assert item.actions[0].startswith("select what is needed without ordering everything")

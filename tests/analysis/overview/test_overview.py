@@ -388,3 +388,16 @@ def test_hosts_are_machines_and_processes_are_processes(workers: str, said: str)
     report = overview_of(*(replace(draw("host main | M0--M1--"), host=name) for name in workers.split()))
 
     assert said in report.summary_lines()[1]
+
+
+def test_a_device_that_works_beside_the_host_is_spoken_of() -> None:
+    """The host launches without a pause, so that no part of the step waits for the kernels that run meanwhile."""
+    sorts = {"L": Sort(EventKind.RUNTIME_CALL, "cudaLaunchKernel", "correlation_id"),
+             "K": Sort(EventKind.KERNEL, "gemm", "correlation_id")}  # fmt: skip
+    host = "host main | M0----------M1----------\nhost main | L1--L2--L3--L4--L5--L6--"
+    beside = overview.merge([overview.partial(draw(f"{host}\ngpu0 s    |   K1- K2- K3- K4- K5- K6-", sorts))])
+    alone = overview.merge([overview.partial(draw(host, sorts))])
+
+    (said, silent) = (str(report.summary_lines()) for report in (beside, alone))
+    assert "launch 75.0 %" in said and "; meanwhile GPU:0 works for 75.0 %" in said
+    assert "meanwhile" not in silent

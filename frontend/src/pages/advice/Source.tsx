@@ -1,10 +1,10 @@
 /** Three lines of the program that an advice is about, where its file is on this machine, and a way into the editor. */
 import { address, useResource } from "../../api";
+import { editor, editorLink } from "../../editor";
 import { host, sessionId, steps } from "../../session";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import type { Advice } from "../shared/reports";
-import { editor, editorLink } from "./editor";
 
 interface Lines {
   /** The file, absolute; null where it is not here, or has changed. */

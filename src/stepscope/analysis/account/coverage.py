@@ -75,7 +75,7 @@ def blindness_of(trace: HostTrace, step: int) -> Blindness | None:
     if (nameless := share_nameless(trace)) > _MOST_NAMELESS:
         return Blindness(f"{100 * nameless:.0f} % of the events have no name", _NAMES, hides_causes=True)
     if is_device_work(trace).any():
-        return _without_steps(trace) or _lost_launches(trace, step) or _ended_early(trace)
+        return _find_outlasting(trace) or _lost_launches(trace, step) or _ended_early(trace)
     how = remedy(DEVICE_ACTIVITY, trace.framework)
     strange_ms = _not_understood_ps(trace) / 1e9
     if strange_ms:
@@ -88,7 +88,7 @@ def blindness_of(trace: HostTrace, step: int) -> Blindness | None:
     return None
 
 
-def _without_steps(trace: HostTrace) -> Blindness | None:
+def _find_outlasting(trace: HostTrace) -> Blindness | None:
     """Work that outlasts the steps of the host, and of which nothing says which step it is for."""
     steps = steps_of(trace)
     if not outlasts_steps(trace, steps.start_ps, steps.end_ps):

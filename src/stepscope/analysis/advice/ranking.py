@@ -367,7 +367,7 @@ MARK_STEPS = "put `with stepscope.step(i):` around the body of the training loop
 _CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
 
 
-def _ordering(top: Mapping[str, Any] | None) -> str:
+def _name_ordering_op(top: Mapping[str, Any] | None) -> str:
     """The op that takes most of the time of all ops, if it puts something in order: where a few of its rows are taken,
     selecting these would do, which no recording shows.  Empty for others, which a model is made of."""
     if top is None or top["self_percent"] < _MOST_OF_OPS:
@@ -453,9 +453,9 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
     not_said = (each for each in hidden if not any(said.startswith(each) for said in verdict.evidence))
     visible = 1.0 - sum(hidden.values()) / 100.0
     title = ("Nothing" if is_busy else "No single cause") + " stands out" if context.has_steps else _NO_STEPS
-    op = _ordering(top) if is_busy and context.has_steps else ""
+    op = _name_ordering_op(top) if is_busy and context.has_steps else ""
     if op:
-        title = f"See whether all of `{op}` is needed: it is most of the step"
+        title = f"See whether all of `{op}` is needed: it takes most of all op time"
     return Advice(
         id="none",
         kind="none",

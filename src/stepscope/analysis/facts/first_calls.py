@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.account import account_of
+from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.compiles import compiles_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
@@ -69,7 +70,9 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     work, events = np.flatnonzero(is_device_work(trace)), trace.events
     if not len(work):
         return None
-    links, rows = forest(trace), np.flatnonzero(is_any_kind(events.kind, _CALLS) & is_thread_event(trace))
+    links, threads = forest(trace), threads_of(trace)
+    rows = np.flatnonzero(is_any_kind(events.kind, _CALLS) & is_thread_event(trace))
+    rows = rows[~(threads.background | threads.serves_input)[events.line[rows]]]  # the step waits for none of these
     nested = links.parent >= 0
     within = np.bincount(links.parent[nested], weights=links.extent_ps[nested], minlength=len(events))
     own_ps = np.maximum(links.extent_ps[rows] - within[rows].astype(np.int64), 0)

@@ -336,7 +336,7 @@ def _describe(
     begun = started_by(trace, inside)
     elsewhere = np.intersect1d(moves[trace.events.line[moves] != loop.line], begun)
     moves = moves[trace.events.line[moves] == loop.line]
-    copies = np.append(events_of_kind(trace, K.COPY_HOST_TO_DEVICE_CALL), begun[:0])
+    copies = events_of_kind(trace, K.COPY_HOST_TO_DEVICE_CALL)
     copies = trace.events.start_ps[copies[trace.events.line[copies] == loop.line]]
     name, file, line = place_of(trace.name_of(inner.frame))
     owner = "" if inner is outer else place_of(trace.name_of(outer.frame))[0]

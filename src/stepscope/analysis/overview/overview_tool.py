@@ -344,7 +344,7 @@ class OverviewReport(Report):
             f"verdict    {self.verdict.sentence}",
             f"recorded   {self._recorded_on()}",
             f"step time  {self._step_time()}",
-            f"goes to    {', '.join(self._largest_parts()) or 'nothing recorded'}{self._beside()}",
+            f"goes to    {', '.join(self._largest_parts()) or 'nothing recorded'}{self._describe_hidden_device()}",
             *self._python_lines(),
         ]
 
@@ -364,7 +364,7 @@ class OverviewReport(Report):
         *own, busy = said
         return [*own[:-1], f"{own[-1]} of the step without {busy}"] if own else said
 
-    def _beside(self) -> str:
+    def _describe_hidden_device(self) -> str:
         """How busy the busiest device is, where most of that is beside the host, so that the causes do not show it."""
         account = self.account
         bar = max(account.device_bars, key=lambda each: each.busy_ps, default=None) if account else None

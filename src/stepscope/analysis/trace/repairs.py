@@ -282,16 +282,26 @@ def _cut_overlong(trace: HostTrace, window: _Window) -> HostTrace:
     rows, following = rows[cut], following[cut]
     if not len(rows):
         return trace
-    over_ps = ends[rows] - events.start_ps[following]
     works_in_all = int(look_up(works, events.kind).sum())
+    after = "the next work of the stream began"
+    return _cut_at(trace, rows, events.start_ps[following], "ends-after-next", works_in_all, after, "kernels and ops")
+
+
+def _cut_at(trace: HostTrace, rows: I64, end_ps: I64, code: str, of: int, after: str, what: str) -> HostTrace:
+    """The trace with some events cut at earlier ends, and noted.
+
+    Args:
+        rows, end_ps: shape (n,): the events, and where each ends now.
+        code, of: of the repair, see `Repair`; after: what they ended after; what: whose times would be wrong.
+    """
+    over_ps = trace.events.start_ps[rows] + trace.events.duration_ps[rows] - end_ps
+    have, end = ("has", "it ends") if len(rows) == 1 else ("have", "they end")
     return _note(
-        _shorten(trace, rows, events.duration_ps[rows] - over_ps),
+        _shorten(trace, rows, trace.events.duration_ps[rows] - over_ps),
         Repair(
-            "ends-after-next", len(rows), works_in_all, int(over_ps.sum()),
-            f"{_events(trace, rows)} {'has' if len(rows) == 1 else 'have'} a wrong duration:"
-            f" {'it ends' if len(rows) == 1 else 'they end'} up to {_ms(int(over_ps.max()))} after the next work of the"
-            " stream began", "cut there",
-            "times of kernels and ops, the ends of steps, and when the device is busy",
+            code, len(rows), of, int(over_ps.sum()),
+            f"{_events(trace, rows)} {have} a wrong duration: {end} up to {_ms(int(over_ps.max()))} after {after}",
+            "cut there", f"times of {what}, the ends of steps, and when the device is busy",
         ),
     )  # fmt: skip
 
@@ -314,18 +324,9 @@ def _cut_after_program(trace: HostTrace, window: _Window) -> HostTrace:
             until.append(end[at[over]])
     if not found:
         return trace
-    rows, last = np.concatenate(found), np.concatenate(until)
-    over_ps = events.start_ps[rows] + events.duration_ps[rows] - last
-    return _note(
-        _shorten(trace, rows, events.duration_ps[rows] - over_ps),
-        Repair(
-            "ends-after-program", len(rows), len(events), int(over_ps.sum()),
-            f"{_events(trace, rows)} {'has' if len(rows) == 1 else 'have'} a wrong duration:"
-            f" {'it ends' if len(rows) == 1 else 'they end'} up to {_ms(int(over_ps.max()))} after the program that"
-            f" {'it is' if len(rows) == 1 else 'they are'} of", "cut there",
-            "times of ops, the ends of steps, and when the device is busy",
-        ),
-    )  # fmt: skip
+    rows, last_ps = np.concatenate(found), np.concatenate(until)
+    after = f"the program that {'it is' if len(rows) == 1 else 'they are'} of"
+    return _cut_at(trace, rows, last_ps, "ends-after-program", len(events), after, "ops")
 
 
 def _cut_after_wait(trace: HostTrace, window: _Window) -> HostTrace:
@@ -351,17 +352,8 @@ def _cut_after_wait(trace: HostTrace, window: _Window) -> HostTrace:
     if not cut:
         return trace
     rows, last_ps = np.array(cut, np.int64), np.array(until, np.int64)
-    over_ps = events.start_ps[rows] + events.duration_ps[rows] - last_ps
-    return _note(
-        _shorten(trace, rows, events.duration_ps[rows] - over_ps),
-        Repair(
-            "ends-after-wait", len(rows), len(events), int(over_ps.sum()),
-            f"{_events(trace, rows)} {'has' if len(rows) == 1 else 'have'} a wrong duration:"
-            f" {'it ends' if len(rows) == 1 else 'they end'} up to {_ms(int(over_ps.max()))} after a call returned that"
-            " waited for the device", "cut there",
-            "times of kernels, the ends of steps, and when the device is busy",
-        ),
-    )  # fmt: skip
+    after = "a call returned that waited for the device"
+    return _cut_at(trace, rows, last_ps, "ends-after-wait", len(events), after, "kernels")
 
 
 def _rows_of(trace: HostTrace, lines: I64, kind: LineKind) -> I64:

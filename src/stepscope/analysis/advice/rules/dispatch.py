@@ -16,7 +16,7 @@ from stepscope.vocabulary.jax import function_of_call, function_of_program
 # Of the step.  Of programs that start many ops or programs, the fixed ones of the given set spend up to 14 % on that
 # (four ranks that reduce whole buffers), and the slow ones 35 % or more.
 _LEAST_PERCENT = 25.0
-_MOST_PERCENT = 50.0  # from here on most of the step is no computing: 26 to 48 % in ten small healthy loops of PyTorch
+_MOST_PERCENT = 50.0  # most of the step is no computing then: it is 26 to 48 % in eight small healthy loops
 _FEWEST_STARTS = 8.0  # per step: fewer are normal for a compiled step
 _FEWEST_TORCH_OPS = 100.0  # per step: PyTorch dispatches every op, even in a minimal step
 _FEW_STARTS_PERCENT = 60.0  # for fewer starts, of which fixed programs of the given set spend up to 31 %
@@ -39,7 +39,7 @@ _COMPILE: Actions = {
     "pytorch": (
         "replace loops over elements, time steps or parameters with batched ops (torch.nn.GRU, torch.vmap, an optimizer"
         " with foreach=True or fused=True)",
-        "try torch.compile on the model, and measure it: of two such loops on a CPU it made none faster",
+        "or torch.compile the model, and measure it: on processors it may gain nothing",
     ),
     "": ("compile the step as a whole",),
 }
@@ -96,7 +96,7 @@ def _find(context: Context) -> Finding | None:
         return None
     # Where nothing is compiled as a whole, the Python between the ops dispatches them.
     part = _overhead_ms(context, work) + (context.python_ms if unfused else 0.0)
-    # On processors an eager loop of any size spends a third of its step so, and compiling it made none of two faster.
+    # On processors an eager loop of any size spends a third of its step so; torch.compile made none of two faster.
     is_little = context.percent(part) < _MOST_PERCENT
     return None if is_torch and is_little and not context.has_device else _single_ops(context, starts, part)
 

@@ -1,6 +1,6 @@
 /** Which program opens a line of source: an address in which `{path}` and `{line}` stand for the place. */
 import { signal } from "@preact/signals";
-import { remember, remembered } from "../../storage";
+import { remember, remembered } from "./storage";
 
 /** Editors that register an address of their own. */
 export const EDITORS: Readonly<Record<string, string>> = {
@@ -9,6 +9,9 @@ export const EDITORS: Readonly<Record<string, string>> = {
   PyCharm: "pycharm://open?file={path}&line={line}",
   "Sublime Text": "subl://open?url=file://{path}&line={line}",
 };
+
+/** Addresses that a browser runs or loads itself. */
+const BROWSERS = new Set(["javascript", "data", "http", "https", "blob", "file", "vbscript"]);
 
 const KEY = "editor";
 const kept = remembered(KEY);
@@ -20,13 +23,11 @@ export function setEditor(template: string): void {
   remember(KEY, template);
 }
 
-/** Whether a text names a program and a place; addresses that a browser runs or loads itself are no editors. */
+/** Whether a text names a program and a place. */
 export function isEditor(template: string): boolean {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(template)?.[1]?.toLowerCase();
   return template.includes("{path}") && !!scheme && !BROWSERS.has(scheme);
 }
-
-const BROWSERS = new Set(["javascript", "data", "http", "https", "blob", "file", "vbscript"]);
 
 /** The address that opens a line; a path of Windows gets the slash that an address needs. */
 export function editorLink(template: string, path: string, line: number): string {

@@ -110,7 +110,8 @@ def causes_of_work(trace: HostTrace) -> U8:
 
 def unrecorded_causes(trace: HostTrace, threads: Threads) -> U8:
     """The cause of a thread's time in which nothing is recorded: uint8 of shape (lines,)."""
-    cause = np.full(len(trace.lines), Cause.LAUNCH, np.uint8)
+    nothing_recorded = bool(trace.framework) and not has_native_events(trace)
+    cause = np.full(len(trace.lines), Cause.UNKNOWN if nothing_recorded else Cause.LAUNCH, np.uint8)
     cause[threads.main] = Cause.PYTHON if _is_of_python(trace) else Cause.UNKNOWN
     if lacks_ops(trace):  # between two launches it goes from one to the next
         cause[threads.main] = Cause.LAUNCH
@@ -158,6 +159,17 @@ def is_silent(trace: HostTrace, rows: I64) -> Mask:
     other = np.flatnonzero(kind == K.OTHER)
     silent[other] = ~has_trait(trace, types[other], RangeTrait.OF_RUNTIME)
     return silent
+
+
+def has_native_events(trace: HostTrace) -> bool:
+    """Whether something of what the framework does was recorded: work of devices, or calls of a known kind on a thread
+    that are no Python calls, marks and names; what a runtime waits for is nothing that it does."""
+    return trace.derived("native events", _has_native_events)
+
+
+def _has_native_events(trace: HostTrace) -> bool:
+    says_nothing = is_any_kind(trace.events.kind, (*_NAMES_ONLY, K.PYTHON_CALL, K.OTHER))
+    return bool(is_device_work(trace).any() or (is_thread_event(trace) & ~says_nothing).any())
 
 
 def event_causes(trace: HostTrace) -> U8:

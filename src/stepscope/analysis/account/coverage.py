@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.account.silence import has_native_events
+from stepscope.analysis.account.causes import has_native_events
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.steps.find_steps import is_usual, steps_of
@@ -167,5 +167,7 @@ def exposed_spans(trace: HostTrace) -> Spans:
     starts = is_any_kind(events.kind, _STARTS) & is_thread_event(trace)
     starts[waits] = False
     begun = np.sort(events.start_ps[starts])
+    if not len(begun):  # starts were not recorded at all, so none tells when the devices work again
+        return Spans.union(begun, begun)
     last = max(trace.span_ps()[1], int(since[-1]) if len(since) else 0)
     return Spans.union(since, np.append(begun, last)[np.searchsorted(begun, since)])

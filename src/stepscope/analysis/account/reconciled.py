@@ -3,6 +3,9 @@
     main    M0-a----------------M1-      nothing tells what the thread waits for in a: taken for its own time, it would
     gpu       k--------k--------         be all of the step, of which the device works nearly all of the time
 
+    gpu, comm  n-n-n-n-n-n-n-n-n-
+    gpu, comp   k   k   k   k        messages that fill the step bound it, whatever is computed between and beside them
+
 Where a queue of a device works for nearly all of a step, no change of the host can make it much shorter, whatever the
 way back through the step says.  Nor where it works for most of it and clearly longer than any thread of the host, if
 the account puts more of that time on the host than a replay may be off.
@@ -25,6 +28,7 @@ from stepscope.model.arrays import F64, I64, U8, Mask, distinct
 
 _OF_HOST = (Cause.LAUNCH, Cause.PYTHON, Cause.SYNC, Cause.UNKNOWN, Cause.HOST_COMPUTE)
 _ON_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, Cause.COPY)  # at one moment the first of these counts
+_OF_MESSAGES = (Cause.COMMUNICATION, Cause.DEVICE_COMPUTE, Cause.COPY)  # the same in steps that messages fill
 
 
 def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple[Pieces, U8]:
@@ -59,18 +63,40 @@ def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple
     at, _, begin, until = intersect(start, end, bounds[:-1], bounds[1:])
     parts = Pieces(begin, until, pieces.node[rows[at]], pieces.edge[rows[at]], pieces.event[rows[at]])
     became = cause[rows[at]]
-    for each in reversed(_ON_DEVICES):
-        here = np.flatnonzero(spans[each].overlap_ps(begin, until) > 0)
-        mine = work[does == each]
-        if len(here):
-            node = mine[np.searchsorted(graph.start_ps[mine], begin[here], side="right") - 1]
-            parts.node[here], parts.edge[here], parts.event[here] = node, OWN, graph.event[node]
-            became[here] = each
+    filled = _filled_by_messages(graph, work, does, place, inside, step)[place[rows[at]]]
+    for order, chosen in ((_ON_DEVICES, ~filled), (_OF_MESSAGES, filled)):
+        for each in reversed(order):
+            here = np.flatnonzero(chosen & (spans[each].overlap_ps(begin, until) > 0))
+            mine = work[does == each]
+            if len(here):
+                node = mine[np.searchsorted(graph.start_ps[mine], begin[here], side="right") - 1]
+                parts.node[here], parts.edge[here], parts.event[here] = node, OWN, graph.event[node]
+                became[here] = each
     kept = np.ones(len(pieces), np.bool_)
     kept[rows] = False
     rest = pieces.take(kept)
     joined = (np.concatenate(both) for both in zip(vars(rest).values(), vars(parts).values(), strict=True))
     return Pieces(*joined), np.append(cause[kept], became)
+
+
+def _filled_by_messages(graph: Graph, work: I64, does: U8, place: I64, inside: Pieces, step: F64) -> Mask:
+    """Whether a queue that communicates works for nearly all of a step, and clearly longer than any that computes: bool
+    of shape (steps,)."""
+    longest = {}
+    for cause in (Cause.COMMUNICATION, Cause.DEVICE_COMPUTE):
+        mine = work[does == cause]
+        lines = numbers_in(graph.line[mine]) if len(mine) else ()
+        of_lines = [_time_in_steps(graph, mine[graph.line[mine] == each], place, inside, len(step)) for each in lines]
+        longest[cause] = np.max(of_lines, axis=0) if of_lines else np.zeros(len(step))
+    most = longest[Cause.COMMUNICATION]
+    filled: Mask = most > (1 - LARGE_SHARE / 100) * step
+    return filled & (most > longest[Cause.DEVICE_COMPUTE] + LARGE_SHARE / 100 * step)
+
+
+def _time_in_steps(graph: Graph, work: I64, place: I64, inside: Pieces, steps: int) -> F64:
+    """How long some work lasts in each step: float64 of shape (steps,), ps."""
+    ps = _spans(graph, work).overlap_ps(inside.start_ps, np.maximum(inside.end_ps, inside.start_ps))
+    return np.bincount(place, weights=ps, minlength=steps)
 
 
 def _busy_ps(graph: Graph, work: I64, computes: Mask, place: I64, inside: Pieces, steps: int) -> F64:
@@ -88,8 +114,7 @@ def _busy_ps(graph: Graph, work: I64, computes: Mask, place: I64, inside: Pieces
         parts = [work[(line == each) | ~computes] for each in numbers_in(line[computes])]
     busiest = np.zeros(steps)
     for part in parts:
-        ps = _spans(graph, part).overlap_ps(inside.start_ps, np.maximum(inside.end_ps, inside.start_ps))
-        busiest = np.maximum(busiest, np.bincount(place, weights=ps, minlength=steps))
+        busiest = np.maximum(busiest, _time_in_steps(graph, part, place, inside, steps))
     return busiest
 
 

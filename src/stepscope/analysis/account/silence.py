@@ -18,6 +18,7 @@ from stepscope.analysis.account.causes import (
     Cause,
     causes_of_work,
     event_causes,
+    has_native_events,
     is_silent,
     lacks_ops,
     long_frames,
@@ -25,7 +26,7 @@ from stepscope.analysis.account.causes import (
 from stepscope.analysis.account.threads import recorded_threads, threads_of
 from stepscope.analysis.steps.own_tracers import usage_of_thread
 from stepscope.analysis.steps.stack_samples import sampled_frames
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
@@ -108,12 +109,6 @@ def new_programs_of(trace: HostTrace) -> Spans:
     call = outer[quiet.event[rows]]
     rows = rows[(call >= 0) & (first[np.maximum(call, 0)] <= quiet.start_ps[rows])]
     return Spans.union(quiet.start_ps[rows], quiet.end_ps[rows]) & _long_dispatches(trace)
-
-
-def has_native_events(trace: HostTrace) -> bool:
-    """Whether something other than Python calls, marks and names was recorded of the threads or the devices."""
-    rows = np.flatnonzero(is_thread_event(trace) & (trace.events.kind != EventKind.PYTHON_CALL))
-    return bool(is_device_work(trace).any() or not is_silent(trace, rows).all())
 
 
 def devices_in_silence(trace: HostTrace) -> dict[Cause, Spans]:

@@ -60,6 +60,8 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
         return Verdict("unknown", None, "unknown: only the calls of each step were recorded, not what they compute")
     longest, changed = _longest_of_program(account), None if change is None else row_of_change(account, change.causes)
     limit = longest if changed is None or change is None or _gain(change, account) < LARGE_SHARE else changed
+    if change is not None and _unexplained(account) > _gain(change, account):
+        limit = longest  # that saves most of what was recorded, and what was not may save more
     if longest.cause == "unknown":  # a saving elsewhere does not say what limits the step
         limit = longest
     is_said = limit.cause == "sync" and account.devices is None  # a wait for devices that were not recorded
@@ -97,6 +99,10 @@ def _gain(change: FirstChange, account: StepAccount) -> float:
     other steps they may take more."""
     shown = sum(_percent(row, account) for row in account.rows if row.cause in change.causes)
     return shown / 2 if change.gain_percent is None else min(change.gain_percent, shown)
+
+
+def _unexplained(account: StepAccount) -> float:
+    return sum(_percent(row, account) for row in account.rows if row.cause == "unknown")
 
 
 def _longest_of_program(account: StepAccount) -> AccountRow:

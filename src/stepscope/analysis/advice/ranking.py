@@ -309,8 +309,6 @@ def _is_less_than_unexplained(context: Context, advice: Advice) -> bool:
         return False
     if advice.gain_percent is None:
         return unexplained.ps > row.ps / 2
-    if advice.gain_percent >= LARGE_SHARE:  # a limit of its own, whatever else is one
-        return False
     foretold = context.changes.foretold.get(advice.change) if context.changes else None
     shortened = 0.0  # of what is unexplained, by the change
     if foretold is not None:

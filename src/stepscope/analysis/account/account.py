@@ -303,13 +303,13 @@ def _limits_with_lost_work(trace: HostTrace, found: EveryStep, lost: float) -> l
     steps = steps_of(trace)
     usual = found.graph.steps[usual_steps(trace, found.graph)]
     start, end = steps.start_ps[usual], steps.until_ps[usual]
-    by_step = [share_lost(trace, start[[at]], end[[at]]) for at in range(len(usual))] if lost else []
+    by_step = [share_lost(trace, start[[at]], end[[at]]) for at in range(len(usual))] if 0 < lost < 1 else []
     if not by_step or max(by_step) >= 1 or max(by_step) > _EVENLY * max(min(by_step), 1 - 1 / _EVENLY):
         return []
     rows = np.flatnonzero(is_device_work(trace))
     does = causes_of_work(trace)[trace.events.kind[rows]]
     length = int((end - start).sum())
-    whole = spans_of(trace, rows).overlap_ps(start, end).sum() / (1 - lost)
+    whole = spans_of(trace, rows).overlap_ps(start, end).sum() / (1 - share_lost(trace, start, end))
     if whole <= LARGE_SHARE / 100 * length:
         return [Cause.LAUNCH, Cause.PYTHON, Cause.INPUT]
     if whole < (1 - LARGE_SHARE / 100) * length:

@@ -146,7 +146,7 @@ def _ended_early(trace: HostTrace) -> Blindness | None:
     is_covered = without <= LARGE_SHARE or (start >= last).all()
     if is_covered and not ends_before_steps(trace, steps.start_ps, steps.end_ps):
         return None
-    return Blindness("the record of the devices ends before the steps do", _END_OF_LAUNCHES)
+    return Blindness("the record of the devices ends before the steps do", _END_OF_LAUNCHES, without / 100)
 
 
 def _usual(trace: HostTrace) -> tuple[I64, I64]:

@@ -18,7 +18,7 @@ from stepscope.analysis.steps.unmeasured import MOST_LOST
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import is_device_work
-from stepscope.analysis.trace.lost_work import launches_of, share_lost
+from stepscope.analysis.trace.lost_work import end_of_record, share_lost
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import F64, I64
@@ -68,7 +68,7 @@ def usual_steps(trace: HostTrace, graph: Graph) -> I64:
     """
     usual = np.flatnonzero(is_usual(trace)[graph.steps])
     usual = usual if len(usual) else np.arange(len(graph.steps))
-    ends_at = launches_of(trace).end_of_record(trace)
+    ends_at = end_of_record(trace)
     before = usual if ends_at is None else usual[steps_of(trace).until_ps[graph.steps[usual]] <= ends_at]
     return before if len(before) else usual
 

@@ -16,6 +16,7 @@ from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end
+from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.purpose.excess import EXCESSES
 from stepscope.analysis.steps.verdict import LARGE_SHARE, UNKNOWN, Verdict
@@ -317,6 +318,9 @@ def _is_less_than_unexplained(context: Context, advice: Advice) -> bool:
         )
         shortened = now - then
     more = account.percent(unexplained.ps) - shortened - max(account.percent(row.ps), advice.gain_percent)
+    without = context.changes.foretold.get(UNEXPLAINED) if context.changes else None
+    if without is not None:
+        more = max(more, 100.0 * (1.0 - without.then_ps / without.now_ps) - advice.gain_percent)
     return more >= LEAST_PERCENT
 
 

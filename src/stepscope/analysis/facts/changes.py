@@ -32,6 +32,7 @@ from stepscope.analysis.facts.work import ops_of_programs, split_programs, work_
 from stepscope.analysis.purpose.computing import computing_of, update_ranges
 from stepscope.analysis.purpose.excess import COPIED, EXCESSES, ONE_BY_ONE, Excess, excesses_of
 from stepscope.analysis.steps.find_steps import observed_time
+from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
@@ -58,6 +59,9 @@ CHANGES_OF_CLASS: Mapping[str, tuple[str, ...]] = {
     "straggler": ("communication",),
     "low_precision": ("wide_products", "doubles"),
 }
+UNEXPLAINED = (
+    "unexplained"  # what was not recorded, removed: no advice, but the most that any other change competes with
+)
 LONG_CALL_PS = 1_000_000_000  # launching takes a hundredth of it: such a call waits for something
 LEAST = 0.03  # of the step: no advice is given on less
 
@@ -130,7 +134,10 @@ def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:
     changes: list[tuple[str, list[Intervention]]] = []
     for cause in Cause:
         large = own[cause] >= least > 0 or model.spent_ps[cause] >= LEAST * usual > 0
-        if cause != Cause.UNKNOWN and large:
+        if cause == Cause.UNKNOWN:
+            if model.spent_ps[cause] >= LARGE_SHARE / 100 * usual > 0:
+                changes.append((UNEXPLAINED, [Scale(part_of_cause(model, cause))]))
+        elif large:
             part = part_of_cause(model, cause)
             changes.append((cause.name.lower(), [Scale(part)]))
             changes += [(name, [change(model, part)]) for name, change in _OTHERWISE.get(cause, ())]

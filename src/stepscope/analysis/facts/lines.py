@@ -9,6 +9,8 @@ holds nearly all of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -51,6 +53,7 @@ from stepscope.vocabulary.python import CODE_OF_MODULE, is_training_function, pl
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
+_ON_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, Cause.COPY)
 PLAIN = "python"  # the framework of a program that has none
 
 # All chosen by judgement, then moved on eight recordings with such functions: what other values found is said.
@@ -86,6 +89,7 @@ class LineFacts:
         models: how many matrix products and convolutions it has for one of the forward passes that are trained: from
             about one on it runs the whole model.
         copies_in: it copies arrays of the host to where the program computes.
+        waits_ps: in which it starts nothing, and the step waits for work of devices.
     """
 
     name: str
@@ -105,6 +109,7 @@ class LineFacts:
     is_input: bool
     models: float = 0.0
     copies_in: bool = False
+    waits_ps: int = 0
 
     @property
     def key(self) -> str:
@@ -324,6 +329,7 @@ def _describe(
     trace: HostTrace, loop: LoopTime, training: _Training, outer: LoopFunction, inner: LoopFunction
 ) -> LineFacts:
     spans, steps, every = outer.spans - training.spans, max(len(whole_steps(trace).number), 1), every_step(trace)
+    on_devices = [every.spans_of(cause) for cause in _ON_DEVICES] if every else []
     causes = {cause.name.lower(): (every.spans_of(cause, loop.line) & spans).total for cause in Cause} if every else {}
     start = trace.events.start_ps[loop.starts]
     inside = loop.starts[spans.overlap_ps(start, start + 1) > 0]
@@ -354,6 +360,7 @@ def _describe(
         moves_ps=round(((spans_of(trace, moves) & spans).total + spans_of(trace, elsewhere).total) / steps),
         models=int((spans.overlap_ps(multiplied, multiplied + 1) > 0).sum()) / max(of_model, 1) if of_model else 0.0,
         copies_in=bool((spans.overlap_ps(copies, copies + 1) > 0).sum() >= steps),
+        waits_ps=round((reduce(or_, on_devices, spans - spans) & spans - spans_of(trace, inside)).total / steps),
         fetches_ps=round((loop.spans[FETCHES] & spans).total / steps),
         fetches=_count_reads(trace, loop, spans) / steps,
         asleep=_share_asleep(trace, loop, spans),

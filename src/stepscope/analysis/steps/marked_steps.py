@@ -27,6 +27,7 @@ from stepscope.vocabulary.tensorflow import KERAS_BATCH
 _WORKS_FOR_STEPS = (EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)
 _SERVES_INPUT = (EventKind.ITERATOR, EventKind.INPUT_HANDOVER, EventKind.INPUT_CALLBACK)
 
+_STARTS_PROGRAMS = (EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN, EventKind.EXECUTOR)
 _COMPUTES_ON_HOST = (EventKind.OP, EventKind.BACKWARD, EventKind.EXECUTOR, EventKind.FUNCTION_RUN)
 _LARGEST_TABLE = 1 << 16  # of places of numbers
 
@@ -226,6 +227,8 @@ def _find_complete(trace: HostTrace, label: I32, n_steps: int, waits: bool) -> M
     if waits:  # what was launched was worked off, though the recording lacks it
         launches = launches_of(trace)
         lost = label[launches.call[launches.lost]]
+        if not len(launches.call):  # of programs only their calls are linked to nothing
+            lost = label[is_any_kind(kind, _STARTS_PROGRAMS) & inside]
         worked = np.append(worked, lost[lost > worked.min()])
     counts = np.bincount(worked, minlength=n_steps)
     busy = np.flatnonzero(counts)

@@ -14,13 +14,17 @@ from dataclasses import replace
 import numpy as np
 
 from stepscope.analysis.steps.cycles import LEAST_STEPS
+from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.ranges import says_evaluation, says_step
 from stepscope.vocabulary.serving import served_batch
+from stepscope.vocabulary.traits import CallTrait
 
+_FEWEST_GRAPHS = 2  # launches of a graph that are a loop
 _COVERS = 0.5  # of the thread's work: ranges that hold less are parts of a step, or something else
 _FILLS = 0.8  # of a range: what holds as much of it and repeats in it is the smaller unit
 _MARKS = (EventKind.STEP_MARK, EventKind.DEVICE_STEP)
@@ -98,18 +102,30 @@ def _served_batches(trace: HostTrace) -> I64:
 def _groups(trace: HostTrace) -> list[_Group]:
     """Ranges that occur several times on a thread."""
     rows = user_ranges(trace)
-    if len(rows) < LEAST_STEPS:
+    if len(rows) < _FEWEST_GRAPHS:
         return []
     keys = trace.event_names(rows).astype(np.int64) * len(trace.lines) + trace.events.line[rows]
     _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
     found = []
-    for at in np.flatnonzero(counts >= LEAST_STEPS).tolist():
+    for at in np.flatnonzero(counts >= _FEWEST_GRAPHS).tolist():
         own = _outermost(trace, rows[inverse.reshape(-1) == at])
         name = trace.name_of(int(own[0]))
         certain = trace.events.kind[own[0]] == EventKind.ANNOTATION or says_step(name)
-        if len(own) >= LEAST_STEPS and certain:
+        enough = len(own) >= LEAST_STEPS or (len(own) >= _FEWEST_GRAPHS and _launch_graphs(trace, own))
+        if enough and certain:
             found.append(_Group(name, own, int(trace.events.duration_ps[own].sum())))
     return found
+
+
+def _launch_graphs(trace: HostTrace, ranges: I64) -> bool:
+    """Whether each of some ranges launches as many whole graphs as the others: a graph holds all of a step that was
+    captured, so that two of them are two steps."""
+    calls = events_of_kind(trace, EventKind.RUNTIME_CALL)
+    calls = calls[has_trait(trace, trace.events.type[calls], CallTrait.LAUNCHES_GRAPH)]
+    start, end = trace.events.start_ps[ranges], trace.events.start_ps[ranges] + trace.events.duration_ps[ranges]
+    begin = np.sort(trace.events.start_ps[calls])
+    held = np.searchsorted(begin, end) - np.searchsorted(begin, start)
+    return bool(held[0] > 0 and (held == held[0]).all())
 
 
 def _outermost(trace: HostTrace, rows: I64) -> I64:

@@ -45,6 +45,20 @@ class Launches:
         return int(start[self.lost].min())
 
 
+def end_of_record(trace: HostTrace) -> int | None:
+    """When the record of the devices ends though the host goes on, ps: with the first launch after which no work was
+    recorded any more; where nothing links work to launches, as of programs on TPUs, with the last work, if programs
+    are called after it.  None where it does not end early."""
+    launches = launches_of(trace)
+    if len(launches.call):
+        return launches.end_of_record(trace)
+    work, calls = np.flatnonzero(is_device_work(trace)), events_of_kind(trace, EventKind.TRACED_FUNCTION)
+    if not len(work) or not len(calls):
+        return None
+    last = int((trace.events.start_ps[work] + trace.events.duration_ps[work]).max())
+    return last if int(trace.events.start_ps[calls].max()) > last else None
+
+
 def share_lost(trace: HostTrace, start_ps: I64, end_ps: I64) -> float:
     """The share of the work within some spans that was not recorded, as far as anything tells: of the launches whose
     work was lost, or of the time of programs in which no op was recorded, as ops fill a program nearly wholly.

@@ -92,6 +92,8 @@ def kind_of(line: LineFacts) -> str:
     reads_much = line.fetches_ps >= _TELLING * line.ps or 2 * line.fetches >= line.starts
     if line.fetches >= _MANY_READS and reads_much:
         return "host_sync"
+    if line.waits_ps >= _MOST_OF * line.own_ps:  # it starts nothing meanwhile: it needs a value of what runs
+        return "host_sync"
     if line.starts >= _MANY and line.share("host_compute", "device_compute", "launch") >= _TELLING:
         return "eager_dispatch"
     if line.share("python") >= _MOST_OF:
@@ -146,6 +148,8 @@ def _describe(context: Context, line: LineFacts) -> str:
     )
     said += f" ({what})" if what else ""
     said += f"; for {100 * line.asleep:.0f} % of that time the thread sleeps" if _is_asleep(kind_of(line), line) else ""
+    if line.waits_ps >= _MOST_OF * line.own_ps:
+        said += f"; for {100 * line.waits_ps / line.own_ps:.0f} % of that time it waits for what a device computes"
     steps = context.loop.steps if context.loop else 1
     ops = [f"{op.calls / steps:,.0f} {op.name}" for op in line.ops[:_NAMED] if op.calls >= steps]
     return said + (f"; per step it starts {', '.join(ops)}" if ops else "")

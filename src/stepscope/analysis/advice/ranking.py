@@ -320,7 +320,8 @@ def _is_less_than_unexplained(context: Context, advice: Advice) -> bool:
     more = account.percent(unexplained.ps) - shortened - max(account.percent(row.ps), advice.gain_percent)
     without = context.changes.foretold.get(UNEXPLAINED) if context.changes else None
     if without is not None:
-        more = max(more, 100.0 * (1.0 - without.then_ps / without.now_ps) - advice.gain_percent)
+        part_of_it = max(advice.gain_percent - account.percent(row.ps), 0.0)  # which the change removes as well
+        more = max(more, 100.0 * (1.0 - without.then_ps / without.now_ps) - part_of_it - advice.gain_percent)
     return more >= LEAST_PERCENT
 
 

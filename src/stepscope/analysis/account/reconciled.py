@@ -79,7 +79,7 @@ def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple
     return Pieces(*joined), np.append(cause[kept], became)
 
 
-def _filled_by_messages(graph: Graph, work: I64, does: U8, place: I64, inside: Pieces, step: F64) -> Mask:
+def _filled_by_messages(graph: Graph, work: I64, does: U8, place: I64, inside: Pieces, step: F64 | I64) -> Mask:
     """Whether a queue that communicates works for nearly all of a step, and clearly longer than any that computes: bool
     of shape (steps,)."""
     longest = {}
@@ -96,7 +96,7 @@ def _filled_by_messages(graph: Graph, work: I64, does: U8, place: I64, inside: P
 def _time_in_steps(graph: Graph, work: I64, place: I64, inside: Pieces, steps: int) -> F64:
     """How long some work lasts in each step: float64 of shape (steps,), ps."""
     ps = _spans(graph, work).overlap_ps(inside.start_ps, np.maximum(inside.end_ps, inside.start_ps))
-    return np.bincount(place, weights=ps, minlength=steps)
+    return np.bincount(place, weights=ps, minlength=steps).astype(np.float64)
 
 
 def _busy_ps(graph: Graph, work: I64, computes: Mask, place: I64, inside: Pieces, steps: int) -> F64:

@@ -583,7 +583,11 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
             *advised.warnings,
         ),
         partial=any(part.partial for part in hosts),
-        step_time_ms={**session.step_time, "between_steps_percent": session.gap},
+        # Bounds that measure no step tell no step time: none is better than a false one.
+        step_time_ms={
+            **(session.step_time if found.measured else step_time_statistics([])),
+            "between_steps_percent": session.gap,
+        },
         steps_source=found.source,
         steps_how=found.how,
         confidence=found.confidence,

@@ -281,7 +281,7 @@ def _doubt_unmeasured(trace: HostTrace, found: HostSteps) -> HostSteps:
     if why is None:
         return found
     sure = UNSUPPORTED if found.confidence is None else min(found.confidence, UNSUPPORTED)
-    return replace(found, confidence=sure, how=f"{found.how}; they are {why}")
+    return replace(found, confidence=sure, how=f"{found.how}; they are {why}", measured=False)
 
 
 def _capture_as_step(trace: HostTrace) -> HostSteps:

@@ -65,6 +65,7 @@ class HostSteps:
         begun_ps: int64 of shape (steps,), when the thread of `line` begins each step, where it runs ahead of the work
             that bounds them and no mark says so; empty otherwise.
         others: loops that are marked as well and are not these steps, such as an evaluation.
+        measured: their bounds measure how long they last; not where a loop runs ahead of work that was not recorded.
         pauses: int64 of shape (n,), when marks of other loops start on the thread of these, ascending: a step ends
             there at the latest.
     """
@@ -86,6 +87,7 @@ class HostSteps:
     batch: tuple[Batch | None, ...] = ()
     begun_ps: I64 = field(default_factory=lambda: np.empty(0, np.int64))
     others: tuple[Loop, ...] = ()
+    measured: bool = True
     pauses: I64 = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property

@@ -92,7 +92,7 @@ class StepsOfHost:
     """The steps of one host, and how reliable they are.
 
     Attributes:
-        source, how, confidence, numbered: see `stepscope.analysis.steps.find_steps.HostSteps`.
+        source, how, confidence, numbered, measured: see `stepscope.analysis.steps.find_steps.HostSteps`.
         start_unix_ns: wall-clock time of the start of the session, None if unknown.
         has_device: the host's trace has device work.
         on_thread: the steps are those of one thread.
@@ -116,6 +116,7 @@ class StepsOfHost:
     partial: bool
     others: list[Loop] = field(default_factory=list)
     batches: Batches = field(default_factory=Batches)
+    measured: bool = True
 
 
 def breakdown_of(trace: HostTrace) -> Breakdown:
@@ -132,6 +133,7 @@ def steps_of_host(trace: HostTrace) -> StepsOfHost:
         how=steps.how,
         confidence=steps.confidence,
         numbered=steps.numbered,
+        measured=steps.measured,
         start_unix_ns=trace.start_unix_ns,
         has_device=bool(is_device_work(trace).any()),
         on_thread=steps.line >= 0,
@@ -293,11 +295,13 @@ class Finding:
         source: the least certain source of any host.
         how: the hosts' sentences, the least certain first; with host names if they differ.
         confidence: the lowest of the hosts with inferred steps, None without such hosts.
+        measured: the bounds of every host's steps measure how long they last.
     """
 
     source: str
     how: str
     confidence: float | None
+    measured: bool
 
 
 def finding_of(parts: Sequence[StepsOfHost]) -> Finding:
@@ -306,7 +310,12 @@ def finding_of(parts: Sequence[StepsOfHost]) -> Finding:
     sentences = merge_sentences({part.host: part.how for part in by_trust}, len(parts))
     more = [f"and {len(sentences) - _MOST_SENTENCES} more"] if len(sentences) > _MOST_SENTENCES else []
     confidences = [part.confidence for part in parts if part.confidence is not None]
-    return Finding(by_trust[0].source, "; ".join([*sentences[:_MOST_SENTENCES], *more]), min(confidences, default=None))
+    return Finding(
+        by_trust[0].source,
+        "; ".join([*sentences[:_MOST_SENTENCES], *more]),
+        min(confidences, default=None),
+        all(part.measured for part in parts),
+    )
 
 
 def merge_sentences(sentences: Mapping[str, str], of_hosts: int) -> list[str]:

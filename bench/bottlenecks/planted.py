@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.bottlenecks.harness import scratch
-from bench.bottlenecks.loops import Fit, Loop
+from bench.bottlenecks.loops import Fit, Loop, scratch
 
 Step = Callable[[int], object]
 Made = Step | Iterator[None] | Fit | Loop

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.bottlenecks.harness import scratch
+from bench.bottlenecks.loops import scratch
 from bench.bottlenecks.planted import Planted, Step, compute_array, jax_training, torch_training
 
 

@@ -16,8 +16,8 @@ import optax
 import orbax.checkpoint as ocp
 from flax.training.train_state import TrainState
 
-from bench.bottlenecks.harness import scratch
-from bench.bottlenecks.unseen import Run, program
+from bench.bottlenecks.loops import scratch
+from bench.bottlenecks.series import Run, program
 
 
 class StoredSeries:
@@ -53,6 +53,7 @@ class Forecaster(nn.Module):
     also=("input_file_read",),
     fix="grain.ReadOptions(num_threads=4, prefetch_buffer_size=8): requests overlap with each other and the steps",
     lead=12,
+    python=True,
 )
 def jax_stored_series(run: Run) -> Iterator[None]:
     """A Grain pipeline whose threads and buffer are set to zero, in front of a slow object store."""
@@ -174,6 +175,7 @@ def _apply_noisy(params: Any, total: Any, number: Any) -> Any:
     culprits=("_sum_clipped", "_add_clipped"),
     also=("eager_dispatch",),
     fix="vmap over the records of a batch",
+    python=True,
 )
 def jax_private_records(run: Run) -> Iterator[None]:
     """Differentially private training: one call per record, to clip the gradient of each."""
@@ -258,6 +260,7 @@ def _average_params(average: Any, params: Any, decay: float = 0.999) -> Any:
     culprits=("_average_params",),
     also=("python_overhead",),
     fix="jit the update of the average",
+    python=True,
 )
 def jax_diffusion_average(run: Run) -> Iterator[None]:
     """Diffusion of points in the plane; the moving average of 84 parameters is updated outside of jit."""

@@ -13,9 +13,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bench.bottlenecks.harness import scratch
-from bench.bottlenecks.loops import Fit
-from bench.bottlenecks.unseen import Run, program
+from bench.bottlenecks.loops import Fit, scratch
+from bench.bottlenecks.series import Run, program
 
 
 class CartPoles:
@@ -116,6 +115,7 @@ def _measure_style(layers: list[tf.Tensor]) -> list[tf.Tensor]:
     "redundant_compute",
     culprits=("tf_style_transfer", "Extractor.describe", "_measure_style", "Conv2D"),
     fix="describe the two fixed pictures once, before the loop",
+    python=True,
 )
 def tf_style_transfer(run: Run) -> Iterator[None]:
     """Neural style transfer that describes the style and the content, which never change, in each step again."""
@@ -310,6 +310,7 @@ def tf_payments(run: Run) -> Fit:
     "memory_churn",
     culprits=("tf_instance_bank.train_step", "tf_instance_bank", "TensorScatterUpdate", "AssignVariableOp"),
     fix="bank.scatter_nd_update, which writes the rows in place",
+    python=True,
 )
 def tf_instance_bank(run: Run) -> Iterator[None]:
     """Contrastive learning with a bank of 31 MB, of which a step replaces 96 rows and so copies all of them."""

@@ -14,8 +14,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
-from bench.bottlenecks.harness import train_on
-from bench.bottlenecks.unseen import Run, program
+from bench.bottlenecks.loops import train_on
+from bench.bottlenecks.series import Run, program
 
 torch.set_num_threads(1)
 
@@ -126,6 +126,7 @@ class Block(nn.Module):
     culprits=("LoopedAttention.forward", "LoopedAttention"),
     also=("small_batch", "python_overhead"),
     fix="one matrix for all heads and F.scaled_dot_product_attention",
+    python=True,
 )
 def torch_looped_heads(run: Run) -> Iterator[None]:
     """A transformer whose heads are computed one after another, in small ops."""
@@ -181,6 +182,7 @@ def _find_advantages_at_once(rollouts: Rollouts) -> np.ndarray:
     "python_overhead",
     culprits=("_find_advantages",),
     fix="all agents at once, in NumPy",
+    python=True,
 )
 def torch_advantages(run: Run) -> Iterator[None]:
     """Proximal policy optimization that computes the advantages agent by agent in Python, before each update."""
@@ -231,6 +233,7 @@ def _choose_shard(slow: bool) -> list[torch.Tensor]:
     culprits=("_choose_shard", "Tagger.forward", "Tagger", "aten::gru", "aten::mm", "aten::addmm", "aten::linear"),
     fix="every second batch for each rank, in place of half of the files in one piece",
     ranks=2,
+    python=True,
 )
 def torch_short_and_long(run: Run) -> Iterator[None]:
     """One rank gets all the short texts and the other one all the long ones."""
@@ -249,6 +252,7 @@ def torch_short_and_long(run: Run) -> Iterator[None]:
     culprits=("gloo:all_reduce", "all_reduce", "allreduce", "DistributedDataParallel"),
     fix="the default bucket size of 25 MB",
     ranks=2,
+    python=True,
 )
 def torch_tiny_buckets(run: Run) -> Iterator[None]:
     """A deep, narrow network whose gradients are reduced one by one, since the buckets hold no more than a few KB."""

@@ -1,9 +1,9 @@
 """What the programs of a series declare.
 
-Whoever wrote `second_*.py` and `third_*.py` did not know the rules of the advice. Each of these programs has one
-planted bottleneck. Its decorator declares the expected class, further acceptable classes, the culprit and the fix; the
-declarations are read from the source, without importing a framework. Python calls are recorded in the half of a series
-that was drawn by lot: `python=True`.
+Whoever wrote `third_*.py` did not know the rules of the advice. Each of these programs has one planted bottleneck. Its
+decorator declares the expected class, further acceptable classes, the culprit and the fix; the declarations are read
+from the source, without importing a framework. Python calls are recorded in the half of a series that was drawn by
+lot: `python=True`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # The title of the section of each series; its programs stand in `NAME_tf.py`, `NAME_jax.py` and `NAME_torch.py`.
 SERIES = {
-    "second": "Programs written later, never looked at before the rules were final",
     "third": "Programs of a third author, never looked at before the rules were final",
 }
 

@@ -7,8 +7,8 @@ from hlo_build import S32, Op, array, computation, f32, op, parameter, program, 
 from xla_traces import Ran, trace_of
 from xspace_build import number
 
-from stepscope.analysis.purpose.excess import excesses_of
 from stepscope.analysis.purpose.compiled import compilers_moves
+from stepscope.analysis.purpose.excess import excesses_of
 from stepscope.analysis.purpose.loops import independent_rounds
 from stepscope.model import HostTrace
 

@@ -327,4 +327,5 @@ def updates_in_a_row(trace: HostTrace) -> I64:
     runs = np.sort(trace.events.start_ps[backward_runs(trace)])
     passes = np.searchsorted(runs, trace.events.start_ps[rows])
     alike = passes[1:] == passes[:-1]
-    return rows[np.append(alike, False) | np.append(False, alike)]
+    found: I64 = rows[np.append(alike, False) | np.append(False, alike)]
+    return found

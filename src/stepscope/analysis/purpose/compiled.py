@@ -339,7 +339,7 @@ def _writes_part(flow: Flow, row: int) -> bool:
     return flow.module.opcode_of(root) in (*_WRITES_PART, "while")
 
 
-# ---- Moves that are the compiler's ------------------------------------------------------------------------------------
+# ---- Moves that are the compiler's -----------------------------------------------------------------------------------
 
 
 def compilers_moves(trace: HostTrace) -> I64:

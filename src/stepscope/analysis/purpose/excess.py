@@ -338,8 +338,8 @@ def _find_optimizers(trace: HostTrace) -> _Found | None:
         return None
     return _Found(
         rows, 0.0,
-        f"calls {_per_step(trace, len(rows))} optimizers one after another; one optimizer with a group of parameters for"
-        " each rate updates them all in one call",
+        f"calls {_per_step(trace, len(rows))} optimizers one after another; one optimizer with a group of parameters"
+        " for each rate updates them all in one call",
         "their kinds differ, as SGD and Adam do",
     )  # fmt: skip
 

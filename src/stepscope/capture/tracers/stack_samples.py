@@ -10,6 +10,8 @@ of its demo, which stand for a user's program; and what called the command that 
 
 Joined frames do not show when the samples between their ends were taken, so these times are recorded, too.
 
+Whether a thread interprets Python or is in compiled code is told from the instruction that it runs (`interpreting`).
+
 With each sample, the processor time of the loop's threads is read (`thread_usage`): the sampler is awake anyway, and
 waking another thread would interrupt the training once more.
 """
@@ -29,10 +31,11 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_threads import own_threads
 from stepscope.capture.program_files import LIBRARIES, called
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
+from stepscope.capture.tracers.interpreting import Instructions, Runs
 from stepscope.capture.tracers.switching import SwitchInterval
 from stepscope.capture.tracers.thread_usage import ThreadUsage
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, Ticker
-from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE, Chunk
+from stepscope.formats.spool.layout import INTERPRETING_PLANE, SAMPLE_TIMES_PLANE, Chunk
 from stepscope.kernels.stacks import file_of, read_stacks
 from stepscope.records import dataclass
 
@@ -54,14 +57,15 @@ Frame = tuple[CodeType, int]
 
 @dataclass
 class Thread:
-    """One thread: the frames of its last sample, innermost first, and again outermost first, each with its start; and
-    the frames that have ended."""
+    """One thread: the frames of its last sample, innermost first, and again outermost first, each with its start; the
+    frames that have ended; and what it was found to run."""
 
     name: str
     number: int
     stack: list[Frame] = field(default_factory=list)
     open: list[tuple[Frame, int]] = field(default_factory=list)
     ended: list[tuple[Frame, int, int]] = field(default_factory=list)
+    runs: Runs = field(default_factory=Runs)
 
 
 class StackSampler(Probe):
@@ -85,6 +89,7 @@ class StackSampler(Probe):
         self._lock = threading.Lock()
         self._usage = ThreadUsage() if reads_usage else None
         self._names = FrameNames()
+        self._instructions = Instructions()
         self._switching = SwitchInterval()
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
@@ -105,6 +110,7 @@ class StackSampler(Probe):
         with self._lock:
             for thread in self._threads.values():
                 self._end(thread, 0, self._last_ns)
+                thread.runs.end(self._last_ns)
         if self._usage is not None:
             self._usage.stop()
 
@@ -137,12 +143,16 @@ class StackSampler(Probe):
         """Takes one sample of every thread but Stepscope's own."""
         named = {thread.ident: thread for thread in threading.enumerate()}
         own = own_threads()
-        stacks = read_stacks(_MOST_FRAMES, _OWN_FOLDER, _DEMO_FOLDER, _COMMAND_FOLDER)
+        places: dict[int, tuple[CodeType, int]] = {}
+        stacks = read_stacks(_MOST_FRAMES, _OWN_FOLDER, _DEMO_FOLDER, _COMMAND_FOLDER, places)
         now = self._clock()
         with self._lock:
             for ident, stack in stacks.items():
                 if ident not in own:
-                    self._note(ident, self._thread(ident, named.get(ident)), stack, now)
+                    thread = self._thread(ident, named.get(ident))
+                    if ident in places:
+                        thread.runs.note(self._instructions.find(*places[ident]), self._last_ns, now)
+                    self._note(ident, thread, stack, now)
             for ident in self._threads.keys() - stacks.keys():
                 self._forget(ident)
             self._last_ns = now
@@ -182,12 +192,14 @@ class StackSampler(Probe):
         """A thread has ended, at the latest after the last sample."""
         thread = self._threads.pop(ident)
         self._end(thread, 0, self._last_ns)
+        thread.runs.end(self._last_ns)
         self._gone.append(thread)
 
     def waiting_bytes(self) -> int:
         """About how much memory the ranges take."""
         with self._lock:
-            ranges = sum(len(thread.ended) for thread in (*self._threads.values(), *self._gone))
+            threads = (*self._threads.values(), *self._gone)
+            ranges = sum(len(thread.ended) + len(thread.runs.ended) for thread in threads)
         return _BYTES_OF_RANGE * ranges + (self._usage.waiting_bytes() if self._usage is not None else 0)
 
     def drain(self) -> list[Chunk]:
@@ -195,11 +207,13 @@ class StackSampler(Probe):
         with self._lock:
             threads = [*self._threads.values(), *self._gone]
             taken = [(thread, thread.ended) for thread in threads if thread.ended]
+            runs = [(thread, thread.runs.take()) for thread in threads if thread.runs.ended]
             self._gone.clear()
             for thread, _ in taken:
                 thread.ended = []
             times, self._times = self._times, array("q")
         stacks = [self._chunk(thread, ranges) for thread, ranges in taken]
+        stacks += [make_chunk(INTERPRETING_PLANE, each.name, each.number, "OTHER", ranges) for each, ranges in runs]
         if times:
             stacks.append(make_chunk(SAMPLE_TIMES_PLANE, "samples", 0, "OTHER", [("sample", at, at) for at in times]))
         return stacks + (self._usage.drain() if self._usage is not None else [])

@@ -19,6 +19,7 @@ difference that samples at the usual rate would make.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -37,6 +38,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import stepscope
 from bench.report import describe_machine
 from stepscope import capture as profiler
 from stepscope.capture.recorder import RECORDER
@@ -60,11 +62,12 @@ Found = dict[str, dict[str, list[float]]]  # kind of profiling -> clock -> ms of
 
 @dataclass(frozen=True)
 class Profiling:
-    """One kind of profiling: its name, and the functions that start and stop it."""
+    """One kind of profiling: its name, the functions that start and stop it, and whether steps are marked for it."""
 
     name: str
     start: Callable[[], object]
     stop: Callable[[], object]
+    has_marks: bool = False
 
 
 def profile_nothing() -> None:
@@ -75,6 +78,27 @@ def make_profiling(name: str, **options: Any) -> Profiling:
     """Stepscope with some options."""
     chosen = profiler.ProfilerOptions(strict=True, **options)
     return Profiling(name, lambda: profiler.start(_folder(), chosen), lambda: profiler.stop(save=False))
+
+
+def make_watch() -> Profiling:
+    """A watch, which follows marked steps and keeps a ring."""
+    running: list[Any] = []
+
+    def start() -> None:
+        running.append(stepscope.watch(_folder(), window_every=0, window_steps=0))
+
+    return Profiling("Stepscope, watching", start, lambda: running.pop().stop(), has_marks=True)
+
+
+def mark_steps(step: Step) -> Step:
+    """The same step, marked."""
+    numbers = itertools.count()
+
+    def run() -> None:
+        with stepscope.step(next(numbers)):
+            step()
+
+    return run
 
 
 def _folder() -> str:
@@ -163,6 +187,7 @@ def list_kinds(framework: str) -> tuple[Step, list[Profiling]]:
         Profiling("none", profile_nothing, profile_nothing),
         *more,
         make_profiling("Stepscope, annotations alone" if framework == "plain" else "Stepscope", system_interval_ms=0),
+        make_watch(),
     ]
 
 
@@ -179,7 +204,7 @@ def measure_framework(framework: str, seconds: float, steps: int) -> Found:
         blocks: dict[str, list[dict[str, float]]] = {kind.name: [] for kind in kinds}
         for kind in [*turn, *reversed(turn)]:
             kind.start()
-            blocks[kind.name].append(_time_block(step, steps))
+            blocks[kind.name].append(_time_block(mark_steps(step) if kind.has_marks else step, steps))
             kind.stop()
             assert not RECORDER.is_running()
         for name, (there, back) in blocks.items():

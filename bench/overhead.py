@@ -29,7 +29,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -43,6 +42,7 @@ from bench.report import describe_machine
 from stepscope import capture as profiler
 from stepscope.capture.recorder import RECORDER
 from stepscope.capture.tracers import system
+from stepscope.capture.tracers.thread_usage import processor_time_ns
 
 SECONDS, STEPS, WARM_UP = 100.0, 10, 2
 FEWEST_ROUNDS = 5
@@ -285,22 +285,18 @@ def measure_annotation_ns(count: int = 10_000, rounds: int = 9) -> float:
     return min(one() for _ in range(rounds))
 
 
-def measure_own_threads(seconds: float) -> dict[str, float]:
-    """Processor time of each of Stepscope's threads while a capture runs, in percent of one core."""
+def measure_own_threads(seconds: float) -> tuple[int, float]:
+    """How many threads Stepscope has while a capture runs, and their processor time in percent of one core."""
+    before = set(Path("/proc/self/task").iterdir())
     profiler.start(_folder(), profiler.ProfilerOptions(strict=True))
-    clocks = {
-        thread.name: time.pthread_getcpuclockid(thread.ident)
-        for thread in threading.enumerate()
-        if thread.name.startswith("stepscope-") and thread.ident is not None
-    }
     time.sleep(1)  # the first samples cost more
-    before = {name: time.clock_gettime(clock) for name, clock in clocks.items()}
-    begin = time.perf_counter()
+    own = [int(task.name) for task in set(Path("/proc/self/task").iterdir()) - before]
+    begin, began = time.perf_counter(), sum(map(processor_time_ns, own))
     time.sleep(seconds)
     passed = time.perf_counter() - begin
-    used = {name: 100 * (time.clock_gettime(clock) - before[name]) / passed for name, clock in clocks.items()}
+    used = sum(map(processor_time_ns, own)) - began
     profiler.stop(save=False)
-    return used
+    return len(own), used / 1e7 / passed
 
 
 def start_server(whose: str) -> None:
@@ -423,10 +419,10 @@ def _versions(measured: dict[str, Found]) -> list[str]:
 
 
 def _measure_directly(seconds: float) -> list[str]:
-    threads = ", ".join(f"`{name}` {used:.3f} %" for name, used in measure_own_threads(seconds).items())
+    count, used = measure_own_threads(seconds)
     servers = ", ".join(f"{whose} {_run_task('--idle', whose, seconds):.4f} %" for whose in SERVERS)
     return [
-        f"- Stepscope's threads during a capture, of one core over {seconds:g} s: {threads}.",
+        f"- Stepscope's {count} threads during a capture, of one core over {seconds:g} s: {used:.3f} %.",
         "  The training thread loses more than that because it is interrupted; see the rows of the counters.",
         f"- The process of a waiting server, of one core over {seconds:g} s: {servers}.",
     ]

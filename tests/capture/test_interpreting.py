@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from stepscope.capture.tracers.interpreting import Instructions, Runs
+from stepscope.capture.tracers.interpreting import MEANINGS, Instructions, Runs
 
 
 def straight(a: object, b: object) -> object:
@@ -23,7 +23,7 @@ def looping(numbers: Sequence[int]) -> int:
 
 def _meanings(function: Callable[..., object], starts: str) -> set[str]:
     places = [each.offset for each in dis.get_instructions(function) if each.opname.startswith(starts)]
-    return {Instructions().find(function.__code__, place) for place in places}
+    return {MEANINGS[Instructions().find(function.__code__, place)] for place in places}
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_what_an_instruction_tells(function: Callable[..., object], instruction:
 def test_samples_that_find_the_same_are_one_range() -> None:
     runs = Runs()
     for what, now in (("call", 10), ("call", 20), ("python", 30), ("call", 40)):
-        runs.note(what, now - 10, now)
+        runs.note(MEANINGS.index(what), now - 10, now)
     runs.end(45)
 
     assert runs.take() == [("call", 10, 25), ("python", 25, 35), ("call", 35, 45)]

@@ -12,6 +12,7 @@ back, and after a call.
 
 from __future__ import annotations
 
+from array import array
 from opcode import opmap
 from types import CodeType
 
@@ -22,6 +23,8 @@ _BEGINS = frozenset(code for name, code in opmap.items() if name == "RESUME")
 _CALLS = frozenset(code for name, code in opmap.items() if name.startswith(("CALL", "PRECALL")))
 _LONGER = opmap["EXTENDED_ARG"]
 _MOST_PLACES = 20_000
+MEANINGS = (RUNS_PYTHON, IN_CALL, EITHER)
+_NOTHING = -1
 
 
 class Instructions:
@@ -29,15 +32,15 @@ class Instructions:
 
     def __init__(self) -> None:
         # By identity: hashing a code object reads each of its instructions.  The object is kept, so its id stays its.
-        self._known: dict[tuple[int, int], tuple[CodeType, str]] = {}
+        self._known: dict[tuple[int, int], tuple[CodeType, int]] = {}
 
-    def find(self, code: CodeType, place: int) -> str:
-        """What a thread does at a place in code, in bytes."""
+    def find(self, code: CodeType, place: int) -> int:
+        """What a thread does at a place in code, in bytes: its number among MEANINGS."""
         known = self._known.get((id(code), place))
         if known is None:
             if len(self._known) >= _MOST_PLACES:
                 self._known.clear()
-            known = self._known[id(code), place] = code, meaning_of(code.co_code, place)
+            known = self._known[id(code), place] = code, MEANINGS.index(meaning_of(code.co_code, place))
         return known[1]
 
 
@@ -69,28 +72,34 @@ def _loops(instructions: bytes) -> list[tuple[int, int]]:
 
 
 class Runs:
-    """What samples of one thread found, those that found the same after each other as one range, on the clock."""
+    """What samples of one thread found, those that found the same after each other as one range, on the clock.
+
+    Attributes:
+        ended: of each range that has ended the number of what was found among MEANINGS, its begin and end.
+    """
 
     def __init__(self) -> None:
-        self._now = ""
+        self._now = _NOTHING
         self._since = 0
-        self.ended: list[tuple[str, int, int]] = []
+        self.ended = array("q")
 
-    def note(self, what: str, before: int, now: int) -> None:
+    def note(self, what: int, before: int, now: int) -> None:
         """A sample found this; `before` is the time of the sample before it."""
         if what == self._now:
             return
-        changed = (before + now) // 2 if self._now else now
+        changed = (before + now) // 2 if self._now != _NOTHING else now
         self.end(changed)
         self._now, self._since = what, changed
 
     def end(self, now: int) -> None:
         """Nothing more was found from now on."""
-        if self._now:
-            self.ended.append((self._now, self._since, max(now, self._since)))
-        self._now = ""
+        if self._now != _NOTHING:
+            self.ended.extend((self._now, self._since, max(now, self._since)))
+        self._now = _NOTHING
 
     def take(self) -> list[tuple[str, int, int]]:
         """The ranges that have ended, which are forgotten."""
-        taken, self.ended = self.ended, []
-        return taken
+        taken, self.ended = self.ended, array("q")
+        return [
+            (MEANINGS[what], begin, end) for what, begin, end in zip(taken[::3], taken[1::3], taken[2::3], strict=True)
+        ]

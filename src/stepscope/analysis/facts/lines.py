@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.compiled_code import interpreting_of
 from stepscope.analysis.account.contention import asleep_ps, lost_spans
 from stepscope.analysis.account.every_step import every_step
 from stepscope.analysis.account.functions import (
@@ -47,11 +48,10 @@ from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.jax import function_of_call, function_of_program, is_product
 from stepscope.vocabulary.lookup import has_trait, type_names
-from stepscope.vocabulary.python import CODE_OF_MODULE, is_training_function, place_of
+from stepscope.vocabulary.python import CODE_OF_MODULE, PLAIN, is_training_function, place_of
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
-PLAIN = "python"  # the framework of a program that has none
 
 # All chosen by judgement, then moved on eight recordings with such functions: what other values found is said.
 _WHOLE = 0.9  # of a function's time: with so much in another it is nested in that, but for edges; 0.72 is the same
@@ -225,6 +225,13 @@ def _may_be_model(trace: HostTrace, loop: LoopTime, function: LoopFunction, seen
     computes products."""
     share = (function.spans & seen).total / max(seen.total, 1)
     if trace.framework == PLAIN:
+        every = every_step(trace)
+        if every is not None and interpreting_of(trace, loop.line) is not None:
+            computes, python = (
+                (every.spans_of(cause, loop.line) & function.spans).total
+                for cause in (Cause.HOST_COMPUTE, Cause.PYTHON)
+            )
+            return share > 0.5 and computes > _NEARLY_ALL * (computes + python)
         return share > _ALL and not _runs_others(trace, function)
     if share > 0.5:
         return True
@@ -250,7 +257,7 @@ def is_one_function(trace: HostTrace) -> bool:
     """Whether a step is one function of a program without a framework, of which nothing tells Python from compiled
     code, such as NumPy's: then it is not known to be slow."""
     loop, seen = loop_time_of(trace), observed_time(trace)
-    if loop is None or trace.framework != PLAIN:
+    if loop is None or trace.framework != PLAIN or interpreting_of(trace, threads_of(trace).main) is not None:
         return False
     lost = lost_spans(trace)
     quiet = seen if lost is None else seen - lost

@@ -17,9 +17,9 @@ from stepscope.analysis.account.causes import takes_in
 from stepscope.analysis.facts.data_flow import find_needed
 from stepscope.analysis.hlo.framework_ops import framework_ops
 from stepscope.analysis.hlo.programs import programs_of
+from stepscope.analysis.purpose.compiled import compilers_moves
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of, recomputed_ops
-from stepscope.analysis.purpose.loops import rows_that_collect
 from stepscope.analysis.purpose.operands import ops_in_64_bits
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside
@@ -202,7 +202,7 @@ def _facts_without_device(
     in_backward = is_inside(trace, ops, K.BACKWARD)
     alone = forward_only_of(trace)
     asked = alone.every & ~alone.first & ~alone.late & ~alone.measures if alone else None
-    moves &= ~_serves_layer(trace, ops, heavy) & ~np.isin(ops, rows_that_collect(trace))
+    moves &= ~_serves_layer(trace, ops, heavy) & ~np.isin(ops, compilers_moves(trace))
     moves |= alone.makes_again if alone else False
     backward = heavy & (kinds["gradient"] | in_backward)
     eager, again = _eager_moves(trace), recomputed_ops(trace)

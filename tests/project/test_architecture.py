@@ -171,7 +171,7 @@ NAMED_ONLY |= {"stepscope.autostart"}
 MOST_LINES: dict[str, int] = {
     "capture": 20800,
     "formats": 12400,
-    "account": 8000,
+    "account": 8350,
     "web": 5770,
     "xla": 5230,
     "workers": 5010,

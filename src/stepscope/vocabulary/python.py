@@ -179,6 +179,18 @@ def below_packages(file: str) -> str:
     return file.replace("\\", "/").rpartition("-packages/")[2] if "-packages" in file else file
 
 
+_CALLS_OF_LAYERS = frozenset({"forward", "call", "__call__"})  # by PyTorch, Keras and Flax
+
+
+def runs_layer(function: str) -> bool:
+    """True for the method of a layer that its framework calls to compute the layer.
+
+    >>> runs_layer("Net.forward"), runs_layer("forward_all")
+    (True, False)
+    """
+    return function.rpartition(".")[2] in _CALLS_OF_LAYERS
+
+
 def is_training_function(name: str) -> bool:
     """True for the name of a training function, or of a program compiled from one."""
     return _TRAINING_FUNCTION.match(name) is not None

@@ -228,6 +228,12 @@ NAMES: tuple[NameTable, ...] = (
         rules=(
             (CodeTrait.IMPORTS, r"\$?<frozen importlib"),
             (
+                CodeTrait.OF_SAVER,
+                r".*(?:keras/src/saving/|torch/(?:serialization\.py|distributed/checkpoint/)|safetensors/|orbax/"
+                r"|flax/(?:serialization\.py|training/checkpoints)|tensorflow/python/(?:checkpoint/|saved_model/"
+                r"|training/saver)).*[ .]\w*(?:save(?!d)|write|serialize|to_bytes)\w*$",
+            ),
+            (
                 CodeTrait.READS_FILE,
                 r".*[ .](?:fromfile|open|readinto|readlines?|read|read_array\w*|imread|mmap|load)$"
                 r"|<built-in (?:function (?:fromfile|open)"

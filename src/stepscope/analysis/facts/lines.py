@@ -178,6 +178,7 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
         if any(_is_within(each, outer) for outer, _ in chosen):
             continue
         inside = [other for other_ps, other in own if other_ps >= _NEARLY_ALL * ps and _is_within(other, each)]
+<<<<<<< HEAD
         chosen.append((each, min([each, *inside], key=lambda other: (other.spans.total, -other.frame))))
     layers = [each for each in functions if runs_layer(place_of(trace.name_of(each.frame))[0])]
     found = [
@@ -191,6 +192,12 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
         )
         for each in chosen
     ]
+=======
+        inner = min([each, *inside], key=lambda other: (other.spans.total, -other.frame))
+        # What trains in part, such as the model's call, cannot be left out as a whole.
+        chosen.append((inner if (each.spans & training.spans).total else each, inner))
+    found = [(_describe(trace, loop, training, *each), each[0], training.spans) for each in chosen]
+>>>>>>> next
     return [each for each in found if not _is_line_of_loop(each[0])][:_MOST_LINES]
 
 
@@ -347,7 +354,8 @@ def _describe(
     spans, steps, every = outer.spans - training.spans, max(len(whole_steps(trace).number), 1), every_step(trace)
     causes = {cause.name.lower(): (every.spans_of(cause, loop.line) & spans).total for cause in Cause} if every else {}
     start = trace.events.start_ps[loop.starts]
-    inside = loop.starts[spans.overlap_ps(start, start + 1) > 0]
+    certain = outer.certain - training.spans
+    inside = loop.starts[certain.overlap_ps(start, start + 1) > 0]
     ops = events_of_kind(trace, K.OP)
     ops = ops[trace.events.line[ops] == loop.line]
     heavy = ops[has_trait(trace, trace.events.type[ops], OpTrait.MULTIPLIES)]
@@ -373,10 +381,10 @@ def _describe(
         starts=len(inside) / steps,
         heavy_ps=round((spans_of(trace, heavy) & spans).total / steps),
         moves_ps=round(((spans_of(trace, moves) & spans).total + spans_of(trace, elsewhere).total) / steps),
-        models=int((spans.overlap_ps(multiplied, multiplied + 1) > 0).sum()) / max(of_model, 1) if of_model else 0.0,
-        copies_in=bool((spans.overlap_ps(copies, copies + 1) > 0).sum() >= steps),
+        models=int((certain.overlap_ps(multiplied, multiplied + 1) > 0).sum()) / max(of_model, 1) if of_model else 0.0,
+        copies_in=bool((certain.overlap_ps(copies, copies + 1) > 0).sum() >= steps),
         fetches_ps=round((loop.spans[FETCHES] & spans).total / steps),
-        fetches=_count_reads(trace, loop, spans) / steps,
+        fetches=_count_reads(trace, loop, certain) / steps,
         asleep=_share_asleep(trace, loop, spans),
         is_input=_is_waited_for(trace, loop, spans) or _makes_input(trace, loop, training, outer, (outer, inner)),
     )

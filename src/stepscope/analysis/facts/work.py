@@ -28,7 +28,7 @@ from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask, distinct, last_below
+from stepscope.model.arrays import I64, Mask, count_before, distinct, last_below
 from stepscope.records import dataclass
 from stepscope.vocabulary.jax import is_backward, is_product
 from stepscope.vocabulary.lookup import has_trait
@@ -327,14 +327,6 @@ def _slowed_ops(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> tuple
     slower, several = own[rows] - np.repeat(own[rows[first + count // 4]], count), np.repeat(count, count)
     compared = several >= _LEAST_TO_COMPARE
     return ops[rows[compared]], slower[compared]
-
-
-def count_before(group: I64) -> I64:
-    """How many entries before each are of its group: int64 of shape (n,)."""
-    order, place = np.argsort(group, kind="stable"), np.empty(len(group), np.int64)
-    begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))[: len(group)]
-    place[order] = np.arange(len(group)) - np.repeat(begins, np.diff(np.append(begins, len(group))))
-    return place
 
 
 def sum_by_name(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:

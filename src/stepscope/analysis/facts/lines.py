@@ -178,8 +178,9 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
         if any(_is_within(each, outer) for outer, _ in chosen):
             continue
         inside = [other for other_ps, other in own if other_ps >= _NEARLY_ALL * ps and _is_within(other, each)]
-<<<<<<< HEAD
-        chosen.append((each, min([each, *inside], key=lambda other: (other.spans.total, -other.frame))))
+        inner = min([each, *inside], key=lambda other: (other.spans.total, -other.frame))
+        # What trains in part, such as the model's call, cannot be left out as a whole.
+        chosen.append((inner if (each.spans & training.spans).total else each, inner))
     layers = [each for each in functions if runs_layer(place_of(trace.name_of(each.frame))[0])]
     found = [
         (
@@ -192,12 +193,6 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
         )
         for each in chosen
     ]
-=======
-        inner = min([each, *inside], key=lambda other: (other.spans.total, -other.frame))
-        # What trains in part, such as the model's call, cannot be left out as a whole.
-        chosen.append((inner if (each.spans & training.spans).total else each, inner))
-    found = [(_describe(trace, loop, training, *each), each[0], training.spans) for each in chosen]
->>>>>>> next
     return [each for each in found if not _is_line_of_loop(each[0])][:_MOST_LINES]
 
 

@@ -324,6 +324,12 @@ RUNS = {
         host main | F F   F
         host xla  |   r1--r2----r3--
         steps = [("train 0", 0, 6), ("train 1", 6, 12), ("train 2", 12, 16)]
+    work that was called before the recording belongs to none of the steps in which it runs
+        host main |  M0M1M2M3M4
+        host main |  F F F F F
+        host xla  | r9-r9-r9-r9-r1--r2--
+        dot = [-1, -1, -1, -1, 0, 1]
+        complete = [True, False, False, False, False]
     steps without work are usual among those with work and cut at the end
         host main | M0--M1--M2--M3--
         host main | F       F

@@ -201,9 +201,16 @@ def gain_of_cause(model: StepModel, cause: Cause) -> int | None:
 
 
 def causes_without(model: StepModel, cause: Cause) -> dict[str, int]:
-    """What the median step is spent on without a cause; empty where the model does not carry that."""
+    """What the median step is spent on without a cause; empty where the model does not carry that.
+
+    Where the threads would be faster than the devices, the rest of the step is these devices' work.
+    """
     foretold = foretell(model, [Scale(part_of_cause(model, cause))]) if cause != Cause.UNKNOWN else None
-    return foretold.causes if foretold else {}
+    if foretold is None:
+        return {}
+    rest = foretold.then_ps - sum(foretold.causes.values())
+    on_devices = Cause.DEVICE_COMPUTE.name.lower()
+    return foretold.causes | ({on_devices: foretold.causes.get(on_devices, 0) + rest} if rest > 0 else {})
 
 
 def is_uncertain(changes: Sequence[Intervention]) -> bool:

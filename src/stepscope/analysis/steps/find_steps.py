@@ -178,6 +178,7 @@ __all__ = ["HostSteps", "count_warm_up_steps", "observed_time", "steps_of", "ste
 
 _STEPS_A_WARM_UP = 4  # whole steps needed per warm-up step after the first one
 _COMPILES = 0.1  # share of a step; compiling for less is usual
+_STARTS_UP = 3.0  # times the longest other step: one that stalls as other steps may is hardly ever the first and so long
 
 
 def steps_of(trace: HostTrace) -> HostSteps:
@@ -232,11 +233,24 @@ def _find_usual_steps(trace: HostTrace) -> Mask:
 
 
 def count_warm_up_steps(trace: HostTrace) -> int:
-    """How many of the first whole steps trace or compile, if the steps after them do not."""
+    """How many of the first whole steps trace or compile, if the steps after them do not; and a first step counts that
+    is much longer than any other, as libraries and devices start up in it."""
     return trace.derived("warm-up", _count_warm_up_steps)
 
 
 def _count_warm_up_steps(trace: HostTrace) -> int:
+    return _count_compiling(trace) or int(starts_up(trace))
+
+
+def starts_up(trace: HostTrace) -> bool:
+    """Whether the first whole step is a warm-up that compiles nothing, see `count_warm_up_steps`."""
+    steps = steps_of(trace)
+    length = steps.length_ps[_complete_range(steps)]
+    is_long = len(length) >= _STEPS_A_WARM_UP and bool(length[0] > _STARTS_UP * length[1:].max())
+    return is_long and not _count_compiling(trace)
+
+
+def _count_compiling(trace: HostTrace) -> int:
     steps = steps_of(trace)
     kept = _complete_range(steps)
     start, end = steps.start_ps[kept], steps.until_ps[kept]

@@ -95,6 +95,9 @@ def foretell(model: StepModel, changes: Sequence[Intervention], of_machine: bool
             _what_narrows(now * (_mean_ratio(before, slow) - _mean_ratio(before, fast)), off, now, before, slow)
         )
     causes = causes_after(model, usual, then), causes_after(model, undisturbed, now)
+    rest, on_devices = then - sum(causes[0].values()), Cause.DEVICE_COMPUTE.name.lower()
+    if rest > 0 and all(isinstance(change, Scale) for change in changes):  # what the threads are faster than
+        causes[0][on_devices] = causes[0].get(on_devices, 0) + rest
     return Foretold(now, then, least, most, causes[0], tuple(reasons), causes[1])
 
 
@@ -201,16 +204,9 @@ def gain_of_cause(model: StepModel, cause: Cause) -> int | None:
 
 
 def causes_without(model: StepModel, cause: Cause) -> dict[str, int]:
-    """What the median step is spent on without a cause; empty where the model does not carry that.
-
-    Where the threads would be faster than the devices, the rest of the step is these devices' work.
-    """
+    """What the median step is spent on without a cause; empty where the model does not carry that."""
     foretold = foretell(model, [Scale(part_of_cause(model, cause))]) if cause != Cause.UNKNOWN else None
-    if foretold is None:
-        return {}
-    rest = foretold.then_ps - sum(foretold.causes.values())
-    on_devices = Cause.DEVICE_COMPUTE.name.lower()
-    return foretold.causes | ({on_devices: foretold.causes.get(on_devices, 0) + rest} if rest > 0 else {})
+    return foretold.causes if foretold else {}
 
 
 def is_uncertain(changes: Sequence[Intervention]) -> bool:

@@ -178,7 +178,9 @@ __all__ = ["HostSteps", "count_warm_up_steps", "observed_time", "steps_of", "ste
 
 _STEPS_A_WARM_UP = 4  # whole steps needed per warm-up step after the first one
 _COMPILES = 0.1  # share of a step; compiling for less is usual
-_STARTS_UP = 3.0  # times the longest other step: one that stalls as other steps may is hardly ever the first and so long
+_STARTS_UP = (
+    3.0  # times the longest other step: one that stalls as other steps may is hardly ever the first and so long
+)
 
 
 def steps_of(trace: HostTrace) -> HostSteps:

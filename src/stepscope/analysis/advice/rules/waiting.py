@@ -200,7 +200,7 @@ _UNKNOWN_READER = _Cause(
 # The same where the samples are tensors around stored bytes: of a pickle, of a decoded picture, of shared memory.
 _UNKNOWN_STORE = replace(
     _UNKNOWN_READER,
-    why="its samples are made of stored bytes: they are read, unpickled or decoded, and this profile does not show which",
+    why="its samples are made of stored bytes: they are read, unpickled or decoded; this profile does not show which",
 )
 
 
@@ -493,7 +493,10 @@ def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
         return actions_for("tensorflow", actions)
     if _feed(context).of_keras:  # its workers take the place of a library's threads and processes
         return _OF_KERAS
-    if context.framework == "pytorch" and context.has_device and context.work and not context.work.backward_passes:
+    trains = context.pace is not None and bool(
+        context.pace.purposes.get("backward") or context.pace.purposes.get("update")
+    )
+    if context.framework == "pytorch" and context.has_device and context.work and not trains:
         return (*actions_for("python", actions), _LOADER_OF_INFERENCE)
     report, cores = context.read("input-pipeline"), context.pace.op_threads.cores if context.pace else None
     workers, fitting = (report.queue["workers"] if report else None), actions_for(context.framework, actions)

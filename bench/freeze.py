@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import stepscope
-from bench.bottlenecks.unseen import SERIES, list_unseen
+from bench.bottlenecks.series import list_programs
 from bench.gains import RESULT, measure_gain, pair_blocks
 from stepscope.analysis.registry import TOOLS
 from stepscope.errors import StepscopeError
@@ -110,7 +110,7 @@ def _known_of(place: Path, manifest: Mapping[str, Any]) -> Frozen | None:
     if case:
         classes, real = [case["expected"], *case.get("also_acceptable", ())], case.get("measured_ratio")
     elif (place.parent / RESULT).is_file():
-        programs = {program.name: program for series in SERIES for program in list_unseen(series)}
+        programs = {program.name: program for program in list_programs()}
         program = programs[place.parent.name]
         blocks = json.loads((place.parent / RESULT).read_text("utf-8"))["blocks"]
         classes = [program.expected, *program.also]

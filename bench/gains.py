@@ -1,14 +1,13 @@
 """`python -m bench.gains`: how good the advice is on programs written without sight of the rules.
 
 Each program's variants alternate in blocks of one run, with the profiler's windows in the same run, so that the real
-gain has an interval. The result is a section of `docs/advice-truth.md`, with the scores of the known programs beside.
+gain has an interval. The result is a section of `docs/advice-truth.md`, with the score of the given set beside.
 
     python -m bench.gains --folder DIR --run          record all programs first, one after another
     python -m bench.gains --folder DIR --prove        prove the first advice of each recorded program
-    python -m bench.gains --folder DIR                judge the open half
-    python -m bench.gains --folder DIR --held-out     judge the half that nobody has looked at: at the very end
+    python -m bench.gains --folder DIR                judge them: only when the rules are final
 
-`--series second` or `third` records or judges the programs that were written later, all judged at the very end.
+`--series` says which programs; each series was written by somebody who did not know the rules.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ import numpy as np
 
 import stepscope
 from bench.bottlenecks.blocks import OWN
-from bench.bottlenecks.unseen import SERIES, Program, list_unseen
+from bench.bottlenecks.series import SERIES, Program, list_programs
 from bench.pages import put
 from stepscope.proof.record import Proof, from_json
 
@@ -40,7 +39,7 @@ RESULT, PROOFS = "result.json", "proofs.json"
 CLOSE = 0.2  # a predicted speed-up within this share of the real one is a good prediction
 RESAMPLES, COVERAGE = 2000, 0.95
 PROOF_S = 30.0
-_TITLES = "|".join(re.escape(series.title) for series in SERIES.values())
+_TITLES = "|".join(re.escape(title) for title in SERIES.values())
 _SECTIONS = re.compile(rf"^## (?:{_TITLES})\n.*?(?=^## |\Z)", re.M | re.S)
 
 
@@ -131,7 +130,7 @@ def pair_blocks(blocks: Iterable[dict[str, Any]], figure: str) -> tuple[list[flo
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the section and writes it into the page; returns 1 if a program could not be recorded."""
     options = _options(arguments)
-    chosen = [program for program in list_unseen(options.series) if _is_chosen(program, options)]
+    chosen = [each for each in list_programs(options.series) if not options.only or each.name in options.only]
     failed = [program.name for program in chosen if options.run and not record(program, options.folder, options.own)]
     for program in chosen if options.prove else ():
         if _has(program, options):
@@ -146,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         section = make_section(options.series, verdicts, read_known_scores(page))
         print(section)
         if not options.only:
-            put(options.output, SERIES[options.series].title, section)
+            put(options.output, SERIES[options.series], section)
     return int(bool(failed))
 
 
@@ -155,22 +154,13 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m bench.gains", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--folder", type=Path, metavar="DIR", required=True, help="captures, as NAME/slow, NAME/fixed")
-    parser.add_argument(
-        "--series", choices=SERIES, default="unseen", help="which programs; each series has its section"
-    )
+    parser.add_argument("--series", choices=SERIES, default="third", help="which programs; each series has its section")
     parser.add_argument("--run", action="store_true", help="record the programs, and judge nothing")
     parser.add_argument("--prove", action="store_true", help="measure what the first advice gives, and judge nothing")
     parser.add_argument("--own", action="store_true", help="record with Stepscope's capture, not the framework's")
-    parser.add_argument("--held-out", action="store_true", help="judge both halves; without it the open half alone")
     parser.add_argument("--only", action="append", metavar="NAME", help="only these programs; the page stays as it is")
     parser.add_argument("--output", type=Path, default=PAGE, help="the page that gets the section")
     return parser.parse_args(arguments)
-
-
-def _is_chosen(program: Program, options: argparse.Namespace) -> bool:
-    if options.only and program.name not in options.only:
-        return False
-    return bool(options.run or options.prove or options.held_out or not program.is_held_out)
 
 
 def _has(program: Program, options: argparse.Namespace) -> bool:
@@ -260,7 +250,7 @@ def make_section(series: str, verdicts: Sequence[Verdict], known: Sequence[str])
     """The section of the page: both scores in words, then a table of the programs."""
     return "\n".join(
         [
-            f"## {SERIES[series].title}",
+            f"## {SERIES[series]}",
             "",
             f"Made by `python -m bench.gains --series {series}`. Nobody who wrote these programs knew the rules. The"
             " slow and the fixed variant of each take turns in short blocks of one run, and both are recorded in that"
@@ -270,7 +260,7 @@ def make_section(series: str, verdicts: Sequence[Verdict], known: Sequence[str])
             " `proved` is what `stepscope prove` measured without the place that the first advice names.",
             "",
             *(f"- Known: {score}" for score in known),
-            *(f"- Unseen, {half}: {_score(found)}" for half, found in _split_halves(verdicts)),
+            f"- Unseen: {_score(verdicts)}",
             "",
             "| program | bottleneck | first advice | | culprit | | predicted | range | real | interval | proved | CPU"
             " | error | traces | step ms | traced ms | once fixed |",
@@ -279,19 +269,6 @@ def make_section(series: str, verdicts: Sequence[Verdict], known: Sequence[str])
             "",
         ]
     )
-
-
-def _split_halves(verdicts: Sequence[Verdict]) -> list[tuple[str, list[Verdict]]]:
-    halves: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        halves.setdefault(_name_half(verdict.program), []).append(verdict)
-    return sorted(halves.items(), reverse=True)
-
-
-def _name_half(program: Program) -> str:
-    if not SERIES[program.series].held_out:
-        return "the whole series"
-    return "held-out half" if program.is_held_out else "open half"
 
 
 def _score(verdicts: Sequence[Verdict]) -> str:

@@ -19,6 +19,7 @@ difference that samples at the usual rate would make.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -28,7 +29,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,10 +37,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import stepscope
 from bench.report import describe_machine
 from stepscope import capture as profiler
 from stepscope.capture.recorder import RECORDER
 from stepscope.capture.tracers import system
+from stepscope.capture.tracers.thread_usage import processor_time_ns
 
 SECONDS, STEPS, WARM_UP = 100.0, 10, 2
 FEWEST_ROUNDS = 5
@@ -60,11 +62,12 @@ Found = dict[str, dict[str, list[float]]]  # kind of profiling -> clock -> ms of
 
 @dataclass(frozen=True)
 class Profiling:
-    """One kind of profiling: its name, and the functions that start and stop it."""
+    """One kind of profiling: its name, the functions that start and stop it, and whether steps are marked for it."""
 
     name: str
     start: Callable[[], object]
     stop: Callable[[], object]
+    has_marks: bool = False
 
 
 def profile_nothing() -> None:
@@ -75,6 +78,27 @@ def make_profiling(name: str, **options: Any) -> Profiling:
     """Stepscope with some options."""
     chosen = profiler.ProfilerOptions(strict=True, **options)
     return Profiling(name, lambda: profiler.start(_folder(), chosen), lambda: profiler.stop(save=False))
+
+
+def make_watch() -> Profiling:
+    """A watch, which follows marked steps and keeps a ring."""
+    running: list[Any] = []
+
+    def start() -> None:
+        running.append(stepscope.watch(_folder(), window_every=0, window_steps=0))
+
+    return Profiling("Stepscope, watching", start, lambda: running.pop().stop(), has_marks=True)
+
+
+def mark_steps(step: Step) -> Step:
+    """The same step, marked."""
+    numbers = itertools.count()
+
+    def run() -> None:
+        with stepscope.step(next(numbers)):
+            step()
+
+    return run
 
 
 def _folder() -> str:
@@ -163,6 +187,7 @@ def list_kinds(framework: str) -> tuple[Step, list[Profiling]]:
         Profiling("none", profile_nothing, profile_nothing),
         *more,
         make_profiling("Stepscope, annotations alone" if framework == "plain" else "Stepscope", system_interval_ms=0),
+        make_watch(),
     ]
 
 
@@ -179,7 +204,7 @@ def measure_framework(framework: str, seconds: float, steps: int) -> Found:
         blocks: dict[str, list[dict[str, float]]] = {kind.name: [] for kind in kinds}
         for kind in [*turn, *reversed(turn)]:
             kind.start()
-            blocks[kind.name].append(_time_block(step, steps))
+            blocks[kind.name].append(_time_block(mark_steps(step) if kind.has_marks else step, steps))
             kind.stop()
             assert not RECORDER.is_running()
         for name, (there, back) in blocks.items():
@@ -260,22 +285,18 @@ def measure_annotation_ns(count: int = 10_000, rounds: int = 9) -> float:
     return min(one() for _ in range(rounds))
 
 
-def measure_own_threads(seconds: float) -> dict[str, float]:
-    """Processor time of each of Stepscope's threads while a capture runs, in percent of one core."""
+def measure_own_threads(seconds: float) -> tuple[int, float]:
+    """How many threads Stepscope has while a capture runs, and their processor time in percent of one core."""
+    before = set(Path("/proc/self/task").iterdir())
     profiler.start(_folder(), profiler.ProfilerOptions(strict=True))
-    clocks = {
-        thread.name: time.pthread_getcpuclockid(thread.ident)
-        for thread in threading.enumerate()
-        if thread.name.startswith("stepscope-") and thread.ident is not None
-    }
     time.sleep(1)  # the first samples cost more
-    before = {name: time.clock_gettime(clock) for name, clock in clocks.items()}
-    begin = time.perf_counter()
+    own = [int(task.name) for task in set(Path("/proc/self/task").iterdir()) - before]
+    begin, began = time.perf_counter(), sum(map(processor_time_ns, own))
     time.sleep(seconds)
     passed = time.perf_counter() - begin
-    used = {name: 100 * (time.clock_gettime(clock) - before[name]) / passed for name, clock in clocks.items()}
+    used = sum(map(processor_time_ns, own)) - began
     profiler.stop(save=False)
-    return used
+    return len(own), used / 1e7 / passed
 
 
 def start_server(whose: str) -> None:
@@ -398,10 +419,10 @@ def _versions(measured: dict[str, Found]) -> list[str]:
 
 
 def _measure_directly(seconds: float) -> list[str]:
-    threads = ", ".join(f"`{name}` {used:.3f} %" for name, used in measure_own_threads(seconds).items())
+    count, used = measure_own_threads(seconds)
     servers = ", ".join(f"{whose} {_run_task('--idle', whose, seconds):.4f} %" for whose in SERVERS)
     return [
-        f"- Stepscope's threads during a capture, of one core over {seconds:g} s: {threads}.",
+        f"- Stepscope's {count} threads during a capture, of one core over {seconds:g} s: {used:.3f} %.",
         "  The training thread loses more than that because it is interrupted; see the rows of the counters.",
         f"- The process of a waiting server, of one core over {seconds:g} s: {servers}.",
     ]

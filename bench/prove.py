@@ -1,7 +1,6 @@
 """`python -m bench.prove`: how true proofs are, on programs that know where they wait.
 
     python -m bench.prove [--only NAME] [--budget SECONDS] [--within SECONDS]
-    python -m bench.prove --cost [--only NAME]    what plain blocks cost
     python -m bench.prove --gains                 ablations alone; writes their table into docs/prove.md
 
 Each program runs three times, each in a process of its own: its variants in turns of blocks, which is the real gain;
@@ -32,7 +31,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 import stepscope
@@ -40,8 +39,7 @@ from bench.bottlenecks.blocks import build, choose_mark
 from bench.bottlenecks.loops import Fit, Loop
 from bench.bottlenecks.planted import PLANTED, Made, Planted
 from bench.bottlenecks.planted_hidden import HIDDEN
-from bench.bottlenecks.planted_later import LATER
-from bench.bottlenecks.unseen import Program, Run, list_unseen
+from bench.bottlenecks.series import Program, Run, list_programs
 from bench.pages import put
 from stepscope.capture.proving.devices import wait_for_devices
 from stepscope.proof.pairs import estimate_ratio
@@ -99,9 +97,8 @@ def keep_first(function: Callable[..., Any]) -> Callable[..., Any]:
     return give
 
 
-DECLARED = {program.name: plant(program) for program in list_unseen("third") if program.ablate}
-PROGRAMS = PLANTED | LATER | HIDDEN | DECLARED
-OLDER = tuple(name for name, program in LATER.items() if program.ablate and not program.is_healthy)
+DECLARED = {program.name: plant(program) for program in list_programs("third") if program.ablate}
+PROGRAMS = PLANTED | HIDDEN | DECLARED
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "prove.md"
 WARMUP, REAL_S = 8, 8.0
 BLOCK_S, BLOCK_OF_FIT_S = 0.8, 1.6  # a call of `fit` starts its input anew; half of each block counts
@@ -109,8 +106,6 @@ MOST_STEPS = 100_000
 CLOSE = 0.15
 NO_GAIN = Estimate(1.0, 1.0, 1.0, 0)  # of a healthy program
 FEWEST_ROUNDS = 6
-QUICK = ("jax_walks", "torch_metric")  # steps of 2.5 and 10 ms: the shorter, the more a hook costs
-CLOCKED_S, COST_ROUNDS = 3.0, 8
 CRITICAL, HIDDEN_MOST = 0.8, 0.2
 
 
@@ -137,9 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--variants", choices=PROGRAMS, help="measure the variants of one in this process")
     parser.add_argument("--loop", choices=PROGRAMS, help="run the slow variant of one in this process")
     parser.add_argument("--within", type=float, default=math.inf, help="start no program after so many seconds")
-    parser.add_argument("--gains", action="store_true", help="ablations alone, of unseen programs first")
-    parser.add_argument("--cost", action="store_true", help="compare plain blocks with the program as it is")
-    parser.add_argument("--clock", choices=PROGRAMS, help="time steps of the slow variant of one in this process")
+    parser.add_argument("--gains", action="store_true", help="ablations alone, of the declared programs")
     options = parser.parse_args(arguments)
     set_environment()
     if options.variants:
@@ -149,16 +142,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.loop:
         run_loop(PROGRAMS[options.loop].make(True))
         return 0
-    if options.clock:
-        print(json.dumps(time_steps(_as_loop(PROGRAMS[options.clock].make(True)))))
-        return 0
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
-    if options.cost:
-        for name in options.only or QUICK:
-            print(f"{name:24} {compare_with_plain(name)}", flush=True)
-        return 0
     started_s, scores = time.monotonic(), []
-    for name in options.only or ([*DECLARED, *OLDER] if options.gains else PROGRAMS):
+    for name in options.only or (DECLARED if options.gains else PROGRAMS):
         if time.monotonic() - started_s < options.within:
             scores.append(score(PROGRAMS[name], options.budget, with_delays=not options.gains))
     print(summarize(scores))
@@ -241,40 +227,9 @@ def score(program: Planted, budget: float, with_delays: bool = True) -> Score:
     return found
 
 
-def _run(words: list[str], python: Sequence[str] = ()) -> str:
-    command = [sys.executable, *python, "-m", "bench.prove", *words]
+def _run(words: list[str]) -> str:
+    command = [sys.executable, "-m", "bench.prove", *words]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=300).stdout
-
-
-def time_steps(loop: Loop | Fit) -> tuple[float, float]:
-    """The median step by the program's own clock, and the processor time of its thread for a step, in ms."""
-    count = round(1e3 * CLOCKED_S / fmean(loop.run(WARMUP, WARMUP, nullcontext())))
-    loop.run(0, count // 4, nullcontext())
-    computed = time.thread_time()
-    times = loop.run(0, count, nullcontext())
-    return median(times), 1e3 * (time.thread_time() - computed) / count
-
-
-def compare_with_plain(name: str) -> str:
-    """What a step in plain blocks takes over one of the program alone: processes of both kinds in turns.
-
-    A rank whose place is changed on another one has blocks like all, and all of them are plain.  They are as long as
-    without ranks, which make theirs for one step time.
-    """
-    step_s = json.loads(_run(["--clock", name]))[0] / 1e3
-    text = (
-        "import sys, os; os.environ.update(RANK='0', WORLD_SIZE='2'); from stepscope.capture.proving import campaign;"
-        f"campaign.PAIRS_OF_RANKS, campaign._STEP_OF_RANKS_S = 10**9, {step_s};"
-        "from stepscope.cli.main import main; sys.argv[0] = 'stepscope'; main()"
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        proving = ["-c", text, "prove", "--steps", "0", "--logdir", folder, "--at", "sync@1"]
-        runs = [[json.loads(_run(["--clock", name], python)) for python in ((), proving)] for _ in range(COST_ROUNDS)]
-    return ", ".join(
-        f"{title} {_interval(estimate_ratio([(plain[at], alone[at]) for alone, plain in runs]) or NO_GAIN)}"
-        f" of {median(alone[at] for alone, _ in runs):.3f} ms"
-        for at, title in enumerate(("step", "processor"))
-    )
 
 
 def prove(program: Planted, words: list[str], budget: float) -> list[Proof]:

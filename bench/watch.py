@@ -1,8 +1,7 @@
-"""What `stepscope.watch` notices, and what it costs.
+"""What `stepscope.watch` notices; what it costs is a kind of profiling of `bench.overhead`.
 
     python -m bench.watch causes --slow 20        planted slow steps, 1 in 200, of five causes
     python -m bench.watch quiet --minutes 10      a healthy, noisy run: what is noticed in it
-    python -m bench.watch overhead jax            paired blocks of steps with and without a watch
     python -m bench.watch killed --times 10       what `kill -9` loses
     python -m bench.watch soak --minutes 10       memory, files and threads under captures
 
@@ -26,11 +25,11 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import stepscope
+from bench.overhead import list_kinds
 from stepscope.capture.watching.triggers import Trigger
 from stepscope.overtime import examine_run
 
@@ -236,185 +235,6 @@ def _is_of_machine(sentence: str) -> bool:
     return "processor" in sentence
 
 
-# -- what it costs ---------------------------------------------------------------------------------------------------
-
-
-def _numpy_step() -> Callable[[], None]:
-    return lambda: _compute(0.01)
-
-
-def _jax_step() -> Callable[[], None]:
-    import jax
-    import jax.numpy as jnp
-
-    step = jax.jit(lambda w, x: w - 1e-3 * jax.grad(lambda v: jnp.tanh(x @ v).sum())(w))
-    state = {"w": jnp.ones((512, 512))}
-    x = jnp.ones((256, 512))
-
-    def run() -> None:
-        state["w"] = step(state["w"], x)
-        state["w"].block_until_ready()
-
-    return run
-
-
-def _torch_step() -> Callable[[], None]:
-    import torch
-
-    torch.set_num_threads(1)
-    net = torch.nn.Sequential(*(torch.nn.Linear(384, 384) for _ in range(6)))
-    optimizer = torch.optim.Adam(net.parameters())
-    x = torch.randn(128, 384)
-
-    def run() -> None:
-        optimizer.zero_grad()
-        net(x).pow(2).mean().backward()
-        optimizer.step()
-
-    return run
-
-
-def _tensorflow_step() -> Callable[[], None]:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    import tensorflow as tf
-
-    w = tf.Variable(tf.ones((384, 384)))
-    x = tf.ones((128, 384))
-
-    @tf.function
-    def train() -> None:
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(tf.tanh(tf.matmul(x, w)))
-        w.assign_sub(1e-6 * tape.gradient(loss, w))
-
-    return train
-
-
-STEPS = {"python": _numpy_step, "jax": _jax_step, "torch": _torch_step, "tensorflow": _tensorflow_step}
-
-
-class Block(NamedTuple):
-    """What was measured of some steps.
-
-    Attributes:
-        wall_s: the mean of the nine in ten shortest steps.
-        cpu_s: the processor time of the process.
-        marks_s: of that, what `step` and `annotate` took on the thread of the steps.
-        threads_s: and what the watch's own threads took; 0 without one.
-        own_percent: what the watch says that it takes.
-    """
-
-    wall_s: float
-    cpu_s: float
-    marks_s: float
-    threads_s: float
-    own_percent: float
-
-
-def measure_overhead(framework: str, pairs: int, block_s: float) -> dict[str, Any]:
-    """Blocks of steps with and without a watch, in pairs of random order; the cost is the median of the pairs.
-
-    Three figures say what a watch costs.  `wall_percent` and `cpu_percent` compare the blocks by the clock and by the
-    processor time of the process: on a machine that others use, these vary by far more than a watch costs.
-    `parts_percent` adds up what a watch can be seen to do: by how much the marks of steps take more processor time, and
-    that of its own threads.  What a watch does once is measured apart: its start, its end, and a kept capture.
-    """
-    run = STEPS[framework]()
-    for _ in range(30):
-        run()
-    chance = random.Random(5)
-    once: dict[str, list[float]] = {"start": [], "stop": [], "capture": []}
-    found: list[tuple[Block, Block]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        steps = _calibrate(run, block_s)
-        for pair in range(pairs):
-            order = [False, True] if chance.random() < 0.5 else [True, False]
-            blocks = {
-                watched: _time_block(run, steps, Path(folder, str(pair)) if watched else None, once)
-                for watched in order
-            }
-            found.append((blocks[False], blocks[True]))
-    parts = [100 * (on.marks_s - off.marks_s + on.threads_s) / (on.cpu_s - on.threads_s) for off, on in found]
-    return {
-        "framework": framework,
-        "pairs": pairs,
-        "steps_per_block": steps,
-        "wall_percent": _with_interval([100 * (on.wall_s / off.wall_s - 1) for off, on in found]),
-        "cpu_percent": _with_interval([100 * (on.cpu_s / off.cpu_s - 1) for off, on in found]),
-        "parts_percent": _with_interval(parts),
-        "marks_us": _with_interval([1e6 * (on.marks_s - off.marks_s) / steps for off, on in found]),
-        "threads_ms_per_s": _with_interval([1e3 * on.threads_s / on.cpu_s for _, on in found]),
-        "own_percent": _with_interval([on.own_percent for _, on in found]),
-        "step_cpu_ms": round(1e3 * statistics.median(off.cpu_s for off, _ in found) / steps, 2),
-        "load": [round(each, 1) for each in os.getloadavg()],
-        "once_cpu_ms": {name: round(statistics.median(values), 1) for name, values in once.items()},
-    }
-
-
-_KNOWN = 40  # steps
-
-
-def _calibrate(run: Callable[[], None], block_s: float) -> int:
-    start, count = time.perf_counter(), 0
-    while time.perf_counter() - start < 1:
-        run()
-        count += 1
-    return max(round(count * block_s), 10)
-
-
-def _time_block(run: Callable[[], None], steps: int, logdir: Path | None, once: dict[str, list[float]]) -> Block:
-    handle, start = None, time.process_time()
-    if logdir is not None:
-        handle = stepscope.watch(logdir, window_every=0, window_steps=0, slow_factor=1e6, min_interval=0)
-        once["start"].append(1e3 * (time.process_time() - start))
-    _run_steps(run, range(_KNOWN))  # from then on the watch knows what is usual
-    threads_s = handle.watch.budget.threads_s if handle is not None else 0.0
-    used = time.process_time()
-    lengths, marks_s = _run_steps(run, range(_KNOWN, steps + _KNOWN))
-    used = time.process_time() - used
-    own_percent = 0.0
-    if handle is not None:
-        threads_s, own_percent = handle.watch.budget.threads_s - threads_s, handle.watch.budget.percent
-        assert logdir is not None
-        _end_watch(handle, logdir, once)
-    return Block(statistics.fmean(sorted(lengths)[: int(0.9 * steps)]), used, marks_s, threads_s, own_percent)
-
-
-def _run_steps(run: Callable[[], None], numbers: range) -> tuple[list[float], float]:
-    """The lengths of steps, and the processor time that marking all of them took."""
-    lengths, marks_ns = [], 0
-    for number in numbers:
-        start, before = time.perf_counter(), time.thread_time_ns()
-        with stepscope.step(number), stepscope.annotate("compute"):
-            entered = time.thread_time_ns()
-            run()
-            left = time.thread_time_ns()
-        marks_ns += entered - before + time.thread_time_ns() - left
-        lengths.append(time.perf_counter() - start)
-    return lengths, marks_ns / 1e9
-
-
-def _end_watch(handle: Any, logdir: Path, once: dict[str, list[float]]) -> None:
-    """Keeps a capture and ends the watch; notes the processor time of both."""
-    start = time.process_time()
-    handle.trigger("bench")
-    while not list(logdir.glob("plugins/profile/*/*.xplane.pb")):
-        time.sleep(0.05)
-    once["capture"].append(1e3 * (time.process_time() - start))
-    start = time.process_time()
-    handle.stop()
-    once["stop"].append(1e3 * (time.process_time() - start))
-
-
-def _with_interval(values: list[float]) -> dict[str, float]:
-    """The median and its 95 % interval, from the order of the values."""
-    ordered, count = sorted(values), len(values)
-    reach = int(0.98 * count**0.5)
-    low, high = max(count // 2 - reach, 0), min(count // 2 + reach, count - 1)
-    return {name: round(value, 3) for name, value in
-            (("median", statistics.median(ordered)), ("least", ordered[low]), ("most", ordered[high]))}  # fmt: skip
-
-
 # -- what a killed job loses -----------------------------------------------------------------------------------------
 
 _KILLED = """
@@ -465,7 +285,7 @@ def measure_soak(minutes: float) -> dict[str, Any]:
         logs = Path(folder, "logs")
         options = {"min_interval": 2, "window_every": 5, "quota": 20e6, "series": 1, "budget_percent": 5}
         handle = stepscope.watch(logs, **options)
-        run = _torch_step()
+        run, _ = list_kinds("torch")
         start, number, minute = time.monotonic(), 0, 0
         while time.monotonic() - start < 60 * minutes:
             with stepscope.step(number):
@@ -497,19 +317,15 @@ def measure_soak(minutes: float) -> dict[str, Any]:
 def main() -> None:
     """Runs one of the measurements."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=["causes", "quiet", "overhead", "killed", "soak"])
-    parser.add_argument("framework", nargs="?", default="python", choices=[*STEPS])
+    parser.add_argument("what", choices=["causes", "quiet", "killed", "soak"])
     parser.add_argument("--slow", type=int, default=20)
     parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--pairs", type=int, default=20)
-    parser.add_argument("--block", type=float, default=4)
     parser.add_argument("--times", type=int, default=10)
     asked = parser.parse_args()
     logging.getLogger("stepscope").setLevel(logging.ERROR)
     measured = {
         "causes": lambda: measure_causes(asked.slow),
         "quiet": lambda: measure_quiet(asked.minutes),
-        "overhead": lambda: measure_overhead(asked.framework, asked.pairs, asked.block),
         "killed": lambda: measure_killed(asked.times),
         "soak": lambda: measure_soak(asked.minutes),
     }[asked.what]()

@@ -1,4 +1,4 @@
-"""Runs both variants of an unseen program in one process, in alternating blocks: ABBA, up to six times.
+"""Runs both variants of a program in one process, in alternating blocks: ABBA, up to six times.
 
 A machine that is busy with other work slows both variants down alike, so their ratio has an interval that means
 something. After the first four blocks the profiler records a window of each variant. `result.json` gets it all.
@@ -20,9 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.bottlenecks.harness import scratch
-from bench.bottlenecks.loops import Fit, Loop
-from bench.bottlenecks.unseen import Program, Run, list_unseen
+from bench.bottlenecks.loops import Fit, Loop, scratch
+from bench.bottlenecks.series import Program, Run, list_programs
 
 VARIANTS = ("slow", "fixed")
 ORDER = ("slow", "fixed", "fixed", "slow")
@@ -93,7 +92,7 @@ def main() -> None:
     parser.add_argument("program")
     parser.add_argument("--folder", type=Path, help="measure both variants, with the captures and the result here")
     options = parser.parse_args()
-    declared = next(found for found in list_unseen() if found.name == options.program)
+    declared = next(found for found in list_programs() if found.name == options.program)
     _set_environment()
     if options.folder is None:  # the slow variant alone, for a proof that ends it
         build(declared, "slow").run(0, MOST_STEPS, nullcontext())
@@ -109,7 +108,7 @@ def main() -> None:
 
 
 def _set_environment() -> None:
-    """As the harness of the known programs does: no GPU, and as many threads as a shared machine has to give."""
+    """No GPU, and as many threads as a shared machine has to give."""
     os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
     os.environ |= {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "PJRT_NPROC": "1"}
 
@@ -150,10 +149,6 @@ def build(declared: Program, variant: str) -> Loop | Fit:
     function = getattr(importlib.import_module(f"bench.bottlenecks.{declared.module}"), declared.name)
     found = function(Run(variant == "slow", choose_mark(declared.framework)))
     return found if isinstance(found, Fit) else Loop(found)
-
-
-def _build_all(declared: Program) -> dict[str, Loop | Fit]:
-    return {name: build(declared, name) for name in VARIANTS}
 
 
 def _write(declared: Program, place: Path, result: dict[str, Any]) -> None:

@@ -1,12 +1,25 @@
-"""Two ways to run so many steps of a program: a generator that yields after each, and `Model.fit`."""
+"""What the programs share: a generator that yields after each step, and `Model.fit`, each to run so many steps."""
 
 from __future__ import annotations
 
 import itertools
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
+
+
+def scratch() -> str:
+    """A folder for the program's own files."""
+    return tempfile.mkdtemp(prefix="stepscope-bottleneck-")
+
+
+def train_on(loss: Any, optimizer: Any) -> None:
+    """An ordinary step of PyTorch: gradients of the loss, then the update."""
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
 
 
 class Loop:

@@ -9,19 +9,16 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-import os
 import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.bottlenecks.harness import scratch
 from bench.bottlenecks.loops import Fit, Loop
 
 Step = Callable[[int], object]
@@ -115,39 +112,6 @@ def torch_loader(slow: bool) -> Step:
     return lambda number: train_batch(next(batches) if slow else ready)
 
 
-def torch_saves(slow: bool) -> Step:
-    """Each step saves the model."""
-    import torch
-
-    model, train_batch = torch_training()
-    batch, path = torch.ones(64, 256), Path(scratch()) / "last.pt"
-
-    def step(number: int) -> None:
-        train_batch(batch)
-        if slow:
-            torch.save(model.state_dict(), path)
-
-    return step
-
-
-def torch_logs(slow: bool) -> Step:
-    """Each step logs every layer many times to a file."""
-    import torch
-
-    _, train_batch = torch_training()
-    batch, log = torch.ones(64, 256), logging.getLogger("planted")
-    log.addHandler(logging.FileHandler(Path(scratch()) / "log.txt"))
-    log.setLevel(logging.INFO)
-    log.propagate = False
-
-    def step(number: int) -> None:
-        train_batch(batch)
-        for at in range(300 if slow else 0):
-            log.info("layer %d of step %d", at, number)
-
-    return step
-
-
 def torch_metric(slow: bool) -> Step:
     """Each step computes a metric in Python."""
     import torch
@@ -211,23 +175,6 @@ def torch_starved_by_thread(slow: bool) -> Step:
     if slow:
         threading.Thread(target=feed, daemon=True).start()
     return lambda number: train_batch(next_batch() if slow else ready)
-
-
-def torch_augments(slow: bool) -> Step:
-    """Each step augments its samples one by one in Python."""
-    import torch
-
-    _, train_batch = torch_training()
-    ready = torch.ones(64, 256)
-
-    def augment_row(row: Any) -> Any:
-        compute_python(1000)
-        return row * 1.0
-
-    def step(number: int) -> None:
-        train_batch(torch.stack([augment_row(row) for row in ready]) if slow else ready)
-
-    return step
 
 
 def torch_healthy(slow: bool) -> Step:
@@ -300,38 +247,7 @@ def jax_overlapped(slow: bool) -> Step:
     return step
 
 
-def jax_saves(slow: bool) -> Step:
-    """Each step writes its weights by NumPy."""
-    import jax.numpy as jnp
-
-    train_step, state = jax_training(), [jnp.ones((1024, 1024))]
-    ready, path = np.ones((16, 1024), np.float32), Path(scratch()) / "weights.npy"
-
-    def step(number: int) -> None:
-        state[0], loss = train_step(state[0], ready)
-        loss.block_until_ready()
-        if slow:
-            np.save(path, np.asarray(state[0]))
-            np.save(path, np.asarray(state[0]))
-
-    return step
-
-
 # -- without a framework -----------------------------------------------------------------------------------------------
-
-
-def plain_report(slow: bool) -> Step:
-    """Each step makes a report of its own."""
-
-    def make_report() -> int:
-        return compute_python(40_000)
-
-    def step(number: int) -> None:
-        compute_array(6)
-        if slow:
-            make_report()
-
-    return step
 
 
 def plain_pool(slow: bool) -> Step:
@@ -381,42 +297,17 @@ def plain_locked(slow: bool) -> Step:
     return step
 
 
-def plain_files(slow: bool) -> Step:
-    """Each step writes small files and waits until they are on the disk."""
-    folder = Path(scratch())
-
-    def write_trace(number: int) -> None:
-        with (folder / f"{number % 4}").open("wb") as file:
-            file.write(bytes(4096))
-            file.flush()
-            os.fsync(file.fileno())
-        compute_python(20_000)
-
-    def step(number: int) -> None:
-        compute_array(8)
-        if slow:
-            write_trace(number)
-
-    return step
-
-
 PLANTED = {
     each.name: each
     for each in (
         Planted(torch_loader, "input", critical=("augment_sample",)),
-        Planted(torch_saves, "checkpoint", critical=("torch.serialization.save",)),
-        Planted(torch_logs, "logging", critical=("train_batch",)),
         Planted(torch_metric, "count_errors", critical=("count_errors",)),
         Planted(torch_fed_by_thread, critical=("use_batch",), hidden=("make_batch",)),
         Planted(torch_starved_by_thread, "next_batch", critical=("fetch_remote",), hidden=("train_batch",)),
-        Planted(torch_augments, "augment_row", critical=("augment_row",)),
         Planted(torch_healthy, "logging", critical=("train_batch",), is_healthy=True),
         Planted(jax_reads, "read_store", critical=("read_store",)),
         Planted(jax_overlapped, hidden=("prepare_next",), critical=("train_step",)),
-        Planted(jax_saves, "checkpoint", critical=("numpy.save",)),
-        Planted(plain_report, "make_report", critical=("make_report",)),
         Planted(plain_pool, hidden=("make_metrics",), critical=("update_weights",)),
         Planted(plain_locked, "ask_service", critical=("answer_request",)),
-        Planted(plain_files, "write_trace", critical=("write_trace",)),
     )
 }

@@ -8,32 +8,11 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.bottlenecks.harness import scratch
-from bench.bottlenecks.planted import Planted, Step, compute_array, jax_training, torch_training
-
-
-def torch_saves_aside(slow: bool) -> Iterator[None]:
-    """A thread writes what was handed over to it while the next steps train."""
-    import torch
-
-    model, train_batch = torch_training()
-    batch, path, pool = torch.ones(512, 256), Path(scratch()) / "aside.npy", ThreadPoolExecutor(1)
-    pending: Future[None] = pool.submit(lambda: None)
-
-    def write_weights(weights: Any) -> None:
-        np.save(path, weights)
-        time.sleep(0.001)  # until the disk has answered
-
-    while True:
-        train_batch(batch)
-        pending.result()
-        pending = pool.submit(write_weights, model[0].weight.detach().numpy()[:8].copy())
-        yield
+from bench.bottlenecks.planted import Planted, Step, compute_array, torch_training
 
 
 def torch_two_stages(slow: bool) -> Iterator[None]:
@@ -98,23 +77,6 @@ def tf_prefetches(slow: bool) -> Iterator[None]:
         yield
 
 
-def jax_metrics_behind(slow: bool) -> Iterator[None]:
-    """The host sends off the metrics of the step before while the device computes."""
-    import jax.numpy as jnp
-
-    train_step, weights = jax_training(), jnp.ones((1024, 1024))
-    batch, last = np.ones((512, 1024), np.float32), 0.0
-
-    def send_metrics(loss: float) -> None:
-        time.sleep(0.001)
-
-    while True:
-        weights, loss = train_step(weights, batch)
-        send_metrics(last)
-        last = float(loss)
-        yield
-
-
 def plain_asks_ahead(slow: bool) -> Step:
     """A service on another thread answers for the next step while this one computes."""
     service, answers = ThreadPoolExecutor(1), collections.deque[Future[int]]()
@@ -136,36 +98,11 @@ def plain_asks_ahead(slow: bool) -> Step:
     return step
 
 
-def torch_logs_aside(slow: bool) -> Iterator[None]:
-    """A thread sends the lines that the steps queue."""
-    import torch
-
-    _, train_batch = torch_training()
-    batch, lines = torch.ones(512, 256), queue.Queue[str](100)
-
-    def send_line(line: str) -> None:
-        time.sleep(0.0002)
-
-    def send_lines() -> None:
-        while True:
-            send_line(lines.get())
-
-    threading.Thread(target=send_lines, daemon=True).start()
-    while True:
-        train_batch(batch)
-        for at in range(4):
-            lines.put(f"part {at}")
-        yield
-
-
 HIDDEN = {
     each.name: each
     for each in (
-        Planted(torch_saves_aside, hidden=("write_weights",), critical=("train_batch",)),
         Planted(torch_two_stages, hidden=("fetch_part", "train_batch"), critical=("unpack_part",)),
         Planted(tf_prefetches, hidden=("read_rows",), critical=("train_batch",)),
-        Planted(jax_metrics_behind, hidden=("send_metrics",), critical=("train_step",)),
         Planted(plain_asks_ahead, hidden=("answer_ahead",), critical=("compute_step",)),
-        Planted(torch_logs_aside, hidden=("send_line",), critical=("train_batch",)),
     )
 }

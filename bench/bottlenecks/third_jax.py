@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from bench.bottlenecks.harness import scratch
-from bench.bottlenecks.unseen import Run, program
+from bench.bottlenecks.loops import scratch
+from bench.bottlenecks.series import Run, program
 
 Params = Any  # a tree of arrays
 
@@ -93,6 +93,7 @@ def _measure_values(params: Params, states: jax.Array, actions: jax.Array) -> ja
     also=("eager_dispatch", "input_preprocessing", "input_python"),
     fix="gather bytes in NumPy, hand them over at once and scale them in a compiled function",
     ablate="Replay.gather_one_by_one",
+    python=True,
 )
 def jax_replay_frames(run: Run) -> Iterator[None]:
     """Q-learning whose batch goes to the device frame by frame, as floats."""
@@ -125,6 +126,7 @@ def _learn_examples(params: Params, rows: jax.Array, labels: jax.Array, weights:
     "recompilation",
     culprits=("_learn_examples", "jax_hard_examples"),
     fix="give the easy examples a weight of zero instead of leaving them out",
+    python=True,
 )
 def jax_hard_examples(run: Run) -> Iterator[None]:
     """A classifier that learns the hard examples alone in every fourth batch; their number is never the same."""
@@ -292,7 +294,7 @@ def _learn_ratings(params: Params, users: jax.Array, films: jax.Array, stars: ja
     return jax.tree.map(lambda value, slope: value - 0.1 * slope, params, slopes), loss
 
 
-@program("none", culprits=(), fix="nothing to fix: the other variant has another seed")
+@program("none", culprits=(), fix="nothing to fix: the other variant has another seed", python=True)
 def jax_healthy_films(run: Run) -> Iterator[None]:
     """Ratings of films from tables in memory; all is compiled, and the loss is read now and then."""
     rng = np.random.default_rng(int(run.slow))

@@ -13,9 +13,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bench.bottlenecks.harness import scratch
-from bench.bottlenecks.loops import Fit
-from bench.bottlenecks.unseen import Run, program
+from bench.bottlenecks.loops import Fit, scratch
+from bench.bottlenecks.series import Run, program
 
 
 def _make_pngs(count: int) -> list[bytes]:
@@ -39,6 +38,7 @@ def _change_leaf(picture: tf.Tensor, kind: tf.Tensor) -> tuple[tf.Tensor, tf.Ten
     fix="`cache` what was decoded and shrunk",
     ablate="input",
     lead=16,
+    python=True,
 )
 def tf_leaves(run: Run) -> Iterator[None]:
     """Leaves of plants, decoded and shrunk in each epoch again, by a plain `map` that works on one at a time."""
@@ -99,6 +99,7 @@ class WeightLog(keras.callbacks.Callback):  # type: ignore[misc]
     also=("host_sync", "checkpoint_stall"),
     fix="log every 500 batches",
     ablate="WeightLog.on_train_batch_end",
+    python=True,
 )
 def tf_weight_log(run: Run) -> Fit:
     """`Model.fit` with a callback that writes quantiles of all weights to disk after each batch."""
@@ -116,6 +117,7 @@ def tf_weight_log(run: Run) -> Fit:
     culprits=("tf_masked_words", "tf_masked_words.learn"),
     also=("python_overhead",),
     fix="hand the share of masked words over as a tensor",
+    python=True,
 )
 def tf_masked_words(run: Run) -> Iterator[None]:
     """A masked language model whose share of masked words rises with each step, as a number of Python."""
@@ -198,6 +200,7 @@ def _make_painter() -> Any:
     "redundant_compute",
     culprits=("tf_idle_painter", "tf_idle_painter.learn", "Conv2DBackpropInput", "Conv2DBackpropFilter"),
     fix="leave the painter out once its weight is zero",
+    python=True,
 )
 def tf_idle_painter(run: Run) -> Iterator[None]:
     """A classifier with a second head that paints the input; its weight fell to zero long ago, but it is computed."""
@@ -227,7 +230,7 @@ def tf_idle_painter(run: Run) -> Iterator[None]:
         yield
 
 
-@program("none", culprits=(), fix="nothing to fix: the other variant has another seed")
+@program("none", culprits=(), fix="nothing to fix: the other variant has another seed", python=True)
 def tf_healthy_speech(run: Run) -> Fit:
     """`Model.fit` of a convolutional network over spectra in memory, batched in advance; no callbacks."""
     rng = np.random.default_rng(int(run.slow))

@@ -16,8 +16,8 @@ from PIL import Image
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from bench.bottlenecks.harness import train_on
-from bench.bottlenecks.unseen import Run, program
+from bench.bottlenecks.loops import train_on
+from bench.bottlenecks.series import Run, program
 
 torch.set_num_threads(1)
 
@@ -100,6 +100,7 @@ class RemoteClips(Dataset[tuple[torch.Tensor, int]]):
     fix="four workers in place of one",
     ablate="input",
     lead=12,
+    python=True,
 )
 def torch_remote_clips(run: Run) -> Iterator[None]:
     """A classifier of sound whose only worker fetches one clip after another from a store far away."""
@@ -135,6 +136,7 @@ class SmallTransformer(nn.Module):
     culprits=("torch_small_card", "SmallTransformer.forward", "SmallTransformer"),
     also=("eager_dispatch", "python_overhead"),
     fix="one batch of 32 texts in place of 16 micro-batches of two",
+    python=True,
 )
 def torch_small_card(run: Run) -> Iterator[None]:
     """A language model that accumulates gradients over micro-batches that once fitted a much smaller card."""

@@ -25,12 +25,15 @@ from waiting import await_until
 from stepscope import capture as profiler
 from stepscope import load
 from stepscope.capture import cost, files, ranges, report, running, tracers
+from stepscope.capture.auto.finders import FINDING
+from stepscope.capture.auto.step_loop import OPTIMIZED, StepSource
 from stepscope.capture.own_threads import own_threads
 from stepscope.capture.recorder import RECORDER
 from stepscope.capture.spool import Spool
 from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.errors import CaptureError
 from stepscope.formats.xspace.reader import read
+from stepscope.kernels import calls
 from stepscope.model import EventKind, HostTrace, PlaneKind
 
 
@@ -373,7 +376,7 @@ def test_a_profiler_that_operations_must_not_run_beside_is_stopped_by_the_thread
 def test_a_recording_of_another_thread_is_stopped_between_instructions_of_the_main_thread(
     fake, monkeypatch, computes, stops_on
 ):
-    monkeypatch.setattr(running, "_MAIN_PATIENCE_S", 60.0 if computes else 0.01)
+    monkeypatch.setattr(running, "_STOP_PATIENCE_S", 60.0 if computes else 0.01)
     fake.stops_where_asked = True
     stopped_on = []
     fake.on_stop = staticmethod(lambda: stopped_on.append(threading.get_ident()))
@@ -384,6 +387,43 @@ def test_a_recording_of_another_thread_is_stopped_between_instructions_of_the_ma
     recorder.join()
 
     assert stopped_on == [threading.main_thread().ident if stops_on == "main" else recorder.ident]
+
+
+def test_a_recording_of_another_thread_is_stopped_by_the_thread_of_the_steps(fake, monkeypatch):
+    """The main thread waits for that which trains, and comes to no pending call."""
+    monkeypatch.setattr(calls, "call_on_main_thread", lambda call: True)
+    monkeypatch.setattr(running, "_STOP_PATIENCE_S", 60.0)
+    fake.stops_where_asked = True
+    stopped_on = []
+    fake.on_stop = staticmethod(lambda: stopped_on.append(threading.get_ident()))
+    recorder = threading.Thread(target=lambda: RECORDER.record(1))
+
+    def train() -> None:
+        while recorder.is_alive():
+            FINDING.loop.end_step(StepSource(OPTIMIZED, "one per step"))
+
+    trainer = threading.Thread(target=train)
+    recorder.start()
+    trainer.start()
+    trainer.join()
+
+    assert stopped_on == [trainer.ident]
+    assert not FINDING.loop.has_listeners
+
+
+def test_a_profiler_overlooks_operations_before_another_thread_than_theirs_stops_it(fake, monkeypatch):
+    """The main thread waits, and nothing has steps."""
+    monkeypatch.setattr(calls, "call_on_main_thread", lambda call: True)
+    monkeypatch.setattr(running, "_STOP_PATIENCE_S", 0.01)
+    fake.stops_where_asked = True
+    happened = []
+    fake.on_stop = staticmethod(lambda: happened.append("stop"))
+    monkeypatch.setattr(fake, "mute", lambda _: happened.append("mute"), raising=False)
+    recorder = threading.Thread(target=lambda: RECORDER.record(1))
+    recorder.start()
+    recorder.join()
+
+    assert happened == ["mute", "stop"]
 
 
 def test_a_limit_does_not_end_a_profiler_that_is_bound_to_a_thread(fake, logdir, caplog, monkeypatch):

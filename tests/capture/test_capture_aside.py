@@ -16,6 +16,7 @@ import pytest
 from stepscope import children
 from stepscope.capture import aside, kineto
 from stepscope.capture.assemble import assemble_profile
+from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.spool import Spool
 from stepscope.capture.tracers import torch as torch_tracer
 from stepscope.capture.tracers.base import Artifact, Collected
@@ -209,6 +210,21 @@ def test_a_profile_tells_how_long_pytorch_held_the_program_up(monkeypatch, helpe
 
     assert len(notes) == (told is not None)
     assert told is None or told in notes[0]
+
+
+def test_a_profiler_that_is_muted_overlooks_operations_until_it_is_stopped(helper):
+    torch = pytest.importorskip("torch")
+    tracer = TorchTracer()
+    tracer.start(ProfilerOptions(python_tracer_level=0))
+    torch.ones(2) + 1
+    tracer.mute()
+    torch.ones(2) * 1
+    recording = tracer.stop()
+    names = op_names(recording.collect("vm", helper).artifacts[1])
+    recording.close()
+
+    assert "aten::add" in names
+    assert "aten::mul" not in names
 
 
 @pytest.mark.parametrize("packed", [True, False], ids=["packed", "as it was"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import re
 import subprocess
@@ -302,6 +303,27 @@ def test_the_share_of_sampling_is_kept_over_a_second_so_that_short_captures_have
     assert used[0] <= stack_samples.MOST_SHARE * (20 + 1) + 0.0005
 
 
+def test_what_the_collector_takes_during_a_sample_does_not_count_as_sampling(monkeypatch):
+    now, used = [0.0], [0.0]  # s
+    sampler = stack_samples.StackSampler(reads_usage=False)
+    sampler._interval_s, sampler._clock = 0.01, lambda: round(now[0] * 1e9)
+    monkeypatch.setattr(stack_samples.time, "thread_time_ns", lambda: round(used[0] * 1e9))
+    taken = []
+
+    def sample():
+        taken.append(now[0])
+        used[0] += 0.0001
+        if len(taken) == 20:
+            gc.collect()
+            used[0] += 0.1  # it took so long
+
+    monkeypatch.setattr(sampler, "sample", sample)
+    while now[0] < 5:
+        now[0] += sampler._tick()
+
+    assert len(taken) >= 500  # each takes its share of 0.01 s
+
+
 def test_equal_neighbours_among_the_samples_are_joined(monkeypatch):
     #   10     20     30     40     50     a change lies halfway between two samples
     #   main---main---main---main---|
@@ -311,7 +333,7 @@ def test_equal_neighbours_among_the_samples_are_joined(monkeypatch):
     sampler = stack_samples.StackSampler()
     sampler._clock = Clock()
     monkeypatch.setattr(stack_samples, "read_stacks", lambda *_: {1: next(samples)})
-    monkeypatch.setattr(threading, "enumerate", lambda: [SimpleNamespace(ident=1, native_id=77, name="MainThread")])
+    monkeypatch.setattr(threading, "_active", {1: SimpleNamespace(native_id=77, name="MainThread")})
     for _ in range(4):
         sampler.sample()
     sampler._last_ns = 50
@@ -367,8 +389,7 @@ def test_a_thread_that_gets_the_number_of_one_that_has_ended_has_a_line_of_its_o
     sampler._clock = Clock()
     monkeypatch.setattr(stack_samples, "read_stacks", lambda *_: {1: stack("main")})
     for native, name in ((77, "first"), (78, "second")):
-        thread = SimpleNamespace(ident=1, native_id=native, name=name)
-        monkeypatch.setattr(threading, "enumerate", lambda thread=thread: [thread])
+        monkeypatch.setattr(threading, "_active", {1: SimpleNamespace(native_id=native, name=name)})
         sampler.sample()
         sampler.sample()
     sampler.stop()

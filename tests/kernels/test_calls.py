@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import itertools
 import sys
+import time
 
 import pytest
 
@@ -81,3 +83,22 @@ def test_a_clock_that_fails_ends_the_recording_and_not_the_program() -> None:
     sys.setprofile(None)
 
     assert not log.recording
+
+
+def test_the_hook_goes_with_the_last_call_of_a_thread() -> None:
+    """What the interpreter does after it, at the program's end, may be done with an exception that nobody handles."""
+    log = CallLog(itertools.count(1).__next__, 0, 9)
+    references = sys.getrefcount(log)
+    installed = []
+
+    def thread() -> None:
+        log.install()
+        installed.append(sys.getrefcount(log) > references)
+        f()
+
+    _thread.start_new_thread(thread, ())
+    while not installed or sys.getrefcount(log) > references:
+        time.sleep(0.01)
+
+    assert installed == [True]
+    assert [code.co_name for code in log.take()[0]] == ["f"]

@@ -42,12 +42,12 @@ def test_blocks_are_paired_with_their_neighbours():
 )
 def test_a_proof_stands_beside_the_prediction_and_says_where_they_are_apart(value, least, most, cell):
     proof = gains.Proof("job.py", "ablation", "input", step_ms=9.0, value=value, least=least, most=most)
-    program = next(iter(gains.list_unseen("second")))
+    program = next(iter(gains.list_programs("third")))
     gain = gains.Gain(2.0, 1.9, 2.1)
     said = {"first": "input_python", "culprit": None, "is_culprit_right": True, "predicted": 2.0, "shown": 2.0}
     times = {"untraced_ms": (10.0, 5.0), "traced_ms": (12.0, 6.0)}
     verdict = gains.Verdict(program, gain, cpu=gain, **said, **times, expected=(1.5, 3.0), fixed="none", proof=proof)
-    heading, row = (gains.make_section("second", [verdict], known=[]).splitlines()[at] for at in (-3, -1))
+    heading, row = (gains.make_section("third", [verdict], known=[]).splitlines()[at] for at in (-3, -1))
     assert dict(zip(heading.split("|"), row.split("|"), strict=True))[" proved "].strip() == cell
 
 

@@ -31,7 +31,8 @@ FLUSH_S = 1.0
 FLUSH_BYTES = 4 << 20
 _LOOK_S, _LOOK_OFTEN_S = 0.5, 0.1
 _WARN_AT = 0.8
-_MAIN_PATIENCE_S = 2.0  # longer than an operation takes; a main thread that waits for a thread costs a capture so much
+_STOP_PATIENCE_S = 2.0  # longer than an operation takes; a program without steps whose main thread waits costs so much
+_MUTED_S = 0.2  # for operations that had begun before
 _CLOCK_READINGS = 5
 _FIRST_LOOK, _LOOK_EVERY = 20, 5  # steps; so few show a leak
 
@@ -131,11 +132,11 @@ class Capture:
         cost.LENGTHS.start_capture()
         may_count = self.options.host_tracer_level > 1 and is_main_thread()
         if framework and may_count and not self.yields:  # a watch has no half second for it
-            with report.Wall("counting arrays", strict=False):
+            with report.NeverRaise("counting arrays", strict=False):
                 self._arrays = KeptArrays()
         self._probes.start(self._host, self.options, self._clock)
         for entry in tracers.PROBES:
-            with report.Wall(f"recording {entry.what}", strict=False):
+            with report.NeverRaise(f"recording {entry.what}", strict=False):
                 if entry.wanted(self.options, framework):
                     self._probes.start(entry.make(), self.options, self._clock)
         self._flusher.start()
@@ -179,7 +180,7 @@ class Capture:
         """A step of the loop has ended."""
         self._steps += 1
         if self._arrays is not None and self._steps >= _FIRST_LOOK and self._steps % _LOOK_EVERY == 0:
-            with report.Wall("counting arrays", strict=False):
+            with report.NeverRaise("counting arrays", strict=False):
                 self._arrays.look()
 
     def events_recorded(self) -> int:
@@ -252,10 +253,10 @@ class Capture:
         self._jump_ns = measure_jump_ns(clock_ns - self._start_ns, unix_ns - self._start_unix_ns)
         self._probes.stop()
         if self._arrays is not None and is_main_thread():
-            with report.Wall("counting arrays", strict=False):
+            with report.NeverRaise("counting arrays", strict=False):
                 self.own_facts |= self._arrays.find_last()
         self._arrays = None
-        with report.Wall("finding what fills the memory", strict=False):
+        with report.NeverRaise("finding what fills the memory", strict=False):
             if (full := find_full_memory()) is not None:
                 self.notes.append(full.sentence)
                 self.own_facts |= full.facts
@@ -270,7 +271,7 @@ class Capture:
             asked_by_step = self._thread == threading.get_ident() and self._end_request is None
             if not self._tracer.stops_where_asked or asked_by_step or is_main_thread():
                 return stop()
-            return _call_between_instructions(stop)
+            return _call_between_operations(stop, getattr(self._tracer, "mute", None))
         finally:
             self.released.set()
 
@@ -354,16 +355,43 @@ class Capture:
         self._probes.abandon()
 
 
-def _call_between_instructions(call: Callable[[], Recording | None]) -> Recording | None:
-    """Calls a function on the main thread, between two instructions of its Python code, so that no operation of a
-    framework runs there; on this one if that thread does not come to it: it waits for a thread, such as this one."""
+class _AtStep:
+    """Calls a function when the next step of the loop ends, on the thread of the steps."""
+
+    active = True
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+
+    def start_step(self, source: object) -> None:
+        """A step starts."""
+
+    def end_step(self, source: object, another_follows: bool = True) -> None:
+        """A step has ended."""
+        self._call()
+
+    def mark_step(self, number: object) -> None:
+        """The program has marked a step."""
+        self._call()
+
+
+def _call_between_operations(
+    call: Callable[[], Recording | None], mute: Callable[[], object] | None
+) -> Recording | None:
+    """Calls a function where no operation of a framework runs: on the thread of the steps when one ends, or on the main
+    thread between two instructions of its Python code, whichever comes first.
+
+    If neither comes, because the program has no steps and its main thread waits for a thread, the profiler is made to
+    overlook operations from then on, those that had begun are given time, and the calling thread does it.
+    """
+    from stepscope.capture.auto.finders import FINDING
     from stepscope.kernels.calls import call_on_main_thread
 
     claimed, done = threading.Lock(), threading.Event()
     results: list[Recording | None] = []
     failures: list[BaseException] = []
 
-    def call_on_main() -> None:
+    def call_once() -> None:
         if not claimed.acquire(blocking=False):
             return
         try:
@@ -373,10 +401,17 @@ def _call_between_instructions(call: Callable[[], Recording | None]) -> Recordin
         finally:
             done.set()
 
-    is_asked = call_on_main_thread(call_on_main)
-    if (not is_asked or not done.wait(_MAIN_PATIENCE_S)) and claimed.acquire(blocking=False):
-        return call()
-    done.wait()
+    remove = FINDING.add(_AtStep(call_once))
+    try:
+        call_on_main_thread(call_once)
+        if not done.wait(_STOP_PATIENCE_S) and claimed.acquire(blocking=False):
+            if mute is not None:
+                mute()
+                done.wait(_MUTED_S)
+            return call()
+        done.wait()
+    finally:
+        remove()
     if failures:
         raise failures[0]
     return results[0]

@@ -16,9 +16,10 @@ from libc.stdlib cimport free, realloc
 cdef extern from *:
     """
     #include <time.h>
-    /* The limited API leaves out this function, which every CPython exports. */
+    /* The limited API leaves out these, which every CPython exports. */
     typedef int (*stepscope_hook)(PyObject *, PyFrameObject *, int, PyObject *);
     PyAPI_FUNC(void) PyEval_SetProfile(stepscope_hook, PyObject *);
+    PyAPI_FUNC(PyFrameObject *) PyFrame_GetBack(PyFrameObject *);
     PyAPI_FUNC(void) PyThreadState_EnterTracing(PyThreadState *);
     PyAPI_FUNC(void) PyThreadState_LeaveTracing(PyThreadState *);
     #if defined(_MSC_VER)
@@ -45,6 +46,7 @@ cdef extern from *:
     ctypedef int (*Hook)(PyObject*, PyFrameObject*, int, PyObject*) noexcept
     void PyEval_SetProfile(Hook hook, PyObject* argument)
     void* PyFrame_GetCode(PyFrameObject* frame)
+    PyFrameObject* PyFrame_GetBack(PyFrameObject* frame)
     void Py_IncRef(PyObject* thing)
     void Py_DecRef(PyObject* thing)
     PyObject* log_of_thread "stepscope_log"
@@ -214,11 +216,26 @@ cdef int on_event(PyObject* _argument, PyFrameObject* frame, int event, PyObject
             log.open_call(code)
         else:
             log.end_call(code)
+            if not log.code.size and is_outermost(frame):
+                remove_hook()
     except BaseException:
         log.recording = False
     finally:
         Py_DecRef(code)
     return 0
+
+
+cdef bint is_outermost(PyFrameObject* frame) noexcept:
+    """Whether no Python called this: when it ends, so does the program, or its thread.
+
+    The interpreter may go on then with an exception that nobody handles, as after `sys.exit` with a number that is too
+    large, and no hook may be called while it does.
+    """
+    cdef PyFrameObject* caller = PyFrame_GetBack(frame)
+    if caller == NULL:
+        return True
+    Py_DecRef(<PyObject*> caller)
+    return False
 
 
 def call_on_main_thread(call):

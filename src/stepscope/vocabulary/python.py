@@ -156,6 +156,7 @@ def may_be_library(frame: str) -> bool:
     return frame.startswith("$") and is_anyones_file(place_of(frame)[1] or "")
 
 
+PLAIN = "python"  # the framework of a program that has none
 CODE_OF_MODULE = "<module>"  # how Python names code outside of any function
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from stepscope.analysis.trace.grouping import forest, is_device_work, self_times
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 from stepscope.model.arrays import I64, distinct, sum_groups
 from stepscope.records import dataclass
-from stepscope.report import add_records
+from stepscope.report.relation import Counted, Merged, Relation
 from stepscope.vocabulary.lookup import names_have
 from stepscope.vocabulary.traits import InputTrait
 
@@ -33,23 +33,11 @@ _ON_DEMAND, _IN_ADVANCE, _PREPROCESSING, _ENQUEUE, _OTHER = range(len(CATEGORIES
 _STAGES = {"enqueue": _ENQUEUE, "read": _ON_DEMAND, "preprocessing": _PREPROCESSING}
 
 
-@dataclass(frozen=True)
-class InputOp:
-    """One input op; times in ps over all its calls.
-
-    Attributes:
-        category: one of CATEGORIES.
-        self_ps: without nested ops.
-        work_ps: without the input ops that it waits for, on any thread.  Nested ops that are not input ops count as its
-            work.
-    """
-
-    op: str
-    category: str
-    count: int
-    total_ps: int
-    self_ps: int
-    work_ps: int
+INPUT_OPS = Relation(
+    ("op", "category"), ("count", "total_ps", "self_ps", "work_ps"), order=("-self_ps", "op"), most=MOST_OPS
+)
+"""Input ops by their name and one of CATEGORIES: `self_ps` is without nested ops, `work_ps` without the input ops that
+one waits for, on any thread; nested ops that are not input ops count as its work."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +51,8 @@ class _Calls:
     work_ps: I64 | None = None
 
 
-def input_ops(trace: HostTrace) -> list[InputOp]:
-    """The input ops of a host, longest self time first, at most MOST_OPS."""
+def input_ops(trace: HostTrace) -> Counted:
+    """The input ops of a host: rows of INPUT_OPS."""
     sets = [_iterator_calls(trace), _stage_calls(trace), _enqueue_calls(trace)]
     if not len(sets[0].row):
         sets += _loader_calls(trace)
@@ -72,22 +60,19 @@ def input_ops(trace: HostTrace) -> list[InputOp]:
     for calls in sets:
         counts[calls.row] = True
     own = self_times(trace, counts)
-    ops = add_ops(op for calls in sets for op in _sum_calls(trace, calls, own))
-    return ops[:MOST_OPS]
+    return INPUT_OPS.keep([row for calls in sets for row in _sum_calls(trace, calls, own)])
 
 
-def add_ops(ops: Iterable[InputOp]) -> list[InputOp]:
-    """Merges ops of equal name and category; longest self time first."""
-    added = add_records(ops, attrgetter("op", "category"), ("count", "total_ps", "self_ps", "work_ps"))
-    return sorted(added, key=lambda op: (-op.self_ps, op.op))
-
-
-def work_by_category(ops: Sequence[InputOp]) -> dict[str, int]:
+def work_by_category(ops: Merged) -> dict[str, int]:
     """Work in ps by category."""
-    return {category: sum(op.work_ps for op in ops if op.category == category) for category in CATEGORIES}
+    work = dict.fromkeys(CATEGORIES, 0)
+    for category, ps in zip(ops["category"], ops["work_ps"], strict=True):
+        work[category] += ps
+    return work
 
 
-def _sum_calls(trace: HostTrace, calls: _Calls, own: I64) -> list[InputOp]:
+def _sum_calls(trace: HostTrace, calls: _Calls, own: I64) -> list[tuple[Any, ...]]:
+    """Rows of INPUT_OPS."""
     key, at = np.unique(calls.name * len(CATEGORIES) + calls.category, return_inverse=True)
     at = at.reshape(-1)
     self_ps = own[calls.row]
@@ -95,7 +80,7 @@ def _sum_calls(trace: HostTrace, calls: _Calls, own: I64) -> list[InputOp]:
     sums = [sum_groups(at, values, len(key)).tolist() for values in columns]
     count = np.bincount(at, minlength=len(key)).tolist()
     return [
-        InputOp(calls.names[which // len(CATEGORIES)], CATEGORIES[which % len(CATEGORIES)], *numbers)
+        (calls.names[which // len(CATEGORIES)], CATEGORIES[which % len(CATEGORIES)], *numbers)
         for which, *numbers in zip(key.tolist(), count, *sums, strict=True)
     ]
 

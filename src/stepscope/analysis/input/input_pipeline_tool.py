@@ -27,7 +27,7 @@ from stepscope.analysis.account.every_step import accounted_steps, every_step
 from stepscope.analysis.account.shown import CAUSE_FIELDS, account_shown, cause_cells
 from stepscope.analysis.account.verdict import input_percent, input_sentence
 from stepscope.analysis.input import tf_data_tool
-from stepscope.analysis.input.input_ops import MEANING, InputOp, add_ops, input_ops, work_by_category
+from stepscope.analysis.input.input_ops import INPUT_OPS, MEANING, input_ops, work_by_category
 from stepscope.analysis.input.loaders import Loader, add_loaders, loaders_of, wait_per_step
 from stepscope.analysis.input.worker_processes import FIELDS as WORKER_FIELDS
 from stepscope.analysis.input.worker_processes import (
@@ -57,7 +57,7 @@ from stepscope.analysis.steps.session_steps import (
 from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
-from stepscope.analysis.trace.host_copies import HostCopy, add_copies, host_copies
+from stepscope.analysis.trace.host_copies import COPIES, host_copies
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
@@ -81,6 +81,7 @@ from stepscope.report import (
     percent,
     round_ms,
 )
+from stepscope.report.relation import Counted
 
 # ---- How long each device waits for input in each step ---------------------------------------------------------------
 
@@ -267,10 +268,13 @@ class Partial:
     stages: tf_data_tool.Partial
     waits: list[CoreWait]
     fetch_ps: list[int]
-    ops: list[InputOp]
+    ops: Counted
     loaders: list[Loader]
-    copies: list[HostCopy]
+    copies: Counted
     workers: WorkersOfHost
+
+
+RELATIONS = {"ops": INPUT_OPS, "copies": COPIES}
 
 
 def _host_rows(report: InputPipelineReport) -> Table:
@@ -363,7 +367,8 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     )
     counted = usual_of(aligned.steps)
     whole = [steps[at] for at in counted]
-    ops = add_ops(op for part in partials for op in part.ops)
+    ops, copies = INPUT_OPS.merge([part.ops for part in partials]), COPIES.merge([part.copies for part in partials])
+    self_ps = sum(ops["self_ps"])
     breakdown = {key: round_ms(time) for key, time in work_by_category(ops).items()}
     taking = aligned.participants(hosts)
     account = account_shown([part.account for part in partials if part.steps.host in aligned.hosts])
@@ -375,7 +380,7 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     summary = _summary(figures, breakdown, framework, tf_data_tool.merge([part.stages for part in partials]))
     return InputPipelineReport(
         hosts=tuple(part.host for part in hosts),
-        warnings=(*step_warnings(hosts, aligned), *_missing_input_warnings(partials, ops)),
+        warnings=(*step_warnings(hosts, aligned), *_missing_input_warnings(partials, bool(len(ops)))),
         partial=any(part.partial for part in hosts),
         figures=figures,
         summary=(_verdict_line(figures, account), *summary, *([queued] if queued else [])),
@@ -388,8 +393,10 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
         queue=queue,
         queue_summary=queued or "",
         workers=worker_rows([(part.steps.host, part.workers) for part in partials]),
-        copies=_copy_rows(partials),
-        rows=_op_rows(ops),
+        copies=copies.table(COPY_FIELDS, gigabytes_per_s=[*map(_gigabytes_per_s, copies["bytes"], copies["total_ps"])]),
+        rows=ops.table(
+            OP_FIELDS, total_percent=ops.share("total_ps", self_ps), self_percent=ops.share("self_ps", self_ps)
+        ),
     )
 
 
@@ -453,16 +460,6 @@ def _level(share: float) -> str:
     return "moderately" if share >= MODERATELY_INPUT_BOUND else "not"
 
 
-def _op_rows(ops: Sequence[InputOp]) -> Table:
-    whole = sum(op.self_ps for op in ops)
-    return make_rows(
-        OP_FIELDS,
-        ops,
-        total_percent=lambda op: percent(op.total_ps, whole),
-        self_percent=lambda op: percent(op.self_ps, whole),
-    )
-
-
 def _loader_rows(partials: Sequence[Partial], taking: Sequence[StepsOfHost]) -> Table:
     whole = sum(row.duration_ps for host in taking for row in host.rows)
     stepping = {host.host for host in taking}
@@ -482,13 +479,8 @@ def _loader_rows(partials: Sequence[Partial], taking: Sequence[StepsOfHost]) -> 
     )
 
 
-def _copy_rows(partials: Sequence[Partial]) -> Table:
-    copies = list(add_copies(copy for part in partials for copy in part.copies))
-    return make_rows(COPY_FIELDS, copies, bytes=lambda copy: copy.size, gigabytes_per_s=_gigabytes_per_s)
-
-
-def _gigabytes_per_s(copy: HostCopy) -> float | None:
-    return round(1e3 * copy.size / copy.total_ps, 3) if copy.size is not None and copy.total_ps else None
+def _gigabytes_per_s(size: int | None, ps: int) -> float | None:
+    return round(1e3 * size / ps, 3) if size is not None and ps else None
 
 
 def _summary(
@@ -520,10 +512,10 @@ def _verdict_line(figures: dict[str, Cell], account: StepAccount | None) -> str:
     return line if threshold is None else f"{line} (threshold {threshold:g} %)"
 
 
-def _missing_input_warnings(partials: Sequence[Partial], ops: Sequence[InputOp]) -> tuple[str, ...]:
+def _missing_input_warnings(partials: Sequence[Partial], has_ops: bool) -> tuple[str, ...]:
     if not any(part.steps.rows for part in partials):
         return ("no steps in this capture: put `with stepscope.step(i):` around the body of the training loop",)
-    if ops:
+    if has_ops:
         return ()
     if all(part.framework == "pytorch" for part in partials):
         return (

@@ -8,7 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from stepscope.analysis.account.parts import work_launched_by
-from stepscope.analysis.purpose.autograd import checked_backward, repeated_backward, unused_gradients
+from stepscope.analysis.purpose.autograd import (
+    checked_backward,
+    repeated_backward,
+    unused_gradients,
+    updates_in_a_row,
+)
 from stepscope.analysis.purpose.compiled import (
     Compiled,
     compiled_measures,
@@ -33,11 +38,12 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import PurposeTrait
 
-REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE = (
+REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE, OPTIMIZERS = (
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
-    "copied_arguments", "one_by_one",
+    "copied_arguments", "one_by_one", "many_optimizers",
 )  # fmt: skip
 LEAST = 0.03  # of the step: no advice is given on less
+_FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
 
 
 @dataclass(frozen=True)
@@ -325,6 +331,19 @@ def _find_one_by_one(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
+def _find_optimizers(trace: HostTrace) -> _Found | None:
+    rows = updates_in_a_row(trace)
+    steps = max(len(whole_steps(trace).number), 1)
+    if len(rows) < _FEWEST_OPTIMIZERS * steps:
+        return None
+    return _Found(
+        rows, 0.0,
+        f"calls {_per_step(trace, len(rows))} optimizers one after another; one optimizer with a group of parameters"
+        " for each rate updates them all in one call",
+        "their kinds differ, as SGD and Adam do",
+    )  # fmt: skip
+
+
 EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     REPEATED: _find_repeated,
     UNUSED: _find_unused,
@@ -335,5 +354,6 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     AFTER: _find_after_update,
     COPIED: _find_copied,
     ONE_BY_ONE: _find_one_by_one,
+    OPTIMIZERS: _find_optimizers,
 }
 """How each kind is found: its events, what of them is kept, the fact, and what speaks against it."""

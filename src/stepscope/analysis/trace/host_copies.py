@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -12,44 +11,23 @@ from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
-from stepscope.records import dataclass
-from stepscope.report import add_records
+from stepscope.report.relation import Counted, Relation
 from stepscope.vocabulary.devices import memory_of
 
 K = EventKind
 
 
-@dataclass(frozen=True)
-class HostCopy:
-    """Copies from one kind of memory to all devices of a host; times in ps.
-
-    Attributes:
-        memory: pinned or pageable; empty if unknown.
-        size: bytes, None if a copy does not state its size.
-        exposed_ps: time in which the device does nothing but such a copy.
-        call_ps: time of the host calls that started the copies.
-    """
-
-    memory: str
-    count: int
-    size: int | None
-    total_ps: int
-    exposed_ps: int
-    call_ps: int
+COPIES = Relation(("memory",), ("count", "bytes", "total_ps", "exposed_ps", "call_ps"), order=("-total_ps", "memory"))
+"""Copies to all devices by kind of memory, pinned or pageable, empty if unknown; `bytes` is unknown if a copy does not
+state its size.  In `exposed_ps` the device does nothing but such a copy; `call_ps` is the time of the host calls that
+started the copies."""
 
 
-def host_copies(trace: HostTrace) -> list[HostCopy]:
-    """The copies from a host to its devices by kind of memory, longest first."""
+def host_copies(trace: HostTrace) -> Counted:
+    """The copies from a host to its devices: rows of COPIES."""
     rows = np.flatnonzero(is_device_work(trace) & (trace.events.kind == K.COPY_HOST_TO_DEVICE))
     memory, which = _memories(trace, rows)
-    found = [_copies_from(trace, name, rows[which == at]) for at, name in enumerate(memory)]
-    return sorted(found, key=lambda copy: (-copy.total_ps, copy.memory))
-
-
-def add_copies(copies: Iterable[HostCopy]) -> list[HostCopy]:
-    """Merges copies from the same kind of memory, longest first."""
-    added = add_records(copies, attrgetter("memory"), ("count", "size", "total_ps", "exposed_ps", "call_ps"))
-    return sorted(added, key=lambda copy: (-copy.total_ps, copy.memory))
+    return COPIES.keep([_copies_from(trace, name, rows[which == at]) for at, name in enumerate(memory)])
 
 
 def _memories(trace: HostTrace, rows: I64) -> tuple[list[str], I64]:
@@ -65,18 +43,14 @@ def _memories(trace: HostTrace, rows: I64) -> tuple[list[str], I64]:
     return memory, places[which.reshape(-1)] if len(rows) else which
 
 
-def _copies_from(trace: HostTrace, memory: str, rows: I64) -> HostCopy:
+def _copies_from(trace: HostTrace, memory: str, rows: I64) -> tuple[Any, ...]:
+    """A row of COPIES."""
     size = stated_bytes(trace, rows)
     cause = forest(trace).cause[rows]
     calls = distinct(cause[cause >= 0])
-    return HostCopy(
-        memory=memory,
-        count=len(rows),
-        size=None if size is None or (size < 0).any() else int(size.sum()),
-        total_ps=int(trace.events.duration_ps[rows].sum()),
-        exposed_ps=_exposed_time(trace, rows),
-        call_ps=int(trace.events.duration_ps[calls].sum()),
-    )
+    known = None if size is None or (size < 0).any() else int(size.sum())
+    total, in_calls = (int(trace.events.duration_ps[each].sum()) for each in (rows, calls))
+    return memory, len(rows), known, total, _exposed_time(trace, rows), in_calls
 
 
 def _exposed_time(trace: HostTrace, rows: I64) -> int:

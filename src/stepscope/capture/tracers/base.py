@@ -82,7 +82,9 @@ class Tracer(Protocol):
     """Drives one profiler.  An instance serves one capture, except for `annotate`, which works at any time.
 
     A tracer for whose collecting the program waits has one more method: `events_recorded() -> int | None`, about how
-    many events it holds, None if unknown.  With it, a capture ends itself at `max_events`.
+    many events it holds, None if unknown.  With it, a capture ends itself at `max_events`.  One that
+    `stops_where_asked` may have `mute()`: operations that begin from then on are not recorded, and do not touch what
+    was.
     """
 
     one_thread: bool

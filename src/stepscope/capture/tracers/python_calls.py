@@ -214,6 +214,9 @@ class _Hook:
 
     def _event(self, frame: FrameType, event: str, argument: object) -> None:
         """The first event of a thread, whose log then takes this hook's place."""
+        if event == "return" and frame.f_back is None:  # the last one
+            sys.setprofile(None)
+            return
         log = self._tracer.log_of_thread(frame.f_code) if self._tracer._recording else None
         if log is None:
             if not self._tracer._recording:

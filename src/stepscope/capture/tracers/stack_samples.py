@@ -10,18 +10,25 @@ of its demo, which stand for a user's program; and what called the command that 
 
 Joined frames do not show when the samples between their ends were taken, so these times are recorded, too.
 
+What was sampled is kept in arrays of numbers: objects that stay would have Python's collector run, on this thread, and
+more often than the program alone would have it.
+
+Whether a thread interprets Python or is in compiled code is told from the instruction that it runs (`interpreting`).
+
 With each sample, the processor time of the loop's threads is read (`thread_usage`): the sampler is awake anyway, and
 waking another thread would interrupt the training once more.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
 import time
 from array import array
 from dataclasses import field
+from itertools import repeat
 from pathlib import Path
 from types import CodeType
 
@@ -29,17 +36,18 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_threads import own_threads
 from stepscope.capture.program_files import LIBRARIES, called
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
+from stepscope.capture.tracers.interpreting import Instructions, Runs
 from stepscope.capture.tracers.switching import SwitchInterval
 from stepscope.capture.tracers.thread_usage import ThreadUsage
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, Ticker
-from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE, Chunk
+from stepscope.formats.spool.layout import INTERPRETING_PLANE, SAMPLE_TIMES_PLANE, Chunk
 from stepscope.kernels.stacks import file_of, read_stacks
 from stepscope.records import dataclass
 
 PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
 _MOST_FRAMES = 128
 _MOST_NAMES = 20_000
-_BYTES_OF_RANGE = 130
+_NUMBERS_OF_RANGE = 3  # the frame's number, and the ns when it began and ended
 MOST_SHARE = 0.01  # of one core, for sampling; kept over `_BALANCE_S`, so that a capture of a few steps has samples
 _BALANCE_S = 1.0
 _MOST_WAIT_S = 1.0
@@ -54,14 +62,21 @@ Frame = tuple[CodeType, int]
 
 @dataclass
 class Thread:
-    """One thread: the frames of its last sample, innermost first, and again outermost first, each with its start; and
-    the frames that have ended."""
+    """One thread of the program.
+
+    Attributes:
+        stack: the frames of its last sample, innermost first.
+        began: when each of them was first there, in ns, outermost first.
+        ended: the frames that have ended: of each its number among `FrameNames`, and the ns when it began and ended.
+        runs: what it was found to run.
+    """
 
     name: str
     number: int
     stack: list[Frame] = field(default_factory=list)
-    open: list[tuple[Frame, int]] = field(default_factory=list)
-    ended: list[tuple[Frame, int, int]] = field(default_factory=list)
+    began: array[int] = field(default_factory=lambda: array("q"))
+    ended: array[int] = field(default_factory=lambda: array("q"))
+    runs: Runs = field(default_factory=Runs)
 
 
 class StackSampler(Probe):
@@ -80,11 +95,14 @@ class StackSampler(Probe):
         self._times = array("q")
         self._interval_s = 0.0
         self._used_ns = 0
+        self._cost_s = 0.0
+        self._collections = count_collections()
         self._ticked_ns = 0
         self._owed_s = 0.0  # of sampling, beyond its share of the time since
         self._lock = threading.Lock()
         self._usage = ThreadUsage() if reads_usage else None
         self._names = FrameNames()
+        self._instructions = Instructions()
         self._switching = SwitchInterval()
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
@@ -105,6 +123,7 @@ class StackSampler(Probe):
         with self._lock:
             for thread in self._threads.values():
                 self._end(thread, 0, self._last_ns)
+                thread.runs.end(self._last_ns)
         if self._usage is not None:
             self._usage.stop()
 
@@ -118,7 +137,9 @@ class StackSampler(Probe):
         """Takes a sample; returns the seconds until the next one: many threads with deep stacks are sampled less often,
         once the first samples have used up the share of `_BALANCE_S`.
 
-        The cost of a sample is the CPU time of this thread since the last one, which includes waking up.
+        The cost of a sample is the CPU time of this thread since the last one, which includes waking up.  Where
+        Python's collector has run meanwhile, it is taken to be that of the sample before: what is collected is the
+        program's, and 0.1 s of it, as after an import of PyTorch, would end the sampling for ten seconds.
         """
         self.sample()
         self._switching.adapt((thread.number for thread in self._threads.values()), self._last_ns)
@@ -127,22 +148,29 @@ class StackSampler(Probe):
                 self._times.append(self._last_ns)
             self._usage.read()
         used_ns = time.thread_time_ns()
-        cost_s, self._used_ns = (used_ns - self._used_ns) / 1e9, used_ns
+        collections = count_collections()
+        if collections == self._collections:
+            self._cost_s = (used_ns - self._used_ns) / 1e9
+        self._used_ns, self._collections = used_ns, collections
         now = self._clock()
         since_s, self._ticked_ns = (now - self._ticked_ns) / 1e9, now
-        self._owed_s = max(self._owed_s - MOST_SHARE * since_s, 0.0) + cost_s
+        self._owed_s = max(self._owed_s - MOST_SHARE * since_s, 0.0) + self._cost_s
         return max(self._interval_s, min(self._owed_s / MOST_SHARE - _BALANCE_S, _MOST_WAIT_S))
 
     def sample(self) -> None:
         """Takes one sample of every thread but Stepscope's own."""
-        named = {thread.ident: thread for thread in threading.enumerate()}
+        named = threading._active  # type: ignore[attr-defined]  # `enumerate` may wait for a lock
         own = own_threads()
-        stacks = read_stacks(_MOST_FRAMES, _OWN_FOLDER, _DEMO_FOLDER, _COMMAND_FOLDER)
+        places: dict[int, tuple[CodeType, int]] = {}
+        stacks = read_stacks(_MOST_FRAMES, _OWN_FOLDER, _DEMO_FOLDER, _COMMAND_FOLDER, places)
         now = self._clock()
         with self._lock:
             for ident, stack in stacks.items():
                 if ident not in own:
-                    self._note(ident, self._thread(ident, named.get(ident)), stack, now)
+                    thread = self._thread(ident, named.get(ident))
+                    self._note(ident, thread, stack, now)
+                    if ident in places:
+                        thread.runs.note(self._instructions.find(*places[ident]), self._last_ns, now)
             for ident in self._threads.keys() - stacks.keys():
                 self._forget(ident)
             self._last_ns = now
@@ -151,22 +179,25 @@ class StackSampler(Probe):
         """A thread has this stack now, innermost frame first."""
         if stack == thread.stack:
             return  # it waits where it did; most threads of a program do, most of the time
-        thread.stack = stack
-        stack = stack[::-1]
         common = 0
-        for ((code, line), _), (seen, at) in zip(thread.open, stack, strict=False):
+        for (code, line), (seen, at) in zip(reversed(thread.stack), reversed(stack), strict=False):
             if code is not seen or line != at:
                 break
             common += 1
-        changed = (self._last_ns + now) // 2 if thread.open else now
+        changed = (self._last_ns + now) // 2 if thread.began else now
         self._end(thread, common, changed)
-        thread.open += [(each, changed) for each in stack[common:]]
+        thread.stack = stack
+        thread.began.extend(repeat(changed, len(stack) - common))
 
-    @staticmethod
-    def _end(thread: Thread, depth: int, now: int) -> None:
+    def _end(self, thread: Thread, depth: int, now: int) -> None:
         """Ends the frames that are deeper than `depth`."""
-        thread.ended += [(frame, begin, max(begin, now)) for frame, begin in thread.open[depth:]]
-        del thread.open[depth:]
+        inner = len(thread.stack) - depth
+        for frame, began in zip(reversed(thread.stack[:inner]), thread.began[depth:], strict=True):
+            self._keep(thread, frame, began, max(began, now))
+        del thread.began[depth:], thread.stack[:inner]
+
+    def _keep(self, thread: Thread, frame: Frame, began: int, ended: int) -> None:
+        thread.ended.extend((self._names.number(frame), began, ended))
 
     def _thread(self, ident: int, named: threading.Thread | None) -> Thread:
         name, number = (named.name, named.native_id or ident) if named else (f"thread {ident}", ident)
@@ -182,48 +213,74 @@ class StackSampler(Probe):
         """A thread has ended, at the latest after the last sample."""
         thread = self._threads.pop(ident)
         self._end(thread, 0, self._last_ns)
+        thread.runs.end(self._last_ns)
         self._gone.append(thread)
 
     def waiting_bytes(self) -> int:
         """About how much memory the ranges take."""
         with self._lock:
-            ranges = sum(len(thread.ended) for thread in (*self._threads.values(), *self._gone))
-        return _BYTES_OF_RANGE * ranges + (self._usage.waiting_bytes() if self._usage is not None else 0)
+            threads = (*self._threads.values(), *self._gone)
+            kept = sum(each.itemsize * len(each) for thread in threads for each in (thread.ended, thread.runs.ended))
+        return kept + (self._usage.waiting_bytes() if self._usage is not None else 0)
 
     def drain(self) -> list[Chunk]:
         """The ranges that have ended, a chunk for each thread with any, the samples' times, and what threads used."""
         with self._lock:
             threads = [*self._threads.values(), *self._gone]
             taken = [(thread, thread.ended) for thread in threads if thread.ended]
+            runs = [(thread, thread.runs.take()) for thread in threads if thread.runs.ended]
             self._gone.clear()
             for thread, _ in taken:
-                thread.ended = []
+                thread.ended = array("q")
+            names = self._names
+            if names.are_many():  # the numbers in use are taken
+                self._names = FrameNames()
             times, self._times = self._times, array("q")
-        stacks = [self._chunk(thread, ranges) for thread, ranges in taken]
+        stacks = [_chunk(thread, ranges, names) for thread, ranges in taken]
+        stacks += [make_chunk(INTERPRETING_PLANE, each.name, each.number, "OTHER", ranges) for each, ranges in runs]
         if times:
             stacks.append(make_chunk(SAMPLE_TIMES_PLANE, "samples", 0, "OTHER", [("sample", at, at) for at in times]))
         return stacks + (self._usage.drain() if self._usage is not None else [])
 
-    def _chunk(self, thread: Thread, ranges: list[tuple[Frame, int, int]]) -> Chunk:
-        rows = [(self._names.find(*frame), begin, end) for frame, begin, end in ranges]
-        return make_chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", rows)
+
+def _chunk(thread: Thread, ranges: array[int], names: FrameNames) -> Chunk:
+    frames, begin, end = (ranges[part::_NUMBERS_OF_RANGE] for part in range(_NUMBERS_OF_RANGE))
+    rows = list(zip(map(names.name, frames), begin, end, strict=True))
+    return make_chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", rows)
 
 
 class FrameNames:
-    """The names of frames, each made once: that asks the system for folders."""
+    """Numbers the frames that are seen, and names them: each once, since that asks the system for folders."""
 
     def __init__(self) -> None:
         # By identity: hashing a code object reads each of its instructions.  The object is kept, so its id stays its.
-        self._known: dict[tuple[int, int], tuple[CodeType, str]] = {}
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._frames: list[Frame] = []
+        self._names: dict[int, str] = {}
 
-    def find(self, code: CodeType, line: int) -> str:
+    def number(self, frame: Frame) -> int:
+        """The number of a frame, a new one if it was not seen before."""
+        code, line = frame
+        number = self._numbers.setdefault((id(code), line), len(self._frames))
+        if number == len(self._frames):
+            self._frames.append(frame)
+        return number
+
+    def name(self, number: int) -> str:
         """The name of a frame, as `frame_name` makes it."""
-        known = self._known.get((id(code), line))
+        known = self._names.get(number)
         if known is None:
-            if len(self._known) >= _MOST_NAMES:
-                self._known.clear()
-            known = self._known[id(code), line] = code, frame_name(code, line)
-        return known[1]
+            known = self._names[number] = frame_name(*self._frames[number])
+        return known
+
+    def are_many(self) -> bool:
+        """Whether so many frames are kept that it is time to begin anew."""
+        return len(self._frames) >= _MOST_NAMES
+
+
+def count_collections() -> int:
+    """How often Python's collector has run."""
+    return sum(generation["collections"] for generation in gc.get_stats())
 
 
 def frame_name(code: CodeType, line: int) -> str:

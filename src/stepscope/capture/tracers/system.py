@@ -8,7 +8,6 @@ are taken less often if they would cost too much.  On a system without `/proc`, 
 
 from __future__ import annotations
 
-import functools
 import os
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, Ticker
 from stepscope.formats.spool.layout import Chunk, StatValue
+from stepscope.kernels.small_files import read_start
 
 if TYPE_CHECKING:
     from stepscope.capture.tracers.nvml import Nvml
@@ -35,7 +35,6 @@ MOST_SHARE = 0.002
 _MOST_WAIT_S = 1.0  # between two samples, however much one costs
 
 _BYTES_OF_VALUE = 200
-_FIRST_LINES = 256  # bytes, which contain everything that is needed
 _GB, _MB = 1e9, 1e6
 
 Read = Callable[[float], dict[str, float]]  # seconds since the last reading -> counters
@@ -144,8 +143,8 @@ class SmallFile:
             self._handle = move_up(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
     def read(self) -> bytes:
-        """The beginning of the file; empty if there is none.  For one thread at a time."""
-        return b"" if self._handle is None else _reader()(self._handle)
+        """The beginning of the file; empty if there is none."""
+        return b"" if self._handle is None else read_start(self._handle)
 
     def __del__(self) -> None:
         self.close()  # for a sampling thread that hangs in a driver, so that `stop` could not close the files
@@ -156,30 +155,6 @@ class SmallFile:
         if handle is not None:
             with suppress(OSError):
                 os.close(handle)
-
-
-def make_reader() -> Callable[[int], bytes]:
-    """Makes a function that reads how a small file starts, and gives no other thread the interpreter meanwhile.  It is
-    for one thread.
-
-    `os.pread` releases it for some microseconds.  To get it back, this thread waits for 5 ms, and then interrupts the
-    training thread once more.
-    """
-    import ctypes
-
-    pread = ctypes.PyDLL(None).pread
-    pread.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_ssize_t)
-    pread.restype = ctypes.c_ssize_t
-    buffer = ctypes.create_string_buffer(_FIRST_LINES)
-
-    def read(handle: int) -> bytes:
-        size = pread(handle, buffer, _FIRST_LINES, 0)
-        return buffer.raw[: max(size, 0)]
-
-    return read
-
-
-_reader = functools.cache(make_reader)
 
 
 class CpuMeter:

@@ -22,8 +22,8 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_threads import name_of_this_thread
 from stepscope.capture.ranges import watch_steps
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
-from stepscope.capture.tracers.system import make_reader
 from stepscope.formats.spool.layout import QUEUED_NS, RAN_NS, USAGE_PLANE, Chunk, StatValue
+from stepscope.kernels.small_files import read_start
 from stepscope.records import dataclass
 
 _NAME = "usage"
@@ -55,10 +55,10 @@ class Meter:
     readings: list[Reading] = field(default_factory=list)
     last: Reading | None = None
 
-    def read(self, now_ns: int, read_file: Callable[[int], bytes]) -> None:
+    def read(self, now_ns: int) -> None:
         """Takes a reading; none once the thread has ended."""
         with suppress(OSError, ValueError, IndexError):
-            queued = int(read_file(self.handle).split()[1])
+            queued = int(read_start(self.handle).split()[1])
             self.readings.append((now_ns, processor_time_ns(self.number), queued))
 
 
@@ -69,7 +69,6 @@ class ThreadUsage(Probe):
         self._clock: Clock = time.perf_counter_ns
         self._meters: dict[int, Meter] = {}
         self._end_watch: Callable[[], None] = lambda: None
-        self._readers = threading.local()
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Starts, with a reading of each thread."""
@@ -85,7 +84,7 @@ class ThreadUsage(Probe):
     def read(self) -> None:
         """Takes a reading of each thread."""
         for meter in list(self._meters.values()):
-            meter.read(self._clock(), self._reader())
+            meter.read(self._clock())
 
     def _note_step(self, _: object) -> None:
         """A step starts on this thread."""
@@ -93,19 +92,12 @@ class ThreadUsage(Probe):
         if number not in self._meters:
             self._add(number, name_of_this_thread())
         if (meter := self._meters.get(number)) is not None:
-            meter.read(self._clock(), self._reader())
+            meter.read(self._clock())
 
     def _add(self, number: int | None, name: str) -> None:
         with suppress(OSError):  # only Linux has it
             handle = move_up(os.open(f"/proc/self/task/{number}/schedstat", os.O_RDONLY | os.O_CLOEXEC))
             self._meters[number or 0] = Meter(name, number or 0, handle)
-
-    def _reader(self) -> Callable[[int], bytes]:
-        """A reader has one buffer, so each thread has its own."""
-        reader: Callable[[int], bytes] | None = getattr(self._readers, "own", None)
-        if reader is None:
-            reader = self._readers.own = make_reader()
-        return reader
 
     def stop(self) -> None:
         """Ends with a last reading."""

@@ -139,6 +139,14 @@ class TorchTracer:
         device = self._torch.profiler.supported_activities() - {known.CPU} if options.device_tracer_level > 0 else set()
         return host + sorted(device, key=str) or [known.CPU]
 
+    def mute(self) -> None:
+        """Operations that begin from now on are not recorded, on any thread; nothing is freed yet."""
+        toggle = getattr(_autograd(), "_toggle_collection_dynamic", None)
+        if toggle is not None:
+            known = self._torch.profiler.ProfilerActivity
+            devices = {known.CUDA, known.XPU}  # not to name them gives a warning; to name them ends their recording
+            toggle(False, {known.CPU} | (devices if self._native.activities <= {known.CPU} else set()))
+
     def stop(self) -> TorchRecording:
         """Ends the recording."""
         begin = time.monotonic()

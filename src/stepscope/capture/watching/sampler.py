@@ -6,6 +6,7 @@ when the budget of the watch pays for it.  For a step that is overdue, a part of
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 
 from stepscope.capture.options import ProfilerOptions
@@ -65,8 +66,10 @@ class RingSampler(StackSampler):
         """The ranges until the last sample, those of open calls included: the ring may end at any moment."""
         with self._lock:
             for thread in self._threads.values():
-                thread.ended += [(frame, since, self._last_ns) for frame, since in thread.open if since < self._last_ns]
-                thread.open = [(frame, self._last_ns) for frame, _ in thread.open]
+                for frame, since in zip(reversed(thread.stack), thread.began, strict=True):
+                    if since < self._last_ns:
+                        self._keep(thread, frame, since, self._last_ns)
+                thread.began = array("q", [self._last_ns] * len(thread.stack))
         return super().drain()
 
     def _begin(self) -> None:

@@ -18,8 +18,8 @@ from typing import NamedTuple
 from stepscope.capture.auto.step_loop import MARKED, StepSource
 from stepscope.capture.handles import move_up
 from stepscope.capture.report import report
-from stepscope.capture.tracers.system import make_reader
-from stepscope.capture.watching.usual import Length, UsualLength
+from stepscope.capture.watching.baseline import Baseline, Length
+from stepscope.kernels.small_files import read_start
 
 _LEAST_FRESH_NS, _MOST_FRESH_NS = 20_000_000, 1_000_000_000  # between two readings of the counters
 _SHARE_OF_READING = 0.0005  # of the time that the job has
@@ -92,7 +92,6 @@ class ThreadMeter:
         with suppress(OSError):  # only Linux has it
             self._queue = move_up(os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC))
         self._usage = _usage_reader()
-        self._read_file = make_reader()
 
     def read(self, now_ns: int) -> Usage:
         """What the thread has used until now."""
@@ -100,7 +99,7 @@ class ThreadMeter:
         queued = 0
         if self._queue is not None:
             with suppress(ValueError, IndexError):
-                queued = int(self._read_file(self._queue).split()[1])
+                queued = int(read_start(self._queue).split()[1])
         return Usage(now_ns, cpu_ns, queued, faults, self._collector_ns())
 
     def close(self) -> None:
@@ -149,7 +148,7 @@ class StepFollower:
 
     def __init__(
         self,
-        usual: UsualLength,
+        usual: Baseline,
         on_step: Callable[[StepRecord], None],
         is_profiled: Callable[[], bool],
         collector_ns: Callable[[], int],

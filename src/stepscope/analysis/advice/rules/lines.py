@@ -87,7 +87,8 @@ def kind_of(line: LineFacts) -> str:
         return "input_transfer"
     if line.is_input:
         return "input_python" if line.share("python", "input") >= _MOST_OF else "input_preprocessing"
-    if line.heavy_ps >= _TELLING * line.ps or line.models >= _MOST_OF:
+    moves = line.moves_ps >= _MOST_OF * line.ps
+    if line.heavy_ps >= _TELLING * line.ps or (line.models >= _MOST_OF and not moves):
         return "redundant_compute"
     reads_much = line.fetches_ps >= _TELLING * line.ps or 2 * line.fetches >= line.starts
     if line.fetches >= _MANY_READS and reads_much:
@@ -96,7 +97,7 @@ def kind_of(line: LineFacts) -> str:
         return "eager_dispatch"
     if line.share("python") >= _MOST_OF:
         return "python_overhead"
-    if line.moves_ps >= _MOST_OF * line.ps:
+    if moves:
         return "memory_churn"
     return "redundant_compute" if line.share("host_compute", "device_compute") >= _MOST_OF else "python_overhead"
 

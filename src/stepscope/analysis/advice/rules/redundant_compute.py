@@ -16,6 +16,7 @@ from stepscope.analysis.purpose.excess import (
     MEASURES,
     ONE_BY_ONE,
     ONE_HOT,
+    OPTIMIZERS,
     REPEATED,
     TABLE,
     UNUSED,
@@ -246,6 +247,13 @@ _ALL_AT_ONCE: Actions = {
     ),
 }
 
+_ONE_OPTIMIZER: Actions = {
+    "": (
+        "one optimizer with a group of parameters for each rate: torch.optim.Adam([{'params': ..., 'lr': ...}, ...])",
+        "give it foreach=True or fused=True: a few ops then update all parameters of a group",
+    ),
+}
+
 _EXCESSES = (
     _Excess(
         REPEATED, "repeated-backward", "the repeated backward passes",
@@ -272,6 +280,11 @@ _EXCESSES = (
         ONE_BY_ONE, "one-by-one", "rounds one after another",
         "Compute all rounds of the loop at once", _ALL_AT_ONCE, kind="small_batch",
         unknown="it does not show how long one op for all rounds takes",
+    ),
+    _Excess(
+        OPTIMIZERS, "many-optimizers", "calling many optimizers", "Use one optimizer with groups of parameters",
+        _ONE_OPTIMIZER, kind="eager_dispatch",
+        unknown="it does not show how much of such a call is its fixed cost",
     ),
     _Excess(
         MEASURES, "measures", "running the model again for a metric",

@@ -469,6 +469,22 @@ def test_a_first_step_much_longer_than_any_other_starts_things_up(lengths: list[
     assert count_warm_up_steps(draw(f"host main | {marks}")) == warm_up
 
 
+def test_what_repeats_in_a_small_part_of_a_recording_is_no_loop_unless_the_host_says_so() -> None:
+    """Twelve layers of one call: the host launched them in a burst, and the rest of the recording is other things."""
+    layers = draw("""
+        host main | x-----------------------------------------------------------------------
+        gpu0 s    | abababababababababababab
+    """)
+    loop = draw("gpu0 s | abababababababababababab")
+
+    assert steps_of(layers).source == "none"
+    assert steps_of(loop).source == "inferred"
+
+
+def test_two_repetitions_that_differ_much_are_no_loop() -> None:
+    assert steps_of(draw("gpu0 s | ab--------------------ab--ab")).source == "none"
+
+
 def test_device_work_without_a_launch_belongs_to_the_step_of_the_work_before_it() -> None:
     trace = draw("""
         host main | M0---- M1----

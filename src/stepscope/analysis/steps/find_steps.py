@@ -287,8 +287,19 @@ def _find_steps(trace: HostTrace) -> HostSteps:
     if not found:
         from stepscope.analysis.steps.inferred_steps import infer_steps  # which a trace with marks does without
 
-        found = (None if holds_sums_only(trace) else infer_steps(trace)) or _capture_as_step(trace)
+        found, whole = None if holds_sums_only(trace) else infer_steps(trace), _capture_as_step(trace)
+        found = whole if found is None or _are_parts(found, whole) else found
     return close_gaps(_doubt_unmeasured(trace, found))
+
+
+def _are_parts(found: HostSteps, whole: HostSteps) -> bool:
+    """Whether what repeats, for which nothing of the host speaks, is no loop: it takes less than half of the capture,
+    as layers of one call do, or occurs twice in so different times that none tells how long another one takes."""
+    if found.confidence is None or found.confidence > UNSUPPORTED:
+        return False
+    length = (found.end_ps - found.start_ps)[found.complete]
+    differ = 0 < len(length) < LEAST_STEPS and bool(length.max() > _STARTS_UP * length.min())
+    return differ or 2 * int(found.end_ps[-1] - found.start_ps[0]) < int((whole.end_ps - whole.start_ps).sum())
 
 
 def _doubt_unmeasured(trace: HostTrace, found: HostSteps) -> HostSteps:

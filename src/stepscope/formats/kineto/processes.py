@@ -30,7 +30,7 @@ UNKNOWN_ROWS = "unknown-rows"
 """The code of the problem that counts rows which are not understood."""
 
 _STREAM = "stream of tensorflow 1"
-_OF_STREAM = re.compile(r"/device:\w+:(\d+)/stream:(\w+) Compute")
+_OF_STREAM = re.compile(r"/(?:device:)?\w+:(\d+)/stream:(\w+) Compute")
 _ALL_STREAMS = "all"
 _MOVED = re.compile(r"^edge_\d+_")
 _COPY = re.compile(r"(?i)memcpy")
@@ -50,8 +50,8 @@ _ROLES = tuple(
         # Ops of another device than the CPU are its host's dispatch of them.
         (r"/job:\S+/(?:device:)?(?i:cpu):\d+ Compute", TF1_OP),
         (r"/job:\S+/(?:device:)?\w+:\d+ Compute", TF1_DISPATCH),
-        (r"/device:\w+:\d+/stream:\w+ Compute", _STREAM),
-        (r"/device:\w+:\d+/memcpy Compute", SUMS),
+        (r"/(?:device:)?\w+:\d+/stream:\w+ Compute", _STREAM),
+        (r"/(?:device:)?\w+:\d+/memcpy Compute", SUMS),
     )
 )
 _OF_TF1 = (TF1_OP, TF1_DISPATCH)

@@ -16,7 +16,7 @@ from stepscope.analysis.account.interventions import (
     change_lengths,
     replay_after,
 )
-from stepscope.analysis.account.model import MOST_UNKNOWN, StepModel
+from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.parts import part_of_cause
 from stepscope.analysis.account.pieces import way_through
 from stepscope.analysis.account.recording import share_uninterrupted, share_without_recording
@@ -59,10 +59,10 @@ class Foretold:
 
     @property
     def why_not(self) -> str | None:
-        """Why the changes promise nothing though the model carries: too much of what they leave is nothing that was
-        recorded; None if they do."""
+        """Why the changes promise nothing though the model carries: most of what they leave was not recorded; None if
+        they promise something."""
         unknown = self.causes.get(Cause.UNKNOWN.name.lower(), 0)
-        if unknown <= MOST_UNKNOWN * self.then_ps or self.then_ps >= self.now_ps:
+        if 2 * unknown <= self.then_ps or self.then_ps >= self.now_ps:
             return None
         return f"{100.0 * unknown / self.then_ps:.0f} % of what would be left of the step is unexplained"
 

@@ -175,10 +175,10 @@ MOST_LINES: dict[str, int] = {
     "web": 5770,
     "xla": 5230,
     "workers": 5010,
-    "advice": 5_000,
+    "advice": 5_060,
     "cli": 4160,  # 387 of them answer from memory
     "facts": 3_300,
-    "steps": 3750,
+    "steps": 3850,
     "trace": 3660,
     "ops": 2780,
     "sql": 2760,

@@ -171,7 +171,7 @@ NAMED_ONLY |= {"stepscope.autostart"}
 MOST_LINES: dict[str, int] = {
     "capture": 20800,
     "formats": 12400,
-    "account": 8000,
+    "account": 8350,
     "web": 5770,
     "xla": 5230,
     "workers": 5010,
@@ -205,7 +205,7 @@ MOST_LINES: dict[str, int] = {
     "pictures": 300,
 }
 MOST_LINES_ELSEWHERE = 700
-MOST_COMPILED_LINES = 9700
+MOST_COMPILED_LINES = 10_100
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "rich"}

@@ -1,5 +1,7 @@
 /** The list of questions on the left; at the bottom of a narrow screen. */
 import { signal } from "@preact/signals";
+import { linkTo, route } from "../router";
+import { sessions } from "../session";
 import { remember, remembered } from "../storage";
 import { currentQuestion, type OpenQuestion, questions, toolEntry } from "../tools";
 import { hint } from "../ui/hint";
@@ -41,6 +43,18 @@ export function Rail() {
             </a>
           </li>
         ))}
+        {(sessions.value?.sessions.length ?? 0) > 1 && (
+          <li class="apart">
+            <a
+              href={linkTo("sessions")}
+              {...(route.value.tool === "sessions" ? { "aria-current": "page" as const } : {})}
+              {...hint("Sessions", "all sessions side by side")}
+            >
+              <Icon name="sessions" />
+              <span>Sessions</span>
+            </a>
+          </li>
+        )}
       </ul>
     </nav>
   );

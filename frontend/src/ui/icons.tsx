@@ -6,6 +6,7 @@ const PATHS: Readonly<Record<string, string>> = {
   waiting: "M6 3h8M6 17h8M7 3v3.5L10 10l3-3.5V3M7 17v-3.5L10 10l3 3.5V17",
   ranks: "M3 4h14v4.5H3zM3 11.5h14V16H3zM6 6.2h.01M6 13.8h.01",
   memory: "M3 6h14v8H3zM6.5 9v2M10 9v2M13.5 9v2M6 14v2.5M14 14v2.5",
+  sessions: "M6 6.5h11v10H6zM3 13.5v-10h11M9 10h5M9 13h3",
   overview: "M3 16.5h14M5 13V9M10 13V4M15 13V7",
   timeline: "M3 5h7M7 10h8M4 15h5M12 15h5M10 5h0",
   steps: "M3 16V9h3.5v7M8.2 16V4h3.6v12M13.5 16v-5H17v5M2 16.5h16",

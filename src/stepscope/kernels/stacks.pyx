@@ -18,7 +18,7 @@ cdef int MOST_FILES = 10_000
 cdef dict files = {}  # id of such code -> the code, which so keeps its id, and the file of its module
 
 
-def read_stacks(int most, str skipped, str kept="\0", str last="\0"):
+def read_stacks(int most, str skipped, str kept="\0", str last="\0", dict places=None):
     """The stack of each thread that runs Python.
 
     Args:
@@ -26,6 +26,8 @@ def read_stacks(int most, str skipped, str kept="\0", str last="\0"):
         skipped: files whose path starts with this are left out,
         kept: but for those whose path starts with this.
         last: a stack is read up to a skipped file whose path starts with this.
+        places: if given, gets for each thread the code of its innermost frame, whosever it is, and the place in it of
+            the instruction that runs, in bytes.
 
     Returns:
         Python's number of the thread -> its frames, innermost first: each its code, and the line that names it.  That is
@@ -37,6 +39,8 @@ def read_stacks(int most, str skipped, str kept="\0", str last="\0"):
         frames = sys._current_frames()
         for thread, frame in (<dict> frames).items():
             found[thread] = named_frames(frame, most, skipped, kept, last)
+            if places is not None:
+                places[thread] = frame.f_code, frame.f_lasti
         return found
     finally:
         frame = frames = None

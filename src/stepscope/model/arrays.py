@@ -140,6 +140,14 @@ def last_below(ascending: I64, first: I64, last: I64, limit: I64) -> I64:
     return np.where(low >= first, low, -1)
 
 
+def count_before(group: I64) -> I64:
+    """How many entries before each are of its group: int64 of shape (n,)."""
+    order, place = np.argsort(group, kind="stable"), np.empty(len(group), np.int64)
+    begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))[: len(group)]
+    place[order] = np.arange(len(group)) - np.repeat(begins, np.diff(np.append(begins, len(group))))
+    return place
+
+
 def number_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> tuple[I32, I64]:
     """Numbers distinct pairs from 0 in order of appearance: int32 of shape (n,), and the first place of each number."""
     one, other = (np.ascontiguousarray(each, each.dtype if each.dtype == np.int32 else np.int64) for each in (a, b))

@@ -11,6 +11,7 @@ _STREAM = Pattern(r"Stream #?(?P<number>-?\d+)\s*\((?P<work>[^()]*)\)")
 _LOOP = Pattern(r"python|main", re.IGNORECASE)
 _OPS = Pattern(r"(?i)xla ops|tensorflow ops|framework ops")
 _DEVICE = "/device:"
+RUNS_PYTHON, IN_CALL = "python", "call"  # what samples find a thread at, where they tell
 FOREIGN_THREAD = "thread "  # how samples of stacks begin the name of a thread that Python did not start
 _PROFILER = Pattern(r"(?i)stepscope\b|pytorch profiler\b|profiler(?: |$)")
 
@@ -78,6 +79,11 @@ def holds_stack_samples(plane: str) -> bool:
 def holds_sample_times(plane: str) -> bool:
     """True for the plane that says when the stacks were sampled."""
     return plane.startswith("/device:CUSTOM:Times of stack samples")
+
+
+def holds_interpreter_samples(plane: str) -> bool:
+    """True for the plane that says whether sampled threads ran Python or compiled code."""
+    return plane.startswith("/device:CUSTOM:Interpreter samples")
 
 
 def is_unnamed_thread(line: str) -> bool:

@@ -7,8 +7,9 @@ from hlo_build import S32, Op, array, computation, f32, op, parameter, program, 
 from xla_traces import Ran, trace_of
 from xspace_build import number
 
+from stepscope.analysis.purpose.compiled import compilers_moves
 from stepscope.analysis.purpose.excess import excesses_of
-from stepscope.analysis.purpose.loops import independent_rounds, rows_that_collect
+from stepscope.analysis.purpose.loops import independent_rounds
 from stepscope.model import HostTrace
 
 US = 1_000_000
@@ -92,7 +93,7 @@ def test_rounds_of_long_ops_are_well_as_they_are() -> None:
     assert independent_rounds(ran(looping(), us=50)) is None
 
 
-def test_what_writes_results_into_their_places_moves_nothing_that_could_stay() -> None:
+def test_what_a_loop_takes_and_keeps_for_a_round_is_the_compilers_to_move() -> None:
     trace = ran(looping(*CHAIN))
 
-    assert {trace.name_of(row) for row in rows_that_collect(trace).tolist()} == {"kept"}
+    assert {trace.name_of(row) for row in compilers_moves(trace).tolist()} == {"value", "kept"}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stepscope import kernels
+from stepscope.analysis.account.compiled_code import compiled_calls
 from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.blocking import blocking_calls
@@ -19,6 +20,7 @@ from stepscope.model import EventKind, HostTrace, Kind, stat_names
 from stepscope.model.arrays import I64, U8, Mask, look_up
 from stepscope.vocabulary.jax import PROGRAMS_THAT_TAKE_IN
 from stepscope.vocabulary.lookup import has_trait, is_called
+from stepscope.vocabulary.python import PLAIN
 from stepscope.vocabulary.traits import CallTrait, RangeTrait
 from stepscope.vocabulary.xla import AWAITS_PROGRAM, RUNS_PROGRAM
 
@@ -177,6 +179,9 @@ def _event_causes(trace: HostTrace) -> U8:
     kernels.nesting.inherit_by_kind(kind, parent, _table(_OF_HOST, Cause.UNKNOWN), Cause.PYTHON, cause)
     if lacks_ops(trace):
         cause[(cause == int(Cause.PYTHON)) & (long_frames(trace) | is_any_kind(kind, _NAMES_ONLY))] = Cause.LAUNCH
+    if trace.framework == PLAIN:
+        compiled = compiled_calls(trace, threads_of(trace).main)
+        cause[compiled[cause[compiled] == int(Cause.PYTHON)]] = Cause.HOST_COMPUTE
     if not _is_of_python(trace):  # what is Python once ops are taken off
         cause[cause == int(Cause.PYTHON)] = Cause.UNKNOWN
     dispatches = _dispatches(trace)

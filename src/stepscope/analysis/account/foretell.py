@@ -19,7 +19,7 @@ from stepscope.analysis.account.interventions import (
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.parts import part_of_cause
 from stepscope.analysis.account.pieces import way_through
-from stepscope.analysis.account.recording import share_without_recording
+from stepscope.analysis.account.recording import share_uninterrupted, share_without_recording
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.account.shares import spent_on
 from stepscope.analysis.steps.profiling_cost import profiling_cost
@@ -28,10 +28,11 @@ from stepscope.model.arrays import F64, I64, median
 from stepscope.records import dataclass
 
 _LEAST_HOST_FACTOR, _HALVINGS = 0.2, 8  # a profiler that makes host work five times as long is beyond repair
-ENDS = (End.FAST, End.SLOW)  # of uncertain numbers
 # The error of predictions on hosts without a device, as shares of the remaining and of the removed time: measured on
 # programs that were written without sight of the rules (docs/advice-truth.md).
 _OFF_OF_REST, _OFF_OF_GAIN = 0.22, 0.08
+ENDS = (End.FAST, End.SLOW)  # of uncertain numbers
+_MOST_OF_STEP = 0.5  # where a change leaves more than this, what is left is interrupted much as before
 WIDE = 1.6  # between the ends of a range: from here on the reader is told what narrows it
 _ERRORS = 1.28  # standard errors of a mean to either side, which hold it in 80 of 100 cases
 
@@ -83,17 +84,29 @@ def foretell(model: StepModel, changes: Sequence[Intervention], of_machine: bool
     undisturbed, also = (busy, []) if of_machine else model.trace.derived("quiet steps", lambda _: _replay_quiet(model))
     before = undisturbed.step_ps[steps]
     usual = replay_after(model, [*changes, *also], host_factor=factor)
-    ends = [replay_after(model, [*changes, *also], end, factor) if is_uncertain(changes) else usual for end in ENDS]
-    fast, slow = (each.step_ps[steps] for each in ends)
+    slow = fast = usual
+    warm, gone = factor, 1.0 - _mean_ratio(before, usual.step_ps[steps])
+    cold = model.trace.derived("uninterrupted", lambda _: share_uninterrupted(model.trace, model.graph))
+    if cold is not None and gone >= _MOST_OF_STEP:
+        # What is left runs warm, as far as what goes is all that interrupts it.
+        warm = factor * (1.0 - (1.0 - cold) * gone)
+        usual = replay_after(model, [*changes, *also], host_factor=factor * (1.0 - (1.0 - cold) * gone / 2.0))
+        fast = replay_after(model, [*changes, *also], host_factor=warm)
+    if is_uncertain(changes):
+        slow = replay_after(model, [*changes, *also], End.SLOW, factor)
+        fast = replay_after(model, [*changes, *also], End.FAST, warm)
     then, least, most = range_after(
-        now, model.error_percent, has_device(model), before, usual.step_ps[steps], fast, slow
+        now, model.error_percent, has_device(model), before, *(each.step_ps[steps] for each in (usual, fast, slow))
     )
     reasons = [*_reasons(model, factor), *([_QUIET] if also else []), *sources_of(changes)]
     if most > WIDE * least:
         off = 0.0 if has_device(model) else usual_error(now, then)
         reasons.append(
-            _what_narrows(now * (_mean_ratio(before, slow) - _mean_ratio(before, fast)), off, now, before, slow)
-        )
+            _what_narrows(
+                now * (_mean_ratio(before, slow.step_ps[steps]) - _mean_ratio(before, fast.step_ps[steps])),
+                off, now, before, slow.step_ps[steps],
+            )
+        )  # fmt: skip
     causes = causes_after(model, usual, then), causes_after(model, undisturbed, now)
     return Foretold(now, then, least, most, causes[0], tuple(reasons), causes[1])
 

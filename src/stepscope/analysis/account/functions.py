@@ -13,9 +13,10 @@ import numpy as np
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.parts import Part, join_parts, part_of_events, part_of_stretches
+from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import observed_time
-from stepscope.analysis.steps.stack_samples import sample_times, sampled_frames
+from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import enclosing_events, forest
 from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
@@ -34,12 +35,14 @@ class LoopFunction:
     Attributes:
         frame: a row of one of its frames.
         spans: when it runs, in the observed time.
+        certain: the same without edges that no sample tells, for what is counted in it rather than timed.
         calls: int64, rows of its recorded calls; empty where samples of the stack show it.
         samples: int64, the times of the samples that show it, ps; empty where its calls were recorded.
     """
 
     frame: int
     spans: Spans
+    certain: Spans
     calls: I64
     samples: I64
 
@@ -61,19 +64,23 @@ def _find_functions(trace: HostTrace) -> list[LoopFunction]:
         return []
     calls = events_of_kind(trace, EventKind.PYTHON_CALL)
     rows = _of_program(trace, calls[trace.events.line[calls] == line])
-    length, times = forest(trace).extent_ps, rows[:0]
+    length, sampled = forest(trace).extent_ps, None
     is_sampled = not len(rows)
     if is_sampled:
-        times, length = sample_times(trace, line), trace.events.duration_ps
-        rows = _of_program(trace, sampled_frames(trace, line))
+        length, rows = trace.events.duration_ps, _of_program(trace, sampled_frames(trace, line))
+        sampled = sampled_time_of(trace, line) if len(rows) else None
     found = []
     for type_ in distinct(trace.events.type[rows]).tolist():
         own = rows[trace.events.type[rows] == type_]
         start = trace.events.start_ps[own]
-        spans = Spans.union(start, start + length[own]) & seen
+        spans, shown = Spans.union(start, start + length[own]), own[:0]
+        certain = spans
+        if sampled is not None:
+            spans, certain, shown = sampled.spans_shown(spans)
+        spans = spans & seen
         if spans.total:
-            shown = times[spans.overlap_ps(times, times + 1) > 0] if len(times) else times
-            found.append(LoopFunction(int(own[0]), spans, own[:0] if is_sampled else own, shown))
+            calls = own[:0] if is_sampled else own
+            found.append(LoopFunction(int(own[0]), spans, certain & seen, calls, shown))
     return found
 
 

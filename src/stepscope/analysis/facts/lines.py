@@ -9,10 +9,12 @@ holds nearly all of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.compiled_code import interpreting_of
 from stepscope.analysis.account.contention import asleep_ps, lost_spans
 from stepscope.analysis.account.every_step import every_step
 from stepscope.analysis.account.functions import (
@@ -47,11 +49,10 @@ from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.jax import function_of_call, function_of_program, is_product
 from stepscope.vocabulary.lookup import has_trait, type_names
-from stepscope.vocabulary.python import CODE_OF_MODULE, is_training_function, place_of
+from stepscope.vocabulary.python import CODE_OF_MODULE, PLAIN, is_training_function, place_of, runs_layer
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
-PLAIN = "python"  # the framework of a program that has none
 
 # All chosen by judgement, then moved on eight recordings with such functions: what other values found is said.
 _WHOLE = 0.9  # of a function's time: with so much in another it is nested in that, but for edges; 0.72 is the same
@@ -86,6 +87,7 @@ class LineFacts:
         models: how many matrix products and convolutions it has for one of the forward passes that are trained: from
             about one on it runs the whole model.
         copies_in: it copies arrays of the host to where the program computes.
+        in_layer: it is what a framework calls to compute a layer, or lies within: what follows needs its result.
     """
 
     name: str
@@ -105,6 +107,7 @@ class LineFacts:
     is_input: bool
     models: float = 0.0
     copies_in: bool = False
+    in_layer: bool = False
 
     @property
     def key(self) -> str:
@@ -175,8 +178,21 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
         if any(_is_within(each, outer) for outer, _ in chosen):
             continue
         inside = [other for other_ps, other in own if other_ps >= _NEARLY_ALL * ps and _is_within(other, each)]
-        chosen.append((each, min([each, *inside], key=lambda other: (other.spans.total, -other.frame))))
-    found = [(_describe(trace, loop, training, *each), each[0], training.spans) for each in chosen]
+        inner = min([each, *inside], key=lambda other: (other.spans.total, -other.frame))
+        # What trains in part, such as the model's call, cannot be left out as a whole.
+        chosen.append((inner if (each.spans & training.spans).total else each, inner))
+    layers = [each for each in functions if runs_layer(place_of(trace.name_of(each.frame))[0])]
+    found = [
+        (
+            replace(
+                _describe(trace, loop, training, *each),
+                in_layer=any(one in layers or any(_is_within(one, layer) for layer in layers) for one in each),
+            ),
+            each[0],
+            training.spans,
+        )
+        for each in chosen
+    ]
     return [each for each in found if not _is_line_of_loop(each[0])][:_MOST_LINES]
 
 
@@ -223,6 +239,13 @@ def _may_be_model(trace: HostTrace, loop: LoopTime, function: LoopFunction, seen
     computes products."""
     share = (function.spans & seen).total / max(seen.total, 1)
     if trace.framework == PLAIN:
+        every = every_step(trace)
+        if every is not None and interpreting_of(trace, loop.line) is not None:
+            computes, python = (
+                (every.spans_of(cause, loop.line) & function.spans).total
+                for cause in (Cause.HOST_COMPUTE, Cause.PYTHON)
+            )
+            return share > 0.5 and computes > _NEARLY_ALL * (computes + python)
         return share > _ALL and not _runs_others(trace, function)
     if share > 0.5:
         return True
@@ -248,7 +271,7 @@ def is_one_function(trace: HostTrace) -> bool:
     """Whether a step is one function of a program without a framework, of which nothing tells Python from compiled
     code, such as NumPy's: then it is not known to be slow."""
     loop, seen = loop_time_of(trace), observed_time(trace)
-    if loop is None or trace.framework != PLAIN:
+    if loop is None or trace.framework != PLAIN or interpreting_of(trace, threads_of(trace).main) is not None:
         return False
     lost = lost_spans(trace)
     quiet = seen if lost is None else seen - lost
@@ -326,7 +349,8 @@ def _describe(
     spans, steps, every = outer.spans - training.spans, max(len(whole_steps(trace).number), 1), every_step(trace)
     causes = {cause.name.lower(): (every.spans_of(cause, loop.line) & spans).total for cause in Cause} if every else {}
     start = trace.events.start_ps[loop.starts]
-    inside = loop.starts[spans.overlap_ps(start, start + 1) > 0]
+    certain = outer.certain - training.spans
+    inside = loop.starts[certain.overlap_ps(start, start + 1) > 0]
     ops = events_of_kind(trace, K.OP)
     ops = ops[trace.events.line[ops] == loop.line]
     heavy = ops[has_trait(trace, trace.events.type[ops], OpTrait.MULTIPLIES)]
@@ -352,10 +376,10 @@ def _describe(
         starts=len(inside) / steps,
         heavy_ps=round((spans_of(trace, heavy) & spans).total / steps),
         moves_ps=round(((spans_of(trace, moves) & spans).total + spans_of(trace, elsewhere).total) / steps),
-        models=int((spans.overlap_ps(multiplied, multiplied + 1) > 0).sum()) / max(of_model, 1) if of_model else 0.0,
-        copies_in=bool((spans.overlap_ps(copies, copies + 1) > 0).sum() >= steps),
+        models=int((certain.overlap_ps(multiplied, multiplied + 1) > 0).sum()) / max(of_model, 1) if of_model else 0.0,
+        copies_in=bool((certain.overlap_ps(copies, copies + 1) > 0).sum() >= steps),
         fetches_ps=round((loop.spans[FETCHES] & spans).total / steps),
-        fetches=_count_reads(trace, loop, spans) / steps,
+        fetches=_count_reads(trace, loop, certain) / steps,
         asleep=_share_asleep(trace, loop, spans),
         is_input=_is_waited_for(trace, loop, spans) or _makes_input(trace, loop, training, outer, (outer, inner)),
     )

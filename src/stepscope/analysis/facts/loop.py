@@ -13,14 +13,14 @@ from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.account.stretches import other_threads_computing, time_of_loop
 from stepscope.analysis.facts.loop_events import Loop, Starts, loop_events
-from stepscope.analysis.facts.work import OpShare, count_before, sum_by_name
+from stepscope.analysis.facts.work import OpShare, sum_by_name
 from stepscope.analysis.purpose.computing import update_ranges
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.steps.loop_thread import find_loop_line
 from stepscope.analysis.steps.stack_samples import spans_of_others
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, count_before
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.torch import LIFTS_VALUES

@@ -17,9 +17,9 @@ from stepscope.analysis.account.causes import takes_in
 from stepscope.analysis.facts.data_flow import find_needed
 from stepscope.analysis.hlo.framework_ops import framework_ops
 from stepscope.analysis.hlo.programs import programs_of
+from stepscope.analysis.purpose.compiled import compilers_moves
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of, recomputed_ops
-from stepscope.analysis.purpose.loops import rows_that_collect
 from stepscope.analysis.purpose.operands import ops_in_64_bits
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside
@@ -28,7 +28,7 @@ from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask, distinct, last_below
+from stepscope.model.arrays import I64, Mask, count_before, distinct, last_below
 from stepscope.records import dataclass
 from stepscope.vocabulary.jax import is_backward, is_product
 from stepscope.vocabulary.lookup import has_trait
@@ -202,7 +202,7 @@ def _facts_without_device(
     in_backward = is_inside(trace, ops, K.BACKWARD)
     alone = forward_only_of(trace)
     asked = alone.every & ~alone.first & ~alone.late & ~alone.measures if alone else None
-    moves &= ~_serves_layer(trace, ops, heavy) & ~np.isin(ops, rows_that_collect(trace))
+    moves &= ~_serves_layer(trace, ops, heavy) & ~np.isin(ops, compilers_moves(trace))
     moves |= alone.makes_again if alone else False
     backward = heavy & (kinds["gradient"] | in_backward)
     eager, again = _eager_moves(trace), recomputed_ops(trace)
@@ -327,14 +327,6 @@ def _slowed_ops(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> tuple
     slower, several = own[rows] - np.repeat(own[rows[first + count // 4]], count), np.repeat(count, count)
     compared = several >= _LEAST_TO_COMPARE
     return ops[rows[compared]], slower[compared]
-
-
-def count_before(group: I64) -> I64:
-    """How many entries before each are of its group: int64 of shape (n,)."""
-    order, place = np.argsort(group, kind="stable"), np.empty(len(group), np.int64)
-    begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))[: len(group)]
-    place[order] = np.arange(len(group)) - np.repeat(begins, np.diff(np.append(begins, len(group))))
-    return place
 
 
 def sum_by_name(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:

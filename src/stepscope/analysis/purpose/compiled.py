@@ -339,6 +339,24 @@ def _writes_part(flow: Flow, row: int) -> bool:
     return flow.module.opcode_of(root) in (*_WRITES_PART, "while")
 
 
+# ---- Moves that are the compiler's -----------------------------------------------------------------------------------
+
+
+def compilers_moves(trace: HostTrace) -> I64:
+    """Ops of compiled programs that move data as the compiler needs it: copies, such as those of what a loop starts
+    with, and all that a loop takes from or keeps for a round: rows of events.
+
+    Of these, a program can only avoid the copies of `copied_arguments`.
+    """
+    found = [np.empty(0, np.int64)]
+    for work in program_work(trace):
+        known = work.instruction >= 0
+        at = work.instruction[known]
+        chosen = work.module.is_opcode("copy")[at] | (work.module.computation[at] != work.module.entry)
+        found.append(work.rows[known][chosen])
+    return np.concatenate(found)
+
+
 # ---- Activations that are computed again -----------------------------------------------------------------------------
 
 

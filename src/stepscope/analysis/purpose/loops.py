@@ -37,19 +37,6 @@ def independent_rounds(trace: HostTrace) -> IndependentRounds | None:
     return trace.derived("independent rounds", _find_rounds)
 
 
-def rows_that_collect(trace: HostTrace) -> I64:
-    """Ops by which such a program keeps what goes from round to round: copies, and those that write the result of a
-    round into its place: rows of events."""
-    found = [np.empty(0, np.int64)]
-    for work in program_work(trace):
-        copies = work.module.is_opcode("copy")
-        for loop in _loops(work):
-            body = _body(work, loop)
-            written = [row for at, row in enumerate(_given(work, body)) if _is_written(work, row, at)]
-            found.append(work.runs_of([*written, *np.flatnonzero(copies & (work.module.computation == body)).tolist()]))
-    return np.concatenate(found)
-
-
 def _find_rounds(trace: HostTrace) -> IndependentRounds | None:
     found = [each for work in program_work(trace) if (each := _rounds_of(trace, work)) is not None]
     if not found:

@@ -12,7 +12,7 @@ from stepscope.analysis.steps.loops import MarkedLoop, find_loops
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work, is_launched_before, spread_labels
 from stepscope.analysis.trace.lost_work import launches_of
-from stepscope.analysis.trace.program_runs import program_ops_elsewhere
+from stepscope.analysis.trace.program_runs import called_before, program_ops_elsewhere
 from stepscope.analysis.trace.thread_labels import thread_label
 from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
@@ -194,7 +194,9 @@ def _adopt_helpers(trace: HostTrace, label: I32, marked_line: int, start: I64, e
     helps &= trace.lines.kind == LineKind.THREAD
     helps[lines[is_any_kind(kind, _SERVES_INPUT)]] = False
     helps[marked_line] = False
-    rows = np.flatnonzero(look_up(helps, lines) & (label < 0) & (kind != EventKind.INPUT_WAIT))
+    unknown = look_up(helps, lines) & (label < 0) & (kind != EventKind.INPUT_WAIT)
+    unknown[called_before(trace, forest(trace).parent)] = False
+    rows = np.flatnonzero(unknown)
     _adopt(trace, label, rows, start, end)
     launched = np.flatnonzero(device & (label < 0) & (cause >= 0))
     label[launched] = label[cause[launched]]

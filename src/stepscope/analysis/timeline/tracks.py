@@ -20,6 +20,7 @@ from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import (
     device_label,
+    holds_interpreter_samples,
     holds_ops,
     holds_sample_times,
     holds_scopes,
@@ -227,8 +228,9 @@ def _make_track(
     if name is None and (stream := stream_parts(shown)):
         shown, detail = f"Stream {stream[0]}", stream[1].replace(",", ", ")
     plane = trace.plane_name(int(trace.lines.plane[line]))
-    is_data = holds_sample_times(plane) or holds_thread_usage(plane)  # which analyses read and no person does
-    is_profiler = kind == "overhead" or is_of_profiler(_line_name(trace, line)) or is_data
+    data = (holds_sample_times, holds_thread_usage, holds_interpreter_samples)  # which analyses read and no person does
+    is_profiler = kind == "overhead" or is_of_profiler(_line_name(trace, line))
+    is_profiler = is_profiler or any(holds(plane) for holds in data)
     rows, events = index.row_count(line), index.event_count(line)
     communicates, at_first = line in _communicating(trace), int(_events_at_first(trace)[line])
     return Track(f"t{line}", shown, detail, kind, line, rows, events, main, is_profiler, communicates, at_first)

@@ -109,6 +109,24 @@ def program_ops_elsewhere(trace: HostTrace, line: int) -> Mask:
     return found
 
 
+def called_before(trace: HostTrace, parent: I32) -> I64:
+    """Ops of the runs of programs that were called before the recording, while calls of the same program were recorded:
+    rows of events.  No recorded step has called them.
+
+    Args:
+        parent: int32 of shape (events,), the enclosing event on the same line, or -1.
+    """
+    ops = trace.derived("ops of runs", _ops_of_runs)
+    if not len(ops):
+        return ops
+    _, first, run = np.unique(trace.stat_ints(stat_names.XLA_RUN_ID, rows=ops), return_index=True, return_inverse=True)
+    made_by = _calls_of_runs(trace, parent, ops, first, run)
+    program = trace.stat_strings(stat_names.HLO_MODULE, rows=ops[first])
+    early = (made_by < 0) & np.isin(program, program[made_by >= 0])
+    found: I64 = ops[early[run]]
+    return found
+
+
 def _ops_of_runs(trace: HostTrace) -> I64:
     """Ops of programs on host threads that carry the id of their run."""
     if not trace.has_stat(stat_names.XLA_RUN_ID):

@@ -13,6 +13,8 @@ Joined frames do not show when the samples between their ends were taken, so the
 What was sampled is kept in arrays of numbers: objects that stay would have Python's collector run, on this thread, and
 more often than the program alone would have it.
 
+Whether a thread interprets Python or is in compiled code is told from the instruction that it runs (`interpreting`).
+
 With each sample, the processor time of the loop's threads is read (`thread_usage`): the sampler is awake anyway, and
 waking another thread would interrupt the training once more.
 """
@@ -34,10 +36,11 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_threads import own_threads
 from stepscope.capture.program_files import LIBRARIES, called
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
+from stepscope.capture.tracers.interpreting import Instructions, Runs
 from stepscope.capture.tracers.switching import SwitchInterval
 from stepscope.capture.tracers.thread_usage import ThreadUsage
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, Ticker
-from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE, Chunk
+from stepscope.formats.spool.layout import INTERPRETING_PLANE, SAMPLE_TIMES_PLANE, Chunk
 from stepscope.kernels.stacks import file_of, read_stacks
 from stepscope.records import dataclass
 
@@ -65,6 +68,7 @@ class Thread:
         stack: the frames of its last sample, innermost first.
         began: when each of them was first there, in ns, outermost first.
         ended: the frames that have ended: of each its number among `FrameNames`, and the ns when it began and ended.
+        runs: what it was found to run.
     """
 
     name: str
@@ -72,6 +76,7 @@ class Thread:
     stack: list[Frame] = field(default_factory=list)
     began: array[int] = field(default_factory=lambda: array("q"))
     ended: array[int] = field(default_factory=lambda: array("q"))
+    runs: Runs = field(default_factory=Runs)
 
 
 class StackSampler(Probe):
@@ -97,6 +102,7 @@ class StackSampler(Probe):
         self._lock = threading.Lock()
         self._usage = ThreadUsage() if reads_usage else None
         self._names = FrameNames()
+        self._instructions = Instructions()
         self._switching = SwitchInterval()
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
@@ -117,6 +123,7 @@ class StackSampler(Probe):
         with self._lock:
             for thread in self._threads.values():
                 self._end(thread, 0, self._last_ns)
+                thread.runs.end(self._last_ns)
         if self._usage is not None:
             self._usage.stop()
 
@@ -154,12 +161,16 @@ class StackSampler(Probe):
         """Takes one sample of every thread but Stepscope's own."""
         named = threading._active  # type: ignore[attr-defined]  # `enumerate` may wait for a lock
         own = own_threads()
-        stacks = read_stacks(_MOST_FRAMES, _OWN_FOLDER, _DEMO_FOLDER, _COMMAND_FOLDER)
+        places: dict[int, tuple[CodeType, int]] = {}
+        stacks = read_stacks(_MOST_FRAMES, _OWN_FOLDER, _DEMO_FOLDER, _COMMAND_FOLDER, places)
         now = self._clock()
         with self._lock:
             for ident, stack in stacks.items():
                 if ident not in own:
-                    self._note(ident, self._thread(ident, named.get(ident)), stack, now)
+                    thread = self._thread(ident, named.get(ident))
+                    self._note(ident, thread, stack, now)
+                    if ident in places:
+                        thread.runs.note(self._instructions.find(*places[ident]), self._last_ns, now)
             for ident in self._threads.keys() - stacks.keys():
                 self._forget(ident)
             self._last_ns = now
@@ -202,12 +213,14 @@ class StackSampler(Probe):
         """A thread has ended, at the latest after the last sample."""
         thread = self._threads.pop(ident)
         self._end(thread, 0, self._last_ns)
+        thread.runs.end(self._last_ns)
         self._gone.append(thread)
 
     def waiting_bytes(self) -> int:
         """About how much memory the ranges take."""
         with self._lock:
-            kept = sum(thread.ended.itemsize * len(thread.ended) for thread in (*self._threads.values(), *self._gone))
+            threads = (*self._threads.values(), *self._gone)
+            kept = sum(each.itemsize * len(each) for thread in threads for each in (thread.ended, thread.runs.ended))
         return kept + (self._usage.waiting_bytes() if self._usage is not None else 0)
 
     def drain(self) -> list[Chunk]:
@@ -215,6 +228,7 @@ class StackSampler(Probe):
         with self._lock:
             threads = [*self._threads.values(), *self._gone]
             taken = [(thread, thread.ended) for thread in threads if thread.ended]
+            runs = [(thread, thread.runs.take()) for thread in threads if thread.runs.ended]
             self._gone.clear()
             for thread, _ in taken:
                 thread.ended = array("q")
@@ -223,6 +237,7 @@ class StackSampler(Probe):
                 self._names = FrameNames()
             times, self._times = self._times, array("q")
         stacks = [_chunk(thread, ranges, names) for thread, ranges in taken]
+        stacks += [make_chunk(INTERPRETING_PLANE, each.name, each.number, "OTHER", ranges) for each, ranges in runs]
         if times:
             stacks.append(make_chunk(SAMPLE_TIMES_PLANE, "samples", 0, "OTHER", [("sample", at, at) for at in times]))
         return stacks + (self._usage.drain() if self._usage is not None else [])

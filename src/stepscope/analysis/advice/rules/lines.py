@@ -87,7 +87,8 @@ def kind_of(line: LineFacts) -> str:
         return "input_transfer"
     if line.is_input:
         return "input_python" if line.share("python", "input") >= _MOST_OF else "input_preprocessing"
-    if line.heavy_ps >= _TELLING * line.ps or line.models >= _MOST_OF:
+    moves = line.moves_ps >= _MOST_OF * line.ps
+    if line.heavy_ps >= _TELLING * line.ps or (line.models >= _MOST_OF and not moves):
         return "redundant_compute"
     reads_much = line.fetches_ps >= _TELLING * line.ps or 2 * line.fetches >= line.starts
     if line.fetches >= _MANY_READS and reads_much:
@@ -96,15 +97,20 @@ def kind_of(line: LineFacts) -> str:
         return "eager_dispatch"
     if line.share("python") >= _MOST_OF:
         return "python_overhead"
-    if line.moves_ps >= _MOST_OF * line.ps:
+    if moves:
         return "memory_churn"
     return "redundant_compute" if line.share("host_compute", "device_compute") >= _MOST_OF else "python_overhead"
+
+
+def _is_needed(line: LineFacts) -> bool:
+    """Whether a function is ordinary computation within a layer: the layers that follow need its result."""
+    return line.in_layer and kind_of(line) == "redundant_compute"
 
 
 def _find(context: Context) -> Finding | None:
     lines = context.pace.lines if context.pace is not None and context.changes is not None else []
     foretold = context.changes.foretold if context.changes is not None else {}
-    known = [line for line in lines if line.key in foretold]
+    known = [line for line in lines if line.key in foretold and not _is_needed(line)]
     line = min(known, key=lambda each: foretold[each.key].then_ps, default=None)
     if line is None:
         return None

@@ -42,7 +42,7 @@ def _find_plain(context: Context) -> Finding | None:
         return None
     running = 100.0 * context.cause_share("python")
     function = _function(context)
-    name = context.hottest_python or (function.name if function else "")
+    name = "{1}:{2} {0}".format(*function.place) if function else context.hottest_python
     if not name:
         return None
     return Finding(

@@ -16,6 +16,8 @@ from stepscope.analysis.purpose.excess import (
     MEASURES,
     ONE_BY_ONE,
     ONE_HOT,
+    OPTIMIZERS,
+    ORDERING,
     REPEATED,
     TABLE,
     UNUSED,
@@ -42,6 +44,9 @@ def _find_extra(context: Context) -> Finding | None:
         return None
     extra, what, confidence, program = _find_extra_work(work)
     extra_ms = extra / work.steps / MS * work.critical_path_share
+    lines = context.pace.lines if context.pace is not None else []
+    if program is None and any(line.in_layer and 2 * line.own_ps / MS >= extra_ms for line in lines):
+        return None  # the layers that follow need it
     change, others_ms = "beside" if program else "extra", _other_functions_ms(context)
     if context.framework == "tensorflow" and others_ms > extra_ms > 0:
         # A function that is left out saves all its work, not only the forward pass.
@@ -246,6 +251,17 @@ _ALL_AT_ONCE: Actions = {
     ),
 }
 
+_ONE_OPTIMIZER: Actions = {
+    "": (
+        "one optimizer with a group of parameters for each rate: torch.optim.Adam([{'params': ..., 'lr': ...}, ...])",
+        "give it foreach=True or fused=True: a few ops then update all parameters of a group",
+    ),
+}
+
+_SELECT: Actions = {
+    "": ("select what is needed without ordering everything: topk, a threshold, indices drawn at random",),
+}
+
 _EXCESSES = (
     _Excess(
         REPEATED, "repeated-backward", "the repeated backward passes",
@@ -272,6 +288,15 @@ _EXCESSES = (
         ONE_BY_ONE, "one-by-one", "rounds one after another",
         "Compute all rounds of the loop at once", _ALL_AT_ONCE, kind="small_batch",
         unknown="it does not show how long one op for all rounds takes",
+    ),
+    _Excess(
+        OPTIMIZERS, "many-optimizers", "calling many optimizers", "Use one optimizer with groups of parameters",
+        _ONE_OPTIMIZER, kind="eager_dispatch",
+        unknown="it does not show how much of such a call is its fixed cost",
+    ),
+    _Excess(
+        ORDERING, "ordering", "putting arrays in order", "See whether all of it has to be put in order", _SELECT,
+        unknown="it does not show how many of the rows are taken",
     ),
     _Excess(
         MEASURES, "measures", "running the model again for a metric",

@@ -262,14 +262,17 @@ def _waiting_ms(context: Context) -> float:
     """Time per step that waits for input.
 
     Without a device that is what the loop's thread is in its input at most, and beside worker processes what it sleeps
-    there: in the rest it unpacks what they send, or is ready and has no processor, and more workers change neither.
+    there, or what starting them again takes: in the rest it unpacks what they send, or is ready and has no processor,
+    and more workers change neither.
     """
     waits, loop = context.cause_ms("input"), context.loop
     if loop is None:
         return waits
     in_loop = context.per_step(loop.input_ps) / MS
-    if loop.input_sleeps_percent is not None and _feed(context).loader == "multi":
-        return min(waits, loop.input_sleeps_percent / 100 * in_loop)
+    feed = _feed(context)
+    if loop.input_sleeps_percent is not None and feed.loader == "multi":
+        starting = context.per_step(feed.starting_ps) / MS if feed.starts > 1 else 0.0
+        return min(waits, max(loop.input_sleeps_percent / 100 * in_loop, min(starting, in_loop)))
     return waits if context.has_device else min(waits, in_loop)
 
 
@@ -348,7 +351,8 @@ def _find_cause(context: Context, waits: float, unnamed: float) -> _Cause:
 
 def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
     if _restarts_workers(context, feed, waits):
-        return _Cause("input_no_prefetch", _RESTARTS.format(feed.starts), 0.8, actions=_KEEP_WORKERS)
+        why = _RESTARTS.format(feed.starts)
+        return _Cause("input_no_prefetch", why, 0.8, "Start the loader's worker processes once", _KEEP_WORKERS)
     if feed.loader == "multi":
         return _Cause("input_preprocessing", f"the DataLoader's workers do not keep up{_workers_text(context)}", 0.6)
     reads = context.loop.input_reads_files_percent if context.loop else None

@@ -1,0 +1,55 @@
+"""What runs at each moment, by samples that are further apart than steps are long."""
+
+from __future__ import annotations
+
+from draw import MS, K
+
+from stepscope.analysis.account.functions import functions_of_loop
+from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE
+from stepscope.model import HostTrace, LineKind, PlaneKind, TraceBuilder
+from stepscope.vocabulary.python import place_of
+
+STEPS = 12
+MAIN, MAKE, REPORT = "$train.py:1 main", "$train.py:9 make", "$train.py:20 report"
+
+
+def sampled(interval_ms: int, offset_ms: int = 0) -> HostTrace:
+    """Steps of 20 ms on one thread, whose stack is sampled at an interval:
+
+    make      mmmmmmmmmmmm                 0 to 12 ms
+    ops                   ooo  ooo        12 to 14, 15 to 17 ms
+    report                        rrr     17 to 20 ms
+    """
+    builder = TraceBuilder("host")
+    thread = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python", 7, kind=LineKind.THREAD)
+    plane = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
+    frames = builder.line(plane, "MainThread", 7)
+    times = builder.line(builder.plane(SAMPLE_TIMES_PLANE, PlaneKind.CUSTOM_DEVICE), "samples")
+    for step in range(STEPS):
+        start = 20 * step * MS
+        thread.event("train", start, 20 * MS, K.STEP_MARK, {"step_num": step})
+        thread.event("aten::mm", start + 12 * MS, 2 * MS, K.OP)
+        thread.event("aten::add", start + 15 * MS, 2 * MS, K.OP)
+    frames.event(MAIN, 0, 20 * STEPS * MS, K.PYTHON_CALL)
+    for at in range(offset_ms, 20 * STEPS, interval_ms):
+        times.event("sample", at * MS, 0, K.OTHER)
+        place = at % 20
+        name = MAKE if place < 12 else REPORT if place >= 17 else ""
+        if name:
+            frames.event(name, at * MS - interval_ms * MS // 2, interval_ms * MS, K.PYTHON_CALL)
+    return builder.build()
+
+
+def time_per_step(trace: HostTrace) -> dict[str, float]:
+    found = {place_of(trace.name_of(each.frame))[0]: each.spans for each in functions_of_loop(trace)}
+    return {name: round(spans.total / MS / STEPS, 1) for name, spans in found.items()}
+
+
+def test_a_function_lasts_to_the_ops_beside_it_though_no_sample_fell_there():
+    assert time_per_step(sampled(23))["make"] == 12.0
+
+
+def test_a_gap_without_a_sample_is_what_samples_show_at_the_same_place_of_other_steps():
+    found = time_per_step(sampled(13, offset_ms=5))
+    assert found["make"] == 12.0
+    assert found["report"] == 3.0

@@ -248,23 +248,6 @@ def test_servers_that_share_a_store_lose_no_change(tmp_path):
     assert NoteStore(path).of("s").note == "40"
 
 
-def test_while_another_server_holds_the_store_the_page_shows_what_it_read_last(tmp_path, monkeypatch):
-    path = tmp_path / "words.db"
-    store = WordStore(path)
-    store.change("s", 0, {"note": "kept"}, "")
-    assert store.of("s").note == "kept"
-    patience = []
-    connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: patience.append(k["timeout"]) or connect(*a, **k))
-
-    with closing(connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN EXCLUSIVE")
-        known = store.of("s")
-
-    assert known.note == "kept"
-    assert patience == [0.2]  # seconds, for which every page that is drawn waits
-
-
 def test_where_nothing_can_be_written_notes_are_refused_and_the_rest_works(team, tmp_path):
     team.site.words.path = tmp_path / "logs" / "r1-is-a-file"
     team.site.words.path.write_bytes(b"not a database, but long enough to be taken for one" * 100)

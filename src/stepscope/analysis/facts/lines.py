@@ -9,6 +9,7 @@ holds nearly all of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -48,7 +49,7 @@ from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.jax import function_of_call, function_of_program, is_product
 from stepscope.vocabulary.lookup import has_trait, type_names
-from stepscope.vocabulary.python import CODE_OF_MODULE, PLAIN, is_training_function, place_of
+from stepscope.vocabulary.python import CODE_OF_MODULE, PLAIN, is_training_function, place_of, runs_layer
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
@@ -86,6 +87,7 @@ class LineFacts:
         models: how many matrix products and convolutions it has for one of the forward passes that are trained: from
             about one on it runs the whole model.
         copies_in: it copies arrays of the host to where the program computes.
+        in_layer: it is what a framework calls to compute a layer, or lies within: what follows needs its result.
     """
 
     name: str
@@ -105,6 +107,7 @@ class LineFacts:
     is_input: bool
     models: float = 0.0
     copies_in: bool = False
+    in_layer: bool = False
 
     @property
     def key(self) -> str:
@@ -178,7 +181,18 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
         inner = min([each, *inside], key=lambda other: (other.spans.total, -other.frame))
         # What trains in part, such as the model's call, cannot be left out as a whole.
         chosen.append((inner if (each.spans & training.spans).total else each, inner))
-    found = [(_describe(trace, loop, training, *each), each[0], training.spans) for each in chosen]
+    layers = [each for each in functions if runs_layer(place_of(trace.name_of(each.frame))[0])]
+    found = [
+        (
+            replace(
+                _describe(trace, loop, training, *each),
+                in_layer=any(one in layers or any(_is_within(one, layer) for layer in layers) for one in each),
+            ),
+            each[0],
+            training.spans,
+        )
+        for each in chosen
+    ]
     return [each for each in found if not _is_line_of_loop(each[0])][:_MOST_LINES]
 
 

@@ -404,7 +404,7 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
 def _judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
     where = "the step" if context.has_steps else "the capture"
     if first.starts_up:
-        said = f"{first.percent:.1f} % of the capture is calls that happen once, above all `{first.name}`"
+        said = f"{first.percent:.1f} % of {where} is calls that happen once, above all `{first.name}`"
         what = "libraries and devices start up or end in them, so what limits later steps was not recorded"
         return Verdict("unknown", None, f"unknown: {said}", None, (what,))
     captured = "little more than first calls was" if first.later_calls else "only first calls were"

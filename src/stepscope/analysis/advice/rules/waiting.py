@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stepscope.analysis.advice.beside import Beside, place_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import foretell_change, foretell_nothing
@@ -195,6 +197,11 @@ _UNKNOWN_READER = _Cause(
         "torch.profiler.profile(with_stack=True) records which Python function it is",
     ),
 )
+# The same where the samples are tensors around stored bytes: of a pickle, of a decoded picture, of shared memory.
+_UNKNOWN_STORE = replace(
+    _UNKNOWN_READER,
+    why="its samples are made of stored bytes: they are read, unpickled or decoded; this profile does not show which",
+)
 
 
 def _find(context: Context) -> Finding | None:
@@ -364,8 +371,9 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
         return _Cause("input_preprocessing", f"{share:.0f} % of the wait is tensor ops in the training process", 0.8)
     if sleeps := _sleeping_text(context):
         return _Cause("input_no_prefetch", sleeps, 0.8)
-    if feed.unpickled > feed.made_tensors:
-        return _Cause("input_file_read", "the DataLoader unpickles its samples in the training process", 0.6)
+    if feed.from_storage > feed.made_tensors:
+        of_ops = f"{share:.0f} % of the wait is tensor ops; " if share >= 1 else ""
+        return replace(_UNKNOWN_STORE, why=f"{of_ops}{_UNKNOWN_STORE.why}")
     if feed.from_arrays > feed.made_tensors:
         if reads is None:
             return _sampled_cause(context) or _UNKNOWN_READER
@@ -489,7 +497,10 @@ def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
         return actions_for("tensorflow", actions)
     if _feed(context).of_keras:  # its workers take the place of a library's threads and processes
         return _OF_KERAS
-    if context.framework == "pytorch" and context.has_device and context.work and not context.work.backward_passes:
+    trains = context.pace is not None and bool(
+        context.pace.purposes.get("backward") or context.pace.purposes.get("update")
+    )
+    if context.framework == "pytorch" and context.has_device and context.work and not trains:
         return (*actions_for("python", actions), _LOADER_OF_INFERENCE)
     report, cores = context.read("input-pipeline"), context.pace.op_threads.cores if context.pace else None
     workers, fitting = (report.queue["workers"] if report else None), actions_for(context.framework, actions)

@@ -60,14 +60,10 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
     if account.only_dispatch:
         return Verdict("unknown", None, "unknown: only the calls of each step were recorded, not what they compute")
     longest, changed = _longest_of_program(account), None if change is None else row_of_change(account, change.causes)
-<<<<<<< HEAD
-    limit = longest if changed is None or change is None or _gain(change, account) < LARGE_SHARE else changed
-    if change is not None and _unexplained(account) > _gain(change, account):
-        limit = longest  # that saves most of what was recorded, and what was not may save more
-=======
     limiting = _limiting(account, longest)
     limit = limiting if changed is None or change is None or _gain(change, account) < LARGE_SHARE else changed
->>>>>>> next
+    if change is not None and _unexplained(account) > _gain(change, account):
+        limit = limiting  # the change saves most of what was recorded, and what was not may save more
     if longest.cause == "unknown":  # a saving elsewhere does not say what limits the step
         limit = longest
     is_said = limit.cause == "sync" and account.devices is None  # a wait for devices that were not recorded

@@ -9,6 +9,7 @@ holds nearly all of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -86,6 +87,8 @@ class LineFacts:
         models: how many matrix products and convolutions it has for one of the forward passes that are trained: from
             about one on it runs the whole model.
         copies_in: it copies arrays of the host to where the program computes.
+        is_needed: it runs within a forward pass that is trained, which takes what it computes.
+        is_forward: it is that forward pass, or holds it, so that its Python is that between the model's ops.
     """
 
     name: str
@@ -105,6 +108,8 @@ class LineFacts:
     is_input: bool
     models: float = 0.0
     copies_in: bool = False
+    is_needed: bool = False
+    is_forward: bool = False
 
     @property
     def key(self) -> str:
@@ -178,7 +183,13 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
         inner = min([each, *inside], key=lambda other: (other.spans.total, -other.frame))
         # What trains in part, such as the model's call, cannot be left out as a whole.
         chosen.append((inner if (each.spans & training.spans).total else each, inner))
-    found = [(_describe(trace, loop, training, *each), each[0], training.spans) for each in chosen]
+    forward = [each for each in functions if _is_forward(training, each)]
+    found = []
+    for outer, inner in chosen:
+        holds = any(each is outer for each in forward)
+        is_needed = holds or any(_is_within(outer, each) for each in forward)
+        facts = replace(_describe(trace, loop, training, outer, inner), is_needed=is_needed, is_forward=holds)
+        found.append((facts, outer, training.spans))
     return [each for each in found if not _is_line_of_loop(each[0])][:_MOST_LINES]
 
 
@@ -220,6 +231,13 @@ def _trains(training: _Training, function: LoopFunction) -> bool:
     return bool(len(function.calls) and 2 * inside.sum() > len(inside) > 0)
 
 
+def _is_forward(training: _Training, function: LoopFunction) -> bool:
+    """Whether a function holds forward ops that are trained, and hardly a backward pass or an update."""
+    inside = function.certain.overlap_ps(training.start_ps, training.start_ps + 1) > 0
+    forward, others = (inside & training.begins & ~training.ends).sum(), (inside & training.ends).sum()
+    return bool(forward > 2 * others)
+
+
 def _may_be_model(trace: HostTrace, loop: LoopTime, function: LoopFunction, seen: Spans) -> bool:
     """Whether a function may be the model's call, where nothing shows what trains: it takes most of the step, or
     computes products."""
@@ -232,7 +250,8 @@ def _may_be_model(trace: HostTrace, loop: LoopTime, function: LoopFunction, seen
                 for cause in (Cause.HOST_COMPUTE, Cause.PYTHON)
             )
             return share > 0.5 and computes > _NEARLY_ALL * (computes + python)
-        return share > _ALL and not _runs_others(trace, function)
+        is_step = share > 0.5 and is_training_function(place_of(trace.name_of(function.frame))[0])
+        return (share > _ALL or is_step) and not _runs_others(trace, function)
     if share > 0.5:
         return True
     start = trace.events.start_ps[loop.starts]

@@ -11,7 +11,7 @@ from browsing import DRAWN, PageServer, objections, running_team, settle, store_
 from draw import draw
 from playwright.sync_api import expect
 
-from stepscope.web.door.roles import Role
+from stepscope.web.auth.roles import Role
 
 TOKENS = {role: f"a-token-of-those-who-{role.name.lower()}" for role in Role}
 

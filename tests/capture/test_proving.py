@@ -16,8 +16,8 @@ from program_runs import run_warm
 
 from stepscope.capture.patches import swap_attribute, swap_code
 from stepscope.capture.proving import changes, relays
-from stepscope.capture.proving.campaign import Campaign
 from stepscope.capture.proving.devices import wait_for_devices
+from stepscope.capture.proving.experiment import Experiment
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.prover import places_of
 from stepscope.capture.proving.saving import redirect
@@ -48,9 +48,9 @@ def clock(monkeypatch) -> Clock:
 
 
 def prove(clock, step, steps=2000, **asked):
-    """Sends a campaign the steps of a program; the proofs by place."""
-    running_campaign = Campaign(ProveOptions("job.py", **asked), lambda line: None, clock.perf_counter)
-    running = running_campaign.run()
+    """Sends an experiment the steps of a program; the proofs by place."""
+    experiment = Experiment(ProveOptions("job.py", **asked), lambda line: None, clock.perf_counter)
+    running = experiment.run()
     next(running)
     try:
         for _ in range(steps):
@@ -60,7 +60,7 @@ def prove(clock, step, steps=2000, **asked):
     except StopIteration:
         pass
     running.close()
-    return {proof.place: proof for proof in running_campaign.proofs}
+    return {proof.place: proof for proof in experiment.proofs}
 
 
 def test_a_place_that_the_step_waits_for_has_sensitivity_one_and_a_hidden_one_zero(clock):
@@ -226,7 +226,7 @@ def test_one_rank_alone_is_changed_and_answers(clock, monkeypatch, tmp_path):
 
     def prove_on(rank):
         monkeypatch.setenv("RANK", rank)
-        found = Campaign(ProveOptions("job.py", at=("reduce_gradients@1",)), lambda line: None, clock.perf_counter)
+        found = Experiment(ProveOptions("job.py", at=("reduce_gradients@1",)), lambda line: None, clock.perf_counter)
         running = found.run()
         next(running)
         steps = 0
@@ -251,7 +251,7 @@ def test_one_rank_alone_is_changed_and_answers(clock, monkeypatch, tmp_path):
 
 def test_a_rank_that_does_not_answer_is_said_by_the_first(clock, monkeypatch, tmp_path):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    running = Campaign(ProveOptions("job.py", at=("collective@1",)), lambda line: None, clock.perf_counter)
+    running = Experiment(ProveOptions("job.py", at=("collective@1",)), lambda line: None, clock.perf_counter)
     running.conclude("the program ended too early")
     running.save(tmp_path)
     assert [proof.note for proof in read_proofs(tmp_path)] == ["rank 1 measures it, and has not answered"]
@@ -470,8 +470,8 @@ def test_saves_after_an_ablation_do_not_reach_the_places_of_the_program(tmp_path
 
 def test_a_function_in_which_a_step_ends_is_a_place(clock):
     """As one that calls `optimizer.step()`, with which steps of PyTorch end: it runs whenever blocks change."""
-    running_campaign = Campaign(ProveOptions("job.py", at=("train_batch",)), lambda line: None, clock.perf_counter)
-    running, start = running_campaign.run(), [0.0]
+    experiment = Experiment(ProveOptions("job.py", at=("train_batch",)), lambda line: None, clock.perf_counter)
+    running, start = experiment.run(), [0.0]
     next(running)
 
     def train_batch():
@@ -482,7 +482,7 @@ def test_a_function_in_which_a_step_ends_is_a_place(clock):
     with pytest.raises(StopIteration):
         while True:
             train_batch()
-    assert running_campaign.proofs[0].value == pytest.approx(1)
+    assert experiment.proofs[0].value == pytest.approx(1)
 
 
 def test_without_names_the_places_are_those_of_the_advice_and_of_the_account():
@@ -512,17 +512,17 @@ def test_work_that_a_block_leaves_to_devices_counts_in_it(clock):
     def wait():
         clock.now = max(clock.now, free_at[0])
 
-    campaign = Campaign(
+    experiment = Experiment(
         ProveOptions("job.py", ablate=("read_result",)), lambda line: None, clock.perf_counter, wait=wait
     )
-    running = campaign.run()
+    running = experiment.run()
     next(running)
     with pytest.raises(StopIteration):
         while True:
             start = clock.now
             step()
             running.send([clock.now - start])
-    assert campaign.proofs[0].value == pytest.approx(13 / 8, rel=0.02)
+    assert experiment.proofs[0].value == pytest.approx(13 / 8, rel=0.02)
 
 
 def test_arrays_of_jax_are_waited_for_also_after_one_that_is_gone(monkeypatch):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from stepscope import capture as profiler
-from stepscope.capture import conductor
+from stepscope.capture import schedule_runner
 from stepscope.capture.schedules import Action, batches
 
 LETTERS = {"NONE": ".", "WARMUP": "w", "RECORD": "r", "RECORD_AND_SAVE": "S"}
@@ -97,8 +97,8 @@ def test_what_a_schedule_records_is_saved_or_thrown_away(fake_recorder, schedule
 
 def test_steps_that_are_not_recorded_tell_what_profiling_costs_the_others(fake_recorder, monkeypatch):
     now, noted = [1000], []
-    monkeypatch.setattr(conductor, "time", SimpleNamespace(perf_counter_ns=lambda: now[0]))
-    monkeypatch.setattr(conductor.cost.LENGTHS, "note", lambda ns, recording: noted.append((ns, recording)))
+    monkeypatch.setattr(schedule_runner, "time", SimpleNamespace(perf_counter_ns=lambda: now[0]))
+    monkeypatch.setattr(schedule_runner.cost.LENGTHS, "note", lambda ns, recording: noted.append((ns, recording)))
     with profiler.Profile("logs", schedule=profiler.schedule(wait=3, warmup=1, active=1, repeat=1)) as profile:
         for length in (10, 20, 30, 40, 50, 60):  # the fourth warms up, the fifth is recorded: their marks tell
             now[0] += length
@@ -178,7 +178,7 @@ def test_step_without_a_schedule_says_what_to_do(fake_recorder, monkeypatch, cap
 
 
 def test_the_mark_of_a_step_that_the_loops_end_cuts_short_outlives_the_capture(fake_recorder):
-    loop = conductor.Conductor("logs", None, lambda step: Action.RECORD)
+    loop = schedule_runner.ScheduleRunner("logs", None, lambda step: Action.RECORD)
     loop.start_step()
     mark = weakref.ref(loop._mark)
 

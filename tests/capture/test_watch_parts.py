@@ -13,15 +13,15 @@ import pytest
 from stepscope.capture.job import Worker
 from stepscope.capture.out_of_memory import describe_request, is_out_of_memory
 from stepscope.capture.spool import RingSpool
+from stepscope.capture.watching.baseline import Baseline, Length
 from stepscope.capture.watching.cause import Machine, find_cause
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.capture.watching.places import Place, find_place
 from stepscope.capture.watching.quota import enforce_quota, mark_run
+from stepscope.capture.watching.rank_coordination import Ranks, write_request
 from stepscope.capture.watching.series import Bucket
 from stepscope.capture.watching.steps import StepRecord, Usage
-from stepscope.capture.watching.together import Ranks, write_request
 from stepscope.capture.watching.triggers import Spikes, TimeTable, Trigger
-from stepscope.capture.watching.usual import Length, UsualLength
 from stepscope.errors import UsageError
 from stepscope.formats.spool import layout
 from stepscope.formats.spool.reader import parse
@@ -61,7 +61,7 @@ def test_a_wrong_option_is_refused(text):
 
 
 def slow_steps(lengths_ms, slow_factor=3.0, least_ms=20):
-    usual = UsualLength(slow_factor, least_ms * MS)
+    usual = Baseline(slow_factor, least_ms * MS)
     return [number for number, length in enumerate(lengths_ms) if usual.judge(round(length * MS))]
 
 
@@ -93,7 +93,7 @@ def test_steps_that_stay_longer_are_usual_after_a_while():
 
 
 def test_the_median_is_that_of_the_last_steps_without_the_slow_ones():
-    usual = UsualLength(3.0, 20 * MS)
+    usual = Baseline(3.0, 20 * MS)
     for length in [10] * 50 + [500] * 2 + [10] * 50:
         usual.judge(length * MS)
 
@@ -101,7 +101,7 @@ def test_the_median_is_that_of_the_last_steps_without_the_slow_ones():
 
 
 def test_waits_for_a_processor_do_not_hide_a_step_that_is_slow_by_itself():
-    usual = UsualLength(3.0, 20 * MS)
+    usual = Baseline(3.0, 20 * MS)
     noise = [(10 + 90 * (number % 10 == 0), 90 * (number % 10 == 0)) for number in range(200)]
     for length, queued in noise:
         assert not usual.judge(length * MS, queued * MS)
@@ -111,7 +111,7 @@ def test_waits_for_a_processor_do_not_hide_a_step_that_is_slow_by_itself():
 
 
 def test_a_step_that_is_slow_only_because_it_waited_for_a_processor_is_contended():
-    usual = UsualLength(3.0, 20 * MS)
+    usual = Baseline(3.0, 20 * MS)
     for _ in range(100):
         usual.judge(10 * MS)
 
@@ -379,7 +379,7 @@ def test_ranks_that_do_not_answer_are_named(tmp_path):
 
 def test_two_ranks_that_ask_at_once_agree_on_one_request(tmp_path, monkeypatch):
     first, second = ranks_of(tmp_path, 2)
-    monkeypatch.setattr("stepscope.capture.watching.together._next_number", lambda requests, job: 0)
+    monkeypatch.setattr("stepscope.capture.watching.rank_coordination._next_number", lambda requests, job: 0)
 
     one, other = first.ask(Trigger.SLOW_STEP, "a", "run"), second.ask(Trigger.SLOW_STEP, "b", "run")
 

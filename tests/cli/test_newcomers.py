@@ -17,7 +17,7 @@ from draw import draw
 from places import ROOT
 from program_runs import run_command
 
-from stepscope.capture.conductor import Conductor
+from stepscope.capture.schedule_runner import ScheduleRunner
 from stepscope.capture.schedules import schedule
 from stepscope.cli import defaults, stdin
 from stepscope.cli.commands import all_names
@@ -231,12 +231,12 @@ def test_a_result_that_a_store_does_not_take_is_said(profile, capsys):
 def test_a_capture_into_an_object_store_is_reported_with_its_address():
     pytest.importorskip("fsspec")
     told: list[object] = []
-    conductor = Conductor("memory://logs", None, schedule(active=2, repeat=1), on_saved=told.append)
+    schedule_runner = ScheduleRunner("memory://logs", None, schedule(active=2, repeat=1), on_saved=told.append)
     for _ in range(3):
-        conductor.start_step()
-        conductor.end_step()
-    conductor.finish()
-    conductor.wait()
+        schedule_runner.start_step()
+        schedule_runner.end_step()
+    schedule_runner.finish()
+    schedule_runner.wait()
 
     (address,) = told
     assert str(address).startswith("memory://logs/plugins/profile/")

@@ -13,7 +13,7 @@ import stepscope
 import stepscope.runs
 from stepscope.cli.main import run
 from stepscope.web.catalogue import Catalogue, Root
-from stepscope.web.people.words import default_store
+from stepscope.web.notes.note_store import default_store
 
 SHORT = "host main | M0--a-M1--a-M2--a-M3--a-"
 LONG = "host main | M0--aaaaaa-M1--aaaaaa-M2--aaaaaa-M3--aaaaaa-"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Sequence
 from itertools import pairwise
@@ -19,6 +21,7 @@ from warm_python import WARM
 from xspace_build import Ref, Unsigned, event, event_name, line, plane, stat, stat_name
 
 from stepscope.formats.xspace import reader
+from stepscope.formats.xspace.decoding import decode
 from stepscope.formats.xspace.reader import read
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, Stats, StatTag, TraceBuilder, Trait
@@ -694,3 +697,28 @@ def test_any_buffer_can_be_read() -> None:
     data = plane(HOST, line("python", event(1, at=3)), event_name(1, "a"))
 
     assert table(of(bytearray(data))) == table(of(memoryview(data))) == [("a", 3, 0)]  # type: ignore[arg-type]
+
+
+# -- in two parts ------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_was_decoded_before_is_read_as_the_file() -> None:
+    data = plane(HOST, line("python", event(1, at=3), event(2, at=5, stats=[stat(1, "x")])), A, stat_name(1, "what"))
+
+    decoded = decode(data)
+
+    assert view(read(decoded, "f", "h")) == view(read(data, "f", "h"))
+
+
+def test_decoding_needs_no_numpy(tmp_path: Path) -> None:
+    """A command decodes while numpy is imported, which takes as long as a third of the decoding."""
+    file = tmp_path / "h.xplane.pb"
+    file.write_bytes(plane(HOST, line("python", event(1, at=3)), A))
+    code = (
+        "import pathlib, sys; from stepscope.formats.xspace.decoding import decode;"
+        "found = decode(pathlib.Path(sys.argv[1]).read_bytes());"
+        "print(found.planes.names, list(found.lines.events.start_ps), 'numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "['/host:CPU'] [3] False\n"

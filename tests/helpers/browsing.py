@@ -30,13 +30,13 @@ from places import shared_folder
 from stepscope.formats.xspace import writer
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 from stepscope.web import serving
+from stepscope.web.auth.gate import Gate, GateOptions
+from stepscope.web.auth.proxies import Proxies
+from stepscope.web.auth.roles import Role
+from stepscope.web.auth.tokens import make_token
 from stepscope.web.catalogue import Root
-from stepscope.web.door.door import Door, DoorOptions
-from stepscope.web.door.proxies import Proxies
-from stepscope.web.door.roles import Role
-from stepscope.web.door.tokens import make_token
 from stepscope.web.hosts import own_names
-from stepscope.web.people.words import WordStore
+from stepscope.web.notes.note_store import NoteStore
 from stepscope.web.site import Site, SiteOptions
 
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -151,16 +151,16 @@ def running_team(logdir: Path, tokens: Mapping[Role, str]) -> Iterator[PageServe
     """The same for a team, with a token of each role; what people say lies beside the logdir."""
     options = SiteOptions([Root(str(logdir))], host_names=own_names("127.0.0.1"), is_shared=True)
     known = tuple(make_token(text, role, role.name.title()) for role, text in tokens.items())
-    site = Site(options, words=WordStore(Path(logdir).parent / "words.db"))
-    with _serving(site, logdir, Door(DoorOptions(known, Proxies()))) as server:
+    site = Site(options, words=NoteStore(Path(logdir).parent / "words.db"))
+    with _serving(site, logdir, Gate(GateOptions(known, Proxies()))) as server:
         yield server
 
 
 @contextmanager
-def _serving(site: Site, logdir: Path, door: Door | None = None) -> Iterator[PageServer]:
+def _serving(site: Site, logdir: Path, gate: Gate | None = None) -> Iterator[PageServer]:
     bound = serving.bind_socket("127.0.0.1", 0)
     address = serving.page_url(bound)
-    server = serving.Server(site, bound, door)
+    server = serving.Server(site, bound, gate)
     thread = threading.Thread(target=server.run, name="page server", daemon=True)
     thread.start()
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.capture import ProfilerOptions, conductor, recorder, report
+from stepscope.capture import ProfilerOptions, recorder, report, schedule_runner
 from stepscope.errors import CaptureError
 
 
@@ -126,5 +126,5 @@ def fake_recorder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeRecord
     fake = FakeRecorder()
     monkeypatch.setattr(FakeMark, "recorder", fake, raising=False)
     monkeypatch.setattr(recorder, "RECORDER", fake)
-    monkeypatch.setattr(conductor.ranges, "Trace", FakeMark)
+    monkeypatch.setattr(schedule_runner.ranges, "Trace", FakeMark)
     return fake

@@ -27,8 +27,8 @@ from stepscope.formats.store import remote
 from stepscope.report import html, sections
 from stepscope.sql import limits
 from stepscope.web import listener, serving, site
-from stepscope.web.door import attempts, door, tokens
-from stepscope.web.people import purge
+from stepscope.web.auth import gate, tokens
+from stepscope.web.notes import purge
 
 DOCS = ROOT / "docs"
 GIB, MIB = 1 << 30, 1 << 20
@@ -67,8 +67,8 @@ IN_WORDS = [
     ("serving.md", "A connection without a byte for a minute ends", listener.IDLE_SECONDS, 60),
     ("serving.md", "gets a cookie for twelve hours", tokens.COOKIE_SECONDS, 12 * 3600),
     ("serving.md", "After ten wrong tokens from one address in five minutes",
-     (attempts.MOST_FAILURES, attempts.WINDOW_SECONDS), (10, 300)),
-    ("serving.md", "also on other servers with the same `STEPSCOPE_STORE` within two seconds", door._FRESH_SECONDS, 2),
+     (gate.MOST_FAILURES, gate.WINDOW_SECONDS), (10, 300)),
+    ("serving.md", "also on other servers with the same `STEPSCOPE_STORE` within two seconds", gate._FRESH_SECONDS, 2),
     ("serving.md", "at most 20 every ten minutes; one day is the shortest time",
      (purge.MOST_AT_ONCE, purge._LOOK_SECONDS, purge.LEAST_DAYS), (20, 600, 1)),
     ("sql.md", "A server answers four queries at a time, two of them of one person",

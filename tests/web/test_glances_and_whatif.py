@@ -15,7 +15,7 @@ from stepscope.api import load
 from stepscope.cache import Cache, CacheOptions
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
-from stepscope.web.glances import READING, Filler
+from stepscope.web.glances import READING, Prefetcher
 from stepscope.web.site import Site, SiteOptions
 
 
@@ -69,7 +69,7 @@ def test_a_damaged_session_has_no_glance_and_one_that_is_too_large_is_left_alone
     page.site.close()
 
     listed = page.site.catalogue.sessions()[0]
-    assert Filler(Cache(), most_bytes=1, is_busy=lambda: False).glance(listed) is None
+    assert Prefetcher(Cache(), most_bytes=1, is_busy=lambda: False).glance(listed) is None
 
 
 def test_a_prediction_is_that_of_the_api_and_nonsense_is_refused(stored: Path) -> None:

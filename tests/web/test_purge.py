@@ -11,8 +11,8 @@ from draw import draw
 
 from stepscope.errors import UsageError
 from stepscope.web.catalogue import Root
-from stepscope.web.people.purge import DAYS_VARIABLE, MOST_AT_ONCE, purge, wanted_days
-from stepscope.web.people.words import WordStore
+from stepscope.web.notes.note_store import NoteStore
+from stepscope.web.notes.purge import DAYS_VARIABLE, MOST_AT_ONCE, purge, wanted_days
 from stepscope.web.site import Site, SiteOptions
 
 DAY = 86_400
@@ -23,7 +23,7 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         options = SiteOptions([Root(str(folder / "logs"))], is_shared=True)
-        self.site = Site(options, words=WordStore(folder / "words.db"))
+        self.site = Site(options, words=NoteStore(folder / "words.db"))
 
 
 @pytest.fixture

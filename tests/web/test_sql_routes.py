@@ -14,8 +14,8 @@ from werkzeug.test import Client
 from stepscope.errors import BusyError
 from stepscope.sql.limits import Limits
 from stepscope.web.app import App
+from stepscope.web.auth.roles import Role, Visitor
 from stepscope.web.catalogue import Root
-from stepscope.web.door.roles import Role, Visitor
 from stepscope.web.site import Site, SiteOptions
 
 

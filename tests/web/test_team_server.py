@@ -26,16 +26,15 @@ from stepscope.cli.main import run
 from stepscope.errors import UsageError
 from stepscope.web import app as app_module
 from stepscope.web.app import App
+from stepscope.web.auth.gate import COOKIE, MOST_FAILURES, Gate, GateOptions
+from stepscope.web.auth.log import write_request
+from stepscope.web.auth.login import safe_next
+from stepscope.web.auth.proxies import Proxies, parse_proxies
+from stepscope.web.auth.roles import Role
+from stepscope.web.auth.tokens import COOKIE_SECONDS, Tokens, make_token, read_tokens
 from stepscope.web.catalogue import Root
-from stepscope.web.door import attempts
-from stepscope.web.door.door import COOKIE, Door, DoorOptions
-from stepscope.web.door.log import write_request
-from stepscope.web.door.login import safe_next
-from stepscope.web.door.proxies import Proxies, parse_proxies
-from stepscope.web.door.roles import Role
-from stepscope.web.door.tokens import COOKIE_SECONDS, Tokens, make_token, read_tokens
 from stepscope.web.hosts import own_names
-from stepscope.web.people.words import WordStore
+from stepscope.web.notes.note_store import NoteStore
 from stepscope.web.site import Site, SiteOptions
 
 TEXTS = {role: f"token-of-those-who-{role.name.lower()}" for role in Role}
@@ -50,10 +49,10 @@ class Team:
         store_profile(self.logdir, "r1", draw(DRAWN))
         store_profile(self.logdir, "r2", draw(DRAWN))
         options = SiteOptions([Root(str(self.logdir))], host_names=own_names("0.0.0.0"), is_shared=True)
-        self.site = Site(options, words=WordStore(tmp_path / "words.db"))
+        self.site = Site(options, words=NoteStore(tmp_path / "words.db"))
         tokens = tuple(make_token(text, role, role.name.title()) for role, text in TEXTS.items())
-        self.options = DoorOptions(tokens, proxies or Proxies(), store=self.site.words)
-        self.app = App(self.site, Door(self.options))
+        self.options = GateOptions(tokens, proxies or Proxies(), store=self.site.words)
+        self.app = App(self.site, Gate(self.options))
         self.client = Client(self.app)
 
     def ask(self, path: str, role: Role | None = Role.CAPTURE, method: str = "GET", **more: Any) -> TestResponse:
@@ -211,7 +210,7 @@ def test_words_are_kept_with_who_said_them(team, tmp_path):
     )
     assert (said["version"], said["changed_by"]) == (1, "Label")
     assert team.ask("/api/words", Role.SEE).json["sessions"] == {team.session(): said}
-    assert WordStore(tmp_path / "words.db").of(team.session()).title == "Baseline"  # another server
+    assert NoteStore(tmp_path / "words.db").of(team.session()).title == "Baseline"  # another server
 
 
 def test_deletion_can_be_undone_and_removes_no_file(team):
@@ -235,7 +234,7 @@ def test_servers_that_share_a_store_lose_no_change(tmp_path):
         lost = 0
         for _ in range(10):
             while True:
-                store = WordStore(path)
+                store = NoteStore(path)
                 known = store.of("s")
                 try:
                     store.change("s", known.version, {"note": str(int(known.note or 0) + 1)}, "")
@@ -246,7 +245,7 @@ def test_servers_that_share_a_store_lose_no_change(tmp_path):
 
     with ThreadPoolExecutor(4) as servers:
         list(servers.map(count_up, range(4)))
-    assert WordStore(path).of("s").note == "40"
+    assert NoteStore(path).of("s").note == "40"
 
 
 def test_where_nothing_can_be_written_notes_are_refused_and_the_rest_works(team, tmp_path):
@@ -353,16 +352,16 @@ def test_a_logout_ends_the_login_for_whoever_has_its_cookie(tmp_path):
     team = Team(tmp_path)
     cookies = [log_in(Client(team.app), TEXTS[Role.SEE]).headers["Set-Cookie"].partition(";")[0] for _ in range(2)]
 
-    def status(door: Door, cookie: str) -> int:
-        return Client(App(team.site, door), use_cookies=False).get("/api/words", headers={"Cookie": cookie}).status_code
+    def status(gate: Gate, cookie: str) -> int:
+        return Client(App(team.site, gate), use_cookies=False).get("/api/words", headers={"Cookie": cookie}).status_code
 
-    here = Door(team.options)
+    here = Gate(team.options)
     answer = Client(App(team.site, here), use_cookies=False).post(
         "/logout", headers={"Cookie": cookies[0], "Origin": "http://localhost"}
     )
     assert answer.status_code == 303
     assert [status(here, cookie) for cookie in cookies] == [401, 200]
-    assert [status(Door(team.options), cookie) for cookie in cookies] == [401, 200]
+    assert [status(Gate(team.options), cookie) for cookie in cookies] == [401, 200]
     team.site.close()
 
 
@@ -374,7 +373,7 @@ def test_a_token_that_is_revoked_lets_nobody_in_any_more(tmp_path, capsys):
         texts.append(capsys.readouterr().err.split()[-1])
     assert file.stat().st_mode & 0o077 == 0
     team = Team(tmp_path)
-    app = App(team.site, Door(DoorOptions(read_tokens(file), Proxies(), token_file=file)))
+    app = App(team.site, Gate(GateOptions(read_tokens(file), Proxies(), token_file=file)))
 
     def statuses() -> list[int]:
         headers = [{"Authorization": f"Bearer {text}"} for text in texts]
@@ -402,7 +401,7 @@ def test_wrong_tokens_lock_out_no_right_one(tmp_path, behind_proxy):
     there = {"REMOTE_ADDR": "127.0.0.1"}
     wrong = {"Authorization": "Bearer wrong-wrong-wrong-wrong", **from_there}
     log_in(team.client, TEXTS[Role.SEE])
-    for _ in range(attempts.MOST_FAILURES):
+    for _ in range(MOST_FAILURES):
         assert Client(team.app).get("/api/words", headers=wrong, environ_base=there).status_code == 401
 
     told = Client(team.app).get("/api/words", headers=wrong, environ_base=there)
@@ -641,13 +640,13 @@ def test_an_identity_header_needs_to_know_its_proxy():
 
 
 def test_while_another_server_changes_the_words_the_page_shows_those_read_last(tmp_path: Path) -> None:
-    words = WordStore(tmp_path / "words.db")
+    words = NoteStore(tmp_path / "words.db")
     words.change("s", 0, {"title": "Baseline"}, "me")
     assert words.of("s").title == "Baseline"
     with closing(sqlite3.connect(words.path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         assert words.of("s").title == "Baseline"
-        assert WordStore(words.path).all() == {}
+        assert NoteStore(words.path).all() == {}
 
 
 def test_a_version_that_no_change_can_have_is_refused_as_wrong(team: Team) -> None:

@@ -38,13 +38,13 @@ from stepscope.report import (
 )
 from stepscope.report.export import to_csv, to_json
 from stepscope.runs import compare_runs, list_runs
-from stepscope.web import api_tools, static, warming
+from stepscope.web import api_tools, static
 from stepscope.web import opened as opened_module
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
 from stepscope.web.glances import READING
 from stepscope.web.hosts import own_names
-from stepscope.web.site import MOST_WAITING, Site, SiteOptions
+from stepscope.web.site import MOST_WAITING, Site, SiteOptions, import_ahead
 
 
 def client_of(*logdirs: Path, **options: Any) -> Client:
@@ -219,10 +219,10 @@ def test_the_newest_session_is_loaded_before_somebody_asks(logdir):
 
 def test_what_cannot_be_imported_beforehand_is_logged(caplog):
     caplog.set_level(logging.WARNING)
-    warming.warm_up("overview")
+    import_ahead("overview")
 
     assert caplog.text == ""
-    warming.warm_up("no such tool")
+    import_ahead("no such tool")
     assert "will open more slowly" in caplog.text
 
 

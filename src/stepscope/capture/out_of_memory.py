@@ -35,7 +35,7 @@ from stepscope.capture.kept_arrays import (
 )
 from stepscope.capture.kept_arrays import describe_use as describe_array_use
 from stepscope.capture.program_files import is_users_file
-from stepscope.capture.report import Wall
+from stepscope.capture.report import NeverRaise
 from stepscope.formats.spool.layout import StatValue
 from stepscope.kernels.observe import read_locals
 from stepscope.records import dataclass
@@ -145,7 +145,7 @@ def find_full_memory() -> FullMemory | None:
     if error is None or not is_out_of_memory(error) or describe_end(error):
         return None
     _reserve.clear()
-    with Wall("finding what fills the memory", strict=False), unseen():
+    with NeverRaise("finding what fills the memory", strict=False), unseen():
         groups = _list_groups(error)
         facts: dict[str, StatValue] = {f"{FULL}{number}": text for number, text in enumerate(groups)}
         error._stepscope_sentence = _describe(error, groups)

@@ -8,9 +8,9 @@ from types import TracebackType
 
 from stepscope.capture import recorder
 from stepscope.capture.autograph import keep_as_python
-from stepscope.capture.conductor import Conductor, Saved
 from stepscope.capture.report import warn
 from stepscope.capture.running import Capture
+from stepscope.capture.schedule_runner import Saved, ScheduleRunner
 from stepscope.capture.schedules import Schedule
 from stepscope.capture.workers import install_early
 
@@ -60,11 +60,11 @@ class Profile:
         self._captures: list[Capture | None] = []  # one for each open block; None if it did not start
         if schedule:
             install_early()
-        self._conductor = schedule and Conductor(logdir, options, schedule, on_saved=on_saved, wanted="the schedule")
+        self._runner = schedule and ScheduleRunner(logdir, options, schedule, on_saved=on_saved, wanted="the schedule")
 
     def __enter__(self) -> Profile:
-        if self._conductor:
-            self._conductor.start_step()
+        if self._runner:
+            self._runner.start_step()
         else:
             self._captures.append(recorder.RECORDER.start(self._logdir, self._options))
         return self
@@ -72,11 +72,11 @@ class Profile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        if not self._conductor:
+        if not self._runner:
             self._end_block(error)
             return
         # `step()` has opened one more step after the last; it is not counted, since it holds only the end of the loop.
-        self._conductor.finish()
+        self._runner.finish()
         self.path = next(iter(self.paths[-1:]), None)
 
     def _end_block(self, error: BaseException | None) -> None:
@@ -92,18 +92,18 @@ class Profile:
     @property
     def paths(self) -> tuple[Path, ...]:
         """All profiles of captures that have ended, oldest first; waits until they are written."""
-        if self._conductor:
-            return self._conductor.paths
+        if self._runner:
+            return self._runner.paths
         return (self.path,) if self.path else ()
 
     @keep_as_python
     def step(self) -> None:
         """A step of the scheduled loop has ended, and the next one starts."""
-        if not self._conductor:
+        if not self._runner:
             warn("Profile.step() does nothing without a schedule; mark the steps with stepscope.step(number)")
             return
-        self._conductor.end_step()
-        self._conductor.start_step()
+        self._runner.end_step()
+        self._runner.start_step()
 
 
 class Profiler:

@@ -2,7 +2,7 @@
 
     who asks                             plan: when             sources: what              sink: where to
     start(), stop(), Profile             the calls              the framework's profiler,  files of a logdir
-    a schedule, a callback (Conductor)   these steps            and the tracers that       files of a logdir
+    a schedule, a callback (ScheduleRunner)   these steps            and the tracers that       files of a logdir
     stepscope run, a signal (auto/)      steps that are found   the options choose         files of a logdir
     a trigger of a watch (Windows)       the steps after it                                files of a logdir
     a client (Recorder.record)           a time                                            bytes for the caller
@@ -150,7 +150,7 @@ class Recorder:
         assert capture is not None, "strict raises otherwise"
         self._await_end(capture, end_request, duration_ms / 1000)
         try:
-            with report.Wall(f"stopping the {capture.name} profiler", strict=True):
+            with report.NeverRaise(f"stopping the {capture.name} profiler", strict=True):
                 return _read_into_memory(capture.collect(capture.take(save=True)))
         finally:
             try:
@@ -179,7 +179,7 @@ class Recorder:
         chosen = ProfilerOptions.from_any(options)
         capture: Capture | None = None
         try:
-            with report.Wall("starting the capture", chosen.strict), self.lock:
+            with report.NeverRaise("starting the capture", chosen.strict), self.lock:
                 self._make_room()
                 report.forget()
                 capture = _start_capture(open_target, chosen.clamp(), end_request, self._end_at_limit, yields)
@@ -202,7 +202,7 @@ class Recorder:
             return None
         mine, failure = False, None
         with self.program_end.delay_signals(), switching_quickly():  # the program's threads go on meanwhile
-            with report.Wall(f"stopping the {capture.name} profiler", strict):
+            with report.NeverRaise(f"stopping the {capture.name} profiler", strict):
                 mine = self._end_recording(capture)
             if mine:
                 failure = self._finish(capture, save) if wait or not save else self._finish_in_background(capture)
@@ -222,7 +222,7 @@ class Recorder:
         """
         full = find_full_memory()
         if full is not None and self._last_profile is not None:
-            with report.Wall("adding what fills the memory", strict=False):
+            with report.NeverRaise("adding what fills the memory", strict=False):
                 add_to_profile(self._last_profile, full)
         return None if full is None else full.sentence
 
@@ -333,7 +333,9 @@ class Recorder:
                 self._last_profile = capture.path or self._last_profile
         finally:
             try:
-                with report.Wall("freeing what was recorded", strict=False):  # the program may have closed our files
+                with report.NeverRaise(
+                    "freeing what was recorded", strict=False
+                ):  # the program may have closed our files
                     capture.forget() if not save or capture.is_written else capture.leave_partial()
             finally:
                 self._end_export(capture)

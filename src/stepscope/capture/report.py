@@ -127,7 +127,7 @@ def translate_error(error: Exception, doing: str) -> CaptureError:
     return CaptureError(reason, path=path, hint="training goes on; set ProfilerOptions(strict=True) to raise instead")
 
 
-class Wall:
+class NeverRaise:
     """Keeps the exceptions of its block away from the training code.  They are logged.  With `strict` they are raised
     as one of our own errors.  KeyboardInterrupt and SystemExit pass."""
 

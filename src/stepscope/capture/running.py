@@ -132,11 +132,11 @@ class Capture:
         cost.LENGTHS.start_capture()
         may_count = self.options.host_tracer_level > 1 and is_main_thread()
         if framework and may_count and not self.yields:  # a watch has no half second for it
-            with report.Wall("counting arrays", strict=False):
+            with report.NeverRaise("counting arrays", strict=False):
                 self._arrays = KeptArrays()
         self._probes.start(self._host, self.options, self._clock)
         for entry in tracers.PROBES:
-            with report.Wall(f"recording {entry.what}", strict=False):
+            with report.NeverRaise(f"recording {entry.what}", strict=False):
                 if entry.wanted(self.options, framework):
                     self._probes.start(entry.make(), self.options, self._clock)
         self._flusher.start()
@@ -180,7 +180,7 @@ class Capture:
         """A step of the loop has ended."""
         self._steps += 1
         if self._arrays is not None and self._steps >= _FIRST_LOOK and self._steps % _LOOK_EVERY == 0:
-            with report.Wall("counting arrays", strict=False):
+            with report.NeverRaise("counting arrays", strict=False):
                 self._arrays.look()
 
     def events_recorded(self) -> int:
@@ -253,10 +253,10 @@ class Capture:
         self._jump_ns = measure_jump_ns(clock_ns - self._start_ns, unix_ns - self._start_unix_ns)
         self._probes.stop()
         if self._arrays is not None and is_main_thread():
-            with report.Wall("counting arrays", strict=False):
+            with report.NeverRaise("counting arrays", strict=False):
                 self.own_facts |= self._arrays.find_last()
         self._arrays = None
-        with report.Wall("finding what fills the memory", strict=False):
+        with report.NeverRaise("finding what fills the memory", strict=False):
             if (full := find_full_memory()) is not None:
                 self.notes.append(full.sentence)
                 self.own_facts |= full.facts

@@ -121,7 +121,7 @@ def start(
     Raises:
         CaptureError: only with `strict`: the port is taken, this process has a server already, or there is no token.
     """
-    with report.Wall("starting the profiler server", strict), SERVER.lock:
+    with report.NeverRaise("starting the profiler server", strict), SERVER.lock:
         if SERVER.running is not None and SERVER.running.gives_way:
             stop()
         _refuse_second(SERVER.running)
@@ -204,7 +204,7 @@ def stop() -> None:
     if server is None:
         return
     withdraw_server(server.note)
-    with report.Wall("stopping the profiler server", strict=False):
+    with report.NeverRaise("stopping the profiler server", strict=False):
         server.front.close()
         for service in server.services:
             service.end()

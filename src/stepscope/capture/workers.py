@@ -30,7 +30,7 @@ from stepscope.capture.auto.startup.sitecustomize import STARTED
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_threads import Recurring
 from stepscope.capture.publish import replace_text
-from stepscope.capture.report import Wall, report
+from stepscope.capture.report import NeverRaise, report
 from stepscope.capture.tracers.base import make_chunk
 from stepscope.capture.tracers.stack_samples import StackSampler
 from stepscope.formats.spool import layout
@@ -154,7 +154,7 @@ class Worker:
         self._ended = False
         self._lock = threading.Lock()
         self._looking = Recurring(self._run, _LOOK_S, "stepscope-worker")
-        with Wall("watching a worker", strict=False):
+        with NeverRaise("watching a worker", strict=False):
             self._time_queues(process)
 
     def _time_queues(self, process: Any) -> None:
@@ -199,13 +199,13 @@ class Worker:
         """Starts looking."""
         if self._folder is None:
             return
-        with Wall("watching a worker", strict=False):
+        with NeverRaise("watching a worker", strict=False):
             self._looking.start()
 
     def finish(self) -> None:
         """The process ends: what it has recorded is written."""
         self._looking.stop()
-        with Wall("ending a worker", strict=False), self._lock:
+        with NeverRaise("ending a worker", strict=False), self._lock:
             self._ended = True
             self._stop()
 

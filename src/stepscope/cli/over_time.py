@@ -50,7 +50,7 @@ def trigger(
     Every watch that writes to LOGDIR reads the request within a second.
     """
     from stepscope.capture.files import translate_write_errors
-    from stepscope.capture.watching.together import has_running_watch, write_request
+    from stepscope.capture.watching.rank_coordination import has_running_watch, write_request
 
     if not Path(logdir).is_dir():
         raise UsageError(f"{logdir} is not a folder", hint="give the logdir of the job that is watched")

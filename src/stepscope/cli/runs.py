@@ -31,7 +31,7 @@ def runs(
     where: Where = None,
 ) -> None:
     """Lists all sessions: step time, verdict, first advice, memory."""
-    from stepscope.web.people.words import read_labels
+    from stepscope.web.notes.note_store import read_labels
 
     check_output(form, output)
     asked = read_recipe(recipe) if recipe else query

@@ -17,7 +17,7 @@ from stepscope.errors import UsageError
 from stepscope.report.looks import clean
 
 if TYPE_CHECKING:
-    from stepscope.web.door.tokens import Token
+    from stepscope.web.auth.tokens import Token
     from stepscope.web.serving import Server
 
 PATIENCE_S = 20.0
@@ -96,11 +96,11 @@ def serve_team(
         serve_warm(logdirs)
         return
     from stepscope.web import serving
+    from stepscope.web.auth.gate import Gate, GateOptions
+    from stepscope.web.auth.log import write_request
+    from stepscope.web.auth.proxies import parse_proxies
+    from stepscope.web.auth.tokens import parse_role
     from stepscope.web.catalogue import parse_root
-    from stepscope.web.door.door import Door, DoorOptions
-    from stepscope.web.door.log import write_request
-    from stepscope.web.door.proxies import parse_proxies
-    from stepscope.web.door.tokens import parse_role
     from stepscope.web.hosts import own_names
     from stepscope.web.listener import load_certificate
     from stepscope.web.memory import share_heap
@@ -116,8 +116,8 @@ def serve_team(
     names = own_names(host, allowed_host or ())
     site = Site(SiteOptions(roots, host_names=names, is_shared=True, follows_links=follow_links))
     bound = serving.bind_socket(host, port, tries=1)
-    door = Door(DoorOptions(tokens, proxies, parse_role(identity_role), token_file, site.words))
-    server = serving.Server(site, bound, door, tls, write_request if log else None)
+    gate = Gate(GateOptions(tokens, proxies, parse_role(identity_role), token_file, site.words))
+    server = serving.Server(site, bound, gate, tls, write_request if log else None)
     _end_gracefully(server)
     address = serving.page_url(bound, "http" if tls is None else "https")
     _announce([root.path for root in roots], f"{address}{proxies.prefix.lstrip('/')}", new_text)
@@ -128,7 +128,7 @@ def serve_team(
 
 def _choose_tokens(path: Path | None) -> tuple[tuple[Token, ...], str]:
     """The tokens, and the text of the one that was made now; empty if none was."""
-    from stepscope.web.door import tokens
+    from stepscope.web.auth import tokens
 
     if path is not None:
         return tokens.read_tokens(path), ""

@@ -23,7 +23,7 @@ def list_tokens(
     ] = None,
 ) -> None:
     """Lists, adds and revokes tokens of `stepscope serve`.  Running servers notice at once."""
-    from stepscope.web.door import tokens
+    from stepscope.web.auth import tokens
 
     if add is not None:
         text = tokens.new_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -308,22 +309,31 @@ def _merge_captures(trace: HostTrace, file: HostFile, pool: ArrayPool) -> HostTr
 
 
 def _read_trace(file: HostFile, pool: ArrayPool) -> HostTrace:
-    """Reads a host's file, and imports its decoder while the disk or the network is busy."""
+    """Reads a host's file, and imports what makes the trace of it meanwhile."""
     if file.format.takes_pieces and (file.size or 0) >= _LARGE_FILE_BYTES:
         return file.format.read(reading.report_pieces(store.read_pieces(file.path)), file.path, file.host)
     from stepscope.formats.threads import Workers
 
-    fetch: Callable[[str], bytes | memoryview] = store.read_buffer if file.format.releases_input else store.read_bytes
+    fetch = (
+        functools.partial(_fetch_released, file, pool)
+        if file.format.releases_input
+        else functools.partial(store.read_bytes, file.path)
+    )
     with Workers(1) as background:
-        content = background.submit(lambda: fetch(file.path))
+        content = background.submit(functools.partial(contextvars.copy_context().run, fetch))
         file.format.load_reader()
-        data = [content.result()]
-    del content
+        data = content.result()
     if not file.format.releases_input:
-        return file.format.read(data[0], file.path, file.host)
-    pool.receive(data[0])
+        return file.format.read(data, file.path, file.host)
     with pool:
-        return file.format.read(_release_piece(data), file.path, file.host)
+        return file.format.read(data, file.path, file.host)
+
+
+def _fetch_released(file: HostFile, pool: ArrayPool) -> Any:
+    """What can be made of a file's bytes without its reader; a pool gets their memory once nobody reads them."""
+    data: list[bytes | memoryview] = [store.read_buffer(file.path)]
+    pool.receive(data[0])
+    return file.format.decode(_release_piece(data))
 
 
 def _read_hosts(file: HostFile) -> Sequence[HostTrace]:

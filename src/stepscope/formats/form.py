@@ -59,6 +59,8 @@ class Format:
             into memory.
         releases_input: the reader also accepts an iterator over one buffer with the file's bytes.  It releases the
             buffer after decoding, so that the file and the finished trace are never in memory together.
+        decoder: `module:function`, the first part of such a reader.  It needs no numpy, so it runs while the reader is
+            imported; it is called with that iterator, and the reader takes its result in place of the bytes.
         reads_gzip: the reader unpacks files that are compressed with gzip.
         has_spans: a host may write several files into one folder, one per time span; their names hold stamps.
         other_endings: files with these endings are checked by content, packed or not.
@@ -78,6 +80,7 @@ class Format:
     in_folders: bool = True
     takes_pieces: bool = False
     releases_input: bool = False
+    decoder: str = ""
     reads_gzip: bool = True
     has_spans: bool = False
     other_endings: tuple[str, ...] = ()
@@ -150,11 +153,16 @@ class Format:
         reader: Reader = _load(self.reader)
         return reader
 
-    def read(self, data: bytes | memoryview | Iterator[bytes | memoryview], source: str, host: str) -> HostTrace:
+    def decode(self, data: Iterator[bytes | memoryview]) -> Any:
+        """What the `decoder` makes of a file's bytes; the bytes as they came if the format has none."""
+        return _load(self.decoder)(data) if self.decoder else data
+
+    def read(self, data: Any, source: str, host: str) -> HostTrace:
         """Reads one host's trace.
 
         Args:
-            data: the file's bytes, or an iterator over them if `takes_pieces` or `releases_input`.
+            data: the file's bytes, or an iterator over them if `takes_pieces` or `releases_input`, or what `decode`
+                made of them.
             source: the name to use in messages.
             host: the host's name.
 

@@ -60,3 +60,15 @@ cdef inline object as_table(Growing* rows, int64_t width):
     table.callback_free_data = free
     rows.items = NULL
     return table[:rows.size // width]
+
+
+cdef inline object as_column(Growing* rows):
+    """The items as an array of shape (n,), which owns their memory now."""
+    cdef int64_t size = rows.size
+    cdef cython.view.array column
+    rows.room = max(size, 1)
+    rows.items = <int64_t*>grown(rows.items, rows.room, sizeof(int64_t))
+    column = <int64_t[:rows.room]>rows.items
+    column.callback_free_data = free
+    rows.items = NULL
+    return column[:size]

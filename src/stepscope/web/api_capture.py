@@ -10,8 +10,8 @@ from werkzeug import Request
 
 from stepscope.formats import store
 from stepscope.web.answers import Answer, Refused, json_answer
+from stepscope.web.auth.roles import Role
 from stepscope.web.capturing import PageCapture, Wish
-from stepscope.web.door.roles import Role
 from stepscope.web.routes import Route
 from stepscope.web.site import Site
 

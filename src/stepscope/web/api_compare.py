@@ -15,7 +15,7 @@ from stepscope.report.export import table_to_arrow
 from stepscope.runs import compare_runs, describe_sessions
 from stepscope.web.answers import ARROW, Answer, Refused, binary_answer, json_answer
 from stepscope.web.api_tools import find_table, report_answer
-from stepscope.web.people.words import read_labels
+from stepscope.web.notes.note_store import read_labels
 from stepscope.web.site import Site
 
 MOST_COMPARED = 12  # sessions in one table; each is read whole

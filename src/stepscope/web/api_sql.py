@@ -19,7 +19,7 @@ from stepscope.sql.stats_view import NAME as STATS
 from stepscope.sql.tool_tables import declared_tables
 from stepscope.web.answers import Answer, Refused, json_answer
 from stepscope.web.api_tools import section_json
-from stepscope.web.door.roles import Role, visitor_of
+from stepscope.web.auth.roles import Role, visitor_of
 from stepscope.web.site import Site
 
 _SQL_TYPES = {"float": "DOUBLE", "int": "BIGINT", "str": "VARCHAR", "bool": "BOOLEAN", "ints": "BIGINT[]"}

@@ -12,16 +12,15 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from werkzeug.routing import RequestRedirect
 
 from stepscope.errors import StepscopeError
-from stepscope.web.answers import Answer, Refused, error_answer, refusal
-from stepscope.web.door.roles import OWNER, set_visitor, visitor_of
-from stepscope.web.health import HEALTH
+from stepscope.web.answers import Answer, Refused, error_answer, json_answer, refusal
+from stepscope.web.auth.roles import OWNER, set_visitor, visitor_of
 from stepscope.web.routes import Route, url_map
 from stepscope.web.site import Site
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-    from stepscope.web.door.door import Door
+    from stepscope.web.auth.gate import Gate
 
 LogRequest = Callable[[Request, int, int, float], None]
 
@@ -46,26 +45,44 @@ SECURITY_HEADERS = {
 _log = logging.getLogger(__name__)
 
 
+def _say_live(site: Site) -> Answer:
+    """The process answers."""
+    return json_answer({"status": "ok"})
+
+
+def _say_ready(site: Site) -> Answer:
+    """Whether at least one logdir can be read and the server is not ending; it names no path."""
+    if site.is_closed:
+        return json_answer({"status": "ending"}, 503)
+    if site.catalogue.has_reachable_root():
+        return json_answer({"status": "ok"})
+    return json_answer({"status": "no logdir can be read"}, 503)
+
+
+HEALTH: dict[str, Callable[[Site], Answer]] = {"/healthz": _say_live, "/readyz": _say_ready}
+"""Whether the server lives, and whether it can do its work; for orchestrators, which bring no token."""
+
+
 class App:
     """The site as a WSGI application; works under any prefix (`SCRIPT_NAME`)."""
 
-    def __init__(self, site: Site, door: Door | None = None, log: LogRequest | None = None) -> None:
+    def __init__(self, site: Site, gate: Gate | None = None, log: LogRequest | None = None) -> None:
         """Mounts a site.
 
         Args:
             site: what is shown.
-            door: lets visitors in; None for everybody.
+            gate: lets visitors in; None for everybody.
             log: called with each request, its answer's status and size, and when it came.
         """
         self.site = site
         self._map = url_map()
-        self._door = door
+        self._gate = gate
         self._log = log
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answers one request; raises nothing."""
         began = time.monotonic()
-        request = Request(self._door.outside(environ) if self._door else environ)
+        request = Request(self._gate.outside(environ) if self._gate else environ)
         request.max_content_length = MOST_BODY_BYTES
         answer = self._answer(request)
         if self._log is not None and request.path not in HEALTH:
@@ -79,8 +96,8 @@ class App:
             if request.path in HEALTH:  # asked by address, by programs that have no token
                 return HEALTH[request.path](self.site)
             self._guard_name(request)
-            if self._door is not None:
-                visitor = self._door.admit(request)
+            if self._gate is not None:
+                visitor = self._gate.admit(request)
                 if isinstance(visitor, Answer):
                     return visitor
                 set_visitor(request, visitor)

@@ -36,7 +36,7 @@ READING: Glance = {"reading": True}  # in place of one that is being made
 _BUSY_SECONDS = 0.5
 
 
-class Filler:
+class Prefetcher:
     """Makes the glances of local, small sessions that nobody has opened, while none that somebody opened is read."""
 
     def __init__(self, cache: Cache, most_bytes: int, is_busy: Callable[[], bool]) -> None:

@@ -10,14 +10,14 @@ from werkzeug.routing import Map, Rule
 
 from stepscope.records import dataclass
 from stepscope.web.answers import Answer, Refused
-from stepscope.web.door.roles import Role
+from stepscope.web.auth.roles import Role
 
 ROUTE_MODULES = (
     "stepscope.web.static",
     "stepscope.web.api_sessions",
     "stepscope.web.api_tools",
     "stepscope.web.api_capture",
-    "stepscope.web.api_people",
+    "stepscope.web.api_notes",
     "stepscope.web.late_routes",
 )
 """Each has a tuple `ROUTES`."""

@@ -14,7 +14,7 @@ from stepscope.errors import UsageError
 from stepscope.web.app import MOST_BODY_BYTES, App, LogRequest
 from stepscope.web.hosts import is_loopback
 from stepscope.web.listener import Listener
-from stepscope.web.people.purge import Purger, wanted_days
+from stepscope.web.notes.purge import Purger, wanted_days
 from stepscope.web.site import Site
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
 if TYPE_CHECKING:
     import ssl
 
-    from stepscope.web.door.door import Door
+    from stepscope.web.auth.gate import Gate
 
 DEFAULT_PORT = 8090
 PORTS_TRIED = 50
@@ -81,12 +81,12 @@ class Server:
         self,
         site: Site,
         bound: socket.socket,
-        door: Door | None = None,
+        gate: Gate | None = None,
         tls: ssl.SSLContext | None = None,
         log: LogRequest | None = None,
     ) -> None:
         self._site = site
-        self._listener = Listener(App(site, door, log), bound, THREADS, MOST_BODY_BYTES, tls)
+        self._listener = Listener(App(site, gate, log), bound, THREADS, MOST_BODY_BYTES, tls)
 
     def run(self) -> None:
         """Answers requests until the process is interrupted or `stop` is called."""

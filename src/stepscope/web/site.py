@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
+import logging
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
+from stepscope.analysis.registry import tool_named
 from stepscope.api import LoadedProfile
 from stepscope.cache import Cache
 from stepscope.formats import store
+from stepscope.formats.base import FORMATS
 from stepscope.records import dataclass
 from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Refused
 from stepscope.web.capturing import Captures, find_logdir
 from stepscope.web.catalogue import Catalogue, Listed, Root
-from stepscope.web.glances import READING, Filler, Glance
+from stepscope.web.glances import READING, Glance, Prefetcher
 from stepscope.web.hosts import HostNames
+from stepscope.web.notes.note_store import NoteStore, default_store
 from stepscope.web.opened import FIRST_TOOL, OpenSession
-from stepscope.web.people.words import WordStore, default_store
-from stepscope.web.warming import warm_up
 
 if TYPE_CHECKING:
     from stepscope.sql.asking import Asker
@@ -66,7 +69,7 @@ class SiteOptions:
 class Site:
     """The sessions of some logdirs, and those of them that are open."""
 
-    def __init__(self, options: SiteOptions, cache: Cache | None = None, words: WordStore | None = None) -> None:
+    def __init__(self, options: SiteOptions, cache: Cache | None = None, words: NoteStore | None = None) -> None:
         self.options = options
         self.catalogue = Catalogue(options.roots, options.follows_links)
         self.shelf = TraceShelf(options.trace_bytes)
@@ -80,7 +83,7 @@ class Site:
         self._warming: threading.Thread | None = None
         self._is_closed = False
         self._asker: Asker | None = None
-        self._filler = Filler(self._cache, options.trace_bytes, self._is_reading)
+        self._filler = Prefetcher(self._cache, options.trace_bytes, self._is_reading)
 
     def asker(self) -> Asker:
         """What answers questions in SQL; it imports much, so it is made when the first is asked."""
@@ -180,7 +183,7 @@ class Site:
                 with suppress(Refused):  # it was deleted meanwhile
                     self.opened(listed.id).wait(_PATIENCE_SECONDS)
         if not self._is_closed:
-            warm_up(FIRST_TOOL)
+            import_ahead(FIRST_TOOL)
 
     def close(self) -> None:
         """Ends the background work.
@@ -198,3 +201,14 @@ class Site:
             self._opened.clear()
         if self._warming is not None:
             self._warming.join(_CLOSE_SECONDS)
+
+
+def import_ahead(tool: str) -> None:
+    """Imports the readers, a tool and the timeline.  A failure is logged; the import then happens later."""
+    try:
+        for kind in FORMATS:
+            kind.load_reader()
+        for module in (tool_named(tool).module, "stepscope.web.timeline"):
+            importlib.import_module(module)
+    except Exception as error:
+        logging.getLogger(__name__).warning("the first profile will open more slowly: %s", error)

@@ -32,11 +32,11 @@ from stepscope.capture.auto.finders import FINDERS, FINDING
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, MARKED, StepLoop, StepSource, steps_in_a_row
-from stepscope.capture.conductor import Conductor
 from stepscope.capture.job import this_worker
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_threads import OwnTimer, is_main_thread
 from stepscope.capture.running import Capture
+from stepscope.capture.schedule_runner import ScheduleRunner
 from stepscope.capture.schedules import Action
 from stepscope.errors import counted
 from stepscope.kernels.untraced import untraced
@@ -113,7 +113,7 @@ class Autopilot:
         self._is_cut_short = False  # fewer of them than asked for
         self._doubtful_until = 0.0  # until then another loop may take the place of the one that was captured
         self._supersedes = False  # what was captured before is not of the loop
-        self._conductor = Conductor(
+        self._runner = ScheduleRunner(
             self._settings.logdir,
             self._settings.options,
             self._choose_action,
@@ -142,7 +142,7 @@ class Autopilot:
         if step == self._last and step < self._first + _MOST_STEPS and time.monotonic() < self._goes_on_until:
             self._last += 1
         if self._least_seconds and step + 1 >= self._first + _FEW_STEPS:
-            self._last = step if self._conductor.events_recorded() > _MANY_EVENTS else self._last
+            self._last = step if self._runner.events_recorded() > _MANY_EVENTS else self._last
         return Action.RECORD_AND_SAVE if step == self._last else Action.RECORD
 
     # -- what the loop reports, on the thread of the steps -----------------------------------------------------------
@@ -207,7 +207,7 @@ class Autopilot:
             self._cancel_timer()
             self._run_exclusively(self._finish_running)
         recorder.RECORDER.program_end.save_before_hard_end(how)
-        self._conductor.wait(_REPORT_PATIENCE_S)
+        self._runner.wait(_REPORT_PATIENCE_S)
 
     def remove_window(self) -> None:
         """Removes a time window that was captured before this program turned out to be a launcher: it only shows how
@@ -229,7 +229,7 @@ class Autopilot:
         """The profile that was captured last: its path or address; empty if none is to come, None while one is."""
         if self.last is not None:
             return str(self.last)
-        return None if self._is_planned() or self._conductor.is_capturing or self.outcome.startswith("captured") else ""
+        return None if self._is_planned() or self._runner.is_capturing or self.outcome.startswith("captured") else ""
 
     def describe_steps(self) -> str:
         """Where the captured steps begin and end, and after how many the program does something else; empty without."""
@@ -247,7 +247,7 @@ class Autopilot:
         if not self._inside.acquire(blocking=False):
             return False
         try:
-            with report.Wall("watching the program", strict=False):
+            with report.NeverRaise("watching the program", strict=False):
                 untraced(work)
         finally:
             self._inside.release()
@@ -290,7 +290,7 @@ class Autopilot:
             return
         start = self._run_on_main_or_here if on_main else self._run_exclusively
         self._timer = OwnTimer(seconds, lambda: start(work), "stepscope-patience")
-        with report.Wall("waiting for a time window", strict=False):  # it may be impossible to start a thread
+        with report.NeverRaise("waiting for a time window", strict=False):  # it may be impossible to start a thread
             self._timer.start()
 
     def _cancel_timer(self) -> None:
@@ -299,7 +299,7 @@ class Autopilot:
             self._timer = None
 
     def _end_program_if_wanted(self) -> None:
-        if not (self._settings.stop_after and self._has_captured and not self._conductor.is_capturing):
+        if not (self._settings.stop_after and self._has_captured and not self._runner.is_capturing):
             return
         self.active = False
         if is_main_thread():
@@ -314,7 +314,7 @@ class Autopilot:
     def _begin(self, source: StepSource) -> None:
         self._follow(source)
         if self._is_planned():
-            self._conductor.start_step()
+            self._runner.start_step()
 
     def _mark_step(self) -> None:
         if self._source is MARKED:
@@ -329,22 +329,22 @@ class Autopilot:
             return
         self._drop_window()
         self._cancel_timer()
-        self._conductor.end_step()
+        self._runner.end_step()
         if not self._is_planned():  # it has just been saved
             return
-        if self._conductor.number > self._last and not self._conductor.is_capturing:
+        if self._runner.number > self._last and not self._runner.is_capturing:
             self._report_failed_plan()
         elif another_follows:
-            self._conductor.start_step()
+            self._runner.start_step()
 
     def _follow(self, source: StepSource) -> None:
         """Counts the steps of this source from now on."""
         if source is self._source:
             return
-        if self._loop.was_silent and self._conductor.is_capturing and self._conductor.number > (self._first or 0):
-            self._conductor.finish()  # the steps that have ended were those of a loop
+        if self._loop.was_silent and self._runner.is_capturing and self._runner.number > (self._first or 0):
+            self._runner.finish()  # the steps that have ended were those of a loop
         else:
-            self._conductor.cancel()
+            self._runner.cancel()
         self._source = source
         cost.LENGTHS.forget()
         if not self._is_worth_capturing(source):
@@ -352,9 +352,9 @@ class Autopilot:
             self.active, self._doubtful_until = True, math.inf
             return
         self._supersedes |= self.has_steps and not self._requested and not self._is_child
-        self._conductor.marks = source is not MARKED
+        self._runner.marks = source is not MARKED
         count = self._loop.count
-        self._conductor.number = max(count - 1, 0)
+        self._runner.number = max(count - 1, 0)
         self._plan(count if self._requested else max(self._settings.skip, count))
 
     def _is_worth_capturing(self, source: StepSource) -> bool:
@@ -368,9 +368,9 @@ class Autopilot:
         return self._loop.was_silent and (source.rank > captured.rank or (self._is_cut_short and trains(source)))
 
     def _note_captured_steps(self) -> None:
-        first, count = self._first or 0, self._conductor.number - (self._first or 0)
+        first, count = self._first or 0, self._runner.number - (self._first or 0)
         name = self._source.name if self._source else MARKED.name
-        self._captured, self._is_cut_short = self._source, self._conductor.number <= self._last
+        self._captured, self._is_cut_short = self._source, self._runner.number <= self._last
         numbers = f"steps {first}-{first + count - 1}" if count > 1 else f"step {first}"
         self._set_outcome(f"captured {numbers} ({name})")
         self.has_steps = True
@@ -418,7 +418,7 @@ class Autopilot:
     def _open_samples(self) -> None:
         """Samples the stacks until a step or the time window comes.  This disturbs nobody, so any thread may do it."""
         self._run_later(self._settings.patience - _SAMPLES_AFTER_S, self._open_window_unless_launcher)
-        if self._conductor.is_capturing or recorder.RECORDER.is_running() or self._is_launcher():
+        if self._runner.is_capturing or recorder.RECORDER.is_running() or self._is_launcher():
             return
         options = replace(
             self._settings.options, host_tracer_level=0, device_tracer_level=0, python_tracer_level=0,
@@ -433,7 +433,7 @@ class Autopilot:
     def _open_window(self) -> None:
         if self._holds_samples:
             self._drop_window()
-        if self._conductor.is_capturing or self._window is not None or recorder.RECORDER.is_running():
+        if self._runner.is_capturing or self._window is not None or recorder.RECORDER.is_running():
             return
         if "torch" in sys.modules and not is_main_thread():
             return  # PyTorch's profiler would see only this thread
@@ -482,8 +482,8 @@ class Autopilot:
     def _toggle(self) -> None:
         if self._window is not None and not self._holds_samples:
             self._close_window()
-        elif self._conductor.is_capturing:
-            self._last, self._goes_on_until = self._conductor.number, 0.0  # the step that runs is the last one
+        elif self._runner.is_capturing:
+            self._last, self._goes_on_until = self._runner.number, 0.0  # the step that runs is the last one
         elif recorder.RECORDER.is_running():
             self._show_line("the program is capturing by itself; nothing was changed")
         elif self._source is None and not any(name in sys.modules for name in FINDERS):
@@ -491,16 +491,16 @@ class Autopilot:
             self._open_window()
         else:
             self._requested = True
-            self._plan(self._conductor.number + 1)
+            self._plan(self._runner.number + 1)
             self._run_later(_REQUEST_PATIENCE_S, self._open_window)
 
     def _finish_running(self) -> None:
-        self._conductor.finish()
+        self._runner.finish()
         self._close_window()
 
     def _finish(self) -> None:
         self._finish_running()
-        self._conductor.wait()
+        self._runner.wait()
         full = recorder.RECORDER.keep_full_memory()
         if full is not None and not self.paths:
             not_recorded.leave_reason(self._settings.logdir, full, "keep less, or compute with smaller batches")

@@ -240,7 +240,7 @@ def arm(settings: Settings, show_line: Callable[[str], object], parent: Ledger |
     if ThisProcess.armed is not None:
         return None
     armed = Armed(settings, show_line, parent)
-    with report.Wall("watching the program", strict=False):
+    with report.NeverRaise("watching the program", strict=False):
         armed.install()
         workers.install()
         children.inherit(settings, armed.ledger)

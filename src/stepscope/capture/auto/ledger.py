@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from stepscope.capture.files import drop_if_empty, resolve_logdir
-from stepscope.capture.report import Wall
+from stepscope.capture.report import NeverRaise
 from stepscope.formats.store import is_remote
 from stepscope.records import dataclass
 
@@ -68,7 +68,7 @@ class Ledger:
         if self.folder is None:
             return
         line = json.dumps({"outcome": outcome, "profile": profile and str(profile)}) + "\n"
-        with Wall("reporting to the program that started this one", strict=False):
+        with NeverRaise("reporting to the program that started this one", strict=False):
             self.folder.mkdir(parents=True, exist_ok=True)
             with (self.folder / _FILE).open("ab", buffering=0) as file:
                 file.write(line.encode())

@@ -6,9 +6,9 @@ import atexit
 import os
 from pathlib import Path
 
-from stepscope.capture.conductor import Conductor
 from stepscope.capture.recorder import LogDir
 from stepscope.capture.report import report
+from stepscope.capture.schedule_runner import ScheduleRunner
 from stepscope.capture.schedules import Schedule, batches, never
 from stepscope.capture.workers import install_early
 from stepscope.errors import UsageError
@@ -53,11 +53,11 @@ def _one_logdir(logdir: LogDir | None, log_dir: LogDir | None) -> LogDir:
     return given[0]
 
 
-_MADE: list[tuple[int, Conductor]] = []
+_MADE: list[tuple[int, ScheduleRunner]] = []
 """The conductors of all callbacks, each with the process that made it."""
 
 
-def _watch_for_use(steps: Conductor) -> None:
+def _watch_for_use(steps: ScheduleRunner) -> None:
     """At the program's end, says which callbacks were never called: they were not passed to a trainer."""
     if not _MADE:
         atexit.register(_say_unused)
@@ -89,7 +89,7 @@ class BatchCallback:
         super().__init__()
         chosen = schedule or parse_batches(profile_batch) or never
         wanted = "" if chosen is never else "the schedule" if schedule else f"profile_batch={profile_batch!r}"
-        self._steps = Conductor(_one_logdir(logdir, log_dir), options, chosen, first=1, wanted=wanted)
+        self._steps = ScheduleRunner(_one_logdir(logdir, log_dir), options, chosen, first=1, wanted=wanted)
         _watch_for_use(self._steps)
         install_early()
 

@@ -1,6 +1,6 @@
-"""Hears of the steps of a program, and runs a campaign on their thread.
+"""Hears of the steps of a program, and runs an experiment on their thread.
 
-The steps are those that `stepscope run` finds.  The campaign starts once they are captured, and, where the places are
+The steps are those that `stepscope run` finds.  The experiment starts once they are captured, and, where the places are
 to come from the account of that capture, once another process has analysed it.
 """
 
@@ -25,7 +25,6 @@ from stepscope.capture.auto.step_loop import MARKED, StepSource
 from stepscope.capture.job import this_worker
 from stepscope.capture.own_threads import OwnThread, is_main_thread, register_at_fork
 from stepscope.capture.proving import relays, saving
-from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, Steps, split_rank
 from stepscope.capture.proving.deadlines import (
     SILENT_S,
     STUCK_S,
@@ -36,11 +35,12 @@ from stepscope.capture.proving.deadlines import (
     watch_for_silence,
 )
 from stepscope.capture.proving.devices import wait_for_devices
+from stepscope.capture.proving.experiment import TOO_EARLY, Experiment, Steps, split_rank
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.stopwatch import Settings, Stopwatch
 from stepscope.capture.recorder import RECORDER
+from stepscope.capture.watching.baseline import Baseline
 from stepscope.capture.watching.steps import StepFollower, StepRecord, ThreadMeter
-from stepscope.capture.watching.usual import UsualLength
 from stepscope.proof.record import Proof
 
 _MOST_FROM_ACCOUNT = 3
@@ -51,7 +51,7 @@ _NO_STEPS = "no steps were found; mark them: stepscope.step()"
 
 
 class Prover:
-    """The campaign of this process.
+    """The experiment of this process.
 
     Args:
         options: what is to be proved.
@@ -85,9 +85,9 @@ class Prover:
         self._run_on_main = run_on_main
         self._patience_s = patience_s
         self._pid = os.getpid()
-        self._campaign: Campaign | None = None
+        self._experiment: Experiment | None = None
         self._running: Steps[None] | None = None
-        self._lengths: list[float] = []  # of steps that the campaign has not heard of yet
+        self._lengths: list[float] = []  # of steps that the experiment has not heard of yet
         self._wanted = 1
         self._places: tuple[str, ...] | None = None
         self._asked = self._is_saved = False
@@ -103,7 +103,7 @@ class Prover:
         if options.at or options.ablate:
             self._undo.callback(relays.install([split_rank(place)[0] for place in options.at + options.ablate]))
         self._follower = StepFollower(
-            UsualLength(2.0, 1_000_000), self._on_step, RECORDER.is_running, lambda: 0, may_be_quick=lambda: False
+            Baseline(2.0, 1_000_000), self._on_step, RECORDER.is_running, lambda: 0, may_be_quick=lambda: False
         )
         self.active = True
         self.proofs: list[Proof] = []
@@ -111,7 +111,7 @@ class Prover:
         register_at_fork(after_in_child=self._forget_parent)
 
     # -- what the loop reports -----------------------------------------------------------------------------------------
-    # From the start of the campaign on, steps are timed here, with two readings of the clock in a step: what the
+    # From the start of the experiment on, steps are timed here, with two readings of the clock in a step: what the
     # follower reads besides takes 0.2 ms where its caches are cold.
 
     def start_step(self, source: StepSource) -> None:
@@ -140,11 +140,11 @@ class Prover:
         if not self.active or self._pid != os.getpid():
             return
         self.active = False
-        with report.Wall("proving", strict=False):
+        with report.NeverRaise("proving", strict=False):
             running, self._running = self._running, None
             if running is not None:
                 running.close()
-            elif self._campaign is None:
+            elif self._experiment is None:
                 self._report_nothing(TOO_EARLY if self._follower.count else _NO_STEPS)
             self._save()
         self._watch_ended.set()
@@ -183,22 +183,22 @@ class Prover:
             self._inside.release()
 
     def _start_if_ready(self) -> None:
-        if self._campaign is not None or not self._is_ready():
+        if self._experiment is not None or not self._is_ready():
             return
         if self._options.ablate or self._options.timed:
             self._undo.callback(saving.redirect())
         self._source, self._thread = self._follower.source, threading.get_ident()
         self._meter = ThreadMeter(lambda: 0)
-        self._campaign = self._make_campaign()
-        running = self._campaign.run()
+        self._experiment = self._make_experiment()
+        running = self._experiment.run()
         self._wanted = next(running)
         self._running, self._since_ns = running, time.perf_counter_ns()
 
-    def _make_campaign(self) -> Campaign:
+    def _make_experiment(self) -> Experiment:
         if self._options.timed:
             return Stopwatch(self._options, self._knobs)
         asked = replace(self._options, at=self._places or self._options.at)
-        return Campaign(asked, self._show_line, read_queued=self._read_queued, wait=wait_for_devices)
+        return Experiment(asked, self._show_line, read_queued=self._read_queued, wait=wait_for_devices)
 
     def _read_queued(self) -> float:
         """For how long the thread of the steps has waited for processors, in seconds."""
@@ -244,11 +244,11 @@ class Prover:
     # -- no step any more, on a thread of the watch --------------------------------------------------------------------
 
     def _count_steps(self) -> int:
-        ended = 0 if self._campaign is None else self._campaign.ended_steps
+        ended = 0 if self._experiment is None else self._experiment.ended_steps
         return self._follower.count + ended + len(self._lengths)
 
     def _limit_s(self, times: int) -> float:
-        if times or (self._campaign is not None and self._campaign.ablated is not None):
+        if times or (self._experiment is not None and self._experiment.ablated is not None):
             return max(STUCK_S, STUCK_STEPS * self._follower.usual.median_ns / 1e9)
         if not self._ends_program:
             return math.inf
@@ -258,9 +258,9 @@ class Prover:
 
     def _on_silence(self, times: int) -> None:
         """First puts the part back that is left out; if that does not help, or none is, ends the program."""
-        if self._campaign is not None and self._campaign.ablated is not None:
-            self._campaign.ablated.refuse(_STUCK)
-            self._campaign.put_back()
+        if self._experiment is not None and self._experiment.ablated is not None:
+            self._experiment.ablated.refuse(_STUCK)
+            self._experiment.put_back()
         elif self.active:
             why = f"no step ended for {SILENT_S:.0f} s" if self._follower.count else _NO_STEPS
             self._give_up(_STUCK if times > 1 else why)
@@ -268,10 +268,10 @@ class Prover:
     def _give_up(self, why: str) -> None:
         """Takes what was measured so far as the answer, and ends the program by a deadline."""
         self.active = False
-        if self._campaign is None:
+        if self._experiment is None:
             self._report_nothing(why)
         else:
-            self._campaign.conclude(why)
+            self._experiment.conclude(why)
         self._running = None
         self._save()
         end_process_by_deadline()
@@ -280,7 +280,7 @@ class Prover:
     # -- beside the steps ----------------------------------------------------------------------------------------------
 
     def _ask_account(self, path: str) -> None:
-        with report.Wall("finding places to prove", strict=False):
+        with report.NeverRaise("finding places to prove", strict=False):
             command = [sys.executable, "-m", "stepscope", "overview", path, "--format", "json"]
             environment = {name: value for name, value in os.environ.items() if not name.startswith("STEPSCOPE_")}
             done = subprocess.run(
@@ -290,27 +290,27 @@ class Prover:
         self._places = self._places or ()
 
     def _save(self) -> None:
-        if self._campaign is None or self._is_saved:
+        if self._experiment is None or self._is_saved:
             return
-        self._is_saved, self.proofs = True, list(self._campaign.proofs)
+        self._is_saved, self.proofs = True, list(self._experiment.proofs)
         if not self.proofs and not self._options.timed and not this_worker().rank:
             self._show_line("nothing was proved: the program ended too early, or no place is slow; name one with --at")
-        with report.Wall("saving proofs", strict=False):
+        with report.NeverRaise("saving proofs", strict=False):
             captured = self._captured()
-            self._campaign.save(Path(captured).parent if captured and "://" not in captured else Path(self._logdir))
+            self._experiment.save(Path(captured).parent if captured and "://" not in captured else Path(self._logdir))
 
     def _report_nothing(self, why: str) -> None:
         """Nothing could be changed."""
-        self._campaign = self._make_campaign()
-        self._campaign.conclude(why)
+        self._experiment = self._make_experiment()
+        self._experiment.conclude(why)
 
     def _forget_parent(self) -> None:
-        """After a fork: the campaign belongs to the parent, and the child runs as it would without it."""
+        """After a fork: the experiment belongs to the parent, and the child runs as it would without it."""
         self.active = False
         self._follower.forget_parent()
         self._running = None
-        if self._campaign is not None:
-            self._campaign.put_back()
+        if self._experiment is not None:
+            self._experiment.put_back()
 
 
 def places_of(overview: dict[str, Any]) -> tuple[str, ...]:

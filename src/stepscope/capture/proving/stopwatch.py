@@ -14,7 +14,7 @@ from typing import Any
 from stepscope.capture.auto.imports import ImportHook
 from stepscope.capture.frameworks import find_cuda
 from stepscope.capture.patches import Call, Undo, wrap_attribute
-from stepscope.capture.proving.campaign import TOO_EARLY, Campaign, Steps
+from stepscope.capture.proving.experiment import TOO_EARLY, Experiment, Steps
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.proof.knobs import (
     CUDA,
@@ -106,7 +106,7 @@ class Settings:
         wrap_attribute(module.DatasetV2, "__iter__", iterate_with_setting)
 
 
-class Stopwatch(Campaign):
+class Stopwatch(Experiment):
     """Times steps for a while, and changes nothing.
 
     Args:

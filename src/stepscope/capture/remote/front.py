@@ -190,7 +190,7 @@ class Front:
 
     def _serve(self, thread: OwnThread, client: socket.socket) -> None:
         try:
-            with report.Wall("serving a profiler client", strict=False), client:
+            with report.NeverRaise("serving a profiler client", strict=False), client:
                 client.settimeout(_FIRST_BYTE_S)
                 with suppress(OSError):
                     first = client.recv(_PIECE)

@@ -25,16 +25,16 @@ from stepscope.capture.running import Capture
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact
 from stepscope.capture.watching import keep, memory, places, quota
+from stepscope.capture.watching.baseline import Baseline
 from stepscope.capture.watching.budget import Budget
 from stepscope.capture.watching.cause import OF_MACHINE, Cause, find_cause
 from stepscope.capture.watching.collector import CollectorMeter
 from stepscope.capture.watching.options import WatchOptions
+from stepscope.capture.watching.rank_coordination import Ranks, Request
 from stepscope.capture.watching.ring import Ring
 from stepscope.capture.watching.series import Bucket, RemoteSeries, SeriesFile
 from stepscope.capture.watching.steps import StepFollower, StepRecord
-from stepscope.capture.watching.together import Ranks, Request
 from stepscope.capture.watching.triggers import URGENT, Mark, Spikes, TimeTable, Trigger
-from stepscope.capture.watching.usual import UsualLength
 from stepscope.capture.watching.windows import Plan, Windows
 from stepscope.errors import CaptureError
 from stepscope.formats.series import series_folder, series_place
@@ -80,7 +80,7 @@ class Watch:
         self._local = None if is_remote(self.logdir) else Path(self.logdir)
         self.marks: deque[Mark] = deque(maxlen=_MOST_MARKS)
         self.collector = CollectorMeter()
-        usual = UsualLength(options.slow_factor, round(options.slow_least * 1e9))
+        usual = Baseline(options.slow_factor, round(options.slow_least * 1e9))
         self.windows = Windows(self.logdir, options.window_steps, self._on_window)
         self.steps = StepFollower(
             usual, self._on_step, _is_profiled, lambda: self.collector.total_ns, lambda: self.windows.is_free
@@ -125,10 +125,10 @@ class Watch:
         self.collector.start()
         self.ring.start()
         if self._local is not None:
-            with report.Wall("preparing the watch", strict=False):
+            with report.NeverRaise("preparing the watch", strict=False):
                 quota.mark_run(self.target.folder, {"ring": True})
         if self._ranks is not None:
-            with report.Wall("preparing the watch of all ranks", strict=False):
+            with report.NeverRaise("preparing the watch of all ranks", strict=False):
                 self._ranks.prepare()
         self._looking.start()
 
@@ -165,7 +165,7 @@ class Watch:
         if kind is Trigger.OUT_OF_MEMORY:
             asked = describe_request(error)
             sentence = f"{sentence}{f'; {asked}' if asked else ''}; in use: {_describe_memory()}"
-        with report.Wall("keeping the ring of the watch", strict=False):
+        with report.NeverRaise("keeping the ring of the watch", strict=False):
             self._keep_now(self._mark(kind, sentence))
             self._crash = found
 
@@ -217,10 +217,10 @@ class Watch:
             self.budget.note_thread("watch")
             if work is None:
                 return None
-            with report.Wall("watching the job", strict=False):
+            with report.NeverRaise("watching the job", strict=False):
                 work()
         self.budget.note_thread("watch")
-        with report.Wall("watching the job", strict=False):
+        with report.NeverRaise("watching the job", strict=False):
             self._look()
         return min(_LOOK_S / self.budget.job_part, _SELDOM_LOOK_S)
 
@@ -407,7 +407,7 @@ class Watch:
     def _write(
         self, mark: Mark, content: bytes, end_ns: int, attached: tuple[Artifact, ...], request: Request | None
     ) -> None:
-        with report.Wall("keeping a capture of the watch", strict=False):
+        with report.NeverRaise("keeping a capture of the watch", strict=False):
             self._writing_runs.add(mark.run)
             try:
                 content += keep.end_of_ring(mark, end_ns, self.ring.notes())
@@ -472,7 +472,7 @@ class Watch:
                 report.inform(f"removed to keep the quota: {', '.join(removed)}")
 
     def _make_remote_room(self, address: str) -> None:
-        with report.Wall("keeping the quota of the watch", strict=False):
+        with report.NeverRaise("keeping the quota of the watch", strict=False):
             removed = self._remote_runs.add(address)
             if removed:
                 report.inform(f"removed to keep the quota: {', '.join(removed)}")
@@ -561,7 +561,7 @@ class Watch:
         return not ended
 
     def _finish(self, keep_ring: bool) -> None:
-        with report.Wall("ending the watch", strict=False):
+        with report.NeverRaise("ending the watch", strict=False):
             self.steps.close()
             self.windows.cancel()
             self._work.put(None)

@@ -94,7 +94,7 @@ def publish(watch: Watch) -> Undo:
         (watch.options.tensorboard, _write_scalars),
     ):
         if is_wanted:
-            with report.Wall("publishing the metrics of the watch", strict=False):
+            with report.NeverRaise("publishing the metrics of the watch", strict=False):
                 undo.append(start(watch))
 
     return undo_all(*undo)
@@ -218,7 +218,7 @@ def _write_scalars(watch: Watch) -> Undo:
 
     def end() -> None:
         ticker.stop()
-        with report.Wall("writing scalars", strict=False):
+        with report.NeverRaise("writing scalars", strict=False):
             write()
         writer.close()
 

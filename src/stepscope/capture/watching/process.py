@@ -60,7 +60,7 @@ class OnlyWatch:
             atexit.unregister(self._stop_at_end)
             program_end.forget_hard_end(self._note_hard_end)
             while self._undo:
-                with report.Wall("ending the watch", strict=False):
+                with report.NeverRaise("ending the watch", strict=False):
                     self._undo.pop()()
         if watch is not None:
             with INTERRUPTS.hold():
@@ -107,7 +107,7 @@ def watch(
         The watch, with `trigger`, `observe` and `stop`; it may be used as a context manager.  None if it could not
         start; `stepscope.last_error()` then says why, and training goes on.
     """
-    with report.Wall("starting the watch", strict=False):
+    with report.NeverRaise("starting the watch", strict=False):
         chosen = WatchOptions.from_mapping({"ring": ring, "budget_percent": budget_percent, **options})
         started = start_watch(os.fspath(logdir), chosen)
         return None if started is None else Handle(started)
@@ -116,7 +116,7 @@ def watch(
 
 def start_watch(logdir: str, options: WatchOptions) -> Watch | None:
     """Starts the watch of this process; None if that failed, which is reported."""
-    with report.Wall("starting the watch", strict=False):
+    with report.NeverRaise("starting the watch", strict=False):
         WATCH.refuse_second()
         made = Watch(logdir, options)
         try:
@@ -174,7 +174,7 @@ def trigger(reason: str) -> bool:
     running = WATCH.running
     if running is None:
         return False
-    with report.Wall("triggering a capture", strict=False):
+    with report.NeverRaise("triggering a capture", strict=False):
         running.trigger(reason)
     return True
 
@@ -187,7 +187,7 @@ def observe(**values: float) -> bool:
     running = WATCH.running
     if running is None:
         return False
-    with report.Wall("observing a value", strict=False):
+    with report.NeverRaise("observing a value", strict=False):
         for name, value in values.items():
             running.observe(name, float(value))
     return True
@@ -226,7 +226,7 @@ def _start_metrics(watch: Watch) -> Undo:
         return _nothing
     from stepscope.capture.watching import metrics
 
-    with report.Wall("publishing the metrics of the watch", strict=False):
+    with report.NeverRaise("publishing the metrics of the watch", strict=False):
         return metrics.publish(watch)
     return _nothing
 

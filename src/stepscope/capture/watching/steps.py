@@ -18,7 +18,7 @@ from typing import NamedTuple
 from stepscope.capture.auto.step_loop import MARKED, StepSource
 from stepscope.capture.handles import move_up
 from stepscope.capture.report import report
-from stepscope.capture.watching.usual import Length, UsualLength
+from stepscope.capture.watching.baseline import Baseline, Length
 from stepscope.kernels.small_files import read_start
 
 _LEAST_FRESH_NS, _MOST_FRESH_NS = 20_000_000, 1_000_000_000  # between two readings of the counters
@@ -148,7 +148,7 @@ class StepFollower:
 
     def __init__(
         self,
-        usual: UsualLength,
+        usual: Baseline,
         on_step: Callable[[StepRecord], None],
         is_profiled: Callable[[], bool],
         collector_ns: Callable[[], int],

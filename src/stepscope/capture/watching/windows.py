@@ -6,10 +6,10 @@ import functools
 from collections.abc import Callable
 
 from stepscope.capture import files, recorder
-from stepscope.capture.conductor import Conductor
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.report import Wall
+from stepscope.capture.report import NeverRaise
 from stepscope.capture.running import Capture
+from stepscope.capture.schedule_runner import ScheduleRunner
 from stepscope.capture.schedules import Action
 from stepscope.capture.watching.keep import trigger_facts, trigger_note
 from stepscope.capture.watching.steps import StepRecord
@@ -35,7 +35,7 @@ class Plan:
     first_step: int
 
 
-class Windows(Conductor):
+class Windows(ScheduleRunner):
     """Records planned windows, one at a time.  `follow` is called on the thread of the steps.
 
     A capture by the program itself comes first: a window that is open then gives way, and one that is planned waits.
@@ -81,7 +81,7 @@ class Windows(Conductor):
             self._extra_ns += step.length_ns - step.usual_ns
         if self._plan is None:
             return
-        with Wall("recording a window of the watch", strict=False):
+        with NeverRaise("recording a window of the watch", strict=False):
             self.marks = not is_marked
             self.end_step()
             self.number = step.number + 1

@@ -15,7 +15,8 @@ from stepscope.formats.heads import describe_head
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.text import GZIP_MAGIC, Inflater, size_limit
 from stepscope.formats.kineto.texts import TextTable
-from stepscope.kernels import trace_json, wire
+from stepscope.kernels import trace_json
+from stepscope.kernels.wire import packets as wire
 from stepscope.model.arrays import U8
 from stepscope.records import dataclass
 

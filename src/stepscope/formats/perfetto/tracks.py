@@ -13,7 +13,7 @@ import numpy as np
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.lines import Labels
 from stepscope.formats.perfetto.packets import Track
-from stepscope.kernels import wire
+from stepscope.kernels.wire import packets as wire
 from stepscope.model import StatTag
 from stepscope.model.arrays import I64, Mask, distinct
 

@@ -14,7 +14,22 @@ from numpy.typing import NDArray
 
 from stepscope import kernels
 from stepscope.formats.spool.layout import WITHOUT_FRAMEWORK
-from stepscope.kernels.wire import FLAG_AGGREGATE, FLAG_IF_NONZERO
+from stepscope.formats.xspace.stat_flags import (
+    ASYNC,
+    COLLECTIVE,
+    CORRELATION,
+    COUNTER,
+    EAGER,
+    FUNCTION_CALL,
+    HLO_OP,
+    KERNEL,
+    MEMCPY,
+    MEMORY,
+    MEMSET,
+    ROOT,
+    STEP_NUM,
+)
+from stepscope.kernels.wire import FLAG_AGGREGATE
 from stepscope.model import (
     EventKind,
     Events,
@@ -33,31 +48,6 @@ from stepscope.vocabulary.precision import is_narrow
 from stepscope.vocabulary.tables import KindRule
 
 K = EventKind
-
-# Stats that decide an event's kind, as bits of the flags that decoding collects.  The second half of a pair says
-# whether a value of 0 counts.
-(
-    CORRELATION, KERNEL, MEMCPY, MEMSET, MEMORY, HLO_OP, ROOT, STEP_NUM, ASYNC, FUNCTION_CALL, COLLECTIVE, COUNTER,
-    EAGER,
-) = (1 << bit for bit in range(13))  # fmt: skip
-FLAG_OF_STAT: dict[str, tuple[int, bool]] = {
-    "correlation_id": (CORRELATION, True),
-    "kernel_details": (KERNEL, True),
-    "memcpy_details": (MEMCPY, True),
-    "Memset_details": (MEMSET, True),
-    "memset_details": (MEMSET, True),
-    "memalloc_details": (MEMORY, True),
-    "MemFree_details": (MEMORY, True),
-    "MemoryResidency_details": (MEMORY, True),
-    "hlo_op": (HLO_OP, True),
-    "_r": (ROOT, True),
-    "step_num": (STEP_NUM, True),
-    "_a": (ASYNC, False),
-    "tf_function_call": (FUNCTION_CALL, True),
-    "all_reduce_unique_id": (COLLECTIVE, True),
-    "counter_value": (COUNTER, True),
-    "is_eager": (EAGER, False),
-}
 
 # The first rule that matches wins.  Rules for ops come last: they match anything in the form of an op.
 _HOST_RULES: tuple[KindRule, ...] = (
@@ -118,16 +108,6 @@ def classify_types(strings: Strings, names: I32, planes: I32, plane_kinds: U8) -
             if found and found.lastindex:
                 _, kinds[row], traits[row] = rules[found.lastindex - 1]
     return kinds, traits
-
-
-def flags_of_strings(strings: Strings) -> NDArray[np.uint32]:
-    """The flags that a stat with each string as its name gives to its event: uint32 of shape (strings,)."""
-    flags = np.zeros(len(strings), np.uint32)
-    for name, (bit, zero_counts) in FLAG_OF_STAT.items():
-        row = strings.find(name)
-        if row > 0:
-            flags[row] = bit if zero_counts else bit | FLAG_IF_NONZERO
-    return flags
 
 
 _BLOCK = 1 << 18  # events at a time, to save memory

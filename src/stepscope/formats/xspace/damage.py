@@ -9,7 +9,7 @@ import numpy as np
 from stepscope.errors import Problem, UnreadableError, counted
 from stepscope.formats.heads import describe_head
 from stepscope.kernels import wire
-from stepscope.model.arrays import I64, U8
+from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 
 _WHY = {
@@ -141,13 +141,13 @@ class Damage:
         )
 
 
-def unreadable_error(buf: U8, source: str) -> UnreadableError:
-    """The error for a file without any plane."""
-    if not len(buf):
+def unreadable_error(head: bytes, source: str) -> UnreadableError:
+    """The error for a file without any plane, from its first bytes."""
+    if not head:
         return UnreadableError(
             "the file is empty", code="empty", path=source, offset=0, hint="the capture did not finish; record it again"
         )
-    looks = describe_head(buf[:64].tobytes())
+    looks = describe_head(head)
     return UnreadableError(
         f"no plane of an XSpace can be read{f'; it looks like {looks}' if looks else ''}",
         path=source,

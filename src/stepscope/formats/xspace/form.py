@@ -71,5 +71,6 @@ FORMAT = XSpaceFormat(
     reader="stepscope.formats.xspace.reader:read",
     hosts_reader="stepscope.formats.xspace.several:read_hosts",
     releases_input=True,
+    decoder="stepscope.formats.xspace.decoding:decode",
     reads_gzip=False,
 )

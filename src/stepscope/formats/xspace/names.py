@@ -1,18 +1,12 @@
-"""The texts of an XSpace file, each stored once, and the lookup of metadata ids."""
+"""The texts of an XSpace file, each stored once."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import field
-
-import numpy as np
+from array import array
+from typing import Any
 
 from stepscope.kernels import wire
-from stepscope.model import Strings
-from stepscope.model.arrays import I32, I64, U8
-from stepscope.records import dataclass
-
-NO_ROWS = np.empty(0, np.int64)
 
 
 class Interner:
@@ -23,43 +17,30 @@ class Interner:
         table: the kernel's table, which assigns the ids.
     """
 
-    def __init__(self, buf: U8) -> None:
+    def __init__(self, buf: memoryview) -> None:
         self.seed = int.from_bytes(os.urandom(8), "little")
         self.table = wire.Interner(buf, self.seed)
 
-    def add(self, places: I64) -> I32:
-        """Ids of texts, given by the positions of their lengths: int32 of shape (n,).  0 means no text: id 0."""
-        ids = np.empty(len(places), np.int32)
-        self.table.add(np.ascontiguousarray(places), ids)
+    @property
+    def count(self) -> int:
+        """How many texts there are."""
+        return self.table.count
+
+    def add(self, places: Any) -> array[int]:
+        """Ids of texts, given by the positions of their lengths, int64 of shape (n,): int32 of shape (n,).  A position
+        of 0 means no text: id 0."""
+        ids = array("i", bytes(4 * len(places)))
+        self.table.add(places, ids)
         return ids
 
-    def strings(self) -> Strings:
-        """The texts so far, copied from the file's bytes."""
-        blob, offsets = np.empty(self.table.size, np.uint8), np.empty(self.table.count + 1, np.int64)
-        self.table.copy(blob, offsets)
-        return Strings(blob, offsets)
+    def find(self, text: str) -> int:
+        """The id of a text, -1 if it has none."""
+        return self.table.find(text.encode())
 
+    def text(self, row: int) -> str:
+        """The text with an id."""
+        return self.table.text(row).decode("utf-8", "replace")
 
-@dataclass(frozen=True)
-class Lookup:
-    """The rows of a plane's metadata ids.
-
-    If `ids` is empty, an id is its own index into `rows`.  Otherwise `ids` is sorted and parallel to `rows`.  Missing
-    ids have row -1.
-    """
-
-    rows: I32 = field(default_factory=lambda: np.empty(0, np.int32))
-    ids: I64 = field(default_factory=lambda: NO_ROWS)
-
-    @classmethod
-    def build(cls, ids: I64, rows: I32, room: int) -> Lookup:
-        """Builds the indexed form if it needs no more than about `room` rows, otherwise the sorted one.
-
-        The ids must be distinct.
-        """
-        if ids.min() >= 0 and ids.max() < 4 * len(ids) + room:
-            dense = np.full(int(ids.max()) + 1, -1, np.int32)
-            dense[ids] = rows
-            return cls(dense)
-        order = np.argsort(ids)
-        return cls(rows[order], ids[order])
+    def release_buffer(self) -> None:
+        """Lets go of the file, after which nothing more can be added."""
+        self.table.release_buffer()

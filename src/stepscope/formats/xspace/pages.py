@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
 from stepscope import kernels
-from stepscope.model.arrays import I64
 
 # The memory of a smaller file is better kept for the tables of the analysis: giving back 834 MB and getting as much
 # again took a second of the system's time, and the overview's peak stayed the same.
@@ -28,16 +27,14 @@ class Pages:
         if isinstance(data, memoryview) and len(data) >= _LARGE_FILE_BYTES:
             self._memory = data.obj if isinstance(data.obj, kernels.memory.Memory) else None
 
-    def release(self, begins: I64, ends: I64) -> None:
-        """Gives back ranges of bytes that nobody reads again: int64 of shape (n,).
+    def release(self, begins: Sequence[int], ends: Sequence[int]) -> None:
+        """Gives back ranges of bytes that nobody reads again.
 
         Bytes between two ranges stay.  Ranges that follow on each other, in one call or in several, go back together.
         """
-        if self._memory is None or not len(begins):
+        if self._memory is None:
             return
-        first = np.flatnonzero(np.append(True, begins[1:] != ends[:-1]))
-        last = np.append(first[1:], len(begins)) - 1
-        for begin, end in zip(begins[first].tolist(), ends[last].tolist(), strict=True):
+        for begin, end in zip(begins, ends, strict=True):
             if begin != self._end:
                 self._give_back(self._memory)
                 self._begin = begin

@@ -1,24 +1,55 @@
-"""The planes of an XSpace file without their lines: their kinds, metadata and stats."""
+"""The planes of an XSpace file without their lines: their names, metadata and stats, and the way from ids to rows.
+
+The tables are those of the kernels, as nothing here needs numpy.
+"""
 
 from __future__ import annotations
 
-from dataclasses import field
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from stepscope.formats.xspace import classify, schema
-from stepscope.formats.xspace.damage import Damage
-from stepscope.formats.xspace.names import NO_ROWS, Interner, Lookup
+from stepscope.formats.xspace import schema
+from stepscope.formats.xspace.names import Interner
+from stepscope.formats.xspace.stat_flags import flags_of_texts
 from stepscope.kernels import wire
-from stepscope.model import PlaneKind, Stats
-from stepscope.model.arrays import I32, I64, U8, distinct
 from stepscope.records import dataclass
 
-Bytes = U8
-Ranges = tuple[I64, I64]
-OwnedRanges = tuple[I64, I64, I64]  # the row of the message around each, ascending; start; end
+Table = Any  # of a kernel: int64, of the shape that its documentation names
+Ranges = tuple[Table, Table]
+OwnedRanges = tuple[Table, Table, Table]  # the row of the message around each, ascending; start; end
+StatColumns = tuple[Any, Any, Any]  # name, tag and value
+_BYTES_A_NUMBER = 8
+
+
+def zeros(count: int) -> array[int]:
+    """int64 of shape (count,), zeros."""
+    return array("q", bytes(_BYTES_A_NUMBER * count))
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Where reading of some messages failed.
+
+    Attributes:
+        at: int64 of shape (messages,), the place in the file, or -1 for a message without damage.
+        codes: the reason; ends: where each message ends.
+    """
+
+    at: Table
+    codes: Table
+    ends: Table
+
+
+@dataclass(frozen=True)
+class LostStats:
+    """Stats of planes or types that could not be read: how many, where the first starts and what is wrong with it."""
+
+    count: int
+    first: int
+    code: int
 
 
 @dataclass(frozen=True)
@@ -27,39 +58,31 @@ class Fields:
 
     Attributes:
         columns: int64 of shape (fields, FIELD_WIDTH), see `stepscope.kernels.wire`.
-        bad_at, bad_code: int64 of shape (messages,), where and why reading each failed; -1 where it did not.
+        failures: where reading of the messages failed.
     """
 
-    columns: I64
-    bad_at: I64
-    bad_code: I64
+    columns: Table
+    failures: Failures
 
     @classmethod
-    def scan(cls, buf: Bytes, begins: I64, ends: I64) -> Fields:
+    def scan(cls, buf: memoryview, begins: Table, ends: Table) -> Fields:
         """Finds the fields of messages."""
-        bad_at, bad_code = np.full(len(begins), -1), np.zeros(len(begins), np.int64)
-        columns = np.asarray(wire.scan_fields(buf, begins, ends, bad_at, bad_code))
-        return cls(columns, bad_at, bad_code)
+        bad_at, codes = array("q", [-1]) * len(begins), zeros(len(begins))
+        columns = wire.scan_fields(buf, begins, ends, bad_at, codes)
+        return cls(columns, Failures(bad_at, codes, ends))
 
     def messages(self, number: int) -> OwnedRanges:
         """The nested messages with this field number, including one that is cut off."""
-        numbers = np.abs(self.columns[:, wire.FIELD_NUMBER])
-        found = self.columns[(numbers == number) & (self.columns[:, wire.FIELD_STOP] >= 0)]
-        return (
-            found[:, wire.FIELD_MESSAGE].copy(),
-            found[:, wire.FIELD_START].copy(),
-            found[:, wire.FIELD_STOP].copy(),
-        )
+        return wire.nested_messages(self.columns, number)
 
-    def last(self, number: int, column: int) -> I64:
+    def last(self, number: int, column: int) -> array[int]:
         """A column of each message's last complete field with this number: int64 of shape (messages,).
 
         A message without such a field gets 0.
         """
-        found = self.columns[self.columns[:, wire.FIELD_NUMBER] == number]
-        out = np.zeros(len(self.bad_at), np.int64)
-        out[found[:, wire.FIELD_MESSAGE]] = found[:, column]
-        return out
+        found = zeros(len(self.failures.at))
+        wire.last_fields(self.columns, number, column, found)
+        return found
 
 
 @dataclass(frozen=True)
@@ -69,144 +92,100 @@ class Metadata:
     Attributes:
         plane: int64 of shape (entries,), ascending.
         columns: int64 of shape (entries, META_WIDTH), see `stepscope.kernels.wire`.
-        stats: their stats, whose owners are entries.
+        stats: int64 of shape (stats, STAT_WIDTH), whose owners are entries.
+        failures: where reading of any entry failed.
     """
 
-    plane: I64
-    columns: I64
-    stats: OwnedRanges
+    plane: Table
+    columns: Table
+    stats: Table
+    failures: Failures
 
     @classmethod
-    def read(cls, buf: Bytes, owned: OwnedRanges, damage: Damage) -> Metadata:
+    def read(cls, buf: memoryview, owned: OwnedRanges) -> Metadata:
         """Reads the entries of one kind."""
         owners, begins, ends = owned
-        columns = np.zeros((len(begins), wire.META_WIDTH), np.int64)
-        stats = np.asarray(wire.walk_metadata(buf, begins, ends, columns))
-        damage.add(columns[:, wire.META_BAD_AT], columns[:, wire.META_BAD_CODE], ends)
-        whole = np.flatnonzero((columns[:, wire.META_BAD_AT] < 0) | (columns[:, wire.META_NAME] > 0))
-        rows = whole[_last_of_equal(owners[whole], columns[whole, wire.META_ID])]
-        place = np.full(len(begins), -1)
-        place[rows] = np.arange(len(rows))
-        owner = place[stats[:, wire.STAT_ENTRY]]
-        kept = owner >= 0
-        ranges = stats[kept, wire.STAT_START], stats[kept, wire.STAT_STOP]
-        return cls(owners[rows], columns[rows], (owner[kept], *ranges))
+        columns = wire.zero_table(len(begins), wire.META_WIDTH)
+        stats = wire.walk_metadata(buf, begins, ends, columns)
+        chosen = wire.last_entries(owners, columns)
+        failures = Failures(columns[:, wire.META_BAD_AT], columns[:, wire.META_BAD_CODE], ends)
+        kept, of_kept = wire.take_entries(columns, chosen), wire.take_stats(stats, chosen)
+        return cls(chosen[:, wire.CHOSEN_OWNER], kept, of_kept, failures)
 
     def __len__(self) -> int:
         return len(self.plane)
-
-    @property
-    def ids(self) -> I64:
-        """The metadata ids: int64 of shape (entries,)."""
-        return self.columns[:, wire.META_ID]
-
-
-def _last_of_equal(owners: I64, ids: I64) -> I64:
-    """Rows of the last entry of each (owner, id), ascending: in a map, a later entry replaces an earlier one."""
-    if not len(ids):
-        return NO_ROWS
-    order = np.lexsort((ids, owners))
-    last = np.append((np.diff(ids[order]) != 0) | (np.diff(owners[order]) != 0), True)
-    return np.sort(order[last])
-
-
-@dataclass
-class Plane:
-    """One plane while it is read: its rows in the tables of all planes, and its lookups of ids."""
-
-    name: str
-    kind: PlaneKind
-    ordinal: int
-    lines: tuple[int, int]
-    type_lookup: Lookup = field(default_factory=Lookup)
-    stat_lookup: Lookup = field(default_factory=Lookup)
-    stat_flags: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
-
-    def lookups(self) -> wire.Lookups:
-        """The lookups of ids as the kernels need them."""
-        types, stats = self.type_lookup, self.stat_lookup
-        return wire.Lookups(types.rows, types.ids, stats.rows, stats.ids, self.stat_flags)
 
 
 class PlaneReader:
     """Reads the planes and interns their names.
 
     Attributes:
-        planes: in the order of the file.
+        names: of the planes, in the order of the file.
         plane_id: int64 of shape (planes,); plane_name: int32 of shape (planes,), string rows.
         lines: plane and range of each line.
         types: the event metadata.
         type_name, type_display: int32 of shape (types,), string rows.
+        failures: where reading of messages failed; lost_stats: the stats that could not be read.
     """
 
-    def __init__(self, buf: Bytes, ranges: Ranges, strings: Interner, damage: Damage) -> None:
-        self.buf = buf
-        self.damage = damage
+    def __init__(self, buf: memoryview, ranges: Ranges, strings: Interner) -> None:
+        self._buf = buf
+        self._strings = strings
         fields = Fields.scan(buf, *ranges)
-        damage.add(fields.bad_at, fields.bad_code, ranges[1])
         self.plane_id = fields.last(schema.PLANE_ID, wire.FIELD_START)
         self.plane_name = strings.add(fields.last(schema.PLANE_NAME, wire.FIELD_PLACE))
         self.lines = fields.messages(schema.PLANE_LINES)
-        self._stats = fields.messages(schema.PLANE_STATS)
-        self.types = Metadata.read(buf, fields.messages(schema.PLANE_EVENT_METADATA), damage)
+        self.plane_stat_ranges = fields.messages(schema.PLANE_STATS)
+        self.types = Metadata.read(buf, fields.messages(schema.PLANE_EVENT_METADATA))
         self.type_name = strings.add(self.types.columns[:, wire.META_NAME])
         self.type_display = strings.add(self.types.columns[:, wire.META_DISPLAY])
-        texts = Metadata.read(buf, fields.messages(schema.PLANE_STAT_METADATA), damage)
+        texts = Metadata.read(buf, fields.messages(schema.PLANE_STAT_METADATA))
+        self.failures = [fields.failures, self.types.failures, texts.failures]
+        self.lost_stats: list[LostStats] = []
+        self.names = [strings.text(row) for row in self.plane_name]
+        self._lookups = self._make_lookups(texts, strings, ranges)
+
+    def _make_lookups(self, texts: Metadata, strings: Interner, ranges: Ranges) -> list[wire.Lookups]:
         text_rows = strings.add(texts.columns[:, wire.META_NAME])
-        self._interner = strings
-        self.strings = strings.strings()
-        self.planes = self._planes()
-        self._put_lookups(texts, text_rows, ranges[1] - ranges[0])
-
-    def _planes(self) -> list[Plane]:
-        names = [self.strings[row] for row in self.plane_name.tolist()]
-        lines = pairwise(self._bounds(self.lines[0]))
-        return [Plane(name, *schema.plane_kind(name), rows) for name, rows in zip(names, lines, strict=True)]
-
-    def _bounds(self, owners: I64) -> list[int]:
-        """First row of each plane in a table that is sorted by plane, and the number of rows."""
-        bounds: list[int] = np.searchsorted(owners, np.arange(len(self.plane_id) + 1)).tolist()
-        return bounds
-
-    def _put_lookups(self, texts: Metadata, text_rows: I32, sizes: I64) -> None:
-        flags = classify.flags_of_strings(self.strings)
-        type_rows = np.arange(len(self.types), dtype=np.int32)
+        flags = flags_of_texts(strings)
         of_types, of_texts = self._bounds(self.types.plane), self._bounds(texts.plane)
-        for row, plane in enumerate(self.planes):
-            room = int(sizes[row]) // 16  # so that a lookup takes only a fraction of the plane's size in the file
-            a, b = of_types[row : row + 2]
-            if a < b:
-                plane.type_lookup = Lookup.build(self.types.ids[a:b], type_rows[a:b], room)
-            a, b = of_texts[row : row + 2]
-            if a < b:
-                plane.stat_lookup = Lookup.build(texts.ids[a:b], text_rows[a:b], room)
-                plane.stat_flags = flags[np.maximum(plane.stat_lookup.rows, 0)]
+        made = []
+        for row, (begin, end) in enumerate(zip(*ranges, strict=True)):
+            room = (end - begin) // 16  # so that a lookup takes only a fraction of the plane's size in the file
+            types, names = (of_types[row], of_types[row + 1]), (of_texts[row], of_texts[row + 1])
+            made.append(wire.Lookups(self.types.columns, *types, texts.columns, *names, text_rows, flags, room))
+        return made
 
-    def plane_stats(self) -> Stats:
-        """The stats of the planes."""
-        return self._decode(self._stats, self._stats[0], len(self.planes))
+    def _bounds(self, owners: Sequence[int]) -> list[int]:
+        """First row of each plane in a table that is sorted by plane, and the number of rows."""
+        return [bisect_left(owners, row) for row in range(len(self.plane_id) + 1)]
 
-    def type_stats(self, n_types: int) -> Stats:
-        """The stats of the event types; types without metadata have none."""
-        owners = self.types.stats[0]
-        return self._decode(self.types.stats, self.types.plane[owners], n_types)
+    def lines_of_planes(self) -> list[tuple[int, int, wire.Lookups]]:
+        """The first line of each plane, one past its last, and the way from its ids to rows."""
+        lines = pairwise(self._bounds(self.lines[0]))
+        return [(*rows, lookups) for rows, lookups in zip(lines, self._lookups, strict=True)]
+
+    def plane_stats(self) -> StatColumns:
+        """The stats of the planes, whose owners are those of `plane_stat_ranges`."""
+        owners, begins, ends = self.plane_stat_ranges
+        return self._decode(begins, ends, self._bounds(owners))
+
+    def type_stats(self) -> StatColumns:
+        """The stats of the event types, whose owners are those of `types.stats`."""
+        stats = self.types.stats
+        bounds = [bisect_left(stats[:, wire.STAT_ENTRY], entry) for entry in self._bounds(self.types.plane)]
+        return self._decode(stats[:, wire.STAT_START], stats[:, wire.STAT_STOP], bounds)
 
     def release_buffer(self) -> None:
         """Lets go of the file, after which nothing more can be decoded."""
-        self.buf = self.buf[:0].copy()
-        del self._interner
+        del self._buf, self._strings
 
-    def _decode(self, owned: OwnedRanges, plane: I64, n_owners: int) -> Stats:
-        owners, begins, ends = owned
-        bounds, stats = self._bounds(plane), wire.StatTable(self._interner.seed)
-        for row in distinct(plane).tolist():
-            here = slice(bounds[row], bounds[row + 1])
-            self.damage.add_stats(*stats.decode(self.buf, begins[here], ends[here], self.planes[row].lookups()))
-        stats.intern(self._interner.table)
-        return Stats(*take_columns(stats), np.searchsorted(owners, np.arange(n_owners + 1)))
-
-
-def take_columns(stats: wire.StatTable) -> tuple[I32, U8, I64]:
-    """Name, tag and value of decoded stats whose texts have ids."""
-    name, tag, value = stats.take()
-    return np.asarray(name), np.asarray(tag), np.asarray(value)
+    def _decode(self, begins: Table, ends: Table, bounds: Sequence[int]) -> StatColumns:
+        """Stats that are messages by themselves; `bounds` are the first one of each plane, and their number."""
+        stats = wire.StatTable(self._strings.seed)
+        for (first, stop), lookups in zip(pairwise(bounds), self._lookups, strict=True):
+            if first < stop:
+                lost = LostStats(*stats.decode(self._buf, begins[first:stop], ends[first:stop], lookups))
+                self.lost_stats.append(lost)
+        stats.intern(self._strings.table)
+        return stats.take()

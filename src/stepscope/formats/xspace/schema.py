@@ -1,10 +1,15 @@
-"""Field numbers of the XSpace messages (package tensorflow.profiler), and the names of planes and lines."""
+"""Field numbers of the XSpace messages (package tensorflow.profiler), and the names of planes and lines.
+
+The kinds of the model are imported when one is asked for: the model needs numpy, and a file is decoded without it.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from stepscope.model import LineKind, PlaneKind
+if TYPE_CHECKING:
+    from stepscope.model import LineKind, PlaneKind
 
 # Times beyond 26 days are damage.  This limit also keeps the end of each event, and the distance of any two, inside
 # int64.
@@ -45,6 +50,8 @@ _WITH_STREAMS = ("GPU", "MTIA", "NPU")  # devices whose work the host launches o
 
 def plane_kind(name: str) -> tuple[PlaneKind, int]:
     """The kind of a plane and, for a device, its number (otherwise -1), from its name."""
+    from stepscope.model import PlaneKind
+
     device = _DEVICE_PLANE.fullmatch(name)
     if device:
         kind, number, rest = device["kind"], device["ordinal"], device["rest"]
@@ -69,6 +76,8 @@ def plane_kind(name: str) -> tuple[PlaneKind, int]:
 
 def line_kind(plane: PlaneKind, name: str, line_id: int) -> LineKind:
     """The kind of a line, from the kind of its plane, its name and its id."""
+    from stepscope.model import LineKind, PlaneKind
+
     if name in ("_counters_", "counters_") or name.startswith("counters_"):
         return LineKind.COUNTERS
     if plane == PlaneKind.HOST:

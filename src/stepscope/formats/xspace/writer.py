@@ -41,7 +41,7 @@ def planes_only(trace: HostTrace) -> Iterator[bytes | memoryview]:
     trace = store_kinds(trace)
     for message in trace.recorder_messages:
         yield _text(schema.SPACE_WARNINGS, _encode_text(message))
-    zeros, _ = line_zeros_ps(trace.lines.start_ns, trace.start_unix_ns)
+    zeros = np.array(line_zeros_ps(trace.lines.start_ns.tolist(), trace.start_unix_ns)[0], np.int64)
     declared = _declared_names(trace)
     bounds = np.searchsorted(trace.lines.plane, np.arange(len(trace.planes) + 1)).tolist()
     for plane, (first, last) in enumerate(pairwise(bounds)):

@@ -5,13 +5,18 @@ end of a table that grows.  Threads take a range each, with a table of its own.
 """
 
 cimport cython
-from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport qsort
 from libc.string cimport memcpy
 
 from stepscope.kernels.growing cimport Growing, as_table, grown, push
 from stepscope.kernels.memory cimport fill, free
 from stepscope.kernels.varint cimport read_varint, read_varint_inside
 from stepscope.kernels.wire.fields cimport DELIMITED, OK, OVERRUN, Field, read_field, varint_error
+from stepscope.kernels.wire.lines cimport (
+    RANGE_LINE, RANGE_ROOM, RANGE_ROW, RANGE_START, RANGE_STOP, RANGE_WIDTH,
+)
+from stepscope.kernels.wire.metadata cimport META_ID
 from stepscope.kernels.wire.texts cimport Interner, Text, hash_text
 
 cpdef enum:
@@ -21,16 +26,6 @@ cpdef enum:
 
     # The name of the stat that an aggregate's count becomes, until its row in the string table is known.
     NAME_OCCURRENCES = -1
-
-cpdef enum:
-    # Columns of the ranges that are decoded, one row a range: its line, from where to where it goes, the row of its
-    # first event, and for how many events there is room.
-    RANGE_LINE
-    RANGE_START
-    RANGE_STOP
-    RANGE_ROW
-    RANGE_ROOM
-    RANGE_WIDTH
 
 cpdef enum:
     # Columns of what came out, one row a range.  BROKEN: the first message inside it that cannot be read.
@@ -67,7 +62,7 @@ cdef struct _Entry:
 cdef struct _Ids:
     _Entry* entries
     int64_t size
-    const int64_t* sorted  # NULL if an id is its own place among the entries
+    int64_t* sorted  # NULL if an id is its own place among the entries
 
 
 cdef inline const _Entry* _find(const _Ids* known, uint64_t id) noexcept nogil:
@@ -98,44 +93,75 @@ cdef class Lookups:
     """The way from a plane's metadata ids to rows.
 
     Args:
-        type_rows, type_ids: int32 and int64, the row of each event type's id: at the place of the id among the sorted
-            `type_ids` or, where these are empty, at the place that is the id; -1 for none.
-        stat_rows, stat_ids: the same of stat metadata and the string table.
-        flags: uint32 of the shape of `stat_rows`, what a stat says of its event; see the FLAG_ constants.
+        types: int64 of shape (entries, META_WIDTH), the event metadata of all planes, see `metadata.walk_metadata`;
+            those of this plane are the rows `first_type` to `stop_type - 1`, and a type's row is its row here.
+        texts: the same of the stat metadata, whose row is that of its text.
+        text_rows: int32 of shape (entries,), the row of each text in the string table.
+        flags: uint32 of shape (strings,), what a stat with this name says of its event; see the FLAG_ constants.
+        room: how many rows a table may have beyond a few for each entry.  It has one for each id where that is not
+            more, otherwise one for each entry, in the order of the ids, which must be distinct.
     """
 
-    cdef const int64_t[::1] type_ids, stat_ids
     cdef _Ids types, stats
 
     def __cinit__(
-        self, const int32_t[::1] type_rows, const int64_t[::1] type_ids, const int32_t[::1] stat_rows,
-        const int64_t[::1] stat_ids, const uint32_t[::1] flags,
+        self, const int64_t[:, ::1] types, int64_t first_type, int64_t stop_type, const int64_t[:, ::1] texts,
+        int64_t first_text, int64_t stop_text, const int32_t[::1] text_rows, const uint32_t[::1] flags, int64_t room,
     ):
-        cdef int64_t at
-        self.type_ids, self.stat_ids = type_ids, stat_ids
-        _fill(&self.types, type_rows, type_ids)
-        _fill(&self.stats, stat_rows, stat_ids)
-        if flags.shape[0] != stat_rows.shape[0]:
-            raise IndexError("every stat has flags")
-        for at in range(flags.shape[0]):
-            self.stats.entries[at].flags = flags[at]
+        cdef int64_t row
+        cdef _Entry* entry
+        if not 0 <= first_type <= stop_type <= types.shape[0] or stop_type > INT32_MAX:
+            raise IndexError("there are no such types")
+        if not 0 <= first_text <= stop_text <= min(texts.shape[0], text_rows.shape[0]):
+            raise IndexError("there are no such texts")
+        for row in range(first_text, stop_text):
+            if not 0 <= text_rows[row] < flags.shape[0]:
+                raise IndexError("every text has flags")
+        _make_room(&self.types, types, first_type, stop_type, room)
+        for row in range(first_type, stop_type):
+            _enter(&self.types, types[row, META_ID]).row = <int32_t>row
+        _make_room(&self.stats, texts, first_text, stop_text, room)
+        for row in range(first_text, stop_text):
+            entry = _enter(&self.stats, texts[row, META_ID])
+            entry.row, entry.flags = text_rows[row], flags[text_rows[row]]
 
     def __dealloc__(self):
         free(self.types.entries)
+        free(self.types.sorted)
         free(self.stats.entries)
+        free(self.stats.sorted)
 
 
-cdef int _fill(_Ids* known, const int32_t[::1] rows, const int64_t[::1] ids) except -1:
-    cdef int64_t at
-    if ids.shape[0] not in (0, rows.shape[0]):
-        raise IndexError("every id has a row")
-    known.size = rows.shape[0]
-    known.entries = <_Entry*>grown(NULL, max(known.size, 1), sizeof(_Entry))
+cdef int _make_room(_Ids* known, const int64_t[:, ::1] entries, int64_t first, int64_t stop, int64_t room) except -1:
+    """A table for the ids of some entries that knows none of them yet."""
+    cdef int64_t at, least, most
+    if first == stop:
+        return 0
+    least = most = entries[first, META_ID]
+    for at in range(first, stop):
+        least, most = min(least, entries[at, META_ID]), max(most, entries[at, META_ID])
+    known.size = stop - first
+    if least >= 0 and most < 4 * (stop - first) + room:
+        known.size = most + 1
+    else:
+        known.sorted = <int64_t*>grown(NULL, known.size, sizeof(int64_t))
+        for at in range(first, stop):
+            known.sorted[at - first] = entries[at, META_ID]
+        qsort(known.sorted, <size_t>known.size, sizeof(int64_t), _compare_ids)
+    known.entries = <_Entry*>grown(NULL, known.size, sizeof(_Entry))
     for at in range(known.size):
-        known.entries[at] = _Entry(rows[at], 0)
-    if ids.shape[0]:
-        known.sorted = &ids[0]
+        known.entries[at] = _Entry(-1, 0)
     return 0
+
+
+cdef int _compare_ids(const void* one, const void* other) noexcept nogil:
+    cdef int64_t a = (<const int64_t*>one)[0], b = (<const int64_t*>other)[0]
+    return (a > b) - (a < b)
+
+
+cdef _Entry* _enter(_Ids* known, int64_t id) noexcept nogil:
+    """The place of an id for which there is room."""
+    return <_Entry*>_find(known, <uint64_t>id)
 
 
 # -- stats --------------------------------------------------------------------------------------------------------
@@ -265,7 +291,7 @@ cdef class StatTable:
         self.unnamed = Growing(NULL, 0, 0)
         return as_table(&unnamed, 1)
 
-    def decode(self, const uint8_t[::1] buf, const int64_t[::1] begins, const int64_t[::1] ends, Lookups lookups):
+    def decode(self, const uint8_t[::1] buf, const int64_t[:] begins, const int64_t[:] ends, Lookups lookups):
         """Appends stats that are messages by themselves, one a range of `buf`.
 
         Returns:
@@ -274,6 +300,8 @@ cdef class StatTable:
         cdef int64_t row, lost = 0, lost_at = -1
         cdef int error, code = OK
         cdef uint32_t flags = 0
+        if begins.shape[0] != ends.shape[0]:
+            raise IndexError("the columns are not of one length")
         if not buf.shape[0]:
             return 0, -1, OK
         with nogil:
@@ -420,20 +448,57 @@ cdef class EventTable:
     """The columns that events are decoded into, each of shape (events,).
 
     Args:
-        start_ps, duration_ps: int64; event_type: int32; flags: uint16.
-        stat_end: int64, receives for each event the number of stats in the `StatTable` after its own.
+        events: for how many there is room.
+
+    Attributes:
+        start_ps, duration_ps: int64; type: int32, rows of the metadata; flags: uint16.
+        stat_offsets: int64 of shape (events + 1,), the first stat of each event in the `StatTable`, and the last one's
+            end.
     """
 
-    cdef int64_t[::1] start_ps, duration_ps, stat_end
-    cdef int32_t[::1] type
-    cdef uint16_t[::1] flags
+    cdef readonly object start_ps, duration_ps, type, flags, stat_offsets
+    cdef int64_t* starts
+    cdef int64_t* durations
+    cdef int64_t* ends  # of the stats of each event
+    cdef int32_t* types
+    cdef uint16_t* flag_bits
+    cdef int64_t rows
 
-    def __cinit__(self, start_ps, duration_ps, event_type, flags, stat_end):
-        self.start_ps, self.duration_ps, self.type, self.flags = start_ps, duration_ps, event_type, flags
-        self.stat_end = stat_end
-        sizes = {len(column) for column in (start_ps, duration_ps, event_type, flags, stat_end)}
-        if len(sizes) != 1:
-            raise IndexError("the columns of events are not of one length")
+    def __cinit__(self, int64_t events):
+        cdef cython.view.array column
+        cdef int64_t room = max(events, 1)
+        self.rows = events
+        self.starts = <int64_t*>grown(NULL, room, sizeof(int64_t))
+        column = <int64_t[:room]>self.starts
+        column.callback_free_data = free
+        self.start_ps = column[:events]
+        self.durations = <int64_t*>grown(NULL, room, sizeof(int64_t))
+        column = <int64_t[:room]>self.durations
+        column.callback_free_data = free
+        self.duration_ps = column[:events]
+        self.types = <int32_t*>grown(NULL, room, sizeof(int32_t))
+        column = <int32_t[:room]>self.types
+        column.callback_free_data = free
+        self.type = column[:events]
+        self.flag_bits = <uint16_t*>grown(NULL, room, sizeof(uint16_t))
+        column = <uint16_t[:room]>self.flag_bits
+        column.callback_free_data = free
+        self.flags = column[:events]
+        self.ends = <int64_t*>grown(NULL, events + 1, sizeof(int64_t))
+        column = <int64_t[:events + 1]>self.ends
+        column.callback_free_data = free
+        self.stat_offsets = column
+        self.ends[0] = 0
+        self.ends += 1
+
+    def shift(self, int64_t first, int64_t stop, int64_t by):
+        """Moves the stats of the events `first` to `stop - 1` by some rows.  Raises IndexError for other events."""
+        cdef int64_t row
+        if not 0 <= first <= stop <= self.rows:
+            raise IndexError("there are no such events")
+        with nogil:
+            for row in range(first, stop):
+                self.ends[row] += by
 
 
 cdef struct _Range:
@@ -459,7 +524,7 @@ def decode_events(
         stats: receives their stats.
         outcome: int64 of shape (ranges, OUTCOME_WIDTH), filled; see the columns above.
     """
-    cdef int64_t i, size = buf.shape[0], rows = events.start_ps.shape[0]
+    cdef int64_t i, size = buf.shape[0], rows = events.rows
     if not size or not rows or not ranges.shape[0]:
         outcome[:] = 0
         outcome[:, BROKEN_AT] = -1
@@ -553,10 +618,10 @@ cdef inline int _put_event(
     if type < 0:
         outcome[UNNAMED] += 1
         push(&stats.unnamed, <int64_t>event.type)
-    events.start_ps[place.row] = start
-    events.duration_ps[place.row] = event.duration
-    events.type[place.row] = type
-    events.flags[place.row] = <uint16_t>(event.flags & 0xFFFF)
-    events.stat_end[place.row] = stats.size
+    events.starts[place.row] = start
+    events.durations[place.row] = event.duration
+    events.types[place.row] = type
+    events.flag_bits[place.row] = <uint16_t>(event.flags & 0xFFFF)
+    events.ends[place.row] = stats.size
     place.row += 1
     return 0

@@ -1,8 +1,7 @@
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterable
+from typing import Any
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
+Array = Any  # an object with a buffer of the type that the documentation names
 
 OK: int
 BAD_VARINT: int
@@ -15,4 +14,8 @@ FIELD_STOP: int
 FIELD_PLACE: int
 FIELD_WIDTH: int
 
-def scan_fields(buf: U8, begins: I64, ends: I64, bad_at: I64, bad_code: I64) -> memoryview: ...
+def scan_fields(buf: Array, begins: Array, ends: Array, bad_at: Array, bad_code: Array) -> Array: ...
+def nested_messages(fields: Array, number: int) -> tuple[Array, Array, Array]: ...
+def last_fields(fields: Array, number: int, column: int, values: Array) -> None: ...
+def zero_table(rows: int, width: int) -> Array: ...
+def join_tables(tables: Iterable[Array], width: int) -> Array: ...

@@ -1,8 +1,10 @@
 """Lists the fields of messages."""
 
+cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
-from stepscope.kernels.growing cimport Growing, as_table, push
+from stepscope.kernels.growing cimport Growing, as_column, as_table, push
+from stepscope.kernels.memory cimport free, zeros
 
 
 def scan_fields(
@@ -56,3 +58,66 @@ cdef int _scan(
             return field.error
         at = next
     return OK
+
+
+def nested_messages(const int64_t[:, ::1] fields, int64_t number):
+    """The nested messages with a field number among `scan_fields`' fields, including one that is cut off.
+
+    Returns:
+        Three int64 of shape (n,): the row of the message around each, where it starts and where it stops.
+    """
+    cdef Growing owners = Growing(NULL, 0, 0), starts = Growing(NULL, 0, 0), stops = Growing(NULL, 0, 0)
+    cdef int64_t row
+    with nogil:
+        for row in range(fields.shape[0]):
+            if fields[row, FIELD_STOP] >= 0 and number in (fields[row, FIELD_NUMBER], -fields[row, FIELD_NUMBER]):
+                push(&owners, fields[row, FIELD_MESSAGE])
+                push(&starts, fields[row, FIELD_START])
+                push(&stops, fields[row, FIELD_STOP])
+    return as_column(&owners), as_column(&starts), as_column(&stops)
+
+
+def last_fields(const int64_t[:, ::1] fields, int64_t number, int64_t column, int64_t[::1] values):
+    """A column of each message's last complete field with a number.
+
+    Args:
+        values: int64 of shape (messages,), zeros; filled where a message has such a field.
+    """
+    cdef int64_t row
+    if not 0 <= column < FIELD_WIDTH:
+        raise IndexError("there is no such column")
+    for row in range(fields.shape[0]):
+        if fields[row, FIELD_NUMBER] == number:
+            if not 0 <= fields[row, FIELD_MESSAGE] < values.shape[0]:
+                raise IndexError("a field of no message")
+            values[fields[row, FIELD_MESSAGE]] = fields[row, column]
+
+
+def zero_table(int64_t rows, int64_t width):
+    """int64 of shape (rows, width), zeros: a table for the loops here where there is no numpy yet."""
+    cdef int64_t room = max(rows, 1)
+    cdef int64_t* items
+    cdef cython.view.array table
+    if rows < 0 or width < 1:
+        raise IndexError("there is no such table")
+    items = <int64_t*>zeros(<size_t>(room * width), sizeof(int64_t))
+    if items == NULL:
+        raise MemoryError
+    table = <int64_t[:room, :width]>items
+    table.callback_free_data = free
+    return table[:rows]
+
+
+def join_tables(tables, int64_t width):
+    """Tables of so many columns, one below the other: int64 of shape (rows of all, width)."""
+    cdef Growing rows = Growing(NULL, 0, 0)
+    cdef const int64_t[:, :] table
+    cdef int64_t row, column
+    for each in tables:
+        table = each
+        if table.shape[1] != width:
+            raise IndexError("the tables have different columns")
+        for row in range(table.shape[0]):
+            for column in range(width):
+                push(&rows, table[row, column])
+    return as_table(&rows, width)

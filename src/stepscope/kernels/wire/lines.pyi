@@ -1,8 +1,6 @@
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
+Array = Any  # an object with a buffer of the type that the documentation names
 
 LINE_ID: int
 LINE_NAME: int
@@ -18,5 +16,14 @@ CUT_LINE: int
 CUT_AT: int
 CUT_EVENTS: int
 CUT_WIDTH: int
+RANGE_LINE: int
+RANGE_START: int
+RANGE_STOP: int
+RANGE_ROW: int
+RANGE_ROOM: int
+RANGE_WIDTH: int
 
-def scan_lines(buf: U8, begins: I64, ends: I64, first: int, last: int, part_bytes: int, header: I64) -> memoryview: ...
+def scan_lines(
+    buf: Array, begins: Array, ends: Array, first: int, last: int, part_bytes: int, header: Array
+) -> Array: ...
+def plan_ranges(begins: Array, ends: Array, header: Array, cuts: Array) -> Array: ...

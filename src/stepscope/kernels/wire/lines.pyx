@@ -26,7 +26,6 @@ cpdef enum:
     CUT_EVENTS
     CUT_WIDTH
 
-
 def scan_lines(
     const uint8_t[::1] buf, const int64_t[::1] begins, const int64_t[::1] ends, int64_t first, int64_t last,
     int64_t part_bytes, int64_t[:, ::1] header,
@@ -58,6 +57,47 @@ def scan_lines(
                     &buf[0], &buf[0] + begins[line], &buf[0] + ends[line], line, part_bytes, &header[line, 0], &cuts
                 )
     return as_table(&cuts, CUT_WIDTH)
+
+
+def plan_ranges(
+    const int64_t[::1] begins, const int64_t[::1] ends, const int64_t[:, ::1] header, const int64_t[:, ::1] cuts
+):
+    """The parts of all lines, each of which is decoded by itself, in order.
+
+    Args:
+        begins, ends, header, cuts: those of `scan_lines`, of all lines.
+
+    Returns:
+        int64 of shape (ranges, RANGE_WIDTH), see the RANGE_ columns.
+    """
+    cdef Growing ranges = Growing(NULL, 0, 0)
+    cdef int64_t line, cut = 0, base = 0, n = begins.shape[0]
+    if not n == ends.shape[0] == header.shape[0] or header.shape[1] != HEADER_WIDTH or cuts.shape[1] != CUT_WIDTH:
+        raise IndexError("the tables of the lines do not fit")
+    for line in range(n):
+        _put_range(&ranges, line, begins[line], base)
+        while cut < cuts.shape[0] and cuts[cut, CUT_LINE] == line:
+            _end_range(&ranges, cuts[cut, CUT_AT], base + cuts[cut, CUT_EVENTS])
+            _put_range(&ranges, line, cuts[cut, CUT_AT], base + cuts[cut, CUT_EVENTS])
+            cut += 1
+        base += header[line, EVENTS_SEEN]
+        _end_range(&ranges, header[line, STOP_AT] if header[line, STOP_AT] >= 0 else ends[line], base)
+    return as_table(&ranges, RANGE_WIDTH)
+
+
+cdef int _put_range(Growing* ranges, int64_t line, int64_t start, int64_t row) except -1:
+    push(ranges, line)
+    push(ranges, start)
+    push(ranges, start)
+    push(ranges, row)
+    push(ranges, 0)
+    return 0
+
+
+cdef void _end_range(Growing* ranges, int64_t stop, int64_t next_row) noexcept:
+    cdef int64_t* last = ranges.items + ranges.size - <int64_t>RANGE_WIDTH
+    last[<int>RANGE_STOP] = stop
+    last[<int>RANGE_ROOM] = next_row - last[<int>RANGE_ROW]
 
 
 cdef int _scan_line(

@@ -1,8 +1,6 @@
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
+Array = Any  # an object with a buffer of the type that the documentation names
 
 META_ID: int
 META_NAME: int
@@ -14,5 +12,11 @@ STAT_ENTRY: int
 STAT_START: int
 STAT_STOP: int
 STAT_WIDTH: int
+CHOSEN_ROW: int
+CHOSEN_OWNER: int
+CHOSEN_WIDTH: int
 
-def walk_metadata(buf: U8, begins: I64, ends: I64, entries: I64) -> memoryview: ...
+def walk_metadata(buf: Array, begins: Array, ends: Array, entries: Array) -> Array: ...
+def last_entries(owners: Array, entries: Array) -> Array: ...
+def take_entries(entries: Array, chosen: Array) -> Array: ...
+def take_stats(stats: Array, chosen: Array) -> Array: ...

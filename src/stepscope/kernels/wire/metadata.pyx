@@ -1,18 +1,11 @@
 """The entries of the metadata maps."""
 
 from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport qsort
 
-from stepscope.kernels.growing cimport Growing, as_table, push
+from stepscope.kernels.growing cimport Growing, as_table, grown, push
+from stepscope.kernels.memory cimport free
 from stepscope.kernels.wire.fields cimport DELIMITED, OK, OVERRUN, VARINT, Field, read_field
-
-cpdef enum:
-    # Columns of `walk_metadata`'s `entries`, one row a metadata entry.
-    META_ID
-    META_NAME
-    META_DISPLAY
-    META_BAD_AT
-    META_BAD_CODE
-    META_WIDTH
 
 cpdef enum:
     # Columns of `walk_metadata`'s result, one row a stat: the row of its entry, and its range.
@@ -109,3 +102,116 @@ cdef int _read_metadata(const uint8_t* base, _Entry* entry, Growing* stats) exce
             push(stats, field.stop - base)
         at = next
     return 0
+
+
+# -- the entries that count ---------------------------------------------------------------------------------------
+
+cpdef enum:
+    # Columns of `last_entries`' result, one row a choice: the entry's row, and the row of the message around it.
+    CHOSEN_ROW
+    CHOSEN_OWNER
+    CHOSEN_WIDTH
+
+
+cdef struct _Key:
+    int64_t owner
+    int64_t id
+    int64_t row
+
+
+def last_entries(const int64_t[::1] owners, const int64_t[:, ::1] entries):
+    """The entries that count, in order: those with a name that are the last with their id, since in a map a later entry
+    replaces an earlier one.
+
+    Args:
+        owners: int64 of shape (entries,), the row of the message around each, ascending.
+        entries: int64 of shape (entries, META_WIDTH), from `walk_metadata`.
+
+    Returns:
+        int64 of shape (entries that count, CHOSEN_WIDTH), see the CHOSEN_ columns.
+    """
+    cdef Growing chosen = Growing(NULL, 0, 0)
+    cdef int64_t row, n = 0, count = owners.shape[0]
+    cdef _Key* keys
+    if entries.shape[0] != count or entries.shape[1] != META_WIDTH:
+        raise IndexError("every entry has an owner")
+    keys = <_Key*>grown(NULL, max(count, 1), sizeof(_Key))
+    try:
+        with nogil:
+            for row in range(count):
+                if entries[row, META_BAD_AT] < 0 or entries[row, META_NAME] > 0:
+                    keys[n] = _Key(owners[row], entries[row, META_ID], row)
+                    n += 1
+            n = _drop_earlier(keys, n)
+            for row in range(n):
+                push(&chosen, keys[row].row)
+                push(&chosen, keys[row].owner)
+        return as_table(&chosen, CHOSEN_WIDTH)
+    finally:
+        free(keys)
+
+
+cdef int64_t _drop_earlier(_Key* keys, int64_t n) noexcept nogil:
+    """Keeps the last of equal keys, in the order of their rows; returns how many are left."""
+    cdef int64_t at, kept = 0
+    for at in range(1, n):
+        if _compare_keys(&keys[at - 1], &keys[at]) >= 0:
+            break
+    else:
+        return n  # ids ascend, as most writers have it
+    qsort(keys, <size_t>n, sizeof(_Key), _compare_keys_and_rows)
+    for at in range(n):
+        if at + 1 == n or _compare_keys(&keys[at], &keys[at + 1]) != 0:
+            keys[kept] = keys[at]
+            kept += 1
+    qsort(keys, <size_t>kept, sizeof(_Key), _compare_rows)
+    return kept
+
+
+cdef int _compare_keys(const void* one, const void* other) noexcept nogil:
+    cdef const _Key* a = <const _Key*>one
+    cdef const _Key* b = <const _Key*>other
+    if a.owner != b.owner:
+        return 1 if a.owner > b.owner else -1
+    return (a.id > b.id) - (a.id < b.id)
+
+
+cdef int _compare_rows(const void* one, const void* other) noexcept nogil:
+    cdef int64_t a = (<const _Key*>one).row, b = (<const _Key*>other).row
+    return (a > b) - (a < b)
+
+
+cdef int _compare_keys_and_rows(const void* one, const void* other) noexcept nogil:
+    cdef int order = _compare_keys(one, other)
+    return order if order else _compare_rows(one, other)
+
+
+def take_entries(const int64_t[:, ::1] entries, const int64_t[:, ::1] chosen):
+    """The entries with the rows of `last_entries`: int64 of shape (chosen, META_WIDTH)."""
+    cdef Growing rows = Growing(NULL, 0, 0)
+    cdef int64_t at
+    cdef int column
+    for at in range(chosen.shape[0]):
+        if not 0 <= chosen[at, CHOSEN_ROW] < entries.shape[0]:
+            raise IndexError("there is no such entry")
+        for column in range(META_WIDTH):
+            push(&rows, entries[chosen[at, CHOSEN_ROW], column])
+    return as_table(&rows, META_WIDTH)
+
+
+def take_stats(const int64_t[:, ::1] stats, const int64_t[:, ::1] chosen):
+    """The stats of chosen entries, whose entry is its place among those: int64 of shape (stats of these, STAT_WIDTH).
+
+    Args:
+        stats: int64 of shape (stats, STAT_WIDTH), from `walk_metadata`; their entries ascend.
+    """
+    cdef Growing rows = Growing(NULL, 0, 0)
+    cdef int64_t row, at = 0
+    for row in range(stats.shape[0]):
+        while at < chosen.shape[0] and chosen[at, CHOSEN_ROW] < stats[row, STAT_ENTRY]:
+            at += 1
+        if at < chosen.shape[0] and chosen[at, CHOSEN_ROW] == stats[row, STAT_ENTRY]:
+            push(&rows, at)
+            push(&rows, stats[row, STAT_START])
+            push(&rows, stats[row, STAT_STOP])
+    return as_table(&rows, STAT_WIDTH)

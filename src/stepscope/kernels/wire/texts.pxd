@@ -64,6 +64,7 @@ cdef class Interner:
     cdef readonly int64_t size
     cdef uint64_t seed
 
+    cdef int64_t _find(self, const Text* text) noexcept nogil
     cdef int64_t give(self, const Text* text) except -1 nogil
     cdef const uint8_t* _keep(self, const Text* text) except NULL nogil
     cdef int _grow_texts(self) except -1 nogil

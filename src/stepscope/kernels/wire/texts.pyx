@@ -46,18 +46,20 @@ cdef class Interner:
         free(self.texts)
         free(self.slots)
 
-    def add(self, const int64_t[::1] places, int32_t[::1] ids):
+    def add(self, const int64_t[:] places, int32_t[::1] ids):
         """Ids of texts, told by the positions of their lengths.
 
         Args:
-            places: int64 of shape (n,); 0, and what is damaged, is the empty text.
+            places: int64 of shape (n,), with any stride; 0, and what is damaged, is the empty text.
             ids: int32 of shape (n,), filled.
         """
-        cdef int64_t row, size = self.view.shape[0]
+        cdef int64_t row, size = self.view.shape[0] if self.buf != NULL else 0
         cdef const uint8_t* at
         cdef const uint8_t* end
         cdef uint64_t length = 0
         cdef Text text
+        if places.shape[0] != ids.shape[0]:
+            raise IndexError("the columns are not of one length")
         with nogil:
             for row in range(places.shape[0]):
                 ids[row] = 0
@@ -91,6 +93,23 @@ cdef class Interner:
                     text = Text(&buf[starts[row]], length, hash_text(&buf[starts[row]], length, self.seed))
                     ids[row] = self.give(&text)
 
+    def release_buffer(self):
+        """Lets go of the buffer, after which no text can be told by its position."""
+        self.view = None
+        self.buf = NULL
+
+    def find(self, bytes text):
+        """The id of a text, -1 if it has none."""
+        cdef const uint8_t* start = text
+        cdef Text wanted = Text(start, len(text), hash_text(start, len(text), self.seed))
+        return self._find(&wanted) if wanted.length else 0
+
+    def text(self, int64_t row):
+        """The text with an id.  Raises IndexError if there is none."""
+        if not 0 <= row < self.count:
+            raise IndexError("there is no such text")
+        return (<const char*>self.texts[row].start)[:self.texts[row].length] if self.texts[row].length else b""
+
     def copy(self, uint8_t[::1] blob, int64_t[::1] offsets):
         """Copies all texts, one after the other.
 
@@ -108,8 +127,7 @@ cdef class Interner:
                 at += self.texts[id].length
             offsets[self.count] = at
 
-    cdef int64_t give(self, const Text* text) except -1 nogil:
-        """The id of a text that is not empty."""
+    cdef inline int64_t _find(self, const Text* text) noexcept nogil:
         cdef uint64_t mask = <uint64_t>(self.n_slots - 1)
         cdef uint64_t at = text.hash & mask
         cdef uint32_t high = <uint32_t>(text.hash >> 32)
@@ -120,6 +138,13 @@ cdef class Interner:
                 if known.length == text.length and memcmp(known.start, text.start, <size_t>text.length) == 0:
                     return self.slots[at].text
             at = (at + 1) & mask
+        return -1
+
+    cdef int64_t give(self, const Text* text) except -1 nogil:
+        """The id of a text that is not empty."""
+        cdef int64_t known = self._find(text)
+        if known >= 0:
+            return known
         if self.count == self.room:
             self._grow_texts()
         self.texts[self.count] = Text(self._keep(text), text.length, text.hash)

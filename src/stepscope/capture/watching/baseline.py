@@ -25,7 +25,7 @@ class Length(IntEnum):
     SLOW = 2
 
 
-class UsualLength:
+class Baseline:
     """The lengths of the last steps, without the slow ones.
 
     A step is slow if it is longer than each of three limits: `slow_factor` times the median; the median and `least_ns`;

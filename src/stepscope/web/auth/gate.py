@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
+from collections import OrderedDict, deque
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from werkzeug import Request
 
 from stepscope.errors import BusyError
 from stepscope.records import dataclass
 from stepscope.web.answers import Answer, Refused, json_answer
-from stepscope.web.door.attempts import Attempts
-from stepscope.web.door.login import login_page, safe_next
-from stepscope.web.door.proxies import Proxies
-from stepscope.web.door.roles import Role, Visitor
-from stepscope.web.door.tokens import COOKIE_SECONDS, Token, Tokens, visitor_with
-from stepscope.web.people.words import WordStore
+from stepscope.web.auth.login import login_page, safe_next
+from stepscope.web.auth.proxies import Proxies
+from stepscope.web.auth.roles import Role, Visitor
+from stepscope.web.auth.tokens import COOKIE_SECONDS, Token, Tokens, visitor_with
+from stepscope.web.notes.note_store import NoteStore
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
 COOKIE = "stepscope_login"
 LONGEST_NAME = 100
+MOST_FAILURES = 10
+"""Wrong tokens from one address within WINDOW_SECONDS; the next wrong ones are told to wait."""
+
+WINDOW_SECONDS = 300.0
+MOST_ADDRESSES = 10_000
 
 _FRESH_SECONDS = 2.0
 _BEARER = "Bearer "
@@ -35,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class DoorOptions:
+class GateOptions:
     """Who may come in.
 
     Attributes:
@@ -50,13 +56,44 @@ class DoorOptions:
     proxies: Proxies
     identity_role: Role = Role.LABEL
     token_file: Path | None = None
-    store: WordStore = field(default_factory=lambda: WordStore(None))
+    store: NoteStore = field(default_factory=lambda: NoteStore(None))
 
 
-class Door:
+class Attempts:
+    """Limits how often wrong tokens are looked at, by address.  Safe to use from several threads.
+
+    What is counted is what failed: a right token passes from every address, so nobody can lock out the colleagues
+    behind the same proxy.  That helps nobody to guess one: a token has 16 characters or more.
+    """
+
+    def __init__(self) -> None:
+        self._failures: OrderedDict[str, deque[float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def seconds_to_wait(self, address: str) -> float:
+        """How long an address has to wait before its next attempt; 0 if it may try."""
+        with self._lock:
+            failures = self._failures.get(address)
+            if failures is None:
+                return 0.0
+            while failures and failures[0] < time.monotonic() - WINDOW_SECONDS:
+                failures.popleft()
+            return max(0.0, failures[0] + WINDOW_SECONDS - time.monotonic()) if len(failures) >= MOST_FAILURES else 0.0
+
+    def add_failure(self, address: str) -> None:
+        """Counts a wrong token."""
+        with self._lock:
+            failures = self._failures.setdefault(address, deque(maxlen=MOST_FAILURES))
+            failures.append(time.monotonic())
+            self._failures.move_to_end(address)
+            while len(self._failures) > MOST_ADDRESSES:
+                self._failures.popitem(last=False)
+
+
+class Gate:
     """Lets visitors in.  Safe to use from several threads."""
 
-    def __init__(self, options: DoorOptions) -> None:
+    def __init__(self, options: GateOptions) -> None:
         self.options = options
         self._tokens = Tokens(options.tokens, options.token_file)
         self._attempts = Attempts()
@@ -147,17 +184,9 @@ class Door:
     def _turn_away(self, request: Request) -> Answer:
         """The login page for people, an error for programs."""
         if request.method in ("GET", "HEAD") and "text/html" in request.headers.get("Accept", ""):
-            return _go(f"{request.script_root}/login{_way_back(request)}")
+            return _go(f"{request.script_root}/login")
         answer = json_answer({"error": "log in first", "hint": "send Authorization: Bearer TOKEN", "choices": []}, 401)
         return Answer(answer.body, answer.content_type, 401, {"WWW-Authenticate": "Bearer"})
-
-
-def _way_back(request: Request) -> str:
-    """Where a login leads to, for who opens a shared link; the page itself keeps its own way back."""
-    if not request.path.startswith("/share/"):
-        return ""
-    query = request.query_string.decode("ascii", "replace")
-    return f"?next={quote(f'{request.script_root}{request.path}?{query}', safe='/')}"
 
 
 def _address(request: Request) -> str:

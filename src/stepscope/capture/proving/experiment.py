@@ -1,6 +1,6 @@
 """Which blocks of steps run when, and what becomes of their times.
 
-A campaign is a generator: it gives how many steps it needs no word of, is sent the lengths of so many or fewer, and
+An experiment is a generator: it gives how many steps it needs no word of, is sent the lengths of so many or fewer, and
 changes the program before the next one.  So it reads in the order in which things happen, runs wholly on the thread of
 the steps, and ends wherever the program ends.
 """
@@ -55,7 +55,7 @@ Steps = Generator[int, Sequence[float], T]
 
 
 @dataclass
-class Arm:
+class Treatment:
     """One change that is measured, and its pairs so far.
 
     Attributes:
@@ -116,7 +116,7 @@ class Arm:
         self.pairs = []
 
 
-class Campaign:
+class Experiment:
     """Measures all that was asked for.
 
     Args:
@@ -149,9 +149,9 @@ class Campaign:
         self._start_s = self._end_s = clock()
         self._pid, worker = os.getpid(), this_worker()
         self._rank, self._together = str(worker.rank or 0), worker.rank is not None
-        self._arms: list[Arm] = []
+        self._treatments: list[Treatment] = []
         self.proofs: list[Proof] = []
-        self.ablated: Arm | None = None
+        self.ablated: Treatment | None = None
         self.ended_steps = 0
 
     def run(self) -> Steps[None]:
@@ -176,130 +176,134 @@ class Campaign:
                 yield from self._prepare(place, kind, first)
         self._end_s = self._clock() + self._options.budget_s
         number = 0
-        while unfinished := [arm for arm in self._arms if not self._is_done(arm)]:
-            for arm in unfinished:
-                yield from self._add_pair(arm, number)
+        while unfinished := [treatment for treatment in self._treatments if not self._is_done(treatment)]:
+            for treatment in unfinished:
+                yield from self._add_pair(treatment, number)
                 number += 1
 
-    def _is_done(self, arm: Arm) -> bool:
+    def _is_done(self, treatment: Treatment) -> bool:
         if self._together:
-            return len(arm.pairs) >= PAIRS_OF_RANKS
-        return bool(arm.refused) or self._clock() > self._end_s or arm.is_close
+            return len(treatment.pairs) >= PAIRS_OF_RANKS
+        return bool(treatment.refused) or self._clock() > self._end_s or treatment.is_close
 
     # -- one place -----------------------------------------------------------------------------------------------------
 
     def _prepare(self, place: str, kind: str, first: Block) -> Steps[None]:
         """Finds a place, and counts its calls for a block."""
         usual_s = median(first.own_steps if kind == DELAY else first.steps)
-        arm = Arm(Proof(self._options.program, kind, place), usual_s, self._choose_block_s())
-        arm.choose_blocks(*2 * (_STEP_OF_RANKS_S if self._together else usual_s,))
-        self._arms.append(arm)
+        treatment = Treatment(Proof(self._options.program, kind, place), usual_s, self._choose_block_s())
+        treatment.choose_blocks(*2 * (_STEP_OF_RANKS_S if self._together else usual_s,))
+        self._treatments.append(treatment)
         name, rank = split_rank(place)
         if rank not in ("", self._rank):
-            arm.refuse(f"it is changed on rank {rank}")
+            treatment.refuse(f"it is changed on rank {rank}")
         else:
-            with refusing(arm):
-                arm.targets = find_targets(name)
+            with refusing(treatment):
+                treatment.targets = find_targets(name)
         count = Count()
-        with self._changed(arm, count):
-            steps = len((yield from self._collect(arm.steps[0], arm)).steps)
+        with self._changed(treatment, count):
+            steps = len((yield from self._collect(treatment.steps[0], treatment)).steps)
             if count.calls < steps and not self._together:
                 yield from self._collect(MOST_IDLE_STEPS)
                 steps += MOST_IDLE_STEPS
-        with refusing(arm):
-            if not (count.calls or arm.refused):
-                raise find_why_not_called(arm.targets)
-        if not arm.refused:
-            self._choose_change(arm, name, count, steps, first)
+        with refusing(treatment):
+            if not (count.calls or treatment.refused):
+                raise find_why_not_called(treatment.targets)
+        if not treatment.refused:
+            self._choose_change(treatment, name, count, steps, first)
 
     def _choose_block_s(self) -> float:
         """How long blocks are, so that a small budget has enough of them for an interval."""
         places = len(self._options.at) + len(self._options.ablate)
         return min(BLOCK_S, self._options.budget_s / places / (2 * FEWEST_PAIRS + 4))
 
-    def _choose_change(self, arm: Arm, name: str, count: Count, steps: int, first: Block) -> None:
+    def _choose_change(self, treatment: Treatment, name: str, count: Count, steps: int, first: Block) -> None:
         """What is put at the place, and what is known of its calls: `count` of `steps` steps."""
         calls, is_on_loop = count.calls / steps, threading.get_ident() in count.threads
-        known = arm.targets[0] if name not in PARTS else None
+        known = treatment.targets[0] if name not in PARTS else None
         file, line = (known.file, known.line) if known else (None, None)
-        arm.proof = replace(arm.proof, calls=calls, place_ms=1e3 * count.seconds / steps, file=file, line=line)
-        if arm.is_delay:
-            dose = choose_dose(choose_delay(first.own_steps, arm.steps[0]), calls)
-            arm.make_change = functools.partial(Delay, dose, count.computes)
+        treatment.proof = replace(
+            treatment.proof, calls=calls, place_ms=1e3 * count.seconds / steps, file=file, line=line
+        )
+        if treatment.is_delay:
+            dose = choose_dose(choose_delay(first.own_steps, treatment.steps[0]), calls)
+            treatment.make_change = functools.partial(Delay, dose, count.computes)
             bare: CallChange = Delay(replace(dose, seconds=0.0), computes=False)
         else:
             make = _ABLATIONS.get(name, Replay)
-            arm.make_change, bare = functools.cache(make), make()  # what was kept serves all blocks
+            treatment.make_change, bare = functools.cache(make), make()  # what was kept serves all blocks
         if is_on_loop:
-            arm.cost_s = measure_cost(bare) * calls
+            treatment.cost_s = measure_cost(bare) * calls
         notes = [] if is_on_loop else ["only other threads than that of the steps call it"]
-        if not arm.is_delay and name not in PARTS:
+        if not treatment.is_delay and name not in PARTS:
             notes.append("its side effects were left out, too")
-        if arm.is_delay and name == "input" and has_workers():
+        if treatment.is_delay and name == "input" and has_workers():
             notes.append("workers prepare batches during a delay: --ablate input says what they cost")
-        arm.proof = replace(arm.proof, note="; ".join(notes))
+        treatment.proof = replace(treatment.proof, note="; ".join(notes))
         if not self._together:
-            arm.choose_blocks(arm.usual_s, arm.usual_s)
+            treatment.choose_blocks(treatment.usual_s, treatment.usual_s)
 
     # -- blocks --------------------------------------------------------------------------------------------------------
 
-    def _add_pair(self, arm: Arm, number: int) -> Steps[None]:
+    def _add_pair(self, treatment: Treatment, number: int) -> Steps[None]:
         blocks: dict[bool, Block] = {}
         start_s = self._clock()
         for is_changed in (True, False) if changed_first(number) else (False, True):
-            blocks[is_changed] = yield from self._run_block(arm, is_changed)
-        if arm.refused and not self._together:
+            blocks[is_changed] = yield from self._run_block(treatment, is_changed)
+        if treatment.refused and not self._together:
             return
-        if arm.is_delay or arm.is_tried or self._together:
-            arm.pairs.append(Pair(blocks[False], blocks[True]))
+        if treatment.is_delay or treatment.is_tried or self._together:
+            treatment.pairs.append(Pair(blocks[False], blocks[True]))
         else:  # now it is known how many steps with the change make a block
-            arm.is_tried = True
-            arm.choose_blocks(arm.usual_s, median(blocks[True].steps))
+            treatment.is_tried = True
+            treatment.choose_blocks(treatment.usual_s, median(blocks[True].steps))
         if not self._together:  # else all keep to the same blocks to the end
-            self._adapt(arm, self._clock() - start_s)
+            self._adapt(treatment, self._clock() - start_s)
 
-    def _adapt(self, arm: Arm, pair_s: float) -> None:
+    def _adapt(self, treatment: Treatment, pair_s: float) -> None:
         """Ends a measurement that is narrow enough; makes blocks longer that had not settled, if there is time for
         enough pairs of them where one took `pair_s` until now."""
-        finding = arm.judge()
+        finding = treatment.judge()
         if finding is None or finding.found is None:
             return
-        found, count = finding.found, len(arm.pairs)
-        wanted = CLOSE_SENSITIVITY if arm.is_delay else CLOSE_GAIN * found.value
-        arm.is_close = finding.is_settled and count >= FEWEST_PAIRS and found.half_width <= wanted
-        others = sum(not self._is_done(each) for each in self._arms if each is not arm)
+        found, count = finding.found, len(treatment.pairs)
+        wanted = CLOSE_SENSITIVITY if treatment.is_delay else CLOSE_GAIN * found.value
+        treatment.is_close = finding.is_settled and count >= FEWEST_PAIRS and found.half_width <= wanted
+        others = sum(not self._is_done(each) for each in self._treatments if each is not treatment)
         needed_s = ENOUGH_PAIRS * LONGER * pair_s * (1 + others)
         if not (finding.is_settled or count % ENOUGH_PAIRS) and self._clock() + needed_s < self._end_s:
-            arm.lengthen()
+            treatment.lengthen()
 
-    def _run_block(self, arm: Arm, is_changed: bool) -> Steps[Block]:
-        change = arm.make_change() if is_changed else CallChange()
-        with self._changed(arm if is_changed else None, change):
-            self.ablated = arm if is_changed and not arm.is_delay else None
-            block = yield from self._collect(arm.steps[is_changed], arm, change)
+    def _run_block(self, treatment: Treatment, is_changed: bool) -> Steps[Block]:
+        change = treatment.make_change() if is_changed else CallChange()
+        with self._changed(treatment if is_changed else None, change):
+            self.ablated = treatment if is_changed and not treatment.is_delay else None
+            block = yield from self._collect(treatment.steps[is_changed], treatment, change)
             self.ablated = None
         if change.refused:
-            arm.refuse(change.refused)
+            treatment.refuse(change.refused)
         return block
 
     @contextmanager
-    def _changed(self, arm: Arm | None, change: CallChange) -> Iterator[None]:
-        """Puts a change around the functions of an arm; for None nothing is changed."""
+    def _changed(self, treatment: Treatment | None, change: CallChange) -> Iterator[None]:
+        """Puts a change around the functions of a treatment; for None nothing is changed."""
         with self._undo:
-            if arm is not None:
-                with refusing(arm):
-                    for target in arm.targets:
+            if treatment is not None:
+                with refusing(treatment):
+                    for target in treatment.targets:
                         self._undo.callback(target.install(functools.partial(change.wrap, name=target.name)))
             yield
 
-    def _collect(self, count: int, arm: Arm | None = None, change: CallChange | None = None) -> Steps[Block]:
-        """Runs so many steps, or fewer of an arm where they take several times as long as its blocks are meant to."""
+    def _collect(
+        self, count: int, treatment: Treatment | None = None, change: CallChange | None = None
+    ) -> Steps[Block]:
+        """Runs so many steps, or fewer where those of a treatment take far longer than its blocks are meant to."""
         change = change or CallChange()
         steps: list[float] = []
         delays: list[float] = []
         queued_s, start_s = self._read_queued(), self._clock()
-        late_s = math.inf if arm is None or self._together else start_s + LONGER * arm.block_s
-        while len(steps) < count and not (arm and len(steps) >= arm.fewest and self._clock() > late_s):
+        late_s = math.inf if treatment is None or self._together else start_s + LONGER * treatment.block_s
+        while len(steps) < count and not (treatment and len(steps) >= treatment.fewest and self._clock() > late_s):
             before_s = change.spent_s
             ended = yield min(count - len(steps), _AT_ONCE) if type(change) is CallChange else 1
             steps += ended
@@ -324,24 +328,24 @@ class Campaign:
         if os.getpid() != self._pid or self.proofs:
             return
         asked = [(DELAY, place) for place in self._options.at] + [(ABLATION, place) for place in self._options.ablate]
-        found = {(arm.proof.kind, arm.proof.place): arm for arm in self._arms}
+        found = {(treatment.proof.kind, treatment.proof.place): treatment for treatment in self._treatments}
         for kind, place in asked:
-            arm = found.get((kind, place)) or Arm(Proof(self._options.program, kind, place))
+            treatment = found.get((kind, place)) or Treatment(Proof(self._options.program, kind, place))
             rank = split_rank(place)[1] or "0"
             if rank == self._rank:
-                self.proofs.append(self._make_proof(arm, why_nothing))
+                self.proofs.append(self._make_proof(treatment, why_nothing))
                 self._show_line(self.proofs[-1].sentence)
             elif self._rank == "0":
-                self.proofs.append(replace(arm.proof, note=f"rank {rank} measures it, and has not answered"))
+                self.proofs.append(replace(treatment.proof, note=f"rank {rank} measures it, and has not answered"))
 
-    def _make_proof(self, arm: Arm, why_nothing: str) -> Proof:
-        said, finding = replace(arm.proof, seconds=self._clock() - self._start_s), arm.judge()
-        if arm.refused or finding is None:
-            return replace(said, note=arm.refused or why_nothing)
+    def _make_proof(self, treatment: Treatment, why_nothing: str) -> Proof:
+        said, finding = replace(treatment.proof, seconds=self._clock() - self._start_s), treatment.judge()
+        if treatment.refused or finding is None:
+            return replace(said, note=treatment.refused or why_nothing)
         if finding.found is None:
             return replace(said, note="it was not called in the blocks that were delayed")
         value, plain_ms = finding.found.value, 1e3 * finding.plain_s
-        delay_ms = 1e3 * finding.delay_s if arm.is_delay else None
+        delay_ms = 1e3 * finding.delay_s if treatment.is_delay else None
         changed_ms = plain_ms / value if delay_ms is None else plain_ms + value * delay_ms
         if not finding.is_settled:
             said = replace(said, note="; ".join(filter(None, (said.note, _NOT_SETTLED))))
@@ -356,12 +360,12 @@ _ABLATIONS: dict[str, Callable[[], CallChange]] = {"logging": Omit, "checkpoint"
 
 
 @contextmanager
-def refusing(arm: Arm) -> Iterator[None]:
-    """Refuses an arm that cannot be changed."""
+def refusing(treatment: Treatment) -> Iterator[None]:
+    """Refuses a treatment that cannot be changed."""
     try:
         yield
     except CaptureError as error:
-        arm.refuse("; ".join(filter(None, (error.problem.reason, error.problem.hint))))
+        treatment.refuse("; ".join(filter(None, (error.problem.reason, error.problem.hint))))
 
 
 def split_rank(place: str) -> tuple[str, str]:

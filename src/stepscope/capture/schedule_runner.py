@@ -21,7 +21,7 @@ _USUAL = (10, 15)
 _PATIENCE_S = 10.0  # for the profiler of a capture that ended with the step before
 
 
-class Conductor:
+class ScheduleRunner:
     """Captures the steps of a loop that a schedule names, and marks them.
 
     `begin` and `end` are called on the thread that runs the steps.  Between captures each costs a comparison or two and
@@ -101,7 +101,7 @@ class Conductor:
         if self._open:
             return
         self._open = self.has_begun = True
-        with report.Wall("following the schedule", self._options.strict):
+        with report.NeverRaise("following the schedule", self._options.strict):
             self._change_phase(self._ask_schedule())
             if self.is_capturing and self.marks:
                 self._mark = ranges.Trace("train", step_num=self.number, _r=1)
@@ -210,7 +210,7 @@ class Conductor:
         path = capture.wait_for_path()
         if path is not None:
             self._paths.append(path)
-        with report.Wall(f"reporting {capture.place}", strict=False):
+        with report.NeverRaise(f"reporting {capture.place}", strict=False):
             self._note_written(capture)
 
     def _note_written(self, capture: Capture) -> None:

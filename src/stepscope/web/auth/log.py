@@ -10,7 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from stepscope.web.door.roles import visitor_of
+from stepscope.web.auth.roles import visitor_of
 
 if TYPE_CHECKING:
     from werkzeug import Request

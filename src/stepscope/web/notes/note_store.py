@@ -76,7 +76,7 @@ class Words:
 NOTHING = Words()
 
 
-class WordStore:
+class NoteStore:
     """The file.  Safe to use from several threads and servers.
 
     Args:
@@ -211,16 +211,16 @@ def _words(row: tuple[Any, ...]) -> Words:
     return Words(str(row[1]), str(row[2]), labels, bool(row[4]), bool(row[5]), int(row[6]), str(row[7]), float(row[8]))
 
 
-def default_store() -> WordStore:
+def default_store() -> NoteStore:
     """The file that the environment names, otherwise one beside the cache."""
     given = os.environ.get(STORE_VARIABLE, "").strip()
     if given:
-        return WordStore(Path(given).expanduser())
+        return NoteStore(Path(given).expanduser())
     folder = CacheOptions.from_environment().folder
-    return WordStore(folder.parent / FILE_NAME if folder else None)
+    return NoteStore(folder.parent / FILE_NAME if folder else None)
 
 
-def read_labels(store: WordStore | None = None) -> Callable[[str, str], tuple[str, ...]]:
+def read_labels(store: NoteStore | None = None) -> Callable[[str, str], tuple[str, ...]]:
     """The labels of a session, by its run and path."""
     words = (store or default_store()).all()
     return lambda run, path: words.get(make_id(run, path), NOTHING).labels

@@ -8,8 +8,8 @@ import msgspec
 from werkzeug import Request
 
 from stepscope.web.answers import Answer, Refused, json_answer
-from stepscope.web.door.roles import Role, visitor_of
-from stepscope.web.people.words import LONGEST_LABEL, LONGEST_NOTE, LONGEST_TITLE, MOST_LABELS, Words
+from stepscope.web.auth.roles import Role, visitor_of
+from stepscope.web.notes.note_store import LONGEST_LABEL, LONGEST_NOTE, LONGEST_TITLE, MOST_LABELS, Words
 from stepscope.web.routes import Route
 from stepscope.web.site import Site
 

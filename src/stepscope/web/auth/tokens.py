@@ -18,7 +18,7 @@ from pathlib import Path
 
 from stepscope.errors import OutputError, UsageError
 from stepscope.records import dataclass
-from stepscope.web.door.roles import Role, Visitor
+from stepscope.web.auth.roles import Role, Visitor
 
 TOKEN_VARIABLE = "STEPSCOPE_TOKEN"
 LEAST_CHARACTERS = 16

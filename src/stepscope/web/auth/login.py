@@ -7,8 +7,7 @@ import re
 
 from stepscope.web.answers import Answer
 
-# A path of this site: no other site, no scheme, nothing that a browser would take for one.  A shared link quotes its
-# view, which has up to 1,000 characters.
+# A path of this site: no other site, no scheme, nothing that a browser would take for one.
 _NEXT = re.compile(r"/(?![/\\])[\w./~%?&=#-]{0,4000}", re.ASCII)
 
 _PAGE = """<!doctype html>

@@ -2,7 +2,7 @@
 
 Each file of `same/` is a program; one whose name begins with `_` is a part of others.  A comment may say
 `# modes: run watch` for what it is run under (`run` if it says nothing), `# timeout: 300` for its seconds, and
-`# options: --seconds 1` for more options of the command.
+`# options: --seconds 1` for more options of the command.  `# arguments: spawn fork` makes a program of each argument.
 
 By default a few of them run, each under one mode.  STEPSCOPE_SAME=all runs all, and as many random compositions as
 STEPSCOPE_SAME_SEEDS says; STEPSCOPE_SAME=torch runs those whose names begin so.  STEPSCOPE_SAME_MODES runs each
@@ -32,7 +32,7 @@ SAMPLE = {
     "tf_tapes": "run",
     "torch_failing": "watch",
     "process_thr_join_all": "run",
-    "process_mp_pool_spawn": "run",
+    "process_mp_pool spawn": "run",
     "process_sig_sleep": "run",
     "process_tool_profile": "run",
     "process_state_env_py": "run",
@@ -142,22 +142,24 @@ def said(program: Path, key: str, default: str) -> str:
 
 
 def pairs() -> list[tuple[str, str]]:
-    """The programs and modes that are wanted."""
+    """The programs that are wanted, each perhaps with its argument, and the modes."""
     if not WANTED:
         return list(SAMPLE.items())
     names = sorted(path.stem for path in FOLDER.glob("[!_]*.py") if path.stem not in COMPOSED)
     start = "" if WANTED == "all" else WANTED
     return [
-        (name, mode)
+        (f"{name} {argument}".strip(), mode)
         for name in names
         if name.startswith(start)
+        for argument in said(FOLDER / f"{name}.py", "arguments", "").split() or [""]
         for mode in (MODES or said(FOLDER / f"{name}.py", "modes", "run")).split()
     ]
 
 
 @pytest.mark.parametrize(("name", "mode"), pairs())
 def test_a_program_is_the_same(name, mode, tmp_path):
-    assert find_differences(FOLDER / f"{name}.py", mode, tmp_path) == []
+    program, *arguments = name.split()
+    assert find_differences(FOLDER / f"{program}.py", mode, tmp_path, tuple(arguments)) == []
 
 
 @pytest.mark.parametrize("name", COMPOSED if WANTED else COMPOSED[:1])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import stepscope
+from stepscope.analysis.trace.grouping import forest
 from stepscope.formats.kineto.reader import read, read_hosts
 from stepscope.model import EventKind, HostTrace, PlaneKind
 
@@ -105,6 +106,29 @@ def test_the_timeline_of_tensorflow_1_has_a_process_for_each_stream_of_a_device(
         "MatMul": ("/host:CPU", "OP"), "NoOp": ("/host:CPU", "OP"),
         "Conv2D": ("/device:GPU:0", "KERNEL"), "MEMCPYHtoD": ("/device:GPU:0", "COPY_HOST_TO_DEVICE"),
     }  # fmt: skip
+
+
+def test_work_of_a_stream_of_tensorflow_1_is_started_by_the_op_of_its_node_and_copies_by_whose_result_they_move() -> (
+    None
+):
+    op = {"cat": "Op"}
+    trace = load(
+        called(1, "/job:a/task:0/gpu:0 Compute"), called(2, "/job:a/task:0/cpu:0 Compute"),
+        called(3, "/device:GPU:0/stream:7 Compute"),
+        row("Conv2D", 1, 0, 10, 5, args={"name": "net/conv", "op": "Conv2D"}, **op),
+        row("IteratorGetNext", 2, 0, 0, 8, args={"name": "next", "op": "IteratorGetNext"}, **op),
+        row("Conv2D ", 3, 0, 12, 9, args={"name": "net/conv", "op": "Conv2D"}, **op),
+        row("MEMCPYHtoD", 3, 0, 9, 1, args={"name": "edge_84_next", "op": "MEMCPYHtoD"}, **op),
+    )  # fmt: skip
+
+    kinds = {name: kind for name, (_, _, kind) in work(trace).items()}
+    assert kinds == {
+        "Conv2D": "OP", "IteratorGetNext": "INPUT_WAIT", "Conv2D ": "KERNEL", "MEMCPYHtoD": "COPY_HOST_TO_DEVICE"
+    }  # fmt: skip
+    cause = {trace.name_of(event): int(by) for event, by in enumerate(forest(trace).cause.tolist())}
+    assert trace.name_of(cause["Conv2D "]) == "Conv2D"
+    assert trace.name_of(cause["MEMCPYHtoD"]) == "IteratorGetNext"
+    assert op_of(trace, "Conv2D ") == "Conv2D"
 
 
 def test_a_device_whose_streams_are_recorded_together_has_them_on_one_line() -> None:

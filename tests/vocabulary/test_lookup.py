@@ -69,6 +69,30 @@ def test_a_name_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert judged == dict.fromkeys(NAMES, 1)
 
 
+def test_the_key_of_a_name_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many classes of traits a table has rules for."""
+    asked: Counter[str] = Counter()
+
+    def key(name: str) -> str:
+        asked[name] += 1
+        return name[-3:]
+
+    table = NameTable(rules=((OpTrait.MOVES_DATA, r"cat"), (CallTrait.WAITS, r"::")), key=key)
+    monkeypatch.setattr(lookup, "_TABLES", (table,))
+    lookup._all_readers.cache_clear()
+    lookup._readers.cache_clear()
+    trace = trace_of()
+    try:
+        moves = has_trait(trace, trace.events.type, OpTrait.MOVES_DATA)
+        has_trait(trace, trace.events.type, CallTrait.WAITS)
+    finally:
+        lookup._all_readers.cache_clear()
+        lookup._readers.cache_clear()
+
+    assert asked == dict.fromkeys(NAMES, 1)
+    assert moves.tolist() == [name.endswith("cat") for name in NAMES]
+
+
 def test_names_that_are_always_the_same_are_found_without_being_decoded() -> None:
     trace = trace_of()
 

@@ -22,11 +22,21 @@ _TABLES = (*python.NAMES, *torch.NAMES, *tensorflow.NAMES, *tf_data.NAMES, *jax.
 
 
 class _Reader(NamedTuple):
-    """Reads the traits of a name.  `traits` are all that it can find; `key` is unique among readers."""
+    """Reads the traits of a name.
+
+    Attributes:
+        key: unique among readers.
+        traits: all that it can find.
+        read: reads them.
+        table: whose rules it applies.
+        of_key: reads the traits of the part of a name that these test, where that is only a part.
+    """
 
     key: str
     traits: int
     read: Callable[[str], int]
+    table: NameTable
+    of_key: Callable[[str | None], int] | None
 
 
 def has_trait(trace: HostTrace, types: NDArray[np.integer], traits: IntFlag) -> Mask:
@@ -90,10 +100,25 @@ def _read_traits(trace: HostTrace, reader: _Reader, present: I64) -> U64:
     bits, is_known = trace.derived(reader.key, lambda _: (np.zeros(size, np.uint64), np.zeros(size, np.bool_)))
     missing = present[~is_known[present]]
     if len(missing):
-        bits[missing] = np.fromiter(map(reader.read, type_names(trace, missing)), np.uint64, len(missing))
+        if reader.of_key is None:
+            read = map(reader.read, type_names(trace, missing))
+        else:
+            read = map(reader.of_key, _keys_of_types(trace, reader.table, missing))
+        bits[missing] = np.fromiter(read, np.uint64, len(missing))
         is_known[missing] = True  # after the bits are set, since another thread may read them
     found: U64 = bits[present]
     return found
+
+
+def _keys_of_types(trace: HostTrace, table: NameTable, types: I64) -> list[str | None]:
+    """The parts of the names of some event types that a table's rules test.  The trace caches them, since a table has
+    rules for several classes of traits."""
+    known: dict[int, str | None] = trace.derived(f"keys of table {id(table)}", lambda _: {})
+    rows = types.tolist()
+    missing = [row for row in rows if row not in known]
+    if missing:
+        known.update(zip(missing, map(table.key_of, type_names(trace, np.array(missing))), strict=True))
+    return [known[row] for row in rows]
 
 
 @cache
@@ -114,6 +139,12 @@ def _all_readers(kind: type[IntFlag]) -> tuple[_Reader, ...]:
     fixed = NameTable(exact={name: kind(bits) for name, bits in exact.items()})
     tables = [*with_rules, fixed] if exact else with_rules
     return tuple(
-        _Reader(f"{kind.__name__} by table {at}", table.traits[kind], table.reader(kind))
+        _Reader(
+            f"{kind.__name__} by table {at}",
+            table.traits[kind],
+            table.reader(kind),
+            table,
+            table.reader_of_keys(kind) if table.key is not None else None,
+        )
         for at, table in enumerate(tables)
     )

@@ -179,6 +179,18 @@ def below_packages(file: str) -> str:
     return file.replace("\\", "/").rpartition("-packages/")[2] if "-packages" in file else file
 
 
+_CALLS_OF_LAYERS = frozenset({"forward", "call", "__call__"})  # by PyTorch, Keras and Flax
+
+
+def runs_layer(function: str) -> bool:
+    """True for the method of a layer that its framework calls to compute the layer.
+
+    >>> runs_layer("Net.forward"), runs_layer("forward_all")
+    (True, False)
+    """
+    return function.rpartition(".")[2] in _CALLS_OF_LAYERS
+
+
 def is_training_function(name: str) -> bool:
     """True for the name of a training function, or of a program compiled from one."""
     return _TRAINING_FUNCTION.match(name) is not None
@@ -215,6 +227,12 @@ NAMES: tuple[NameTable, ...] = (
     NameTable(
         rules=(
             (CodeTrait.IMPORTS, r"\$?<frozen importlib"),
+            (
+                CodeTrait.OF_SAVER,
+                r".*(?:keras/src/saving/|torch/(?:serialization\.py|distributed/checkpoint/)|safetensors/|orbax/"
+                r"|flax/(?:serialization\.py|training/checkpoints)|tensorflow/python/(?:checkpoint/|saved_model/"
+                r"|training/saver)).*[ .]\w*(?:save(?!d)|write|serialize|to_bytes)\w*$",
+            ),
             (
                 CodeTrait.READS_FILE,
                 r".*[ .](?:fromfile|open|readinto|readlines?|read|read_array\w*|imread|mmap|load)$"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from enum import IntFlag
 from functools import cache, cached_property, lru_cache, reduce
 from operator import or_
@@ -61,15 +61,21 @@ class NameTable:
                     bits |= bit
             return bits
 
-        return self._add_guards(judge) if rules else lambda name: exact.get(name, 0)
+        if not rules:
+            return lambda name: exact.get(name, 0)
+        if self.key is not None:
+            of_key, key_of = lru_cache(maxsize=_MOST_KEYS)(judge), self.key_of
+            return lambda name: 0 if (part := key_of(name)) is None else of_key(part)
+        applies = self.applies
+        return judge if applies is None else lambda name: judge(name) if applies(name) else 0
 
-    def _add_guards(self, judge: Callable[[str], int]) -> Callable[[str], int]:
-        applies, key = self.applies, self.key
-        if key is not None:
-            of_key = lru_cache(maxsize=_MOST_KEYS)(judge)
-            if applies is not None:
-                return lambda name: of_key(key(name)) if applies(name) else 0
-            return lambda name: of_key(key(name))
-        if applies is not None:
-            return lambda name: judge(name) if applies(name) else 0
-        return judge
+    def key_of(self, name: str) -> str | None:
+        """The part of a name that the rules test; None if no rule applies to it."""
+        if self.applies is not None and not self.applies(name):
+            return None
+        return name if self.key is None else self.key(name)
+
+    def reader_of_keys(self, kind: type[IntFlag]) -> Callable[[str | None], int]:
+        """As `reader`, for what `key_of` gives in place of a name: finding that costs more than judging it."""
+        whole = replace(self, applies=None, key=None).reader(kind)
+        return lru_cache(maxsize=_MOST_KEYS)(lambda part: 0 if part is None else whole(part))

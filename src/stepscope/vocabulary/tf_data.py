@@ -19,6 +19,12 @@ KINDS: tuple[KindRule, ...] = (
     (r"InstantiatedCapturedFunction::Run", K.INPUT_CALLBACK, Trait.NONE),
 )  # fmt: skip
 
+# Ops in which a session of TensorFlow 1 waits for its input.
+SESSION_KINDS: tuple[KindRule, ...] = (
+    (r"(?:Multi|OneShot)?IteratorGetNext|MultiDeviceIteratorGetNext\w*", K.INPUT_WAIT, Trait.NONE),
+    (r"Queue(?:Dequeue|DequeueMany|DequeueUpTo)(?:V2)?$|ReaderRead(?:UpTo)?(?:V2)?$", K.INPUT_WAIT, Trait.NONE),
+)
+
 _LONG_NAME = "Iterator::"
 _THREAD = "tf_data"
 # `Interleave[524]` is the 524th dataset that an interleave opened: a new iterator of the same stage.  Datasets with a

@@ -102,6 +102,7 @@ class CodeTrait(IntFlag):
     WAITS_FOR_DEVICE = auto()  # the only record of the wait
     IMPORTS = auto()  # Python's own code that imports a module
     BLOCKS = auto()  # waits for another thread of the program, in a lock or a queue
+    OF_SAVER = auto()  # of a library's code that writes models
 
 
 class InputTrait(IntFlag):

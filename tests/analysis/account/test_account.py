@@ -166,13 +166,13 @@ SORTS = GLOO | {
         host main  | aaC         bbbaaC         bbb
         host gloo1 |    G----          G----
         causes = {"communication": 6, "unknown": 4, "host_compute": 5}
-    what is hidden behind the longest cause takes its place: the host needs 11 ms, as long as launch and kernel
+    a kernel beside a longer host is not what limits: without it the host needs 11 ms as before
         host main | M0---------M1---------M2---------
         host main | I-------L1 I-------L2 I-------L3
         gpu0 s    |           K1-------  K2-------  K3-------
-        causes = {"device_compute": 9, "launch": 2}
-        gains = {"device_compute": 1, "launch": 2}
-        rivals = [("input", 0, 8)]
+        causes = {"input": 8, "launch": 2, "device_compute": 1}
+        gains = {"input": 2, "launch": 2, "device_compute": 1}
+        rivals = [("device_compute", 1, 7)]
         why_not = None
     a cause with nothing behind it gains all of its time
         host main | M0---     M1---     M2---

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from draw import MS, Sort, draw
 
@@ -159,3 +161,11 @@ def test_a_model_that_does_not_carry_foretells_nothing():
 
     assert model.why_not is not None and "50.0 % of the step is unexplained" in model.why_not
     assert foretell(model, [Scale(of_kind(model, K.DEVICE_OP))]) is None
+
+
+def test_a_forecast_of_which_nearly_all_would_be_what_nobody_recorded_promises_nothing():
+    foretold = Foretold(100, 40, 40, 40, {"unknown": 38, "launch": 2}, (), {})
+
+    assert foretold.why_not == "95 % of what would be left of the step is unexplained"
+    assert replace(foretold, causes={"unknown": 25, "launch": 15}).why_not is None
+    assert replace(foretold, then_ps=100).why_not is None  # it promises nothing anyway

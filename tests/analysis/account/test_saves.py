@@ -98,3 +98,23 @@ def test_without_its_saves_a_step_is_what_the_account_gives_other_causes(picture
     after = replay_after(model, [Scale(part_of_cause(model, Cause.CHECKPOINT))])
 
     assert int(after.step_ps[model.median]) == others
+
+
+@pytest.mark.parametrize(
+    ("frame", "saving"),
+    [
+        ("/x/site-packages/keras/src/saving/saving_lib.py(768): _save_state", 10),
+        ("/x/site-packages/matplotlib/figure.py(9): savefig", 0),  # a picture is no state of a model
+    ],
+)
+def test_samples_of_a_library_that_writes_models_show_a_save_beside_the_work_of_the_step(frame, saving):
+    builder = TraceBuilder("host")
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "thread 7 (python)", 7)
+    stacks = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
+    samples = builder.line(stacks, "MainThread", 7)
+    for step in range(2):
+        main.event("train", step * 17 * MS, 17 * MS, K.STEP_MARK, {"step_num": step})
+        main.event("aten::mm", step * 17 * MS, 7 * MS, K.OP)
+        samples.event(frame, (step * 17 + 5) * MS, 12 * MS, K.PYTHON_CALL)
+
+    assert saves_of(builder.build()).total / MS == 2 * saving

@@ -51,6 +51,28 @@ def test_without_a_change_the_longest_cause_is_the_limit(shares: dict[str, float
     assert (found.name, found.cause, found.share_percent) == (verdict, next(iter(shares)), 60.0)
 
 
+def test_a_cause_without_which_the_step_would_be_as_long_is_not_the_limit() -> None:
+    """The device works beside a longer host: the limit is what the step would be shorter without."""
+    beside = account({"device_compute": 60, "host_compute": 40})
+    gains = {"device_compute": 10**9, "host_compute": 30 * 10**9}
+    rows = [replace(row, gain_ps=gains[row.cause]) for row in beside.rows]
+
+    found = judge_account(replace(beside, rows=rows))
+
+    assert (found.name, found.cause, found.share_percent) == ("host_bound", "host_compute", 40.0)
+    assert found.evidence[1] == (
+        "computation on the device takes 60.0 %, but other work runs beside it: without it the step would be only"
+        " 1.0 % shorter"
+    )
+
+
+def test_where_no_cause_alone_shortens_the_step_much_the_longest_is_the_limit() -> None:
+    beside = account({"device_compute": 60, "host_compute": 40})
+    rows = [replace(row, gain_ps=10**9) for row in beside.rows]
+
+    assert judge_account(replace(beside, rows=rows)).name == "compute_bound"
+
+
 def test_without_a_device_the_host_s_computation_is_the_computation() -> None:
     assert judge_account(account({"host_compute": 90, "python": 10}, devices=None)).name == "compute_bound"
 

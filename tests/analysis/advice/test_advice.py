@@ -44,6 +44,7 @@ SORTS = {
     "l": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"),
     "m": Sort(K.OP, "aten::mm", "Sequence number"),
     "n": Sort(K.OP, "aten::mm"),
+    "o": Sort(K.OP, "aten::set_"),
     "p": Sort(K.PYTHON_CALL, "$metrics.py:7 rank"),
     "q": Sort(K.OP, "aten::mul"),
     "r": Sort(K.OP, "pure_callback.1"),
@@ -110,6 +111,14 @@ DRAWN: dict[str, tuple[str, str, float | None]] = {
         host main | l-----m1--l-----m2--
         """,
         "input_python", 2.5,
+    ),
+    "a DataLoader whose samples are made of stored bytes": (
+        """
+        host main | M0--------M1--------
+        host main | l-----m1--l-----m2--
+        host main |  o         o
+        """,
+        "input_file_read", 2.5,
     ),
     "a DataLoader that transforms tensors": (
         """

@@ -334,4 +334,4 @@ def test_a_library_has_no_line_that_a_person_can_edit() -> None:
     wait = "/x/site-packages/keras/src/saving/saving_lib.py(195): save_model"
     trace = sampled(*((10 + 17 * at, (wait,)) for at in range(11)))
 
-    assert place(trace, "python") == ("save_model", None, None)
+    assert place(trace, "checkpoint") == ("save_model", None, None)

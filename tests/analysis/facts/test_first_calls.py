@@ -51,3 +51,15 @@ def test_launches_that_all_take_long_are_dispatching() -> None:
 
     assert context.first_calls is None
     assert advise(context).verdict.name == "launch_bound"
+
+
+def test_a_slow_call_of_the_only_step_is_start_up_if_others_of_its_name_are_fast() -> None:
+    marked = """
+    host main | M0----------------------------------------
+    host main | L1---------------------------------L2-L3-
+    gpu0 s    |                                   K1-R2-Q3-
+    """
+    advised = advise(overview.merge([overview.partial(draw(marked, SORTS))]).context)
+
+    assert advised.verdict.name == "unknown"
+    assert advised.verdict.sentence.endswith("of the step is calls that happen once, above all `cudaLaunchKernel`")

@@ -374,7 +374,7 @@ def test_dataloader_of_real_profiles_with_and_without_workers(corpus: Path) -> N
     alone = stepscope.load(corpus / "torch-v100-resnet50-workers0").input_pipeline()
     helped = stepscope.load(corpus / "torch-v100-resnet50-workers4").input_pipeline()
     assert (alone.figures["level"], helped.figures["level"]) == ("highly", "not")
-    assert alone.figures["input_percent"] == pytest.approx(33.7, abs=0.1)
+    assert alone.figures["input_percent"] == pytest.approx(40.1, abs=0.1)  # of its mark: 70.8 of 176.5 ms
     assert alone.host_breakdown_ms["preprocessing"] == pytest.approx(415.8, abs=0.1)
     assert helped.host_breakdown_ms["other"] == pytest.approx(7.5, abs=0.1)
     assert "num_workers" in alone.summary[2]

@@ -27,7 +27,7 @@ AHEAD = """
     host main | M0----M1----M2----M3----
     host main | aL1    aL2    aL3   aL4
     host io   |  p-----p----------p-
-    gpu0 s    |     K1--- K2--- K3--- K4
+    gpu0 s    |     K1----K2----K3----K4
 """
 
 

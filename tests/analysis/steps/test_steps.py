@@ -17,7 +17,7 @@ import stepscope
 from stepscope.analysis.account import steps_tool
 from stepscope.analysis.steps.breakdown import CATEGORIES, breakdown
 from stepscope.analysis.steps.device_steps import device_steps
-from stepscope.analysis.steps.find_steps import HostSteps, is_usual, steps_of, whole_steps
+from stepscope.analysis.steps.find_steps import HostSteps, count_warm_up_steps, is_usual, steps_of, whole_steps
 from stepscope.analysis.steps.host_steps import close_gaps
 from stepscope.analysis.steps.named_steps import mark_named_steps
 from stepscope.analysis.steps.session_steps import steps_of_host
@@ -324,6 +324,12 @@ RUNS = {
         host main | F F   F
         host xla  |   r1--r2----r3--
         steps = [("train 0", 0, 6), ("train 1", 6, 12), ("train 2", 12, 16)]
+    work that was called before the recording belongs to none of the steps in which it runs
+        host main |  M0M1M2M3M4
+        host main |  F F F F F
+        host xla  | r9-r9-r9-r9-r1--r2--
+        dot = [-1, -1, -1, -1, 0, 1]
+        complete = [True, False, False, False, False]
     steps without work are usual among those with work and cut at the end
         host main | M0--M1--M2--M3--
         host main | F       F
@@ -427,6 +433,62 @@ def test_a_jax_program_that_runs_ahead_of_its_computation_has_the_steps_of_its_o
     ops = trace.events.kind == K.OP
     assert np.bincount(steps.label[ops] + 1).tolist() == [0, *[37] * 10]
     assert np.diff(steps.end_ps).mean() / MS == pytest.approx(23.3, rel=0.05)  # which the program measured itself
+
+
+BESIDE = """
+    host main | M0-------M1-------M2-------
+    host main | a-----L3 a-----L4 a-----L5
+    gpu0 s    |        K3---    K4---    K5----
+"""
+
+
+def test_marks_stay_the_steps_where_the_device_has_nothing_left_to_do_when_it_is_given_more() -> None:
+    """Its work ends after the marks and holds nobody up: the loop would take as long without it."""
+    steps = steps_of(draw(BESIDE))
+
+    assert (steps.start_ps // MS).tolist() == [0, 9, 18]
+    assert (steps.until_ps // MS).tolist() == [9, 18, 27]
+
+
+def test_a_step_is_not_cut_at_one_end_only_where_a_device_still_has_work_of_before() -> None:
+    """K2 was launched before the mark; the loop waits for its own work, so it waits for that as well."""
+    steps = steps_of(
+        draw("""
+        host main | L2M0-------
+        host main |    L3 a----
+        gpu0 s    | K2---K3--
+    """)
+    )
+
+    assert (steps.start_ps // MS).tolist() == [2]
+    assert (steps.until_ps // MS).tolist() == [11]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "warm_up"),
+    [([40, 5, 6, 5, 5], 1), ([14, 5, 6, 5, 5], 0), ([40, 5, 30, 5, 5], 0), ([40, 5, 5], 0)],
+    ids=["three times the longest other", "not as long", "others stall, too", "too few others to tell"],
+)
+def test_a_first_step_much_longer_than_any_other_starts_things_up(lengths: list[int], warm_up: int) -> None:
+    marks = "".join(f"M{at}".ljust(length, "-") for at, length in enumerate(lengths))
+
+    assert count_warm_up_steps(draw(f"host main | {marks}")) == warm_up
+
+
+def test_what_repeats_in_a_small_part_of_a_recording_is_no_loop_unless_the_host_says_so() -> None:
+    """Twelve layers of one call: the host launched them in a burst, and the rest of the recording is other things."""
+    layers = draw("""
+        host main | x-----------------------------------------------------------------------
+        gpu0 s    | abababababababababababab
+    """)
+    loop = draw("gpu0 s | abababababababababababab")
+
+    assert steps_of(layers).source == "none"
+    assert steps_of(loop).source == "inferred"
+
+
+def test_two_repetitions_that_differ_much_are_no_loop() -> None:
+    assert steps_of(draw("gpu0 s | ab--------------------ab--ab")).source == "none"
 
 
 def test_device_work_without_a_launch_belongs_to_the_step_of_the_work_before_it() -> None:

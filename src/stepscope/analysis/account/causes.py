@@ -119,9 +119,15 @@ def unrecorded_causes(trace: HostTrace, threads: Threads) -> U8:
     return cause
 
 
+_OF_SESSION = (K.OP, K.INPUT_WAIT)  # all that a timeline of TensorFlow 1 holds of a host
+
+
 def _is_of_python(trace: HostTrace) -> bool:
     """Whether what a thread does between the events of a framework is Python: not where these could not be kept, nor
-    where no event of a host is of a known kind, as in a file of another tool."""
+    where no event of a host is of a known kind, as in a file of another tool; nor between the ops of a session of
+    TensorFlow 1, which its executor runs."""
+    if trace.framework == "tensorflow" and is_any_kind(trace.events.kind[is_thread_event(trace)], _OF_SESSION).all():
+        return False
     understood = trace.derived("kinds of a host are known", lambda of: bool(count_kinds(of)[[*_OF_PROGRAM]].any()))
     return understood and not has_lost_framework(trace)
 

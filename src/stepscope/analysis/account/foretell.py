@@ -31,6 +31,7 @@ _LEAST_HOST_FACTOR, _HALVINGS = 0.2, 8  # a profiler that makes host work five t
 # The error of predictions on hosts without a device, as shares of the remaining and of the removed time: measured on
 # programs that were written without sight of the rules (docs/advice-truth.md).
 _OFF_OF_REST, _OFF_OF_GAIN = 0.22, 0.08
+_NEARLY_ALL = 0.9  # of a step: what is known of the rest says nothing of it
 ENDS = (End.FAST, End.SLOW)  # of uncertain numbers
 _MOST_OF_STEP = 0.5  # where a change leaves more than this, what is left is interrupted much as before
 _WIDEST = 2.5  # between the ends of a range: beyond, the upper end of a gain says nothing that one could plan with
@@ -57,6 +58,15 @@ class Foretold:
     causes: dict[str, int]
     reasons: tuple[str, ...]
     causes_now: dict[str, int]
+
+    @property
+    def why_not(self) -> str | None:
+        """Why the changes promise nothing though the model carries: nearly all of what they leave was not recorded;
+        None if they promise something."""
+        unknown = self.causes.get(Cause.UNKNOWN.name.lower(), 0)
+        if unknown <= _NEARLY_ALL * self.then_ps or self.then_ps >= self.now_ps:
+            return None
+        return f"{100.0 * unknown / self.then_ps:.0f} % of what would be left of the step is unexplained"
 
     @property
     def is_most(self) -> bool:
@@ -109,6 +119,9 @@ def foretell(model: StepModel, changes: Sequence[Intervention], of_machine: bool
             )
         )  # fmt: skip
     causes = causes_after(model, usual, then), causes_after(model, undisturbed, now)
+    rest, on_devices = then - sum(causes[0].values()), Cause.DEVICE_COMPUTE.name.lower()
+    if rest > 0 and all(isinstance(change, Scale) for change in changes):  # what the threads are faster than
+        causes[0][on_devices] = causes[0].get(on_devices, 0) + rest
     return Foretold(now, then, least, most, causes[0], tuple(reasons), causes[1])
 
 

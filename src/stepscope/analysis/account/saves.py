@@ -19,7 +19,7 @@ from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, U8, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.traits import CallTrait, OpTrait
+from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
 
@@ -73,7 +73,15 @@ def _find_saves(trace: HostTrace) -> Spans:
     unnamed = _drop_covered(_saves_without_ops(loop), spans_of(trace, np.flatnonzero(talks)))
     unnamed = _drop_seen_otherwise(trace, line, unnamed)
     named = loop.spans(_drop_training(loop, calls[of_python])) & loop.rest
-    return named | writes | _extend(loop, writes) | unnamed
+    return named | writes | _extend(loop, writes) | unnamed | _sampled_in_savers(loop, line)
+
+
+def _sampled_in_savers(loop: _Loop, line: int) -> Spans:
+    """When samples of the stack show a library's code that writes models, outside of what trains."""
+    rows = sampled_frames(loop.trace, line)
+    rows = rows[has_trait(loop.trace, loop.trace.events.type[rows], CodeTrait.OF_SAVER)]
+    work = loop.spans(loop.of_kind(K.TRACED_FUNCTION, K.FUNCTION_RUN, K.BACKWARD, K.OP))
+    return (spans_of(loop.trace, rows) & loop.rest) - work
 
 
 def _loop_events(trace: HostTrace, steps: HostSteps, line: int, seen: Spans) -> _Loop:

@@ -32,6 +32,7 @@ VERDICT_OF_CAUSE: Mapping[str, str] = {
     "copy": COMPUTE,
     "transfer": INPUT,
 }
+_NOTHING = 3.0  # percent: a change that gains less is not advised
 _LABELS = {"contention": "machine busy"}
 _MOST_WORDS = 15  # of a headline
 
@@ -59,7 +60,8 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
     if account.only_dispatch:
         return Verdict("unknown", None, "unknown: only the calls of each step were recorded, not what they compute")
     longest, changed = _longest_of_program(account), None if change is None else row_of_change(account, change.causes)
-    limit = longest if changed is None or change is None or _gain(change, account) < LARGE_SHARE else changed
+    limiting = _limiting(account, longest)
+    limit = limiting if changed is None or change is None or _gain(change, account) < LARGE_SHARE else changed
     if longest.cause == "unknown":  # a saving elsewhere does not say what limits the step
         limit = longest
     is_said = limit.cause == "sync" and account.devices is None  # a wait for devices that were not recorded
@@ -71,9 +73,9 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
     return Verdict(
         _verdict_of(limit, account),
         round(_percent(limit, account), 4),
-        _headline(account, limit, longest),
+        _headline(account, limit, limiting),
         limit.cause,
-        (cause_sentence(account, limit), *_list_others(account, limit, changed)),
+        (cause_sentence(account, limit), *_list_others(account, limit, limiting, changed)),
     )
 
 
@@ -102,6 +104,16 @@ def _gain(change: FirstChange, account: StepAccount) -> float:
 def _longest_of_program(account: StepAccount) -> AccountRow:
     """The longest row of the program itself: waiting for a free core is said beside it."""
     return next((row for row in account.rows if row.cause != CONTENTION), account.rows[0])
+
+
+def _limiting(account: StepAccount, longest: AccountRow) -> AccountRow:
+    """The row that limits the step: the longest one, unless the step would be as long without it, since other work runs
+    beside it; then the one without which the step would be shortest, if that is clearly shorter."""
+    if longest.gain_ps is None or account.percent(longest.gain_ps) >= _NOTHING:
+        return longest
+    others = [row for row in account.rows if row.gain_ps is not None and row.cause != CONTENTION]
+    most = max(others, key=lambda row: row.gain_ps or 0)
+    return most if account.percent(most.gain_ps or 0) >= LARGE_SHARE else longest
 
 
 def row_of_change(account: StepAccount, causes: Sequence[str]) -> AccountRow | None:
@@ -140,12 +152,12 @@ def _verdict_of(row: AccountRow, account: StepAccount) -> str:
     return COMPUTE if row.cause == "host_compute" and account.devices is None else VERDICT_OF_CAUSE[row.cause]
 
 
-def _headline(account: StepAccount, row: AccountRow, longest: AccountRow) -> str:
+def _headline(account: StepAccount, row: AccountRow, limiting: AccountRow) -> str:
     """At most 15 words and one number; why it is not the longest part of the bar; and the culprit, if that is most of
     the cause and its name fits."""
     label = _LABELS.get(row.cause, _verdict_of(row, account).replace("_", "-"))
-    busy = ", machine busy" if row is longest and row is not account.rows[0] else ""
-    why = "; fixing it saves most" if row is not longest else ""
+    busy = ", machine busy" if row is limiting and account.rows[0].cause == CONTENTION else ""
+    why = "; fixing it saves most" if row is not limiting else ""
     share = f"{label}{busy}: {share_sentence(account, row)}"
     culprit = row.culprit
     if culprit is None or 2 * culprit.ps <= row.ps or re.search(rf"\d|{CODE_OF_MODULE}", culprit.name):
@@ -154,14 +166,21 @@ def _headline(account: StepAccount, row: AccountRow, longest: AccountRow) -> str
     return longer if len(longer.split()) <= _MOST_WORDS else share + why
 
 
-def _list_others(account: StepAccount, limit: AccountRow, changed: AccountRow | None) -> Iterator[str]:
+def _list_others(
+    account: StepAccount, limit: AccountRow, limiting: AccountRow, changed: AccountRow | None
+) -> Iterator[str]:
     """What a reader would ask next: why not the longest cause, what the first advice is about, what comes then."""
     busy = next((row for row in account.rows if row.cause == CONTENTION), limit)
     if limit is not busy and _percent(busy, account) >= LARGE_SHARE:
         share = f"{_percent(busy, account):.1f} % of {account.whole_step}"
         yield f"the machine was busy: for {share} the loop waited for a free core"
     longest = _longest_of_program(account)
-    if limit is not longest:
+    if limit is limiting and limiting is not longest:
+        yield (
+            f"{words_of_row(account, longest)} takes {_percent(longest, account):.1f} %, but other work runs beside it:"
+            f" without it the step would be only {account.percent(longest.gain_ps or 0):.1f} % shorter"
+        )
+    elif limit is not longest:
         yield (
             f"{words_of_row(account, longest)} takes more, {_percent(longest, account):.1f} %, but no known change"
             " shortens it as much"
@@ -175,7 +194,7 @@ def _list_others(account: StepAccount, limit: AccountRow, changed: AccountRow | 
         yield "only one step was recorded, so how much steps differ is unknown"
     if account.why_not is not None:
         yield f"less sure than usual, as {account.why_not}"
-    if limit is longest and (near := _close_second(account, limit)):
+    if limit is limiting and (near := _close_second(account, limit)):
         yield f"{words_of_row(account, near)} takes as long, within the noise, {_percent(near, account):.1f} %"
     if limit is account.rows[0] and (rival := _rival(account)):
         gain = account.percent(limit.gain_ps or 0)

@@ -118,7 +118,7 @@ def bounds_of(trace: HostTrace, steps: HostSteps) -> StepBounds:
     apart = bool(steps.line < 0 and (steps.until_ps[:-1] < steps.start_ps[1:]).any())
     time = np.append(steps.start_ps[:1], steps.until_ps) if apart else np.append(steps.start_ps, steps.until_ps[-1])
     mark = _mark_times(trace, steps, len(time))
-    line, bound, last = _last_work(trace, steps, len(time))
+    line, bound, last = _last_work(trace, steps, time)
     rows = np.arange(len(time) - 1)
     host = _starting_thread(trace, time) if steps.line < 0 and not apart else -1
     on_host = time[time <= line_span(trace, host)[1]] if host >= 0 else time[:0]
@@ -161,9 +161,9 @@ def _mark_times(trace: HostTrace, steps: HostSteps, count: int) -> I64:
     return start[:count]
 
 
-def _last_work(trace: HostTrace, steps: HostSteps, count: int) -> tuple[I32, I64, I64]:
+def _last_work(trace: HostTrace, steps: HostSteps, time: I64) -> tuple[I32, I64, I64]:
     """For each line and bound the end of the work that was done last, of all steps before the bound."""
-    work = is_device_work(trace)
+    work, count = is_device_work(trace), len(time)
     if steps.line >= 0:
         work = work | program_ops_elsewhere(trace, steps.line)
     rows = np.flatnonzero(work & (steps.label >= 0) & (steps.label < count - 1))
@@ -176,5 +176,6 @@ def _last_work(trace: HostTrace, steps: HostSteps, count: int) -> tuple[I32, I64
     last = np.full((len(lines), count), np.iinfo(np.int64).min)
     end = trace.events.start_ps[rows] + forest(trace).extent_ps[rows]
     np.maximum.at(last, (place, label), end)
-    at, bound = np.nonzero(last > np.iinfo(np.int64).min)
+    # Work that lasts beyond a bound is nothing that the bound waits for.
+    at, bound = np.nonzero((last > np.iinfo(np.int64).min) & (last <= time))
     return lines[at].astype(np.int32), bound.astype(np.int64), last[at, bound]

@@ -79,6 +79,8 @@ def foretell_change(context: Context, change: str, part_ms: float, what: str) ->
     found = changes.foretold.get(change)
     if found is None:
         return Gain(context.period_ms, context.period_ms, f"the step does not wait for {what}", part_ms=part_ms)
+    if found.why_not is not None:
+        return foretell_nothing(context, part_ms, found.why_not)
     now, then = found.now_ps / MS, min(found.then_ps, found.now_ps) / MS
     then_text = f"{'at most ' * found.is_most}{then:.2f} ms"
     step = "the median step" if context.account is None or context.account.is_median else "a long step"

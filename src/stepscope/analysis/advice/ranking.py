@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from stepscope.analysis.account.account import CONTENTION, StepAccount
 from stepscope.analysis.account.selection import CAUSES, CAUSES_OF_CLASS, causes_of_class
@@ -23,12 +22,9 @@ from stepscope.analysis.steps.verdict import LARGE_SHARE, UNKNOWN, Verdict
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.errors import counted
 from stepscope.records import dataclass
-from stepscope.vocabulary.computing_ops import ORDERS, strip_library
 
 _DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as well as the advice does
 _NEARLY_ALL = 0.9  # of the gain: so much of a function is one cause, which the rule for it describes
-_SELECT = "select what is needed without ordering everything: topk, a threshold, indices drawn at random"
-_MOST_OF_OPS = 50.0  # percent of all op time
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
 _LOOK_AT = "look at "  # how an action begins that names a function
@@ -381,15 +377,6 @@ MARK_STEPS = "put `with stepscope.step(i):` around the body of the training loop
 _CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
 
 
-def _name_ordering_op(top: Mapping[str, Any] | None) -> str:
-    """The op that takes most of the time of all ops, if it puts something in order: where a few of its rows are taken,
-    selecting these would do, which no recording shows.  Empty for others, which a model is made of."""
-    if top is None or top["self_percent"] < _MOST_OF_OPS:
-        return ""
-    name = strip_library(str(top["name"]).rpartition("/")[2]).partition(".")[0]
-    return name if ORDERS.fullmatch(name) else ""
-
-
 def _suggest_next(context: Context, verdict: Verdict) -> str:
     """What to do next if a limit has no single cause."""
     if context.account is not None and context.account.blindness is not None:
@@ -431,7 +418,7 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
 def _judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
     where = "the step" if context.has_steps else "the capture"
     if first.starts_up:
-        said = f"{first.percent:.1f} % of the capture is calls that happen once, above all `{first.name}`"
+        said = f"{first.percent:.1f} % of {where} is calls that happen once, above all `{first.name}`"
         what = "libraries and devices start up or end in them, so what limits later steps was not recorded"
         return Verdict("unknown", None, f"unknown: {said}", None, (what,))
     captured = "little more than first calls was" if first.later_calls else "only first calls were"
@@ -467,9 +454,6 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
     not_said = (each for each in hidden if not any(said.startswith(each) for said in verdict.evidence))
     visible = 1.0 - sum(hidden.values()) / 100.0
     title = ("Nothing" if is_busy else "No single cause") + " stands out" if context.has_steps else _NO_STEPS
-    op = _name_ordering_op(top) if is_busy and context.has_steps else ""
-    if op:
-        title = f"See whether all of `{op}` is needed: it takes most of all op time"
     return Advice(
         id="none",
         kind="none",
@@ -478,7 +462,7 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         predicted_speedup=None,
         actions=(
             *(() if context.has_steps else (MARK_STEPS,)),
-            _SELECT if op else _suggest_next(context, verdict),
+            _suggest_next(context, verdict),
         ),
         tool="op-stats",
         confidence=round(max((_SURE if is_busy else _OPEN) * visible, 0.0), 2),

@@ -260,6 +260,8 @@ def _foretell_alone(
         of_machine = any(change.part == CONTENTION for change in changes)
         given = _interventions(changes, selections)
         foretold = foretell(model, given, of_machine) if len(parts) == len(changes) else None
+        if foretold is not None and foretold.why_not is not None:
+            raise _cannot_replay(foretold.why_not)
         if foretold is not None:
             predictions.append((model, parts, foretold, model.error_percent))
     return predictions

@@ -15,7 +15,7 @@ from stepscope.analysis.purpose.computing import update_ranges
 from stepscope.analysis.purpose.forward import recomputed_ops
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
-from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, median
@@ -295,7 +295,9 @@ def _idle_facts(trace: HostTrace, idle: Spans) -> dict[str, Any]:
     calls = np.flatnonzero(is_thread_event(trace) & is_any_kind(trace.events.kind, _RUNTIME))
     start, end = _start_and_end(trace, calls)
     waits = is_any_kind(trace.events.kind[calls], (K.SYNC,))
-    waits |= has_trait(trace, trace.events.type[calls], CallTrait.BLOCKING_COPY)
+    # A call that waits for its own copy to the device fetches nothing.
+    copies_in = distinct(forest(trace).cause[events_of_kind(trace, K.COPY_HOST_TO_DEVICE)])
+    waits |= has_trait(trace, trace.events.type[calls], CallTrait.BLOCKING_COPY) & ~np.isin(calls, copies_in)
     begins = np.searchsorted(idle.start, end[waits], side="right") - 1  # the gap in which each wait may end
     meanwhile = idle.overlap_ps(start, end)
     hit = begins >= 0

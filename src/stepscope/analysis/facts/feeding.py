@@ -44,8 +44,8 @@ class FeedFacts:
             processes, where that was recorded; else "".
         of_keras: samples of stacks show that Keras takes the batches from a PyDataset.
         loader_ops_ps: time of tensor ops inside the loader's calls.
-        made_tensors, from_arrays, unpickled: tensors that these calls make from Python numbers, NumPy arrays and
-            files.
+        made_tensors, from_arrays, from_storage: tensors that these calls make from Python numbers, NumPy arrays and
+            stored bytes, as of a file, a pickle or a decoded picture.
         starts, starting_ps: how often a loader's iterator starts in the steps, worker processes included, and how long
             that and ending them takes, by recorded Python calls or samples of the stack.
         between_marks: the loop fetches most of its batches outside of the marks of its steps.
@@ -69,7 +69,7 @@ class FeedFacts:
     loader_ops_ps: int
     made_tensors: int
     from_arrays: int
-    unpickled: int
+    from_storage: int
     starts: int
     starting_ps: int
     between_marks: bool
@@ -90,7 +90,7 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
     waits = events_of_kind(trace, K.INPUT_WAIT)
     handed = rows[~np.isin(events.line[rows], events.line[waits])]  # calls on waiting threads are part of the wait
     start, called, loader = events.start_ps[handed], events_of_kind(trace, K.INPUT_CALLBACK), _loader_kind(trace, waits)
-    calls, made, arrays, pickled = _loader_facts(trace) if loader else (0, 0, 0, 0)
+    calls, made, arrays, stored = _loader_facts(trace) if loader else (0, 0, 0, 0)
     return FeedFacts(
         has_iterators=len(rows) > 0,
         has_prefetch=len(events_of_kind(trace, K.INPUT_HANDOVER)) > 0,
@@ -110,7 +110,7 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
         loader_ops_ps=calls,
         made_tensors=made,
         from_arrays=arrays,
-        unpickled=pickled,
+        from_storage=stored,
         **_find_restarts(trace),
         between_marks=_is_between_marks(trace, np.append(rows, waits)),
     )

@@ -32,6 +32,8 @@ _CALLS = (
     K.OP, K.BACKWARD, K.RUNTIME_CALL, K.SYNC, K.COPY_HOST_TO_DEVICE_CALL, K.EAGER_EXECUTE, K.FUNCTION_RUN, K.EXECUTOR,
 )  # fmt: skip
 
+_SEVERAL = 3  # calls of a name: two others that are fast tell that the long one is no usual one
+
 
 @dataclass(frozen=True)
 class FirstCalls:
@@ -56,7 +58,8 @@ def first_calls_of(trace: HostTrace) -> FirstCalls | None:
     """The first calls if the capture holds nothing else; None otherwise.
 
     That is so if there is one step or none, a noticeable part of it compiles, and nothing is compiled again and again;
-    or if no step was found, and most of the time in which devices wait for launches goes into calls that happen once.
+    or if most of the time in which devices wait for launches goes into calls that happen once, where no step was found;
+    where there is one step, into calls of which several others were faster.
     """
     return _compilations(trace) or _start_up(trace)
 
@@ -65,7 +68,9 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     """Calls that take long once: those of which one takes most of the time of its name, as one that loads modules,
     makes a context or chooses a kernel does, and all that comes after the last work of a device, as unloading."""
     account = account_of(trace)
-    if account is None or account.has_steps or not account.rows or account.rows[0].cause != "launch":
+    if account is None or not account.rows or account.rows[0].cause != "launch":
+        return None
+    if account.has_steps and np.count_nonzero(steps_of(trace).complete) > 1:
         return None
     work, events = np.flatnonzero(is_device_work(trace)), trace.events
     if not len(work):
@@ -79,13 +84,16 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     names, name = np.unique(events.type[rows], return_inverse=True)
     longest, of_name = np.zeros(len(names), np.int64), np.bincount(name, weights=own_ps, minlength=len(names))
     np.maximum.at(longest, name, own_ps)
-    once = (own_ps > LONGEST_DISPATCH_PS) & (own_ps == longest[name]) & (2 * own_ps > of_name[name])
-    once |= events.start_ps[rows] >= (events.start_ps[work] + events.duration_ps[work]).max()
+    several = np.bincount(name, minlength=len(names)) >= (_SEVERAL if account.has_steps else 1)
+    once = several[name] & (own_ps > LONGEST_DISPATCH_PS) & (own_ps == longest[name]) & (2 * own_ps > of_name[name])
+    if not account.has_steps:
+        once |= events.start_ps[rows] >= (events.start_ps[work] + events.duration_ps[work]).max()
     spent = np.bincount(name[once], weights=own_ps[once], minlength=len(names))
     if 2 * spent.sum() <= account.rows[0].ps:
         return None
     most = int(rows[once & (name == np.argmax(spent))][0])
-    return FirstCalls(min(account.percent(int(spent.sum())), 100.0), trace.name_of(most), False, starts_up=True)
+    share = min(account.percent(int(spent.sum())), 100.0)
+    return FirstCalls(share, trace.name_of(most), account.has_steps, starts_up=True)
 
 
 def _compilations(trace: HostTrace) -> FirstCalls | None:

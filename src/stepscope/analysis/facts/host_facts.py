@@ -22,7 +22,7 @@ from stepscope.analysis.facts.work import WorkFacts, work_of
 from stepscope.analysis.purpose.excess import ExcessFact, excess_facts_of
 from stepscope.analysis.purpose.purposes import purposes_of
 from stepscope.analysis.resources.counters import PROCESS_PERCENT, line_counters
-from stepscope.analysis.steps.find_steps import count_warm_up_steps
+from stepscope.analysis.steps.find_steps import count_warm_up_steps, starts_up
 from stepscope.analysis.trace.environment import settings_of
 from stepscope.analysis.trace.program_facts import OpThreads, TracedGraph, op_threads_of, traced_graphs
 from stepscope.analysis.workers.joint_replay import RankModel, rank_of
@@ -38,7 +38,7 @@ class HostFacts:
         loop: how the loop's thread spends its time; None if no steps or no such thread were found.
         device: what its devices do; None if no device works.
         compiles: what is traced and compiled in the steps; None for nothing.
-        warm_up: number of warm-up steps, which all these facts leave out.
+        warm_up: number of warm-up steps, which all these facts leave out; starts_up: it is one that compiles nothing.
         account: where the time of the median step goes, with the culprit of each cause; None without steps.
         steps: the account of every step, of a host that takes part in collectives; else empty.
         rank: what a replay with the other ranks needs of this one; None if it has no steps or meets nobody.
@@ -66,6 +66,7 @@ class HostFacts:
     device: DeviceFacts | None
     compiles: CompileFacts | None
     warm_up: int = 0
+    starts_up: bool = False
     account: StepAccount | None = None
     steps: tuple[CausesOfStep, ...] = ()
     rank: RankModel | None = None
@@ -96,6 +97,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         device=device_facts_of(trace),
         compiles=compiles_of(trace),
         warm_up=count_warm_up_steps(trace),
+        starts_up=starts_up(trace),
         account=account_of(trace),
         steps=tuple(steps_among_others(trace)),
         rank=rank_of(trace),

@@ -49,7 +49,7 @@ from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.jax import function_of_call, function_of_program, is_product
 from stepscope.vocabulary.lookup import has_trait, type_names
-from stepscope.vocabulary.python import CODE_OF_MODULE, PLAIN, is_training_function, place_of
+from stepscope.vocabulary.python import CODE_OF_MODULE, PLAIN, is_training_function, place_of, runs_layer
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
@@ -89,6 +89,7 @@ class LineFacts:
         copies_in: it copies arrays of the host to where the program computes.
         is_needed: it runs within a forward pass that is trained, which takes what it computes.
         is_forward: it is that forward pass, or holds it, so that its Python is that between the model's ops.
+        in_layer: it is what a framework calls to compute a layer, or lies within: what follows needs its result.
     """
 
     name: str
@@ -110,6 +111,7 @@ class LineFacts:
     copies_in: bool = False
     is_needed: bool = False
     is_forward: bool = False
+    in_layer: bool = False
 
     @property
     def key(self) -> str:
@@ -184,11 +186,14 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
         # What trains in part, such as the model's call, cannot be left out as a whole.
         chosen.append((inner if (each.spans & training.spans).total else each, inner))
     forward = [each for each in functions if _is_forward(training, each)]
+    layers = [each for each in functions if runs_layer(place_of(trace.name_of(each.frame))[0])]
     found = []
     for outer, inner in chosen:
         holds = any(each is outer for each in forward)
         is_needed = holds or any(_is_within(outer, each) for each in forward)
-        facts = replace(_describe(trace, loop, training, outer, inner), is_needed=is_needed, is_forward=holds)
+        in_layer = any(one in layers or any(_is_within(one, layer) for layer in layers) for one in (outer, inner))
+        facts = _describe(trace, loop, training, outer, inner)
+        facts = replace(facts, is_needed=is_needed, is_forward=holds, in_layer=in_layer)
         found.append((facts, outer, training.spans))
     return [each for each in found if not _is_line_of_loop(each[0])][:_MOST_LINES]
 

@@ -577,7 +577,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         warnings=(
             *step_warnings(hosts, aligned),
             *([_MOVE_FETCH] if any(part.facts.feed.between_marks for part in partials) else []),
-            *_warm_up_warning(session),
+            *_warm_up_warning(session, any(part.facts.starts_up for part in partials)),
             *dict.fromkeys(part.missed for part in partials if part.missed),
             *dict.fromkeys(sentence for part in partials for sentence in part.kept),
             *advised.warnings,
@@ -639,8 +639,12 @@ def _step_rows(session: SessionFigures) -> tuple[dict[str, Cell], ...]:
     )
 
 
-def _warm_up_warning(session: SessionFigures) -> Iterator[str]:
-    """The warning that verdict and advice leave out warm-up steps; none without warm-up."""
+def _warm_up_warning(session: SessionFigures, starts_up: bool) -> Iterator[str]:
+    """The warning that verdict and advice leave out warm-up steps; none without warm-up.
+
+    Args:
+        starts_up: the warm-up compiles nothing.
+    """
     if session.warm_up:
         longest, usual = (
             step_time_statistics([row.duration_ps for row in rows]) for rows in (session.warm_up, session.usual)
@@ -648,6 +652,8 @@ def _warm_up_warning(session: SessionFigures) -> Iterator[str]:
         one = len(session.warm_up) == 1
         steps = "the first step" if one else f"the first {len(session.warm_up)} steps"
         takes, compiles = ("takes", "it traces and compiles") if one else ("take", "they trace and compile")
+        if one and starts_up:
+            compiles = "libraries and devices start up in it"
         yield (
             f"{steps} of the capture {takes} up to {duration_text(amount(longest['max']))}, the others"
             f" {duration_text(amount(usual['mean']))} on average, because {compiles}: step times, verdict and"

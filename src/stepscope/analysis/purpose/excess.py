@@ -33,14 +33,15 @@ from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
-from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.computing_ops import ORDERS, strip_library
+from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.traits import PurposeTrait
 
-REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE, OPTIMIZERS = (
+REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE, OPTIMIZERS, ORDERING = (
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
-    "copied_arguments", "one_by_one", "many_optimizers",
+    "copied_arguments", "one_by_one", "many_optimizers", "ordering",
 )  # fmt: skip
 LEAST = 0.03  # of the step: no advice is given on less
 _FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
@@ -344,6 +345,28 @@ def _find_optimizers(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
+def _find_ordering(trace: HostTrace) -> _Found | None:
+    """Ops that put something in order, where they are most of what is computed: where a few of the rows are taken,
+    selecting these would do, which no recording shows."""
+    work = computing_of(trace)
+    parts = [] if len(work) else [each.rows for each in program_work(trace)]
+    rows = np.concatenate([work.rows, *parts])
+    own_ps = work.own_ps if len(work) else trace.events.duration_ps[rows]
+    types = distinct(trace.events.type[rows]).astype(np.int64)
+    names = [strip_library(name).partition(".")[0] for name in type_names(trace, types)]
+    orders = [bool(ORDERS.fullmatch(name)) for name in names]
+    chosen = np.isin(trace.events.type[rows], types[np.array(orders, np.bool_)])
+    if 2 * own_ps[chosen].sum() < own_ps.sum():
+        return None
+    largest = sorted({name for name, is_one in zip(names, orders, strict=True) if is_one})
+    return _Found(
+        rows[chosen], 0.0,
+        f"puts arrays in order ({', '.join(largest)}); where only some of the rows are taken, selecting these takes a"
+        " fraction of that",
+        "the order of all rows is used",
+    )  # fmt: skip
+
+
 EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     REPEATED: _find_repeated,
     UNUSED: _find_unused,
@@ -355,5 +378,6 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     COPIED: _find_copied,
     ONE_BY_ONE: _find_one_by_one,
     OPTIMIZERS: _find_optimizers,
+    ORDERING: _find_ordering,
 }
 """How each kind is found: its events, what of them is kept, the fact, and what speaks against it."""

@@ -178,6 +178,9 @@ __all__ = ["HostSteps", "count_warm_up_steps", "observed_time", "steps_of", "ste
 
 _STEPS_A_WARM_UP = 4  # whole steps needed per warm-up step after the first one
 _COMPILES = 0.1  # share of a step; compiling for less is usual
+_STARTS_UP = (
+    3.0  # times the longest other step: one that stalls as other steps may is hardly ever the first and so long
+)
 
 
 def steps_of(trace: HostTrace) -> HostSteps:
@@ -232,11 +235,24 @@ def _find_usual_steps(trace: HostTrace) -> Mask:
 
 
 def count_warm_up_steps(trace: HostTrace) -> int:
-    """How many of the first whole steps trace or compile, if the steps after them do not."""
+    """How many of the first whole steps trace or compile, if the steps after them do not; and a first step counts that
+    is much longer than any other, as libraries and devices start up in it."""
     return trace.derived("warm-up", _count_warm_up_steps)
 
 
 def _count_warm_up_steps(trace: HostTrace) -> int:
+    return _count_compiling(trace) or int(starts_up(trace))
+
+
+def starts_up(trace: HostTrace) -> bool:
+    """Whether the first whole step is a warm-up that compiles nothing, see `count_warm_up_steps`."""
+    steps = steps_of(trace)
+    length = steps.length_ps[_complete_range(steps)]
+    is_long = len(length) >= _STEPS_A_WARM_UP and bool(length[0] > _STARTS_UP * length[1:].max())
+    return is_long and not _count_compiling(trace)
+
+
+def _count_compiling(trace: HostTrace) -> int:
     steps = steps_of(trace)
     kept = _complete_range(steps)
     start, end = steps.start_ps[kept], steps.until_ps[kept]
@@ -271,8 +287,19 @@ def _find_steps(trace: HostTrace) -> HostSteps:
     if not found:
         from stepscope.analysis.steps.inferred_steps import infer_steps  # which a trace with marks does without
 
-        found = (None if holds_sums_only(trace) else infer_steps(trace)) or _capture_as_step(trace)
+        found, whole = None if holds_sums_only(trace) else infer_steps(trace), _capture_as_step(trace)
+        found = whole if found is None or _are_parts(found, whole) else found
     return close_gaps(_doubt_unmeasured(trace, found))
+
+
+def _are_parts(found: HostSteps, whole: HostSteps) -> bool:
+    """Whether what repeats, for which nothing of the host speaks, is no loop: it takes less than half of the capture,
+    as layers of one call do, or occurs twice in so different times that none tells how long another one takes."""
+    if found.confidence is None or found.confidence > UNSUPPORTED:
+        return False
+    length = (found.end_ps - found.start_ps)[found.complete]
+    differ = 0 < len(length) < LEAST_STEPS and bool(length.max() > _STARTS_UP * length.min())
+    return differ or 2 * int(found.end_ps[-1] - found.start_ps[0]) < int((whole.end_ps - whole.start_ps).sum())
 
 
 def _doubt_unmeasured(trace: HostTrace, found: HostSteps) -> HostSteps:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from stepscope.analysis.trace.grouping import nearest_above
+from stepscope.analysis.trace.grouping import forest, nearest_above
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Mask, distinct, median, percentiles
 from stepscope.records import dataclass
@@ -159,18 +159,45 @@ def follow_device(trace: HostTrace, label: I32, device: Mask, backlog: I64, star
     """Moves step bounds to follow the device, or the threads that run its programs: they may lag behind the host.
 
     A step ends when its mark has ended and its device work is finished.  It starts when its mark starts, but not before
-    the previous step has ended; the first step not before the device has finished the backlog.  If the host waits for
-    the device, these are the marks themselves.  XProf instead takes the first to the last device event of a step, and
-    so loses the time in which the device waits.
+    the previous step has ended; the first step not before the device has finished the backlog, if its end is moved,
+    too.  If the host waits for the device, these are the marks themselves.  So they are if the device has nothing left
+    to do when it is given the first work of the next step: then the host sets the pace.
+
+        main     |==L0==|==L1==|==L2==|      L0 launches k0
+        device       k0---  k1---  k2---     k0 ends in the mark after its own and before L1: nothing waits for it
+
+    XProf instead takes the first to the last device event of a step, and so loses the time in which the device waits.
     """
     events = np.flatnonzero(device & (label >= 0))
     if not len(events):
         return start, end
-    start = np.append(np.maximum(start[:1], backlog_end(trace, backlog, events[label[events] == 0])), start[1:])
     done = np.maximum(start, end)
     np.maximum.at(done, label[events], trace.events.start_ps[events] + trace.events.duration_ps[events])
-    end = np.maximum.accumulate(done)
-    return np.maximum(start, np.append(start[:1], end[:-1])), end
+    done = np.maximum.accumulate(done)
+    lags = done[:-1] > start[1:]
+    if lags.any() and 2 * np.sum(lags & _is_behind(trace, label, events, done)) < lags.sum():
+        return start, end
+    if done[0] > (start[1] if len(start) > 1 else end[0]):
+        free = backlog_end(trace, backlog, events[label[events] == 0])
+        start = np.append(np.maximum(start[:1], free), start[1:])
+        done = np.maximum.accumulate(np.maximum(start, done))
+    return np.maximum(start, np.append(start[:1], done[:-1])), done
+
+
+def _is_behind(trace: HostTrace, label: I32, events: I64, done: I64) -> Mask:
+    """At which ends of steps but the last the device has still work of them when it is given the next: bool of shape
+    (steps - 1,); so it is taken to be where nothing tells what launched that.
+
+    Args:
+        events: the device work of all steps; done: int64 of shape (steps,), when that of each is finished.
+    """
+    call = forest(trace).cause[events]
+    given = np.where(call >= 0, trace.events.start_ps[np.maximum(call, 0)], np.iinfo(np.int64).min)
+    first = np.full(len(done), np.iinfo(np.int64).max)
+    np.minimum.at(first, label[events], given)
+    first = np.minimum.accumulate(first[::-1])[::-1]  # a step without work passes on what comes after it
+    behind: Mask = done[:-1] > first[1:]
+    return behind
 
 
 def unfinished_steps(label: I32, work: Mask, n_steps: int) -> Mask:

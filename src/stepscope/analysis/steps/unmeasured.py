@@ -29,7 +29,7 @@ def why_unmeasured(trace: HostTrace, start_ps: I64, end_ps: I64) -> str | None:
     """
     if is_device_silent(trace):
         why = "as long as the host takes to start work that was not recorded"
-    elif share_lost(trace, start_ps, end_ps) > MOST_LOST or _ends_before(trace, start_ps):
+    elif share_lost(trace, start_ps, end_ps) > MOST_LOST or _ends_before(trace, start_ps, end_ps):
         why = "as long as the host takes to start work of which most was not recorded"
     elif outlasts_steps(trace, start_ps, end_ps):
         why = "as long as the host takes to start work, and nothing says which work is of which step"
@@ -59,16 +59,17 @@ def ends_before_steps(trace: HostTrace, start_ps: I64, end_ps: I64) -> bool:
     Args:
         start_ps, end_ps: int64 of shape (steps,), ascending.
     """
-    return _ends_before(trace, start_ps) and not _waits(trace, start_ps, end_ps)
+    return _ends_before(trace, start_ps, end_ps) and not _waits(trace, start_ps, end_ps)
 
 
-def _ends_before(trace: HostTrace, start_ps: I64) -> bool:
-    """Whether the record of the devices ends before most steps begin."""
+def _ends_before(trace: HostTrace, start_ps: I64, end_ps: I64) -> bool:
+    """Whether the record of the devices ends before so many steps begin that much of their time is without it."""
     work = np.flatnonzero(is_device_work(trace))
     if not len(work) or len(start_ps) < 2:
         return False
     last = int((trace.events.start_ps[work] + trace.events.duration_ps[work]).max())
-    return bool(np.mean(start_ps >= last) > MOST_LOST)
+    without = int((end_ps - start_ps)[start_ps >= last].sum())
+    return without > MOST_LOST * int((end_ps - start_ps).sum())
 
 
 def _waits(trace: HostTrace, start_ps: I64, end_ps: I64) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 from stepscope.model import EventKind, Trait
-from stepscope.vocabulary import devices, precision, torch
+from stepscope.vocabulary import devices, precision, tf_data, torch
 from stepscope.vocabulary.tables import KindRule
 
 K = EventKind
@@ -53,8 +53,10 @@ _OVERHEAD_RULES, _NO_RULES = _rules_for_any_name(K.OVERHEAD), _rules_for_any_nam
 
 # Categories that `processes` gives to rows which have none.
 NPU_TASK, NPU_COLLECTIVE, NPU_WAIT, SUMS = "npu_task", "npu_collective", "npu_wait", "sums"
+TF1_OP, TF1_DISPATCH = "tensorflow 1 op", "tensorflow 1 dispatch"
 _NPU_RULES = _compile_rules((*devices.NPU_TASKS, *torch.KERNEL_KINDS))
 _COLLECTIVE_RULES = _rules_for_any_name(K.COLLECTIVE)
+_TF1_RULES = (*_compile_rules(tf_data.SESSION_KINDS), *_rules_for_any_name(K.OP))
 
 # By category in lower case.  PyTorch 1.8 and 1.9 use the short names.
 _CATEGORIES: dict[str, tuple[Place, _Rules]] = {
@@ -76,6 +78,8 @@ _CATEGORIES: dict[str, tuple[Place, _Rules]] = {
     NPU_TASK: (Place.STREAM, _NPU_RULES),
     NPU_COLLECTIVE: (Place.STREAM, _COLLECTIVE_RULES),
     NPU_WAIT: (Place.WAIT, _NO_RULES),
+    TF1_OP: (Place.THREAD, _TF1_RULES),
+    TF1_DISPATCH: (Place.THREAD, _rules_for_any_name(K.OP)),
     SUMS: (Place.NOWHERE, _NO_RULES),
 }  # fmt: skip
 _DEVICES = (("mtia_", "MTIA"), ("npu_", "NPU"))
@@ -115,7 +119,7 @@ def place_of(category: str) -> Place:
 
 def is_op_category(category: str) -> bool:
     """True for the category of what the dispatcher ran."""
-    return category.lower() in ("cpu_op", "operator")
+    return category.lower() in ("cpu_op", "operator", TF1_OP, TF1_DISPATCH)
 
 
 def is_op(category: str, kind: int) -> bool:

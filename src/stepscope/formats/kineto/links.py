@@ -191,6 +191,8 @@ def _find_ops(raw: Raw, kept: Kept, stats: StatColumns, device: I64, ops: I64) -
     calls = np.flatnonzero(np.isin(kept.kind, (EventKind.RUNTIME_CALL, EventKind.SYNC)) & (kept.place == Place.THREAD))
     call = Lookup(correlation[calls], calls)(correlation[device])
     op_of = op_with(external[device])
+    started = op_of < 0  # by an op without a call in between, as in timelines of TensorFlow 1
+    op_of[started] = Lookup(correlation[ops], ops)(correlation[device[started]])
     through_call = (op_of < 0) & (call >= 0)
     op_of[through_call] = op_with(external[call[through_call]])
     lost = np.flatnonzero((op_of < 0) & (call >= 0))

@@ -16,21 +16,23 @@ from dataclasses import field
 import numpy as np
 
 from stepscope.errors import Problem, counted
-from stepscope.formats.kineto.classify import NPU_COLLECTIVE, NPU_TASK, NPU_WAIT, SUMS, is_known
+from stepscope.formats.kineto.classify import NPU_COLLECTIVE, NPU_TASK, NPU_WAIT, SUMS, TF1_DISPATCH, TF1_OP, is_known
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import is_phase
 from stepscope.formats.xspace import schema
-from stepscope.model import PlaneKind
+from stepscope.model import PlaneKind, StatTag
 from stepscope.model.arrays import Mask, distinct, number_pairs
+from stepscope.model.stat_names import CORRELATION_ID
 from stepscope.records import dataclass
 from stepscope.vocabulary.devices import IDLE_NPU_TASK
 
 UNKNOWN_ROWS = "unknown-rows"
 """The code of the problem that counts rows which are not understood."""
 
-_TF1_OPS, _STREAM = "operator", "stream of tensorflow 1"
-_OF_STREAM = re.compile(r"/device:\w+:(\d+)/stream:(\w+) Compute")
+_STREAM = "stream of tensorflow 1"
+_OF_STREAM = re.compile(r"/(?:device:)?\w+:(\d+)/stream:(\w+) Compute")
 _ALL_STREAMS = "all"
+_MOVED = re.compile(r"^edge_\d+_")
 _COPY = re.compile(r"(?i)memcpy")
 _ROLES = tuple(
     (re.compile(name), category)
@@ -45,11 +47,14 @@ _ROLES = tuple(
         (r"MindSpore", "cpu_op"),
         (r"Overlap Analysis|AI Core Freq|Step Trace", SUMS),
         # The timeline of TensorFlow 1, a process for each device and each stream; the last repeat what streams show.
-        (r"/job:\S+/device:\w+:\d+ Compute", _TF1_OPS),
-        (r"/device:\w+:\d+/stream:\w+ Compute", _STREAM),
-        (r"/device:\w+:\d+/memcpy Compute", SUMS),
+        # Ops of another device than the CPU are its host's dispatch of them.
+        (r"/job:\S+/(?:device:)?(?i:cpu):\d+ Compute", TF1_OP),
+        (r"/job:\S+/(?:device:)?\w+:\d+ Compute", TF1_DISPATCH),
+        (r"/(?:device:)?\w+:\d+/stream:\w+ Compute", _STREAM),
+        (r"/(?:device:)?\w+:\d+/memcpy Compute", SUMS),
     )
 )
+_OF_TF1 = (TF1_OP, TF1_DISPATCH)
 _OF_NPU = (NPU_TASK, NPU_COLLECTIVE)
 _NUMBER = re.compile(r"(\d{1,9})$")
 _MOST_NAMED = 3  # processes of a message
@@ -123,8 +128,10 @@ def _place(
     silent = is_phase(raw, "XBEbei") & ~np.isin(raw.cat, list(known))
     devices: dict[int, int] = {}
     streams = [pid for pid, category in roles.items() if category == _STREAM]
+    ops = [pid for pid, category in roles.items() if category in _OF_TF1]
+    if ops and streams:
+        _link_by_name(raw, np.isin(raw.pid, [*ops, *streams]) & silent)
     _place_streams(raw, streams, called, silent)
-    _place_on_one_host(raw, [pid for pid, category in roles.items() if category == _TF1_OPS])
     for pid, category in roles.items():
         if category == _STREAM:
             continue
@@ -137,6 +144,7 @@ def _place(
             _set_waits_aside(raw, here & silent)
             stated = _NUMBER.search(called[pid])
             devices[pid] = int(stated[1]) if stated else sum(roles[each] == category for each in devices)
+    _place_on_one_host(raw, ops)
     for pid, number in devices.items():
         raw.pid[(raw.pid == pid) & ~is_phase(raw, "M")] = raw.texts.add(str(number))
 
@@ -156,6 +164,24 @@ def _place_streams(raw: Raw, streams: Sequence[int], called: Mapping[int, str], 
         raw.cat[here] = raw.texts.add("kernel")
         raw.cat[here & np.isin(raw.name, copies)] = raw.texts.add("gpu_memcpy")
         raw.pid[here], raw.tid[here] = raw.texts.add(device), raw.texts.add(stream)
+
+
+def _link_by_name(raw: Raw, rows: Mask) -> None:
+    """Links work of devices with the ops that started it, in place: both are called after a node of the graph, and a
+    copy `edge_7_NODE` after the one whose result it moves.
+
+    The number of that name takes the place of the op's type, which the name of the row repeats.
+    """
+    row = np.repeat(np.arange(len(raw)), np.diff(raw.stat_offsets))
+    is_text = rows[row] & (raw.stat_tag == StatTag.STRING)
+    node, kind = (np.flatnonzero(is_text & (raw.stat_name == raw.texts.add(key))) for key in ("name", "op"))
+    names, place = np.unique(raw.stat_value[node], return_inverse=True)
+    nodes = [raw.texts.add(_MOVED.sub("", raw.texts[name])) for name in names.tolist()]
+    of_row = np.full(len(raw), -1, np.int64)
+    of_row[row[node]] = np.array(nodes, np.int64)[place]
+    kind = kind[of_row[row[kind]] >= 0]
+    raw.stat_name[kind] = raw.texts.add(CORRELATION_ID[0])
+    raw.stat_tag[kind], raw.stat_value[kind] = StatTag.INT, of_row[row[kind]] + 1
 
 
 def _place_on_one_host(raw: Raw, pids: Sequence[int]) -> None:

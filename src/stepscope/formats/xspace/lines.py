@@ -49,6 +49,7 @@ class LineReader:
         self._workers = min(1 + self._bytes // _PART_BYTES, usable_cores(), MOST_THREADS)
         self.header = wire.zero_table(len(lines[0]), wire.HEADER_WIDTH)
         self.ranges = wire.plan_ranges(*lines, self.header, self._scan())
+        self._starts, self._stops = list(self.ranges[:, wire.RANGE_START]), list(self.ranges[:, wire.RANGE_STOP])
         self.outcome = wire.zero_table(len(self.ranges), wire.OUTCOME_WIDTH)
         starts, seen = list(self.header[:, wire.START_NS]), list(self.header[:, wire.EVENTS_SEEN])
         used = [start for start, events in zip(starts, seen, strict=True) if events > 0]
@@ -98,8 +99,7 @@ class LineReader:
     def _tasks(self) -> Iterator[tuple[int, int, Callable[[wire.StatTable], None]]]:
         """Each task's first range, one past its last, and the task, which decodes them into a given table of stats."""
         line = list(self.ranges[:, wire.RANGE_LINE])
-        starts, stops = self.ranges[:, wire.RANGE_START], self.ranges[:, wire.RANGE_STOP]
-        sizes = [stop - start for start, stop in zip(starts, stops, strict=True)]
+        sizes = [stop - start for start, stop in zip(self._starts, self._stops, strict=True)]
         begin = 0
         for _, last_line, lookups in self._planes:
             end = begin
@@ -152,8 +152,7 @@ class LineReader:
 
     def _advance(self, first: int, last: int) -> None:
         """Tells that some ranges are decoded, and gives back the memory of their bytes."""
-        starts = list(self.ranges[first:last, wire.RANGE_START])
-        stops = list(self.ranges[first:last, wire.RANGE_STOP])
+        starts, stops = self._starts[first:last], self._stops[first:last]
         progress.advance(sum(stops) - sum(starts))
         self._pages.release(starts, stops)
 

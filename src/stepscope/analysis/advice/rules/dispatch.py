@@ -18,7 +18,9 @@ from stepscope.vocabulary.jax import function_of_call, function_of_program
 _LEAST_PERCENT = 25.0
 _MOST_PERCENT = 50.0  # most of the step is no computing then: it is 26 to 48 % in eight small healthy loops
 _FEWEST_STARTS = 8.0  # per step: fewer are normal for a compiled step
-_FEWEST_TORCH_OPS = 100.0  # per step: PyTorch dispatches every op, even in a minimal step
+# Per step: PyTorch dispatches every op, and small healthy models have 100 to 300, of which most of the time is starting
+# them; a transformer of six layers has 300, a loop over elements that was to be found 4,000.
+_FEWEST_TORCH_OPS = 500.0
 _FEW_STARTS_PERCENT = 60.0  # for fewer starts, of which fixed programs of the given set spend up to 31 %
 _LONGEST_START_MS = 1.0  # of a program, with the framework's work around it; longer waits have another cause
 _FETCHES = 10.0  # values per step
@@ -92,8 +94,10 @@ def _find(context: Context) -> Finding | None:
     # Where ops are dispatched one by one, what repeats is a function that JAX itself has compiled.
     if (repeats >= _REPEATS and not unfused) or _is_tiny(context, work, starts):
         return _small_batches(context, work, repeats, overhead)
-    if starts < (_FEWEST_TORCH_OPS if context.framework == "pytorch" else _FEWEST_STARTS):
+    if starts < (_FEWEST_TORCH_OPS if is_torch else _FEWEST_STARTS):
         return None
+    if not is_torch and not unfused and 100.0 * context.cause_share("host_compute") > 100.0 - _LEAST_PERCENT:
+        return None  # its programs compute
     # Where nothing is compiled as a whole, the Python between the ops dispatches them.
     part = _overhead_ms(context, work) + (context.python_ms if unfused else 0.0)
     # On processors an eager loop of any size spends a third of its step so; torch.compile made none of two faster.

@@ -113,10 +113,16 @@ def kind_of(line: LineFacts) -> str:
     return "redundant_compute" if line.share("host_compute", "device_compute") >= _MOST_OF else "python_overhead"
 
 
+def _is_needed(line: LineFacts) -> bool:
+    """Whether a function is ordinary computation within a layer: the layers that follow need its result."""
+    return line.in_layer and kind_of(line) == "redundant_compute"
+
+
 def _find(context: Context) -> Finding | None:
     lines = context.pace.lines if context.pace is not None and context.changes is not None else []
     foretold = context.changes.foretold if context.changes is not None else {}
-    known = [line for line in lines if line.key in foretold and not is_model(line) and not _is_kept_up(context, line)]
+    known = [line for line in lines if line.key in foretold and not _is_needed(line)]
+    known = [line for line in known if not is_model(line) and not _is_kept_up(context, line)]
     line = min(known, key=lambda each: foretold[each.key].then_ps, default=None)
     if line is None:
         return None

@@ -17,6 +17,7 @@ from stepscope.analysis.purpose.excess import (
     ONE_BY_ONE,
     ONE_HOT,
     OPTIMIZERS,
+    ORDERING,
     REPEATED,
     TABLE,
     UNUSED,
@@ -43,6 +44,9 @@ def _find_extra(context: Context) -> Finding | None:
         return None
     extra, what, confidence, program = _find_extra_work(work)
     extra_ms = extra / work.steps / MS * work.critical_path_share
+    lines = context.pace.lines if context.pace is not None else []
+    if program is None and any(line.in_layer and 2 * line.own_ps / MS >= extra_ms for line in lines):
+        return None  # the layers that follow need it
     change, others_ms = "beside" if program else "extra", _other_functions_ms(context)
     if context.framework == "tensorflow" and others_ms > extra_ms > 0:
         # A function that is left out saves all its work, not only the forward pass.
@@ -254,6 +258,10 @@ _ONE_OPTIMIZER: Actions = {
     ),
 }
 
+_SELECT: Actions = {
+    "": ("select what is needed without ordering everything: topk, a threshold, indices drawn at random",),
+}
+
 _EXCESSES = (
     _Excess(
         REPEATED, "repeated-backward", "the repeated backward passes",
@@ -285,6 +293,10 @@ _EXCESSES = (
         OPTIMIZERS, "many-optimizers", "calling many optimizers", "Use one optimizer with groups of parameters",
         _ONE_OPTIMIZER, kind="eager_dispatch",
         unknown="it does not show how much of such a call is its fixed cost",
+    ),
+    _Excess(
+        ORDERING, "ordering", "putting arrays in order", "See whether all of it has to be put in order", _SELECT,
+        unknown="it does not show how many of the rows are taken",
     ),
     _Excess(
         MEASURES, "measures", "running the model again for a metric",

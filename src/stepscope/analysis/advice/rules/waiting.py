@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stepscope.analysis.advice.beside import Beside, place_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import foretell_change, foretell_nothing
@@ -195,6 +197,11 @@ _UNKNOWN_READER = _Cause(
         "torch.profiler.profile(with_stack=True) records which Python function it is",
     ),
 )
+# The same where the samples are tensors around stored bytes: of a pickle, of a decoded picture, of shared memory.
+_UNKNOWN_STORE = replace(
+    _UNKNOWN_READER,
+    why="its samples are made of stored bytes: they are read, unpickled or decoded; this profile does not show which",
+)
 
 
 def _find(context: Context) -> Finding | None:
@@ -262,14 +269,17 @@ def _waiting_ms(context: Context) -> float:
     """Time per step that waits for input.
 
     Without a device that is what the loop's thread is in its input at most, and beside worker processes what it sleeps
-    there: in the rest it unpacks what they send, or is ready and has no processor, and more workers change neither.
+    there, or what starting them again takes: in the rest it unpacks what they send, or is ready and has no processor,
+    and more workers change neither.
     """
     waits, loop = context.cause_ms("input"), context.loop
     if loop is None:
         return waits
     in_loop = context.per_step(loop.input_ps) / MS
-    if loop.input_sleeps_percent is not None and _feed(context).loader == "multi":
-        return min(waits, loop.input_sleeps_percent / 100 * in_loop)
+    feed = _feed(context)
+    if loop.input_sleeps_percent is not None and feed.loader == "multi":
+        starting = context.per_step(feed.starting_ps) / MS if feed.starts > 1 else 0.0
+        return min(waits, max(loop.input_sleeps_percent / 100 * in_loop, min(starting, in_loop)))
     return waits if context.has_device else min(waits, in_loop)
 
 
@@ -348,7 +358,8 @@ def _find_cause(context: Context, waits: float, unnamed: float) -> _Cause:
 
 def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
     if _restarts_workers(context, feed, waits):
-        return _Cause("input_no_prefetch", _RESTARTS.format(feed.starts), 0.8, actions=_KEEP_WORKERS)
+        why = _RESTARTS.format(feed.starts)
+        return _Cause("input_no_prefetch", why, 0.8, "Start the loader's worker processes once", _KEEP_WORKERS)
     if feed.loader == "multi":
         return _Cause("input_preprocessing", f"the DataLoader's workers do not keep up{_workers_text(context)}", 0.6)
     reads = context.loop.input_reads_files_percent if context.loop else None
@@ -360,8 +371,9 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
         return _Cause("input_preprocessing", f"{share:.0f} % of the wait is tensor ops in the training process", 0.8)
     if sleeps := _sleeping_text(context):
         return _Cause("input_no_prefetch", sleeps, 0.8)
-    if feed.unpickled > feed.made_tensors:
-        return _Cause("input_file_read", "the DataLoader unpickles its samples in the training process", 0.6)
+    if feed.from_storage > feed.made_tensors:
+        of_ops = f"{share:.0f} % of the wait is tensor ops; " if share >= 1 else ""
+        return replace(_UNKNOWN_STORE, why=f"{of_ops}{_UNKNOWN_STORE.why}")
     if feed.from_arrays > feed.made_tensors:
         if reads is None:
             return _sampled_cause(context) or _UNKNOWN_READER
@@ -485,7 +497,10 @@ def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
         return actions_for("tensorflow", actions)
     if _feed(context).of_keras:  # its workers take the place of a library's threads and processes
         return _OF_KERAS
-    if context.framework == "pytorch" and context.has_device and context.work and not context.work.backward_passes:
+    trains = context.pace is not None and bool(
+        context.pace.purposes.get("backward") or context.pace.purposes.get("update")
+    )
+    if context.framework == "pytorch" and context.has_device and context.work and not trains:
         return (*actions_for("python", actions), _LOADER_OF_INFERENCE)
     report, cores = context.read("input-pipeline"), context.pace.op_threads.cores if context.pace else None
     workers, fitting = (report.queue["workers"] if report else None), actions_for(context.framework, actions)

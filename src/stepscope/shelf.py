@@ -1,4 +1,5 @@
-"""Decoded traces in memory: each is decoded once even for several threads, and their total size is bounded."""
+"""What is kept in memory: decoded traces, each decoded once even for several threads, whose total size is bounded; and
+the most recent of what is quick to make again."""
 
 from __future__ import annotations
 
@@ -7,12 +8,45 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import field, fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from stepscope.records import dataclass
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """The most recently used values by key.  Safe to use from several threads.
+
+    Args:
+        most: how many are kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: K) -> V | None:
+        """The value of a key; None if it is not here."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def put(self, key: K, value: V) -> V:
+        """Keeps a value, and returns it."""
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
+        return value
 
 
 @dataclass

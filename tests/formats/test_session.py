@@ -712,3 +712,19 @@ def test_an_archive_is_searched_as_a_folder(tmp_path: Path) -> None:
         for name in ("a/rank0.pt.trace.json", "a/rank1.pt.trace.json", "top.pt.trace.json"):
             archive.writestr(zipfile.ZipInfo(name), TRACE)
     assert sorted(shown(find_sessions(tmp_path / "logs.zip"))) == ["a: rank0 rank1", "logs.zip: top"]
+
+
+def test_a_bad_member_of_an_archive_hides_no_good_one(tmp_path: Path) -> None:
+    path = tmp_path / "logs.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("good/rank0.pt.trace.json", "bad/rank0.pt.trace.json"):
+            archive.writestr(zipfile.ZipInfo(name), TRACE, zipfile.ZIP_DEFLATED)
+    whole = path.read_bytes()
+    place = whole.index(b"bad/rank0.pt.trace.json") + len("bad/rank0.pt.trace.json")
+    path.write_bytes(whole[:place] + b"\xff" * 10 + whole[place + 10 :])
+
+    sessions = {session.run: session for session in find_sessions(path)}
+
+    assert sorted(sessions) == ["bad", "good"]
+    (good,) = sessions["good"].files
+    assert store.read_bytes(good.path) == TRACE

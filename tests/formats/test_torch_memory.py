@@ -119,8 +119,9 @@ def test_nothing_in_a_pickle_is_executed(tmp_path: Path, monkeypatch: pytest.Mon
         (pickle.dumps({"weights": [1]}), "is not a memory snapshot"),
         (pickle.dumps([1, 2]), "is not a memory snapshot"),
         (b"\x80\x04\x8c\x01xQ.", "refers to something outside itself"),
+        (b"\x80\x04Nr\xff\xff\xff\xff.", "claims to hold more than it has bytes"),
     ],
-    ids=["empty", "text", "cut", "other", "list", "persistent"],
+    ids=["empty", "text", "cut", "other", "list", "persistent", "gigabytes"],
 )
 def test_what_is_no_snapshot_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(UnreadableError, match=reason):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -581,6 +582,7 @@ def mutated(data: bytes, rng: np.random.Generator, donors: list[bytes]) -> bytes
     return bytes(out)
 
 
+@cache
 def small_files(corpus: Path) -> list[bytes]:
     """Excerpts of real files, as they are and as we write them."""
     excerpts = [excerpt(one_file(corpus, name), 3, 8) for name in CORPUS]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from difflib import get_close_matches
 
@@ -16,7 +15,7 @@ from stepscope.formats.session import Session, find_sessions
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
 from stepscope.report import Report
-from stepscope.shelf import TraceShelf
+from stepscope.shelf import Recent, TraceShelf
 
 _MOST_OPEN = 12
 _MOST_REPORTS = 64  # of a session
@@ -38,7 +37,7 @@ class Opened:
     def __init__(self, profile: LoadedProfile) -> None:
         self.profile = profile
         self._identities = profile.identities()
-        self._reports: OrderedDict[tuple[str, str | None, str | None], Report] = OrderedDict()
+        self._reports: Recent[tuple[str, str | None, str | None], Report] = Recent(_MOST_REPORTS)
 
     @property
     def is_current(self) -> bool:
@@ -48,11 +47,7 @@ class Opened:
     def report(self, tool: str, host: str | None = None, steps: str | None = None) -> Report:
         """A tool's report; made once.  Raises the errors of `LoadedProfile.report`."""
         key = tool, host, steps
-        if key not in self._reports:
-            self._reports[key] = self.profile.report(*key)
-            while len(self._reports) > _MOST_REPORTS:
-                self._reports.popitem(last=False)
-        return self._reports[key]
+        return self._reports.get(key) or self._reports.put(key, self.profile.report(*key))
 
     def trace(self, host: str | None) -> HostTrace:
         """A host's trace, of the first host if None.  Raises UsageError, InputError."""
@@ -80,7 +75,7 @@ class Sessions:
         self._roots = tuple(roots)
         self._within = [store.plain(root) for root in roots] if roots and not follows_links else None
         self._shelf = TraceShelf(_MEMORY)
-        self._open: OrderedDict[str, Opened] = OrderedDict()
+        self._open: Recent[str, Opened] = Recent(_MOST_OPEN)
 
     def list_all(self) -> list[NamedSession]:
         """All sessions, the newest first.  Raises InputError if there is none anywhere."""
@@ -104,11 +99,8 @@ class Sessions:
         """
         known = self._open.get(wanted)
         if known is None or not known.is_current:
-            self._open[wanted] = Opened(self._load(wanted))
-            while len(self._open) > _MOST_OPEN:
-                self._open.popitem(last=False)
-        self._open.move_to_end(wanted)
-        return self._open[wanted]
+            return self._open.put(wanted, Opened(self._load(wanted)))
+        return known
 
     def _load(self, wanted: str) -> LoadedProfile:
         try:

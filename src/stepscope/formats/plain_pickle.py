@@ -11,6 +11,7 @@ import pickle
 from typing import NoReturn
 
 from stepscope.errors import UnreadableError
+from stepscope.kernels.pickles import claims_more_than_it_holds
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -26,6 +27,8 @@ class _PlainUnpickler(pickle.Unpickler):
 def load_plain(data: bytes, source: str, hint: str) -> object:
     """The value of a pickle.  Raises UnreadableError if it is damaged or not of plain values."""
     try:
+        if claims_more_than_it_holds(data):  # nine bytes can have Python make room for gigabytes
+            raise pickle.UnpicklingError("it claims to hold more than it has bytes")
         return _PlainUnpickler(io.BytesIO(data)).load()
     except Exception as error:  # damaged pickles raise errors of any type
         reason = f"the pickle cannot be read: {str(error) or type(error).__name__}"

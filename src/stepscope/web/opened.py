@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -18,7 +17,7 @@ from stepscope.errors import InputError, Problem, StepscopeError
 from stepscope.formats import store
 from stepscope.formats.session import HostFile
 from stepscope.records import dataclass
-from stepscope.shelf import TraceShelf
+from stepscope.shelf import Recent, TraceShelf
 from stepscope.switching import switching_quickly
 from stepscope.web.answers import Answer, Refused
 from stepscope.web.catalogue import Listed
@@ -93,9 +92,8 @@ class OpenSession:
         self.error: StepscopeError | None = None
         self.stage = "waiting"
         self.started = time.monotonic()
-        self._reports: OrderedDict[_Question, Report] = OrderedDict()
-        self._answers: OrderedDict[_Question, Answer] = OrderedDict()
-        self._lock = threading.Lock()
+        self._reports: Recent[_Question, Report] = Recent(MOST_REPORTS)
+        self._answers: Recent[_Question, Answer] = Recent(MOST_REPORTS)
         self._turns = _Turns()
         self._is_closed = threading.Event()
         self._is_ready = threading.Event()
@@ -134,39 +132,20 @@ class OpenSession:
         if host is not None:
             self.file(host)
         key = tool, host, steps
-        report = self._find_report(key)
+        report = self._reports.get(key)
         if report is None:
             with self._turns.foreground():
-                report = self._find_report(key) or self._compute(key)
+                report = self._reports.get(key) or self._compute(key)
         return report
 
     def answer(self, tool: str, host: str | None, steps: str | None, make: Callable[[Report], Answer]) -> Answer:
         """The report as an answer to the page: built, hashed and compressed once."""
         key = tool, host, steps
-        with self._lock:
-            answer = self._answers.get(key)
-        if answer is None:
-            answer = make(self.report(*key))
-            with self._lock:
-                self._answers[key] = answer
-                while len(self._answers) > MOST_REPORTS:
-                    self._answers.popitem(last=False)
-        return answer
-
-    def _find_report(self, key: _Question) -> Report | None:
-        with self._lock:
-            report = self._reports.get(key)
-            if report is not None:
-                self._reports.move_to_end(key)
-            return report
+        return self._answers.get(key) or self._answers.put(key, make(self.report(*key)))
 
     def _compute(self, key: _Question) -> Report:
         tool, host, steps = key
-        report = self.profile.report(tool, host, steps)
-        with self._lock:
-            self._reports[key] = report
-            while len(self._reports) > MOST_REPORTS:
-                self._reports.popitem(last=False)
+        report = self._reports.put(key, self.profile.report(tool, host, steps))
         if host is None and steps is None:
             missing = report.why_hidden()
             self.tools[tool] = ToolState(missing is None, missing, report.lacks())
@@ -249,12 +228,12 @@ class OpenSession:
         if not self._is_closed.is_set():
             with self._turns.background():
                 key = tool, None, None
-                if self._find_report(key) is None:
+                if self._reports.get(key) is None:
                     self._compute(key)
 
     def _keep_glance(self) -> None:
         """Keeps what the list of sessions shows of this one."""
-        report = self._find_report((FIRST_TOOL, None, None))
+        report = self._reports.get((FIRST_TOOL, None, None))
         if report is not None:
             self.glance = glance_of(report)
             keep_glance(self._cache, self.listed, self.glance)

@@ -7,11 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from draw import MS, Sort, draw
 from reporting import context_of
 
 import stepscope
+from stepscope.analysis.account.foretell import range_after
+from stepscope.analysis.account.own_times import OwnTimes
 from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.advice import Context, advise
 from stepscope.analysis.facts.feeding import feed_of
@@ -36,6 +39,26 @@ def healthy() -> Context:
 
 
 # -- the cost of recording -----------------------------------------------------------------------------------------
+
+
+def test_what_events_cost_is_taken_off_where_they_are() -> None:
+    """Of two halves of a step one has 10 us in 4 events, which cost at most three quarters, the other none."""
+    times = OwnTimes.gather(1, [(np.array([0]), 1, np.array([10])), (np.array([0]), 2, np.array([10]))])
+    cost = OwnTimes.gather(1, [(np.array([0]), 1, np.array([8]))])
+
+    left = times.subtract_some(cost, 0.75)
+
+    assert (left.column(1).tolist(), left.column(2).tolist()) == ([2.5], [10.0])
+
+
+@pytest.mark.parametrize(("left_ms", "least_ms"), [(6.0, 4.36), (2.0, 0.0)])
+def test_a_range_ends_where_its_upper_end_would_say_nothing(left_ms: float, least_ms: float) -> None:
+    """Without most of a step the rest is small, and how small nothing recorded says: the gain is "or more"."""
+    before, then = np.array([10 * MS]), np.array([round(left_ms * MS)])
+
+    usual, least, _ = range_after(10 * MS, 0.0, False, before, then, then, then)
+
+    assert (usual / MS, least / MS) == pytest.approx((left_ms, least_ms))
 
 
 # -- competition, other workers ------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from reporting import context_of
 
 from stepscope.analysis.account.model import model_of
 from stepscope.analysis.advice import advise
-from stepscope.analysis.advice.rules.lines import kind_of
+from stepscope.analysis.advice.rules.lines import is_model, kind_of
 from stepscope.analysis.advice.whatif import REMOVE, Change, what_if
 from stepscope.analysis.facts.lines import LineFacts, lines_of
 from stepscope.model import EventKind, HostTrace
@@ -32,6 +32,7 @@ SORTS = {
     "w": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"),
     "k": Sort(K.PYTHON_CALL, "$train.py:50 look_up"),
     "z": Sort(K.PYTHON_CALL, "$train.py:44 <module>"),
+    "h": Sort(K.PYTHON_CALL, "$train.py:60 forward"),
 }
 
 
@@ -93,6 +94,15 @@ def test_what_runs_while_the_loop_waits_for_its_batch_makes_it_whatever_its_name
     (line,) = lines_of(steps("w---------x-f1--b1--u-", " k-------"))
 
     assert (line.name, line.is_input, kind_of(line)) == ("look_up", True, "input_python")
+
+
+def test_what_a_forward_pass_calls_is_a_part_of_the_model_whose_result_is_needed() -> None:
+    """The same function beside the model is a candidate."""
+    (inside,) = lines_of(steps("h-------b1--u-", "p---f1--", "m---"))
+    (beside,) = lines_of(steps("h---p---b1--u-", "f1--m---"))
+
+    assert (inside.name, inside.is_needed, is_model(inside)) == ("draw_preview", True, True)
+    assert (beside.name, beside.is_needed, is_model(beside)) == ("draw_preview", False, False)
 
 
 def test_advice_verdict_and_what_if_of_a_function_are_one_figure() -> None:

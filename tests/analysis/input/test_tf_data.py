@@ -378,6 +378,15 @@ def test_a_map_that_is_fused_with_its_batch_is_made_parallel_only_once(map_op: s
     assert ("num_parallel_calls" in text) == (map_op == "MapDataset:2")
 
 
+def test_elements_that_take_no_longer_than_a_call_are_mapped_in_batches() -> None:
+    brief, long = (
+        suggestion("MapAndBatch", "fused(MapDataset:1,BatchDatasetV2:2)", on_device=False, element_us=us)
+        for us in (65.0, 5000.0)
+    )
+    assert "65 us for an element" in brief and "num_parallel_calls" not in brief
+    assert "num_parallel_calls" in long
+
+
 # -- real pipelines ----------------------------------------------------------------------------------------------
 
 

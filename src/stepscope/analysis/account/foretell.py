@@ -14,6 +14,7 @@ from stepscope.analysis.account.interventions import (
     Intervention,
     Scale,
     change_lengths,
+    has_device,
     replay_after,
 )
 from stepscope.analysis.account.model import StepModel
@@ -23,7 +24,6 @@ from stepscope.analysis.account.recording import share_uninterrupted, share_with
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.account.shares import spent_on
 from stepscope.analysis.steps.profiling_cost import profiling_cost
-from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model.arrays import F64, I64, median
 from stepscope.records import dataclass
 
@@ -34,6 +34,7 @@ _OFF_OF_REST, _OFF_OF_GAIN = 0.22, 0.08
 _NEARLY_ALL = 0.9  # of a step: what is known of the rest says nothing of it
 ENDS = (End.FAST, End.SLOW)  # of uncertain numbers
 _MOST_OF_STEP = 0.5  # where a change leaves more than this, what is left is interrupted much as before
+_WIDEST = 2.5  # between the ends of a range: beyond, the upper end of a gain says nothing that one could plan with
 WIDE = 1.6  # between the ends of a range: from here on the reader is told what narrows it
 _ERRORS = 1.28  # standard errors of a mean to either side, which hold it in 80 of 100 cases
 
@@ -156,18 +157,13 @@ def usual_error(now: float, then: float) -> float:
     return _OFF_OF_REST * then + _OFF_OF_GAIN * max(now - then, 0.0)
 
 
-def has_device(model: StepModel) -> bool:
-    """Whether the host has device work."""
-    return bool(is_device_work(model.trace).any())
-
-
 def range_after(
     now: float, error_percent: float, on_device: bool, before: I64, usual: I64, fast: I64, slow: I64
 ) -> tuple[int, int, int]:
     """The median step after changes in ps, and the least and the most that it may be.
 
     Where the error is as large as what is left of the step, the recording cannot tell how much is left: then the most
-    that may be left is all that is said.
+    that may be left is all that is said.  Nor is the least said where that is far below.
 
     Args:
         now: the median step, ps; error_percent: how far the replay is from it; on_device: the host has device work.
@@ -180,6 +176,7 @@ def range_after(
     most = slowest + now * _ERRORS * _error_of_ratio(before, slow)
     off = doubt if on_device else max(doubt, usual_error(now, then))
     least, most = min(min(least, then) - doubt, then - off), max(max(most, then) + doubt, then + off)
+    least = 0.0 if most > _WIDEST * least else least
     return round(most if then <= off and most < now else then), max(round(least), 0), round(most)
 
 

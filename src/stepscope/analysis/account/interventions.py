@@ -7,13 +7,17 @@ from enum import Enum
 
 import numpy as np
 
-from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.causes import Cause, event_causes
 from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in, sum_of_busiest_line
 from stepscope.analysis.account.own_times import OwnTimes
 from stepscope.analysis.account.parts import Part
+from stepscope.analysis.account.recording import MOST_OF_NODE, events_in_nodes
 from stepscope.analysis.account.replay import Replay, replay
+from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
+from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import F64, I64, Mask, median
 from stepscope.records import dataclass
 
@@ -195,13 +199,27 @@ class _Edits:
         self.own, self.pause = model.shares.own_ps, graph.pause_ps.astype(np.float64)
         self.lag = graph.edges.lag_ps.astype(np.float64)
         self.least = np.zeros(len(graph.steps))
+        self._is_counted = isinstance(host_factor, np.ndarray)  # else by the clock, which does not tell where it lies
+        self._each: F64 | None = None  # what an event costs in each node, ps
         if np.any(self._factor != 1.0):
-            self.own = self.own.scale(self._factor)
+            self.own = self._without_cost()
+
+    def _without_cost(self) -> OwnTimes:
+        """The times without the cost of recording: on a host without a device each event costs as much, and the cost
+        lies where the events are; where Python's calls are recorded, all of Python is slower."""
+        model, graph = self._model, self._model.graph
+        if not self._is_counted or has_device(model) or _records_calls(model.trace):
+            return self.own.scale(self._factor)
+        events = model.trace.derived("events of nodes", lambda _: _count_events(model))
+        total = events.sum_by_node()
+        self._each = np.divide((1.0 - self._factor) * graph.own_ps, total, out=np.zeros(len(graph)), where=total > 0)
+        rest = self.own.scale(np.where(total > 0, 1.0, self._factor))
+        return rest.subtract_some(events.scale(self._each), MOST_OF_NODE)
 
     def apply(self, change: Intervention, end: End) -> None:
         """Makes a change."""
         part, graph = change.part, self._model.graph
-        own = part.own_ps.sum_by_node() * self._factor
+        own = part.own_ps.sum_by_node() * self._factor_of(part)
         self._shrink(part, 1.0 - number_at(change.factor, end) if isinstance(change, Scale) else 1.0)
         if isinstance(change, Overlap):
             self._take_at_least(_longest_line(graph, own))
@@ -214,7 +232,7 @@ class _Edits:
             self.own = self.own.add(_first_launches(graph), Cause.LAUNCH, _usual_call(graph))
 
     def _shrink(self, part: Part, share: float) -> None:
-        self.own = self.own.subtract(part.own_ps, self._factor * share)
+        self.own = self.own.subtract(part.own_ps, self._factor_of(part) * share)
         if part.lag_ps is not None:
             self.lag -= part.lag_ps * share
         if part.pause_ps is not None:
@@ -222,8 +240,36 @@ class _Edits:
         if part.waits is not None and share >= 1.0:
             self.lag[part.waits] = _NEVER_LATE
 
+    def _factor_of(self, part: Part) -> F64:
+        """What counts of the part's time in each node: as recording costs by the event, a part with few events costs
+        little, and what is left without it has the rest of that cost."""
+        if part.events is None or self._each is None:
+            return self._factor
+        own = part.own_ps.sum_by_node()
+        cost = np.minimum(part.events * self._each, MOST_OF_NODE * own)
+        share: F64 = np.divide(own - cost, own, out=np.ones(len(own)), where=own > 0)
+        return np.where(self._each > 0, share, self._factor)
+
     def _take_at_least(self, step_ps: F64 | I64) -> None:
         self.least = np.maximum(self.least, step_ps)
+
+
+def has_device(model: StepModel) -> bool:
+    """Whether the host has device work."""
+    return bool(is_device_work(model.trace).any())
+
+
+def _records_calls(trace: HostTrace) -> bool:
+    return bool(is_thread_event(trace)[events_of_kind(trace, EventKind.PYTHON_CALL)].any())
+
+
+def _count_events(model: StepModel) -> OwnTimes:
+    """How many events begin in each node, by cause."""
+    trace, graph = model.trace, model.graph
+    rows, every = np.flatnonzero(is_thread_event(trace)), np.arange(len(graph))
+    cause = event_causes(trace)[rows]
+    counts = ((every, each, events_in_nodes(trace, graph, rows[cause == each])) for each in numbers_in(cause))
+    return OwnTimes.gather(len(graph), counts)
 
 
 def number_at(number: float | Estimate, end: End, more_is_faster: bool = False) -> float:

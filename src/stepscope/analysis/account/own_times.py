@@ -140,6 +140,17 @@ class OwnTimes:
             columns[cause] = column
         return OwnTimes(self._nodes, columns)
 
+    def subtract_some(self, other: OwnTimes, most: float) -> OwnTimes:
+        """These times less those of another table, but of no time more than a share of it."""
+        columns = dict(self._columns)
+        for cause, less in other._columns.items():
+            column = self._columns.get(cause, _NOTHING)
+            known = np.isin(less.nodes, column.nodes, assume_unique=True)
+            place, ps = np.searchsorted(column.nodes, less.nodes[known]), column.ps.copy()
+            ps[place] -= np.minimum(less.ps[known], most * ps[place])
+            columns[cause] = _Column(column.nodes, ps)
+        return OwnTimes(self._nodes, columns)
+
     def add(self, nodes: I64, cause: int, ps: float | F64 | I64) -> OwnTimes:
         """These times and so much more with a cause for some nodes, each of which is named once."""
         column = self._columns.get(cause, _NOTHING).widen(nodes)

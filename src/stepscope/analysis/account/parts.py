@@ -16,6 +16,7 @@ from stepscope.analysis.account.innermost import intersect
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.own_times import OwnTimes
+from stepscope.analysis.account.recording import events_in_nodes
 from stepscope.analysis.account.shares import time_by_cause, time_by_label
 from stepscope.analysis.account.stretches import stretches_of
 from stepscope.analysis.trace.columns import is_thread_event
@@ -35,12 +36,15 @@ class Part:
         lag_ps: int64 of shape (edges,), of the lag of each edge; None for nothing.
         pause_ps: int64 of shape (nodes,), of the pause before each node; None for nothing.
         waits: bool of shape (edges,), waiting that goes with the part as a whole; None for none.
+        events: int64 of shape (nodes,), how many events of each node are the part's, which tells what recording cost
+            it; None where that is not known.
     """
 
     own_ps: OwnTimes
     lag_ps: I64 | None = None
     pause_ps: I64 | None = None
     waits: Mask | None = None
+    events: I64 | None = None
 
 
 def part_of_cause(model: StepModel, cause: Cause) -> Part:
@@ -70,11 +74,15 @@ def part_of_stretches(model: StepModel, line: int, stretches: Spans) -> Part:
     waited = np.zeros(len(graph), np.bool_)
     waited[nodes] = 2 * stretches.overlap_ps(waits_from, start) > start - waits_from
     pause = np.where(waited, graph.pause_ps, 0)
+    trace = model.trace
+    rows = np.arange(trace.lines.event_begin[line], trace.lines.event_end[line], dtype=np.int64)
+    start = trace.events.start_ps[rows]
     return Part(
         OwnTimes.gather(len(graph), _times_in_stretches(model, line, nodes, stretches)),
         None,
         pause,
         waited[graph.edges.target],
+        events_in_nodes(trace, graph, rows[stretches.overlap_ps(start, start + 1) > 0]),
     )
 
 
@@ -119,6 +127,7 @@ def join_parts(parts: Sequence[Part]) -> Part:
         _add([part.lag_ps for part in parts]),
         _add([part.pause_ps for part in parts]),
         _add([part.waits for part in parts]),
+        _add([part.events for part in parts]),
     )
 
 
@@ -135,7 +144,14 @@ def part_of_events(model: StepModel, rows: I64) -> Part:
 
     Device work counts as a whole if it is among the events; the time of threads as far as events of theirs cover it.
     """
-    return Part(OwnTimes.gather(len(model.graph), _times_inside(model, rows)))
+    chosen = np.zeros(len(model.trace.events), np.uint8)
+    chosen[rows] = 1
+    kernels.nesting.inherit(chosen, forest(model.trace).parent)
+    inside = np.flatnonzero(chosen) if len(rows) else rows
+    return Part(
+        OwnTimes.gather(len(model.graph), _times_inside(model, rows)),
+        events=events_in_nodes(model.trace, model.graph, inside),
+    )
 
 
 def _times_inside(model: StepModel, rows: I64) -> Iterator[tuple[I64, int, I64 | F64]]:

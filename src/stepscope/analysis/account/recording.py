@@ -12,7 +12,7 @@ from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.shares import time_by_label
 from stepscope.analysis.steps.profiling_cost import EVENT_PS, LEAST_EVENT_PS, PYTHON_CALL_PS
-from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import F64, I64, U8
@@ -26,7 +26,7 @@ _OF_PYTHON = 1 - 1 / 1.5
 # caches and branch predictors cold: a step of 275 events took 0.70 ms of its thread alone, 1.45 ms after each 5 ms of
 # `ast.literal_eval`.
 _COLD_PS = {"pytorch": 2_700_000}
-_MOST = 0.75  # of a node: at least the rest is its own
+MOST_OF_NODE = 0.75  # of a node: at least the rest is its own
 _MEASURABLE = 0.01  # of the step: less is within what any two runs differ by
 
 
@@ -49,6 +49,23 @@ def share_uninterrupted(trace: HostTrace, graph: Graph) -> F64 | None:
     return _share_without(graph, _cost_of_events(trace, graph, event_ps, None))
 
 
+def events_in_nodes(trace: HostTrace, graph: Graph, rows: I64) -> I64:
+    """How many of some events of threads begin in each node: int64 of shape (nodes,)."""
+    found = np.zeros(len(graph), np.int64)
+    rows = rows[is_thread_event(trace)[rows]]
+    line, start = trace.events.line[rows], trace.events.start_ps[rows]
+    host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
+    for each in numbers_in(line):
+        nodes = host[graph.line[host] == each]
+        nodes = nodes[np.argsort(graph.start_ps[nodes], kind="stable")]
+        at = start[line == each]
+        place = np.searchsorted(graph.start_ps[nodes], at, side="right") - 1
+        inside = place >= 0
+        inside[inside] = at[inside] < graph.end_ps[nodes[place[inside]]]
+        found += np.bincount(nodes[place[inside]], minlength=len(graph))
+    return found
+
+
 def _share_without(graph: Graph, cost: F64) -> F64:
     share: F64 = np.divide(graph.own_ps - cost, graph.own_ps, out=np.ones(len(graph)), where=graph.own_ps > 0)
     return share
@@ -61,7 +78,7 @@ def _cost_of_events(trace: HostTrace, graph: Graph, event_ps: float, code: U8 | 
     for line in numbers_in(graph.line[host]):
         nodes = host[graph.line[host] == line]
         cost[nodes] = _cost_on_line(trace, graph, line, nodes, event_ps, code)
-    least: F64 = np.minimum(cost, _MOST * graph.own_ps)
+    least: F64 = np.minimum(cost, MOST_OF_NODE * graph.own_ps)
     return least
 
 

@@ -14,6 +14,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.advice.rules.lines import is_model
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end
 from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls
@@ -68,7 +69,9 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
             continue
         if advice is not None and (advice.gain_percent is None or advice.gain_percent >= LEAST_PERCENT):
             candidates.append((rule, advice))
-    candidates = [each for each in candidates if _is_about_known(context, each[1])]
+    candidates = [
+        each for each in candidates if _is_about_known(context, each[1]) and not _is_of_model(context, each[1])
+    ]
     left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
     left = _unite_with_line(context, left)
     kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
@@ -100,6 +103,15 @@ def _is_about_known(context: Context, advice: Advice) -> bool:
     if row is None or row.cause not in account.certain or account.percent(row.ps, row.cause) < LARGE_SHARE:
         return False
     return advice.gain_percent is not None or row.cause == judge_account(account).cause  # what was lost may be more
+
+
+def _is_of_model(context: Context, advice: Advice) -> bool:
+    """Whether an advice takes a part of the model for computation that nothing needs."""
+    if advice.kind != "redundant_compute" or advice.change in EXCESSES or advice.culprit is None:
+        return False
+    lines = context.pace.lines if context.pace else []
+    model = [(line.file, line.line) for line in lines if is_model(line)]
+    return (advice.culprit.file or "", advice.culprit.line or 0) in model
 
 
 def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -271,6 +283,8 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
         return (nothing_replayed and is_small) or not _is_about_limit(context, context.account, advice)
     if context.has_device or not advice.may_gain_nothing:
         return False
+    if advice.kind == "python_overhead" and (advice.gain_percent or 0.0) < LARGE_SHARE:
+        return True  # however large its share is, leaving all of it out gives little
     line, account = context.line(advice.change), context.account
     if account is None or not advice.change:
         return True

@@ -31,12 +31,12 @@ from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, FREEING, PYTHON,
 from stepscope.analysis.facts.work import ops_of_programs, split_programs, work_events_of, work_of
 from stepscope.analysis.purpose.computing import computing_of, update_ranges
 from stepscope.analysis.purpose.excess import COPIED, EXCESSES, ONE_BY_ONE, OPTIMIZERS, Excess, excesses_of
-from stepscope.analysis.steps.find_steps import observed_time
+from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
-from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
@@ -98,9 +98,43 @@ def _changes(trace: HostTrace) -> Changes | None:
         for name, changes in _worthwhile(model)
     }
     if not is_device_work(trace).any():
+        ops = _ops_left_out(trace) | {each.kind: (each.rows, each.keeps) for each in excesses_of(trace)}
+        found |= {name: _drop_pauses(trace, *ops[name], found[name]) for name in ops.keys() & found.keys()}
         found |= {each.kind: _leave_out(trace, each, found.get(each.kind)) for each in excesses_of(trace)}
     linked = bool((model.graph.edges.kind == EdgeKind.LAUNCH).any())
     return Changes({name: each for name, each in found.items() if each is not None}, None, linked)
+
+
+def _ops_left_out(trace: HostTrace) -> dict[str, tuple[I64, float]]:
+    """The ops that rows of the table leave out, and what stays of them."""
+    work = work_events_of(trace)
+    named = {name: [work[each][0] for each in row.ops if each in work] for name, row in _OF_LOOP.items()}
+    kept = {"doubles": IN_32_BITS.usual, "extra": work_of(trace).usual_forward}
+    return {name: (np.concatenate(rows), kept.get(name, 0.0)) for name, rows in named.items() if rows}
+
+
+def _drop_pauses(trace: HostTrace, rows: I64, keeps: float, found: Foretold | None) -> Foretold | None:
+    """The forecast without the pauses of a compiled program that go with its ops.
+
+    Between its ops a program hands work from thread to thread, and each waits for a core in proportion to what it
+    computes.  Of those pauses a replay keeps all, since nothing was recorded in them.
+    """
+    if found is None or not trace.has_stat(stat_names.HLO_OP) or not len(rows):
+        return found
+    chosen = np.zeros(len(trace.events), np.bool_)
+    chosen[rows] = True
+    ops = computing_of(trace).rows
+    gone = chosen[ops] | (enclosing_events(trace, chosen)[ops] >= 0)
+    computing, left = spans_of(trace, ops).total, spans_of(trace, ops[~gone]).total
+    share = (1.0 - keeps) * (1.0 - left / max(computing, 1))
+    steps = max(len(whole_steps(trace).number), 1)
+    computes = Cause.HOST_COMPUTE.name.lower()
+    spent = found.causes.get(computes, 0)
+    drop = min(max(round((spent - computing * (1.0 - share) / steps) * share), 0), found.then_ps - 1)
+    return replace(
+        found, then_ps=found.then_ps - drop, least_ps=max(found.least_ps - drop, 0), most_ps=found.most_ps - drop,
+        causes=found.causes | ({computes: spent - drop} if drop else {}),
+    )  # fmt: skip
 
 
 def _leave_out(trace: HostTrace, excess: Excess, found: Foretold | None) -> Foretold | None:

@@ -91,6 +91,8 @@ class LineFacts:
             about one on it runs the whole model.
         copies_in: it copies arrays of the host to where the program computes.
         waits_ps: in which it starts nothing, and the step waits for work of devices.
+        is_needed: it runs within a forward pass that is trained, which takes what it computes.
+        is_forward: it is that forward pass, or holds it, so that its Python is that between the model's ops.
         in_layer: it is what a framework calls to compute a layer, or lies within: what follows needs its result.
     """
 
@@ -112,6 +114,8 @@ class LineFacts:
     models: float = 0.0
     copies_in: bool = False
     waits_ps: int = 0
+    is_needed: bool = False
+    is_forward: bool = False
     in_layer: bool = False
 
     @property
@@ -186,18 +190,16 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
         inner = min([each, *inside], key=lambda other: (other.spans.total, -other.frame))
         # What trains in part, such as the model's call, cannot be left out as a whole.
         chosen.append((inner if (each.spans & training.spans).total else each, inner))
+    forward = [each for each in functions if _is_forward(training, each)]
     layers = [each for each in functions if runs_layer(place_of(trace.name_of(each.frame))[0])]
-    found = [
-        (
-            replace(
-                _describe(trace, loop, training, *each),
-                in_layer=any(one in layers or any(_is_within(one, layer) for layer in layers) for one in each),
-            ),
-            each[0],
-            training.spans,
-        )
-        for each in chosen
-    ]
+    found = []
+    for outer, inner in chosen:
+        holds = any(each is outer for each in forward)
+        is_needed = holds or any(_is_within(outer, each) for each in forward)
+        in_layer = any(one in layers or any(_is_within(one, layer) for layer in layers) for one in (outer, inner))
+        facts = _describe(trace, loop, training, outer, inner)
+        facts = replace(facts, is_needed=is_needed, is_forward=holds, in_layer=in_layer)
+        found.append((facts, outer, training.spans))
     return [each for each in found if not _is_line_of_loop(each[0])][:_MOST_LINES]
 
 
@@ -239,6 +241,13 @@ def _trains(training: _Training, function: LoopFunction) -> bool:
     return bool(len(function.calls) and 2 * inside.sum() > len(inside) > 0)
 
 
+def _is_forward(training: _Training, function: LoopFunction) -> bool:
+    """Whether a function holds forward ops that are trained, and hardly a backward pass or an update."""
+    inside = function.certain.overlap_ps(training.start_ps, training.start_ps + 1) > 0
+    forward, others = (inside & training.begins & ~training.ends).sum(), (inside & training.ends).sum()
+    return bool(forward > 2 * others)
+
+
 def _may_be_model(trace: HostTrace, loop: LoopTime, function: LoopFunction, seen: Spans) -> bool:
     """Whether a function may be the model's call, where nothing shows what trains: it takes most of the step, or
     computes products."""
@@ -251,7 +260,8 @@ def _may_be_model(trace: HostTrace, loop: LoopTime, function: LoopFunction, seen
                 for cause in (Cause.HOST_COMPUTE, Cause.PYTHON)
             )
             return share > 0.5 and computes > _NEARLY_ALL * (computes + python)
-        return share > _ALL and not _runs_others(trace, function)
+        is_step = share > 0.5 and is_training_function(place_of(trace.name_of(function.frame))[0])
+        return (share > _ALL or is_step) and not _runs_others(trace, function)
     if share > 0.5:
         return True
     start = trace.events.start_ps[loop.starts]

@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 
 from stepscope.analysis.input.iterators import iterator_calls
 from stepscope.analysis.input.pipeline_advice import suggestion
-from stepscope.analysis.input.pipelines import RANKS, SLOW_PS, Execution, Pipeline, pipelines_of
+from stepscope.analysis.input.pipelines import RANKS, SLOW_PS, Execution, IteratorNode, Pipeline, pipelines_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace
@@ -306,9 +306,17 @@ def _find_bottleneck(
         "self_us": round_us(node.self_ps),
         "slow_self_percent": pipeline.bottleneck_percent,
         "execution_us": round_us(shown.duration_ps),
-        "suggestion": suggestion(name, node.dataset_op, pipeline.name.startswith("Device"), runs_python),
+        "suggestion": suggestion(
+            name, node.dataset_op, pipeline.name.startswith("Device"), runs_python, _time_of_element(shown, node)
+        ),
     }
     return bottleneck, _graph_rows(shown, node.long_name)
+
+
+def _time_of_element(execution: Execution, node: IteratorNode) -> float | None:
+    """How long a stage takes for each element that it takes in, in us; None for a source."""
+    taken = [each.calls for each in execution.nodes if parent_name(each.long_name) == node.long_name]
+    return None if not taken or not max(taken) else node.self_ps / 1e6 / max(taken)
 
 
 def _graph_rows(execution: Execution, bottleneck: str | None) -> Table:

@@ -15,7 +15,6 @@ from stepscope.analysis.account.foretell import (
     Foretold,
     causes_after,
     describe_factor,
-    has_device,
     is_uncertain,
     range_after,
     recorded_ps,
@@ -24,7 +23,7 @@ from stepscope.analysis.account.foretell import (
     steady_steps,
 )
 from stepscope.analysis.account.graph import Graph
-from stepscope.analysis.account.interventions import Changed, End, Intervention, Lengths, change_lengths
+from stepscope.analysis.account.interventions import Changed, End, Intervention, Lengths, change_lengths, has_device
 from stepscope.analysis.account.model import MOST_ERROR_PERCENT, StepModel
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.account.shares import Shares

@@ -67,12 +67,23 @@ _TITLES = {
 }
 
 
+_COMPUTE_LESS = (
+    "if it computes the same in every step: once, before the loop, and keep the result",
+    "if the step uses a part of its result, such as the rows of its batch: for that part alone",
+    "if nothing in the step needs its result, as a metric or a picture: every N steps",
+)
+_LESS = "Compute less in {}"
 _WAIT_LESS = "Wait less in {}, or in another thread"
 
 
 def _is_asleep(kind: str, line: LineFacts) -> bool:
     """Whether most of a function that is Python does not compute but waits for something outside of the program."""
     return kind == "python_overhead" and line.asleep >= _MOST_OF
+
+
+def _is_evaluation(line: LineFacts) -> bool:
+    """Whether a function runs the model, or most of it, once more."""
+    return line.models >= _MOST_OF
 
 
 def kind_of(line: LineFacts) -> str:
@@ -88,7 +99,7 @@ def kind_of(line: LineFacts) -> str:
     if line.is_input:
         return "input_python" if line.share("python", "input") >= _MOST_OF else "input_preprocessing"
     moves = line.moves_ps >= _MOST_OF * line.ps
-    if line.heavy_ps >= _TELLING * line.ps or (line.models >= _MOST_OF and not moves):
+    if line.heavy_ps >= _TELLING * line.ps or (_is_evaluation(line) and not moves):
         return "redundant_compute"
     reads_much = line.fetches_ps >= _TELLING * line.ps or 2 * line.fetches >= line.starts
     if line.fetches >= _MANY_READS and reads_much:
@@ -113,6 +124,7 @@ def _find(context: Context) -> Finding | None:
     lines = context.pace.lines if context.pace is not None and context.changes is not None else []
     foretold = context.changes.foretold if context.changes is not None else {}
     known = [line for line in lines if line.key in foretold and not _is_needed(line)]
+    known = [line for line in known if not is_model(line) and not _is_kept_up(context, line)]
     line = min(known, key=lambda each: foretold[each.key].then_ps, default=None)
     if line is None:
         return None
@@ -124,6 +136,8 @@ def _find(context: Context) -> Finding | None:
     if line.name == CODE_OF_MODULE and line.file:
         what = f"line {line.line} of {line.file}"
     title = _WAIT_LESS if _is_asleep(kind, line) else _TITLES[kind]
+    if kind == "redundant_compute" and not _is_evaluation(line):
+        title = _LESS
     return Finding(
         part_ms=part,
         id=f"line.{kind}",
@@ -138,6 +152,19 @@ def _find(context: Context) -> Finding | None:
         actions=actions,
         rows=(Row("overview", line.name, round(part, 3)),),
     )  # fmt: skip
+
+
+def _is_kept_up(context: Context, line: LineFacts) -> bool:
+    """Whether a function waits for another thread of the program, whose advice is its own."""
+    rival = context.pace.rival if context.pace is not None else None
+    return rival is not None and kind_of(line) == "python_overhead" and rival.lost_ps >= _MOST_OF * line.own_ps
+
+
+def is_model(line: LineFacts) -> bool:
+    """Whether a function is the model or a part of it, as far as is known: its result is needed, and nothing in it says
+    that it could be had for less; its Python is that between the model's ops."""
+    kind = kind_of(line)
+    return (line.is_needed and kind == "redundant_compute") or (line.is_forward and kind == "python_overhead")
 
 
 def _describe(context: Context, line: LineFacts) -> str:
@@ -176,6 +203,8 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
         "python_overhead": {"": python_overhead.ACTIONS},
     }
     place = f"{line.file}:{line.line}" if line.file else line.name
+    if kind == "redundant_compute" and not _is_evaluation(line):
+        return (f"look at {line.name} ({place})", *_COMPUTE_LESS)
     waits = (python_overhead.WAITS,) if _is_asleep(kind, line) else ()
     return (f"look at {line.name} ({place})", *waits, *actions_for(context.framework, tables[kind]))
 

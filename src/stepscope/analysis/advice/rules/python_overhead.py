@@ -109,8 +109,11 @@ def _find_callbacks(context: Context) -> Finding | None:
     )
 
 
-def _gaps(context: Context, loop: LoopFacts) -> Finding:
+def _gaps(context: Context, loop: LoopFacts) -> Finding | None:
     idle = context.python_ms - context.per_step(loop.after_moves_ps - loop.after_silent_ps) / MS
+    rival = context.pace.rival if context.pace is not None else None
+    if rival is not None and rival.lost_ps / MS >= _MOST_OF * idle:
+        return None  # there the loop waits for another thread, which is advice of its own
     function = _function(context)
     row = Row("overview", "python", round(idle, 3))
     if function:

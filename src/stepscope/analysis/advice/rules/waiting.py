@@ -513,14 +513,14 @@ def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
 def _add_stage_action(context: Context, kind: str, actions: tuple[str, ...]) -> tuple[str, ...]:
     """The actions, with tf-data's suggestion for the slowest stage.
 
-    The suggestion names the stage, so actions that say the same without a name are dropped.  Prefetching or caching
-    comes first if it is enough.
+    The suggestion names the stage, so actions that say the same without a name are dropped.  Prefetching comes first if
+    it is enough; caching does not help the first epoch, which may be the only one.
     """
     # Python holds the interpreter's lock: parallel calls of it take turns.
     suggestion = "" if kind == "input_python" else _tf_data_suggestion(context)
-    first = actions[:1] if kind == "input_no_prefetch" else _cache_action(context, kind)
+    first, cache = actions[:1] if kind == "input_no_prefetch" else (), _cache_action(context, kind)
     others = tuple(action for action in actions if action not in first and not _covers_action(suggestion, action))
-    return (*first, *((suggestion,) if suggestion else ()), *others)[:4]
+    return (*first, *((suggestion,) if suggestion else ()), *cache, *others)[:4]
 
 
 def _covers_action(suggestion: str, action: str) -> bool:

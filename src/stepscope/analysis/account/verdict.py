@@ -117,6 +117,8 @@ def _limiting(account: StepAccount, longest: AccountRow) -> AccountRow:
     beside it; then the one without which the step would be shortest, if that is clearly shorter."""
     if longest.gain_ps is None or account.percent(longest.gain_ps) >= _NOTHING:
         return longest
+    if longest.idle_ps is not None and 2 * longest.idle_ps > longest.ps:
+        return longest  # no device works beside it: the replay lacks what links their work to it
     others = [row for row in account.rows if row.gain_ps is not None and row.cause != CONTENTION]
     most = max(others, key=lambda row: row.gain_ps or 0)
     return most if account.percent(most.gain_ps or 0) >= LARGE_SHARE else longest

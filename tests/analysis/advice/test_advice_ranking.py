@@ -114,11 +114,11 @@ def test_python_of_an_unknown_gain_counts_as_half_of_its_time_beside_a_gain_that
 
 TOGETHER: dict[str, tuple[list[str], list[str]]] = {
     "a step that waits for input is not also too small": (
-        ["M0" + "-" * 38, "I" + "-" * 19 + "F" * 20],
+        ["M0" + "-" * 38, "I" + "-" * 19 + "FFa-" * 5],
         ["input_preprocessing"],
     ),
     "single ops in a step that is compiled again are a part of that": (
-        ["M0" + "-" * 38, "X" + "-" * 19 + "z" * 20],
+        ["M0" + "-" * 38, "X" + "-" * 19 + "zza-" * 5],
         ["recompilation"],
     ),
     "Python between waiting and the first op is not what makes the input late": (

@@ -385,7 +385,8 @@ class OverviewReport(Report):
     def _step_time(self) -> str:
         time = self.step_time_ms
         if time["mean"] is None:
-            return f"unknown: {self.steps_how}"
+            count = _count_text(time["count"], "step")
+            return f"unknown, of {count}: {self.steps_how}" if time["count"] else f"unknown: {self.steps_how}"
         if self.steps_source == "none":
             return f"unknown, as no steps were found; the capture lasts {_short(amount(time['mean']))} ms"
         middle = self._median_ms(self.account) if self.account else amount(time["mean"])
@@ -583,9 +584,10 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
             *advised.warnings,
         ),
         partial=any(part.partial for part in hosts),
-        # Bounds that measure no step tell no step time: none is better than a false one.
+        # Bounds that measure no step tell no step time, only how many there are: none is better than a false one.
         step_time_ms={
             **(session.step_time if found.measured else step_time_statistics([])),
+            "count": session.step_time["count"],
             "between_steps_percent": session.gap,
         },
         steps_source=found.source,

@@ -14,6 +14,9 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
 
+K = EventKind
+_LAUNCHED = (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)
+
 
 @dataclass(frozen=True)
 class Launches:
@@ -95,9 +98,12 @@ def _launches(trace: HostTrace) -> Launches:
     ids = trace.stat_ints(stat_names.CORRELATION_ID, rows=calls)
     calls, ids = calls[ids > 0], ids[ids > 0]
     calls, ids = (each[np.argsort(trace.events.start_ps[calls], kind="stable")] for each in (calls, ids))
-    work = trace.stat_ints(stat_names.CORRELATION_ID, rows=np.flatnonzero(is_device_work(trace)))
+    rows = np.flatnonzero(is_device_work(trace))
+    work = trace.stat_ints(stat_names.CORRELATION_ID, rows=rows)
     recorded = np.isin(ids, work)
-    lost = ~recorded
+    unnamed = np.isin(trace.events.kind[rows[work <= 0]], _LAUNCHED)
+    # Each kernel without an id may be the work of a launch that is not found by its own.
+    lost = ~recorded if unnamed.sum() < (~recorded).sum() else np.zeros(len(ids), np.bool_)
     if lost.any():
         lost[lost] = captures_of_calls(trace, calls[lost]) < 0
     return Launches(calls, recorded, lost)

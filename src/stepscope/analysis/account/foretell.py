@@ -23,6 +23,8 @@ from stepscope.analysis.account.pieces import way_through
 from stepscope.analysis.account.recording import share_uninterrupted, share_without_recording
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.account.shares import spent_on
+from stepscope.analysis.account.silence import seen_spans, silent_spans
+from stepscope.analysis.account.stretches import stretches_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.model.arrays import F64, I64, median
 from stepscope.records import dataclass
@@ -49,6 +51,8 @@ class Foretold:
         causes: what a step is spent on then, on average and without recording cost, in ps, the longest first.
         reasons: why the range is as wide as it is, a sentence each.
         causes_now: the same before the changes.
+        silent: the share of what is unexplained in which the loop's thread is in no call; a call that says nothing of
+            what it does still says how long it takes.
     """
 
     now_ps: int
@@ -58,12 +62,13 @@ class Foretold:
     causes: dict[str, int]
     reasons: tuple[str, ...]
     causes_now: dict[str, int]
+    silent: float = 1.0
 
     @property
     def why_not(self) -> str | None:
         """Why the changes promise nothing though the model carries: nearly all of what they leave was not recorded;
         None if they promise something."""
-        unknown = self.causes.get(Cause.UNKNOWN.name.lower(), 0)
+        unknown = self.silent * self.causes.get(Cause.UNKNOWN.name.lower(), 0)
         if unknown <= _NEARLY_ALL * self.then_ps or self.then_ps >= self.now_ps:
             return None
         return f"{100.0 * unknown / self.then_ps:.0f} % of what would be left of the step is unexplained"
@@ -122,7 +127,13 @@ def foretell(model: StepModel, changes: Sequence[Intervention], of_machine: bool
     rest, on_devices = then - sum(causes[0].values()), Cause.DEVICE_COMPUTE.name.lower()
     if rest > 0 and all(isinstance(change, Scale) for change in changes):  # what the threads are faster than
         causes[0][on_devices] = causes[0].get(on_devices, 0) + rest
-    return Foretold(now, then, least, most, causes[0], tuple(reasons), causes[1])
+    return Foretold(now, then, least, most, causes[0], tuple(reasons), causes[1], _share_silent(model))
+
+
+def _share_silent(model: StepModel) -> float:
+    unexplained = stretches_of(model.trace).spans_of_cause(Cause.UNKNOWN)
+    silent = silent_spans(model.trace) - seen_spans(model.trace)
+    return (unexplained & silent).total / unexplained.total if unexplained.total else 1.0
 
 
 def _replay_undisturbed(model: StepModel) -> tuple[float | F64, Changed]:

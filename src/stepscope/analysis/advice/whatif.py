@@ -172,6 +172,7 @@ def what_if(
         reasoning=(
             *_reasoning(model, longest, 1 if joint else len(carrying), why_alone),
             *_explain_small_gain(model, [_part_ps(*part) for part in parts], longest),
+            *([f"no advice promises this, because {longest.why_not}"] if longest.why_not else []),
         ),
     )
 
@@ -260,8 +261,6 @@ def _foretell_alone(
         of_machine = any(change.part == CONTENTION for change in changes)
         given = _interventions(changes, selections)
         foretold = foretell(model, given, of_machine) if len(parts) == len(changes) else None
-        if foretold is not None and foretold.why_not is not None:
-            raise _cannot_replay(foretold.why_not)
         if foretold is not None:
             predictions.append((model, parts, foretold, model.error_percent))
     return predictions

@@ -177,6 +177,7 @@ def follow_device(trace: HostTrace, label: I32, device: Mask, backlog: I64, star
     np.maximum.at(done, label[events], trace.events.start_ps[events] + trace.events.duration_ps[events])
     done = np.maximum.accumulate(done)
     lags = done[:-1] > start[1:]
+    lags &= np.arange(1, len(done)) <= label[events].max()  # the work of later steps is not in the recording
     if lags.any() and 2 * np.sum(lags & _is_behind(trace, label, events, done)) < lags.sum():
         return start, end
     if done[0] > (start[1] if len(start) > 1 else end[0]):

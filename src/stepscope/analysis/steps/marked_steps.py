@@ -229,7 +229,7 @@ def _find_complete(trace: HostTrace, label: I32, n_steps: int, waits: bool) -> M
     if waits:  # what was launched was worked off, though the recording lacks it
         launches = launches_of(trace)
         lost = label[launches.call[launches.lost]]
-        if not len(launches.call):  # of programs only their calls are linked to nothing
+        if device.any() and not len(launches.call):  # of programs on devices only their calls are known
             lost = label[is_any_kind(kind, _STARTS_PROGRAMS) & inside]
         worked = np.append(worked, lost[lost > worked.min()])
     counts = np.bincount(worked, minlength=n_steps)

@@ -216,13 +216,20 @@ cdef int on_event(PyObject* _argument, PyFrameObject* frame, int event, PyObject
             log.open_call(code)
         else:
             log.end_call(code)
-            if not log.code.size and is_outermost(frame):
+            if not log.code.size and is_outermost(frame) and not is_of_start(code):
                 remove_hook()
     except BaseException:
         log.recording = False
     finally:
         Py_DecRef(code)
     return 0
+
+
+cdef bint is_of_start(PyObject* code) except -1:
+    """Whether it is the interpreter that calls this on its own before the program, as imports of `site`; `runpy` is what
+    runs the program with `-m`."""
+    cdef str file = (<object> code).co_filename
+    return file.startswith("<frozen ") and file != "<frozen runpy>"
 
 
 cdef bint is_outermost(PyFrameObject* frame) noexcept:

@@ -34,6 +34,7 @@ _ROUNDS, _CALLS = 5, 100  # to measure what a call costs: a tenth of a milliseco
 _OWN_FOLDER = str(Path(__file__).parents[2]) + os.sep
 _FIRST_OF_OWN = OwnThread._run.__code__  # the first call of a thread of ours
 _THREADING = threading.Thread.run.__code__.co_filename
+_FROZEN, _RUNS_PROGRAM = "<frozen ", "<frozen runpy>"  # what the interpreter calls on its own; with `-m`, the latter
 _MOST_DEPTH = sys.maxsize
 
 
@@ -214,8 +215,10 @@ class _Hook:
 
     def _event(self, frame: FrameType, event: str, argument: object) -> None:
         """The first event of a thread, whose log then takes this hook's place."""
-        if event == "return" and frame.f_back is None:  # the last one
-            sys.setprofile(None)
+        if event == "return" and frame.f_back is None:
+            file = frame.f_code.co_filename
+            if file == _RUNS_PROGRAM or not file.startswith(_FROZEN):  # the last one of the thread
+                sys.setprofile(None)
             return
         log = self._tracer.log_of_thread(frame.f_code) if self._tracer._recording else None
         if log is None:

@@ -12,6 +12,7 @@ from draw import MS, Sort, draw
 from places import ROOT
 from reporting import context_of
 
+from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice import CLASSES, Advice, Rule, advise, ranking, registry
 from stepscope.analysis.advice.rules import RULES
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
@@ -323,3 +324,20 @@ def test_the_rule_in_the_documentation_works_by_entry_point(tmp_path: Path, monk
     context = replace(context_of(draw(SWAPPING, SWAPS)), read=lambda tool: OPS.get(tool))
 
     assert [item.id for item in advise(context).items] == ["acme.swap"]
+
+
+@pytest.mark.parametrize(
+    ("file", "ps", "said"),
+    [
+        ("a.py", 95, "`a.py:3 kernel` is 95 % of the step: compute less in it, or use faster hardware"),
+        ("a.py", 60, ""),  # something else may be cheaper
+        (None, 95, ""),  # nothing that a person can edit
+    ],
+)
+def test_a_line_that_computes_for_nearly_the_whole_step_is_named_where_nothing_stands_out(
+    file: str | None, ps: int, said: str
+) -> None:
+    culprit = Culprit("kernel", file, 3 if file else None, None, None, 1, ps)
+    account = SimpleNamespace(rows=[SimpleNamespace(culprit=culprit)], percent=lambda part: 100.0 * part / 100)
+
+    assert ranking._say_most(SimpleNamespace(account=account)) == said  # type: ignore[arg-type]

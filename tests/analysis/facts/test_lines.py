@@ -137,3 +137,15 @@ LINE = LineFacts("f", "a.py", 1, "", 1.0, 100 * MS, {}, [], 0.0, 0, 0, 0, 0.0, 0
 )  # fmt: skip
 def test_the_class_describes_what_takes_most_of_the_function(facts: Mapping[str, object], kind: str) -> None:
     assert kind_of(replace(LINE, **facts)) == kind  # type: ignore[arg-type]
+
+
+def test_an_op_that_a_function_starts_many_times_is_to_be_started_once_for_all() -> None:
+    """Here 60 times in a step, with Python around each; 30 times would be no loop over elements."""
+
+    def actions(count: int) -> list[str]:
+        trace = steps("f1--b1--u-p" + "-" * (4 * count), " " * 11 + "x   " * count)
+        return [action for action in advise(context_of(trace)).items[0].actions if action.startswith("start ")]
+
+    (said,) = actions(60)
+    assert said.startswith("start `aten::exp` once, not 60 times, if no result is needed for the next: ")
+    assert actions(30) == []

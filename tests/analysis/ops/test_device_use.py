@@ -52,8 +52,8 @@ def test_figures_that_no_device_has_are_unknown(garbage: float):
 
 
 def test_a_real_job_has_the_figures_of_the_plugin(corpus: Path) -> None:
-    """ResNet-50 on a V100: 55.5 %, 54.7 % and 49.13 % in `torch_tb_profiler` 0.4, which lets a step begin with its first
-    device work; here steps are the marks, so the first is 12 ms longer.
+    """ResNet-50 on a V100: 55.5 %, 54.7 % and 49.13 % in `torch_tb_profiler` 0.4, which bounds steps by their device
+    work; here the host sets the pace, and steps are the marks.
     """
     [row] = stepscope.load(corpus / "torch-v100-resnet50-workers0").report("kernel-stats").to_dict()["devices"]
     assert row["utilization_percent"] == pytest.approx(55.5, abs=0.7)

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from stepscope.analysis.account.account import CONTENTION, StepAccount
 from stepscope.analysis.account.selection import CAUSES, CAUSES_OF_CLASS, causes_of_class
-from stepscope.analysis.account.shown import cause_words, share_sentence
+from stepscope.analysis.account.shown import cause_words, culprit_name, share_sentence
 from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
-from stepscope.analysis.advice.rules.lines import is_model
+from stepscope.analysis.advice.rules.lines import START_ONCE, is_model
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end
 from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls
@@ -134,7 +134,8 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
     if found.gain_percent is None or _gain_ms(found) < _NEARLY_ALL * _gain_ms(line):
         # The rule for the class names its own culprit first, which may be another function.
         known = [each for each in found.actions if not each.startswith(_LOOK_AT)]
-        actions = tuple(dict.fromkeys((line.actions[0], *known)))
+        about = [each for each in line.actions if each.startswith((_LOOK_AT, START_ONCE))]
+        actions = tuple(dict.fromkeys((*about, *known)))
         return [(rule, replace(line, evidence=evidence, actions=actions)), *rest]
     if found.culprit is None or found.culprit.file is None:
         evidence = f"{found.evidence}; {line.evidence}"
@@ -384,14 +385,27 @@ def _suggest_next(context: Context, verdict: Verdict) -> str:
     """What to do next if a limit has no single cause."""
     if context.account is not None and context.account.blindness is not None:
         return context.account.blindness.fix
-    if verdict.cause in _NEXT or verdict.name == "compute_bound":
-        return _NEXT.get(verdict.cause or "", _CHEAPER)
+    if verdict.cause in _NEXT:
+        return _NEXT[verdict.cause]
+    if verdict.name == "compute_bound":
+        return _say_most(context) or _CHEAPER
     if not context.python_recorded:
         return f"to see what the host does, {remedy(PYTHON_CALLS, context.framework)}"
     name = context.hottest_python
     if not name:
         return "see which Python functions run in that time (stepscope op-stats)"
     return f"look at {name}, the Python function with the largest self time (stepscope op-stats)"
+
+
+def _say_most(context: Context) -> str:
+    """Which function or line computes for most of the step: what else could be made cheaper gains less than that."""
+    account = context.account
+    row = account.rows[0] if account is not None and account.rows else None
+    culprit = row.culprit if row is not None else None
+    if account is None or culprit is None or not culprit.file or account.percent(culprit.ps) < _NEARLY_ALL * 100:
+        return ""
+    share = account.percent(culprit.ps)
+    return f"`{culprit_name(culprit)}` is {share:.0f} % of the step: compute less in it, or use faster hardware"
 
 
 def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:

@@ -52,6 +52,13 @@ _BATCHED: Actions = {
     ),
     "": ("replace the loop over elements in it by ops on whole arrays",),
 }
+START_ONCE = "start "  # how the action for an op that a function starts many times begins
+_AT_ONCE: Actions = {
+    "tensorflow": ("stack what they work on, tf.gather, or tf.vectorized_map",),
+    "jax": ("jax.vmap, or an index of many rows",),
+    "pytorch": ("stack what they work on, index with a tensor, or torch.func.vmap",),
+    "": ("put what they work on into one array",),
+}
 _TITLES = {
     "checkpoint_stall": "Save less often, or in the background, in {}",
     "recompilation": "Stop tracing and compiling in {}",
@@ -132,6 +139,7 @@ def _find(context: Context) -> Finding | None:
     gain, actions = foretell_change(context, line.key, part, line.name), _actions(context, kind, line)
     if kind.startswith("input"):
         actions, gain = place_actions(context, actions, gain, part)
+        actions = (*_start_at_once(context, line), *actions)
     what = f"{line.name} ({line.file}:{line.line})" if line.file else line.name
     if line.name == CODE_OF_MODULE and line.file:
         what = f"line {line.line} of {line.file}"
@@ -204,9 +212,21 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     }
     place = f"{line.file}:{line.line}" if line.file else line.name
     if kind == "redundant_compute" and not _is_evaluation(line):
-        return (f"look at {line.name} ({place})", *_COMPUTE_LESS)
+        return (f"look at {line.name} ({place})", *_start_at_once(context, line), *_COMPUTE_LESS)
     waits = (python_overhead.WAITS,) if _is_asleep(kind, line) else ()
-    return (f"look at {line.name} ({place})", *waits, *actions_for(context.framework, tables[kind]))
+    at_once = _start_at_once(context, line) if kind == "python_overhead" else ()
+    return (f"look at {line.name} ({place})", *waits, *at_once, *actions_for(context.framework, tables[kind]))
+
+
+def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
+    """What to do about an op that a function starts many times in a step; nothing where it starts none so often."""
+    steps = context.loop.steps if context.loop else 1
+    often = max(line.ops, key=lambda op: op.calls, default=None)
+    if often is None or often.calls < _MANY * steps:
+        return ()
+    (how,) = actions_for(context.framework, _AT_ONCE)
+    not_so_often = f"not {often.calls / steps:,.0f} times, if no result is needed for the next"
+    return (f"{START_ONCE}`{often.name}` once, {not_so_often}: {how}",)
 
 
 RULE = Rule("line", find=_find, tool="critical-path", confidence=0.8)

@@ -169,6 +169,7 @@ def test_a_name_has_the_trait(name: str, trait: IntFlag) -> None:
     ("name", "trait"),
     [
         ("aten::add", OpTrait.MOVES_DATA),
+        ("aten::linalg_vector_norm", OpTrait.MULTIPLIES),
         ("aten::cudnn_is_acceptable", OpTrait.OF_DEVICE_LIBRARY),  # asked on CPUs, too
         ("EagerLocalExecute: __inference_step_3", CallTrait.DISPATCHES_OP),
         ("EagerLocalExecute: ReadVariableOp", OpTrait.MOVES_DATA),  # any program reads its variables

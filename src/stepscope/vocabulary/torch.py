@@ -121,7 +121,8 @@ NAMES: tuple[NameTable, ...] = (
             (
                 OpTrait.MULTIPLIES,
                 r"(?:(?:add|ba?dd?)?b?mm|addmv|mv|dot|linear|_?conv\w*|mkldnn_\w+|thnn_\w+|_scaled_dot\w+|einsum|matmul"
-                r"|baddbmm|_?linalg_\w+|cholesky\w*|lu_\w+|(?:cudnn|miopen)_convolution_backward$)",
+                r"|baddbmm|_?linalg_(?!\w*norm\b|cross\b|diagonal\b|vecdot\b)\w+|cholesky\w*|lu_\w+"
+                r"|(?:cudnn|miopen)_convolution_backward$)",
             ),
             (OpTrait.FIRST_OF_STEP, r"(?:linear|addmm|mm|bmm|matmul|conv\w*|embedding|_scaled_dot\w+)$"),
             (

@@ -58,7 +58,7 @@ class ScheduleRunner:
         self._wanted = wanted
         self._has_recorded = False
         self.marks = True
-        self._paths: list[Path] = []
+        self._paths: list[Path | None] = []  # of each capture that has ended, in their order; None until it is written
         self._logdir = logdir
         self._options = ProfilerOptions.from_any(options)
         self._schedule = schedule
@@ -85,7 +85,7 @@ class ScheduleRunner:
     def paths(self) -> tuple[Path, ...]:
         """The profiles of all captures that have ended, oldest first; waits until they are written."""
         self.wait()
-        return tuple(self._paths)
+        return tuple(path for path in self._paths if path is not None)
 
     def wait(self, seconds: float = END_PATIENCE_S) -> None:
         """Waits until the profiles of all captures that have ended are written, or have failed.
@@ -198,18 +198,18 @@ class ScheduleRunner:
         return capture
 
     def _await_in_background(self, capture: Capture) -> None:
-        writing = OwnThread(self._await_writing, (capture,), "stepscope-saved", writes=True)
+        self._paths.append(None)
+        place = len(self._paths) - 1
+        writing = OwnThread(self._await_writing, (capture, place), "stepscope-saved", writes=True)
         try:
             writing.start()
         except RuntimeError:  # no thread can be started: at the program's end, or at the system's limit
-            self._await_writing(capture)
+            self._await_writing(capture, place)
         else:
             self._writing = [*(thread for thread in self._writing if thread.is_alive()), writing]
 
-    def _await_writing(self, capture: Capture) -> None:
-        path = capture.wait_for_path()
-        if path is not None:
-            self._paths.append(path)
+    def _await_writing(self, capture: Capture, place: int) -> None:
+        self._paths[place] = capture.wait_for_path()
         with report.NeverRaise(f"reporting {capture.place}", strict=False):
             self._note_written(capture)
 

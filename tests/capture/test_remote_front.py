@@ -208,6 +208,7 @@ def test_a_server_that_waits_has_no_thread_of_python():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:os.fork")  # JAX's, where another test has imported it
 def test_a_child_does_not_hold_the_port_of_its_parent():
     port = server.start(0, strict=True)
     ours, childs = socket.socketpair()

@@ -229,7 +229,7 @@ def test_the_step_that_is_open_at_the_end_of_a_shorter_job_is_none(tmp_path):
     (path,) = profiles_below(tmp_path / "stepscope-logs")
     assert step_numbers(path) == [5, 6, 7, 8]
     assert "captured steps 5-8 (one per optimizer.step() of PyTorch)" in done.stderr
-    assert "(4 steps, " in done.stderr
+    assert re.search(r"\([34] steps, ", done.stderr)  # the first may be a warm-up
 
 
 def test_a_logdir_that_cannot_be_written_is_told_once_and_before_the_script_runs(tmp_path):

@@ -284,8 +284,9 @@ def stack(*names: str) -> list[tuple[Code, int]]:
     return [(CODES[name], 1) for name in reversed(names)]
 
 
-def test_the_share_of_sampling_is_kept_over_a_second_so_that_short_captures_have_samples(monkeypatch):
-    now, used = [0.0], [0.0]  # s
+def moments_of_samples(monkeypatch, seconds, cost_s):
+    """When samples are taken at a hundred a second, in s, if the nth costs `cost_s(n)` of its thread's time."""
+    now, used = [0.0], [0.0]
     sampler = stack_samples.StackSampler(reads_usage=False)
     sampler._interval_s, sampler._clock = 0.01, lambda: round(now[0] * 1e9)
     monkeypatch.setattr(stack_samples.time, "thread_time_ns", lambda: round(used[0] * 1e9))
@@ -293,35 +294,30 @@ def test_the_share_of_sampling_is_kept_over_a_second_so_that_short_captures_have
 
     def sample():
         taken.append(now[0])
-        used[0] += 0.0005
+        used[0] += cost_s(len(taken))
 
     monkeypatch.setattr(sampler, "sample", sample)
-    while now[0] < 20:
+    while now[0] < seconds:
         now[0] += sampler._tick()
+    return taken
+
+
+def test_the_share_of_sampling_is_kept_over_a_second_so_that_short_captures_have_samples(monkeypatch):
+    taken = moments_of_samples(monkeypatch, seconds=20, cost_s=lambda number: 0.0005)
 
     assert sum(at < 0.15 for at in taken) == 15
-    assert used[0] <= stack_samples.MOST_SHARE * (20 + 1) + 0.0005
+    assert 0.0005 * len(taken) <= stack_samples.MOST_SHARE * (20 + 1) + 0.0005
 
 
 def test_what_the_collector_takes_during_a_sample_does_not_count_as_sampling(monkeypatch):
-    now, used = [0.0], [0.0]  # s
-    sampler = stack_samples.StackSampler(reads_usage=False)
-    sampler._interval_s, sampler._clock = 0.01, lambda: round(now[0] * 1e9)
-    monkeypatch.setattr(stack_samples.time, "thread_time_ns", lambda: round(used[0] * 1e9))
-    taken = []
+    def cost_s(number):
+        if number != 20:
+            return 0.0001
+        gc.collect()
+        return 0.1  # it took so long
 
-    def sample():
-        taken.append(now[0])
-        used[0] += 0.0001
-        if len(taken) == 20:
-            gc.collect()
-            used[0] += 0.1  # it took so long
-
-    monkeypatch.setattr(sampler, "sample", sample)
-    while now[0] < 5:
-        now[0] += sampler._tick()
-
-    assert len(taken) >= 500  # each takes its share of 0.01 s
+    # Each takes its share of 0.01 s.
+    assert len(moments_of_samples(monkeypatch, seconds=5, cost_s=cost_s)) >= 500
 
 
 def test_equal_neighbours_among_the_samples_are_joined(monkeypatch):

@@ -2,7 +2,7 @@
 
     who asks                             plan: when             sources: what              sink: where to
     start(), stop(), Profile             the calls              the framework's profiler,  files of a logdir
-    a schedule, a callback (ScheduleRunner)   these steps            and the tracers that       files of a logdir
+    a schedule, a callback               these steps            and the tracers that       files of a logdir
     stepscope run, a signal (auto/)      steps that are found   the options choose         files of a logdir
     a trigger of a watch (Windows)       the steps after it                                files of a logdir
     a client (Recorder.record)           a time                                            bytes for the caller
@@ -333,9 +333,8 @@ class Recorder:
                 self._last_profile = capture.path or self._last_profile
         finally:
             try:
-                with report.NeverRaise(
-                    "freeing what was recorded", strict=False
-                ):  # the program may have closed our files
+                # The program may have closed our files.
+                with report.NeverRaise("freeing what was recorded", strict=False):
                     capture.forget() if not save or capture.is_written else capture.leave_partial()
             finally:
                 self._end_export(capture)

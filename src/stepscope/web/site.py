@@ -83,7 +83,7 @@ class Site:
         self._warming: threading.Thread | None = None
         self._is_closed = False
         self._asker: Asker | None = None
-        self._filler = Prefetcher(self._cache, options.trace_bytes, self._is_reading)
+        self._prefetcher = Prefetcher(self._cache, options.trace_bytes, self._is_reading)
 
     def asker(self) -> Asker:
         """What answers questions in SQL; it imports much, so it is made when the first is asked."""
@@ -135,7 +135,7 @@ class Site:
         with self._lock:
             fresh = {session: opened.glance for session, opened in self._opened.items()}
         return {
-            session: fresh.get(session) or (self._filler.glance(listed[session]) if session in listed else None)
+            session: fresh.get(session) or (self._prefetcher.glance(listed[session]) if session in listed else None)
             for session in sessions
         }
 
@@ -191,7 +191,7 @@ class Site:
         It waits for libraries that are being loaded: a process that exits during that may abort.
         """
         self._is_closed = True
-        self._filler.close()
+        self._prefetcher.close()
         self.captures.close()
         if self._asker is not None:
             self._asker.close()

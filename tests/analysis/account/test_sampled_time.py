@@ -6,7 +6,7 @@ from draw import MS, K
 
 from stepscope.analysis.account.functions import functions_of_loop
 from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE
-from stepscope.model import HostTrace, LineKind, PlaneKind, TraceBuilder
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 from stepscope.vocabulary.python import place_of
 
 STEPS = 12
@@ -53,3 +53,25 @@ def test_a_gap_without_a_sample_is_what_samples_show_at_the_same_place_of_other_
     found = time_per_step(sampled(13, offset_ms=5))
     assert found["make"] == 12.0
     assert found["report"] == 3.0
+
+
+def test_what_no_sample_tells_is_half_of_each_neighbour_but_not_beyond_its_range():
+    """Of 10 ms a step, the first 4 are sampled and 6 never; a range of the program begins at 4 ms, or an op does."""
+
+    def of_make(kind: EventKind) -> float:
+        builder = TraceBuilder("host")
+        thread = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python", 7, kind=LineKind.THREAD)
+        plane = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
+        frames = builder.line(plane, "MainThread", 7)
+        times = builder.line(builder.plane(SAMPLE_TIMES_PLANE, PlaneKind.CUSTOM_DEVICE), "samples")
+        for step in range(STEPS):
+            start = 10 * step * MS
+            thread.event("train", start, 10 * MS, K.STEP_MARK, {"step_num": step})
+            thread.event("forward", start + 4 * MS, 2 * MS if kind == K.OP else 6 * MS, kind)
+            times.event("sample", start + 2 * MS, 0, K.OTHER)
+        frames.event(MAKE, 0, 10 * STEPS * MS, K.PYTHON_CALL)
+        return time_per_step(builder.build())["make"]
+
+    assert of_make(K.ANNOTATION) == 4.0
+    # Half of the six up to the next step, which is a range as well; after the last one nothing follows.
+    assert of_make(K.OP) == round((7 * (STEPS - 1) + 10) / STEPS, 1)

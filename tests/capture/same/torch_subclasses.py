@@ -24,7 +24,7 @@ class Seen(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
-@torch.library.custom_op("mine::scaled", mutates_args=())
+@torch.library.custom_op("program::scaled", mutates_args=())
 def scaled(x: torch.Tensor, by: float) -> torch.Tensor:
     return x * by
 

@@ -3,7 +3,8 @@
 Samples come every few milliseconds, as far apart as a step may be long, and half of the way from one to the next is no
 edge of anything: a function between two ops would end somewhere among the ops.  The events that were recorded on the
 thread are edges, and steps repeat them.  So the time is cut at these edges; a piece in which no sample fell is told by
-the piece at the same place of another step that is most like it in length.
+the piece at the same place of another step that is most like it in length.  What no sample of any step tells is half
+of each neighbour, but not beyond the range of the program that the neighbour lies in: elsewhere nobody knows.
 
     step 1   ops ..aaaaaaaaaaaa--bb--cc     a sample in the gap shows `make_batch`
     step 2   ops ...............--bb--cc     none here: the gap before the same op is `make_batch`, too
@@ -26,7 +27,8 @@ from stepscope.records import dataclass
 K = EventKind
 
 # Events that the program's Python runs in; any other is one piece, whatever lies inside.
-_HOLDERS = (K.OTHER, K.STEP_MARK, K.INPUT_WAIT, K.ANNOTATION, K.CHECKPOINT, K.PYTHON_CALL)
+_RANGES = (K.STEP_MARK, K.INPUT_WAIT, K.ANNOTATION, K.CHECKPOINT)  # that the program itself, or its trainer, has named
+_HOLDERS = (*_RANGES, K.OTHER, K.PYTHON_CALL)
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def sampled_time_of(trace: HostTrace, line: int) -> SampledTime | None:
     times = times[shows.overlap_ps(times, times + 1) > 0]  # that of another thread tells nothing
     if not len(times):
         return None
-    edges, key = _edges(trace, line, int(seen.start[0]), int(seen.end[-1]))
+    edges, key, within = _edges(trace, line, int(seen.start[0]), int(seen.end[-1]))
     start, end = edges[:-1], edges[1:]
     own = np.searchsorted(start, times, side="right") - 1
     count = np.bincount(own, minlength=len(start))
@@ -84,12 +86,17 @@ def sampled_time_of(trace: HostTrace, line: int) -> SampledTime | None:
     whole = (end - start)[piece]
     begins = start[piece] + np.round(np.where(known[piece], low[sample], 0.0) * whole).astype(np.int64)
     ends = start[piece] + np.round(np.where(known[piece], high[sample], 1.0) * whole).astype(np.int64)
-    return SampledTime(times, *_fill(begins, ends, sample, known[piece]))
+    return SampledTime(times, *_fill(begins, ends, sample, known[piece], within[piece]))
 
 
-def _edges(trace: HostTrace, line: int, begin: int, stop: int) -> tuple[I64, I64]:
-    """The edges of events on a thread: int64 of shape (n + 1,), ascending; and what each piece between two of them is
-    called alike in all steps: the edge that it follows, and how often that was in the step: int64 of shape (n,)."""
+def _edges(trace: HostTrace, line: int, begin: int, stop: int) -> tuple[I64, I64, I64]:
+    """The edges of events on a thread, and what is known of each piece between two of them.
+
+    Returns:
+        The edges, int64 of shape (n + 1,), ascending; what each piece is called alike in all steps: the edge that it
+        follows, and how often that was in the step, int64 of shape (n,); and how many ranges of the program began or
+        ended before it, int64 of shape (n,).
+    """
     events = trace.events
     rows = np.arange(trace.lines.event_begin[line], trace.lines.event_end[line])
     start = events.start_ps[rows]
@@ -103,15 +110,16 @@ def _edges(trace: HostTrace, line: int, begin: int, stop: int) -> tuple[I64, I64
     marks = events.kind[rows[chosen]] == K.STEP_MARK  # which may be named by number
     name = np.where(marks, -1, events.type[rows[chosen]].astype(np.int64))
     at, code = np.append(start[chosen], end[chosen]), np.append(2 * name, 2 * name + 1)
-    within = (at > begin) & (at < stop)
-    at, code = at[within], code[within]
+    of_range = np.tile(is_any_kind(events.kind[rows[chosen]], _RANGES), 2)
+    inner = (at > begin) & (at < stop)
+    at, code, of_range = at[inner], code[inner], of_range[inner]
     order = np.argsort(at, kind="stable")
-    at, code = at[order], np.append(-4, code[order])
+    at, code, within = at[order], np.append(-4, code[order]), np.append(0, np.cumsum(of_range[order]))
     edges = np.concatenate([[begin], at, [stop]])
     step = np.searchsorted(whole_steps(trace).start_ps, edges[:-1], side="right")
     group, _ = number_pairs(code - code.min(), step)
     key, _ = number_pairs(code - code.min(), count_before(group.astype(np.int64)))
-    return edges, key.astype(np.int64)
+    return edges, key.astype(np.int64), within.astype(np.int64)
 
 
 def _most_alike(key: I64, length: I64, is_sampled: Mask) -> I64:
@@ -133,9 +141,9 @@ def _most_alike(key: I64, length: I64, is_sampled: Mask) -> I64:
     return found
 
 
-def _fill(start: I64, end: I64, sample: I64, known: Mask) -> tuple[I64, I64, I64, I64]:
+def _fill(start: I64, end: I64, sample: I64, known: Mask, within: I64) -> tuple[I64, I64, I64, I64]:
     """The pieces, with those between known ones that nothing tells: the first half of the time between is what comes
-    before, the second what follows."""
+    before, the second what follows, where no range of the program begins or ends between them."""
     place, none = np.arange(len(start)), len(start)
     before = np.maximum.accumulate(np.where(known, place, -1))
     after = np.minimum.accumulate(np.where(known, place, none)[::-1])[::-1]
@@ -145,10 +153,12 @@ def _fill(start: I64, end: I64, sample: I64, known: Mask) -> tuple[I64, I64, I64
     high = np.where(right < none, start[np.minimum(right, none - 1)], end[-1])
     middle = np.where(left < 0, low, np.where(right >= none, high, (low + high) // 2))
     one, two = sample[np.where(left < 0, right, left)], sample[np.where(right >= none, left, right)]
+    is_left = (left >= 0) & (within[np.maximum(left, 0)] == within[open_])
+    is_right = (right < none) & (within[np.minimum(right, none - 1)] == within[open_])
     pieces = (
         (start[known], end[known], sample[known], sample[known]),
-        (start[open_], np.minimum(end[open_], middle), one, two),
-        (np.maximum(start[open_], middle), end[open_], two, one),
+        (start[open_][is_left], np.minimum(end[open_], middle)[is_left], one[is_left], two[is_left]),
+        (np.maximum(start[open_], middle)[is_right], end[open_][is_right], two[is_right], one[is_right]),
     )
     begins, ends, told, other = (np.concatenate(each) for each in zip(*pieces, strict=True))
     some = ends > begins

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from stepscope.analysis.account.account import CONTENTION, AccountRow, Rival, StepAccount
 from stepscope.analysis.account.counted import CONTRADICTS
 from stepscope.analysis.account.shown import cause_sentence, cause_words, share_sentence, words_of_row
-from stepscope.analysis.steps.verdict import LARGE_SHARE, Verdict
+from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, Verdict
 from stepscope.records import dataclass
 from stepscope.vocabulary.python import CODE_OF_MODULE
 
@@ -32,7 +32,6 @@ VERDICT_OF_CAUSE: Mapping[str, str] = {
     "copy": COMPUTE,
     "transfer": INPUT,
 }
-_NOTHING = 3.0  # percent: a change that gains less is not advised
 _LABELS = {"contention": "machine busy"}
 _MOST_WORDS = 15  # of a headline
 
@@ -115,7 +114,7 @@ def _longest_of_program(account: StepAccount) -> AccountRow:
 def _limiting(account: StepAccount, longest: AccountRow) -> AccountRow:
     """The row that limits the step: the longest one, unless the step would be as long without it, since other work runs
     beside it; then the one without which the step would be shortest, if that is clearly shorter."""
-    if longest.gain_ps is None or account.percent(longest.gain_ps) >= _NOTHING:
+    if longest.gain_ps is None or account.percent(longest.gain_ps) >= LEAST_PERCENT:
         return longest
     if longest.idle_ps is not None and 2 * longest.idle_ps > longest.ps:
         return longest  # no device works beside it: the replay lacks what links their work to it

@@ -32,7 +32,6 @@ CLASSES: tuple[str, ...] = (
     "none",
 )
 _DOCS = "advice.md"
-LEAST_PERCENT = 3.0  # of a step: a smaller gain is no bottleneck
 
 
 def plain_name(function: str) -> str:

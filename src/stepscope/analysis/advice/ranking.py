@@ -11,7 +11,7 @@ from stepscope.analysis.account.selection import CAUSES, CAUSES_OF_CLASS, causes
 from stepscope.analysis.account.shown import cause_words, culprit_name, share_sentence
 from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Row
+from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules.lines import START_ONCE, is_model
@@ -19,7 +19,7 @@ from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end
 from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.purpose.excess import EXCESSES
-from stepscope.analysis.steps.verdict import LARGE_SHARE, UNKNOWN, Verdict
+from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, UNKNOWN, Verdict
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.errors import counted
 from stepscope.records import dataclass
@@ -355,13 +355,16 @@ def _yields(one: Candidate, other: Candidate) -> bool:
 
 
 def _certain_ms(advice: Advice) -> float:
-    """The gain at the lower end of its range; of an unknown gain, the time that the advice is about: half of that where
-    it is Python, which still takes time once it is faster."""
-    if advice.kind == "python_overhead" and advice.predicted_step_time_ms is None:
-        return _gain_ms(advice) / 2
+    """The gain at the lower end of its range; of an unknown gain, the time that the advice is about.  Half of it for
+    Python whose gain is unknown, or that lies in no file that a person can edit: it still takes time once it is faster.
+    """
     if advice.step_time_ms is None or advice.certain_percent is None:
-        return _gain_ms(advice)
-    return advice.step_time_ms * advice.certain_percent / 100.0
+        gain = _gain_ms(advice)
+    else:
+        gain = advice.step_time_ms * advice.certain_percent / 100.0
+    has_place = advice.culprit is not None and advice.culprit.file is not None
+    is_vague = advice.predicted_step_time_ms is None or not has_place
+    return gain / 2 if advice.kind == "python_overhead" and is_vague else gain
 
 
 def _rank_key(advice: Advice) -> tuple[float, float, float, str]:

@@ -14,10 +14,11 @@ from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Gain, foretell_change, foretell_nothing
 from stepscope.analysis.advice.hardware import fit_actions
-from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Interval, Row
+from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.advice.naming import has_line, name_culprit, name_op
 from stepscope.analysis.facts.device_facts import Share
 from stepscope.analysis.facts.host_facts import HostFacts
+from stepscope.analysis.steps.verdict import LEAST_PERCENT
 from stepscope.records import dataclass
 
 Actions = Mapping[str, tuple[str, ...]]

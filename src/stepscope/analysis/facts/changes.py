@@ -32,7 +32,7 @@ from stepscope.analysis.facts.work import ops_of_programs, split_programs, work_
 from stepscope.analysis.purpose.computing import computing_of, update_ranges
 from stepscope.analysis.purpose.excess import COPIED, EXCESSES, ONE_BY_ONE, OPTIMIZERS, Excess, excesses_of
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
-from stepscope.analysis.steps.verdict import LARGE_SHARE
+from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
@@ -63,7 +63,7 @@ UNEXPLAINED = (
     "unexplained"  # what was not recorded, removed: no advice, but the most that any other change competes with
 )
 LONG_CALL_PS = 1_000_000_000  # launching takes a hundredth of it: such a call waits for something
-LEAST = 0.03  # of the step: no advice is given on less
+LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
 
 
 @dataclass(frozen=True)

@@ -356,7 +356,7 @@ def _find_ordering(trace: HostTrace) -> _Found | None:
     names = [strip_library(name).partition(".")[0] for name in type_names(trace, types)]
     orders = [bool(ORDERS.fullmatch(name)) for name in names]
     chosen = np.isin(trace.events.type[rows], types[np.array(orders, np.bool_)])
-    if 2 * own_ps[chosen].sum() < own_ps.sum():
+    if not chosen.any() or 2 * own_ps[chosen].sum() < own_ps.sum():
         return None
     largest = sorted({name for name, is_one in zip(names, orders, strict=True) if is_one})
     return _Found(

@@ -6,6 +6,7 @@ from stepscope.records import dataclass
 
 HIGHLY_INPUT_BOUND = 20.0
 MODERATELY_INPUT_BOUND = 5.0
+LEAST_PERCENT = 3.0  # of a step: a smaller gain is no bottleneck
 LARGE_SHARE = 15.0  # percent of the step from which launches, collectives, compilation and host time matter
 
 

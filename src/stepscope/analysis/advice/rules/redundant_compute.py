@@ -252,7 +252,8 @@ _ALL_AT_ONCE: Actions = {
 }
 
 _ONE_OPTIMIZER: Actions = {
-    "": (
+    "": ("one optimizer with a group of parameters for each rate",),
+    "pytorch": (
         "one optimizer with a group of parameters for each rate: torch.optim.Adam([{'params': ..., 'lr': ...}, ...])",
         "give it foreach=True or fused=True: a few ops then update all parameters of a group",
     ),

@@ -7,10 +7,10 @@ from dataclasses import replace
 from stepscope.analysis.advice.beside import Beside, place_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import foretell_change, foretell_nothing
-from stepscope.analysis.advice.items import LEAST_PERCENT, Row
+from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.feeding import FeedFacts
-from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
+from stepscope.analysis.steps.verdict import LEAST_PERCENT, MODERATELY_INPUT_BOUND
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import name_has

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from bench.mutilation.known import Known
 from bench.mutilation.rows import Recording
@@ -34,8 +35,7 @@ def ask(recording: Recording) -> Mapping[str, Any]:
     """What `overview` says of a recording, read from its file as a stranger's would be."""
     import stepscope
 
-    os.environ["STEPSCOPE_CACHE"] = "off"
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {"STEPSCOPE_CACHE": "off"}):
         path = Path(folder, "recording" + recording.suffix)
         path.write_bytes(recording.encode())
         report: Mapping[str, Any] = stepscope.load(str(path)).overview().to_dict()

@@ -43,5 +43,7 @@ def test_an_engine_analyses_the_hosts_and_the_page_shows_how_far_it_is(
     }  # fmt: skip
     last = [stage.startswith("analysed 4 of 5 hosts, 1 failed") and "s left" in stage for stage in stages]
     assert any(last), stages
+    # Once it is ready, the first host is read for the timeline.
+    assert not [stage for stage in stages[: last.index(True)] if stage.startswith("reading")]
     assert opened.report("overview").hosts == ("host0000", "host0001", "host0002", "host0003")
     assert not site.shelf.nbytes()

@@ -56,6 +56,6 @@ def test_a_real_job_has_the_figures_of_the_plugin(corpus: Path) -> None:
     work; here the host sets the pace, and steps are the marks.
     """
     [row] = stepscope.load(corpus / "torch-v100-resnet50-workers0").report("kernel-stats").to_dict()["devices"]
-    assert row["utilization_percent"] == pytest.approx(55.5, abs=0.7)
-    assert row["sm_efficiency_percent"] == pytest.approx(54.7, abs=0.7)
-    assert row["occupancy_percent"] == pytest.approx(49.13, abs=0.1)
+    assert row["utilization_percent"] == pytest.approx(54.9, abs=0.1)
+    assert row["sm_efficiency_percent"] == pytest.approx(54.1, abs=0.1)
+    assert row["occupancy_percent"] == pytest.approx(49.05, abs=0.01)

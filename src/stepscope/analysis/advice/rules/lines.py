@@ -225,8 +225,8 @@ def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
     if often is None or often.calls < _MANY * steps:
         return ()
     (how,) = actions_for(context.framework, _AT_ONCE)
-    not_so_often = f"not {often.calls / steps:,.0f} times, if no result is needed for the next"
-    return (f"{START_ONCE}`{often.name}` once, {not_so_often}: {how}",)
+    times = f"{often.calls / steps:,.0f}"
+    return (f"{START_ONCE}`{often.name}` once, not {times} times, where no call needs the result of another: {how}",)
 
 
 RULE = Rule("line", find=_find, tool="critical-path", confidence=0.8)

@@ -1,14 +1,17 @@
 """The account held against what is counted without any model: when the devices work.
 
-    main    M0-a----------------M1-      nothing tells what the thread waits for in a: taken for its own time, it would
-    gpu       k--------k--------         be all of the step, of which the device works nearly all of the time
+    main    M0-a-L-b-L-c-L-M1-       the way back goes along the host, which launches each kernel as late as the device
+    gpu           k-- k-- k--        can take it: where a kernel runs, the device has something to do, so that the step
+    account  aaaaak--ck--ck--        waits for launches for no longer than the device idles
 
-    gpu, comm  n-n-n-n-n-n-n-n-n-
-    gpu, comp   k   k   k   k        messages that fill the step bound it, whatever is computed between and beside them
+    gpu, comm  n-----n-----          messages count as communication as far as no computation hides them
+    gpu, comp   k--    k---
 
-Where a queue of a device works for nearly all of a step, no change of the host can make it much shorter, whatever the
-way back through the step says.  Nor where it works for most of it and clearly longer than any thread of the host, if
-the account puts more of that time on the host than a replay may be off.
+A moment in which a device works is the device's, whatever the way back says, unless the host does something then that
+takes as long with any device, such as computing or making input.  Where a queue of a device works for nearly all of a
+step, no change of the host can make it much shorter: then that is the device's as well.  So where it works for most of
+a step and clearly longer than any thread of the host, if the account puts more of that time on the host than a replay
+may be off.
 """
 
 from __future__ import annotations
@@ -26,52 +29,60 @@ from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
 from stepscope.model.arrays import F64, I64, U8, Mask, distinct
 
-_OF_HOST = (Cause.LAUNCH, Cause.PYTHON, Cause.SYNC, Cause.UNKNOWN, Cause.HOST_COMPUTE)
-_ON_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, Cause.COPY)  # at one moment the first of these counts
-_OF_MESSAGES = (Cause.COMMUNICATION, Cause.DEVICE_COMPUTE, Cause.COPY)  # the same in steps that messages fill
+# Causes that say that a device has nothing to do, by which they last no longer than it idles.
+WHILE_IDLE = (Cause.LAUNCH, Cause.PYTHON, Cause.SYNC, Cause.DEVICE_GAP, Cause.UNKNOWN)
+_OF_HOST = (*WHILE_IDLE, Cause.HOST_COMPUTE)
+# What a device does, at one moment the first of these.
+_ON_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, Cause.COPY, Cause.TRANSFER, Cause.INPUT)
 
 
 def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple[Pieces, U8]:
-    """Pieces and their causes, of the devices' work instead of the host's in steps of which that leaves less than what
-    makes a cause a limit."""
-    place, inside = clip_to_steps(trace, graph, pieces)
-    length = np.maximum(inside.end_ps - inside.start_ps, 0)
+    """Pieces and their causes, of the devices' work instead of what stands for idle devices, of computation instead of
+    communication, and of the devices' work instead of the host's in steps that they limit."""
     work = np.flatnonzero(graph.kind == NodeKind.WORK)
     if not len(work):
         return pieces, cause
     work = work[np.argsort(graph.start_ps[work], kind="stable")]
-    step = np.bincount(place, weights=length, minlength=len(graph.steps))
-    of_host = np.isin(cause, _OF_HOST)
+    place, inside = clip_to_steps(trace, graph, pieces)
     does = causes_of_work(trace)[kinds_of(trace, graph.event[work].astype(np.int64))]
-    computes = does == Cause.DEVICE_COMPUTE
-    busy = _busy_ps(graph, work, computes, place, inside, len(step))
-    during = _spans(graph, work).overlap_ps(inside.start_ps, np.maximum(inside.end_ps, inside.start_ps))
-    wrong = np.bincount(place, weights=np.where(of_host, during, 0), minlength=len(step))
-    is_limit = (1 - LARGE_SHARE / 100) * step < busy
-    longer = (2 * busy > step) & (busy > _own_of_threads(graph) + LARGE_SHARE / 100 * step)
-    if _is_one_queue(graph, work[computes]):  # others could overlap more if the host started their work earlier
-        is_limit |= longer & (100 * wrong > MOST_ERROR_PERCENT * step)
-    rows = np.flatnonzero(is_limit[place] & of_host & (length > 0))
+    is_limit = _are_of_devices(graph, work, does, place, inside, cause)
+    mine = work if is_limit.all() else work[_is_of_busiest_device(trace, graph, work)]
+    yields = np.isin(cause, WHILE_IDLE) | (is_limit[place] & (cause == Cause.HOST_COMPUTE))
+    pieces, cause = _give(trace, graph, pieces, cause, yields, mine, _ON_DEVICES)
+    hidden = cause == Cause.COMMUNICATION
+    return _give(trace, graph, pieces, cause, hidden, work, (Cause.DEVICE_COMPUTE,)) if hidden.any() else (pieces, cause)
+
+
+def _give(
+    trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8, yields: Mask, work: I64, to: tuple[Cause, ...]
+) -> tuple[Pieces, U8]:
+    """Pieces and their causes, cut wherever some work begins or ends, and its own where it runs.
+
+    Args:
+        yields: bool of shape (pieces,), pieces that give way.
+        work: nodes in the order of their starts; to: causes of work that counts, at one moment the first.
+    """
+    start, end = pieces.start_ps, np.maximum(pieces.end_ps, pieces.start_ps)
+    does = causes_of_work(trace)[kinds_of(trace, graph.event[work].astype(np.int64))]
+    spans = {each: _spans(graph, work[does == each]) for each in to if (does == each).any()}
+    shared = sum((each.overlap_ps(start, end) for each in spans.values()), np.zeros(len(pieces), np.int64))
+    rows = np.flatnonzero(yields & (shared > 0))
     if not len(rows):
         return pieces, cause
-    rows = rows[np.argsort(pieces.start_ps[rows], kind="stable")]
-    start, end = pieces.start_ps[rows], pieces.end_ps[rows]
-    spans = {each: _spans(graph, work[does == each]) for each in _ON_DEVICES}
+    rows = rows[np.argsort(start[rows], kind="stable")]
+    start, end = start[rows], end[rows]
     bounds = distinct(
         np.concatenate([start, end, *(side for each in spans.values() for side in (each.start, each.end))])
     )
     at, _, begin, until = intersect(start, end, bounds[:-1], bounds[1:])
     parts = Pieces(begin, until, pieces.node[rows[at]], pieces.edge[rows[at]], pieces.event[rows[at]])
     became = cause[rows[at]]
-    filled = _filled_by_messages(graph, work, does, place, inside, step)[place[rows[at]]]
-    for order, chosen in ((_ON_DEVICES, ~filled), (_OF_MESSAGES, filled)):
-        for each in reversed(order):
-            here = np.flatnonzero(chosen & (spans[each].overlap_ps(begin, until) > 0))
-            mine = work[does == each]
-            if len(here):
-                node = mine[np.searchsorted(graph.start_ps[mine], begin[here], side="right") - 1]
-                parts.node[here], parts.edge[here], parts.event[here] = node, OWN, graph.event[node]
-                became[here] = each
+    for each in reversed(list(spans)):
+        here = np.flatnonzero(spans[each].overlap_ps(begin, until) > 0)
+        of_cause = work[does == each]
+        node = of_cause[np.searchsorted(graph.start_ps[of_cause], begin[here], side="right") - 1]
+        parts.node[here], parts.edge[here], parts.event[here] = node, OWN, graph.event[node]
+        became[here] = each
     kept = np.ones(len(pieces), np.bool_)
     kept[rows] = False
     rest = pieces.take(kept)
@@ -79,18 +90,28 @@ def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple
     return Pieces(*joined), np.append(cause[kept], became)
 
 
-def _filled_by_messages(graph: Graph, work: I64, does: U8, place: I64, inside: Pieces, step: F64 | I64) -> Mask:
-    """Whether a queue that communicates works for nearly all of a step, and clearly longer than any that computes: bool
-    of shape (steps,)."""
-    longest = {}
-    for cause in (Cause.COMMUNICATION, Cause.DEVICE_COMPUTE):
-        mine = work[does == cause]
-        lines = numbers_in(graph.line[mine]) if len(mine) else ()
-        of_lines = [_time_in_steps(graph, mine[graph.line[mine] == each], place, inside, len(step)) for each in lines]
-        longest[cause] = np.max(of_lines, axis=0) if of_lines else np.zeros(len(step))
-    most = longest[Cause.COMMUNICATION]
-    filled: Mask = most > (1 - LARGE_SHARE / 100) * step
-    return filled & (most > longest[Cause.DEVICE_COMPUTE] + LARGE_SHARE / 100 * step)
+def _is_of_busiest_device(trace: HostTrace, graph: Graph, work: I64) -> Mask:
+    """Which work is of the device that works longest: where one host feeds several in turn, that any of them works says
+    nothing of what the others wait for."""
+    plane = trace.lines.plane[graph.line[work]]
+    busy = {each: _spans(graph, work[plane == each]).total for each in numbers_in(plane)}
+    most: Mask = plane == max(busy, key=lambda each: busy[each])
+    return most
+
+
+def _are_of_devices(graph: Graph, work: I64, does: U8, place: I64, inside: Pieces, cause: U8) -> Mask:
+    """Steps that are the devices', as the host could make them hardly shorter: bool of shape (steps,)."""
+    length = np.maximum(inside.end_ps - inside.start_ps, 0)
+    step = np.bincount(place, weights=length, minlength=len(graph.steps))
+    computes = does == Cause.DEVICE_COMPUTE
+    busy = _busy_ps(graph, work, computes, place, inside, len(step))
+    during = _spans(graph, work).overlap_ps(inside.start_ps, np.maximum(inside.end_ps, inside.start_ps))
+    wrong = np.bincount(place, weights=np.where(np.isin(cause, _OF_HOST), during, 0), minlength=len(step))
+    is_limit: Mask = (1 - LARGE_SHARE / 100) * step < busy
+    longer = (2 * busy > step) & (busy > _own_of_threads(graph) + LARGE_SHARE / 100 * step)
+    if _is_one_queue(graph, work[computes]):  # others could overlap more if the host started their work earlier
+        is_limit |= longer & (100 * wrong > MOST_ERROR_PERCENT * step)
+    return is_limit
 
 
 def _time_in_steps(graph: Graph, work: I64, place: I64, inside: Pieces, steps: int) -> F64:

@@ -175,7 +175,7 @@ MOST_LINES: dict[str, int] = {
     "web": 5770,
     "xla": 5230,
     "workers": 5010,
-    "advice": 5_250,
+    "advice": 5_350,
     "cli": 4160,  # 387 of them answer from memory
     "facts": 3_400,
     "steps": 3850,

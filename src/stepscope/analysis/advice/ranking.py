@@ -390,7 +390,6 @@ def _rank_key(advice: Advice) -> tuple[float, float, float, str]:
 # What to do next if nothing stands out, by the cause that takes most of the step.
 _NEXT = {
     "input": "watch the input: it is close to slowing the step down (stepscope input-pipeline)",
-    "launch": "use larger batches, so that each launch computes more (stepscope idle)",
     "communication": "overlap communication with more computation, or use a faster network",
     "compile": "record later in the run, when everything is compiled",
     "contention": "use fewer threads or a quieter machine (taskset, OMP_NUM_THREADS)",

@@ -26,7 +26,7 @@ from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.traits import SetUpTrait
+from stepscope.vocabulary.traits import CodeTrait, SetUpTrait
 
 K = EventKind
 
@@ -177,6 +177,12 @@ def _find_in_frames(trace: HostTrace, line: int) -> list[SetUp]:
     if not len(rows):
         return []
     length = trace.events.duration_ps if sampled is not None else forest(trace).extent_ps
+    savers = rows[has_trait(trace, trace.events.type[rows], CodeTrait.OF_SAVER)]  # some make what they save to compare
+    start = trace.events.start_ps[savers]
+    saved = Spans.union(start, start + length[savers]).overlap_ps(
+        trace.events.start_ps[rows], trace.events.start_ps[rows] + 1
+    )
+    rows = rows[saved == 0]
     found = []
     groups = [
         (what, own)

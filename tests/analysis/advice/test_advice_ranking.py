@@ -99,6 +99,20 @@ def test_of_two_rules_that_yield_to_each_other_the_larger_gain_stays() -> None:
     assert [item.id for item in advise(context, [other, one]).items] == ["other"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [("communication_bound", "Nothing known shortens computation on the host here."), ("redundant_compute", "")],
+)
+def test_advice_beside_what_limits_the_step_says_that_nothing_shortens_that(kind: str, says: str) -> None:
+    context = context_of(draw("host main | M0--------\nhost main | oooooooo  ", {"o": Sort(K.OP, "dot.2")}))
+    rules = [rule_that_says("first", kind, 2.0), rule_that_says("second", kind, 1.0)]
+
+    advised = advise(context, rules)
+
+    assert advised.verdict.cause == "host_compute"
+    assert [item.beside for item in advised.items] == [says, ""]
+
+
 def test_python_of_an_unknown_gain_counts_as_half_of_its_time_beside_a_gain_that_is_known() -> None:
     """Once it is faster it still takes time: 4 ms of Python come after a certain 3 ms, and 7 ms before them."""
 

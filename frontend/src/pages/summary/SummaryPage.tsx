@@ -319,13 +319,7 @@ function AdviceCards({ report, pictures }: Pick<SummaryProps, "report" | "pictur
   const shown = pictures ? MOST_SENT : SHOWN_BESIDE;
   return (
     <div class={`advice ${others.length ? "" : "alone"}`} role="region" aria-label="What to do first">
-      <AdviceCard
-        advice={first}
-        first
-        limit={report.verdict_cause ?? null}
-        said={report.verdict_text}
-        pictures={pictures}
-      />
+      <AdviceCard advice={first} first said={report.verdict_text} pictures={pictures} />
       {others.length > 0 && (
         <div class="advice-others list gap-l">
           {others.slice(0, shown).map((advice) => (

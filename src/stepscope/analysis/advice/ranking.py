@@ -87,6 +87,7 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     kept = [replace(advice, confidence=each) for advice, each in zip(kept, sure, strict=True)]
     if account is not None:
         kept = [_say_rest(_scale_to_step(advice, account.step_ps / MS), context, account) for advice in kept]
+        kept[:1] = [_say_beside(advice, context, verdict) for advice in kept[:1]]
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
 
 
@@ -228,6 +229,20 @@ def _say_rest(advice: Advice, context: Context, account: StepAccount) -> Advice:
     said = [f"{usual:.1f} % of the average step is {cause_words(named.cause)}"] * (round(usual - shown) > 0)
     also = "; ".join([*said, *([f"the change also saves {', '.join(others)}"] if others else [])])
     return replace(advice, also=also, reasoning=f"{advice.reasoning}; {also}") if also else advice
+
+
+def _say_beside(first: Advice, context: Context, verdict: Verdict) -> Advice:
+    """The first advice with the words that nothing known shortens what limits the run, where it shortens another cause:
+    by the replay, or by its class where nothing is foretold."""
+    limit = verdict.cause
+    if limit is None or first.kind == "none" or verdict.name == "unknown" or limit in _causes_in(context, first):
+        return first
+    foretold = context.changes.foretold.get(first.change) if context.changes else None
+    if foretold is not None:
+        saved = foretold.causes_now.get(limit, 0) - foretold.causes.get(limit, 0)
+        if saved >= LEAST_PERCENT / 100.0 * foretold.now_ps:
+            return first
+    return replace(first, beside=f"Nothing known shortens {cause_words(limit)} here.")
 
 
 def _scale_to_step(advice: Advice, step_ms: float) -> Advice:
@@ -377,7 +392,6 @@ def _rank_key(advice: Advice) -> tuple[float, float, float, str]:
 # What to do next if nothing stands out, by the cause that takes most of the step.
 _NEXT = {
     "input": "watch the input: it is close to slowing the step down (stepscope input-pipeline)",
-    "launch": "use larger batches, so that each launch computes more (stepscope idle)",
     "communication": "overlap communication with more computation, or use a faster network",
     "compile": "record later in the run, when everything is compiled",
     "contention": "use fewer threads or a quieter machine (taskset, OMP_NUM_THREADS)",

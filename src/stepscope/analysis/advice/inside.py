@@ -42,6 +42,8 @@ _WORK: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
 )  # fmt: skip
 _OF_NUMPY = {"_npyio_impl": "_npyio", "npyio": "_npyio", "_format_impl": "_npyio", "format": "_npyio"}
 
+_LOADERS = ("torch/utils/data/", "keras/src/trainers/")  # these call the program: what takes time is not theirs
+
 
 def act_on_inside(name: str, inside: str | None, statement: Statement | None) -> tuple[str, ...]:
     """What to do first about a function: about the work in it where that is known, else about the function it calls.
@@ -51,6 +53,7 @@ def act_on_inside(name: str, inside: str | None, statement: Statement | None) ->
         statement: that holds most of its time; None where that is not known.
     """
     called = statement.called if statement is not None else ""
+    inside = None if inside and inside.startswith(_LOADERS) else inside
     modules = _modules_of(inside) | set(called.split("."))
     place = f" at {statement.place}" if statement is not None else ""
     what = called or (inside or "")

@@ -19,6 +19,7 @@ from stepscope.analysis.advice.rules import (
     communication,
     device_work,
     dispatch,
+    memory,
     python_overhead,
     recompilation,
     redundant_compute,
@@ -220,7 +221,8 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     if kind == "redundant_compute" and not _is_evaluation(line):
         return (*at_once, look, *_COMPUTE_LESS)
     waits = (python_overhead.WAITS,) if _is_asleep(kind, line) else ()
-    return (*at_once, look, *waits, *actions_for(context.framework, tables[kind]))
+    copies = memory.act_on_copies(context) if kind == "memory_churn" else ()
+    return (*at_once, look, *waits, *(copies or actions_for(context.framework, tables[kind])))
 
 
 def _starts_many(context: Context, line: LineFacts) -> bool:

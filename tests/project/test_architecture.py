@@ -26,7 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "cache": {"errors", "formats"},
     "children": set(),
     "engines": {"errors", "model", "kernels", "formats", "analysis", "cache", "children", "meanwhile", "shelf"},
-    "switching": set(),
+    "switching": {"kernels"},
     "proof": {"errors"},
     "capture": {"errors", "model", "formats", "kernels", "children", "proof", "switching"},
     "autostart": {"capture"},

@@ -57,13 +57,6 @@ VISIBLE = (
         "`time.process_time`, RLIMIT_CPU and, while the program runs, ITIMER_PROF count our work, too",
         "the capture runs in the process; at the program's end its timers stand still while the capture is saved",
     ),
-    Visible(
-        "switch interval",
-        "`sys.getswitchinterval()` may be 20 us, or half a millisecond while a capture ends",
-        "a sampler that waits for the interpreter as long as usual blames what lets go of it; the value is short only"
-        " while one thread computes, for which it changes nothing, and one that the program sets stays",
-        only="while a capture runs",
-    ),
     Visible("atexit", "`atexit._ncallbacks()` is higher", "a capture that records is saved when the program ends"),
     Visible(
         "functions",

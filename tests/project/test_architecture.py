@@ -171,18 +171,18 @@ NAMED_ONLY |= {"stepscope.autostart"}
 MOST_LINES: dict[str, int] = {
     "capture": 20800,
     "formats": 12400,
-    "account": 8_500,
+    "account": 8_600,
     "web": 5770,
     "xla": 5230,
     "workers": 5010,
-    "advice": 5_100,
+    "advice": 5_350,
     "cli": 4160,  # 387 of them answer from memory
-    "facts": 3_400,
+    "facts": 3_460,
     "steps": 3850,
     "trace": 3660,
     "ops": 2780,
     "sql": 2760,
-    "vocabulary": 2830,
+    "vocabulary": 2880,
     "report": 2810,
     "input": 2350,
     "resources": 2250,
@@ -196,7 +196,7 @@ MOST_LINES: dict[str, int] = {
     "waits": 1170,
     "gate": 1020,
     "agents": 1010,
-    "purpose": 2_300,
+    "purpose": 2_400,
     "proof": 840,
     "api": 780,
     "overtime": 720,
@@ -205,7 +205,7 @@ MOST_LINES: dict[str, int] = {
     "pictures": 300,
 }
 MOST_LINES_ELSEWHERE = 700
-MOST_COMPILED_LINES = 10_100
+MOST_COMPILED_LINES = 10_150
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "rich"}

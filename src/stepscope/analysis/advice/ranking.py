@@ -26,6 +26,7 @@ from stepscope.records import dataclass
 
 _DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as well as the advice does
 _NEARLY_ALL = 0.9  # of the gain: so much of a function is one cause, which the rule for it describes
+_MOST_OF = 0.5  # of the time of compiled programs: by the word
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
 _LOOK_AT = "look at "  # how an action begins that names a function
@@ -87,6 +88,7 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     kept = [replace(advice, confidence=each) for advice, each in zip(kept, sure, strict=True)]
     if account is not None:
         kept = [_say_rest(_scale_to_step(advice, account.step_ps / MS), context, account) for advice in kept]
+        kept[:1] = [_say_beside(advice, context, verdict) for advice in kept[:1]]
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
 
 
@@ -228,6 +230,20 @@ def _say_rest(advice: Advice, context: Context, account: StepAccount) -> Advice:
     said = [f"{usual:.1f} % of the average step is {cause_words(named.cause)}"] * (round(usual - shown) > 0)
     also = "; ".join([*said, *([f"the change also saves {', '.join(others)}"] if others else [])])
     return replace(advice, also=also, reasoning=f"{advice.reasoning}; {also}") if also else advice
+
+
+def _say_beside(first: Advice, context: Context, verdict: Verdict) -> Advice:
+    """The first advice with the words that nothing known shortens what limits the run, where it shortens another cause:
+    by the replay, or by its class where nothing is foretold."""
+    limit = verdict.cause
+    if limit is None or first.kind == "none" or verdict.name == "unknown" or limit in _causes_in(context, first):
+        return first
+    foretold = context.changes.foretold.get(first.change) if context.changes else None
+    if foretold is not None:
+        saved = foretold.causes_now.get(limit, 0) - foretold.causes.get(limit, 0)
+        if saved >= LEAST_PERCENT / 100.0 * foretold.now_ps:
+            return first
+    return replace(first, beside=f"Nothing known shortens {cause_words(limit)} here.")
 
 
 def _scale_to_step(advice: Advice, step_ms: float) -> Advice:
@@ -375,7 +391,6 @@ def _rank_key(advice: Advice) -> tuple[float, float, float, str]:
 # What to do next if nothing stands out, by the cause that takes most of the step.
 _NEXT = {
     "input": "watch the input: it is close to slowing the step down (stepscope input-pipeline)",
-    "launch": "use larger batches, so that each launch computes more (stepscope idle)",
     "communication": "overlap communication with more computation, or use a faster network",
     "compile": "record later in the run, when everything is compiled",
     "contention": "use fewer threads or a quieter machine (taskset, OMP_NUM_THREADS)",
@@ -407,8 +422,22 @@ def _say_most(context: Context) -> str:
     culprit = row.culprit if row is not None else None
     if account is None or culprit is None or not culprit.file or account.percent(culprit.ps) < _NEARLY_ALL * 100:
         return ""
-    share = account.percent(culprit.ps)
-    return f"`{culprit_name(culprit)}` is {share:.0f} % of the step: compute less in it, or use faster hardware"
+    said = f"`{culprit_name(culprit)}` is {account.percent(culprit.ps):.0f} % of the step"
+    return f"{said}: {_say_pairs(context) or 'compute less in it, or use faster hardware'}"
+
+
+def _say_pairs(context: Context) -> str:
+    """What the compiled programs do for most of their time, where that is to write and sum an array of all pairs."""
+    pairs = context.work.pairs if context.work is not None else None
+    if pairs is None or pairs.share < _MOST_OF:
+        return ""
+    what = "the differences" if pairs.is_difference else "the products"
+    made = f"{pairs.of[0]} and {pairs.of[1]}" if pairs.of[0] != pairs.of[1] else f"two arrays {pairs.of[0]}"
+    instead = "squares of differences are |x|^2 - 2 x.y + |y|^2, where " if pairs.is_difference else ""
+    return (
+        f"it writes {what} of all pairs, {pairs.shape} of {made}, {pairs.times:,.0f} times their elements, and sums"
+        f" them; {instead}the sums over pairs are one product of matrices (jnp.dot, einsum)"
+    )
 
 
 def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:

@@ -1,8 +1,8 @@
 """Makes threads that compute release the interpreter sooner.
 
-The interval holds for the whole process, so a program that is captured, or that has a page of ours, would read ours, and
-might set that again when we are long gone.  It reads its own: `sys.getswitchinterval` is called through a pointer in
-itself, and answers for as long as ours is set what the program has set.
+The interval holds for the whole process, so a program that is captured, or that has a page of ours, would read ours,
+and might set that again when we are long gone.  It reads its own: `sys.getswitchinterval` is called through a pointer
+in itself, and answers for as long as ours is set what the program has set.
 """
 
 from __future__ import annotations

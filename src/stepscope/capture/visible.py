@@ -122,7 +122,8 @@ VISIBLE = (
         "stderr of profilers",
         "lines that the framework's profiler writes: of Kineto `USDT:`, and once `ERROR: External init callback` where"
         " it is started on another thread than the one that imported PyTorch; of PyTorch `Toggling CPU activity` where"
-        " GPUs are recorded, the main thread waits for another one and nothing has steps",
+        " GPUs are recorded, the main thread waits for another one and nothing has steps, and `disableProfiler called"
+        " but no active profiling session found` where a profiler of the program warms up when a capture starts",
         "it writes them for whoever starts it, to the stream of C itself, and offers no way to be quiet: only to take"
         " that stream from the program would hide them, and what the program writes meanwhile",
         only="while a capture runs",

@@ -7,8 +7,7 @@ import sys
 
 def batches(name):
     try:
-        for n in range(100):
-            yield n
+        yield from range(100)
     except GeneratorExit:
         print(name, "closed", sys._getframe().f_back is None)
         raise

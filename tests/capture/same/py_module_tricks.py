@@ -30,7 +30,8 @@ print(anything)
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    asked = []
+    def __init__(self):
+        self.asked = []
 
     def find_spec(self, name, path, target=None):
         self.asked.append(name)

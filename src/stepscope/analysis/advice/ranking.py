@@ -26,6 +26,7 @@ from stepscope.records import dataclass
 
 _DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as well as the advice does
 _NEARLY_ALL = 0.9  # of the gain: so much of a function is one cause, which the rule for it describes
+_MOST_OF = 0.5  # of the time of compiled programs: by the word
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
 _LOOK_AT = "look at "  # how an action begins that names a function
@@ -423,8 +424,22 @@ def _say_most(context: Context) -> str:
     culprit = row.culprit if row is not None else None
     if account is None or culprit is None or not culprit.file or account.percent(culprit.ps) < _NEARLY_ALL * 100:
         return ""
-    share = account.percent(culprit.ps)
-    return f"`{culprit_name(culprit)}` is {share:.0f} % of the step: compute less in it, or use faster hardware"
+    said = f"`{culprit_name(culprit)}` is {account.percent(culprit.ps):.0f} % of the step"
+    return f"{said}: {_say_pairs(context) or 'compute less in it, or use faster hardware'}"
+
+
+def _say_pairs(context: Context) -> str:
+    """What the compiled programs do for most of their time, where that is to write and sum an array of all pairs."""
+    pairs = context.work.pairs if context.work is not None else None
+    if pairs is None or pairs.share < _MOST_OF:
+        return ""
+    what = "the differences" if pairs.is_difference else "the products"
+    made = f"{pairs.of[0]} and {pairs.of[1]}" if pairs.of[0] != pairs.of[1] else f"two arrays {pairs.of[0]}"
+    instead = "squares of differences are |x|^2 - 2 x.y + |y|^2, where " if pairs.is_difference else ""
+    return (
+        f"it writes {what} of all pairs, {pairs.shape} of {made}, {pairs.times:,.0f} times their elements, and sums"
+        f" them; {instead}the sums over pairs are one product of matrices (jnp.dot, einsum)"
+    )
 
 
 def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:

@@ -18,7 +18,7 @@ from stepscope.analysis.advice.rules.lines import START_ONCE, is_model
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end
 from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls
-from stepscope.analysis.purpose.excess import EXCESSES
+from stepscope.analysis.purpose.excess import EXCESSES, SET_UP
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, UNKNOWN, Verdict
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.errors import counted
@@ -368,7 +368,9 @@ def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -
 
 
 def _yields(one: Candidate, other: Candidate) -> bool:
-    return other[1].kind in one[0].yields_to and _gain_ms(other[1]) >= _EXPLAINS * _gain_ms(one[1])
+    # What is made anew is counted as whatever it does: as input, launching, compiling or Python.
+    explains = other[1].change == SET_UP or other[1].kind in one[0].yields_to
+    return explains and _gain_ms(other[1]) >= _EXPLAINS * _gain_ms(one[1])
 
 
 def _certain_ms(advice: Advice) -> float:

@@ -21,6 +21,7 @@ from stepscope.analysis.purpose.compiled import compilers_moves
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of, recomputed_ops
 from stepscope.analysis.purpose.operands import ops_in_64_bits
+from stepscope.analysis.purpose.pairs import Pairs, pairs_of
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside
 from stepscope.analysis.trace.eager import eager_ops
@@ -78,6 +79,7 @@ class WorkFacts:
         ops: number of outermost ops.
         moves_ps: self time of ops that only move or set data, or needlessly make large tensors again.
         moves: the largest of these ops; those that TensorFlow runs outside any graph are in both.
+        pairs: the array of all pairs of two small ones in the compiled programs; None without one.
         asked: the time of these by what asks for the copy, such as `layout` of `contiguous`; see `kind_of_copy`.
         casts_ps: time of conversions to another type or device; those of single numbers, which an optimizer makes for
             each parameter, are shorter than SHORT_OP_PS and do not count.
@@ -109,6 +111,7 @@ class WorkFacts:
     ops: int
     moves_ps: int = 0
     moves: list[OpShare] = field(default_factory=list)
+    pairs: Pairs | None = None
     asked: dict[str, int] = field(default_factory=dict)
     casts_ps: int = 0
     forward_ps: int = 0
@@ -441,6 +444,7 @@ def _program_facts(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> di
         "modules": [share for share, _, _ in found],
         "training": having(is_backward),
         "multiplying": having(is_product),
+        "pairs": pairs_of(trace),
         "needed": [share.name for (share, _, _), is_needed in zip(found, needed, strict=True) if is_needed],
     }
 

@@ -57,9 +57,9 @@ _BATCHED: Actions = {
 }
 START_ONCE = "start "  # how the action for an op that a function starts many times begins
 _AT_ONCE: Actions = {
-    "tensorflow": ("stack what they work on, and use tf.gather, or tf.vectorized_map",),
-    "jax": ("jax.vmap, an index of many rows (x[rows]), or one key split into many",),
-    "pytorch": ("stack what they work on, an op with dim=, an index of many rows (x[rows]), or torch.vmap",),
+    "tensorflow": ("tf.stack and one op, tf.gather, or tf.vectorized_map",),
+    "jax": ("jax.vmap, x[rows], or one split of keys",),
+    "pytorch": ("torch.stack and one op with dim=, x[rows], or torch.vmap",),
     "": ("put what they work on into one array",),
 }
 _TITLES = {
@@ -240,7 +240,7 @@ def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
     shape = f" on {line.often_shape}" if line.often_shape else ""
     times = f"{line.often[0].calls / (context.loop.steps if context.loop else 1):,.0f} times{shape}"
     where = f" in {line.name} ({line.where})" if line.file else ""
-    return (f"{START_ONCE}{names} once for all, not {times}{where}, where no call needs another's result: {how}",)
+    return (f"{START_ONCE}{names} once, not {times}{where}, if the calls are independent: {how}",)
 
 
 RULE = Rule("line", find=_find, tool="critical-path", confidence=0.8)

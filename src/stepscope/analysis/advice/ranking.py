@@ -30,6 +30,7 @@ _MOST_OF = 0.5  # of the time of compiled programs: by the word
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
 _LOOK_AT = "look at "  # how an action begins that names a function
+_BATCHED = "replace the loop over elements"  # and one that fits what a function starts
 
 Candidate = tuple[Rule, Advice]
 
@@ -136,7 +137,7 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
     if found.gain_percent is None or _gain_ms(found) < _NEARLY_ALL * _gain_ms(line):
         # The rule for the class names its own culprit first, which may be another function.
         known = [each for each in found.actions if not each.startswith(_LOOK_AT)]
-        about = [each for each in line.actions if each.startswith((_LOOK_AT, START_ONCE))]
+        about = [each for each in line.actions if each.startswith((_LOOK_AT, START_ONCE, _BATCHED))]
         actions = tuple(dict.fromkeys((*about, *known)))
         return [(rule, replace(line, evidence=evidence, actions=actions)), *rest]
     if found.culprit is None or found.culprit.file is None:
@@ -422,10 +423,13 @@ def _say_most(context: Context) -> str:
     account = context.account
     row = account.rows[0] if account is not None and account.rows else None
     culprit = row.culprit if row is not None else None
-    if account is None or culprit is None or not culprit.file or account.percent(culprit.ps) < _NEARLY_ALL * 100:
+    if account is None or culprit is None or not culprit.file:
+        return ""
+    pairs = _say_pairs(context)
+    if not pairs and account.percent(culprit.ps) < _NEARLY_ALL * 100:
         return ""
     said = f"`{culprit_name(culprit)}` is {account.percent(culprit.ps):.0f} % of the step"
-    return f"{said}: {_say_pairs(context) or 'compute less in it, or use faster hardware'}"
+    return f"{said}: {pairs or 'compute less in it, or use faster hardware'}"
 
 
 def _say_pairs(context: Context) -> str:

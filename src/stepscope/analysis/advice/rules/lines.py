@@ -116,7 +116,8 @@ def kind_of(line: LineFacts) -> str:
         return "host_sync"
     if line.waits_ps >= _MOST_OF * line.own_ps:  # it starts nothing meanwhile: it needs a value of what runs
         return "host_sync"
-    if line.starts >= _MANY and line.share("host_compute", "device_compute", "launch") >= _TELLING:
+    of_ops = line.share("host_compute", "device_compute", "launch", "transfer")  # eager ops take Python numbers in
+    if line.starts >= _MANY and of_ops >= _TELLING:
         return "eager_dispatch"
     if line.share("python") >= _MOST_OF:
         return "python_overhead"

@@ -975,7 +975,7 @@ def test_an_item_in_json() -> None:
         "docs": "advice.md#checkpoint_stall",
         "culprit": {
             "name": "save_weights", "file": "utils.py", "line": 3, "op": None, "layer": None, "calls": 1, "ms": 6.0,
-            "inside": None,
+            "inside": None, "statement": None,
         },
     }  # fmt: skip
 

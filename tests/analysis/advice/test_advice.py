@@ -968,7 +968,6 @@ def test_an_item_in_json() -> None:
         "beside": None,
         "measured": None,
         "prove": "stepscope prove --ablate checkpoint SCRIPT",
-        "beside": None,
         "rows": [{"tool": "overview", "key": "checkpoint", "value_ms": 6.0}],
         "intervals": [
             {"host": "host", "name": "$utils.py:3 save_weights", "start_ms": 4.0, "end_ms": 10.0},

@@ -28,11 +28,16 @@ def computing(*works: Callable[[], object]) -> Iterator[None]:
     """A context in which another thread does some works, one after the other, and which ends when they are done.
 
     What one raises is ignored: whoever needs its result computes that again, and meets the error.  Numpy gets memory
-    there as it does here, since that belongs to the context.
+    there as it does here, since that belongs to the context.  Where the system gives no further thread, such as under a
+    limit of memory, nothing goes on meanwhile.
     """
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(_do_quietly, *works), name="stepscope-meanwhile")
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:
+        yield
+        return
     try:
         yield
     finally:

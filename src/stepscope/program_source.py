@@ -33,22 +33,26 @@ class ProgramSource:
 
 
 def find_source(culprit: Mapping[str, Any] | None, folders: tuple[Path, ...] = ()) -> ProgramSource | None:
-    """Three lines of the source, from where the function starts; around a line within one.
+    """Three lines of the source, around the statement that holds most of the function's time, where that is known; else
+    from where the function starts, or around a line within one.
 
     None where the file is not there, or has something else in that place, as after an edit.
 
     Args:
-        culprit: as in JSON, with `name`, `file` and `line`.
+        culprit: as in JSON, with `name`, `file` and `line`, and perhaps `statement`.
         folders: where a file that is named without its folder may lie, besides the current one.
     """
     if not culprit or not culprit.get("file") or not culprit.get("line"):
         return None
-    name, line = str(culprit["name"]).rpartition(".")[2], int(culprit["line"])
+    at = culprit.get("statement") or culprit
+    is_elsewhere = str(at["file"]) != str(culprit["file"])  # in a function that it calls
+    name, line = str(culprit["name"]).rpartition(".")[2], int(at["line"])
     for folder in (Path.cwd(), *folders):
-        path = folder / str(culprit["file"])
+        path = folder / str(at["file"])
         text = _read(path)
-        starts = _starts(text[line - 1 : line + _SHOWN], name)
-        if len(text) >= line and (starts or name == _MODULE or _starts(text[:line], name)):
+        starts = at is culprit and _starts(text[line - 1 : line + _SHOWN], name)
+        before = text[:line] if at is culprit else text
+        if len(text) >= line and (starts or is_elsewhere or name == _MODULE or _starts(before, name)):
             first = max(line if starts else line - 1, 1)
             return ProgramSource(path.absolute(), first, tuple(text[first - 1 : first - 1 + _SHOWN]))
     return None

@@ -106,7 +106,9 @@ def test_each_optimizer_is_a_source_of_its_own(make_optimizer, watch):
 def test_an_optimizer_with_the_address_of_one_that_is_gone_is_another_source(make_optimizer, watch):
     listener = watch()
     for _ in range(20):
-        make_optimizer().step()
+        optimizer = make_optimizer()
+        optimizer.step()
+        optimizer.step()
 
     assert len(set(listener.sources)) == 20
 
@@ -188,6 +190,19 @@ def test_a_step_that_fails_is_none(make_optimizer, watch):
     optimizer.step()
 
     assert len(listener.ends) == 1
+
+
+def test_an_optimizer_that_is_made_in_each_step_ends_the_steps_of_the_one_before(watch, make_optimizer):
+    listener = watch()
+    optimizer, other = make_optimizer(), make_optimizer()
+    for _ in range(3):
+        optimizer.step()
+        other.step()
+        optimizer = make_optimizer()
+
+    first, second = listener.sources[0], listener.sources[1]
+    assert first != second
+    assert listener.sources == [first, second] * 3
 
 
 def test_nothing_is_reported_once_the_watch_has_ended(torch, make_optimizer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import weakref
 from types import ModuleType
 from typing import Any
 
@@ -112,6 +113,23 @@ def test_looking_at_variables_does_not_keep_them(torch):
     assert not [kind for kind in after._before if kind[1] == (6,)]
 
 
+def test_a_function_that_was_looked_at_while_it_ran_ends_with_its_variables(torch):
+    """Its frame was kept by one that held itself, until the garbage collector came."""
+
+    def train():
+        trainer = Trainer(torch.ones(3))
+        held.append(weakref.ref(trainer))
+        KeptArrays().find_last()
+
+    held: list[Any] = []
+    gc.disable()
+    try:
+        train()
+        assert held[0]() is None
+    finally:
+        gc.enable()
+
+
 def test_what_a_function_kept_that_has_returned_is_known_from_the_last_look(torch, monkeypatch):
     before = KeptArrays()
 
@@ -124,7 +142,7 @@ def test_what_a_function_kept_that_has_returned_is_known_from_the_last_look(torc
     gc.collect()
     assert before.find_last() == {}  # this test still runs, and keeps nothing
 
-    monkeypatch.setattr(kept_arrays, "frames_of_program", lambda: iter(()))
+    monkeypatch.setattr(kept_arrays, "frames_of_program", list)
     (kept,) = before.find_last().values()
     assert kept.startswith("8\t224\tfloat32\t[7]\thistory\t")
 

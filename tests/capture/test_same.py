@@ -50,7 +50,7 @@ QUIET = {
     "CUDA_VISIBLE_DEVICES": "",
 }
 _FEW = ("--steps", "3", "--skip", "2")
-_OF_KINETO = "USDT:|ERROR: External init callback"  # as listed
+_OF_KINETO = r"USDT:|ERROR: External init callback|\[W\d{4} [^]]*\] disableProfiler called but no active"  # as listed
 _OWN_LINE = re.compile(rf"stepscope|[IWE]\d{{4}} |WARNING: All log messages|\d{{4}}-\d\d-\d\d |{_OF_KINETO}")
 
 # Runs a program between the two calls of the API; without STEPSCOPE_SAME_LOGDIR it only runs it.
@@ -133,6 +133,8 @@ def find_differences(program: Path, mode: str, folder: Path, arguments: tuple[st
         if one != other:
             lines = (str(each).splitlines() for each in (one, other))
             found.append(f"{name}:\n" + "\n".join([*difflib.unified_diff(*lines, lineterm="", n=0)][2:12]))
+    if found and run([*plain, str(program), *arguments], folder / "again", seconds, {}) != before:
+        found.insert(0, "the program itself differs between two runs without Stepscope, so this proves nothing")
     return found
 
 
@@ -195,3 +197,13 @@ def test_the_comparison_finds_what_differs(tmp_path):
 
     assert found.splitlines()[0] == "stdout:"
     assert found.splitlines()[-2:] == ["-False", "+True"]
+
+
+def test_the_comparison_tells_a_program_that_differs_by_itself(tmp_path):
+    program = tmp_path / "varies.py"
+    program.write_text("import os\nprint(os.getpid())\n")
+
+    found = find_differences(program, "run", tmp_path / "runs")
+
+    assert found[0] == "the program itself differs between two runs without Stepscope, so this proves nothing"
+    assert found[1].startswith("stdout:")

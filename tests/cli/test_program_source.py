@@ -58,3 +58,10 @@ def test_a_culprit_without_a_file_has_none() -> None:
     assert find_source({"name": "aten::mm", "file": None, "line": None}) is None
     assert find_source(None) is None
     assert find_source({"name": "f", "file": "gone.py", "line": 3}) is None
+
+
+def test_the_lines_are_those_around_the_statement_that_holds_most_of_the_time(folder: Path) -> None:
+    statement = {"file": "train.py", "line": 5, "called": "", "share": 0.8}
+    found = find_source({"name": "update", "file": "train.py", "line": 3, "statement": statement}, (folder,))
+    assert found is not None
+    assert found.numbered() == ["    4  def update(x):", "    5      y = x + 1", "    6      return y"]

@@ -6,6 +6,7 @@ import base64
 import functools
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -304,6 +305,17 @@ def test_tables_of_a_report_sort_by_a_click(browser, tmp_path: Path) -> None:
         heading.press("Enter")
         assert list(map(number, column())) == values
         assert heading.get_attribute("aria-sort") == "ascending"
+
+
+def test_an_answer_in_words_stands_open_and_its_tables_are_folded(logdir: Path) -> None:
+    profile = stepscope.load(logdir, run="slow_input")
+    answer, table = profile.overview()._repr_html_(), profile.op_stats()._repr_html_()
+
+    assert "<h4>Verdict</h4>" in answer
+    assert "<table" not in re.sub("<details>.*?</details>", "", answer)
+    assert "<svg" in answer.split("<details>")[0]
+    assert "<table" in table
+    assert "<details" not in table
 
 
 def number(text: str) -> float:

@@ -26,7 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "cache": {"errors", "formats"},
     "children": set(),
     "engines": {"errors", "model", "kernels", "formats", "analysis", "cache", "children", "meanwhile", "shelf"},
-    "switching": set(),
+    "switching": {"kernels"},
     "proof": {"errors"},
     "capture": {"errors", "model", "formats", "kernels", "children", "proof", "switching"},
     "autostart": {"capture"},
@@ -171,19 +171,19 @@ NAMED_ONLY |= {"stepscope.autostart"}
 MOST_LINES: dict[str, int] = {
     "capture": 20800,
     "formats": 12400,
-    "account": 8_500,
+    "account": 8_600,
     "web": 5770,
     "xla": 5230,
     "workers": 5010,
-    "advice": 5_100,
+    "advice": 5_420,
     "cli": 4160,  # 387 of them answer from memory
-    "facts": 3_400,
-    "steps": 3850,
+    "facts": 3_460,
+    "steps": 4_050,
     "trace": 3660,
     "ops": 2780,
     "sql": 2760,
-    "vocabulary": 2830,
-    "report": 2810,
+    "vocabulary": 2940,
+    "report": 2_860,
     "input": 2350,
     "resources": 2250,
     "engines": 2120,
@@ -196,7 +196,7 @@ MOST_LINES: dict[str, int] = {
     "waits": 1170,
     "gate": 1020,
     "agents": 1010,
-    "purpose": 2_300,
+    "purpose": 2_600,
     "proof": 840,
     "api": 780,
     "overtime": 720,
@@ -205,7 +205,7 @@ MOST_LINES: dict[str, int] = {
     "pictures": 300,
 }
 MOST_LINES_ELSEWHERE = 700
-MOST_COMPILED_LINES = 10_100
+MOST_COMPILED_LINES = 10_240
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "rich"}

@@ -13,6 +13,7 @@ from every_form import SESSIONS, exercise
 from framework_captures import FRESH, FrameworkCapture
 
 import stepscope
+from stepscope.analysis.account.selection import causes_of_class
 from stepscope.analysis.account.verdict import row_of_change
 from stepscope.analysis.advice.ranking import causes_shortened
 from stepscope.analysis.overview.overview_tool import OverviewReport
@@ -217,6 +218,18 @@ def same_limit(profile: LoadedProfile) -> None:
         assert listed["evidence"].startswith(first["evidence"])  # the page of advice adds what other tools know
 
 
+def first_advice_is_about_the_limit_or_says_so(profile: LoadedProfile) -> None:
+    overview = profile.overview().to_dict()
+    for first in overview["advice"][:1]:
+        shown = {row["key"] for row in first["rows"] if row["tool"] == "overview"}
+        is_about_it = overview["verdict_cause"] in shown | set(causes_of_class(first["class"]))
+        if first["beside"]:
+            assert not is_about_it
+        elif first["class"] != "none" and not first["change"]:  # what is replayed shortens whatever it contains
+            assert is_about_it
+    assert not any(item["beside"] for item in overview["advice"][1:])
+
+
 def same_input(profile: LoadedProfile) -> None:
     overview, found = profile.overview().to_dict(), profile.input_pipeline().to_dict()
     parts = {part["cause"]: part["percent"] for part in overview["account"]}
@@ -229,6 +242,7 @@ def same_input(profile: LoadedProfile) -> None:
 def test_every_face_of_a_session_says_the_same(profile: LoadedProfile) -> None:
     same_step_time(profile)
     same_limit(profile)
+    first_advice_is_about_the_limit_or_says_so(profile)
     same_input(profile)
     what_if_is_the_advice(profile)
     assert list(contradictions(profile)) == []
@@ -245,6 +259,7 @@ def test_every_face_of_a_drawn_session_says_the_same(work: str, tmp_path: Path) 
 
     same_step_time(profile)
     same_limit(profile)
+    first_advice_is_about_the_limit_or_says_so(profile)
     same_input(profile)
 
 
@@ -252,6 +267,7 @@ def test_what_is_said_of_known_bottlenecks_goes_together(bottleneck_captures: Pa
     for folder in sorted(each for each in bottleneck_captures.glob("*/*") if each.is_dir()):
         profile = stepscope.load(folder)
         what_if_is_the_advice(profile)
+        first_advice_is_about_the_limit_or_says_so(profile)
         assert (folder, list(contradictions(profile))) == (folder, [])
 
 

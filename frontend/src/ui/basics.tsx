@@ -93,27 +93,14 @@ export function Figure({
   );
 }
 
-export function FigureRow({
-  section,
-  names,
-  labels = {},
-}: {
-  section: Figures;
-  names?: readonly string[];
-  labels?: Readonly<Record<string, string>>;
-}) {
+export function FigureRow({ section, names }: { section: Figures; names?: readonly string[] }) {
   const fields = names
     ? names.flatMap((name) => section.fields.filter((field) => field.name === name))
     : section.fields;
   return (
     <div class="figures">
       {fields.map((field) => (
-        <Figure
-          key={field.name}
-          field={field}
-          value={section.values[field.name]}
-          {...(labels[field.name] ? { label: labels[field.name] as string } : {})}
-        />
+        <Figure key={field.name} field={field} value={section.values[field.name]} />
       ))}
     </div>
   );

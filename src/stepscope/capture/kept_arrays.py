@@ -153,14 +153,26 @@ def unseen() -> AbstractContextManager[object]:
     return make() if make is not None else nullcontext()
 
 
-def frames_of_program() -> Iterator[FrameType]:
-    """The functions of the program that run now, on all threads."""
-    for frame in sys._current_frames().values():
-        at: FrameType | None = frame
-        while at is not None:
-            if is_users_file(at.f_code.co_filename):
-                yield at
-            at = at.f_back
+def frames_of_program() -> list[FrameType]:
+    """The functions of the program that run now, on all threads.
+
+    A function that holds its own frame as it ends lives until the garbage collector comes, and with it all functions
+    that had called it: nothing of the frames is left in the variables of this one.
+    """
+    found = []
+    running = sys._current_frames()
+    at: FrameType | None = None
+    try:
+        while running:
+            at = running.popitem()[1]
+            while at is not None:
+                if is_users_file(at.f_code.co_filename):
+                    found.append(at)
+                at = at.f_back
+    finally:
+        running = {}
+        at = None
+    return found
 
 
 def _find_adding_line(codes: Iterable[CodeType], name: str) -> str:
@@ -237,7 +249,7 @@ class KeptArrays:
 
     def find_last(self) -> dict[str, StatValue]:
         """As `find`, at the end of a capture; what was seen before if no function of the program runs any more."""
-        return self.find() or ({} if next(frames_of_program(), None) else self._seen)
+        return self.find() or ({} if frames_of_program() else self._seen)
 
     def _holder(self, kind: Kind, kinds: list[Kind]) -> tuple[str, str, str]:
         """What holds the arrays; for those that only a graph holds, what holds the results of such a graph."""

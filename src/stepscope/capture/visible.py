@@ -57,13 +57,6 @@ VISIBLE = (
         "`time.process_time`, RLIMIT_CPU and, while the program runs, ITIMER_PROF count our work, too",
         "the capture runs in the process; at the program's end its timers stand still while the capture is saved",
     ),
-    Visible(
-        "switch interval",
-        "`sys.getswitchinterval()` may be 20 us, or half a millisecond while a capture ends",
-        "a sampler that waits for the interpreter as long as usual blames what lets go of it; the value is short only"
-        " while one thread computes, for which it changes nothing, and one that the program sets stays",
-        only="while a capture runs",
-    ),
     Visible("atexit", "`atexit._ncallbacks()` is higher", "a capture that records is saved when the program ends"),
     Visible(
         "functions",
@@ -129,7 +122,8 @@ VISIBLE = (
         "stderr of profilers",
         "lines that the framework's profiler writes: of Kineto `USDT:`, and once `ERROR: External init callback` where"
         " it is started on another thread than the one that imported PyTorch; of PyTorch `Toggling CPU activity` where"
-        " GPUs are recorded, the main thread waits for another one and nothing has steps",
+        " GPUs are recorded, the main thread waits for another one and nothing has steps, and `disableProfiler called"
+        " but no active profiling session found` where a profiler of the program warms up when a capture starts",
         "it writes them for whoever starts it, to the stream of C itself, and offers no way to be quiet: only to take"
         " that stream from the program would hide them, and what the program writes meanwhile",
         only="while a capture runs",

@@ -53,7 +53,10 @@ class Task(Generic[T]):
 
 
 class Workers:
-    """Some threads that do tasks in the order in which they were given.  The context ends when all of them are done."""
+    """Some threads that do tasks in the order in which they were given.  The context ends when all of them are done.
+
+    Where the system gives no thread, such as under a limit of memory, who submits a task does it.
+    """
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -63,12 +66,21 @@ class Workers:
     def submit(self, work: Callable[[], T]) -> Task[T]:
         """A task for the next thread that is free."""
         task = Task(work)
-        self._tasks.put(task)
         if len(self._threads) < self._count:
-            thread = threading.Thread(target=self._work, name="stepscope-reader", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+            self._start_thread()
+        if self._threads:
+            self._tasks.put(task)
+        else:
+            task.run()
         return task
+
+    def _start_thread(self) -> None:
+        thread = threading.Thread(target=self._work, name="stepscope-reader", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return
+        self._threads.append(thread)
 
     def _work(self) -> None:
         while (task := self._tasks.get()) is not None:

@@ -253,6 +253,44 @@ cdef extern from *:
         return result;
     }
 
+    /* What `sys.getswitchinterval` answers while another interval is set than the program's: that of the program. */
+    static observe_call interval_read;
+    static double interval_set, interval_of_program;
+
+    static PyObject *interval_call(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names) {
+        PyObject *value = interval_read(callable, args, flags, names);
+        double difference = value == NULL ? 1 : PyFloat_AsDouble(value) - interval_set;
+        if (difference < -5e-7 || difference > 5e-7)  /* wrong arguments, or the program has set it meanwhile */
+            return value;
+        Py_DECREF(value);
+        return PyFloat_FromDouble(interval_of_program);
+    }
+
+    static int interval_hide(PyObject *reader, double set, double of_program) {
+        observe_call *pointer = observe_pointer(reader);
+        if (pointer == NULL)
+            return 0;
+        if (*pointer != interval_call) {
+            interval_read = *pointer;
+            *pointer = interval_call;
+        }
+        interval_set = set;
+        interval_of_program = of_program;
+        return 1;
+    }
+
+    static void interval_show(PyObject *reader) {
+        observe_call *pointer = observe_pointer(reader);
+        if (pointer != NULL && *pointer == interval_call)
+            *pointer = interval_read;
+    }
+
+    static PyObject *interval_now(PyObject *reader) {
+        observe_call *pointer = observe_pointer(reader);
+        return pointer == NULL || *pointer != interval_call ? PyObject_CallFunctionObjArgs(reader, NULL)
+                                                            : interval_read(reader, NULL, 0, NULL);
+    }
+
     static int observe_set(PyObject *object, int by_type) {
         observe_call *pointer = observe_pointer(object), call = by_type ? observe_member : observe_object;
         if (pointer == NULL)
@@ -542,6 +580,9 @@ cdef extern from *:
     void *observe_divert(object target, void *back)
     object observe_call_through(object target, void *call, object args, object named)
     void observe_set_switch(object given)
+    int interval_hide(object reader, double set, double of_program)
+    void interval_show(object reader)
+    object interval_now(object reader)
     int observe_has_value(object frame, Py_ssize_t at)
     object observe_value(object frame, Py_ssize_t at)
     int observe_has_getter()
@@ -554,6 +595,9 @@ cdef extern from "Python.h":
     object PyLong_FromVoidPtr(void *)
     void *PyLong_AsVoidPtr(object) except? NULL
 
+cdef object READ_INTERVAL = sys.getswitchinterval, SET_INTERVAL = sys.setswitchinterval
+# Python cuts an interval to whole microseconds: without the half, one that is read and set again would lose one.
+cdef double HALF_MICROSECOND = 5e-7
 cdef dict objects = {}, types = {}
 Py_INCREF(objects)
 Py_INCREF(types)
@@ -677,6 +721,39 @@ cdef class Direct:
 
     def __call__(self, *args, **named):
         return observe_call_through(self.target, PyLong_AsVoidPtr(self.address), args, named)
+
+
+def switch_interval():
+    """The interpreter's switch interval, whoever has set it."""
+    return interval_now(READ_INTERVAL)
+
+
+def hold_switch_interval(double seconds, double of_program):
+    """Sets the interpreter's switch interval, of which `sys.getswitchinterval` goes on answering the program's.
+
+    No other thread runs Python meanwhile, so none sees a part of it.
+
+    Args:
+        seconds: the interval from now on, a whole number of microseconds that no program would choose: by it is known
+            whether the program has set another one since.
+        of_program: what the program has set, which it reads.
+    """
+    interval_show(READ_INTERVAL)
+    SET_INTERVAL(seconds + HALF_MICROSECOND)
+    interval_hide(READ_INTERVAL, seconds, of_program)
+
+
+def end_holding_switch_interval(double seconds, double of_program):
+    """Sets what the program had again.
+
+    Returns:
+        False if the program has set another interval than ours meanwhile, which stays.
+    """
+    interval_show(READ_INTERVAL)
+    if abs(<double> READ_INTERVAL() - seconds) >= HALF_MICROSECOND:
+        return False
+    SET_INTERVAL(of_program + HALF_MICROSECOND)
+    return True
 
 
 def stand_in(original, before=None, after=None, failed=None, around=None):

@@ -16,9 +16,11 @@ cdef extern from "Python.h":
 UNNAMED = "<dynamic-code>"
 cdef int MOST_FILES = 10_000
 cdef dict files = {}  # id of such code -> the code, which so keeps its id, and the file of its module
+cdef dict of_libraries = {}  # file -> whether it is a library's
 
 
-def read_stacks(int most, str skipped, str kept="\0", str last="\0", dict places=None):
+def read_stacks(int most, str skipped, str kept="\0", str last="\0", dict places=None, dict own=None,
+                tuple libraries=()):
     """The stack of each thread that runs Python.
 
     Args:
@@ -28,6 +30,8 @@ def read_stacks(int most, str skipped, str kept="\0", str last="\0", dict places
         last: a stack is read up to a skipped file whose path starts with this.
         places: if given, gets for each thread the code of its innermost frame, whosever it is, and the place in it of
             the instruction that runs, in bytes.
+        own: if given, gets for each thread the frames of files of no library, innermost first: the code and that place.
+        libraries: how the paths of files of libraries start, the same at each call.
 
     Returns:
         Python's number of the thread -> its frames, innermost first: each its code, and the line that names it.  That is
@@ -38,7 +42,10 @@ def read_stacks(int most, str skipped, str kept="\0", str last="\0", dict places
     try:
         frames = sys._current_frames()
         for thread, frame in (<dict> frames).items():
-            found[thread] = named_frames(frame, most, skipped, kept, last)
+            of_program = None if own is None else []
+            found[thread] = named_frames(frame, most, skipped, kept, last, of_program, libraries)
+            if of_program:
+                own[thread] = of_program
             if places is not None:
                 places[thread] = frame.f_code, frame.f_lasti
         return found
@@ -76,7 +83,17 @@ def file_of(code):
     return found[1] if found is not None else code.co_filename
 
 
-cdef list named_frames(frame, int most, str skipped, str kept, str last):
+cdef bint is_own(str file, tuple libraries):
+    known = of_libraries.get(file)
+    if known is None:
+        if len(of_libraries) >= MOST_FILES:
+            of_libraries.clear()
+        known = file.startswith(libraries) or "site-packages" in file or "dist-packages" in file
+        of_libraries[file] = known
+    return not known
+
+
+cdef list named_frames(frame, int most, str skipped, str kept, str last, list own, tuple libraries):
     cdef list found = []
     cdef str file
     while frame is not None and len(found) < most:
@@ -88,6 +105,8 @@ cdef list named_frames(frame, int most, str skipped, str kept, str last):
             files[id(code)] = code, frame.f_globals.get("__file__", file)
         if not file.startswith(skipped) or file.startswith(kept):
             found.append((code, frame.f_lineno if code.co_name == "<module>" else code.co_firstlineno))
+            if own is not None and is_own(file, libraries):
+                own.append((code, frame.f_lasti))
         elif file.startswith(last):
             break
         frame = frame.f_back

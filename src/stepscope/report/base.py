@@ -135,7 +135,7 @@ class Report:
         """The report as one JSON object, indented, with a newline at the end."""
         import msgspec
 
-        return msgspec.json.format(msgspec.json.encode(make_finite(self.to_dict())), indent=2) + b"\n"
+        return msgspec.json.format(encode_json(self.to_dict()), indent=2) + b"\n"
 
     def to_arrow(self) -> pyarrow.Table:
         """The main table as Arrow, with units and meanings in the fields' metadata."""
@@ -191,6 +191,33 @@ def arrange_rows(
         _require_column(columns, sort.removeprefix("-"))
         kept = _sort_rows(kept, sort.removeprefix("-"), sort.startswith("-"))
     return kept, unmatched
+
+
+def encode_json(value: Any) -> bytes:
+    """The value as JSON, as `make_finite` makes it.
+
+    The encoder itself writes null for floats that are not finite, so that no copy of a large report is made; one is
+    where a text holds bytes of a path that are not text.
+    """
+    import msgspec
+
+    try:
+        return msgspec.json.encode(value, enc_hook=_as_plain)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(make_finite(value))
+
+
+def _as_plain(value: Any) -> Any:
+    """A value whose type derives from one that JSON has, as one of that type.  Raises TypeError for others."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, dict):
+        return dict(value)
+    if isinstance(value, list | tuple):
+        return list(value)
+    raise TypeError(f"JSON holds no {type(value).__name__}")
 
 
 def make_finite(value: Any) -> Any:

@@ -53,22 +53,38 @@ def render_page(report: Report, most_rows: int) -> str:
 
 
 def render_notebook(report: Report) -> str:
-    """A whole report for a notebook: the answer, charts, and tables that sort by a click on a heading."""
-    sections = [_render_live(section, len(report.hosts) == 1) for section in _prose_first(report)]
+    """A whole report for a notebook: the answer, charts, and tables that sort by a click on a heading.
+
+    Below an answer in words the tables are folded; of a report without one they are what was asked for.
+    """
+    shown = _prose_first(report)
+    folded = bool(shown) and isinstance(shown[0], Prose)
+    sections = [_render_live(section, len(report.hosts) == 1, folded) for section in shown]
     return "\n".join([f"<h3>{_escape_text(report.TOOL)}</h3>", *_warnings(report), *sections])
 
 
-def _render_live(section: Section, one_host: bool) -> str:
+def _render_live(section: Section, one_host: bool, folded: bool) -> str:
     """One section of a notebook: the chart that suits a table, and the table, which scrolls in its box."""
-    if not isinstance(section, Rows) or not section.rows:
+    if isinstance(section, Prose):
         return render_section(section, TABLE_ROWS, one_host)
+    title = _escape_text(section.title)
+    if isinstance(section, Figures) or not section.rows:
+        body = _render_body(section, TABLE_ROWS, one_host)
+        return _fold(title, body) if folded else f"<h4>{title}</h4>{body}"
     drawing = chart_of_table(section)
     chart = f"<div>{to_svg(drawing)}</div>" if drawing is not None else ""
     left = len(section.rows) - _LIVE_ROWS
     more = f"<p>and {left:,} more row{'s' * (left != 1)}; to_dict() has all</p>" if left > 0 else ""
     table = _render_table(section, _LIVE_ROWS, one_host, sortable=len(section.rows) > 1)
     box = f'<div style="max-height:{_BOX};overflow:auto">{table}</div>' if len(section.rows) > TABLE_ROWS else table
-    return f"<h4>{_escape_text(section.title)}</h4>{chart}{box}{more}"
+    if folded:
+        count = f"{len(section.rows):,} row{'s' * (len(section.rows) != 1)}"
+        return (f"<h4>{title}</h4>{chart}" if chart else "") + _fold(f"{title}: {count}", box + more)
+    return f"<h4>{title}</h4>{chart}{box}{more}"
+
+
+def _fold(title: str, body: str) -> str:
+    return f"<details><summary>{title}</summary>{body}</details>"
 
 
 def _prose_first(report: Report) -> list[Section]:
@@ -86,16 +102,19 @@ def _escape_text(text: str) -> str:
 
 def render_section(section: Section, most_rows: int, one_host: bool) -> str:
     """One section; a long table ends with the number of rows that are left out."""
-    title = f"<h4>{_escape_text(section.title)}</h4>"
+    return f"<h4>{_escape_text(section.title)}</h4>{_render_body(section, most_rows, one_host)}"
+
+
+def _render_body(section: Section, most_rows: int, one_host: bool) -> str:
     if isinstance(section, Prose):
-        return title + "<ul>" + "".join(map(_render_line, section.lines)) + "</ul>"
+        return "<ul>" + "".join(map(_render_line, section.lines)) + "</ul>"
     if isinstance(section, Figures):
-        return f"{title}<table>{''.join(_render_figure(section, row) for row in range(len(section.fields)))}</table>"
+        return f"<table>{''.join(_render_figure(section, row) for row in range(len(section.fields)))}</table>"
     if not section.rows:
-        return f"{title}<p>{_escape_text(section.empty)}</p>"
+        return f"<p>{_escape_text(section.empty)}</p>"
     left = len(section.rows) - most_rows
     more = f"<p>and {left:,} more row{'s' * (left != 1)}</p>" if left > 0 else ""
-    return title + _render_table(section, most_rows, one_host) + more
+    return _render_table(section, most_rows, one_host) + more
 
 
 def _render_line(line: str) -> str:

@@ -6,12 +6,11 @@ Written here because a library that draws terminals takes longer to import than 
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from os import environ
+from os import environ, get_terminal_size
 from typing import Any, TextIO
 
 Piece = tuple[str, str]
@@ -138,8 +137,17 @@ def has_colours(to: TextIO) -> bool:
 
 
 def screen_width(usual: int = 80) -> int:
-    """The columns of the terminal; `usual` where there is none."""
-    return shutil.get_terminal_size((usual, 24)).columns
+    """The columns of the terminal, or those that COLUMNS says; `usual` where there is none.
+
+    `shutil` has such a function, and imports four modules that unpack files with it.
+    """
+    said = environ.get("COLUMNS", "")
+    if said.isdecimal() and int(said):
+        return int(said)
+    try:
+        return get_terminal_size(1).columns or usual
+    except OSError:
+        return usual
 
 
 def print_lines(lines: Iterable[Line], to: TextIO | None = None) -> None:

@@ -18,7 +18,7 @@ from stepscope.analysis.advice.items import describe_speedup
 from stepscope.errors import StepscopeError
 from stepscope.pictures.timeline import draw_window, usual_window
 from stepscope.report import Report, Rows, amount, clean
-from stepscope.report.base import make_finite
+from stepscope.report.base import encode_json
 from stepscope.report.charts import draw_curve
 from stepscope.report.drawing import Drawing, to_svg
 from stepscope.vocabulary.categories import CATEGORY_RULES
@@ -79,7 +79,7 @@ def _scripts(data: Mapping[str, Any]) -> str:
     parts = part_scripts("report")
     if not parts:
         return ""
-    text = msgspec.json.encode(make_finite(data)).decode().replace("<", "\\u003c")
+    text = encode_json(data).decode().replace("<", "\\u003c")
     return f'<script type="application/json" id="report">{text}</script>\n{parts}'
 
 

@@ -86,6 +86,11 @@ def holds_interpreter_samples(plane: str) -> bool:
     return plane.startswith("/device:CUSTOM:Interpreter samples")
 
 
+def holds_statements(plane: str) -> bool:
+    """True for the plane that says in which lines of the program's functions sampled threads were."""
+    return plane.startswith("/device:CUSTOM:Statement samples")
+
+
 def is_unnamed_thread(line: str) -> bool:
     """True for what the system calls every thread that Python starts, in releases before 3.14."""
     return line in ("", "python", "python3")

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, Mask, look_up, used_rows
-from stepscope.vocabulary import devices, gpu_kernels, jax, python, ranges, tensorflow, tf_data, torch, xla
+from stepscope.vocabulary import devices, gpu_kernels, jax, python, ranges, set_up, tensorflow, tf_data, torch, xla
 from stepscope.vocabulary.tables import NameTable
 
 U64 = NDArray[np.uint64]
 
 _TABLES = (*python.NAMES, *torch.NAMES, *tensorflow.NAMES, *tf_data.NAMES, *jax.NAMES, *xla.NAMES, *devices.NAMES,
-           *gpu_kernels.NAMES, *ranges.NAMES)  # fmt: skip
+           *gpu_kernels.NAMES, *ranges.NAMES, *set_up.NAMES)  # fmt: skip
 
 
 class _Reader(NamedTuple):

@@ -10,6 +10,7 @@ model/train.py(12): step                   PyTorch's
 from __future__ import annotations
 
 import sys
+from typing import NamedTuple
 
 from stepscope.model import EventKind, Trait
 from stepscope.vocabulary.patterns import Pattern
@@ -168,6 +169,25 @@ def place_of(frame: str) -> tuple[str, str | None, int | None]:
     """
     found = _PLACE.match(frame)
     return (found["name"], found["file"], int(found["line"])) if found else (frame, None, None)
+
+
+class SampledStatement(NamedTuple):
+    """The name of a sampled statement, taken apart: the frame that it is in, its line, and what it calls."""
+
+    frame: str
+    line: int
+    called: str
+
+
+def statement_of(name: str) -> SampledStatement:
+    """A statement by the name of its event.
+
+    >>> statement_of("$train.py:9 fit @14 next")
+    SampledStatement(frame='$train.py:9 fit', line=14, called='next')
+    """
+    frame, _, rest = name.rpartition(" @")
+    line, _, called = rest.partition(" ")
+    return SampledStatement(frame, int(line), called)
 
 
 def below_packages(file: str) -> str:

@@ -22,7 +22,9 @@ NAMES: tuple[NameTable, ...] = (
 )
 
 _NO_DIGITS = str.maketrans("", "", "0123456789")
-_STEP = Pattern(r"(?i).*(?:step|iter|batch)")
+# Ops such as `BatchNormalization`, `BatchMatMul` and `batch_to_space` speak of what a batch goes through.
+_STEP = Pattern(r"(?i).*(?:step|iter|batch(?!ed|_?(?:norm|mat|mm|to)))")
+_PART = Pattern(r".*?[A-Za-z_]\w*\.\d+(?![\w])")  # `blocks.3`, as frameworks number what a model is built of
 _EVALUATION = Pattern(r"(?i)(?:.*[\W_])?(?:eval|valid|val(?![a-z])|test|predict|infer|metric)")
 
 
@@ -38,6 +40,15 @@ def without_numbers(name: str) -> str:
 def says_step(name: str) -> bool:
     """Whether the name of a range speaks of a step, an iteration or a batch."""
     return _STEP.match(name) is not None
+
+
+def numbered_part(name: str) -> str | None:
+    """A range's name without its numbers, if it names a numbered part of a model; None for other names.
+
+    >>> numbered_part("FSDP::pre_forward (blocks.3.mlp)"), numbered_part("step.3"), numbered_part("aten::mm")
+    ('FSDP::pre_forward (blocks..mlp)', None, None)
+    """
+    return without_numbers(name) if _PART.match(name) is not None and not says_step(name) else None
 
 
 def says_evaluation(name: str) -> bool:

@@ -50,6 +50,20 @@ class PurposeTrait(IntFlag):
     SPREADS_ROWS = auto()  # writes the gradient of a whole table from those of the rows that were taken
 
 
+class SetUpTrait(IntFlag):
+    """What makes, or begins, something that a run needs once, or once per epoch."""
+
+    DRAWS_ORDER = auto()  # of all samples of a data set
+    PART_OF_DRAWING = auto()  # draws the seed for that, or makes the order a list
+    MAKES_PIPELINE = auto()  # a dataset of tf.data, or an iterator over one
+    BEGINS_PIPELINE = auto()
+    RUNS_LOOP = auto()  # a library's call that goes through all batches
+    MAKES_LOADER = auto()
+    MAKES_OPTIMIZER = auto()
+    MAKES_MODULE = auto()
+    MAKES_THREADS = auto()
+
+
 class LayerTrait(IntFlag):
     """Which part of a layer an op is."""
 

@@ -9,11 +9,9 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
-import msgspec
-
 from stepscope.errors import AccessError, BusyError, InputError, NotFoundError, StepscopeError, UsageError
 from stepscope.records import dataclass
-from stepscope.report.base import make_finite
+from stepscope.report.base import encode_json
 
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -74,7 +72,7 @@ class Refused(Exception):  # noqa: N818 - what the client did is in error, not t
 
 def json_answer(value: Any, status: int = 200) -> Answer:
     """A value as JSON; NaN and infinities become null."""
-    return Answer(msgspec.json.encode(make_finite(value)), JSON, status)
+    return Answer(encode_json(value), JSON, status)
 
 
 def binary_answer(data: bytes, content_type: str = BINARY, headers: Mapping[str, str] | None = None) -> Answer:

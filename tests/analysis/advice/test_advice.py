@@ -965,6 +965,7 @@ def test_an_item_in_json() -> None:
         "reasoning": "10.00 -> 4.00 ms in the median step without saving; model error 0.0 %, 2 steps; the cost of"
         " recording was subtracted from both; `stepscope prove` narrows the range: it measures the gain",
         "change": "checkpoint",
+        "beside": None,
         "measured": None,
         "prove": "stepscope prove --ablate checkpoint SCRIPT",
         "rows": [{"tool": "overview", "key": "checkpoint", "value_ms": 6.0}],
@@ -975,7 +976,7 @@ def test_an_item_in_json() -> None:
         "docs": "advice.md#checkpoint_stall",
         "culprit": {
             "name": "save_weights", "file": "utils.py", "line": 3, "op": None, "layer": None, "calls": 1, "ms": 6.0,
-            "inside": None,
+            "inside": None, "statement": None,
         },
     }  # fmt: skip
 

@@ -15,6 +15,7 @@ from reporting import context_of
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice import CLASSES, Advice, Rule, advise, ranking, registry
 from stepscope.analysis.advice.rules import RULES
+from stepscope.analysis.purpose.pairs import Pairs
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
 K = EventKind
@@ -97,6 +98,20 @@ def test_of_two_rules_that_yield_to_each_other_the_larger_gain_stays() -> None:
 
     assert [item.id for item in advise(context, [one, other]).items] == ["other"]
     assert [item.id for item in advise(context, [other, one]).items] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [("communication_bound", "Nothing known shortens computation on the host here."), ("redundant_compute", "")],
+)
+def test_advice_beside_what_limits_the_step_says_that_nothing_shortens_that(kind: str, says: str) -> None:
+    context = context_of(draw("host main | M0--------\nhost main | oooooooo  ", {"o": Sort(K.OP, "dot.2")}))
+    rules = [rule_that_says("first", kind, 2.0), rule_that_says("second", kind, 1.0)]
+
+    advised = advise(context, rules)
+
+    assert advised.verdict.cause == "host_compute"
+    assert [item.beside for item in advised.items] == [says, ""]
 
 
 def test_python_of_an_unknown_gain_counts_as_half_of_its_time_beside_a_gain_that_is_known() -> None:
@@ -340,4 +355,16 @@ def test_a_line_that_computes_for_nearly_the_whole_step_is_named_where_nothing_s
     culprit = Culprit("kernel", file, 3 if file else None, None, None, 1, ps)
     account = SimpleNamespace(rows=[SimpleNamespace(culprit=culprit)], percent=lambda part: 100.0 * part / 100)
 
-    assert ranking._say_most(SimpleNamespace(account=account)) == said  # type: ignore[arg-type]
+    assert ranking._say_most(SimpleNamespace(account=account, work=None)) == said  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("share", "is_said"), [(0.9, True), (0.4, False)])
+def test_an_array_of_all_pairs_is_named_if_it_takes_most_of_the_programs_time(share: float, is_said: bool) -> None:
+    account = SimpleNamespace(
+        rows=[SimpleNamespace(culprit=Culprit("kernel", "a.py", 3, None, None, 1, 95))], percent=lambda part: part
+    )
+    work = SimpleNamespace(pairs=Pairs("f32[8,8,4]", ("f32[8,4]", "f32[8,4]"), True, 4.0, share))
+
+    said = ranking._say_most(SimpleNamespace(account=account, work=work))  # type: ignore[arg-type]
+    assert said.startswith("`a.py:3 kernel` is 95 % of the step: ")
+    assert ("it writes the differences of all pairs, f32[8,8,4] of two arrays f32[8,4]" in said) == is_said

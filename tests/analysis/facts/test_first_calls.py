@@ -28,15 +28,24 @@ UNLOADS = """
     host main | L1-L2-L3-U---------U---------U---------
     gpu0 s    |    K1-R2-Q3-
 """
+LOADS_EACH_KERNEL = """
+    host main | L1---------L2-----------L3----------L4-L5-L6-
+    gpu0 s    |           K1          R2           Q3-K4-R5-Q6-
+"""
 LAUNCHES_SLOWLY = """
     host main | L1-----L2------L3-----
-    gpu0 s    |        K1      R2     Q3-
+    gpu0 s    |        K1      K2     K3-
 """
 
 
 @pytest.mark.parametrize(
     ("picture", "name"),
-    [(LOADS_A_MODULE, "cudaLaunchKernel"), (LOADS_IT_LATER, "cudaLaunchKernel"), (UNLOADS, "cuModuleUnload")],
+    [
+        (LOADS_A_MODULE, "cudaLaunchKernel"),
+        (LOADS_IT_LATER, "cudaLaunchKernel"),
+        (LOADS_EACH_KERNEL, "cudaLaunchKernel"),
+        (UNLOADS, "cuModuleUnload"),
+    ],
 )
 def test_calls_that_take_long_once_are_no_dispatching(picture: str, name: str) -> None:
     context = overview.merge([overview.partial(draw(picture, SORTS))]).context
@@ -46,7 +55,7 @@ def test_calls_that_take_long_once_are_no_dispatching(picture: str, name: str) -
     assert advised.verdict.sentence.endswith(f"of the capture is calls that happen once, above all `{name}`")
 
 
-def test_launches_that_all_take_long_are_dispatching() -> None:
+def test_launches_of_one_kernel_that_all_take_long_are_dispatching() -> None:
     context = overview.merge([overview.partial(draw(LAUNCHES_SLOWLY, SORTS))]).context
 
     assert context.first_calls is None

@@ -11,6 +11,7 @@ from xspace_build import text
 
 from stepscope.analysis.purpose.excess import Excess, excesses_of
 from stepscope.analysis.purpose.forward import recomputed_ops
+from stepscope.analysis.purpose.pairs import Pairs, pairs_of
 from stepscope.analysis.purpose.purposes import purposes_of
 from stepscope.model import HostTrace
 
@@ -271,3 +272,39 @@ def test_activations_that_are_computed_again() -> None:
     assert {name: ps / US for name, ps in purposes_of(trace).items()} == {
         "forward": 10, "recomputing": 20, "backward": 30,
     }  # fmt: skip
+
+
+# -- arrays of all pairs -------------------------------------------------------------------------------------------
+
+
+def all_pairs(opcode: str, rows: int = 64, is_summed: bool = True, spread: bool = True) -> Pairs | None:
+    """Two arrays of (rows, 32), spread over each other in 30 us, and summed in 60; other work takes 10."""
+    large, small = f32(rows, rows, 32), f32(rows, 32)
+    main = computation(
+        "main",
+        parameter("x", small, 0),
+        parameter("y", small if spread else large, 1),
+        op("one", "broadcast", large, "x"),
+        op("other", "broadcast" if spread else "negate", large, "y"),
+        op("all", opcode, large, "one", "other"),
+        op("sums", "reduce" if is_summed else "slice", f32(rows, rows), "all"),
+        op("out", "negate", f32(rows, rows), "sums"),
+    )
+    return pairs_of(two_steps({"jit_step": (program(main, name="jit_step"), {"all": 30, "sums": 60, "out": 10})}))
+
+
+def test_differences_of_all_pairs_that_are_summed():
+    assert all_pairs("subtract") == Pairs("f32[64,64,32]", ("f32[64,32]", "f32[64,32]"), True, 32.0, 0.9)
+
+
+def test_products_of_all_pairs_that_are_summed():
+    assert all_pairs("multiply") == Pairs("f32[64,64,32]", ("f32[64,32]", "f32[64,32]"), False, 32.0, 0.9)
+
+
+@pytest.mark.parametrize(
+    "healthy",
+    [{"is_summed": False}, {"spread": False}, {"rows": 8}],
+    ids=["not summed", "a mean taken off", "few rows"],
+)
+def test_these_are_no_pairs_that_a_product_saves(healthy: dict[str, int]):
+    assert all_pairs("subtract", **healthy) is None

@@ -15,6 +15,7 @@ import stepscope
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.steps.cycles import Cycle, find_cycle
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
+from stepscope.analysis.steps.named_steps import mark_named_steps
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
 K = EventKind
@@ -195,7 +196,8 @@ def test_steps_from_kernels() -> None:
 
     assert found(trace) == ("inferred", 0.5, [(1, 8, True), (8, 15, True), (15, 21, True), (21, 26, True)])
     assert steps_of(trace).how == (
-        "no step marks found; 4 steps were inferred from the repeating sequence of kernels, each starting with 'a'"
+        "no step marks found; 4 steps were inferred from the repeating sequence of kernels, each starting with 'a'; "
+        "they may be layers of one step, as no call of the host tells them apart"
     )
     assert steps_of(trace).label.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
 
@@ -408,8 +410,8 @@ def test_the_overview_states_the_confidence() -> None:
     assert (report.steps_source, report.confidence) == ("inferred", 0.5)
     assert report.to_dict()["steps_confidence"] == 0.5
     assert report.warnings == (
-        "no step marks found; 4 steps were inferred from the repeating sequence of kernels, each starting with 'a' "
-        "(confidence 0.50)",
+        "no step marks found; 4 steps were inferred from the repeating sequence of kernels, each starting with 'a'; "
+        "they may be layers of one step, as no call of the host tells them apart (confidence 0.50)",
     )
     assert "step marks" in [item.what for item in report.missing]
 
@@ -461,6 +463,67 @@ def test_steps_that_end_with_updates(text: str, bounds: list[int]) -> None:
 
 def test_updates_with_nothing_in_common_are_no_steps() -> None:
     assert steps_of(draw("host main | abU cdU efU ghU", UPDATES)).source == "none"
+
+
+def _parts(*names: str) -> dict[str, Sort]:
+    wait = {"S": Sort(K.SYNC, "cudaStreamSynchronize")}
+    return wait | {letter: Sort(K.ANNOTATION, name) for letter, name in zip("ABCDE", names, strict=False)}
+
+
+_WITH_RANGES = """
+    host main | A- L1  S-B- L3  S-C- L5  S-D- L7  S-
+    gpu0 s    |    a1b2     a3b4     a5b6     a7b8
+"""
+
+
+@pytest.mark.parametrize(
+    ("names", "source"),
+    [
+        pytest.param([f"FSDP::pre_forward (blocks.{n})" for n in range(4)], "none", id="one block after the other"),
+        pytest.param(["pre_forward (blocks.0)"] * 4, "inferred", id="the same block again and again"),
+        pytest.param([f"batch.{n}" for n in range(4)], "inferred", id="batches are numbered as blocks are"),
+    ],
+)
+def test_cycles_with_another_numbered_part_of_the_model_in_each_are_layers(names: list[str], source: str) -> None:
+    assert found(draw(_WITH_RANGES, _parts(*names)))[0] == source
+
+
+def test_copies_that_no_computation_follows_are_no_steps() -> None:
+    copies = {"C": Sort(K.COPY_HOST_TO_DEVICE, "Memcpy HtoD")}
+
+    assert found(draw("gpu0 s | C- C- C- C- C- C- k--------------", copies))[0] == "none"
+    assert len(found(draw("gpu0 s | C-k- C-k- C-k- C-k-", copies))[2]) == 4
+
+
+def test_what_holds_less_than_half_of_the_work_of_the_devices_is_no_step() -> None:
+    copies = {"C": Sort(K.COPY_DEVICE_TO_HOST, "Memcpy DtoH")}
+
+    assert found(draw("gpu0 s | k--k--k--k-- C-----------------", copies))[0] == "none"
+    assert len(found(draw("gpu0 s | k--k--k--k-- C---", copies))[2]) == 4
+
+
+_PHASES = {
+    letter: Sort(K.ANNOTATION, name)
+    for letter, name in zip("RBHP", ("read", "backbone", "BatchNormalization head", "post"), strict=True)
+}
+
+
+def test_phases_that_come_as_often_as_the_longest_make_one_step() -> None:
+    trace = draw("host main | H--P--  R-B---H--P-  R-B---H--P-  R-B---H--P-  R-B---H--P-  R-B---H--P-", _PHASES)
+
+    source, sure, steps = found(trace)
+    assert (source, sure) == ("inferred", 0.833)
+    assert [(begin, end) for begin, end, _ in steps] == [(8, 21), (21, 34), (34, 47), (47, 60), (60, 71)]
+    assert steps_of(trace).how == (
+        "no step marks found; 5 steps were inferred from 4 ranges that come once in each, such as 'backbone', "
+        "'BatchNormalization head', 'post'; a step begins with 'read'"
+    )
+
+
+def test_a_range_that_fills_its_loop_is_the_step_whatever_comes_beside_it() -> None:
+    trace = mark_named_steps(draw("host main | R-B------R-B------R-B------R-B------R-B------", _PHASES))
+
+    assert (found(trace)[0], steps_of(trace).name[0]) == ("markers", "backbone 0")
 
 
 def test_the_layers_of_a_language_model_are_no_steps(corpus: Path) -> None:

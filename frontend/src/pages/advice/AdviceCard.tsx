@@ -1,12 +1,10 @@
 /** One item of advice: what to change, why, the gain, and the evidence. */
 
-import { CAUSE_COLOUR } from "../../design/colours";
 import { decimal, duration } from "../../format";
 import { evidenceInTimeline } from "../../links";
 import { linkTo } from "../../router";
 import { fact, session } from "../../session";
 import { copyText } from "../../table/export";
-import { termText } from "../../terms";
 import { toolEntry } from "../../tools";
 import { Code, LongName, sentence } from "../../ui/basics";
 import { IconButton } from "../../ui/controls";
@@ -26,8 +24,6 @@ interface AdviceCardProps {
   rank?: number;
   /** The step as the page's head gives it, for an advice that counts another time. */
   recorded?: RecordedStep | null;
-  /** The verdict's cause: an advice about another one says so. */
-  limit?: string | null;
   /** What the page has said above: the card leaves it out. */
   said?: string;
   /** Of a report: they stand where the page leads to the timeline. */
@@ -40,7 +36,6 @@ export function AdviceCard({
   whole = false,
   rank,
   recorded = null,
-  limit = null,
   said = "",
   pictures,
 }: AdviceCardProps) {
@@ -50,7 +45,9 @@ export function AdviceCard({
     <article class={`card advice-card ${first ? "first" : ""}`} data-advice={advice.id}>
       <header>
         <div>
-          {first && advice.class !== "none" && <p class="eyebrow minor strong">{order(advice, limit)}</p>}
+          {first && advice.class !== "none" && (
+            <p class="eyebrow minor strong">{advice.beside ? `${advice.beside} Next:` : "Do this first"}</p>
+          )}
           <h2>{rank !== undefined && advice.class !== "none" ? `${rank}. ${advice.title}` : advice.title}</h2>
         </div>
         <Gain advice={advice} />
@@ -75,14 +72,6 @@ export function AdviceCard({
       {!pictures && (whole ? <Evidence advice={advice} /> : <MainEvidence advice={advice} />)}
     </article>
   );
-}
-
-/** What stands above the first advice: where it is about another cause than the verdict, that nothing shortens that. */
-function order({ rows }: Advice, limit: string | null): string {
-  const causes = rows.filter((row) => row.tool === "overview" && row.key in CAUSE_COLOUR).map((row) => row.key);
-  if (!limit || !causes.length || causes.includes(limit)) return "Do this first";
-  const name = termText(limit);
-  return `Nothing known shortens ${name === "Python" ? name : name.toLowerCase()} here. Next:`;
 }
 
 /** The parts of a sentence that another one does not have, be it in other words after a comma. */

@@ -14,7 +14,6 @@ const AdviceDocs = lazy(() => import("./AdviceDocs"));
 
 interface AdviceReport extends Report {
   readonly verdict_text: string;
-  readonly verdict_cause: string | null;
   readonly advice: readonly Advice[];
 }
 
@@ -48,7 +47,6 @@ function All({ report }: ToolAnswer<"advice", AdviceReport>) {
           whole
           rank={index + 1}
           recorded={explained[index] ?? null}
-          limit={report.verdict_cause}
           said={report.verdict_text}
         />
       ))}

@@ -31,6 +31,8 @@ export interface Advice {
   readonly step_time_ms: number | null;
   readonly predicted_step_time_ms: number | null;
   readonly reasoning: string;
+  /** Of the first: that nothing known shortens what the verdict names; null where this does. */
+  readonly beside: string | null;
   /** What `stepscope prove` measured of it in the running job; null if it was not tried. */
   readonly measured: Measured | null;
   /** The command that measures it; null where there is nothing to delay or to leave out. */
@@ -74,8 +76,6 @@ export interface OverviewReport extends Report {
   readonly steps_how: string;
   readonly verdict: string;
   readonly verdict_text: string;
-  /** The cause of the account that limits the step. */
-  readonly verdict_cause?: string | null;
   readonly verdict_evidence: readonly string[];
   /** The step that the account is of; null without steps. */
   readonly account_step: {
@@ -138,8 +138,6 @@ export interface StepsReport extends Report {
 export interface CompareReport extends Report {
   readonly verdict: "faster" | "slower" | "within_noise" | "unknown";
   readonly verdict_text: string;
-  /** The cause of the account that limits the step. */
-  readonly verdict_cause?: string | null;
   readonly difference_ms: number | null;
   readonly uncertainty_ms: number | null;
   readonly notes: readonly string[];

@@ -274,13 +274,7 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
       )}
       {report.account_step && <AccountBars report={report} sections={sections} />}
       {report.steps_source !== "none" && stepFigures(report).length > 0 && (
-        <FigureRow
-          section={figuresOf(sections, "step_time")}
-          names={stepFigures(report)}
-          labels={
-            report.profiling_cost_is_clear === false ? { profiling_cost_percent: "Cost of profiling (noise)" } : {}
-          }
-        />
+        <FigureRow section={figuresOf(sections, "step_time")} names={stepFigures(report)} />
       )}
     </section>
   );
@@ -292,13 +286,14 @@ const OF_JOB = "job.";
 const STEP_FIGURES = ["mean", "std", "min", "max", "count", "between_steps_percent", "profiling_cost_percent"] as const;
 const OF_SEVERAL: readonly string[] = ["mean", "std", "min", "max", "count"];
 
-/** The figures that are known and that differ from each other: one step has no mean and no longest. */
+/** The figures that are known and that differ from each other: one step has no mean and no longest, and a cost of
+ * profiling within the noise is none. */
 function stepFigures(report: OverviewReport): readonly (keyof RowOf<"overview", "step_time">)[] {
   const isOne = report.step_time_ms.count === 1;
   const known: Readonly<Record<string, unknown>> = {
     ...report.step_time_ms,
     between_steps_percent: report.between_steps_percent,
-    profiling_cost_percent: report.profiling_cost_percent,
+    profiling_cost_percent: report.profiling_cost_is_clear === false ? null : report.profiling_cost_percent,
   };
   return STEP_FIGURES.filter((name) => typeof known[name] === "number" && !(isOne && OF_SEVERAL.includes(name)));
 }
@@ -319,13 +314,7 @@ function AdviceCards({ report, pictures }: Pick<SummaryProps, "report" | "pictur
   const shown = pictures ? MOST_SENT : SHOWN_BESIDE;
   return (
     <div class={`advice ${others.length ? "" : "alone"}`} role="region" aria-label="What to do first">
-      <AdviceCard
-        advice={first}
-        first
-        limit={report.verdict_cause ?? null}
-        said={report.verdict_text}
-        pictures={pictures}
-      />
+      <AdviceCard advice={first} first said={report.verdict_text} pictures={pictures} />
       {others.length > 0 && (
         <div class="advice-others list gap-l">
           {others.slice(0, shown).map((advice) => (

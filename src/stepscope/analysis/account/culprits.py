@@ -12,6 +12,7 @@ from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.pieces import Pieces, around, kinds_of
+from stepscope.analysis.account.statements import Statement, main_statement
 from stepscope.analysis.account.worker_functions import function_of_workers, waits_for_workers
 from stepscope.analysis.steps.find_steps import holds_step, steps_of, whole_steps
 from stepscope.analysis.steps.stack_samples import SampledFunction, function_called_back, main_function
@@ -50,6 +51,7 @@ class Culprit:
         op: the op that runs then; None where there is none.
         layer: the module around it, or the stage of the input pipeline; None if the trace does not tell.
         inside: of a function the library's function within it that most of the time is spent in; None without one.
+        statement: of a function the line in it that holds most of its time; None where that is not known.
         calls: how often in the step, None where only samples of the stack show it; ps: for how long the step waits for
             it.
     """
@@ -62,11 +64,21 @@ class Culprit:
     calls: int | None
     ps: int
     inside: str | None = None
+    statement: Statement | None = None
 
     @property
     def place(self) -> tuple[str, str | None, int | None]:
         """What makes it another one: its name, file and line."""
         return self.name, self.file, self.line
+
+    @property
+    def where(self) -> str | None:
+        """`train.py:14`, the line to look at: the statement that holds most of its time, else where it is defined."""
+        if self.statement is not None:
+            return self.statement.place
+        if self.file is None:
+            return None
+        return self.file if self.line is None else f"{self.file}:{self.line}"
 
 
 class Finder:
@@ -135,7 +147,8 @@ class Finder:
             found = SampledFunction(maker, found.share) if maker >= 0 else found
         inside = self._place_text(found.inside) if found.inside >= 0 else None
         ps = round(found.share * int(self._length[rows].sum()))
-        return Culprit(*self._place(found.frame), op, self._layer(op_rows), None, ps, inside)
+        statement = main_statement(self._trace, line, self._trace.name_of(found.frame), spans)
+        return Culprit(*self._place(found.frame), op, self._layer(op_rows), None, ps, inside, statement)
 
     def computed_by(self, rows: I64, line: int, spans: Spans) -> Culprit | None:
         """The innermost function of the program that samples of a thread show in some time in which it computes, or the
@@ -147,7 +160,8 @@ class Finder:
             return None
         op, op_rows = self._longest_op(rows[self._event[rows] >= 0])
         ps = round(found.share * int(self._length[rows].sum()))
-        return Culprit(*self._place(found.frame), op, self._layer(op_rows), None, ps)
+        statement = main_statement(self._trace, line, self._trace.name_of(found.frame), spans)
+        return Culprit(*self._place(found.frame), op, self._layer(op_rows), None, ps, statement=statement)
 
     def _place(self, frame: int) -> tuple[str, str | None, int | None]:
         """The function of a call, with file and line where these are the program's: nobody edits a library's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from stepscope.analysis.account.account import CONTENTION, AccountRow, StepAccount
 from stepscope.analysis.account.causes import MEANING, Cause
@@ -186,6 +187,7 @@ def words_of_row(account: StepAccount, row: AccountRow) -> str:
 def describe_culprit(culprit: Culprit, share: str = "") -> str:
     """A culprit in words: `` `train.py:9 __getitem__` (16 calls of 1.3 ms, SHARE), inside it `queue.py:5 get```."""
     inside = f", inside it `{shorten_name(clean(culprit.inside), _LONGEST_NAME)}`" if culprit.inside else ""
+    inside += f", {culprit.statement.describe()}" if culprit.statement is not None else ""
     return f"`{culprit_name(culprit)}` ({_calls_text(culprit)}{f', {share}' if share else ''}){inside}"
 
 
@@ -226,4 +228,5 @@ def culprit_json(culprit: Culprit | None) -> dict[str, object] | None:
         "calls": culprit.calls,
         "ms": round_ms(culprit.ps),
         "inside": culprit.inside,
+        "statement": None if culprit.statement is None else asdict(culprit.statement),
     }

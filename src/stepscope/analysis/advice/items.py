@@ -104,6 +104,7 @@ class Advice:
         least_step_time_ms, most_step_time_ms: its range; None to estimate it.
         part_ms: time per step that the advice is about, which ranks it if no gain is known.
         reasoning: how the prediction is computed; also: what it says of other causes that get shorter, too.
+        beside: of the first advice, that nothing known shortens what the verdict names; empty where this does.
         change: the row of the table of changes whose replay the prediction is; empty if it is none.
         rows, intervals: where the evidence is found.
         culprit: what a person can edit, in the median step; None where the trace names nothing.
@@ -125,6 +126,7 @@ class Advice:
     part_ms: float | None = None
     reasoning: str = ""
     also: str = ""
+    beside: str = ""
     change: str = ""
     rows: tuple[Row, ...] = ()
     intervals: tuple[Interval, ...] = ()
@@ -193,6 +195,7 @@ class Advice:
             "predicted_speedup_most": most,
             "docs": self.docs,
             "culprit": culprit_json(self.culprit),
+            "beside": self.beside or None,
             "measured": measured_json(self.measured),
             "prove": self.prove,
             "actions": list(self.actions),

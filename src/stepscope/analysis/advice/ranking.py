@@ -18,7 +18,7 @@ from stepscope.analysis.advice.rules.lines import START_ONCE, is_model
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end
 from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls
-from stepscope.analysis.purpose.excess import EXCESSES
+from stepscope.analysis.purpose.excess import EXCESSES, SET_UP
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, UNKNOWN, Verdict
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.errors import counted
@@ -26,9 +26,11 @@ from stepscope.records import dataclass
 
 _DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as well as the advice does
 _NEARLY_ALL = 0.9  # of the gain: so much of a function is one cause, which the rule for it describes
+_MOST_OF = 0.5  # of the time of compiled programs: by the word
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
 _LOOK_AT = "look at "  # how an action begins that names a function
+_BATCHED = "replace the loop over elements"  # and one that fits what a function starts
 
 Candidate = tuple[Rule, Advice]
 
@@ -87,6 +89,7 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     kept = [replace(advice, confidence=each) for advice, each in zip(kept, sure, strict=True)]
     if account is not None:
         kept = [_say_rest(_scale_to_step(advice, account.step_ps / MS), context, account) for advice in kept]
+        kept[:1] = [_say_beside(advice, context, verdict) for advice in kept[:1]]
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
 
 
@@ -134,7 +137,7 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
     if found.gain_percent is None or _gain_ms(found) < _NEARLY_ALL * _gain_ms(line):
         # The rule for the class names its own culprit first, which may be another function.
         known = [each for each in found.actions if not each.startswith(_LOOK_AT)]
-        about = [each for each in line.actions if each.startswith((_LOOK_AT, START_ONCE))]
+        about = [each for each in line.actions if each.startswith((_LOOK_AT, START_ONCE, _BATCHED))]
         actions = tuple(dict.fromkeys((*about, *known)))
         return [(rule, replace(line, evidence=evidence, actions=actions)), *rest]
     if found.culprit is None or found.culprit.file is None:
@@ -228,6 +231,20 @@ def _say_rest(advice: Advice, context: Context, account: StepAccount) -> Advice:
     said = [f"{usual:.1f} % of the average step is {cause_words(named.cause)}"] * (round(usual - shown) > 0)
     also = "; ".join([*said, *([f"the change also saves {', '.join(others)}"] if others else [])])
     return replace(advice, also=also, reasoning=f"{advice.reasoning}; {also}") if also else advice
+
+
+def _say_beside(first: Advice, context: Context, verdict: Verdict) -> Advice:
+    """The first advice with the words that nothing known shortens what limits the run, where it shortens another cause:
+    by the replay, or by its class where nothing is foretold."""
+    limit = verdict.cause
+    if limit is None or first.kind == "none" or verdict.name == "unknown" or limit in _causes_in(context, first):
+        return first
+    foretold = context.changes.foretold.get(first.change) if context.changes else None
+    if foretold is not None:
+        saved = foretold.causes_now.get(limit, 0) - foretold.causes.get(limit, 0)
+        if saved >= LEAST_PERCENT / 100.0 * foretold.now_ps:
+            return first
+    return replace(first, beside=f"Nothing known shortens {cause_words(limit)} here.")
 
 
 def _scale_to_step(advice: Advice, step_ms: float) -> Advice:
@@ -351,7 +368,9 @@ def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -
 
 
 def _yields(one: Candidate, other: Candidate) -> bool:
-    return other[1].kind in one[0].yields_to and _gain_ms(other[1]) >= _EXPLAINS * _gain_ms(one[1])
+    # What is made anew is counted as whatever it does: as input, launching, compiling or Python.
+    explains = other[1].change == SET_UP or other[1].kind in one[0].yields_to
+    return explains and _gain_ms(other[1]) >= _EXPLAINS * _gain_ms(one[1])
 
 
 def _certain_ms(advice: Advice) -> float:
@@ -375,7 +394,6 @@ def _rank_key(advice: Advice) -> tuple[float, float, float, str]:
 # What to do next if nothing stands out, by the cause that takes most of the step.
 _NEXT = {
     "input": "watch the input: it is close to slowing the step down (stepscope input-pipeline)",
-    "launch": "use larger batches, so that each launch computes more (stepscope idle)",
     "communication": "overlap communication with more computation, or use a faster network",
     "compile": "record later in the run, when everything is compiled",
     "contention": "use fewer threads or a quieter machine (taskset, OMP_NUM_THREADS)",
@@ -405,10 +423,27 @@ def _say_most(context: Context) -> str:
     account = context.account
     row = account.rows[0] if account is not None and account.rows else None
     culprit = row.culprit if row is not None else None
-    if account is None or culprit is None or not culprit.file or account.percent(culprit.ps) < _NEARLY_ALL * 100:
+    if account is None or culprit is None or not culprit.file:
         return ""
-    share = account.percent(culprit.ps)
-    return f"`{culprit_name(culprit)}` is {share:.0f} % of the step: compute less in it, or use faster hardware"
+    pairs = _say_pairs(context)
+    if not pairs and account.percent(culprit.ps) < _NEARLY_ALL * 100:
+        return ""
+    said = f"`{culprit_name(culprit)}` is {account.percent(culprit.ps):.0f} % of the step"
+    return f"{said}: {pairs or 'compute less in it, or use faster hardware'}"
+
+
+def _say_pairs(context: Context) -> str:
+    """What the compiled programs do for most of their time, where that is to write and sum an array of all pairs."""
+    pairs = context.work.pairs if context.work is not None else None
+    if pairs is None or pairs.share < _MOST_OF:
+        return ""
+    what = "the differences" if pairs.is_difference else "the products"
+    made = f"{pairs.of[0]} and {pairs.of[1]}" if pairs.of[0] != pairs.of[1] else f"two arrays {pairs.of[0]}"
+    instead = "squares of differences are |x|^2 - 2 x.y + |y|^2, where " if pairs.is_difference else ""
+    return (
+        f"it writes {what} of all pairs, {pairs.shape} of {made}, {pairs.times:,.0f} times their elements, and sums"
+        f" them; {instead}the sums over pairs are one product of matrices (jnp.dot, einsum)"
+    )
 
 
 def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:

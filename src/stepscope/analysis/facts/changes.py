@@ -181,7 +181,7 @@ def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:
         changes.append(("waits", _remove_waits(model)))
     else:
         changes += list(_changes_of_loop(model, least))
-    changes += [(each.kind, [Scale(part_with_work(model, each.rows), each.keeps)]) for each in excesses_of(model.trace)]
+    changes += [(each.kind, [Scale(each.part(model), each.keeps)]) for each in excesses_of(model.trace)]
     return changes
 
 

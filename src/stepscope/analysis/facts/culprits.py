@@ -18,15 +18,18 @@ from stepscope.analysis.account.account import AccountRow, account_of
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.culprits import Culprit, Finder, culprit_of_time
 from stepscope.analysis.account.every_step import every_step
+from stepscope.analysis.account.functions import functions_of_loop
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.parts import work_launched_by
+from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.device_facts import work_by_kind
 from stepscope.analysis.facts.feeding import feed_of, ops_of_iterators
 from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, PYTHON, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import FEW_PROGRAMS, work_events_of
 from stepscope.analysis.purpose.computing import backward_runs, update_ranges
 from stepscope.analysis.purpose.excess import excesses_of
+from stepscope.analysis.purpose.setup import SetUp
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work
@@ -34,11 +37,13 @@ from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
 from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.python import place_of
 from stepscope.vocabulary.traits import OpTrait
 
 K = EventKind
 
 WORTH_NAMING = 0.02  # of the step
+_NEARLY_ALL = 0.8  # of what is made anew: samples blur the edges of the function that makes it
 _START_PS = 15_000_000  # what an op counts at most where the number of ops costs
 _ALIKE = 0.25  # so much shorter or longer, a part is still a cause of the account
 # Parts that are causes of the account, in all steps: the median step may lack what only some steps do.
@@ -103,6 +108,9 @@ def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, C
         if own_ps.sum() >= least_ps:
             yield name, "host_compute", int(own_ps.sum()), _culprit_of_computing(trace, rows, own_ps)
     for excess in excesses_of(trace):
+        if excess.made is not None:
+            yield excess.kind, excess.made.cause, excess.ps, _who_makes(trace, excess.made)
+            continue
         ps = trace.events.duration_ps[excess.rows]
         yield excess.kind, "host_compute", excess.ps, _culprit_of_computing(trace, excess.rows, ps)
     lines_known = len(events_of_kind(trace, K.PYTHON_CALL)) > 0  # without, a kernel is named by its kind's facts
@@ -110,6 +118,18 @@ def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, C
         ps = trace.events.duration_ps[rows]
         if ps.sum() >= least_ps:
             yield name, "device_compute", int(ps.sum()), _drop_common(trace, _culprit_of_events(trace, rows, ps))
+
+
+def _who_makes(trace: HostTrace, made: SetUp) -> Culprit | None:
+    """The innermost function of the program that makes something anew, also where it runs the loop."""
+    holds = [
+        each for each in functions_of_loop(trace) if (each.spans & made.spans).total >= _NEARLY_ALL * made.spans.total
+    ]
+    inner = min(holds, key=lambda each: (each.spans.total, -each.frame), default=None)
+    if inner is None:
+        return culprit_of_time(trace, threads_of(trace).main, made.spans)
+    name, file, line = place_of(trace.name_of(inner.frame))
+    return Culprit(name, file, line, None, None, None, made.spans.total, made.name or None)
 
 
 def _drop_common(trace: HostTrace, culprit: Culprit | None) -> Culprit | None:

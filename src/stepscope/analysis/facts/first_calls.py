@@ -20,7 +20,7 @@ from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import distinct
+from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.jax import function_of_call
 from stepscope.vocabulary.lookup import type_names
@@ -65,8 +65,10 @@ def first_calls_of(trace: HostTrace) -> FirstCalls | None:
 
 
 def _start_up(trace: HostTrace) -> FirstCalls | None:
-    """Calls that take long once: those of which one takes most of the time of its name, as one that loads modules,
-    makes a context or chooses a kernel does, and all that comes after the last work of a device, as unloading."""
+    """Calls that take long once: those of which one takes most of the time of its name, as one that makes a context or
+    chooses a kernel does; the first launch of each kernel, which loads its code (CUDA loads lazily), where it takes
+    longer than all others of that kernel together while the devices idle; and all that comes after the last work of a
+    device, as unloading."""
     account = account_of(trace)
     if account is None or not account.rows or account.rows[0].cause != "launch":
         return None
@@ -86,6 +88,7 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     np.maximum.at(longest, name, own_ps)
     several = np.bincount(name, minlength=len(names)) >= (_SEVERAL if account.has_steps else 1)
     once = several[name] & (own_ps > LONGEST_DISPATCH_PS) & (own_ps == longest[name]) & (2 * own_ps > of_name[name])
+    once |= several[name] & _load_code(trace, rows, own_ps)
     if not account.has_steps:
         once |= events.start_ps[rows] >= (events.start_ps[work] + events.duration_ps[work]).max()
     spent = np.bincount(name[once], weights=own_ps[once], minlength=len(names))
@@ -94,6 +97,33 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     most = int(rows[once & (name == np.argmax(spent))][0])
     share = min(account.percent(int(spent.sum())), 100.0)
     return FirstCalls(share, trace.name_of(most), account.has_steps, starts_up=True)
+
+
+def _load_code(trace: HostTrace, calls: I64, own_ps: I64) -> Mask:
+    """Which calls are the first to launch a kernel, each by its name, and take longer than dispatching, and than all
+    later launches of it: bool of shape (calls,).  Time in which a device works is a wait for it, as a full queue makes,
+    and does not count.
+
+    Args:
+        calls: rows of events; own_ps: how long each takes without the calls inside it.
+    """
+    kernels = events_of_kind(trace, K.KERNEL)
+    kernels = kernels[forest(trace).cause[kernels] >= 0]
+    call, first = np.unique(forest(trace).cause[kernels], return_index=True)
+    place = np.searchsorted(calls, call)
+    here = np.flatnonzero(calls[np.minimum(place, len(calls) - 1)] == call) if len(calls) else place[:0]
+    found = np.zeros(len(calls), np.bool_)
+    if not len(here):
+        return found
+    place, start = place[here], trace.events.start_ps[call[here]]
+    works = spans_of(trace, np.flatnonzero(is_device_work(trace)))
+    idle_ps = np.maximum(own_ps[place] - works.overlap_ps(start, start + trace.events.duration_ps[call[here]]), 0)
+    name = np.unique(trace.events.type[kernels[first[here]]], return_inverse=True)[1]
+    of_name, earliest = np.bincount(name, weights=idle_ps), np.full(name.max() + 1, np.iinfo(np.int64).max)
+    np.minimum.at(earliest, name, start)
+    loads = (start == earliest[name]) & (idle_ps > LONGEST_DISPATCH_PS) & (2 * idle_ps > of_name[name])
+    found[place[loads]] = True
+    return found
 
 
 def _compilations(trace: HostTrace) -> FirstCalls | None:

@@ -8,6 +8,7 @@ holds nearly all of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
@@ -28,6 +29,7 @@ from stepscope.analysis.account.functions import (
 )
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.parts import Part
+from stepscope.analysis.account.statements import Statement, main_statement
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.loop import FETCHES, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import (
@@ -40,13 +42,14 @@ from stepscope.analysis.facts.work import (
     work_of,
 )
 from stepscope.analysis.purpose.computing import computing_of, passed_since, update_ranges
+from stepscope.analysis.purpose.sizes import sizes_of
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, whole_steps
 from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.jax import function_of_call, function_of_program, is_product
@@ -59,6 +62,9 @@ _ON_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, Cause.COPY)
 
 # All chosen by judgement, then moved on eight recordings with such functions: what other values found is said.
 _WHOLE = 0.9  # of a function's time: with so much in another it is nested in that, but for edges; 0.72 is the same
+_OF_ANY_OP = ("EagerExecute",)  # events that name no op
+_SHOWN_OPS = 2  # of one loop: they tell which it is
+_AS_OFTEN = 0.9  # of the calls of the most frequent op: ops of one loop run as often but for its edges
 _TRAINS = 0.3  # of a function's time: samples blur its edges; 0.15 takes one function for training, 0.6 is the same
 _COMPUTES = 0.5  # of a line's time without contention; judgement: two such waits had 10 and 14 %
 _NEARLY_ALL = 0.8  # of a function's time: who holds this much of it is where to look; 0.64 names others in one
@@ -94,6 +100,9 @@ class LineFacts:
         is_needed: it runs within a forward pass that is trained, which takes what it computes.
         is_forward: it is that forward pass, or holds it, so that its Python is that between the model's ops.
         in_layer: it is what a framework calls to compute a layer, or lies within: what follows needs its result.
+        statement: the line in it that holds most of its time; None where that is not known.
+        often: the ops that it starts most often, and as often as each other, the longest first: calls and time in all
+            steps. often_shape: what most calls of the first work on, such as `64 x 32`; empty if not recorded.
     """
 
     name: str
@@ -117,6 +126,9 @@ class LineFacts:
     is_needed: bool = False
     is_forward: bool = False
     in_layer: bool = False
+    statement: Statement | None = None
+    often: Sequence[OpShare] = ()
+    often_shape: str = ""
 
     @property
     def key(self) -> str:
@@ -129,6 +141,11 @@ class LineFacts:
         short = self.file.rpartition("/")[2]
         places = tuple(f"{file}:{self.line}" for file in dict.fromkeys((self.file, short)) if file)
         return (self.name, *places, *(f"{place} {self.name}" for place in places))
+
+    @property
+    def where(self) -> str:
+        """The line to look at: the statement that holds most of its time, else where it is defined."""
+        return self.statement.place if self.statement is not None else f"{self.file}:{self.line}" if self.file else ""
 
     @property
     def own_ps(self) -> int:
@@ -379,6 +396,10 @@ def _describe(
     copies = events_of_kind(trace, K.COPY_HOST_TO_DEVICE_CALL)
     copies = trace.events.start_ps[copies[trace.events.line[copies] == loop.line]]
     name, file, line = place_of(trace.name_of(inner.frame))
+    shares = sum_by_name(trace, inside, trace.events.duration_ps[inside])
+    named = [each for each in shares if each.name not in _OF_ANY_OP]
+    most = max((each.calls for each in named), default=0)
+    often = [each for each in named if each.calls >= _AS_OFTEN * most][:_SHOWN_OPS]
     owner = "" if inner is outer else place_of(trace.name_of(outer.frame))[0]
     return LineFacts(
         name=name,
@@ -388,7 +409,7 @@ def _describe(
         calls=len(inner.calls) / steps if len(inner.calls) else None,
         ps=round(spans.total / steps),
         causes={cause: round(ps / steps) for cause, ps in causes.items() if ps},
-        ops=sum_by_name(trace, inside, trace.events.duration_ps[inside])[:_MOST_OPS],
+        ops=shares[:_MOST_OPS],
         starts=len(inside) / steps,
         heavy_ps=round((spans_of(trace, heavy) & spans).total / steps),
         moves_ps=round(((spans_of(trace, moves) & spans).total + spans_of(trace, elsewhere).total) / steps),
@@ -399,7 +420,22 @@ def _describe(
         fetches=_count_reads(trace, loop, certain) / steps,
         asleep=_share_asleep(trace, loop, spans),
         is_input=_is_waited_for(trace, loop, spans) or _makes_input(trace, loop, training, outer, (outer, inner)),
+        often=often,
+        often_shape=_usual_shape(trace, inside, often[0]) if often else "",
+        statement=main_statement(trace, loop.line, trace.name_of(inner.frame), spans),
     )
+
+
+def _usual_shape(trace: HostTrace, rows: I64, op: OpShare) -> str:
+    """The largest operand of most calls of an op, by the sizes that were recorded; empty where they were not."""
+    if not trace.has_stat(stat_names.INPUT_DIMS):
+        return ""
+    own = rows[trace.event_names(rows) == trace.strings.find(op.name)]
+    texts, calls = np.unique(trace.stat_strings(stat_names.INPUT_DIMS, rows=own), return_counts=True)
+    if not len(texts) or texts[calls.argmax()] <= 0 or 2 * calls.max() <= calls.sum():
+        return ""
+    sizes = sizes_of(trace.strings[int(texts[calls.argmax()])])
+    return " x ".join(map(str, max(sizes, key=math.prod, default=())))
 
 
 def forward_products(trace: HostTrace) -> int:

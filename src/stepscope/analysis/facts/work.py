@@ -21,17 +21,19 @@ from stepscope.analysis.purpose.compiled import compilers_moves
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of, recomputed_ops
 from stepscope.analysis.purpose.operands import ops_in_64_bits
+from stepscope.analysis.purpose.pairs import Pairs, pairs_of
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside
 from stepscope.analysis.trace.eager import eager_ops
 from stepscope.analysis.trace.forward_ops import forward_events
-from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
+from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, count_before, distinct, last_below
 from stepscope.records import dataclass
+from stepscope.vocabulary.copies import KINDS_OF_COPIES, kind_of_copy
 from stepscope.vocabulary.jax import is_backward, is_product
-from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.tensorflow import eager_op
 from stepscope.vocabulary.traits import OpTrait, PurposeTrait
@@ -77,6 +79,8 @@ class WorkFacts:
         ops: number of outermost ops.
         moves_ps: self time of ops that only move or set data, or needlessly make large tensors again.
         moves: the largest of these ops; those that TensorFlow runs outside any graph are in both.
+        pairs: the array of all pairs of two small ones in the compiled programs; None without one.
+        asked: the time of these by what asks for the copy, such as `layout` of `contiguous`; see `kind_of_copy`.
         casts_ps: time of conversions to another type or device; those of single numbers, which an optimizer makes for
             each parameter, are shorter than SHORT_OP_PS and do not count.
         forward_ps, backward_ps: time of matrix products and convolutions, forward and backward.
@@ -107,6 +111,8 @@ class WorkFacts:
     ops: int
     moves_ps: int = 0
     moves: list[OpShare] = field(default_factory=list)
+    pairs: Pairs | None = None
+    asked: dict[str, int] = field(default_factory=dict)
     casts_ps: int = 0
     forward_ps: int = 0
     backward_ps: int = 0
@@ -221,6 +227,7 @@ def _facts_without_device(
     return {
         "moves_ps": int(events["moves"][1].sum()),
         "moves": sum_by_name(trace, *events["moves"])[:_MOST_OPS],
+        "asked": sum_copies(trace, *events["moves"]),
         "casts_ps": _outer_time(trace, ops[casts]),
         "forward_ps": int(own[heavy & ~backward].sum()),
         "backward_ps": int(own[backward].sum()),
@@ -329,6 +336,34 @@ def _slowed_ops(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> tuple
     return ops[rows[compared]], slower[compared]
 
 
+def sum_copies(trace: HostTrace, rows: I64, own: I64) -> dict[str, int]:
+    """The time of ops that move data by what asks for the copy: the op furthest out of those around it that copy.
+
+    contiguous  =================
+    clone         =============
+    copy_            =========        of these, `contiguous` asks
+    """
+    parent, asks = forest(trace).parent, rows.copy()
+    open_ = np.arange(len(rows))
+    while len(open_):
+        outer = parent[asks[open_]].astype(np.int64)
+        open_, outer = open_[outer >= 0], outer[outer >= 0]
+        copies = _kinds_of_copies(trace, outer) < len(KINDS_OF_COPIES)
+        open_, outer = open_[copies], outer[copies]
+        asks[open_] = outer
+    time = np.bincount(_kinds_of_copies(trace, asks), weights=own, minlength=len(KINDS_OF_COPIES) + 1)
+    names = [*(kind for kind, _ in KINDS_OF_COPIES), ""]
+    return {names[at]: round(float(time[at])) for at in np.argsort(-time, kind="stable").tolist() if time[at]}
+
+
+def _kinds_of_copies(trace: HostTrace, rows: I64) -> I64:
+    """The number of each event among KINDS_OF_COPIES, their count for one that is none: int64 of shape (rows,)."""
+    types, inverse = np.unique(trace.events.type[rows].astype(np.int64), return_inverse=True)
+    numbers = {kind: at for at, (kind, _) in enumerate(KINDS_OF_COPIES)} | {"": len(KINDS_OF_COPIES)}
+    found = np.array([numbers[kind_of_copy(name)] for name in type_names(trace, types)], np.int64)
+    return found[inverse.reshape(-1)]
+
+
 def sum_by_name(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:
     """The events of each name, the longest first; an op that TensorFlow dispatches eagerly by its own name.
 
@@ -409,6 +444,7 @@ def _program_facts(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> di
         "modules": [share for share, _, _ in found],
         "training": having(is_backward),
         "multiplying": having(is_product),
+        "pairs": pairs_of(trace),
         "needed": [share.name for (share, _, _), is_needed in zip(found, needed, strict=True) if is_needed],
     }
 

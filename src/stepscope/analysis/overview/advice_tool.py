@@ -187,7 +187,8 @@ def _item_title(row: Mapping[str, Any]) -> str:
 
 
 def _item_lines(row: Mapping[str, Any]) -> list[str]:
-    lines = [f"because    {row['evidence']}"]
+    lines = [f"beside     {row['beside']}"] if row["beside"] else []
+    lines.append(f"because    {row['evidence']}")
     if row["measured"]:
         lines.append(f"measured   {row['measured']['sentence']}")
     if row["predicted_speedup"]:

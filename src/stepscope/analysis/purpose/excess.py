@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stepscope.analysis.account.parts import work_launched_by
+from stepscope.analysis.account.functions import part_with_work
+from stepscope.analysis.account.model import StepModel
+from stepscope.analysis.account.parts import Part, work_launched_by
 from stepscope.analysis.purpose.autograd import (
     checked_backward,
     repeated_backward,
@@ -29,6 +31,7 @@ from stepscope.analysis.purpose.forward import forward_only_of
 from stepscope.analysis.purpose.graphs import dense_gradient, graph_checks, graph_one_hots
 from stepscope.analysis.purpose.loops import independent_rounds
 from stepscope.analysis.purpose.operands import one_hots, whole_table
+from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.spans import spans_of
@@ -39,9 +42,9 @@ from stepscope.vocabulary.computing_ops import ORDERS, strip_library
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.traits import PurposeTrait
 
-REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE, OPTIMIZERS, ORDERING = (
+REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE, OPTIMIZERS, ORDERING, SET_UP = (
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
-    "copied_arguments", "one_by_one", "many_optimizers", "ordering",
+    "copied_arguments", "one_by_one", "many_optimizers", "ordering", "set_up",
 )  # fmt: skip
 LEAST = 0.03  # of the step: no advice is given on less
 _FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
@@ -59,6 +62,7 @@ class Excess:
         fact: what was recorded, in words that follow "x % of each step".
         against: what would make it needed after all.
         is_part: more goes with it that the recording does not tell apart.
+        made: what is made anew, where it is a stretch of the loop's thread rather than events.
     """
 
     kind: str
@@ -68,17 +72,23 @@ class Excess:
     fact: str
     against: str
     is_part: bool
+    made: SetUp | None = None
+
+    def part(self, model: StepModel) -> Part:
+        """What goes with it, in a model of the steps."""
+        return part_with_work(model, self.rows) if self.made is None else part_of_set_up(model, self.made.spans)
 
 
 @dataclass(frozen=True)
 class ExcessFact:
-    """The same without its events: what one host knows of it, the time per step in ps."""
+    """The same without its events: what one host knows of it, the time per step in ps, and what is made anew."""
 
     kind: str
     step_ps: int
     keeps: float
     fact: str
     against: str
+    made: tuple[str, str] = ("", "")
 
 
 class _Found(NamedTuple):
@@ -89,6 +99,7 @@ class _Found(NamedTuple):
     fact: str
     against: str
     is_part: bool = False
+    made: SetUp | None = None
 
 
 def excesses_of(trace: HostTrace) -> tuple[Excess, ...]:
@@ -100,9 +111,12 @@ def excess_facts_of(trace: HostTrace) -> tuple[ExcessFact, ...]:
     """The same for the rules of advice."""
     steps = max(len(whole_steps(trace).number), 1)
     return tuple(
-        ExcessFact(each.kind, round(each.ps / steps), each.keeps, each.fact, each.against)
+        ExcessFact(
+            each.kind, round(each.ps / steps), each.keeps, each.fact, each.against,
+            (each.made.what, each.made.name) if each.made is not None else ("", ""),
+        )
         for each in excesses_of(trace)
-    )
+    )  # fmt: skip
 
 
 def _find_excesses(trace: HostTrace) -> tuple[Excess, ...]:
@@ -111,12 +125,12 @@ def _find_excesses(trace: HostTrace) -> tuple[Excess, ...]:
     found = []
     for kind, find in EXCESSES.items():
         one = find(trace)
-        if one is None or not len(one.rows):
+        if one is None or not (len(one.rows) or one.made):
             continue
         rows = _outermost(trace, one.rows)
-        ps = _elapsed_ps(trace, rows)
+        ps = _elapsed_ps(trace, rows) if one.made is None else one.made.spans.total
         if ps * (1.0 - one.keeps) >= LEAST * observed_time(trace).total:
-            found.append(Excess(kind, rows, ps, one.keeps, one.fact, one.against, one.is_part))
+            found.append(Excess(kind, rows, ps, one.keeps, one.fact, one.against, one.is_part, one.made))
     return tuple(sorted(found, key=lambda each: -each.ps * (1.0 - each.keeps)))
 
 
@@ -367,6 +381,32 @@ def _find_ordering(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
+_MADE_ANEW = {
+    "loader": (
+        "starts its loader again, which draws the order of the whole data set for one batch",
+        "the loader has one batch per epoch: then keep that batch",
+    ),
+    "pipeline": ("builds a pipeline of tf.data again, with an iterator of its own", "each step has other data sets"),
+    "fit": ("is a call of `{name}` for one batch, which builds a pipeline, an iterator and its callbacks anew", ""),
+    "optimizer": ("makes an optimizer again, which also forgets what it has learned of earlier steps", ""),
+    "module": ("makes layers of the model again, with new weights", "the model changes its form from step to step"),
+    "threads": ("starts threads or processes again", "they end because something else needs the cores"),
+}
+
+
+def _find_set_up(trace: HostTrace) -> _Found | None:
+    made = set_up_of(trace)
+    if made is None:
+        return None
+    fact, against = _MADE_ANEW[made.what]
+    steps = len(whole_steps(trace).number)
+    seen = f" (recorded in {made.steps} of {steps} steps)" if made.is_certain else (
+        f" (samples show it in {made.steps} of {steps} steps)"
+    )  # fmt: skip
+    rows = np.empty(0, np.int64)
+    return _Found(rows, 0.0, fact.format(name=made.name) + seen, against, is_part=True, made=made)
+
+
 EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     REPEATED: _find_repeated,
     UNUSED: _find_unused,
@@ -379,5 +419,6 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     ONE_BY_ONE: _find_one_by_one,
     OPTIMIZERS: _find_optimizers,
     ORDERING: _find_ordering,
+    SET_UP: _find_set_up,
 }
 """How each kind is found: its events, what of them is kept, the fact, and what speaks against it."""

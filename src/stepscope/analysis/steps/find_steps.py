@@ -6,8 +6,9 @@ Sources, in this order:
    of the program around its work count as marks (`named_steps`, when a trace is loaded);
 2. steps that the writer of the file derived for its devices (also "markers", since they come from marks);
 3. the updates of PyTorch's optimizers ("inferred", with a confidence);
-4. the repeating cycle of device work, of function calls, of input iterator calls or of ops ("inferred", too);
-5. nothing: the whole capture is one span ("none").
+4. ranges of the program that are the phases of its loop ("inferred", too);
+5. the repeating cycle of device work, of function calls, of input iterator calls or of ops ("inferred", too);
+6. nothing: the whole capture is one span ("none").
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from stepscope.analysis.steps.host_steps import (
 )
 from stepscope.analysis.steps.loop_signs import UNSUPPORTED
 from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked_steps, label_work
+from stepscope.analysis.steps.phases import find_phase_steps
 from stepscope.analysis.steps.unmeasured import why_unmeasured
 from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only, is_any_kind
 from stepscope.analysis.trace.spans import Spans, spans_of
@@ -283,7 +285,7 @@ def _drop_cut_steps(trace: HostTrace) -> HostSteps:
 
 
 def _find_steps(trace: HostTrace) -> HostSteps:
-    found = find_marked_steps(trace) or find_device_steps(trace) or find_update_steps(trace)
+    found = find_marked_steps(trace) or find_device_steps(trace) or find_update_steps(trace) or find_phase_steps(trace)
     if not found:
         from stepscope.analysis.steps.inferred_steps import infer_steps  # which a trace with marks does without
 

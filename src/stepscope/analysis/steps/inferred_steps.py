@@ -22,10 +22,10 @@ from stepscope.analysis.steps.host_steps import (
     unfinished_steps,
 )
 from stepscope.analysis.steps.layers import cycles_are_layers
-from stepscope.analysis.steps.loop_signs import group_by_signs
+from stepscope.analysis.steps.loop_signs import UNSUPPORTED, group_by_signs
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.environment import capture_facts
-from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work, spread_labels
+from stepscope.analysis.trace.grouping import COMPUTING, enclosing_events, forest, is_device_work, spread_labels
 from stepscope.analysis.trace.program_runs import ops_of_run, program_ops_elsewhere
 from stepscope.model import EventKind, HostTrace, PlaneKind
 from stepscope.model.arrays import I32, I64, Mask, distinct, look_up
@@ -132,7 +132,7 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
         if cycle is None or cycles_are_layers(trace, rows, cycle):
             continue
         cycle = group_by_signs(trace, rows, cycle)
-        if cycle is None:
+        if cycle is None or _hold_little(trace, rows, cycle):
             continue
         sure = _confidence(trace, rows, names, cycle)
         if sure < _LEAST_SURE.get(what, 0.0) or (what == _PYTHON and len(cycle.anchors) < _FEWEST_CALLS):
@@ -152,7 +152,8 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
         return HostSteps(
             source="inferred",
             how=f"no step marks found; {len(start)} steps were inferred from the repeating {what}, "
-            f"each starting with {_shorten(anchor)!r}",
+            f"each starting with {_shorten(anchor)!r}"
+            + ("; they may be layers of one step, as no call of the host tells them apart" * (sure <= UNSUPPORTED)),
             confidence=sure,
             number=np.arange(len(start)),
             name=tuple(str(row) for row in range(len(start))),
@@ -164,6 +165,21 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
             begun_ps=called if runs_ahead else called[:0],
         )
     return None
+
+
+def _hold_little(trace: HostTrace, rows: I64, cycle: Cycle) -> bool:
+    """Whether work of devices repeats that is no step: copies without any computation, or less than half of what the
+    devices do, such as a part of a step.  What comes later after the last cycle than any cycle lasts is none of it."""
+    device, events = is_device_work(trace), trace.events
+    if not device[rows].all():
+        return False
+    begun = events.start_ps[rows[cycle.anchors]]
+    until = int(begun[-1]) + int(np.diff(begun).max())
+    work = np.flatnonzero(device)
+    start, end = events.start_ps[work], events.start_ps[work] + events.duration_ps[work]
+    computed = np.searchsorted(begun, start[is_any_kind(events.kind[work], COMPUTING)], side="right")
+    inside = np.maximum(np.minimum(end, until) - np.maximum(start, begun[0]), 0)
+    return 2 * len(distinct(computed[computed > 0])) < len(begun) or 2 * int(inside.sum()) < int((end - start).sum())
 
 
 def _names_of(trace: HostTrace, what: str, rows: I64) -> I64:

@@ -3,9 +3,10 @@
     host  |model-----------------|                     one range, which occurs once
     gpu   |k1 k2|k1 k2|k1 k2|k1 k2                     its cycles are layers
 
-Cycles are layers where one launch of a graph holds several, where each lies under another instance of a module, where
-they lie in one range of the program that occurs once and the host does nothing once per cycle that a loop does, and
-where several lie in one call together with other work.
+Cycles are layers where one launch of a graph holds several, where each lies under another instance of a module, or
+holds ranges of another numbered part of the model (`blocks.3`), where they lie in one range of the program that occurs
+once and the host does nothing once per cycle that a loop does, and where several lie in one call together with other
+work.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.steps.cycles import FOREIGN_SHARE, LEAST_STEPS, Cycle
-from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work, nearest_above
 from stepscope.analysis.trace.module_calls import module_calls
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64
-from stepscope.vocabulary.ranges import without_numbers
+from stepscope.vocabulary.ranges import numbered_part, without_numbers
 
 K = EventKind
 
@@ -38,6 +39,7 @@ def cycles_are_layers(trace: HostTrace, rows: I64, cycle: Cycle) -> bool:
     return (
         _share_a_launch(trace, rows, cause, cycle)
         or _lie_under_many_modules(trace, np.where(cause >= 0, cause, rows)[cycle.anchors])
+        or _hold_other_parts(trace, rows, cause, cycle)
         or _lie_in_one_range(trace, rows, cause, cycle)
         or _lie_beside_other_work(trace, rows, cause, cycle)
     )
@@ -69,6 +71,37 @@ def _lie_under_many_modules(trace: HostTrace, anchors: I64) -> bool:
         if len(stems) == 1 and len(distinct_names) >= LEAST_STEPS and (names[1:] != names[:-1]).all():
             return True
         above = nearest_above(trace, above, is_module)
+    return False
+
+
+def _hold_other_parts(trace: HostTrace, rows: I64, cause: I32, cycle: Cycle) -> bool:
+    """Whether ranges of numbered parts of a model begin in the cycles, in each that of another part than in the next.
+
+        host   |blocks.3---|blocks.4---|blocks.5---|      a step would begin with the same part as the step before
+        gpu     a b a c     a b a c     a b a c
+
+    Work of a device whose call is not recorded tells nothing, as it runs later than the ranges around its call.
+    """
+    anchors, called = rows[cycle.anchors], cause[cycle.anchors].astype(np.int64)
+    if is_device_work(trace)[anchors].all():
+        anchors = called[called >= 0]
+    if len(anchors) < LEAST_STEPS:
+        return False
+    rows = events_of_kind(trace, K.ANNOTATION)
+    types, place = np.unique(trace.events.type[rows], return_inverse=True)
+    stems = [numbered_part(name) for name in trace.strings.texts(trace.event_types.name[types])]
+    known = {stem: at for at, stem in enumerate(dict.fromkeys(stems))}
+    kept = np.array([stem is not None for stem in stems], np.bool_)[place]
+    part, rows = np.array([known[stem] for stem in stems], np.int64)[place][kept], rows[kept]
+    begun = np.maximum.accumulate(trace.events.start_ps[anchors])
+    place = np.searchsorted(begun, trace.events.start_ps[rows], side="right") - 1
+    order = np.lexsort((trace.events.start_ps[rows], place, part))
+    order = order[place[order] >= 0]
+    for own in np.split(order, np.flatnonzero(np.diff(part[order])) + 1):
+        _, first = np.unique(place[own], return_index=True)
+        names = trace.event_names(rows[own[first]])
+        if len(names) >= max(_MOST * (len(anchors) - 1), LEAST_STEPS) and (names[1:] != names[:-1]).all():
+            return True
     return False
 
 

@@ -26,6 +26,8 @@ from stepscope.vocabulary.traits import CallTrait
 
 _FEWEST_GRAPHS = 2  # launches of a graph that are a loop
 _COVERS = 0.5  # of the thread's work: ranges that hold less are parts of a step, or something else
+_FEWEST_ROUNDS = 5  # with fewer, ranges that come as often as each other may be the parts of a script
+_ONCE_EACH = 0.9  # of the rounds of a loop: in so many each of its phases comes once
 _FILLS = 0.8  # of a range: what holds as much of it and repeats in it is the smaller unit
 _MARKS = (EventKind.STEP_MARK, EventKind.DEVICE_STEP)
 _WORK = (
@@ -35,7 +37,7 @@ _WORK = (
 
 
 @dataclass(frozen=True)
-class _Group:
+class RangeGroup:
     """Ranges of one name on one thread, none inside another: rows of events in order of time."""
 
     name: str
@@ -79,12 +81,54 @@ def find_named_steps(trace: HostTrace) -> I64:
     if len(served) >= LEAST_STEPS:
         return served
     groups = _groups(trace)
-    while groups:
-        longest = max(groups, key=lambda group: (group.total_ps, -len(group.rows)))
-        groups.remove(longest)
-        if not _holds_smaller_unit(trace, longest, groups) and not _is_part_of_one(trace, longest):
-            return longest.rows if _holds_work(trace, longest.rows) else longest.rows[:0]
-    return np.empty(0, np.int64)
+    longest = _longest_unit(trace, groups)
+    if longest is None or not _holds_work(trace, longest.rows) or len(_phases_beside(trace, longest, groups)[0]):
+        return np.empty(0, np.int64)
+    return longest.rows
+
+
+def find_phases(trace: HostTrace) -> tuple[list[RangeGroup], float]:
+    """The ranges that are the phases of one loop, the longest first, and in which share of its rounds each comes once;
+    none where a single range is the step."""
+    groups = _groups(trace)
+    longest = _longest_unit(trace, groups)
+    if longest is None:
+        return [], 0.0
+    beside, share = _phases_beside(trace, longest, groups)
+    return ([longest, *beside], share) if beside else ([], 0.0)
+
+
+def _longest_unit(trace: HostTrace, groups: list[RangeGroup]) -> RangeGroup | None:
+    """The ranges with most time that are neither around smaller units nor parts of one call."""
+    for longest in sorted(groups, key=lambda group: (-group.total_ps, len(group.rows))):
+        others = [group for group in groups if group is not longest]
+        if not _holds_smaller_unit(trace, longest, others) and not _is_part_of_one(trace, longest):
+            return longest
+    return None
+
+
+def _phases_beside(trace: HostTrace, longest: RangeGroup, groups: list[RangeGroup]) -> tuple[list[RangeGroup], float]:
+    """The ranges that come once between two of the longest, none inside another, if these hold less than half of the
+    time and are not named as steps; and in which share of the rounds each does."""
+    events, rows = trace.events, longest.rows
+    span = int(events.start_ps[rows[-1]] - events.start_ps[rows[0]])
+    if says_step(longest.name) or len(rows) < _FEWEST_ROUNDS or longest.total_ps >= _COVERS * span:
+        return [], 0.0
+    found: list[RangeGroup] = []
+    least = 1.0
+    for group in sorted(groups, key=lambda each: -each.total_ps):
+        same_line = group is not longest and events.line[group.rows[0]] == events.line[rows[0]]
+        if not same_line or abs(len(group.rows) - len(rows)) > 1:
+            continue
+        if any(_lie_inside(trace, group.rows, each.rows).any() for each in (longest, *found)):
+            continue
+        at = np.searchsorted(events.start_ps[group.rows], events.start_ps[rows])
+        share = float(np.mean(np.diff(at) == 1))
+        if share >= _ONCE_EACH:
+            found.append(group)
+            least = min(least, share)
+    together = longest.total_ps + sum(each.total_ps for each in found)
+    return (found, least) if together >= _COVERS * span else ([], 0.0)
 
 
 def _served_batches(trace: HostTrace) -> I64:
@@ -99,7 +143,7 @@ def _served_batches(trace: HostTrace) -> I64:
     return _outermost(trace, rows[line == np.bincount(line).argmax()])
 
 
-def _groups(trace: HostTrace) -> list[_Group]:
+def _groups(trace: HostTrace) -> list[RangeGroup]:
     """Ranges that occur several times on a thread."""
     rows = user_ranges(trace)
     if len(rows) < _FEWEST_GRAPHS:
@@ -113,7 +157,7 @@ def _groups(trace: HostTrace) -> list[_Group]:
         certain = trace.events.kind[own[0]] == EventKind.ANNOTATION or says_step(name)
         enough = len(own) >= LEAST_STEPS or (len(own) >= _FEWEST_GRAPHS and _launch_graphs(trace, own))
         if enough and certain:
-            found.append(_Group(name, own, int(trace.events.duration_ps[own].sum())))
+            found.append(RangeGroup(name, own, int(trace.events.duration_ps[own].sum())))
     return found
 
 
@@ -137,7 +181,7 @@ def _outermost(trace: HostTrace, rows: I64) -> I64:
     return free
 
 
-def _holds_smaller_unit(trace: HostTrace, outer: _Group, others: list[_Group]) -> bool:
+def _holds_smaller_unit(trace: HostTrace, outer: RangeGroup, others: list[RangeGroup]) -> bool:
     """Whether other ranges repeat inside `outer` and fill it, as steps fill an epoch."""
     if says_step(outer.name):
         return False
@@ -149,7 +193,7 @@ def _holds_smaller_unit(trace: HostTrace, outer: _Group, others: list[_Group]) -
     )
 
 
-def _is_part_of_one(trace: HostTrace, group: _Group) -> bool:
+def _is_part_of_one(trace: HostTrace, group: RangeGroup) -> bool:
     """Whether the ranges lie in one of another name that occurs once, and leave most of it to others: they are parts of
     what it names, such as the layers of one forward pass.
 

@@ -24,6 +24,7 @@ from stepscope.vocabulary.lines import (
     holds_ops,
     holds_sample_times,
     holds_scopes,
+    holds_statements,
     holds_thread_usage,
     is_of_profiler,
     may_run_loop,
@@ -228,7 +229,8 @@ def _make_track(
     if name is None and (stream := stream_parts(shown)):
         shown, detail = f"Stream {stream[0]}", stream[1].replace(",", ", ")
     plane = trace.plane_name(int(trace.lines.plane[line]))
-    data = (holds_sample_times, holds_thread_usage, holds_interpreter_samples)  # which analyses read and no person does
+    # which analyses read and no person does
+    data = (holds_sample_times, holds_thread_usage, holds_interpreter_samples, holds_statements)
     is_profiler = kind == "overhead" or is_of_profiler(_line_name(trace, line))
     is_profiler = is_profiler or any(holds(plane) for holds in data)
     rows, events = index.row_count(line), index.event_count(line)

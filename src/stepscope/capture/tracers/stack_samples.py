@@ -27,6 +27,7 @@ import sys
 import threading
 import time
 from array import array
+from collections.abc import Callable
 from dataclasses import field
 from itertools import repeat
 from pathlib import Path
@@ -37,10 +38,11 @@ from stepscope.capture.own_threads import own_threads
 from stepscope.capture.program_files import LIBRARIES, called
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.capture.tracers.interpreting import Instructions, Runs
+from stepscope.capture.tracers.statements import Statements, statement_name
 from stepscope.capture.tracers.switching import SwitchInterval
 from stepscope.capture.tracers.thread_usage import ThreadUsage
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, Ticker
-from stepscope.formats.spool.layout import INTERPRETING_PLANE, SAMPLE_TIMES_PLANE, Chunk
+from stepscope.formats.spool.layout import INTERPRETING_PLANE, SAMPLE_TIMES_PLANE, STATEMENTS_PLANE, Chunk
 from stepscope.kernels.stacks import file_of, read_stacks
 from stepscope.records import dataclass
 
@@ -57,7 +59,7 @@ _COMMAND_FOLDER = _OWN_FOLDER + "cli" + os.sep
 _LIBRARIES = (*LIBRARIES, "<frozen ")
 
 Frame = tuple[CodeType, int]
-"""A frame's code, and the line that it is named by."""
+"""A frame's code, and the line that it is named by; of a statement the place of its instruction, in bytes."""
 
 
 @dataclass
@@ -68,7 +70,7 @@ class Thread:
         stack: the frames of its last sample, innermost first.
         began: when each of them was first there, in ns, outermost first.
         ended: the frames that have ended: of each its number among `FrameNames`, and the ns when it began and ended.
-        runs: what it was found to run.
+        runs: what it was found to run; statements: where in the program's functions it was.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Thread:
     began: array[int] = field(default_factory=lambda: array("q"))
     ended: array[int] = field(default_factory=lambda: array("q"))
     runs: Runs = field(default_factory=Runs)
+    statements: Statements = field(default_factory=Statements)
 
 
 class StackSampler(Probe):
@@ -102,6 +105,7 @@ class StackSampler(Probe):
         self._lock = threading.Lock()
         self._usage = ThreadUsage() if reads_usage else None
         self._names = FrameNames()
+        self._statements = FrameNames()
         self._instructions = Instructions()
         self._switching = SwitchInterval()
 
@@ -124,6 +128,7 @@ class StackSampler(Probe):
             for thread in self._threads.values():
                 self._end(thread, 0, self._last_ns)
                 thread.runs.end(self._last_ns)
+                thread.statements.end(self._last_ns)
         if self._usage is not None:
             self._usage.stop()
 
@@ -162,7 +167,8 @@ class StackSampler(Probe):
         named = threading._active  # type: ignore[attr-defined]  # `enumerate` may wait for a lock
         own = own_threads()
         places: dict[int, tuple[CodeType, int]] = {}
-        stacks = read_stacks(_MOST_FRAMES, _OWN_FOLDER, _DEMO_FOLDER, _COMMAND_FOLDER, places)
+        own_frames: dict[int, list[Frame]] = {}
+        stacks = read_stacks(_MOST_FRAMES, _OWN_FOLDER, _DEMO_FOLDER, _COMMAND_FOLDER, places, own_frames, _LIBRARIES)
         now = self._clock()
         with self._lock:
             for ident, stack in stacks.items():
@@ -171,6 +177,8 @@ class StackSampler(Probe):
                     self._note(ident, thread, stack, now)
                     if ident in places:
                         thread.runs.note(self._instructions.find(*places[ident]), self._last_ns, now)
+                    shown = [self._statements.number(each) for each in reversed(own_frames.get(ident, ()))]
+                    thread.statements.note(shown, self._last_ns, now)
             for ident in self._threads.keys() - stacks.keys():
                 self._forget(ident)
             self._last_ns = now
@@ -214,13 +222,15 @@ class StackSampler(Probe):
         thread = self._threads.pop(ident)
         self._end(thread, 0, self._last_ns)
         thread.runs.end(self._last_ns)
+        thread.statements.end(self._last_ns)
         self._gone.append(thread)
 
     def waiting_bytes(self) -> int:
         """About how much memory the ranges take."""
         with self._lock:
             threads = (*self._threads.values(), *self._gone)
-            kept = sum(each.itemsize * len(each) for thread in threads for each in (thread.ended, thread.runs.ended))
+            ended = [each for thread in threads for each in (thread.ended, thread.runs.ended, thread.statements.ended)]
+            kept = sum(each.itemsize * len(each) for each in ended)
         return kept + (self._usage.waiting_bytes() if self._usage is not None else 0)
 
     def drain(self) -> list[Chunk]:
@@ -229,24 +239,31 @@ class StackSampler(Probe):
             threads = [*self._threads.values(), *self._gone]
             taken = [(thread, thread.ended) for thread in threads if thread.ended]
             runs = [(thread, thread.runs.take()) for thread in threads if thread.runs.ended]
+            if self._statements.are_many():
+                for thread in self._threads.values():
+                    thread.statements.end(self._last_ns)
+            stated = [(thread, thread.statements.take()) for thread in threads if thread.statements.ended]
             self._gone.clear()
             for thread, _ in taken:
                 thread.ended = array("q")
-            names = self._names
+            names, statements = self._names, self._statements
             if names.are_many():  # the numbers in use are taken
                 self._names = FrameNames()
+            if statements.are_many():
+                self._statements = FrameNames()
             times, self._times = self._times, array("q")
-        stacks = [_chunk(thread, ranges, names) for thread, ranges in taken]
+        stacks = [_chunk(PLANE, "PYTHON_CALL", thread, ranges, names.name) for thread, ranges in taken]
+        stacks += [_chunk(STATEMENTS_PLANE, "OTHER", thread, ranges, statements.statement) for thread, ranges in stated]
         stacks += [make_chunk(INTERPRETING_PLANE, each.name, each.number, "OTHER", ranges) for each, ranges in runs]
         if times:
             stacks.append(make_chunk(SAMPLE_TIMES_PLANE, "samples", 0, "OTHER", [("sample", at, at) for at in times]))
         return stacks + (self._usage.drain() if self._usage is not None else [])
 
 
-def _chunk(thread: Thread, ranges: array[int], names: FrameNames) -> Chunk:
+def _chunk(plane: str, kind: str, thread: Thread, ranges: array[int], name: Callable[[int], str]) -> Chunk:
     frames, begin, end = (ranges[part::_NUMBERS_OF_RANGE] for part in range(_NUMBERS_OF_RANGE))
-    rows = list(zip(map(names.name, frames), begin, end, strict=True))
-    return make_chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", rows)
+    rows = list(zip(map(name, frames), begin, end, strict=True))
+    return make_chunk(plane, thread.name, thread.number, kind, rows)
 
 
 class FrameNames:
@@ -271,6 +288,14 @@ class FrameNames:
         known = self._names.get(number)
         if known is None:
             known = self._names[number] = frame_name(*self._frames[number])
+        return known
+
+    def statement(self, number: int) -> str:
+        """The name of a statement, as `statement_name` makes it."""
+        known = self._names.get(number)
+        if known is None:
+            code, place = self._frames[number]
+            known = self._names[number] = statement_name(frame_name(code, code.co_firstlineno), code, place)
         return known
 
     def are_many(self) -> bool:

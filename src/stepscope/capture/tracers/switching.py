@@ -11,13 +11,13 @@ program computes.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from contextlib import suppress
 
 from stepscope.capture.tracers.thread_usage import processor_time_ns
+from stepscope.switching import hold, release
 
-_SHORT_S = 2e-5  # shorter than the 50 us to which Linux rounds the waiting
+_SHORT_S = 1.9e-5  # shorter than the 50 us to which Linux rounds the waiting; no program would set this one
 _COMPUTES = 0.1  # a thread that runs for this part of the time between two samples
 
 
@@ -25,7 +25,7 @@ class SwitchInterval:
     """Python's switch interval, shortened while that changes nothing for the program."""
 
     def __init__(self) -> None:
-        self._usual_s: float | None = None  # while ours is set
+        self._is_short = False
         self._used: dict[int, int] = {}
         self._at_ns = 0
 
@@ -43,12 +43,12 @@ class SwitchInterval:
         computing = [number for number, used in self._used.items() if used - before.get(number, 0) > enough_ns]
         if len(computing) != 1:
             self.give_back()
-        elif self._usual_s is None:
-            self._usual_s = sys.getswitchinterval()
-            sys.setswitchinterval(min(_SHORT_S, self._usual_s))
+        elif not self._is_short:
+            self._is_short = True
+            hold(_SHORT_S)
 
     def give_back(self) -> None:
         """The interval of the program again, unless the program has set another one meanwhile."""
-        usual_s, self._usual_s = self._usual_s, None
-        if usual_s is not None and sys.getswitchinterval() <= _SHORT_S:
-            sys.setswitchinterval(usual_s)
+        if self._is_short:
+            self._is_short = False
+            release(_SHORT_S)

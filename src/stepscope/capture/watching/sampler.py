@@ -70,6 +70,7 @@ class RingSampler(StackSampler):
                     if since < self._last_ns:
                         self._keep(thread, frame, since, self._last_ns)
                 thread.began = array("q", [self._last_ns] * len(thread.stack))
+                thread.statements.cut(self._last_ns)
         return super().drain()
 
     def _begin(self) -> None:

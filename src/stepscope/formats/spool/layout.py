@@ -37,11 +37,17 @@ USAGE_PLANE = "/device:CUSTOM:Processor time of threads (Stepscope)"  # a line f
 RAN_NS, QUEUED_NS = "ran_ns", "queued_ns"  # stats: how long a thread ran, and was ready without a processor
 SAMPLE_TIMES_PLANE = "/device:CUSTOM:Times of stack samples (Stepscope)"  # one line: a moment for each sample
 INTERPRETING_PLANE = "/device:CUSTOM:Interpreter samples (Stepscope)"  # a line for each thread: what samples found
+STATEMENTS_PLANE = "/device:CUSTOM:Statement samples (Stepscope)"  # a line for each thread: where in functions it was
 RUNS_PYTHON, IN_CALL, EITHER = "python", "call", "either"  # these: it interprets, is in compiled code, or one of these
 COMPILATIONS_PLANE = "/device:CUSTOM:Compilations (Stepscope)"  # what TensorFlow traces and PyTorch compiles
 BYTES_KEY = "\x00bytes"  # JSON has no bytes: {BYTES_KEY: text of code points below 256}
 
 StatValue = int | float | str | bytes
+
+
+def at_statement(frame: str, line: int, called: str) -> str:
+    """The name of an event of STATEMENTS_PLANE."""
+    return f"{frame} @{line} {called}"
 
 
 @dataclass(frozen=True)

@@ -179,8 +179,9 @@ cdef class Interner:
     cdef int _grow_slots(self) except -1 nogil:
         """Makes the table larger and enters all texts anew."""
         cdef int64_t at
-        self.n_slots = _SLOTS_PER_TEXT * self.room
-        self.slots = <Slot*>grown(self.slots, self.n_slots, sizeof(Slot))
+        cdef int64_t wanted = _SLOTS_PER_TEXT * self.room
+        self.slots = <Slot*>grown(self.slots, wanted, sizeof(Slot))
+        self.n_slots = wanted
         for at in range(self.n_slots):
             self.slots[at].text = -1
         for at in range(1, self.count):

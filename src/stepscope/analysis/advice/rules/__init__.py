@@ -13,6 +13,7 @@ from stepscope.analysis.advice.rules import (
     python_overhead,
     recompilation,
     redundant_compute,
+    set_up,
     straggler,
     transfer,
     waiting,
@@ -20,6 +21,6 @@ from stepscope.analysis.advice.rules import (
 
 RULES = (
     lines.RULE, recompilation.RULE, waiting.RULE, transfer.RULE, checkpoint.RULE, *python_overhead.RULES, dispatch.RULE,
-    *device_idle.RULES, straggler.RULE, communication.RULE, *redundant_compute.RULES, *memory.RULES,
+    *device_idle.RULES, straggler.RULE, communication.RULE, *redundant_compute.RULES, set_up.RULE, *memory.RULES,
     *device_work.RULES, *input_work.RULES, *model.RULES,
 )  # fmt: skip

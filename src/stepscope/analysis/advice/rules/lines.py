@@ -11,6 +11,7 @@ from stepscope.analysis.account.shown import cause_words
 from stepscope.analysis.advice.beside import place_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import foretell_change
+from stepscope.analysis.advice.inside import act_on_inside
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.advice.rules import (
@@ -18,14 +19,16 @@ from stepscope.analysis.advice.rules import (
     communication,
     device_work,
     dispatch,
+    memory,
     python_overhead,
     recompilation,
     redundant_compute,
     transfer,
-    waiting,
 )
+from stepscope.analysis.advice.rules.waiting import act_on_input
 from stepscope.analysis.facts.lines import LineFacts
 from stepscope.report import duration_text
+from stepscope.vocabulary.jax import function_of_call
 from stepscope.vocabulary.python import CODE_OF_MODULE
 
 # Chosen by judgement where no measurement is named, then halved and doubled on eight recordings with such functions.
@@ -54,9 +57,9 @@ _BATCHED: Actions = {
 }
 START_ONCE = "start "  # how the action for an op that a function starts many times begins
 _AT_ONCE: Actions = {
-    "tensorflow": ("stack what they work on, tf.gather, or tf.vectorized_map",),
-    "jax": ("jax.vmap, or an index of many rows",),
-    "pytorch": ("stack what they work on, index with a tensor, or torch.func.vmap",),
+    "tensorflow": ("tf.stack and one op, tf.gather, or tf.vectorized_map",),
+    "jax": ("jax.vmap, x[rows], or one split of keys",),
+    "pytorch": ("torch.stack and one op with dim=, x[rows], or torch.vmap",),
     "": ("put what they work on into one array",),
 }
 _TITLES = {
@@ -113,7 +116,8 @@ def kind_of(line: LineFacts) -> str:
         return "host_sync"
     if line.waits_ps >= _MOST_OF * line.own_ps:  # it starts nothing meanwhile: it needs a value of what runs
         return "host_sync"
-    if line.starts >= _MANY and line.share("host_compute", "device_compute", "launch") >= _TELLING:
+    of_ops = line.share("host_compute", "device_compute", "launch", "transfer")  # eager ops take Python numbers in
+    if line.starts >= _MANY and of_ops >= _TELLING:
         return "eager_dispatch"
     if line.share("python") >= _MOST_OF:
         return "python_overhead"
@@ -140,7 +144,7 @@ def _find(context: Context) -> Finding | None:
     if kind.startswith("input"):
         actions, gain = place_actions(context, actions, gain, part)
         actions = (*_start_at_once(context, line), *actions)
-    what = f"{line.name} ({line.file}:{line.line})" if line.file else line.name
+    what = f"{line.name} ({line.where})" if line.file else line.name
     if line.name == CODE_OF_MODULE and line.file:
         what = f"line {line.line} of {line.file}"
     title = _WAIT_LESS if _is_asleep(kind, line) else _TITLES[kind]
@@ -155,7 +159,7 @@ def _find(context: Context) -> Finding | None:
         gain=gain,
         culprit=Culprit(
             line.name, line.file or None, line.line if line.file else None, line.ops[0].name if line.ops else None,
-            None, None if line.calls is None else max(round(line.calls), 1), line.ps,
+            None, None if line.calls is None else max(round(line.calls), 1), line.ps, statement=line.statement,
         ),
         actions=actions,
         rows=(Row("overview", line.name, round(part, 3)),),
@@ -197,8 +201,9 @@ def _describe(context: Context, line: LineFacts) -> str:
 
 
 def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
+    inside = act_on_inside(line.name, None, line.statement)
     if kind.startswith("input"):
-        return actions_for(context.framework, waiting.ACTIONS[kind])
+        return act_on_input(context, kind, inside, is_of_framework=_starts_many(context, line))
     tables: dict[str, Actions] = {
         "checkpoint_stall": checkpoint.ACTIONS,
         "recompilation": recompilation.ACTIONS,
@@ -210,23 +215,32 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
         "redundant_compute": redundant_compute.ACTIONS,
         "python_overhead": {"": python_overhead.ACTIONS},
     }
-    place = f"{line.file}:{line.line}" if line.file else line.name
+    look = f"look at {line.name} ({line.where or line.name})"
+    if (statement := line.statement) is not None:
+        look += f", {100 * statement.share:.0f} % of its time" + (f", in {statement.called}" * bool(statement.called))
+    at_once = _start_at_once(context, line)
     if kind == "redundant_compute" and not _is_evaluation(line):
-        return (f"look at {line.name} ({place})", *_start_at_once(context, line), *_COMPUTE_LESS)
+        return (*at_once, look, *_COMPUTE_LESS)
     waits = (python_overhead.WAITS,) if _is_asleep(kind, line) else ()
-    at_once = _start_at_once(context, line) if kind == "python_overhead" else ()
-    return (f"look at {line.name} ({place})", *waits, *at_once, *actions_for(context.framework, tables[kind]))
+    copies = memory.act_on_copies(context) if kind == "memory_churn" else ()
+    return (*at_once, look, *waits, *(copies or actions_for(context.framework, tables[kind])))
+
+
+def _starts_many(context: Context, line: LineFacts) -> bool:
+    """Whether a function starts one op many times in a step."""
+    return bool(line.often) and line.often[0].calls >= _MANY * (context.loop.steps if context.loop else 1)
 
 
 def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
     """What to do about an op that a function starts many times in a step; nothing where it starts none so often."""
-    steps = context.loop.steps if context.loop else 1
-    often = max(line.ops, key=lambda op: op.calls, default=None)
-    if often is None or often.calls < _MANY * steps:
+    if not _starts_many(context, line):
         return ()
     (how,) = actions_for(context.framework, _AT_ONCE)
-    times = f"{often.calls / steps:,.0f}"
-    return (f"{START_ONCE}`{often.name}` once, not {times} times, where no call needs the result of another: {how}",)
+    names = " and ".join(f"`{function_of_call(each.name) or each.name}`" for each in line.often)
+    shape = f" on {line.often_shape}" if line.often_shape else ""
+    times = f"{line.often[0].calls / (context.loop.steps if context.loop else 1):,.0f} times{shape}"
+    where = f" in {line.name} ({line.where})" if line.file else ""
+    return (f"{START_ONCE}{names} once, not {times}{where}, if the calls are independent: {how}",)
 
 
 RULE = Rule("line", find=_find, tool="critical-path", confidence=0.8)

@@ -32,6 +32,50 @@ _ROOM: Actions = {
     ),
     "": ("recompute activations, use 16 bits, or a smaller batch",),
 }
+# What to do about copies by what asks for them, see `vocabulary.copies`; each is said only where that takes time.
+COPIES: Mapping[str, Actions] = {
+    "layout": {
+        "pytorch": (
+            "keep one layout: contiguous() and reshape() copy after permute() or transpose(); permute once before the"
+            " layers and once behind them, and use layers that take the axes as they are (nn.Linear works on the last)",
+            "leave .contiguous() out where the next op accepts the tensor as it is",
+        ),
+        "tensorflow": ("keep one layout: transpose once before the layers and once behind them, or use tf.einsum",),
+        "jax": ("keep one layout: transpose once before the layers and once behind them, or use jnp.einsum",),
+        "": ("keep one layout: transpose once, before the work and behind it",),
+    },
+    "join": {
+        "pytorch": (
+            "write into a preallocated tensor (x[i:j] = v, index_copy_, a static cache or a ring buffer) instead of"
+            " torch.cat and torch.stack",
+        ),
+        "tensorflow": (
+            "write into a tf.Variable in place (v.scatter_nd_update(indices, x), v[i:j].assign(x)) instead of tf.concat"
+            " and tf.stack, which allocate a new tensor",
+        ),
+        "jax": ("x.at[i].set(v) or jax.lax.dynamic_update_slice inside the jitted step instead of jnp.concatenate",),
+        "": ("write into one array in place instead of joining arrays",),
+    },
+    "pad": {"": ("pad once, before training, or let the op pad that follows (padding= of a convolution)",)},
+    "convert": {"": ("convert once, where the data is made, and keep that type",)},
+    "fill": {
+        "pytorch": (
+            "fill less: let optimizer.zero_grad() set gradients to None (its default), and reuse a tensor of zeros",
+        ),
+        "": ("fill less: make constant arrays once, before the loop",),
+    },
+    "repeat": {"": ("let ops broadcast (expand, a length of 1) instead of repeating data",)},
+    "copy": {
+        "pytorch": (
+            "clone() only what is changed later, and use in-place ops (add_, mul_) where nothing needs the old",
+        ),
+        "jax": ("donate arrays that the step replaces: jax.jit(..., donate_argnums=...) lets XLA write in place",),
+        "": ("change data in place instead of copying it",),
+    },
+}
+_KEEP_LAYOUT = "Keep one layout instead of copying"
+_WORTH = 0.1  # of the time of copies: what asks for less is not worth a word
+_MOST_OF = 0.5
 _FREE = ("raise the batch size as long as the step time grows more slowly; adapt the learning rate",)
 _GROWTH = (
     "to leave the rest to other programs: tf.config.experimental.set_memory_growth(gpu, True), before the first op",
@@ -48,10 +92,13 @@ def _find_churn(context: Context) -> Finding | None:
     moves *= work.critical_path_share
     moves += context.per_step(loop.after_moves_ps) / MS if work.moves_ps > 2 * work.casts_ps else 0.0
     top = work.moves[0]
+    is_layout = work.asked.get("layout", 0) >= _MOST_OF * work.moves_ps > 0
     return Finding(
         part_ms=moves,
+        title=_KEEP_LAYOUT if is_layout else "",
         evidence=f"{context.percent(moves):.1f} % of each step only moves or fills data or allocates large tensors,"
-        f" mostly in {top.name}",
+        f" mostly in {top.name}" + (", to change its layout" if is_layout else ""),
+        actions=act_on_copies(context) or None,
         change="moving",
         without="moving data and freeing memory",
         parts=("moves",),
@@ -59,6 +106,15 @@ def _find_churn(context: Context) -> Finding | None:
         rows=tuple(Row("op-stats", op.name, round(op.total_ps / work.steps / MS, 3)) for op in work.moves[:3]),
         intervals=context.intervals("host_compute") if context.framework == "pytorch" else (),
     )
+
+
+def act_on_copies(context: Context) -> tuple[str, ...]:
+    """What to do about the copies of a step that a host computes, by what asks for them, what takes most time first;
+    nothing where that is not known."""
+    asked = context.work.asked if context.work is not None else {}
+    whole = sum(asked.values())
+    kinds = [kind for kind, ps in asked.items() if kind and ps >= _WORTH * whole]
+    return tuple(action for kind in kinds for action in actions_for(context.framework, COPIES[kind]))
 
 
 def _find_capacity(context: Context) -> Finding | None:

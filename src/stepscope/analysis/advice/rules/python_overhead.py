@@ -138,7 +138,7 @@ def _name_function(context: Context, advice: Advice) -> Advice:
     culprit = advice.culprit
     if culprit is None or culprit.file is None:
         return advice
-    place = culprit.file if culprit.line is None else f"{culprit.file}:{culprit.line}"
+    place = culprit.where
     calls = f" in {culprit.calls:,} call{'' if culprit.calls == 1 else 's'}" if culprit.calls else ""
     inside = f", mostly in {culprit.inside}" if culprit.inside else ""
     what = place if culprit.name == CODE_OF_MODULE else f"{culprit.name} ({place})"

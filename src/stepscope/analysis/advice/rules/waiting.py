@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.beside import Beside, place_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import foretell_change, foretell_nothing
+from stepscope.analysis.advice.inside import act_on_culprit
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.feeding import FeedFacts
@@ -159,6 +161,8 @@ class _Cause:
     def general_actions(self, context: Context) -> tuple[str, ...]:
         """What to do about it, before a slow stage is named."""
         actions = self.actions or _general_actions(context, self.kind)
+        if not self.actions and not _feed(context).has_iterators:
+            actions = _put_inside(actions, act_on_culprit(_culprit(context)))
         return (*actions, self.last_action) if self.last_action else actions
 
 
@@ -433,8 +437,7 @@ _OF_THREAD = (
 def _waits_for_thread(context: Context) -> str:
     """The program's function that waits, in a lock or a queue, for a thread that makes the batch; empty if it makes it
     itself."""
-    row = context.pace.culprits.get("input") if context.pace else None
-    culprit = row.culprit if row is not None else None
+    culprit = _culprit(context)
     if culprit is None or culprit.inside is None or not name_has(f"${culprit.inside}", CodeTrait.BLOCKS):
         return ""
     return culprit.name
@@ -508,6 +511,32 @@ def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
         return tuple(action for action in fitting if _SOME_WORKERS not in action)
     few = f"num_workers={cores}" if cores is not None and cores < 4 else _SOME_WORKERS
     return tuple(type(action)(action.replace(_SOME_WORKERS, few)) for action in fitting)
+
+
+def act_on_input(
+    context: Context, kind: str, inside: tuple[str, ...], is_of_framework: bool = False
+) -> tuple[str, ...]:
+    """What to do about a function that makes the batch.
+
+    Args:
+        inside: what to do about the work in it; then what fits any input but fewer samples at once is not said.
+        is_of_framework: it starts ops of the framework one by one, whose arrays in JAX belong to this process.
+    """
+    actions = actions_for(context.framework, ACTIONS[kind])
+    if is_of_framework and context.framework == "jax":
+        actions = tuple(each for each in actions if not isinstance(each, Beside))
+    return _put_inside(actions, inside)
+
+
+def _put_inside(actions: tuple[str, ...], inside: tuple[str, ...]) -> tuple[str, ...]:
+    """The actions with what is known of the work inside first, instead of what suits any input."""
+    return (*inside, *(each for each in actions if isinstance(each, Beside))) if inside else actions
+
+
+def _culprit(context: Context) -> Culprit | None:
+    """The function of the program that makes the batch."""
+    row = context.pace.culprits.get("input") if context.pace else None
+    return row.culprit if row is not None else None
 
 
 def _add_stage_action(context: Context, kind: str, actions: tuple[str, ...]) -> tuple[str, ...]:

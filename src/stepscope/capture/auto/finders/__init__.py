@@ -15,6 +15,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -160,7 +161,8 @@ class Calls:
 
 class OptimizerCalls:
     """Reports the calls of optimizers, each a source of its own, once they have returned.  Of an optimizer that calls
-    another one, the outer call counts.
+    another one, the outer call counts.  Where a loop makes a new one in each step, each takes the place of one of its
+    class that has been called once and is gone; one that was called more often had a loop of its own.
 
     Args:
         name: of the steps, for the user.
@@ -171,6 +173,7 @@ class OptimizerCalls:
         self._loop = loop
         self._numbers = Numbers()
         self._sources: dict[tuple[int, int], StepSource] = {}
+        self._once: dict[tuple[int, str], list[tuple[Callable[[], object], StepSource]]] = {}  # those called once
 
     def report(self, optimizer: object) -> None:
         """An outermost call of an optimizer has returned."""
@@ -181,12 +184,20 @@ class OptimizerCalls:
         """The source that an optimizer is on this thread."""
         key = threading.get_ident(), self._numbers.of(optimizer)
         known = self._sources.get(key)
+        kind = type(optimizer)
+        once = self._once.setdefault((key[0], f"{kind.__module__}.{kind.__qualname__}"), [])
         if known is not None:
+            once[:] = [each for each in once if each[0]() is not optimizer]
             return known
         if len(self._sources) >= _MOST_SOURCES:
             self._sources.clear()
-        made = self._sources[key] = StepSource(OPTIMIZED, self._name, key)
-        note_optimizer(key, optimizer)
+            self._once.clear()
+        gone = next((at for at, (owner, _) in enumerate(once) if owner() is None), None)
+        made = StepSource(OPTIMIZED, self._name, key) if gone is None else once.pop(gone)[1]
+        self._sources[key] = made
+        with suppress(TypeError):  # of a class with slots: it is never known to be gone
+            once.append((weakref.ref(optimizer), made))
+        note_optimizer(made.key, optimizer)
         return made
 
 

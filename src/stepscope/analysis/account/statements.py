@@ -1,0 +1,93 @@
+"""The statement of the program that holds most of a function's time, by samples of the stack.
+
+A function is named by the line that defines it.  What to edit is the line within it, or within a function of the
+program that it calls, that most samples show, the one furthest in:
+
+    def get(self, i):                  # the function's name and place
+        key = self.names[i]
+        return self.db.execute(q, key) # the statement: most samples show this line
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.account.sampled_time import sampled_time_of
+from stepscope.analysis.steps.own_tracers import events_of_thread
+from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.model import HostTrace
+from stepscope.model.arrays import distinct
+from stepscope.records import dataclass
+from stepscope.vocabulary.lines import holds_statements
+from stepscope.vocabulary.python import place_of, statement_of
+
+_MOST_OF = 0.5  # of the function's time: with less it is one of several lines, and the function is the place
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A line of the program.
+
+    Attributes:
+        file, line: where it is; called: the function that it calls, as it names it, empty if it calls none for long.
+        share: the share of the function's time that it holds, above 0.5 to 1.
+    """
+
+    file: str
+    line: int
+    called: str
+    share: float
+
+    @property
+    def place(self) -> str:
+        """`train.py:14`."""
+        return f"{self.file}:{self.line}"
+
+    def describe(self) -> str:
+        """What is known of it in words: `90 % of that at train.py:14, in self.db.execute`."""
+        called = f", in {self.called}" if self.called else ""
+        return f"{100 * self.share:.0f} % of that at {self.place}{called}"
+
+
+def main_statement(trace: HostTrace, line: int, frame: str, spans: Spans) -> Statement | None:
+    """The statement furthest in that holds most of some time of a function; None where that was not recorded, or no
+    statement holds so much.
+
+    Args:
+        line: of the thread; frame: the function, as its frames are named; spans: when it runs.
+    """
+    rows = events_of_thread(trace, line, holds_statements)
+    sampled = sampled_time_of(trace, line) if len(rows) and spans.total else None
+    if sampled is None:
+        return None
+    types = trace.events.type[rows]
+    told = {type_: statement_of(trace.name_of(int(rows[types == type_][0]))) for type_ in distinct(types).tolist()}
+    inside = np.zeros(len(trace.events), np.bool_)
+    inside[rows[np.isin(types, [type_ for type_, each in told.items() if each.frame == frame])]] = True
+    parent = forest(trace).parent
+    for _ in told:  # no deeper than there are statements
+        below = rows[(parent[rows] >= 0) & inside[parent[rows]] & ~inside[rows]]
+        if not len(below):
+            break
+        inside[below] = True
+    held: dict[tuple[str, int], dict[str, int]] = {}
+    first: dict[tuple[str, int], int] = {}
+    for type_, each in told.items():
+        own = rows[(types == type_) & inside[rows]]
+        if len(own):
+            shown, _, _ = sampled.spans_shown(spans_of(trace, own))
+            calls = held.setdefault((each.frame, each.line), {})
+            calls[each.called] = calls.get(each.called, 0) + (shown & spans).total
+            first[each.frame, each.line] = min(first.get((each.frame, each.line), len(trace.events)), int(own[0]))
+    total = {key: sum(calls.values()) for key, calls in held.items()}
+    of_function = rows[np.isin(types, [type_ for type_, each in told.items() if each.frame == frame])]
+    whole = (sampled.spans_shown(spans_of(trace, of_function))[0] & spans).total
+    most = [key for key, ps in total.items() if ps > _MOST_OF * whole]
+    if not most:
+        return None
+    key = min(most, key=lambda each: (total[each], -first[each]))
+    called = max(held[key], key=lambda each: held[key][each])
+    _, file, _ = place_of(key[0])
+    is_most = held[key][called] > _MOST_OF * total[key]
+    return Statement(file or "", key[1], called if is_most else "", min(total[key] / whole, 1.0))

@@ -1,0 +1,66 @@
+"""The statement that holds most of a function's time, by samples that say where in it the thread was."""
+
+from __future__ import annotations
+
+from draw import MS, K
+
+from stepscope.analysis.account.statements import Statement, main_statement
+from stepscope.analysis.account.threads import threads_of
+from stepscope.analysis.steps.find_steps import observed_time
+from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE, STATEMENTS_PLANE
+from stepscope.model import HostTrace, LineKind, PlaneKind, TraceBuilder
+
+STEPS = 6
+MAKE, READ = "$train.py:9 make", "$data.py:3 read"
+
+
+def sampled(statements: dict[str, str]) -> HostTrace:
+    """Steps of 10 ms, a sample each ms, in which the function `make` runs.
+
+    Args:
+        statements: what the samples of a step show, outermost first, a character for each sample that shows it.
+    """
+    builder = TraceBuilder("host")
+    thread = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python", 7, kind=LineKind.THREAD)
+    plane = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
+    frames = builder.line(plane, "MainThread", 7)
+    where = builder.line(builder.plane(STATEMENTS_PLANE, PlaneKind.CUSTOM_DEVICE), "MainThread", 7)
+    times = builder.line(builder.plane(SAMPLE_TIMES_PLANE, PlaneKind.CUSTOM_DEVICE), "samples")
+    frames.event(MAKE, 0, 10 * STEPS * MS, K.PYTHON_CALL)
+    for step in range(STEPS):
+        thread.event("train", 10 * step * MS, 10 * MS, K.STEP_MARK, {"step_num": step})
+        for at in range(10):
+            start = (10 * step + at) * MS
+            times.event("sample", start + MS // 2, 0, K.OTHER)
+            for name, samples in statements.items():
+                if samples[at] != " ":
+                    where.event(name, start, MS, K.OTHER)
+    return builder.build()
+
+
+def found(statements: dict[str, str]) -> Statement | None:
+    trace = sampled(statements)
+    return main_statement(trace, threads_of(trace).main, MAKE, observed_time(trace))
+
+
+def test_the_line_that_most_samples_show():
+    said = {f"{MAKE} @10 ": "xxx       ", f"{MAKE} @12 self.db.execute": "   xxxxxxx"}
+    assert found(said) == Statement("train.py", 12, "self.db.execute", 0.7)
+
+
+def test_no_line_holds_most():
+    assert found({f"{MAKE} @10 ": "xxxxx     ", f"{MAKE} @12 ": "     xxxxx"}) is None
+
+
+def test_calls_of_one_line_are_one_statement_and_its_call_is_the_one_that_takes_most_of_it():
+    said = {f"{MAKE} @12 self.db.execute": "xx        ", f"{MAKE} @12 fetchone": "  xxxxxxxx"}
+    assert found(said) == Statement("train.py", 12, "fetchone", 1.0)
+
+
+def test_the_line_furthest_in_of_a_function_of_the_program_that_is_called_there():
+    said = {"$train.py:1 main @30 make": "x" * 10, f"{MAKE} @12 read": "x" * 10, f"{READ} @5 open": " xxxxxxxx "}
+    assert found(said) == Statement("data.py", 5, "open", 0.8)
+
+
+def test_what_calls_the_function_is_no_statement_of_it():
+    assert found({"$train.py:1 main @30 make": "x" * 10}) is None

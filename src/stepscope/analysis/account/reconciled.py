@@ -7,6 +7,9 @@
     gpu, comm  n-----n-----          messages count as communication as far as no computation hides them
     gpu, comp   k--    k---
 
+    gpu, comm  n-n-n-n-n-n-n-n-      messages that fill the step bound it, whatever is computed between and beside them
+    gpu, comp   k   k   k   k
+
 A moment in which a device works is the device's, whatever the way back says, unless the host does something then that
 takes as long with any device, such as computing or making input.  Where a queue of a device works for nearly all of a
 step, no change of the host can make it much shorter: then that is the device's as well.  So where it works for most of
@@ -34,6 +37,7 @@ WHILE_IDLE = (Cause.LAUNCH, Cause.PYTHON, Cause.SYNC, Cause.DEVICE_GAP, Cause.UN
 _OF_HOST = (*WHILE_IDLE, Cause.HOST_COMPUTE)
 # What a device does, at one moment the first of these.
 _ON_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, Cause.COPY, Cause.TRANSFER, Cause.INPUT)
+_OF_MESSAGES = (Cause.COMMUNICATION, *(each for each in _ON_DEVICES if each != Cause.COMMUNICATION))  # where they fill a step
 
 
 def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple[Pieces, U8]:
@@ -48,8 +52,14 @@ def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple
     is_limit = _are_of_devices(graph, work, does, place, inside, cause)
     mine = work if is_limit.all() else work[_is_of_busiest_device(trace, graph, work)]
     yields = np.isin(cause, WHILE_IDLE) | (is_limit[place] & (cause == Cause.HOST_COMPUTE))
-    pieces, cause = _give(trace, graph, pieces, cause, yields, mine, _ON_DEVICES)
-    hidden = cause == Cause.COMMUNICATION
+    filled = _filled_by_messages(graph, work, does, place, inside)
+    if filled.any():
+        pieces, cause = _give(trace, graph, pieces, cause, yields & filled[place], mine, _OF_MESSAGES)
+        place, _ = clip_to_steps(trace, graph, pieces)
+        yields = np.isin(cause, WHILE_IDLE) | (is_limit[place] & (cause == Cause.HOST_COMPUTE))
+    pieces, cause = _give(trace, graph, pieces, cause, yields & ~filled[place], mine, _ON_DEVICES)
+    place, _ = clip_to_steps(trace, graph, pieces)
+    hidden = (cause == Cause.COMMUNICATION) & ~filled[place]
     return _give(trace, graph, pieces, cause, hidden, work, (Cause.DEVICE_COMPUTE,)) if hidden.any() else (pieces, cause)
 
 
@@ -112,6 +122,22 @@ def _are_of_devices(graph: Graph, work: I64, does: U8, place: I64, inside: Piece
     if _is_one_queue(graph, work[computes]):  # others could overlap more if the host started their work earlier
         is_limit |= longer & (100 * wrong > MOST_ERROR_PERCENT * step)
     return is_limit
+
+
+def _filled_by_messages(graph: Graph, work: I64, does: U8, place: I64, inside: Pieces) -> Mask:
+    """Whether a queue that communicates works for nearly all of a step, and clearly longer than any that computes: bool
+    of shape (steps,)."""
+    length = np.maximum(inside.end_ps - inside.start_ps, 0)
+    step = np.bincount(place, weights=length, minlength=len(graph.steps))
+    longest = {}
+    for cause in (Cause.COMMUNICATION, Cause.DEVICE_COMPUTE):
+        mine = work[does == cause]
+        lines = numbers_in(graph.line[mine]) if len(mine) else ()
+        of_lines = [_time_in_steps(graph, mine[graph.line[mine] == each], place, inside, len(step)) for each in lines]
+        longest[cause] = np.max(of_lines, axis=0) if of_lines else np.zeros(len(step))
+    most = longest[Cause.COMMUNICATION]
+    filled: Mask = most > (1 - LARGE_SHARE / 100) * step
+    return filled & (most > longest[Cause.DEVICE_COMPUTE] + LARGE_SHARE / 100 * step)
 
 
 def _time_in_steps(graph: Graph, work: I64, place: I64, inside: Pieces, steps: int) -> F64:

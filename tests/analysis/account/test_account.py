@@ -61,31 +61,36 @@ SORTS = GLOO | {
         gpu0 s    |   K1----K2----K3----K4----K5----
         gpu0 t    |                   K6------------------
         # LLkkkkkkkkkkkkssLLkkkkkkkkkkkkkkkkkkkkss
-        causes = {"device_compute": 32, "launch": 4, "sync": 4}
+        causes = {"device_compute": 36, "launch": 2, "sync": 2}
+        gains = {"device_compute": 24, "launch": 4, "sync": 4}
     a long launch that no full queue explains is launching: L4 and L5 return long after the last work has ended
         host main | M0--------------------------------------
         host main | L1L2L3L4--L5----L6S---------------------
         gpu0 s    |   K1---K2----K3-----K4--K5--
         gpu0 t    |                   K6------------------
-        causes = {"device_compute": 20, "launch": 18, "sync": 2}
+        causes = {"device_compute": 36, "launch": 2, "sync": 2}
+        gains = {"device_compute": 20, "launch": 12, "sync": 2}
     a long launch during which nothing has ended is launching
         host main | M0--------------------------------------
         host main | L1L2L3L4--L5----L6S---------------------
         gpu0 s    |   K1--------------K2----
         gpu0 t    |                   K6------------------
-        causes = {"device_compute": 20, "launch": 18, "sync": 2}
+        causes = {"device_compute": 36, "launch": 2, "sync": 2}
+        gains = {"device_compute": 20, "launch": 16, "sync": 2}
     a long launch before one that finds more in the queue and returns at once is launching
         host main | M0--------------------------------------
         host main | L1L2L3----L4L5L7L6S---------------------
         gpu0 s    |   K1----K2----------K3--K4--K5--K7
         gpu0 t    |                   K6------------------
-        causes = {"device_compute": 20, "launch": 18, "sync": 2}
+        causes = {"device_compute": 36, "launch": 2, "sync": 2}
+        gains = {"device_compute": 20, "launch": 6, "sync": 2}
     a launch as long as the one before it, in which nothing has ended, is launching
         host main | M0--------------------------------------
         host main | L1L2----L3----L4L6S---------------------
         gpu0 s    |   K1--------K2----K3--K4--
         gpu0 t    |                   K6------------------
-        causes = {"device_compute": 20, "launch": 18, "sync": 2}
+        causes = {"device_compute": 36, "launch": 2, "sync": 2}
+        gains = {"device_compute": 20, "launch": 14, "sync": 2}
     a call that copies little and returns late waits for the device
         host main | M0----------------------------
         host main | L1Z2-----L3Z4-----------------

@@ -126,7 +126,7 @@ def test_a_stream_that_waits_for_an_event_of_the_future() -> None:
 def test_a_wait_of_the_host_that_ends_before_the_work() -> None:
     text = "host main | x-------------\nhost main | L1 s2--\ngpu0 s    |   K1---------"
 
-    assert found(text) == [("account_contradicts_devices", 1, None), ("sync_ends_early", 1, 1)]
+    assert found(text) == [("sync_ends_early", 1, 1)]
 
 
 def test_collectives_that_do_not_say_what_they_exchange() -> None:

@@ -85,14 +85,19 @@ def _contradiction(account: StepAccount, limit: AccountRow) -> str | None:
     idle = account.idle_ps
     if idle is None or limit.idle_ps is None or not account.devices:
         return None
-    are = "is" if account.devices.startswith("the") else "are"
     if limit.cause == "device_gap" and 2 * limit.idle_ps > account.step_ps:
         share = f"for {100 * limit.idle_ps / account.step_ps:.1f} % of {account.the_step}"
-        return f"{account.devices} {are} idle {share}, for no recorded reason"
+        return f"{_devices_are(account)} idle {share}, for no recorded reason"
     if limit.cause in ("sync", "unknown") and 100 * account.contradicted_ps > CONTRADICTS * account.step_ps:
         share = f"{100 * account.contradicted_ps / account.step_ps:.1f} %"
-        return f"{account.devices} {are} busy for {share} in which nothing seems to compute"
+        return f"{_devices_are(account)} busy for {share} in which nothing seems to compute"
     return None
+
+
+def _devices_are(account: StepAccount) -> str:
+    """The devices as the subject of a sentence: `the GPU is`, `all 8 TPUs are`."""
+    devices = account.devices or "the devices"
+    return f"{devices} {'is' if devices.startswith('the ') and not devices.endswith('s') else 'are'}"
 
 
 def _gain(change: FirstChange, account: StepAccount) -> float:
@@ -107,8 +112,16 @@ def _unexplained(account: StepAccount) -> float:
 
 
 def _longest_of_program(account: StepAccount) -> AccountRow:
-    """The longest row of the program itself: waiting for a free core is said beside it."""
-    return next((row for row in account.rows if row.cause != CONTENTION), account.rows[0])
+    """The longest row of the program itself: waiting for a free core is said beside it.
+
+    Where the devices idle for more than half of the step it is what they idle for longest: all that keeps them from
+    work stands against what they do.
+    """
+    rows = [row for row in account.rows if row.cause != CONTENTION] or list(account.rows)
+    if account.idle_ps is None or 2 * account.idle_ps <= account.step_ps or 2 * (rows[0].idle_ps or 0) >= rows[0].ps:
+        return rows[0]
+    idle = max(rows, key=lambda row: row.idle_ps or 0)
+    return rows[0] if idle.cause == "device_gap" else idle
 
 
 def _limiting(account: StepAccount, longest: AccountRow) -> AccountRow:
@@ -182,6 +195,10 @@ def _list_others(
         share = f"{_percent(busy, account):.1f} % of {account.whole_step}"
         yield f"the machine was busy: for {share} the loop waited for a free core"
     longest = _longest_of_program(account)
+    most = next((row for row in account.rows if row.cause != CONTENTION), longest)
+    if most is not longest and limit is not most and account.idle_ps is not None:
+        idle = f"{_devices_are(account)} idle for {100 * account.idle_ps / account.step_ps:.1f} % of {account.the_step}"
+        yield f"{words_of_row(account, most)} takes {_percent(most, account):.1f} %, but {idle}"
     if limit is limiting and limiting is not longest:
         yield (
             f"{words_of_row(account, longest)} takes {_percent(longest, account):.1f} %, but other work runs beside it:"

@@ -295,6 +295,8 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
         return True
     if advice.change in EXCESSES:
         return False
+    if _gains_more_than_its_causes(context, advice):
+        return True
     if advice.gain_percent is None and context.account is not None and not advice.id.startswith(OF_JOB):
         nothing_replayed = context.changes is None or context.changes.why_not is not None
         is_small = not context.has_device and context.percent(advice.part_ms or 0.0) < LARGE_SHARE
@@ -315,6 +317,18 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
     if not has_cause or row is None:
         return True
     return min(account.percent(row.ps), 100.0 * context.cause_share(row.cause)) < LARGE_SHARE  # not in one step alone
+
+
+def _gains_more_than_its_causes(context: Context, advice: Advice) -> bool:
+    """Whether an advice is to gain more than the replay gives for leaving out the whole of what it shortens a part of,
+    as something takes over that was not recorded: then there is no telling what any of it gains."""
+    account = context.account
+    if account is None or advice.gain_percent is None or not context.line(advice.change) or not context.has_device:
+        return False
+    if all(rival.cause != "unknown" for rival in account.rivals[:1]):
+        return False
+    gains = [row.gain_ps for row in account.rows if row.cause in _causes_in(context, advice) and row.gain_ps is not None]
+    return bool(gains) and 100.0 * sum(gains) < (advice.gain_percent - LEAST_PERCENT) * account.step_ps
 
 
 def _is_about_limit(context: Context, account: StepAccount, advice: Advice) -> bool:

@@ -40,6 +40,9 @@ KERAS_BATCH = "Profiled batch"
 ONLY_HERE = ("FunctionRun", "EagerExecute", "ExecutorState::Process")
 """Names that no other framework writes."""
 
+OF_ANY_OP = ("EagerExecute",)
+"""Events around an op that do not name it."""
+
 _EAGER = "EagerLocalExecute: "
 _SAVING = ("SaveV2", "MergeV2Checkpoints", "RestoreV2", "ShardedFilename", "WriteFile")
 # The dispatch of a single op.  Names of functions start with two underscores.

@@ -367,4 +367,4 @@ def test_an_array_of_all_pairs_is_named_if_it_takes_most_of_the_programs_time(sh
 
     said = ranking._say_most(SimpleNamespace(account=account, work=work))  # type: ignore[arg-type]
     assert said.startswith("`a.py:3 kernel` is 95 % of the step: ")
-    assert ("it writes the differences of all pairs, f32[8,8,4] of two arrays f32[8,4]" in said) == is_said
+    assert ("it sums an array of all pairs, f32[8,8,4] of two f32[8,4], where |x|^2" in said) == is_said

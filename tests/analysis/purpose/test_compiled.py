@@ -308,3 +308,17 @@ def test_products_of_all_pairs_that_are_summed():
 )
 def test_these_are_no_pairs_that_a_product_saves(healthy: dict[str, int]):
     assert all_pairs("subtract", **healthy) is None
+
+
+def test_the_outer_product_of_a_gradient_is_no_array_of_pairs():
+    main = computation(
+        "main",
+        parameter("x", f32(768), 0),
+        parameter("w", f32(640), 1),
+        op("one", "broadcast", f32(768, 640), "x"),
+        op("other", "broadcast", f32(768, 640), "w"),
+        op("outer", "multiply", f32(768, 640), "one", "other"),
+        op("bias", "reduce", f32(640), "outer"),
+    )
+
+    assert pairs_of(two_steps({"jit_step": (program(main, name="jit_step"), {"outer": 60, "bias": 40})})) is None

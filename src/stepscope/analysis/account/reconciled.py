@@ -37,7 +37,10 @@ WHILE_IDLE = (Cause.LAUNCH, Cause.PYTHON, Cause.SYNC, Cause.DEVICE_GAP, Cause.UN
 _OF_HOST = (*WHILE_IDLE, Cause.HOST_COMPUTE)
 # What a device does, at one moment the first of these.
 _ON_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, Cause.COPY, Cause.TRANSFER, Cause.INPUT)
-_OF_MESSAGES = (Cause.COMMUNICATION, *(each for each in _ON_DEVICES if each != Cause.COMMUNICATION))  # where they fill a step
+_OF_MESSAGES = (
+    Cause.COMMUNICATION,
+    *(each for each in _ON_DEVICES if each != Cause.COMMUNICATION),
+)  # where they fill a step
 
 
 def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple[Pieces, U8]:
@@ -60,7 +63,9 @@ def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple
     pieces, cause = _give(trace, graph, pieces, cause, yields & ~filled[place], mine, _ON_DEVICES)
     place, _ = clip_to_steps(trace, graph, pieces)
     hidden = (cause == Cause.COMMUNICATION) & ~filled[place]
-    return _give(trace, graph, pieces, cause, hidden, work, (Cause.DEVICE_COMPUTE,)) if hidden.any() else (pieces, cause)
+    return (
+        _give(trace, graph, pieces, cause, hidden, work, (Cause.DEVICE_COMPUTE,)) if hidden.any() else (pieces, cause)
+    )
 
 
 def _give(

@@ -29,6 +29,7 @@ _NEARLY_ALL = 0.9  # of the gain: so much of a function is one cause, which the 
 _MOST_OF = 0.5  # of the time of compiled programs: by the word
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
+_MOVES = ("transfer", "copy", "communication")  # what no computation hides, and nobody needs for its own sake
 _LOOK_AT = "look at "  # how an action begins that names a function
 _BATCHED = "replace the loop over elements"  # and one that fits what a function starts
 
@@ -327,7 +328,9 @@ def _gains_more_than_its_causes(context: Context, advice: Advice) -> bool:
         return False
     if all(rival.cause != "unknown" for rival in account.rivals[:1]):
         return False
-    gains = [row.gain_ps for row in account.rows if row.cause in _causes_in(context, advice) and row.gain_ps is not None]
+    gains = [
+        row.gain_ps for row in account.rows if row.cause in _causes_in(context, advice) and row.gain_ps is not None
+    ]
     return bool(gains) and 100.0 * sum(gains) < (advice.gain_percent - LEAST_PERCENT) * account.step_ps
 
 
@@ -336,7 +339,8 @@ def _is_about_limit(context: Context, account: StepAccount, advice: Advice) -> b
     gain is not the first thing to change otherwise."""
     limit = judge_account(account).cause
     row = row_of_change(account, _causes_in(context, advice))
-    is_large = row is None or row.cause == limit or account.percent(row.ps, row.cause) >= LARGE_SHARE
+    least = LEAST_PERCENT if row is not None and row.cause in _MOVES else LARGE_SHARE
+    is_large = row is None or row.cause == limit or account.percent(row.ps, row.cause) >= least
     return limit != "unknown" and is_large
 
 
@@ -451,13 +455,9 @@ def _say_pairs(context: Context) -> str:
     pairs = context.work.pairs if context.work is not None else None
     if pairs is None or pairs.share < _MOST_OF:
         return ""
-    what = "the differences" if pairs.is_difference else "the products"
-    made = f"{pairs.of[0]} and {pairs.of[1]}" if pairs.of[0] != pairs.of[1] else f"two arrays {pairs.of[0]}"
-    instead = "squares of differences are |x|^2 - 2 x.y + |y|^2, where " if pairs.is_difference else ""
-    return (
-        f"it writes {what} of all pairs, {pairs.shape} of {made}, {pairs.times:,.0f} times their elements, and sums"
-        f" them; {instead}the sums over pairs are one product of matrices (jnp.dot, einsum)"
-    )
+    of = f"{pairs.of[0]} and {pairs.of[1]}" if pairs.of[0] != pairs.of[1] else f"two {pairs.of[0]}"
+    same = "|x|^2 - 2 x.y + |y|^2" if pairs.is_difference else "a product of matrices (jnp.dot)"
+    return f"it sums an array of all pairs, {pairs.shape} of {of}, where {same} gives the same"
 
 
 def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:

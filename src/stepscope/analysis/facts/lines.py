@@ -55,6 +55,7 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.jax import function_of_call, function_of_program, is_product
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.python import CODE_OF_MODULE, PLAIN, is_training_function, place_of, runs_layer
+from stepscope.vocabulary.tensorflow import OF_ANY_OP
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
@@ -62,7 +63,6 @@ _ON_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, Cause.COPY)
 
 # All chosen by judgement, then moved on eight recordings with such functions: what other values found is said.
 _WHOLE = 0.9  # of a function's time: with so much in another it is nested in that, but for edges; 0.72 is the same
-_OF_ANY_OP = ("EagerExecute",)  # events that name no op
 _SHOWN_OPS = 2  # of one loop: they tell which it is
 _AS_OFTEN = 0.9  # of the calls of the most frequent op: ops of one loop run as often but for its edges
 _TRAINS = 0.3  # of a function's time: samples blur its edges; 0.15 takes one function for training, 0.6 is the same
@@ -397,7 +397,7 @@ def _describe(
     copies = trace.events.start_ps[copies[trace.events.line[copies] == loop.line]]
     name, file, line = place_of(trace.name_of(inner.frame))
     shares = sum_by_name(trace, inside, trace.events.duration_ps[inside])
-    named = [each for each in shares if each.name not in _OF_ANY_OP]
+    named = [each for each in shares if each.name not in OF_ANY_OP]
     most = max((each.calls for each in named), default=0)
     often = [each for each in named if each.calls >= _AS_OFTEN * most][:_SHOWN_OPS]
     owner = "" if inner is outer else place_of(trace.name_of(outer.frame))[0]

@@ -10,6 +10,8 @@ of matrices gives the same sums of products, or of squares of differences, from 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from stepscope.analysis.hlo.module import Module
@@ -57,7 +59,7 @@ def _find(trace: HostTrace, work: ProgramWork, whole: int) -> Pairs | None:
     for row in np.flatnonzero(module.is_opcode("subtract", "multiply")).tolist():
         size = int(shapes.elements[row])
         sources = [_spread(module, each) for each in module.operands.linked(row)]
-        if size not in summed or len(sources) != 2 or -1 in sources:
+        if size not in summed or len(sources) != 2 or -1 in sources or not _share_an_axis(module, row, sources):
             continue
         small = sum(int(shapes.elements[each]) for each in sources)
         if size >= _TIMES * small and (best is None or size > best[0]):
@@ -72,6 +74,13 @@ def _find(trace: HostTrace, work: ProgramWork, whole: int) -> Pairs | None:
     )
     of = shapes.text(one), shapes.text(other)
     return Pairs(shapes.text(row), of, module.opcode_of(row) == "subtract", times, spent / whole)
+
+
+def _share_an_axis(module: Module, row: int, sources: Sequence[int]) -> bool:
+    """Whether two arrays have an axis in common over which their products can be summed: one of two vectors alone is
+    the outer product of a gradient, which no product of matrices makes smaller."""
+    ranks = [len(module.shapes.dims_of(each)) for each in sources]
+    return sum(ranks) > len(module.shapes.dims_of(row))
 
 
 def _spread(module: Module, row: int) -> int:

@@ -73,6 +73,22 @@ def test_where_no_cause_alone_shortens_the_step_much_the_longest_is_the_limit() 
     assert judge_account(replace(beside, rows=rows)).name == "compute_bound"
 
 
+@pytest.mark.parametrize(
+    ("python", "cause"), [(35, "python"), (20, "device_compute")], ids=["idle for more than half", "idle for less"]
+)
+def test_where_devices_idle_for_more_than_half_of_the_step_it_is_what_they_idle_for(python: int, cause: str) -> None:
+    """All that keeps devices from work stands against what they do."""
+    split = account({"device_compute": 100 - python - 25, "python": python, "launch": 25})
+    rows = [replace(row, idle_ps=0 if row.cause == "device_compute" else row.ps) for row in split.rows]
+
+    found = judge_account(replace(split, rows=rows))
+
+    assert found.cause == cause
+    assert ("computation on the device takes 40.0 %, but the GPU is idle for 60.0 % of the step" in found.evidence) == (
+        cause == "python"
+    )
+
+
 def test_without_a_device_the_host_s_computation_is_the_computation() -> None:
     assert judge_account(account({"host_compute": 90, "python": 10}, devices=None)).name == "compute_bound"
 

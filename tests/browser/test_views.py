@@ -393,7 +393,7 @@ def test_the_list_of_sessions_stays_in_the_window_and_goes_by_arrows(page, page_
 def test_terms_are_in_words_and_their_csv_as_the_report_has_them(page, page_server, corpus, capsys):
     show(page, page_server, "pod-viewer", TF)
     # The last column but one; a dash where a device has no account of the step, since it works for it at another time.
-    assert {"Device compute", "Launch"} == {row[-2] for row in shown_rows(page, "workers")} - {"\N{EN DASH}"}
+    assert {"Device compute"} == {row[-2] for row in shown_rows(page, "workers")} - {"\N{EN DASH}"}
     cells = downloaded(page, "rows")
     rows = said(capsys, "pod-viewer", page_server.logdir / TF)["rows"]
     assert [cell["bottleneck"] for cell in cells] == [row["bottleneck"] or "" for row in rows]

@@ -86,6 +86,7 @@ def test_the_function_that_reads_it_stays_what_it_is() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.filterwarnings("ignore:os.fork")  # JAX's, where another test has imported it
 def test_a_forked_child_has_the_interval_of_the_program(usual: float) -> None:
     with switching_quickly():
         child = os.fork()

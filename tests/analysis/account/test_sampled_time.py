@@ -7,10 +7,19 @@ from draw import MS, K
 from stepscope.analysis.account.functions import functions_of_loop
 from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
+from stepscope.model.builder import LineBuilder
 from stepscope.vocabulary.python import place_of
 
 STEPS = 12
 MAIN, MAKE, REPORT = "$train.py:1 main", "$train.py:9 make", "$train.py:20 report"
+
+
+def add_lines(builder: TraceBuilder) -> tuple[LineBuilder, LineBuilder, LineBuilder]:
+    """A thread, the samples of its stack, and when these were taken."""
+    thread = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python", 7, kind=LineKind.THREAD)
+    plane = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
+    times = builder.line(builder.plane(SAMPLE_TIMES_PLANE, PlaneKind.CUSTOM_DEVICE), "samples")
+    return thread, builder.line(plane, "MainThread", 7), times
 
 
 def sampled(interval_ms: int, offset_ms: int = 0) -> HostTrace:
@@ -21,10 +30,7 @@ def sampled(interval_ms: int, offset_ms: int = 0) -> HostTrace:
     report                        rrr     17 to 20 ms
     """
     builder = TraceBuilder("host")
-    thread = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python", 7, kind=LineKind.THREAD)
-    plane = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
-    frames = builder.line(plane, "MainThread", 7)
-    times = builder.line(builder.plane(SAMPLE_TIMES_PLANE, PlaneKind.CUSTOM_DEVICE), "samples")
+    thread, frames, times = add_lines(builder)
     for step in range(STEPS):
         start = 20 * step * MS
         thread.event("train", start, 20 * MS, K.STEP_MARK, {"step_num": step})
@@ -58,12 +64,9 @@ def test_a_gap_without_a_sample_is_what_samples_show_at_the_same_place_of_other_
 def test_what_no_sample_tells_is_half_of_each_neighbour_but_not_beyond_its_range():
     """Of 10 ms a step, the first 4 are sampled and 6 never; a range of the program begins at 4 ms, or an op does."""
 
-    def of_make(kind: EventKind) -> float:
+    def time_of_make(kind: EventKind) -> float:
         builder = TraceBuilder("host")
-        thread = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python", 7, kind=LineKind.THREAD)
-        plane = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
-        frames = builder.line(plane, "MainThread", 7)
-        times = builder.line(builder.plane(SAMPLE_TIMES_PLANE, PlaneKind.CUSTOM_DEVICE), "samples")
+        thread, frames, times = add_lines(builder)
         for step in range(STEPS):
             start = 10 * step * MS
             thread.event("train", start, 10 * MS, K.STEP_MARK, {"step_num": step})
@@ -72,6 +75,6 @@ def test_what_no_sample_tells_is_half_of_each_neighbour_but_not_beyond_its_range
         frames.event(MAKE, 0, 10 * STEPS * MS, K.PYTHON_CALL)
         return time_per_step(builder.build())["make"]
 
-    assert of_make(K.ANNOTATION) == 4.0
+    assert time_of_make(K.ANNOTATION) == 4.0
     # Half of the six up to the next step, which is a range as well; after the last one nothing follows.
-    assert of_make(K.OP) == round((7 * (STEPS - 1) + 10) / STEPS, 1)
+    assert time_of_make(K.OP) == round((7 * (STEPS - 1) + 10) / STEPS, 1)

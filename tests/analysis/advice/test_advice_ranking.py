@@ -363,8 +363,8 @@ def test_an_array_of_all_pairs_is_named_if_it_takes_most_of_the_programs_time(sh
     account = SimpleNamespace(
         rows=[SimpleNamespace(culprit=Culprit("kernel", "a.py", 3, None, None, 1, 95))], percent=lambda part: part
     )
-    work = SimpleNamespace(pairs=Pairs("f32[8,8,4]", ("f32[8,4]", "f32[8,4]"), True, 4.0, share))
+    work = SimpleNamespace(pairs=Pairs("f32[8,8,4]", ("f32[8,4]", "f32[8,4]"), True, share))
 
     said = ranking._say_most(SimpleNamespace(account=account, work=work))  # type: ignore[arg-type]
     assert said.startswith("`a.py:3 kernel` is 95 % of the step: ")
-    assert ("it sums an array of all pairs, f32[8,8,4] of two f32[8,4], where |x|^2" in said) == is_said
+    assert ("it sums an array of all pairs, f32[8,8,4] of two f32[8,4]; sums of squares are |x|^2" in said) == is_said

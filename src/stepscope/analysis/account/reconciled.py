@@ -37,10 +37,8 @@ WHILE_IDLE = (Cause.LAUNCH, Cause.PYTHON, Cause.SYNC, Cause.DEVICE_GAP, Cause.UN
 _OF_HOST = (*WHILE_IDLE, Cause.HOST_COMPUTE)
 # What a device does, at one moment the first of these.
 _ON_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, Cause.COPY, Cause.TRANSFER, Cause.INPUT)
-_OF_MESSAGES = (
-    Cause.COMMUNICATION,
-    *(each for each in _ON_DEVICES if each != Cause.COMMUNICATION),
-)  # where they fill a step
+# The same in a step that messages fill.
+_OF_MESSAGES = (Cause.COMMUNICATION, Cause.DEVICE_COMPUTE, Cause.COPY, Cause.TRANSFER, Cause.INPUT)
 
 
 def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple[Pieces, U8]:
@@ -51,21 +49,19 @@ def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple
         return pieces, cause
     work = work[np.argsort(graph.start_ps[work], kind="stable")]
     place, inside = clip_to_steps(trace, graph, pieces)
+    length = np.maximum(inside.end_ps - inside.start_ps, 0)
+    step = np.bincount(place, weights=length, minlength=len(graph.steps))
     does = causes_of_work(trace)[kinds_of(trace, graph.event[work].astype(np.int64))]
-    is_limit = _are_of_devices(graph, work, does, place, inside, cause)
+    is_limit = _are_of_devices(graph, work, does, place, inside, step, cause)
     mine = work if is_limit.all() else work[_is_of_busiest_device(trace, graph, work)]
-    yields = np.isin(cause, WHILE_IDLE) | (is_limit[place] & (cause == Cause.HOST_COMPUTE))
-    filled = _filled_by_messages(graph, work, does, place, inside)
-    if filled.any():
-        pieces, cause = _give(trace, graph, pieces, cause, yields & filled[place], mine, _OF_MESSAGES)
+    filled = _filled_by_messages(graph, work, does, place, inside, step)
+    for steps, order in ((filled, _OF_MESSAGES), (~filled, _ON_DEVICES)):
         place, _ = clip_to_steps(trace, graph, pieces)
         yields = np.isin(cause, WHILE_IDLE) | (is_limit[place] & (cause == Cause.HOST_COMPUTE))
-    pieces, cause = _give(trace, graph, pieces, cause, yields & ~filled[place], mine, _ON_DEVICES)
+        pieces, cause = _give(trace, graph, pieces, cause, yields & steps[place], mine, order)
     place, _ = clip_to_steps(trace, graph, pieces)
     hidden = (cause == Cause.COMMUNICATION) & ~filled[place]
-    return (
-        _give(trace, graph, pieces, cause, hidden, work, (Cause.DEVICE_COMPUTE,)) if hidden.any() else (pieces, cause)
-    )
+    return _give(trace, graph, pieces, cause, hidden, work, (Cause.DEVICE_COMPUTE,))
 
 
 def _give(
@@ -77,6 +73,8 @@ def _give(
         yields: bool of shape (pieces,), pieces that give way.
         work: nodes in the order of their starts; to: causes of work that counts, at one moment the first.
     """
+    if not yields.any():
+        return pieces, cause
     start, end = pieces.start_ps, np.maximum(pieces.end_ps, pieces.start_ps)
     does = causes_of_work(trace)[kinds_of(trace, graph.event[work].astype(np.int64))]
     spans = {each: _spans(graph, work[does == each]) for each in to if (does == each).any()}
@@ -114,10 +112,8 @@ def _is_of_busiest_device(trace: HostTrace, graph: Graph, work: I64) -> Mask:
     return most
 
 
-def _are_of_devices(graph: Graph, work: I64, does: U8, place: I64, inside: Pieces, cause: U8) -> Mask:
+def _are_of_devices(graph: Graph, work: I64, does: U8, place: I64, inside: Pieces, step: F64 | I64, cause: U8) -> Mask:
     """Steps that are the devices', as the host could make them hardly shorter: bool of shape (steps,)."""
-    length = np.maximum(inside.end_ps - inside.start_ps, 0)
-    step = np.bincount(place, weights=length, minlength=len(graph.steps))
     computes = does == Cause.DEVICE_COMPUTE
     busy = _busy_ps(graph, work, computes, place, inside, len(step))
     during = _spans(graph, work).overlap_ps(inside.start_ps, np.maximum(inside.end_ps, inside.start_ps))
@@ -129,11 +125,9 @@ def _are_of_devices(graph: Graph, work: I64, does: U8, place: I64, inside: Piece
     return is_limit
 
 
-def _filled_by_messages(graph: Graph, work: I64, does: U8, place: I64, inside: Pieces) -> Mask:
+def _filled_by_messages(graph: Graph, work: I64, does: U8, place: I64, inside: Pieces, step: F64 | I64) -> Mask:
     """Whether a queue that communicates works for nearly all of a step, and clearly longer than any that computes: bool
     of shape (steps,)."""
-    length = np.maximum(inside.end_ps - inside.start_ps, 0)
-    step = np.bincount(place, weights=length, minlength=len(graph.steps))
     longest = {}
     for cause in (Cause.COMMUNICATION, Cause.DEVICE_COMPUTE):
         mine = work[does == cause]

@@ -36,7 +36,7 @@ _WORK: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
     ),
     (
         frozenset({"pandas", "polars", "pyarrow"}),
-        frozenset({"iloc", "loc", "groupby", "merge"}),
+        frozenset({"iloc", "loc"}),
         "take what it looks up out of the table once, before training: arrays of its columns, and an index of its rows",
     ),
 )  # fmt: skip

@@ -328,9 +328,8 @@ def _gains_more_than_its_causes(context: Context, advice: Advice) -> bool:
         return False
     if all(rival.cause != "unknown" for rival in account.rivals[:1]):
         return False
-    gains = [
-        row.gain_ps for row in account.rows if row.cause in _causes_in(context, advice) and row.gain_ps is not None
-    ]
+    causes = _causes_in(context, advice)
+    gains = [row.gain_ps for row in account.rows if row.cause in causes and row.gain_ps is not None]
     return bool(gains) and 100.0 * sum(gains) < (advice.gain_percent - LEAST_PERCENT) * account.step_ps
 
 
@@ -456,8 +455,9 @@ def _say_pairs(context: Context) -> str:
     if pairs is None or pairs.share < _MOST_OF:
         return ""
     of = f"{pairs.of[0]} and {pairs.of[1]}" if pairs.of[0] != pairs.of[1] else f"two {pairs.of[0]}"
-    same = "|x|^2 - 2 x.y + |y|^2" if pairs.is_difference else "a product of matrices (jnp.dot)"
-    return f"it sums an array of all pairs, {pairs.shape} of {of}, where {same} gives the same"
+    squares = "sums of squares are |x|^2 - 2 x.y + |y|^2"
+    same = squares if pairs.is_difference else "sums over their common axis are one product of matrices"
+    return f"it sums an array of all pairs, {pairs.shape} of {of}; {same}"
 
 
 def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:

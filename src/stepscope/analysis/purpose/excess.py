@@ -33,6 +33,7 @@ from stepscope.analysis.purpose.loops import independent_rounds
 from stepscope.analysis.purpose.operands import one_hots, whole_table
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
+from stepscope.analysis.steps.verdict import LEAST_PERCENT
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import HostTrace
@@ -46,7 +47,7 @@ REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE, O
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
     "copied_arguments", "one_by_one", "many_optimizers", "ordering", "set_up",
 )  # fmt: skip
-LEAST = 0.03  # of the step: no advice is given on less
+LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
 _FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
 
 

@@ -30,14 +30,12 @@ class Pairs:
     Attributes:
         shape, of: as XLA writes them, of the large array and of each of the two that it is made of.
         is_difference: it holds differences, else products.
-        times: how many elements it has for one of those two together.
         share: the share of the time of the programs' instructions that read or write arrays of its size, 0 to 1.
     """
 
     shape: str
     of: tuple[str, str]
     is_difference: bool
-    times: float
     share: float
 
 
@@ -63,17 +61,17 @@ def _find(trace: HostTrace, work: ProgramWork, whole: int) -> Pairs | None:
             continue
         small = sum(int(shapes.elements[each]) for each in sources)
         if size >= _TIMES * small and (best is None or size > best[0]):
-            best = size, row, sources, size / small
+            best = size, row, sources
     if best is None:
         return None
-    size, row, (one, other), times = best
+    size, row, (one, other) = best
     spent = sum(
         int(trace.events.duration_ps[work.rows[work.instruction == each]].sum())
         for each in distinct(work.instruction[work.instruction >= 0]).tolist()
         if _touches(module, each, size)
     )
     of = shapes.text(one), shapes.text(other)
-    return Pairs(shapes.text(row), of, module.opcode_of(row) == "subtract", times, spent / whole)
+    return Pairs(shapes.text(row), of, module.opcode_of(row) == "subtract", spent / whole)
 
 
 def _share_an_axis(module: Module, row: int, sources: Sequence[int]) -> bool:

@@ -125,7 +125,7 @@ def _restarted_loader(trace: HostTrace, line: int) -> SetUp | None:
         if leads < int(high - low) and leads > 1 and orders[low : low + leads].any():
             starts.append(int(events.start_ps[wait]))
             stops.append(int(begin[low + leads]))
-    return _in_most_steps(trace, "loader", np.array(starts, np.int64), np.array(stops, np.int64))
+    return _confirm_steps(trace, "loader", np.array(starts, np.int64), np.array(stops, np.int64))
 
 
 def _built_pipeline(trace: HostTrace, line: int) -> SetUp | None:
@@ -147,10 +147,10 @@ def _built_pipeline(trace: HostTrace, line: int) -> SetUp | None:
         own = makes[group == each]
         starts.append(int(events.start_ps[own].min()))
         stops.append(int((events.start_ps[own] + forest(trace).extent_ps[own]).max()))
-    return _in_most_steps(trace, "pipeline", np.array(starts, np.int64), np.array(stops, np.int64))
+    return _confirm_steps(trace, "pipeline", np.array(starts, np.int64), np.array(stops, np.int64))
 
 
-def _in_most_steps(trace: HostTrace, what: str, start: I64, stop: I64) -> SetUp | None:
+def _confirm_steps(trace: HostTrace, what: str, start: I64, stop: I64) -> SetUp | None:
     """What was made in such stretches, if most of the steps have one."""
     number = len(whole_steps(trace).number)
     inside = _steps_of(trace, start)
@@ -187,7 +187,7 @@ def _find_in_frames(trace: HostTrace, line: int) -> list[SetUp]:
     groups = [
         (what, own)
         for what, trait in _MADE.items()
-        for own in _by_name(trace, rows[has_trait(trace, trace.events.type[rows], trait)], what == "fit")
+        for own in _split_by_name(trace, rows[has_trait(trace, trace.events.type[rows], trait)], what == "fit")
     ]
     for what, own in groups:
         start = trace.events.start_ps[own]
@@ -201,7 +201,7 @@ def _find_in_frames(trace: HostTrace, line: int) -> list[SetUp]:
     return found
 
 
-def _by_name(trace: HostTrace, rows: I64, apart: bool) -> list[I64]:
+def _split_by_name(trace: HostTrace, rows: I64, apart: bool) -> list[I64]:
     """The rows, those of each name apart if that is wanted; nothing without rows."""
     if not apart:
         return [rows] if len(rows) else []

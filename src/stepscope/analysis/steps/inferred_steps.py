@@ -149,11 +149,13 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
         complete = ~unfinished_steps(label, runs, len(start))
         complete[-1] &= cycle.last_is_whole and _has_usual_length(end - start)
         anchor = trace.name_of(int(rows[cycle.anchors[0]]))
+        perhaps = ""
+        if sure <= UNSUPPORTED:
+            perhaps = "; they may be layers of one step, as no call of the host tells them apart"
         return HostSteps(
             source="inferred",
             how=f"no step marks found; {len(start)} steps were inferred from the repeating {what}, "
-            f"each starting with {_shorten(anchor)!r}"
-            + ("; they may be layers of one step, as no call of the host tells them apart" * (sure <= UNSUPPORTED)),
+            f"each starting with {_shorten(anchor)!r}{perhaps}",
             confidence=sure,
             number=np.arange(len(start)),
             name=tuple(str(row) for row in range(len(start))),

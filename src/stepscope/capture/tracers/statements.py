@@ -13,7 +13,7 @@ from array import array
 from itertools import repeat
 from types import CodeType
 
-from stepscope.formats.spool.layout import at_statement
+from stepscope.formats.spool.layout import format_statement
 
 _NAMES = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")
 _PARTS = ("LOAD_ATTR", "LOAD_METHOD")
@@ -75,7 +75,7 @@ def statement_name(frame: str, code: CodeType, place: int) -> str:
     """
     positions = list(code.co_positions())
     at = positions[place // 2] if 0 <= place // 2 < len(positions) else (None,) * 4
-    return at_statement(frame, at[0] or code.co_firstlineno, _called(code, place, at))
+    return format_statement(frame, at[0] or code.co_firstlineno, _called(code, place, at))
 
 
 def _called(code: CodeType, place: int, at: tuple[int | None, ...]) -> str:

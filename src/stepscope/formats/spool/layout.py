@@ -45,7 +45,7 @@ BYTES_KEY = "\x00bytes"  # JSON has no bytes: {BYTES_KEY: text of code points be
 StatValue = int | float | str | bytes
 
 
-def at_statement(frame: str, line: int, called: str) -> str:
+def format_statement(frame: str, line: int, called: str) -> str:
     """The name of an event of STATEMENTS_PLANE."""
     return f"{frame} @{line} {called}"
 

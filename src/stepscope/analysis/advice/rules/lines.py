@@ -217,7 +217,9 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     }
     look = f"look at {line.name} ({line.where or line.name})"
     if (statement := line.statement) is not None:
-        look += f", {100 * statement.share:.0f} % of its time" + (f", in {statement.called}" * bool(statement.called))
+        look += f", {100 * statement.share:.0f} % of its time"
+        if statement.called:
+            look += f", in {statement.called}"
     at_once = _start_at_once(context, line)
     if kind == "redundant_compute" and not _is_evaluation(line):
         return (*at_once, look, *_COMPUTE_LESS)

@@ -54,7 +54,8 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
 
     The first change decides if it gains the share from which XProf calls its cause a limit, of the step that the bar
     shows, and its cause takes at least half as long as the longest one; where the gain is unknown, the middle between
-    none and all time of its causes counts.  Else the longest cause does, and the evidence says what the change is about.  A busy machine is said beside the program's own limit.
+    none and all time of its causes counts.  Else the longest cause does, and the evidence says what the change is
+    about.  A busy machine is said beside the program's own limit.
     """
     if account.only_dispatch:
         return Verdict("unknown", None, "unknown: only the calls of each step were recorded, not what they compute")

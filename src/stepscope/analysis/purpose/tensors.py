@@ -106,9 +106,7 @@ def _read(trace: HostTrace) -> list[_Op]:
     text = trace.stat_strings(stat_names.INPUT_DIMS, rows=rows)
     sizes = {row: sizes_of(trace.strings[row]) if row > 0 else () for row in distinct(text).tolist()}
     types = distinct(trace.events.type[rows]).astype(np.int64)
-    names = {
-        type_: strip_library(name) for type_, name in zip(types.tolist(), type_names(trace, types), strict=True)
-    }
+    names = {type_: strip_library(name) for type_, name in zip(types.tolist(), type_names(trace, types), strict=True)}
     columns = rows.tolist(), trace.events.type[rows].tolist(), text.tolist()
     return [_Op(row, names[type_], sizes[size]) for row, type_, size in zip(*columns, strict=True)]
 

@@ -111,8 +111,10 @@ def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, C
         if excess.made is not None:
             yield excess.kind, excess.made.cause, excess.ps, _who_makes(trace, excess.made)
             continue
-        ps = trace.events.duration_ps[excess.rows]
-        yield excess.kind, "host_compute", excess.ps, _culprit_of_computing(trace, excess.rows, ps)
+        # The program has a line for what runs forward; what follows from it backward has none.
+        forward = excess.rows[trace.events.kind[excess.rows] != K.BACKWARD]
+        rows = forward if len(forward) else excess.rows
+        yield excess.kind, "host_compute", excess.ps, _culprit_of_computing(trace, rows, trace.events.duration_ps[rows])
     for name, rows in work_by_kind(trace).items():
         ps = trace.events.duration_ps[rows]
         if ps.sum() >= least_ps:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,9 +30,11 @@ from stepscope.analysis.purpose.compiled import (
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of
 from stepscope.analysis.purpose.graphs import dense_gradient, graph_checks, graph_one_hots
+from stepscope.analysis.purpose.growth import growth_of
 from stepscope.analysis.purpose.loops import independent_rounds
 from stepscope.analysis.purpose.operands import one_hots, whole_table
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
+from stepscope.analysis.purpose.tensors import FINDERS
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.verdict import LEAST_PERCENT
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
@@ -47,6 +50,8 @@ REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE, O
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
     "copied_arguments", "one_by_one", "many_optimizers", "ordering", "set_up",
 )  # fmt: skip
+GROWTH = "growth"
+PICKED, FACTORED, CONSTANT_FACTORS, DIAGONAL, REPEATED_ROWS, PAIRS, ORDER, PENALTY = FINDERS
 LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
 _FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
 
@@ -408,6 +413,29 @@ def _find_set_up(trace: HostTrace) -> _Found | None:
     return _Found(rows, 0.0, fact.format(name=made.name) + seen, against, is_part=True, made=made)
 
 
+def _find_growth(trace: HostTrace) -> _Found | None:
+    found = growth_of(trace)
+    if found is None:
+        return None
+    return _Found(found.rows, found.kept, found.what, "the work has to grow, as with a longer input", is_part=True)
+
+
+def _find_in_tensors(kind: str, against: str, trace: HostTrace) -> _Found | None:
+    found = FINDERS[kind](trace)
+    return None if found is None else _Found(found.rows, found.kept, found.what, against)
+
+
+_AGAINST_IN_TENSORS: Mapping[str, str] = {
+    PICKED: "the other rows are used elsewhere",
+    FACTORED: "the factor that is computed is another one than that of the product",
+    CONSTANT_FACTORS: "these matrices change in every step",
+    DIAGONAL: "the matrix has more than its diagonal",
+    REPEATED_ROWS: "the rows are changed, as by noise, before the product",
+    PAIRS: "the pairs themselves are needed",
+    ORDER: "the first product is used by itself, too",
+    PENALTY: "the loss needs this term in every step",
+}
+
 EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     REPEATED: _find_repeated,
     UNUSED: _find_unused,
@@ -421,5 +449,7 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     OPTIMIZERS: _find_optimizers,
     ORDERING: _find_ordering,
     SET_UP: _find_set_up,
+    GROWTH: _find_growth,
+    **{kind: partial(_find_in_tensors, kind, against) for kind, against in _AGAINST_IN_TENSORS.items()},
 }
 """How each kind is found: its events, what of them is kept, the fact, and what speaks against it."""

@@ -177,7 +177,7 @@ MOST_LINES: dict[str, int] = {
     "workers": 5010,
     "advice": 5_600,
     "cli": 4160,  # 387 of them answer from memory
-    "facts": 3_460,
+    "facts": 3_500,
     "steps": 4_050,
     "trace": 3660,
     "ops": 2780,
@@ -196,7 +196,7 @@ MOST_LINES: dict[str, int] = {
     "waits": 1170,
     "gate": 1020,
     "agents": 1010,
-    "purpose": 3_100,  # what the sizes of operands show of tensor code
+    "purpose": 3_350,  # what the sizes of operands show of tensor code
     "proof": 840,
     "api": 780,
     "overtime": 720,

@@ -138,3 +138,34 @@ def test_gradients_of_gradients_that_are_all_of_the_training() -> None:
 
 def test_nothing_is_said_without_sizes() -> None:
     assert product_order(_trace(_CHAIN, a=Sort(K.OP, "aten::matmul", "Sequence number"))) is None
+
+
+# -- growth --------------------------------------------------------------------------------------------------------
+
+
+def _steps(*each: str) -> str:
+    columns = "".join(step.ljust(12) for step in each)
+    marks = "".join(f"M{at}".ljust(12, "-") for at in range(len(each)))
+    return f"host main | {marks}\nhost main | {columns}"
+
+
+_GROWING = ("f1-h-B1-", "f2-h-h-B2-", "f3-h-h-hB3-", "f4-hhhhB4-", "f5-hhhhhB5-")
+_HOOK = {"f": _op("aten::linear", "8,4", "4,4"), "h": _op("aten::std", "8,4")}
+
+
+def test_ops_that_each_step_runs_once_more() -> None:
+    (found,) = excesses_of(_trace(_steps(*_GROWING), **_HOOK))
+
+    assert found.kind == "growth"
+    assert found.fact == "grows with every step: over 5 steps aten::std 1 to 5 times"
+    assert found.keeps == pytest.approx(1 / 3)  # one call of three in the mean step
+
+
+def test_ops_that_one_step_runs_no_more_often_do_not_grow() -> None:
+    assert excesses_of(_trace(_steps(*_GROWING[:3], _GROWING[2], _GROWING[4]), **_HOOK)) == ()
+
+
+def test_what_grows_where_nothing_is_trained_has_to() -> None:
+    generates = [step.partition("B")[0] for step in _GROWING]
+
+    assert excesses_of(_trace(_steps(*generates), **_HOOK)) == ()

@@ -30,6 +30,7 @@ from stepscope.analysis.purpose.compiled import (
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of
 from stepscope.analysis.purpose.graphs import dense_gradient, graph_checks, graph_one_hots
+from stepscope.analysis.purpose.growth import growth_of
 from stepscope.analysis.purpose.loops import independent_rounds
 from stepscope.analysis.purpose.operands import one_hots, whole_table
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
@@ -49,6 +50,7 @@ REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE, O
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
     "copied_arguments", "one_by_one", "many_optimizers", "ordering", "set_up",
 )  # fmt: skip
+GROWTH = "growth"
 PICKED, FACTORED, CONSTANT_FACTORS, DIAGONAL, REPEATED_ROWS, PAIRS, ORDER, PENALTY = FINDERS
 LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
 _FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
@@ -411,6 +413,13 @@ def _find_set_up(trace: HostTrace) -> _Found | None:
     return _Found(rows, 0.0, fact.format(name=made.name) + seen, against, is_part=True, made=made)
 
 
+def _find_growth(trace: HostTrace) -> _Found | None:
+    found = growth_of(trace)
+    if found is None:
+        return None
+    return _Found(found.rows, found.kept, found.what, "the work has to grow, as with a longer input", is_part=True)
+
+
 def _find_in_tensors(kind: str, against: str, trace: HostTrace) -> _Found | None:
     found = FINDERS[kind](trace)
     return None if found is None else _Found(found.rows, found.kept, found.what, against)
@@ -440,6 +449,7 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     OPTIMIZERS: _find_optimizers,
     ORDERING: _find_ordering,
     SET_UP: _find_set_up,
+    GROWTH: _find_growth,
     **{kind: partial(_find_in_tensors, kind, against) for kind, against in _AGAINST_IN_TENSORS.items()},
 }
 """How each kind is found: its events, what of them is kept, the fact, and what speaks against it."""

@@ -16,6 +16,7 @@ from stepscope.analysis.purpose.excess import (
     COPIED,
     DIAGONAL,
     FACTORED,
+    GROWTH,
     MEASURES,
     ONE_BY_ONE,
     ONE_HOT,
@@ -327,6 +328,14 @@ _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
 }
 
+_BOUNDED: Actions = {
+    "": (
+        "attach hooks, handlers and callbacks once, before the loop, not in every step; remove what is attached",
+        "keep values, not tensors with their graph: loss.item() or loss.detach(); keep sums instead of a history",
+        "bound what every step goes through: collections.deque(maxlen=...), the last N batches",
+    ),
+}
+
 _EXCESSES = (
     _Excess(
         REPEATED, "repeated-backward", "the repeated backward passes",
@@ -366,6 +375,9 @@ _EXCESSES = (
     _Excess(
         MEASURES, "measures", "running the model again for a metric",
         "Take the metric from the output that is trained on", _KEEP_OUTPUT, yields_to=("straggler",),
+    ),
+    _Excess(
+        GROWTH, "growth", "what was added since the first step", "Stop what grows with every step", _BOUNDED,
     ),
     *(
         _Excess(kind, kind.replace("_", "-"), without, title, {"": actions})

@@ -2,7 +2,8 @@
 
 Where a program marks no steps in the way of its profiler, but names a range that repeats and holds most of the work of
 its thread, each of these ranges is a step.  Ranges that repeat inside and fill them, such as the steps of an epoch, are
-the steps instead.  Names that speak of a step may count it: `warm-up step 3`.  A server of language models names each batch after what is in it, and each batch is a step.  In a
+the steps instead.  Names that speak of a step may count it, as `warm-up step 3` does; such ranges are steps however
+much they hold.  A server of language models names each batch after what is in it, and each batch is a step.  In a
 profile of TensorFlow or JAX, whose own work may look like a range of the program, the name has to speak of a step, an
 iteration or a batch.  The events then are of the kind `STEP_MARK`, so that every analysis treats them alike.
 """

@@ -170,7 +170,7 @@ NAMED_ONLY |= {"stepscope.autostart"}
 # so that a mend is written plainly and not squeezed in.  Whoever makes a room smaller lowers its number.
 MOST_LINES: dict[str, int] = {
     "capture": 20800,
-    "formats": 12400,
+    "formats": 12700,
     "account": 8_700,
     "web": 5770,
     "xla": 5230,

@@ -51,7 +51,7 @@ REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE, O
     "copied_arguments", "one_by_one", "many_optimizers", "ordering", "set_up",
 )  # fmt: skip
 GROWTH = "growth"
-PICKED, FACTORED, CONSTANT_FACTORS, DIAGONAL, REPEATED_ROWS, PAIRS, ORDER, PENALTY = FINDERS
+PICKED, FACTORED, CONSTANT_FACTORS, DIAGONAL, REPEATED_ROWS, PAIRS, ORDER, DEAD, PENALTY = FINDERS
 LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
 _FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
 
@@ -433,6 +433,7 @@ _AGAINST_IN_TENSORS: Mapping[str, str] = {
     REPEATED_ROWS: "the rows are changed, as by noise, before the product",
     PAIRS: "the pairs themselves are needed",
     ORDER: "the first product is used by itself, too",
+    DEAD: "the program reads its values itself",
     PENALTY: "the loss needs this term in every step",
 }
 

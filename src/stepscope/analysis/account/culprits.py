@@ -120,7 +120,7 @@ class Finder:
         frame, calls, ps = self._function(rows)
         if frame >= 0:
             place = self._place(frame)
-            return Culprit(*place, op, self._layer(rows), calls, ps, self._inside(rows, frame))
+            return Culprit(*place, op, self._layer(rows), calls, ps, self._inside(rows, frame), self._statement(frame))
         if not len(named):
             return None
         return (
@@ -162,6 +162,13 @@ class Finder:
         ps = round(found.share * int(self._length[rows].sum()))
         statement = main_statement(self._trace, line, self._trace.name_of(found.frame), spans)
         return Culprit(*self._place(found.frame), op, self._layer(op_rows), None, ps, statement=statement)
+
+    def _statement(self, frame: int) -> Statement | None:
+        """The line that holds most of the time of a recorded function, where its thread was sampled, too."""
+        line, type_ = int(self._trace.events.line[frame]), self._trace.events.type[frame]
+        rows = np.arange(int(self._trace.lines.event_begin[line]), int(self._trace.lines.event_end[line]))
+        calls = spans_of(self._trace, rows[self._trace.events.type[rows] == type_])
+        return main_statement(self._trace, line, self._trace.name_of(frame), calls)
 
     def _place(self, frame: int) -> tuple[str, str | None, int | None]:
         """The function of a call, with file and line where these are the program's: nobody edits a library's."""

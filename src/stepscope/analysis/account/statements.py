@@ -12,15 +12,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.sampled_time import sampled_time_of
+from stepscope.analysis.steps.find_steps import observed_time
 from stepscope.analysis.steps.own_tracers import events_of_thread
+from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import HostTrace
-from stepscope.model.arrays import distinct
+from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import holds_statements
-from stepscope.vocabulary.python import place_of, statement_of
+from stepscope.vocabulary.python import below_packages, is_of_user, place_of, statement_of
 
 _MOST_OF = 0.5  # of the function's time: with less it is one of several lines, and the function is the place
 
@@ -91,3 +94,47 @@ def main_statement(trace: HostTrace, line: int, frame: str, spans: Spans) -> Sta
     _, file, _ = place_of(key[0])
     is_most = held[key][called] > _MOST_OF * total[key]
     return Statement(file or "", key[1], called if is_most else "", min(total[key] / whole, 1.0))
+
+
+@dataclass(frozen=True)
+class StatementTime:
+    """When a line of the program runs that samples show furthest in among the program's.
+
+    Attributes:
+        row: of one of its events; inside: the library's function that most of its samples show furthest in, such as
+            `numpy/_core/einsumfunc.py:1244 einsum`, empty without one.
+        spans, certain, samples: as of LoopFunction.
+    """
+
+    row: int
+    statement: Statement
+    inside: str
+    spans: Spans
+    certain: Spans
+    samples: I64
+
+
+def statements_of_loop(trace: HostTrace, line: int) -> list[StatementTime]:
+    """The lines of the program that samples of a thread show furthest in, in the observed time."""
+    rows, frames = events_of_thread(trace, line, holds_statements), sampled_frames(trace, line)
+    sampled = sampled_time_of(trace, line) if len(rows) and len(frames) else None
+    if sampled is None:
+        return []
+    times, events, seen = sampled.times, trace.events, observed_time(trace)
+    inner, outer = (cut_by_events(trace, int(events.line[each[0]]), times, times + 1)[3] for each in (frames, rows))
+    types = np.where(outer >= 0, events.type[outer], -1)
+    found = []
+    for type_ in distinct(types[types >= 0]).tolist():
+        shown = types == type_
+        said = statement_of(trace.name_of(int(outer[shown][0])))
+        spans, certain = (
+            Spans.union(sampled.start[each], sampled.end[each]) & seen
+            for each in (shown[sampled.sample], shown[sampled.sample] & shown[sampled.other])
+        )
+        kinds, count = np.unique(events.type[inner[shown & (inner >= 0)]], return_counts=True)
+        frame = trace.strings[trace.event_types.name[kinds[count.argmax()]]] if len(kinds) else ""
+        name, file, at = place_of(frame)
+        inside = f"{below_packages(file)}:{at} {name}" if file and not is_of_user(frame) else ""
+        statement = Statement(place_of(said.frame)[1] or "", said.line, said.called, 1.0)
+        found.append(StatementTime(int(outer[shown][0]), statement, inside, spans, certain, times[shown]))
+    return found

@@ -129,7 +129,7 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
         return list(candidates)
     rule, line = own
     others = [each for each in candidates if each[0] is not rule]
-    same = [each for each in others if not each[0].of_others and (each[1].kind == line.kind or _names(each[1], line))]
+    same = [each for each in others if not each[0].of_others and (_is_alike(each[1], line) or _names(each[1], line))]
     rest = [each for each in others if each not in same]
     alike = next((each for each in same if each[1].kind == line.kind), None)
     if alike is None:
@@ -153,6 +153,11 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
             most_step_time_ms=line.most_step_time_ms, reasoning=line.reasoning,
         )  # fmt: skip
     return [(alike[0], found), *rest]
+
+
+def _is_alike(advice: Advice, line: Advice) -> bool:
+    """Whether two are of one class, or both about the input."""
+    return advice.kind == line.kind or all(each.kind.startswith("input_p") for each in (advice, line))
 
 
 def _names(advice: Advice, line: Advice) -> bool:

@@ -24,6 +24,11 @@ POINTWISE = Pattern(
     r"|Greater|GreaterEqual|Less|LessEqual|Equal|NotEqual|LogicalAnd|LogicalOr|LogicalNot)_?"
 )
 ORDERS = Pattern(r"(?:arg)?sort|stable_sort|top_?k(?:v2)?|_?unique\w*|randperm|multinomial", re.IGNORECASE)
+FACTORS = Pattern(
+    r"_?(?:linalg_?)?(?:svd|eigh?|selfadjointeig(?:v2)?|eigvalsh?|qr|geqrf|householder_product|lstsq|inverse|inv(?:_ex)?"
+    r"|matrixinverse|pinv|det|slogdet|matrix_?exp|cholesky(?:_ex|_inverse)?|lu(?:_factor(?:_ex)?)?|matrixsquareroot)",
+    re.IGNORECASE,
+)
 COMPARES = Pattern(r"(?:eq|ne|lt|le|gt|ge|logical_\w+|Greater\w*|Less\w*|\w*Equal|Logical\w+)_?")
 ATTENTION = Pattern(r"_?(?:flash|efficient|scaled_dot_product_\w+)_?attention(?P<pass>_forward|_backward)?")
 PADDING_FIRST = ("cudnn_convolution", "miopen_convolution", "mkldnn_convolution", "miopen_depthwise_convolution")
@@ -43,6 +48,15 @@ def strip_library(op: str) -> str:
     'mm'
     """
     return op.rpartition("::")[2]
+
+
+def op_alone(name: str) -> str:
+    """What an op is, without its library, its place in a graph and its number in a program.
+
+    >>> op_alone("aten::sort"), op_alone("model/top/TopKV2:TopKV2"), op_alone("sort.3")
+    ('sort', 'TopKV2', 'sort')
+    """
+    return name.rpartition(":")[2].partition(".")[0]
 
 
 def element_bytes(type_name: str) -> int | None:

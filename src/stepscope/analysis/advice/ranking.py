@@ -447,22 +447,10 @@ def _say_most(context: Context) -> str:
     culprit = row.culprit if row is not None else None
     if account is None or culprit is None or not culprit.file:
         return ""
-    pairs = _say_pairs(context)
-    if not pairs and account.percent(culprit.ps) < _NEARLY_ALL * 100:
+    if account.percent(culprit.ps) < _NEARLY_ALL * 100:
         return ""
     said = f"`{culprit_name(culprit)}` is {account.percent(culprit.ps):.0f} % of the step"
-    return f"{said}: {pairs or 'compute less in it, or use faster hardware'}"
-
-
-def _say_pairs(context: Context) -> str:
-    """What the compiled programs do for most of their time, where that is to write and sum an array of all pairs."""
-    pairs = context.work.pairs if context.work is not None else None
-    if pairs is None or pairs.share < _MOST_OF:
-        return ""
-    of = f"{pairs.of[0]} and {pairs.of[1]}" if pairs.of[0] != pairs.of[1] else f"two {pairs.of[0]}"
-    squares = "sums of squares are |x|^2 - 2 x.y + |y|^2"
-    same = squares if pairs.is_difference else "sums over their common axis are one product of matrices"
-    return f"it sums an array of all pairs, {pairs.shape} of {of}; {same}"
+    return f"{said}: compute less in it, or use faster hardware"
 
 
 def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:

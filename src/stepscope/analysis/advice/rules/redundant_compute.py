@@ -13,11 +13,13 @@ from stepscope.analysis.purpose.excess import (
     AFTER,
     CHECKS,
     COPIED,
+    FACTORING,
     MEASURES,
     ONE_BY_ONE,
     ONE_HOT,
     OPTIMIZERS,
     ORDERING,
+    PAIRS,
     REPEATED,
     TABLE,
     UNUSED,
@@ -263,6 +265,30 @@ _SELECT: Actions = {
     "": ("select what is needed without ordering everything: topk, a threshold, indices drawn at random",),
 }
 
+_FACTOR_LESS: Actions = {
+    "tensorflow": (
+        "tf.linalg.svd(x, compute_uv=False) gives singular values alone; a few rounds of power iteration give the"
+        " largest one",
+        "tf.linalg.solve instead of an inverse; or do it every N steps, and keep the result",
+    ),
+    "jax": (
+        "jnp.linalg.svd(x, compute_uv=False) gives singular values alone; jax.scipy.linalg.cho_solve or"
+        " jnp.linalg.solve replaces an inverse",
+        "or do it every N steps, and keep the result",
+    ),
+    "": (
+        "torch.linalg.svdvals or eigvalsh where vectors are not used; torch.linalg.solve or cholesky_solve instead of"
+        " an inverse; scale_tril= for a distribution whose factor is known",
+        "or do it every N steps, and keep the result",
+    ),
+}
+_AS_PRODUCT: Actions = {
+    "": (
+        "write it as a product of matrices: x @ y.T for sums of products, (x**2).sum(-1)[:, None] - 2 * x @ y.T +"
+        " (y**2).sum(-1) for squared distances",
+    ),
+}
+
 _EXCESSES = (
     _Excess(
         REPEATED, "repeated-backward", "the repeated backward passes",
@@ -299,6 +325,11 @@ _EXCESSES = (
         ORDERING, "ordering", "putting arrays in order", "See whether all of it has to be put in order", _SELECT,
         unknown="it does not show how many of the rows are taken",
     ),
+    _Excess(
+        FACTORING, "factoring", "decomposing matrices", "See whether all of the decomposition is used", _FACTOR_LESS,
+        unknown="it does not show what of the result is used",
+    ),
+    _Excess(PAIRS, "pairs", "the array of all pairs", "Sum over pairs by a product of matrices", _AS_PRODUCT),
     _Excess(
         MEASURES, "measures", "running the model again for a metric",
         "Take the metric from the output that is trained on", _KEEP_OUTPUT, yields_to=("straggler",),

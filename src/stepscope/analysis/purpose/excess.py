@@ -30,7 +30,7 @@ from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of
 from stepscope.analysis.purpose.graphs import dense_gradient, graph_checks, graph_one_hots
 from stepscope.analysis.purpose.loops import independent_rounds
-from stepscope.analysis.purpose.operands import one_hots, whole_table
+from stepscope.analysis.purpose.operands import half_ops, one_hots, whole_table
 from stepscope.analysis.purpose.pairs import pairs_of
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
@@ -47,10 +47,10 @@ from stepscope.vocabulary.traits import PurposeTrait
 
 (
     REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE, OPTIMIZERS, ORDERING, FACTORING,
-    PAIRS, SET_UP,
+    PAIRS, HALF, SET_UP,
 ) = (
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
-    "copied_arguments", "one_by_one", "many_optimizers", "ordering", "factoring", "pairs", "set_up",
+    "copied_arguments", "one_by_one", "many_optimizers", "ordering", "factoring", "pairs", "half", "set_up",
 )  # fmt: skip
 LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
 _FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
@@ -415,6 +415,15 @@ def _find_pairs(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
+def _find_half(trace: HostTrace) -> _Found | None:
+    return _Found(
+        half_ops(trace), 0.0,
+        "multiplies or convolves float16 on the host's processor, which most processors emulate: float32 is several"
+        " times as fast there",
+        "the processor has instructions for float16 (avx512_fp16, amx_fp16)",
+    )  # fmt: skip
+
+
 _MADE_ANEW = {
     "loader": (
         "starts its loader again, which draws the order of the whole data set for one batch",
@@ -455,6 +464,7 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     ORDERING: _find_ordering,
     FACTORING: _find_factoring,
     PAIRS: _find_pairs,
+    HALF: _find_half,
     SET_UP: _find_set_up,
 }
 """How each kind is found: its events, what of them is kept, the fact, and what speaks against it."""

@@ -14,6 +14,7 @@ from stepscope.analysis.purpose.excess import (
     CHECKS,
     COPIED,
     FACTORING,
+    HALF,
     MEASURES,
     ONE_BY_ONE,
     ONE_HOT,
@@ -282,6 +283,16 @@ _FACTOR_LESS: Actions = {
         "or do it every N steps, and keep the result",
     ),
 }
+_IN_32_BITS: Actions = {
+    "tensorflow": (
+        "train in float32 on a CPU: leave out keras.mixed_precision.set_global_policy('mixed_float16')",
+        "or 'mixed_bfloat16', where the processor has instructions for that (avx512_bf16, amx_bf16)",
+    ),
+    "": (
+        "train in float32 on a CPU: no .half(), and no autocast to float16",
+        "or bfloat16, where the processor has instructions for that (avx512_bf16, amx_bf16)",
+    ),
+}
 _AS_PRODUCT: Actions = {
     "": (
         "write it as a product of matrices: x @ y.T for sums of products, (x**2).sum(-1)[:, None] - 2 * x @ y.T +"
@@ -328,6 +339,10 @@ _EXCESSES = (
     _Excess(
         FACTORING, "factoring", "decomposing matrices", "See whether all of the decomposition is used", _FACTOR_LESS,
         unknown="it does not show what of the result is used",
+    ),
+    _Excess(
+        HALF, "half", "products in float16", "Compute in 32 bits on a CPU", _IN_32_BITS, kind="low_precision",
+        unknown="it does not show how long they take in 32 bits",
     ),
     _Excess(PAIRS, "pairs", "the array of all pairs", "Sum over pairs by a product of matrices", _AS_PRODUCT),
     _Excess(

@@ -20,6 +20,8 @@ MEMORY_NAME = "[memory]"
 DISPATCH_MODES = ("PythonDispatchMode", "PythonSubclass")
 """Frames in which PyTorch's dispatcher asks Python: a TorchDispatchMode, or a subclass of tensors."""
 MODULE_PREFIX = "nn.Module: "
+ENGINE_THREAD = "pt_autograd_"
+"""How names of threads begin on which autograd runs a backward pass for the thread that asked for it."""
 LIFTS_VALUES = "aten::lift_fresh"
 RECOMPUTES = tuple(f"{prefix}CheckpointFunctionBackward" for prefix in ("", "autograd::engine::evaluate_function: "))
 """The names that show recomputation of activations."""

@@ -16,7 +16,7 @@ from stepscope.analysis.account.statements import Statement, main_statement
 from stepscope.analysis.account.worker_functions import function_of_workers, waits_for_workers
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, steps_of, whole_steps
 from stepscope.analysis.steps.stack_samples import SampledFunction, function_called_back, main_function
-from stepscope.analysis.trace.attribution import attribute
+from stepscope.analysis.trace.attribution import HowKnown, attribute
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_call_with, is_inside
 from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import forest, is_device_work
@@ -38,6 +38,7 @@ _MOST_OF = 0.5  # of a cause's time: a frame further in that holds as much is wh
 _OF_PYTHON = (Cause.PYTHON, Cause.INPUT, Cause.CHECKPOINT, Cause.LAUNCH)  # where a function says more than the op
 _CALLS = OpTrait.CALLS_PYTHON | OpTrait.CALLS_BACK
 _OPS = (K.OP, K.BACKWARD, K.INPUT_WAIT, K.ITERATOR, K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.COLLECTIVE_CALL, K.CHECKPOINT)
+_OPS_OF_WORK = (HowKnown.OWN, HowKnown.GRAPH, HowKnown.CALL)  # device work that an op is known to have asked for
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,14 @@ class Finder:
             or self._traced_line(named)
             or self._make_op_culprit(named, op, op_rows)
         )
+
+    def op_culprit(self, rows: I64) -> Culprit | None:
+        """The op that asked for most of some device work, with its layer; None where no op is known for it: a function
+        around its launch is none."""
+        found = attribute(self._trace)
+        source = found.source[np.searchsorted(found.rows, self._event[rows])]
+        op, op_rows = self._longest_op(rows[np.isin(source, _OPS_OF_WORK)])
+        return None if op is None else self._make_op_culprit(rows, op, op_rows)
 
     def sampled(self, rows: I64, line: int, spans: Spans, of_input: bool = False) -> Culprit | None:
         """The function that samples of a thread's stack show for most of some time, for stretches of that time; None

@@ -33,6 +33,7 @@ from stepscope.analysis.account.statements import Statement, main_statement, sta
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.inside import work_in
 from stepscope.analysis.facts.loop import FETCHES, LoopTime, loop_time_of
+from stepscope.analysis.facts.loop_events import is_read_by_op
 from stepscope.analysis.facts.work import (
     OPS_OF_A_PROGRAM,
     OpShare,
@@ -483,6 +484,7 @@ def _count_reads(trace: HostTrace, loop: LoopTime, spans: Spans) -> int:
     """How many values the loop's thread reads from the framework in some time."""
     rows = np.arange(trace.lines.event_begin[loop.line], trace.lines.event_end[loop.line])
     reads = rows[has_trait(trace, trace.events.type[rows], CallTrait.READS_VALUE)]
+    reads = reads[~is_read_by_op(trace, reads)]
     start = trace.events.start_ps[reads]
     outer = is_outermost(start, start + forest(trace).extent_ps[reads])
     return int((spans.overlap_ps(start[outer], start[outer] + 1) > 0).sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,10 +30,12 @@ from stepscope.analysis.purpose.compiled import (
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of
 from stepscope.analysis.purpose.graphs import dense_gradient, graph_checks, graph_one_hots
+from stepscope.analysis.purpose.growth import growth_of
 from stepscope.analysis.purpose.loops import independent_rounds
 from stepscope.analysis.purpose.operands import half_ops, one_hots, whole_table
 from stepscope.analysis.purpose.pairs import pairs_of
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
+from stepscope.analysis.purpose.tensors import FINDERS
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.verdict import LEAST_PERCENT
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
@@ -47,11 +50,13 @@ from stepscope.vocabulary.traits import PurposeTrait
 
 (
     REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE, OPTIMIZERS, ORDERING, FACTORING,
-    PAIRS, HALF, SET_UP,
+    HALF, SET_UP,
 ) = (
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
-    "copied_arguments", "one_by_one", "many_optimizers", "ordering", "factoring", "pairs", "half", "set_up",
+    "copied_arguments", "one_by_one", "many_optimizers", "ordering", "factoring", "half", "set_up",
 )  # fmt: skip
+GROWTH = "growth"
+PICKED, FACTORED, CONSTANT_FACTORS, DIAGONAL, REPEATED_ROWS, PAIRS, ORDER, PENALTY = FINDERS
 LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
 _FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
 
@@ -377,8 +382,8 @@ def _find_ordering(trace: HostTrace) -> _Found | None:
 
 
 def _find_factoring(trace: HostTrace) -> _Found | None:
-    """Of a decomposition, whether all of it is used is not recorded."""
-    found = _find_costly(trace, FACTORS)
+    """Of a decomposition in a graph, whether all of it is used is not recorded."""
+    found = _find_costly(trace, FACTORS) if trace.framework != "pytorch" else None
     return found and _Found(
         found[0], 0.0,
         f"decomposes or inverts matrices ({found[1]}); where a part of the result is used, such as singular values or a"
@@ -405,7 +410,7 @@ def _find_costly(trace: HostTrace, pattern: Pattern[str]) -> tuple[I64, str] | N
 def _find_pairs(trace: HostTrace) -> _Found | None:
     pairs = pairs_of(trace)
     if pairs is None:
-        return None
+        return _find_in_tensors(PAIRS, "the pairs themselves are needed", trace)
     of = f"{pairs.of[0]} and {pairs.of[1]}" if pairs.of[0] != pairs.of[1] else f"two {pairs.of[0]}"
     squares = "sums of squares are |x|^2 - 2 x.y + |y|^2"
     same = squares if pairs.is_difference else "sums over their common axis are one product of matrices"
@@ -450,6 +455,28 @@ def _find_set_up(trace: HostTrace) -> _Found | None:
     return _Found(rows, 0.0, fact.format(name=made.name) + seen, against, is_part=True, made=made)
 
 
+def _find_growth(trace: HostTrace) -> _Found | None:
+    found = growth_of(trace)
+    if found is None:
+        return None
+    return _Found(found.rows, found.kept, found.what, "the work has to grow, as with a longer input", is_part=True)
+
+
+def _find_in_tensors(kind: str, against: str, trace: HostTrace) -> _Found | None:
+    found = FINDERS[kind](trace)
+    return None if found is None else _Found(found.rows, found.kept, found.what, against)
+
+
+_AGAINST_IN_TENSORS: Mapping[str, str] = {
+    PICKED: "the other rows are used elsewhere",
+    FACTORED: "the factor that is computed is another one than that of the product",
+    CONSTANT_FACTORS: "these matrices change in every step",
+    DIAGONAL: "the matrix has more than its diagonal",
+    REPEATED_ROWS: "the rows are changed, as by noise, before the product",
+    ORDER: "the first product is used by itself, too",
+    PENALTY: "the loss needs this term in every step",
+}
+
 EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     REPEATED: _find_repeated,
     UNUSED: _find_unused,
@@ -466,5 +493,7 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     PAIRS: _find_pairs,
     HALF: _find_half,
     SET_UP: _find_set_up,
+    GROWTH: _find_growth,
+    **{kind: partial(_find_in_tensors, kind, against) for kind, against in _AGAINST_IN_TENSORS.items()},
 }
 """How each kind is found: its events, what of them is kept, the fact, and what speaks against it."""

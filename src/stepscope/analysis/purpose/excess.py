@@ -383,7 +383,7 @@ def _find_ordering(trace: HostTrace) -> _Found | None:
 
 def _find_factoring(trace: HostTrace) -> _Found | None:
     """Of a decomposition in a graph, whether all of it is used is not recorded."""
-    found = _find_costly(trace, FACTORS) if trace.framework != "pytorch" else None
+    found = _find_costly(trace, FACTORS) if trace.framework in ("tensorflow", "jax") else None
     return found and _Found(
         found[0], 0.0,
         f"decomposes or inverts matrices ({found[1]}); where a part of the result is used, such as singular values or a"

@@ -23,9 +23,9 @@ from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.tensorflow import DOUBLE_TYPE, HALF_TYPE, SINGLE_TYPE
+from stepscope.vocabulary.torch import HALF
 from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
-_IN_16_BITS = "c10::Half"
 _DOUBLE_ARRAY, _SINGLE_ARRAY = "f64[", "f32["
 _HALF = 0.5  # of a table: an update of no more rows could leave most of it alone
 _NEXT_OPS = 3  # outermost ops after a one-hot that may take it: a conversion, perhaps a reshape, a product
@@ -71,7 +71,7 @@ def half_ops(trace: HostTrace) -> I64:
     rows = work.rows[work.heavy] if not is_device_work(trace).any() else work.rows[:0]
     if trace.has_stat(stat_names.INPUT_TYPES):
         types, inverse = np.unique(trace.stat_strings(stat_names.INPUT_TYPES, rows=rows), return_inverse=True)
-        half = [kind > 0 and _IN_16_BITS in trace.strings[kind] for kind in types.tolist()]
+        half = [kind > 0 and HALF in trace.strings[kind] for kind in types.tolist()]
         found: I64 = rows[np.array(half, np.bool_)[inverse.reshape(-1)]]
         return found
     half_names = names_of_type(trace, HALF_TYPE)

@@ -410,7 +410,7 @@ _EXCESSES = (
         HALF, "half", "products in float16", "Compute in 32 bits on a CPU", _IN_32_BITS, kind="low_precision",
         unknown="it does not show how long they take in 32 bits",
     ),
-    _Excess(PAIRS, "pairs", "the array of all pairs", "Compute all pairs by a product of matrices", _AS_PRODUCT),
+    _Excess(PAIRS, "spread-pairs", "the array of all pairs", "Compute all pairs by a product of matrices", _AS_PRODUCT),
     _Excess(
         MEASURES, "measures", "running the model again for a metric",
         "Take the metric from the output that is trained on", _KEEP_OUTPUT, yields_to=("straggler",),

@@ -170,8 +170,8 @@ NAMED_ONLY |= {"stepscope.autostart"}
 # so that a mend is written plainly and not squeezed in.  Whoever makes a room smaller lowers its number.
 MOST_LINES: dict[str, int] = {
     "capture": 20800,
-    "formats": 12400,
-    "account": 8_800,
+    "formats": 12700,
+    "account": 8_820,
     "web": 5770,
     "xla": 5230,
     "workers": 5010,

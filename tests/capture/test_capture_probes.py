@@ -264,6 +264,52 @@ def test_calls_of_all_threads_are_recorded_from_python_3_12_on(minor):
     ]
 
 
+BESIDE_PROFILERS = """
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.tracers.python_calls import PythonTracer
+import sys, threading, time
+def hook(frame, event, argument): calls.append((event, frame.f_code.co_name))
+def step(): pass
+def profiled():
+    sys.setprofile(hook)
+    ready.set()
+    go.wait()
+    print("kept:", sys.getprofile() is hook)
+    sys.setprofile(None)
+def run(work): thread = threading.Thread(target=work); thread.start(); return thread
+
+calls, tracer = [], PythonTracer()
+tracer.start(ProfilerOptions(), time.perf_counter_ns)
+step()
+threading.setprofile(hook); run(step).join(); threading.setprofile(None)
+print(calls[:2]); calls.clear()
+tracer.stop()
+print("recorded:", *[name.rpartition(" ")[2] for chunk in tracer.drain() for name in chunk.names if "<string>" in name])
+
+ready, go = threading.Event(), threading.Event()
+thread = run(profiled)
+ready.wait()
+try: PythonTracer().start(ProfilerOptions(), time.perf_counter_ns)
+except Exception as error: print("another profiler" in str(error))
+go.set(); thread.join()
+"""
+
+
+@pytest.mark.parametrize("minor", [12, 13, 14])
+def test_a_profiler_of_other_threads_is_called_as_without_a_capture(minor):
+    command = [python_with_monitoring(minor), "-c", BESIDE_PROFILERS]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "[('call', 'run'), ('call', 'step')]",
+        "recorded: step",
+        "True",
+        "kept: True",
+    ]
+
+
 # -- stack samples -----------------------------------------------------------------------------------------------------
 
 

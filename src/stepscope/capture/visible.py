@@ -82,6 +82,14 @@ VISIBLE = (
         only="until the steps are captured",
     ),
     Visible(
+        "calls under way for profilers",
+        "a profiler that the program sets with `sys.setprofile` in another thread than the main one, or in others with"
+        " `threading.setprofile_all_threads`, hears of the return from the C call that is under way there",
+        "the interpreter tells of the end of each call whose beginning a hook saw; only on the main thread can that be"
+        " held back; with the program's profiler ours goes",
+        only="while Python's calls are recorded",
+    ),
+    Visible(
         "stand-ins of Keras",
         "`type()` of `CallbackList.on_train_batch_begin`, `on_train_batch_end` and `Optimizer.apply` is not that of"
         " functions; they are equal to them, have their attributes, and are pickled as them",

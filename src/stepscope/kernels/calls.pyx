@@ -7,8 +7,8 @@ The interpreter calls the hook here itself.  It is given no object, so `sys.getp
 """
 
 import sys
+import threading
 import time
-from threading import get_ident, main_thread
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, realloc
@@ -63,7 +63,11 @@ cdef enum:
     RETURN = 3  # PyTrace_RETURN
     C_CALL = 4  # PyTrace_C_CALL
 
-cdef PyObject* SET_PROFILE = <PyObject*> sys.setprofile  # a function of the interpreter, which lives as long as that
+# Functions of the interpreter, which live as long as that.
+set_profile_of_all = getattr(sys, "_setprofileallthreads", None)  # from Python 3.12 on
+cdef PyObject* SET_PROFILE = <PyObject*> sys.setprofile
+cdef PyObject* SET_PROFILE_OF_ALL = <PyObject*> set_profile_of_all
+cdef PyObject* LATER_THREADS = <PyObject*> threading.setprofile.__code__ if set_profile_of_all else NULL
 
 
 cdef class CallLog:
@@ -182,10 +186,25 @@ cdef void remove_hook() noexcept:
         Py_DecRef(before)
 
 
-cdef int give_way() noexcept:
-    """The program sets a profiler of its own on the main thread.  It would be told of the return from `setprofile`,
-    since a hook saw the call; so no tool is called until the next instruction, at which pending calls are made."""
+cdef void give_way() noexcept:
+    """The program is about to set a profiler of its own.
+
+    From Python 3.12 on, a hook of any thread makes all code tell of its calls, so that the program's would hear of the
+    return from a call that began before it was set, such as the one that sets it in a new thread: all hooks go.
+    """
     remove_hook()
+    if set_profile_of_all is not None:
+        try:
+            set_profile_of_all(None)
+        except BaseException:  # an audit hook of the program refuses, as it may refuse the program's own call
+            pass
+
+
+cdef int skip_this_return() noexcept:
+    """On the main thread the program's profiler would be told of the return from the function that sets it, since a
+    hook saw the call; so no tool is called until the next instruction, at which pending calls are made."""
+    if threading.get_ident() != threading.main_thread().ident:
+        return 0
     PyThreadState_EnterTracing(PyThreadState_Get())
     if Py_AddPendingCall(leave_tracing, NULL) != 0:
         PyThreadState_LeaveTracing(PyThreadState_Get())
@@ -199,8 +218,9 @@ cdef int leave_tracing(void* _argument) except -1:
 
 cdef int on_event(PyObject* _argument, PyFrameObject* frame, int event, PyObject* what) noexcept:
     """What the interpreter calls.  An exception here must not end up in the program: the hook goes."""
-    if event == C_CALL and what == SET_PROFILE and get_ident() == main_thread().ident:
-        return give_way()
+    if event == C_CALL and (what == SET_PROFILE or what == SET_PROFILE_OF_ALL):
+        give_way()
+        return skip_this_return()
     if event != CALL and event != RETURN:
         return 0
     if log_of_thread == NULL:
@@ -212,7 +232,9 @@ cdef int on_event(PyObject* _argument, PyFrameObject* frame, int event, PyObject
         return 0
     cdef PyObject* code = <PyObject*> PyFrame_GetCode(frame)
     try:
-        if event == CALL:
+        if event == CALL and code == LATER_THREADS:
+            give_way()
+        elif event == CALL:
             log.open_call(code)
         else:
             log.end_call(code)

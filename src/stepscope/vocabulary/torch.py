@@ -17,9 +17,12 @@ K = EventKind
 _MOST_DIGITS = 18
 _STEP_MARK = Pattern(r"ProfilerStep#(\d+)$")
 MEMORY_NAME = "[memory]"
+HALF = "c10::Half"  # float16, as operands of that type are called
 DISPATCH_MODES = ("PythonDispatchMode", "PythonSubclass")
 """Frames in which PyTorch's dispatcher asks Python: a TorchDispatchMode, or a subclass of tensors."""
 MODULE_PREFIX = "nn.Module: "
+ENGINE_THREAD = "pt_autograd_"
+"""How names of threads begin on which autograd runs a backward pass for the thread that asked for it."""
 LIFTS_VALUES = "aten::lift_fresh"
 RECOMPUTES = tuple(f"{prefix}CheckpointFunctionBackward" for prefix in ("", "autograd::engine::evaluate_function: "))
 """The names that show recomputation of activations."""

@@ -1,3 +1,4 @@
+# timeout: 1200
 """Wrappers of JAX, composed at random: values, how often the innermost function is traced, caches, pickles."""
 
 import functools

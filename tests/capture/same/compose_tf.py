@@ -1,3 +1,4 @@
+# timeout: 1200
 """Wrappers of TensorFlow and Keras, composed at random: values and how often the innermost function is traced."""
 
 import functools

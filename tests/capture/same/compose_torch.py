@@ -1,4 +1,4 @@
-# timeout: 300
+# timeout: 1200
 """Wrappers of PyTorch, composed at random: values, graphs and breaks, how often the innermost function runs."""
 
 import functools

@@ -175,21 +175,23 @@ def inferred_meetings(
     of_device = trace.lines.kind[source_line] != LineKind.THREAD
     waits = known.copy()
     waits[chosen] = True
-    # The engine of the backward pass goes from op to op by itself; other threads that have nothing to do are idle.
-    busy = np.isin(quiet.line, [threads.main, *_backward_lines(trace, threads)])
-    lone = np.flatnonzero(~waits & (quiet.event < 0) & ~busy)
+    lone = np.flatnonzero(~waits & (quiet.event < 0) & (quiet.line != threads.main))
     mine = quiet.take(waits & (quiet.line == threads.main))
     of_step = ~threads.serves_input[quiet.line[lone]]
     started, by = _started_by_waits(quiet.take(lone), of_step, mine, _busy(trace, threads, needed))
-    waits[lone] = True
     called = quiet.take(lone[started])
+    # The engine of the backward pass goes from op to op by itself; other threads that have nothing to do are idle.
+    idle = ~np.isin(quiet.line[lone], np.array(_backward_lines(trace, threads), np.int32))
+    idle[started] = True
+    waits[lone[idle]] = True
+    idle[started] = False
     main = np.full(len(called), threads.main, np.int32)
     joins, returns = (
         _meetings_of(target.take(mine), source_line[mine], source_ps[mine], kind)
         for mine, kind in ((~of_device, EdgeKind.JOIN), (of_device, EdgeKind.RETURN))
     )
     calls = Meetings(main, by, called.line, called.end_ps, called.end_ps - by, EdgeKind.HANDOVER, True)
-    return quiet.take(waits), (joins, calls), returns, quiet.take(np.delete(lone, started))
+    return quiet.take(waits), (joins, calls), returns, quiet.take(lone[idle])
 
 
 def _started_by_waits(lone: Quiet, of_step: Mask, waits: Quiet, busy: Spans) -> tuple[I64, I64]:

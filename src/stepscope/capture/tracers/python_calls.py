@@ -36,6 +36,7 @@ _FIRST_OF_OWN = OwnThread._run.__code__  # the first call of a thread of ours
 _THREADING = threading.Thread.run.__code__.co_filename
 _FROZEN, _RUNS_PROGRAM = "<frozen ", "<frozen runpy>"  # what the interpreter calls on its own; with `-m`, the latter
 _MOST_DEPTH = sys.maxsize
+_TOOL_OF_HOOKS = 6  # the place of `sys.setprofile` among the tools of sys.monitoring: PY_MONITORING_SYS_PROFILE_ID
 
 
 @dataclass(slots=True)
@@ -166,6 +167,12 @@ def code_name(code: CodeType) -> str:
     return f"${path_shown(code.co_filename)}:{code.co_firstlineno} {called(code)}"
 
 
+def _a_thread_is_profiled() -> bool:
+    """Whether some thread has a hook, from Python 3.12 on; before, the hooks of other threads are left alone anyway."""
+    events: dict[str, int] = getattr(getattr(sys, "monitoring", None), "_all_events", dict)()
+    return bool(events.get("PY_START", 0) & 1 << _TOOL_OF_HOOKS)
+
+
 class _Hook:
     """The interpreter's hook for profilers: of this thread, the main thread and those that start later, and from Python
     3.12 on of all threads."""
@@ -175,7 +182,7 @@ class _Hook:
         self._pending: object = None
 
     def install(self) -> None:
-        if sys.getprofile() is not None or threading.getprofile() is not None:
+        if sys.getprofile() is not None or threading.getprofile() is not None or _a_thread_is_profiled():
             raise CaptureError(
                 "another profiler has Python's profile hook",
                 code="busy",

@@ -132,16 +132,20 @@ class TraceShelf:
             return trace
 
     def _make_room(self, coming_bytes: int) -> None:
-        """Drops the least recently used traces until `coming_bytes` fit; if that is 0, always keeps the newest."""
+        """Drops the least recently used traces until `coming_bytes` fit; if that is 0, always keeps the newest.
+
+        A trace is measured only where its size decides something: that takes longer than to decode a small one.
+        """
         with self._lock:
-            sizes = {key: trace_bytes(trace) for key, trace in self._traces.items()}
-            total = sum(sizes.values()) + coming_bytes
-            keep = 0 if coming_bytes else 1
-            for key, size in sizes.items():
-                if total <= self.max_bytes or len(self._traces) <= keep:
-                    break
-                del self._traces[key]
-                total -= size
+            room = self.max_bytes - coming_bytes
+            kept = 0 if coming_bytes else 1
+            for number, key in enumerate(reversed(list(self._traces))):
+                fits = room > 0
+                if fits and len(self._traces) > kept:
+                    room -= trace_bytes(self._traces[key])
+                    fits = room >= 0
+                if not fits and number >= kept:
+                    del self._traces[key]
 
 
 def trace_bytes(trace: HostTrace) -> int:

@@ -11,7 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import HOSTILE, PageServer, await_address, objections, open_all, settle, store_profile
+from browsing import (
+    DRAWN,
+    HOSTILE,
+    PageServer,
+    await_address,
+    objections,
+    open_all,
+    running,
+    settle,
+    store_profile,
+    watched_page,
+)
+from draw import draw
 from playwright.sync_api import expect
 
 from stepscope.cli.main import run
@@ -115,6 +127,17 @@ def test_charts_are_drawn_and_not_merely_there(page, page_server, corpus):
             return drawn('#2f65ed') && drawn('#df8543');
         }"""
     )
+
+
+def test_the_moments_of_a_short_step_fill_their_bar(browser, tmp_path, page_problems):
+    store_profile(tmp_path, "short", draw(DRAWN, column_ps=MS // 100))
+    with running(tmp_path) as server, watched_page(browser, server.address, page_problems) as page:
+        show(page, server, "overview", "short")
+        whole, last = page.evaluate(
+            """() => [document.querySelector('.moments-track'), document.querySelector('.moments-track :last-child')]
+                .map(each => each.getBoundingClientRect().right)"""
+        )
+    assert last == pytest.approx(whole, abs=1)
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------

@@ -90,6 +90,23 @@ def test_the_exporter_of_pytorch_1_5_names_processes_and_draws_a_line_for_each_d
     assert op_of(trace, "sgemm") == "addmm"
 
 
+@pytest.mark.parametrize("place", [{"pid": "CPU functions"}, {"pid": 7, "cat": "Operator"}], ids=["1.5", "1.8"])
+def test_a_range_of_the_program_that_is_written_like_an_op_is_none(place: dict[str, Any]) -> None:
+    def wrote(name: str, ts: int, dur: int, **args: Any) -> dict[str, Any]:
+        return row(name, ts=ts, dur=dur, tid=0, args=args, **place)
+
+    trace = load(
+        wrote("predict", 0, 50), wrote("aten::linear", 10, 20), wrote("aten::addmm", 12, 10),
+        wrote("AddmmBackward", 60, 20), wrote("aten::mm", 62, 10),
+        wrote("MyFunction", 90, 20, **{"Sequence number": 3}), wrote("aten::exp", 92, 10),
+        wrote("lone", 120, 20),
+    )  # fmt: skip
+
+    assert {name: kind for name, (_, _, kind) in work(trace).items() if "aten" not in name} == {
+        "predict": "ANNOTATION", "AddmmBackward": "OP", "MyFunction": "OP", "lone": "OP"
+    }  # fmt: skip
+
+
 def test_the_timeline_of_tensorflow_1_has_a_process_for_each_stream_of_a_device() -> None:
     op, whole = {"cat": "Op"}, "/job:localhost/replica:0/task:0/device:GPU:0 Compute"
     names = {1: whole, 2: whole.replace("GPU", "CPU")}

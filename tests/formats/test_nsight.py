@@ -391,3 +391,44 @@ def test_each_process_with_work_on_a_device_is_a_host(
         assert [trace.name_of(int(row)) for row in found.rows] == [f"of_process_{at}"]
         assert found.call.tolist() == [0]
         assert [problem.lost for problem in trace.problems] == ["1 process without work on a device"]
+
+
+def test_a_process_has_the_number_that_it_gives_its_device_and_its_waits_are_on_that(tmp_path: Path) -> None:
+    """The GPUs are numbered the other way round by the machine, and one of three computes for no process."""
+    export = NsightExport()
+    for gpu, name in enumerate(("NVIDIA H100", "NVIDIA H100", "Basic Render Driver")):
+        export.gpu(gpu, name)
+    for cuda in (0, 1):
+        pid = PID + cuda
+        for each in (0, 1):
+            export.add("TARGET_INFO_CUDA_DEVICE", gpuId=1 - each, cudaId=each, pid=pid)
+        export.add("PROCESSES", globalPid=pid << 24, pid=pid, name="python")
+        export.call("cudaLaunchKernel_v7000", 10, 12, 1, thread=pid << 24 | pid)
+        export.kernel(f"of_cuda_{cuda}", 20, 30, 1, globalPid=pid << 24, deviceId=cuda)
+        export.wait(4, 20, 31, 2, globalPid=pid << 24, deviceId=0)
+    profile = stepscope.load(export.write_sqlite(tmp_path / "t.sqlite"))
+
+    assert profile.hosts == ("rank 0", "rank 1")
+    for cuda, trace in enumerate(map(profile.trace, profile.hosts)):
+        assert f"of_cuda_{cuda}" in [trace.name_of(row) for row in range(len(trace.events))]
+        planes = [trace.plane_name(row) for row in range(len(trace.planes))]
+        assert planes == ["/host:CPU", f"/device:GPU:{1 - cuda}"]
+
+
+def test_messages_are_of_the_processes_that_are_shown_and_deny_nothing_that_is_there(tmp_path: Path) -> None:
+    export, ours, other = training(), PROCESS, 99 << 24
+    for number, label in ((1, "Information"), (2, "Warning")):
+        export.add("ENUM_DIAGNOSTIC_SEVERITY_LEVEL", id=number, label=label)
+    for severity, text, pid in (
+        (1, "CUDA injection initialized successfully.", ours),
+        (2, "No CUDA events collected. Does the process use CUDA?", other),
+        (2, "CUDA profiling might have not been started correctly.", ours),
+        (2, "No OpenGL events collected. Does the process use OpenGL?", ours),
+        (2, "Not all CUDA events might have been collected.", ours),
+        (2, "Unable to collect CPU samples.", None),
+    ):
+        export.add("DIAGNOSTIC_EVENT", severity=severity, text=text, globalPid=pid)
+
+    assert read(export.write_sqlite(tmp_path / "t.sqlite")).recorder_messages == (
+        "Not all CUDA events might have been collected.", "Unable to collect CPU samples.",
+    )  # fmt: skip

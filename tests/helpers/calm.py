@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 # Percent of a step without a processor: with more, the machine may be what limits the run, and rightly called so.
 MUCH_CONTENTION = 15.0
-_TRIES = 3
+_TRIES = 2
 
 
 @contextmanager

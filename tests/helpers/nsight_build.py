@@ -27,6 +27,9 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "META_DATA_EXPORT": ("name", "value"),
     "TARGET_INFO_SESSION_START_TIME": ("utcEpochNs", "utcTime", "localTime"),
     "TARGET_INFO_GPU": ("vmId", "id", "name", "totalMemory", "smCount", "cuDevice", "computeMajor", "computeMinor"),
+    "TARGET_INFO_CUDA_DEVICE": ("gpuId", "cudaId", "pid"),
+    "ENUM_DIAGNOSTIC_SEVERITY_LEVEL": ("id", "label"),
+    "DIAGNOSTIC_EVENT": ("severity", "text", "globalPid"),
     "CUPTI_ACTIVITY_KIND_KERNEL": (
         *ON_DEVICE, "demangledName", "shortName", "mangledName", "registersPerThread", "gridX", "gridY", "gridZ",
         "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory", "graphNodeId",
@@ -44,7 +47,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "NVTX_EVENTS": ("start", "end", "eventType", "rangeId", "text", "globalTid", "textId", "domainId"),
 }  # fmt: skip
-TEXT = {"name", "text", "utcTime", "localTime"}
+TEXT = {"name", "label", "text", "utcTime", "localTime"}
 
 
 class NsightExport:

@@ -11,7 +11,7 @@ from typing import Any
 
 import library_programs
 import pytest
-from calm import contention_percent, is_calm, record_calmly
+from calm import contention_percent, is_calm, taking_a_turn
 from program_runs import UNHURRIED, require_packages, run_command, run_warm
 
 import stepscope
@@ -81,10 +81,8 @@ def program(library, tmp_path_factory) -> tuple[str, Found]:
     """What one library's program was told at its end, and the overview of each way's profile."""
     expected = LIBRARIES[library]
     require_packages(*expected.needs)
-    return record_calmly(
-        lambda: record(library, tmp_path_factory.mktemp(library)),
-        lambda recorded: all(map(is_calm, recorded[1].values())),
-    )
+    with taking_a_turn():
+        return record(library, tmp_path_factory.mktemp(library))
 
 
 def record(library: str, folder: Path) -> tuple[str, Found]:

@@ -34,8 +34,8 @@ class ProfilerOptions:
 
     Attributes:
         host_tracer_level: 0 nothing, 1 annotations and the most important host events, 2 also expensive ops,
-            3 everything; with PyTorch, 3 adds input shapes.  PyTorch's profiler records no allocations while it watches
-            all threads, as it does here.
+            3 everything.  With PyTorch, ops have their input shapes from 2 on; its profiler records no allocations
+            while it watches all threads, as it does here.
         python_tracer_level: 1 records Python calls, 0 does not.  The framework's tracer does this if it can and no
             filter is set; otherwise Stepscope's does.
         device_tracer_level: 1 records what runs on accelerators, 0 does not.
@@ -50,7 +50,7 @@ class ProfilerOptions:
         max_seconds: a capture that runs longer is ended and saved, with a warning.
         max_bytes: what Stepscope's own tracers may write; beyond it the capture is ended and saved, with a warning.
         max_events: a PyTorch capture with about as many events is ended and saved, with a warning: PyTorch blocks the
-            program while it collects them, 4 to 9 us each. It counts none while it records, so their number is
+            program while it collects them, 4 to 20 us each. It counts none while it records, so their number is
             estimated from its memory.
         strict: raises CaptureError for problems that are otherwise logged while training goes on.
     """
@@ -95,6 +95,7 @@ class ProfilerOptions:
         """What it records of a program whose framework's profiler runs (empty: none), as far as it may slow it down."""
         parts = (
             (framework and self.host_tracer_level > 0, "ops"),
+            (framework == "torch" and self.host_tracer_level == 2, "shapes"),
             (framework == "torch" and self.host_tracer_level > 2, "shapes and memory"),
             (self.python_tracer_level > 0, "Python calls"),
             (self.stack_samples_hz > 0, "stack samples"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 WORTH_PROCESSES_BYTES = 48 << 20
 """Hosts with as much to read together are analysed faster by several processes, which take half a second to start."""
+_LEAST_BYTES_OF_HOST = 1 << 20  # 25 ms go into a host however little it recorded, as into reading so much more
 
 SECONDS_VARIABLE = "STEPSCOPE_TASK_SECONDS"
 _LEAST_SECONDS = 600.0
@@ -179,7 +180,7 @@ class SessionWork:
             return None
         if self._choice is not None:
             return self._choice
-        if sum(file.size or 0 for file in files) < WORTH_PROCESSES_BYTES:
+        if sum(max(file.size or 0, _LEAST_BYTES_OF_HOST) for file in files) < WORTH_PROCESSES_BYTES:
             return None
         from stepscope.formats.threads import usable_cores
 

@@ -22,13 +22,14 @@ class Strings:
         offsets: int64 of shape (n_strings + 1,), ascending, from 0 to n_bytes.
     """
 
-    __slots__ = ("blob", "offsets")
+    __slots__ = ("_found", "blob", "offsets")
 
     def __init__(self, blob: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
         if len(offsets) < 2 or offsets[1] != 0:
             raise ValueError("row 0 of a string table must be the empty string")
         self.blob = blob
         self.offsets = offsets
+        self._found: dict[str | bytes, int] = {}
 
     @classmethod
     def build(cls, values: Iterable[bytes]) -> Strings:
@@ -60,7 +61,7 @@ class Strings:
 
     def add_texts(self, texts: Iterable[bytes]) -> tuple[Strings, list[int]]:
         """The table with different texts added, those that are not there yet, and the row of each."""
-        found = [(text, self.find(text)) for text in texts]
+        found = [(text, self._find(text)) for text in texts]
         new = {text: len(self) + at for at, text in enumerate(text for text, row in found if row < 0)}
         rows = [row if row >= 0 else new[text] for text, row in found]
         if not new:
@@ -76,15 +77,20 @@ class Strings:
         return [str(view[begin:end], "utf-8", "replace") for begin, end in bounds]
 
     def find(self, text: str | bytes) -> int:
-        """The row that holds `text`, or -1.  It scans the lengths, not the text."""
-        wanted = np.frombuffer(text.encode() if isinstance(text, str) else text, np.uint8)
-        if len(wanted) == 0:
+        """The row that holds `text`, or -1.  It scans the lengths, not the text, and once for each text: an analysis
+        asks for the same hundred names of stats and ops again and again."""
+        row = self._found.get(text)
+        if row is None:
+            row = self._found[text] = self._find(text.encode() if isinstance(text, str) else text)
+        return row
+
+    def _find(self, wanted: bytes) -> int:
+        if not wanted:
             return 0
         starts = self.offsets[:-1]
-        rows = np.flatnonzero(np.diff(self.offsets) == len(wanted))
+        rows = np.flatnonzero(self.offsets[1:] - starts == len(wanted))
         for at in dict.fromkeys((0, len(wanted) - 1, len(wanted) // 2)):
+            if not len(rows):
+                return -1
             rows = rows[self.blob[starts[rows] + at] == wanted[at]]
-        for row in rows:
-            if np.array_equal(self.blob[starts[row] : starts[row] + len(wanted)], wanted):
-                return int(row)
-        return -1
+        return next((row for row in rows.tolist() if self.raw(row) == wanted), -1)

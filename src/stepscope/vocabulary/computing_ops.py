@@ -16,15 +16,34 @@ _XLA_NAMES = {
     "float": "f32", "double": "f64", "c10::half": "f16", "half": "f16", "c10::bfloat16": "bf16", "bfloat16": "bf16",
     "float32": "f32", "float64": "f64", "float16": "f16", "signed char": "s8", "int8": "s8", "unsigned char": "u8",
 }  # fmt: skip
-POINTWISE = Pattern(
+POINTWISE_TEXT = (
     r"(?:add|sub|rsub|mul|div|pow|neg|abs|sqrt|rsqrt|exp|log|tanh|sigmoid|relu|gelu|silu|clamp|clamp_min|maximum|minimum"
     r"|eq|ne|lt|le|gt|ge|where|masked_fill|addcmul|addcdiv|lerp|bitwise_\w+|logical_\w+|threshold|hardtanh|leaky_relu"
     r"|sin|cos|erf|reciprocal|square|threshold_backward|gelu_backward|silu_backward|tanh_backward|sigmoid_backward"
     r"|AddV2|Add|Sub|Mul|RealDiv|Maximum|Minimum|Relu|ReluGrad|Sqrt|Rsqrt|Square|Exp|Tanh|Sigmoid|AddN|BiasAdd"
     r"|Greater|GreaterEqual|Less|LessEqual|Equal|NotEqual|LogicalAnd|LogicalOr|LogicalNot)_?"
 )
+POINTWISE = Pattern(POINTWISE_TEXT)
 ORDERS = Pattern(r"(?:arg)?sort|stable_sort|top_?k(?:v2)?|_?unique\w*|randperm|multinomial", re.IGNORECASE)
 COMPARES = Pattern(r"(?:eq|ne|lt|le|gt|ge|logical_\w+|Greater\w*|Less\w*|\w*Equal|Logical\w+)_?")
+# What torch's ops do with a tensor's rows: take some, repeat them, look at them in another way, treat each by itself.
+PICKS = Pattern(r"select|slice|narrow|index|index_select|gather|masked_select|take_along_dim")
+REPEATS = Pattern(r"repeat|repeat_interleave|tile|expand")
+VIEWS = Pattern(
+    r"view|reshape|unsqueeze|squeeze|transpose|permute|flatten|unflatten|t|mT|contiguous|clone|detach|alias|expand"
+    r"|_unsafe_view|swapaxes|movedim|view_as|expand_as|numpy_T|adjoint|result_type|to"
+)
+KEEPS_ROWS = Pattern(
+    rf"{POINTWISE_TEXT}|layer_norm|rms_norm|softmax|log_softmax|dropout|feature_dropout|gelu|silu|elu|selu|softplus"
+    r"|mish|hardswish|leaky_relu|prelu|glu|normalize"
+)
+FACTORS = Pattern(
+    r"cholesky|linalg_(?:cholesky(?:_ex)?|inv(?:_ex)?|svd|svdvals|qr|eigh|eigvalsh|eig|lu|lu_factor|pinv|solve|lstsq"
+    r"|matrix_exp|det|slogdet|ldl_factor)|inverse|pinverse|qr|svd|matrix_exp|det|logdet|slogdet"
+    r"|Svd|Qr|SelfAdjointEig(?:V2)?|Eig|Cholesky|MatrixInverse|MatrixDeterminant|LogMatrixDeterminant|MatrixSquareRoot|Lu"
+)
+DIAGONALS = Pattern(r"diag|diag_embed|diagflat|eye")
+REDUCES = Pattern(r"sum|mean|norm|linalg_vector_norm|linalg_norm")
 ATTENTION = Pattern(r"_?(?:flash|efficient|scaled_dot_product_\w+)_?attention(?P<pass>_forward|_backward)?")
 PADDING_FIRST = ("cudnn_convolution", "miopen_convolution", "mkldnn_convolution", "miopen_depthwise_convolution")
 _TF_SHAPE = r"(?P<type>[a-z]+\d*)\[(?P<dims>(?:\d{1,15}(?:,|(?=\])))*)\]"
@@ -43,6 +62,15 @@ def strip_library(op: str) -> str:
     'mm'
     """
     return op.rpartition("::")[2]
+
+
+def op_alone(name: str) -> str:
+    """What an op is, without its library, its place in a graph and its number in a program.
+
+    >>> op_alone("aten::sort"), op_alone("model/top/TopKV2:TopKV2"), op_alone("sort.3")
+    ('sort', 'TopKV2', 'sort')
+    """
+    return name.rpartition(":")[2].partition(".")[0]
 
 
 def element_bytes(type_name: str) -> int | None:

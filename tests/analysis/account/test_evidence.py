@@ -21,6 +21,8 @@ SORTS = {
     "Z": Sort(K.PYTHON_CALL, "$queue.py:154 get"),
     "W": Sort(K.OTHER, "ThunkExecutor::Execute (wait for completion)"),
     "O": Sort(K.OTHER, "Pool::Run"),
+    "N": Sort(K.ANNOTATION, "train"),
+    "B": Sort(K.BACKWARD, "autograd::engine::evaluate_function: AddmmBackward0"),
 }
 
 
@@ -43,6 +45,11 @@ SORTS = {
         host main | L1Q---------L2Q---------
         gpu0 s    |   K1-------   K2-------
         causes = {"launch": 2, "device_compute": 9, "python": 1}
+    the call that waits for the backward pass has started it
+        host main | Y-------------------
+        host main |  a-      a-Q--------
+        host back |              B----B-
+        causes = {"host_compute": 11, "python": 7, "launch": 2}
     a thread that polls a queue ends no wait
         host main   | M0----------M1----------
         host main   | F-Q---------F-Q---------
@@ -54,6 +61,12 @@ SORTS = {
         host main | F-Q---------F-Q---------
         host pool |   a--W------  a--W------
         causes = {"unknown": 2, "host_compute": 10}
+    a range around the run says nothing of silence, and autograd's thread that launches most is not the loop
+        host main           | N-----------------------
+        host main           | L1          L2
+        host pt_autograd_0  |               L3L4L5
+        gpu0 s              |  K1          K2 K3K4K5
+        causes = {"launch": 2, "device_compute": 10, "unknown": 12}
     what follows a compilation in one call prepares the first run of the program
         host main | M0----------M1----------
         host main | F-----------F-----------

@@ -262,6 +262,23 @@ def test_device_work_of_one_kind_is_named_by_a_line_only_if_that_is_not_the_line
     assert culprit(draw(copied.format(together * 3), sorts), "device_copies") is None
 
 
+@pytest.mark.parametrize("frame", ["t------------------ ", "".ljust(20)], ids=["one line for all", "no line"])
+def test_device_work_of_one_kind_without_a_line_of_its_own_is_named_by_the_op_that_asks_for_it(frame: str) -> None:
+    sorts = SORTS_HERE | {
+        "y": Sort(K.OP, "aten::copy_"),
+        "z": Sort(K.COPY_DEVICE_TO_DEVICE, "MemcpyD2D", "correlation_id"),
+    }
+    copied = f"""
+        host main | M0------------------M1------------------M2------------------
+        host main | {frame * 3}
+        host main | b-y-                b-y-                b-y-
+        host main | L1L2                L3L4                L5L6
+        gpu0 s    |   K1------z2------    K3------z4------    K5------z6------
+        """
+
+    assert place(draw(copied, sorts), "device_copies") == ("aten::copy_", None, None)
+
+
 def sampled(*samples: tuple[float, tuple[str, ...]]) -> HostTrace:
     """Steps of 17 ms, 7 of them an op, then Python; frames as the sampler joins them: they change half-way between two
     samples, each of which is a time in ms and a stack."""

@@ -107,7 +107,11 @@ def test_what_was_recorded_is_said_beside_the_cost(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("framework", "level", "python", "said"),
-    [("torch", 3, 1, "ops, shapes and memory, Python calls, stack samples"), ("jax", 2, 0, "ops, stack samples")],
+    [
+        ("torch", 3, 1, "ops, shapes and memory, Python calls, stack samples"),
+        ("torch", 2, 0, "ops, shapes, stack samples"),
+        ("jax", 2, 0, "ops, stack samples"),
+    ],
 )
 def test_options_say_what_they_record(framework, level, python, said):
     assert ProfilerOptions(host_tracer_level=level, python_tracer_level=python).describe(framework) == said

@@ -211,6 +211,7 @@ function Moments({ step, href }: { step: NonNullable<OverviewReport["account_ste
   const look = palette.value;
   const moments = step.moments ?? [];
   if (moments.length < 2) return null;
+  const total = moments.reduce((sum, [, ms]) => sum + ms, 0); // parts that grow by less than 1 in all leave room
   let at = 0;
   const parts = moments.map(([cause, ms]) => {
     const start = at;
@@ -224,7 +225,7 @@ function Moments({ step, href }: { step: NonNullable<OverviewReport["account_ste
         {parts.map(({ cause, ms, start }) => (
           <span
             key={start}
-            style={{ flexGrow: ms, background: colourOfCauseName(cause, look.surface) }}
+            style={{ flexGrow: (100 * ms) / total, background: colourOfCauseName(cause, look.surface) }}
             {...hint(termText(cause), `${duration(start)} after the start of the step`, duration(ms))}
           />
         ))}

@@ -53,16 +53,18 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
     """The verdict on a run by the account of its median step.
 
     The first change decides if it gains the share from which XProf calls its cause a limit, of the step that the bar
-    shows; where the gain is unknown, the middle between none and all time of its causes counts.  Else the longest cause
-    does, and the evidence says what the change is about.  A busy machine is said beside the program's own limit.
+    shows, and its cause takes at least half as long as the longest one; where the gain is unknown, the middle between
+    none and all time of its causes counts.  Else the longest cause does, and the evidence says what the change is
+    about.  A busy machine is said beside the program's own limit.
     """
     if account.only_dispatch:
         return Verdict("unknown", None, "unknown: only the calls of each step were recorded, not what they compute")
     longest, changed = _longest_of_program(account), None if change is None else row_of_change(account, change.causes)
     limiting = _limiting(account, longest)
-    limit = limiting if changed is None or change is None or _gain(change, account) < LARGE_SHARE else changed
-    if change is not None and _unexplained(account) > _gain(change, account):
-        limit = limiting  # the change saves most of what was recorded, and what was not may save more
+    limit = limiting
+    if change is not None and changed is not None and _gain(change, account) >= LARGE_SHARE:
+        # What was not recorded may save more; and what takes less than half as long as another part is no limit.
+        limit = limiting if _unexplained(account) > _gain(change, account) or 2 * changed.ps < longest.ps else changed
     if longest.cause == "unknown":  # a saving elsewhere does not say what limits the step
         limit = longest
     is_said = limit.cause == "sync" and account.devices is None  # a wait for devices that were not recorded

@@ -52,10 +52,9 @@ def _join(between: str, first: str, second: str) -> str:
     return f"{first}{between}{second}" if first and second else first or second
 
 
-def has_line(context: Context, part: str) -> bool:
-    """Whether a part is followed to a line of the program."""
-    row = _find_part(context.pace, (part,))
-    return row is not None and row.culprit is not None and row.culprit.file is not None
+def has_culprit(context: Context, part: str) -> bool:
+    """Whether a part is followed to a line of the program, or to an op that explains more than a little of it."""
+    return _find_part(context.pace, (part,)) is not None
 
 
 def name_op(context: Context, advice: Advice, name: str, calls: float, ps: float) -> Advice:

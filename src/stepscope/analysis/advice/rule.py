@@ -15,7 +15,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Gain, foretell_change, foretell_nothing
 from stepscope.analysis.advice.hardware import fit_actions
 from stepscope.analysis.advice.items import Advice, Interval, Row
-from stepscope.analysis.advice.naming import has_line, name_culprit, name_op
+from stepscope.analysis.advice.naming import has_culprit, name_culprit, name_op
 from stepscope.analysis.facts.device_facts import Share
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.steps.verdict import LEAST_PERCENT
@@ -158,7 +158,7 @@ def _name(context: Context, found: Finding, advice: Advice) -> Advice:
     """The advice with its culprit: the line of the program, else the op."""
     if found.culprit is not None:
         return replace(advice, culprit=found.culprit)
-    if found.op is not None and not (found.parts and has_line(context, found.parts[0])):
+    if found.op is not None and not (found.parts and has_culprit(context, found.parts[0])):
         return name_op(context, advice, *found.op)
     if not found.parts and not found.share:
         return advice

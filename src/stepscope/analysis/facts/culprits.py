@@ -22,6 +22,7 @@ from stepscope.analysis.account.functions import functions_of_loop
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.parts import work_launched_by
+from stepscope.analysis.account.statements import main_statement
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.device_facts import work_by_kind
 from stepscope.analysis.facts.feeding import feed_of, ops_of_iterators
@@ -111,13 +112,14 @@ def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, C
         if excess.made is not None:
             yield excess.kind, excess.made.cause, excess.ps, _who_makes(trace, excess.made)
             continue
-        ps = trace.events.duration_ps[excess.rows]
-        yield excess.kind, "host_compute", excess.ps, _culprit_of_computing(trace, excess.rows, ps)
-    lines_known = len(events_of_kind(trace, K.PYTHON_CALL)) > 0  # without, a kernel is named by its kind's facts
-    for name, rows in work_by_kind(trace).items() if lines_known else ():
+        # The program has a line for what runs forward; what follows from it backward has none.
+        forward = excess.rows[trace.events.kind[excess.rows] != K.BACKWARD]
+        rows = forward if len(forward) else excess.rows
+        yield excess.kind, "host_compute", excess.ps, _culprit_of_computing(trace, rows, trace.events.duration_ps[rows])
+    for name, rows in work_by_kind(trace).items():
         ps = trace.events.duration_ps[rows]
         if ps.sum() >= least_ps:
-            yield name, "device_compute", int(ps.sum()), _drop_common(trace, _culprit_of_events(trace, rows, ps))
+            yield name, "device_compute", int(ps.sum()), _culprit_of_kind(trace, rows, ps)
 
 
 def _who_makes(trace: HostTrace, made: SetUp) -> Culprit | None:
@@ -129,18 +131,21 @@ def _who_makes(trace: HostTrace, made: SetUp) -> Culprit | None:
     if inner is None:
         return culprit_of_time(trace, threads_of(trace).main, made.spans)
     name, file, line = place_of(trace.name_of(inner.frame))
-    return Culprit(name, file, line, None, None, None, made.spans.total, made.name or None)
+    statement = main_statement(trace, threads_of(trace).main, trace.name_of(inner.frame), made.spans)
+    return Culprit(name, file, line, None, None, None, made.spans.total, made.name or None, statement)
 
 
-def _drop_common(trace: HostTrace, culprit: Culprit | None) -> Culprit | None:
-    """A culprit of device work, unless it is that of all computation, or of all work where the step waits for no
-    computation: then it says nothing about one kind."""
-    if culprit is None:
-        return None
-    account = account_of(trace)
+def _culprit_of_kind(trace: HostTrace, rows: I64, ps: I64) -> Culprit | None:
+    """The line that asks for one kind of device work; the op that does where no line is known, or only that of all
+    computation (of all work where the step waits for no computation), which says nothing about one kind."""
+    finder, every = Finder(trace, rows.astype(np.int64), ps), np.arange(len(rows))
+    if not len(events_of_kind(trace, K.PYTHON_CALL)):
+        return finder.op_culprit(every)
+    culprit, account = finder.culprit(every), account_of(trace)
     row = next((row for row in account.rows if row.cause == "device_compute"), None) if account else None
     common = row.culprit if row is not None else _culprit_of_all_work(trace)
-    return None if common is not None and common.place == culprit.place else culprit
+    is_common = culprit is None or (common is not None and common.place == culprit.place)
+    return finder.op_culprit(every) if is_common else culprit
 
 
 def _culprit_of_all_work(trace: HostTrace) -> Culprit | None:

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from stepscope.analysis.purpose.computing import update_ranges
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.columns import is_any_kind
-from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
 from stepscope.model import EventKind, HostTrace, Kind, stat_names
 from stepscope.model.arrays import I64, Mask, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.traits import CallTrait
+from stepscope.vocabulary.traits import CallTrait, OpTrait
 
 K = EventKind
 
@@ -70,6 +70,7 @@ class Loop:
         found[named[has_trait(self.trace, self.type[named], _OTHERWISE)]] = 0
         reads = named[has_trait(self.trace, self.type[named], CallTrait.READS_VALUE)]
         reads = reads[~holds_step(self.trace, self.start[reads], self.end[reads])]
+        reads = reads[~is_read_by_op(self.trace, self.row[reads])]
         updates = spans_of(self.trace, update_ranges(self.trace))
         found[reads[~updates.touches(self.start[reads], self.end[reads])]] = Starts.SYNC
         rows = {each: np.flatnonzero(found == each) for each in Starts}
@@ -82,6 +83,17 @@ class Loop:
     def event_spans(self, rows: I64) -> Spans:
         """When the given events are running."""
         return Spans.union(self.start[rows], self.end[rows])
+
+
+def is_read_by_op(trace: HostTrace, reads: I64) -> Mask:
+    """Whether each read of a value is an op's own, such as that of a number that `aten::std` was given, which nothing
+    has to wait for where no device computes."""
+    parents, above = forest(trace).parent, forest(trace).parent[reads].astype(np.int64)
+    while (nested := (above >= 0) & has_trait(trace, trace.events.type[above], CallTrait.READS_VALUE)).any():
+        above[nested] = parents[above[nested]]  # one read calls another
+    found: Mask = (above >= 0) & is_any_kind(trace.events.kind[above], (K.OP,))
+    found &= ~has_trait(trace, trace.events.type[above], OpTrait.COMPARES_VALUES)
+    return found & ~is_device_work(trace).any()
 
 
 def loop_events(trace: HostTrace, line: int, seen: Spans) -> Loop:

@@ -110,7 +110,7 @@ def repeated_backward(trace: HostTrace) -> Repeated | None:
     """
     passes = passes_of(trace)
     again = passes.run > 0
-    if not again.any() or _differentiates_gradients(trace):
+    if not again.any() or differentiates_gradients(trace):
         return None
     begin, _, of = _bounds(passes)
     adds = np.bincount(of, passes.adds).astype(np.int64)
@@ -133,7 +133,7 @@ def _after_repeated(passes: BackwardPasses, again: Mask) -> Mask:
     return found
 
 
-def _differentiates_gradients(trace: HostTrace) -> bool:
+def differentiates_gradients(trace: HostTrace) -> bool:
     """Whether autograd records ops within a backward pass, as for a gradient of a gradient, or to compute activations
     again."""
     work = computing_of(trace)

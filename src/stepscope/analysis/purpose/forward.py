@@ -62,6 +62,9 @@ def recomputed_ops(trace: HostTrace) -> I64:
     types = distinct(trace.events.type[forward[~is_inside_another(trace, forward, K.OP)]])
     found = numbered[again]
     found = found[np.isin(trace.events.type[found], types)]
+    # Without a product among them they differentiate a gradient, which takes additions and the like.
+    if not has_trait(trace, trace.events.type[found], OpTrait.MULTIPLIES).any():
+        return ops[:0]
     among = np.zeros(len(trace.events), np.bool_)
     among[found] = True
     outermost: I64 = found[enclosing_events(trace, among)[found] == found]

@@ -42,7 +42,8 @@ def _serves_another(trace: HostTrace) -> Mask:
     works = np.flatnonzero(is_any_kind(trace.events.kind, (K.OP, K.BACKWARD)))
     line, inside = trace.events.line[works], is_inside(trace, works, K.BACKWARD)
     own, backward = (np.bincount(line[each], minlength=len(named)) for each in (~inside, inside))
-    return named | ((backward > 0) & (own == 0) & bool(own.any()))
+    found: Mask = named | ((backward > 0) & (own == 0) & bool(own.any()))
+    return found
 
 
 def _calls(trace: HostTrace, kinds: tuple[EventKind, ...], in_steps: np.ndarray) -> I64:

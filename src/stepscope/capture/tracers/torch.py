@@ -73,7 +73,7 @@ class TorchTracer:
         self._bytes_of_event = _event_size(options)
         self._heap_at_start = heap_bytes()
         report.inform(
-            "when the capture ends, PyTorch blocks the program for 4 to 9 us per event; the capture ends itself at"
+            "when the capture ends, PyTorch blocks the program for 4 to 20 us per event; the capture ends itself at"
             f" about {options.max_events:,} events (max_events), {options.max_events * 4e-6:.2g} s of pause or more"
         )
         if not self.one_thread:  # otherwise the program's own thread might not be allowed to end it
@@ -105,7 +105,8 @@ class TorchTracer:
         more = {} if configuration is None else {"experimental_config": configuration}
         return self._torch.profiler.profile(
             activities=self._activities(options),
-            record_shapes=everything,
+            # Sizes and types tell what the computing of a step is for.  They cost nothing while it records.
+            record_shapes=options.host_tracer_level >= 2,
             profile_memory=everything,
             with_stack=stacks,
             **more,
@@ -175,7 +176,7 @@ class TorchTracer:
 def _event_size(options: ProfilerOptions) -> int:
     if options.python_tracer_level > 0 and not options.filters_python:
         return _BYTES_WITH_STACKS
-    return _BYTES_WITH_SHAPES if options.host_tracer_level >= 3 else _BYTES_OF_EVENT
+    return _BYTES_WITH_SHAPES if options.host_tracer_level >= 2 else _BYTES_OF_EVENT
 
 
 def _configuration(trace_only: bool) -> Any:

@@ -19,6 +19,7 @@ from stepscope.errors import Problem, counted
 from stepscope.formats.kineto.classify import NPU_COLLECTIVE, NPU_TASK, NPU_WAIT, SUMS, TF1_DISPATCH, TF1_OP, is_known
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import is_phase
+from stepscope.formats.kineto.old_ranges import tell_ranges
 from stepscope.formats.xspace import schema
 from stepscope.model import PlaneKind, StatTag
 from stepscope.model.arrays import Mask, distinct, number_pairs
@@ -29,6 +30,7 @@ from stepscope.vocabulary.devices import IDLE_NPU_TASK
 UNKNOWN_ROWS = "unknown-rows"
 """The code of the problem that counts rows which are not understood."""
 
+_OPS = "cpu_op"
 _STREAM = "stream of tensorflow 1"
 _OF_STREAM = re.compile(r"/(?:device:)?\w+:(\d+)/stream:(\w+) Compute")
 _ALL_STREAMS = "all"
@@ -38,13 +40,13 @@ _ROLES = tuple(
     (re.compile(name), category)
     for name, category in (
         # PyTorch until 1.7; the thread of work on a device is the device's number.
-        (r"CPU functions", "cpu_op"),
+        (r"CPU functions", _OPS),
         (r"(?:CUDA|GPU) functions", "kernel"),
         # torch_npu and MindSpore.
         (r"Ascend Hardware|NPU(?: \d+)?", NPU_TASK),
         (r"Communication|HCCL", NPU_COLLECTIVE),
         (r"CANN", "privateuse1_runtime"),
-        (r"MindSpore", "cpu_op"),
+        (r"MindSpore", _OPS),
         (r"Overlap Analysis|AI Core Freq|Step Trace", SUMS),
         # The timeline of TensorFlow 1, a process for each device and each stream; the last repeat what streams show.
         # Ops of another device than the CPU are its host's dispatch of them.
@@ -99,6 +101,7 @@ def sort_rows(raw: Raw, names: Mapping[int, str], threads: Mapping[tuple[int, in
     roles = {pid: role for pid, name in called.items() if (role := _role_of(name))}
     if roles:
         _place(raw, roles, called, known, threads)
+    tell_ranges(raw, [pid for pid, role in roles.items() if role == _OPS])
     understood = {*roles, *(pid for pid, cat in pairs if cat in known)}
     suspects = [pid for pid, name in called.items() if pid not in understood and not _is_plane(name)]
     framework = "tensorflow" if any(name.startswith("/") and pid in roles for pid, name in called.items()) else ""

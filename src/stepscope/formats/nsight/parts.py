@@ -30,8 +30,8 @@ from stepscope.records import dataclass
 
 _PS_PER_NS = 1000
 _LIMIT_NS = schema.TIME_LIMIT_PS // _PS_PER_NS
-_STREAM_BITS, _DEVICE_BITS = 32, 16
-PROCESS_SHIFT = _STREAM_BITS + _DEVICE_BITS
+STREAM_BITS, DEVICE_BITS = 32, 16
+PROCESS_SHIFT = STREAM_BITS + DEVICE_BITS
 
 
 class Place(IntEnum):
@@ -90,7 +90,7 @@ class Part:
 
 def stream_key(process: I64, device: I64, stream: I64) -> I64:
     """One number for a stream of a process on a device."""
-    return process << PROCESS_SHIFT | device << _STREAM_BITS | stream & ((1 << _STREAM_BITS) - 1)
+    return process << PROCESS_SHIFT | device << STREAM_BITS | stream & ((1 << STREAM_BITS) - 1)
 
 
 def process_number(key: int) -> int:
@@ -100,13 +100,13 @@ def process_number(key: int) -> int:
 
 def device_of(key: int) -> int:
     """The device of a stream's key."""
-    return key >> _STREAM_BITS & ((1 << _DEVICE_BITS) - 1)
+    return key >> STREAM_BITS & ((1 << DEVICE_BITS) - 1)
 
 
 def stream_of(key: int) -> int:
     """The number of a stream's key; -1 for all streams."""
-    number = key & ((1 << _STREAM_BITS) - 1)
-    return -1 if number == (1 << _STREAM_BITS) - 1 else number
+    number = key & ((1 << STREAM_BITS) - 1)
+    return -1 if number == (1 << STREAM_BITS) - 1 else number
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,9 @@ import numpy as np
 from stepscope.errors import Problem, UnreadableError, counted
 from stepscope.formats import store
 from stepscope.formats.nsight.parts import (
+    DEVICE_BITS,
     PROCESS_SHIFT,
+    STREAM_BITS,
     Assembled,
     Names,
     Part,
@@ -106,6 +108,11 @@ _MOST_DEVICES = 1 << 15
 _LONGEST_NAME = 16_384
 _API_VERSION = re.compile(r"_v\d{4,5}(?=$|_)")
 _WARNS = ("Warning", "Error")
+_READ_OF = {Place.THREAD: "NVTX", Place.STREAM: "CUDA", Place.WAIT: "CUDA"}  # in the words of Nsight's messages
+_TOPIC = re.compile(
+    r"No (?P<missing>.+) events collected|Not all (?P<partly>.+) events might"
+    r"|(?P<unsure>.+) profiling might have not been started"
+)
 _OF_TORCH = (b"at::native", b"c10::")
 _GPU_FACTS = {
     "name": "gpu_device_name", "totalMemory": "memory_size", "smCount": "core_count",
@@ -198,21 +205,36 @@ class _Reader:
         if len(used) < 2:
             return (self._trace(host, parts, gpus),)
         pid_of = {number: pid for pid, number in self.process.items()}
-        alone = [next(iter(devices)) for devices in used.values() if len(devices) == 1]
-        by_device = len(set(alone)) == len(used)
+        number_of = self._numbers_by_process(used, pid_of)
         names = self._names()
         left_out = {process_of(line) for line in np.concatenate([p.line for p in parts if p.place == Place.THREAD])}
         left_out -= {pid_of[number] for number in used}
         traces = []
-        for number, own_gpus in sorted(used.items(), key=lambda each: min(each[1])):
+        for number, own_gpus in sorted(used.items(), key=lambda each: number_of.get(each[0], min(each[1]))):
             pid = pid_of[number]
-            rank = min(own_gpus) if by_device else None
-            name = f"rank {rank}" if by_device else f"{names.processes.get(pid) or 'process'} {pid}"
+            rank = number_of.get(number)
+            name = f"rank {rank}" if rank is not None else f"{names.processes.get(pid) or 'process'} {pid}"
             own = [part.take(_is_of(part, pid, number)) for part in parts]
             facts = {device: gpus[device] for device in own_gpus if device in gpus}
             traces.append(self._trace(name, [part for part in own if len(part.name)], facts, rank))
-        told = self._tell_processes([trace.host for trace in traces], by_device, len(left_out))
+        told = self._tell_processes([trace.host for trace in traces], bool(number_of), len(left_out))
         return tuple(replace(trace, problems=(told, *trace.problems)) for trace in traces)
+
+    def _numbers_by_process(self, used: Mapping[int, set[int]], pid_of: Mapping[int, int]) -> dict[int, int]:
+        """A number for each process that works on one device of its own: what it calls that device, else which GPU it
+        is where all of them call theirs the same; empty where neither tells them apart.
+
+        Args:
+            used: the GPUs of each process, by its own number; pid_of: what the system calls it.
+        """
+        if any(len(gpus) > 1 for gpus in used.values()):
+            return {}
+        gpu = {number: next(iter(gpus)) for number, gpus in used.items()}
+        called = {(pid, of): number for (pid, number), of in self.gpu_of.items()}
+        for numbers in ({number: called.get((pid_of[number], of), of) for number, of in gpu.items()}, gpu):
+            if len(set(numbers.values())) == len(used):
+                return numbers
+        return {}
 
     def _tell_processes(self, names: Sequence[str], by_device: bool, left_out: int) -> Problem:
         how = "ranks by the numbers of their devices" if by_device else "their ranks were not recorded"
@@ -233,7 +255,8 @@ class _Reader:
         parts = [part for table, make in makers.items() if (part := self._make(table, make)) is not None]
         if not parts:
             raise self._no_tables()
-        return parts
+        work = [part.line for part in parts if part.place == Place.STREAM]
+        return [_on_device_of_work(part, work) if part.place == Place.WAIT and work else part for part in parts]
 
     def _trace(
         self, host: str, parts: Sequence[Part], gpus: Mapping[int, Mapping[str, StatValue]], rank: int | None = None
@@ -259,7 +282,7 @@ class _Reader:
             source=self.source,
             problems=problems,
             partial=any(problem.code in ("damaged", "schema") for problem in problems),
-            recorder_messages=self._messages(),
+            recorder_messages=self._messages(parts),
             framework=detect_framework(strings) or self._framework(strings),
         )
 
@@ -370,10 +393,12 @@ class _Reader:
         return {(row[0], row[1]): row[2] for row in rows if all(isinstance(each, int) for each in row)}
 
     def _gpu_facts(self) -> dict[int, dict[str, StatValue]]:
+        """The facts of each GPU, of those that CUDA can use where the export says which."""
+        usable = set(self.gpu_of.values())
         rows = self.tables.records("TARGET_INFO_GPU", ("id", *_GPU_FACTS))
         found: dict[int, dict[str, StatValue]] = {}
         for number, *values in rows:
-            if isinstance(number, int) and 0 <= number < _MOST_DEVICES:
+            if isinstance(number, int) and 0 <= number < _MOST_DEVICES and (not usable or number in usable):
                 named = zip(_GPU_FACTS.values(), values, strict=True)
                 facts = {name: value for name, value in named if isinstance(value, int | str) and value != MISSING}
                 found[number] = {"device_vendor": "Nvidia", **facts}
@@ -597,11 +622,19 @@ class _Reader:
         found = rows[0][0] if rows else None
         return found if isinstance(found, int) and 0 < found < 1 << 62 else None
 
-    def _messages(self) -> tuple[str, ...]:
-        """What Nsight itself warned of."""
+    def _messages(self, parts: Sequence[Part]) -> tuple[str, ...]:
+        """What Nsight itself warned of: of the processes that have events, or of none; of what it traces only what is
+        read of it, and not that something is missing which is there."""
         labels = dict(self.tables.records("ENUM_DIAGNOSTIC_SEVERITY_LEVEL", ("id", "label")))
-        rows = self.tables.records("DIAGNOSTIC_EVENT", ("severity", "text"))
-        return tuple(dict.fromkeys(str(text) for level, text in rows if labels.get(level) in _WARNS and text))
+        rows = self.tables.records("DIAGNOSTIC_EVENT", ("severity", "text", "globalPid"))
+        has = {_READ_OF[part.place] for part in parts}
+        pids = {process_of(line) for part in parts if part.place == Place.THREAD for line in distinct(part.line)}
+        found = []
+        for level, text, pid in rows:
+            of_another = isinstance(pid, int) and pid > 0 and process_of(pid) not in pids
+            if labels.get(level) in _WARNS and text and not of_another and _is_about_this(str(text), has):
+                found.append(str(text))
+        return tuple(dict.fromkeys(found))
 
     def _framework(self, strings: Strings) -> str:
         """PyTorch by its kernels, where no range of NVTX names one of its ops."""
@@ -609,11 +642,35 @@ class _Reader:
         return "pytorch" if any(name in blob for name in _OF_TORCH) else ""
 
 
+def _is_about_this(message: str, has: set[str]) -> bool:
+    """Whether a message of Nsight's says something of what is read: not that rows are missing which are there, nor
+    something of tracing that is not read."""
+    topic = _TOPIC.match(message)
+    if topic is None:
+        return True
+    traced = topic["missing"] or topic["unsure"] or topic["partly"]
+    return traced in _READ_OF.values() and (topic["partly"] is not None or traced not in has)
+
+
 def _is_of(part: Part, pid: int, number: int) -> Mask:
     """Which events of a part are of a process."""
     on_thread = part.place == Place.THREAD
     found: Mask = (part.line >> 24 & 0xFFFFFF) == pid if on_thread else (part.line >> PROCESS_SHIFT) == number
     return found
+
+
+def _on_device_of_work(waits: Part, work: Sequence[I64]) -> Part:
+    """Waits, on the device of their process where all of its work is on one: rows of waits may state another one.
+
+    Args:
+        work: keys of streams.
+    """
+    used = distinct(np.concatenate(work) >> STREAM_BITS)
+    process, first, count = np.unique(used >> DEVICE_BITS, return_index=True, return_counts=True)
+    at = np.minimum(np.searchsorted(process, waits.line >> PROCESS_SHIFT), len(process) - 1)
+    known = (process[at] == waits.line >> PROCESS_SHIFT) & (count[at] == 1)
+    stream = waits.line & ((1 << STREAM_BITS) - 1)
+    return replace(waits, line=np.where(known, used[first[at]] << STREAM_BITS | stream, waits.line))
 
 
 def _number(name: str, values: I64, least: int = 1) -> StatColumn:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
+from stepscope.analysis.advice.naming import has_culprit
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, op_of, rows_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.report import amount
@@ -150,7 +151,9 @@ def find_work(
         if device is None or work is None or work.calls < least * device.steps:
             return None
         time = device.elapsed_ms(work.total_ps)
-        kernels = f"{work.calls / device.steps:.0f} kernels, mostly {work.largest[0].name},"
+        kernels = f"{work.calls / device.steps:.0f} kernels"
+        if not has_culprit(context, kind):  # nobody calls a kernel: its op says more
+            kernels += f", mostly {work.largest[0].name},"
         return Finding(
             part_ms=time,
             evidence=f"for {context.percent(time):.1f} % of each step {kernels} {what}",

@@ -12,13 +12,24 @@ from stepscope.analysis.facts.work import USUAL_FORWARD, WorkFacts, split_progra
 from stepscope.analysis.purpose.excess import (
     AFTER,
     CHECKS,
+    CONSTANT_FACTORS,
     COPIED,
+    DIAGONAL,
+    FACTORED,
+    FACTORING,
+    GROWTH,
+    HALF,
     MEASURES,
     ONE_BY_ONE,
     ONE_HOT,
     OPTIMIZERS,
+    ORDER,
     ORDERING,
+    PAIRS,
+    PENALTY,
+    PICKED,
     REPEATED,
+    REPEATED_ROWS,
     TABLE,
     UNUSED,
 )
@@ -263,6 +274,98 @@ _SELECT: Actions = {
     "": ("select what is needed without ordering everything: topk, a threshold, indices drawn at random",),
 }
 
+_FACTOR_LESS: Actions = {
+    "tensorflow": (
+        "tf.linalg.svd(x, compute_uv=False) gives singular values alone; a few rounds of power iteration give the"
+        " largest one",
+        "tf.linalg.solve instead of an inverse; or do it every N steps, and keep the result",
+    ),
+    "jax": (
+        "jnp.linalg.svd(x, compute_uv=False) gives singular values alone; jax.scipy.linalg.cho_solve or"
+        " jnp.linalg.solve replaces an inverse",
+        "or do it every N steps, and keep the result",
+    ),
+    "": (
+        "solve instead of inverting, compute values without vectors where these are not used, or do it every N steps",
+    ),
+}
+_IN_32_BITS: Actions = {
+    "tensorflow": (
+        "train in float32 on a CPU: leave out keras.mixed_precision.set_global_policy('mixed_float16')",
+        "or 'mixed_bfloat16', where the processor has instructions for that (avx512_bf16, amx_bf16)",
+    ),
+    "": (
+        "train in float32 on a CPU: no .half(), and no autocast to float16",
+        "or bfloat16, where the processor has instructions for that (avx512_bf16, amx_bf16)",
+    ),
+}
+_AS_PRODUCT: Actions = {
+    "pytorch": (
+        "differences: torch.cdist(x, y), or x.square().sum(1)[:, None] + y.square().sum(1) - 2 * x @ y.T",
+        "products that are summed: x @ y.T, or torch.einsum",
+    ),
+    "": (
+        "write it as a product of matrices: x @ y.T for sums of products, (x**2).sum(-1)[:, None] - 2 * x @ y.T +"
+        " (y**2).sum(-1) for squared distances",
+    ),
+}
+
+_IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    PICKED: (
+        "rows that are not taken",
+        "Compute only the rows that are taken",
+        ("take the rows first, then compute: head(h[:, -1]) instead of head(h)[:, -1]; h[mask] for tokens that count",),
+    ),
+    FACTORED: (
+        "multiplying and taking apart",
+        "Use the factor that is there instead of computing it again",
+        (
+            "pass the factor: MultivariateNormal(mean, scale_tril=factor) instead of covariance_matrix=",
+            "with a triangular factor solve_triangular or cholesky_solve, and its diagonal for the determinant",
+        ),
+    ),
+    CONSTANT_FACTORS: (
+        "taking matrices apart",
+        "Take matrices apart once, not in every step",
+        (
+            "if the matrix is the same in every step: once, before the loop, and keep the result",
+            "if it changes slowly: every N steps",
+            "solve instead of an inverse, cholesky where it is positive definite, eigvalsh or svdvals for values alone",
+        ),
+    ),
+    DIAGONAL: (
+        "products with diagonals",
+        "Scale rows instead of multiplying with a diagonal matrix",
+        ("d[:, None] * x instead of torch.diag(d) @ x; x * d instead of x @ torch.diag(d)",),
+    ),
+    REPEATED_ROWS: (
+        "computing equal rows again",
+        "Compute each row once, and repeat the result",
+        ("call the layer first and repeat or expand its result, or let broadcasting do it",),
+    ),
+    ORDER: (
+        "the longer order of products",
+        "Multiply in the other order",
+        ("A @ (B @ x) instead of (A @ B) @ x; torch.linalg.multi_dot finds the order",),
+    ),
+    PENALTY: (
+        "differentiating gradients",
+        "Compute the term with gradients of gradients less often",
+        (
+            "skip it where its weight is zero",
+            "compute it every 8 to 16 steps with a larger weight, or for a part of the batch",
+        ),
+    ),
+}
+
+_BOUNDED: Actions = {
+    "": (
+        "attach hooks, handlers and callbacks once, before the loop, not in every step; remove what is attached",
+        "keep values, not tensors with their graph: loss.item() or loss.detach(); keep sums instead of a history",
+        "bound what every step goes through: collections.deque(maxlen=...), the last N batches",
+    ),
+}
+
 _EXCESSES = (
     _Excess(
         REPEATED, "repeated-backward", "the repeated backward passes",
@@ -300,8 +403,24 @@ _EXCESSES = (
         unknown="it does not show how many of the rows are taken",
     ),
     _Excess(
+        FACTORING, "factoring", "decomposing matrices", "See whether all of the decomposition is used", _FACTOR_LESS,
+        unknown="it does not show what of the result is used",
+    ),
+    _Excess(
+        HALF, "half", "products in float16", "Compute in 32 bits on a CPU", _IN_32_BITS, kind="low_precision",
+        unknown="it does not show how long they take in 32 bits",
+    ),
+    _Excess(PAIRS, "spread-pairs", "the array of all pairs", "Compute all pairs by a product of matrices", _AS_PRODUCT),
+    _Excess(
         MEASURES, "measures", "running the model again for a metric",
         "Take the metric from the output that is trained on", _KEEP_OUTPUT, yields_to=("straggler",),
+    ),
+    _Excess(
+        GROWTH, "growth", "what was added since the first step", "Stop what grows with every step", _BOUNDED,
+    ),
+    *(
+        _Excess(kind, kind.replace("_", "-"), without, title, {"": actions})
+        for kind, (without, title, actions) in _IN_TENSORS.items()
     ),
     _Excess(
         AFTER, "after-update", "forward passes after the update",

@@ -1,0 +1,432 @@
+"""Work of PyTorch's ops that the sizes of their operands show to be more than its result needs.
+
+    linear [48,32,96]x[3000,96] -> select [48,32,3000]      of 32 positions one is taken: 31/32 of the product
+    matmul [9,24,24]x[9,24,24]  -> cholesky [9,24,24]       takes a product of square matrices apart again
+    diag   [512]                -> mm [512,512]x[512,64]     a product with a diagonal scales rows
+    repeat [8,1,64]             -> linear [8,50,64]          equal rows are computed again and again
+    sub    [400,1,64]-[1,300,64] -> ... sum [400,300,64]     differences of all pairs
+
+What follows what is told by the order of a thread's ops and by equal sizes, as no recording holds the tensors
+themselves; so ops in between end a search unless they only look at a tensor in another way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from stepscope.analysis.purpose.autograd import differentiates_gradients, passes_of
+from stepscope.analysis.purpose.computing import Computing, computing_of, inside_any, sequence_numbers
+from stepscope.analysis.purpose.forward import recomputed_ops
+from stepscope.analysis.purpose.sizes import Size, sizes_of
+from stepscope.analysis.steps.find_steps import whole_steps
+from stepscope.analysis.trace.grouping import forest
+from stepscope.model import HostTrace, stat_names
+from stepscope.model.arrays import I64, Mask, distinct
+from stepscope.records import dataclass
+from stepscope.vocabulary.computing_ops import (
+    DIAGONALS,
+    FACTORS,
+    KEEPS_ROWS,
+    PICKS,
+    REDUCES,
+    REPEATS,
+    VIEWS,
+    strip_library,
+)
+from stepscope.vocabulary.lookup import type_names
+from stepscope.vocabulary.patterns import Pattern
+
+_NEAR = 12  # outermost ops that are looked at before or after one
+_HALF = 0.5  # of a tensor: taking no less leaves little to save
+_TIMES = 8  # the numbers of two small tensors: one of all their pairs is that much larger; judgement
+_MOST_TRACED = 40_000  # outermost ops that are read one by one: beyond, the first of them
+_OTHER_WORK = 0.25  # of the forward products: gradients of gradients beside so much are a term of the loss
+
+
+@dataclass(frozen=True)
+class TensorWork:
+    """Work that could be less.
+
+    Attributes:
+        rows: the outermost ops that do it, forward, and the backward work that belongs to them: rows of events.
+        kept: the share of their time that is needed.
+        what: the ops and sizes, in words.
+    """
+
+    rows: I64
+    kept: float
+    what: str
+
+
+class _Op(NamedTuple):
+    """An outermost forward op with what is read of it; `sizes` are those of its operands."""
+
+    row: int
+    name: str
+    sizes: tuple[Size, ...]
+
+    @property
+    def first(self) -> Size:
+        return self.sizes[0] if self.sizes else ()
+
+    @property
+    def result(self) -> Size | None:
+        """The size of a product's result; None for other ops."""
+        if len(self.sizes) < 2 or not self.sizes[0] or not self.sizes[1]:
+            return None
+        one, other = self.sizes[:2]
+        if self.name == "addmm" and len(self.sizes) > 2:
+            one, other = self.sizes[1:3]
+        if self.name == "linear":
+            return (*one[:-1], other[0])
+        if self.name in ("matmul", "mm", "bmm", "addmm") and len(other) > 1:
+            return (*one[:-1], other[-1])
+        return None
+
+    @property
+    def product(self) -> tuple[Size, Size] | None:
+        """The two operands of a product of matrices."""
+        if self.result is None:
+            return None
+        start = 1 if self.name == "addmm" else 0
+        return self.sizes[start], self.sizes[start + 1]
+
+
+def _read(trace: HostTrace) -> list[_Op]:
+    """The outermost forward ops of the steps in their order on each thread; empty where no sizes were recorded."""
+    work = computing_of(trace)
+    if not trace.has_stat(stat_names.INPUT_DIMS):
+        return []
+    rows = work.rows[work.outer & ~work.backward & ~work.updates]
+    rows = rows[np.lexsort((trace.events.start_ps[rows], trace.events.line[rows]))][:_MOST_TRACED]
+    text = trace.stat_strings(stat_names.INPUT_DIMS, rows=rows)
+    sizes = {row: sizes_of(trace.strings[row]) if row > 0 else () for row in distinct(text).tolist()}
+    types = distinct(trace.events.type[rows]).astype(np.int64)
+    names = {type_: strip_library(name) for type_, name in zip(types.tolist(), type_names(trace, types), strict=True)}
+    columns = rows.tolist(), trace.events.type[rows].tolist(), text.tolist()
+    return [_Op(row, names[type_], sizes[size]) for row, type_, size in zip(*columns, strict=True)]
+
+
+def ops_with_sizes(trace: HostTrace) -> list[_Op]:
+    """These ops, read once per trace."""
+    return trace.derived("ops with sizes", _read)
+
+
+def _with_backward(trace: HostTrace, rows: I64) -> I64:
+    """Forward ops and the runs of autograd's nodes that belong to them and to what lies inside: rows of events."""
+    work = computing_of(trace)
+    numbers = distinct(work.number[inside_any(trace, work.rows, rows) & work.learned])
+    passes = passes_of(trace)
+    return np.append(rows, passes.rows[(passes.number >= 0) & np.isin(passes.number, numbers)])
+
+
+def _largest(trace: HostTrace, found: dict[str, tuple[list[int], float]]) -> TensorWork | None:
+    """Of what was found in all steps, by its words, that which takes longest."""
+    works = [
+        TensorWork(_with_backward(trace, np.array(sorted({*rows}), np.int64)), kept, what)
+        for what, (rows, kept) in found.items()
+    ]
+    return max(works, key=lambda each: int(trace.events.duration_ps[each.rows].sum()), default=None)
+
+
+def _is(pattern: Pattern[str], op: _Op) -> bool:
+    return pattern.fullmatch(op.name) is not None
+
+
+def _note(found: dict[str, tuple[list[int], float]], what: str, ops: list[_Op], kept: float) -> None:
+    found.setdefault(what, ([], kept))[0].extend(op.row for op in ops)
+
+
+def _shown(size: Size) -> str:
+    return "[" + ",".join(map(str, size)) + "]"
+
+
+def picked_after(trace: HostTrace) -> TensorWork | None:
+    """Products over positions of which few are taken right after: what is taken could be taken before.
+
+    Only ops that treat each position by itself may lie between, and nothing else may take the whole tensor.
+    """
+    ops, found = ops_with_sizes(trace), dict[str, tuple[list[int], float]]()
+    taken = _sizes_of_gradients(trace)
+    for at, pick in enumerate(ops):
+        if not _is(PICKS, pick) or len(pick.first) < 2:
+            continue
+        whole, part = pick.first, taken.get(pick.row)
+        if part is None or part[-1:] != whole[-1:] or math.prod(part) > _HALF * math.prod(whole):
+            continue
+        before = _made_by_rows(ops, at, whole)
+        if not before:
+            continue
+        first = ops[before[0]]
+        if _others_take(ops, before[-1], at, whole, taken):
+            continue
+        of = first.product[1] if first.product else ()
+        what = (
+            f"{first.name} of {_shown(first.first)} by {_shown(of)} computes {math.prod(whole[:-1]):,} rows, of which"
+            f" `{pick.name}` takes {max(math.prod(part[:-1]), 1):,}"
+        )
+        _note(found, what, [ops[each] for each in before], math.prod(part) / math.prod(whole))
+    return _largest(trace, found)
+
+
+def _sizes_of_gradients(trace: HostTrace) -> dict[int, Size]:
+    """The size of the gradient that comes back to each op that takes a part of a tensor, by its row: what it took."""
+    work = computing_of(trace)
+    ops = np.array([op.row for op in ops_with_sizes(trace) if _is(PICKS, op)], np.int64)
+    if not len(ops):
+        return {}
+    number = sequence_numbers(trace, ops)
+    inside = work.rows[work.backward & (work.number >= 0)]
+    own = trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=inside)
+    inside, own = inside[own >= 0], own[own >= 0]  # the node itself has its number
+    text = trace.stat_strings(stat_names.INPUT_DIMS, rows=inside)
+    sizes = {row: sizes_of(trace.strings[row]) if row > 0 else () for row in distinct(text).tolist()}
+    of_number = {each: sizes[size][0] for each, size in zip(own.tolist(), text.tolist(), strict=True) if sizes[size]}
+    return {row: of_number[each] for row, each in zip(ops.tolist(), number.tolist(), strict=True) if each in of_number}
+
+
+def _made_by_rows(ops: list[_Op], at: int, size: Size) -> list[int]:
+    """The places of the ops that make a tensor row by row, from the first product on, going back from a place; empty
+    where there is no product among them."""
+    chain: list[int] = []
+    last, numbers = 0, math.prod(size)
+    for place in range(at - 1, max(at - _NEAR, -1), -1):
+        op = ops[place]
+        if op.result is not None and op.name == "linear" and math.prod(op.result) == numbers:
+            chain.append(place)
+            last, size = len(chain), op.first
+            numbers = math.prod(size)
+        elif _is(VIEWS, op) or (op.sizes and all(4 * math.prod(each) < numbers for each in op.sizes)):
+            continue
+        elif _is(KEEPS_ROWS, op) and math.prod(op.first) == numbers and not _adds_another(op, numbers):
+            chain.append(place)
+        else:
+            break
+    return chain[:last][::-1]
+
+
+def _adds_another(op: _Op, numbers: int) -> bool:
+    """Whether an op takes two tensors of a size, one of which comes from elsewhere."""
+    return sum(math.prod(each) == numbers for each in op.sizes) > 1
+
+
+def _others_take(ops: list[_Op], made: int, at: int, whole: Size, taken: dict[int, Size]) -> bool:
+    """Whether more than half of a tensor is taken after it is made, by this op and others near it."""
+    numbers, used = math.prod(whole), 0
+    for op in ops[made + 1 : at + _NEAR]:
+        if whole not in op.sizes or _is(VIEWS, op):
+            continue
+        used += math.prod(taken[op.row]) if op.row in taken else numbers
+    return used > _HALF * numbers
+
+
+def factored_product(trace: HostTrace) -> TensorWork | None:
+    """Products of square matrices that are taken apart again at once."""
+    ops, found = ops_with_sizes(trace), dict[str, tuple[list[int], float]]()
+    for at, op in enumerate(ops):
+        if not _is(FACTORS, op) or "cholesky" not in op.name or len(op.first) < 2:
+            continue
+        for place in range(at - 1, max(at - _NEAR, -1), -1):
+            other = ops[place]
+            square = other.product is not None and all(each[-2:] == op.first[-2:] for each in other.product)
+            if square:
+                what = f"multiplies matrices of {_shown(op.first)} and takes the product apart again (`{op.name}`)"
+                _note(found, what, [other, op], 0.0)
+            if not _is(VIEWS, other) and math.prod(other.first) >= math.prod(op.first):
+                break
+    return _largest(trace, found)
+
+
+def constant_factors(trace: HostTrace) -> TensorWork | None:
+    """Matrices that are taken apart or inverted in every step, without a backward pass through it."""
+    work, ops = computing_of(trace), ops_with_sizes(trace)
+    learned = {*work.rows[work.learned].tolist()}
+    found: dict[str, tuple[list[int], float]] = {}
+    for op in ops:
+        if _is(FACTORS, op) and op.row not in learned:
+            _note(found, f"takes matrices of {_shown(op.first)} apart (`{op.name}`), with no gradient", [op], 0.0)
+    return _largest(trace, found)
+
+
+def diagonal_products(trace: HostTrace) -> TensorWork | None:
+    """Products with a matrix that was just made of its diagonal."""
+    ops, found = ops_with_sizes(trace), dict[str, tuple[list[int], float]]()
+    for at, op in enumerate(ops):
+        if not _is(DIAGONALS, op) or not op.first:
+            continue
+        side = op.first[-1]
+        for other in ops[at + 1 : at + 4]:
+            if other.product is not None and any(each[-2:] == (side, side) for each in other.product):
+                what = f"multiplies with matrices of {side:,} x {side:,} that hold a diagonal alone (`{op.name}`)"
+                _note(found, what, [op, other], 0.0)
+                break
+            if not _is(VIEWS, other):
+                break
+    return _largest(trace, found)
+
+
+def repeated_rows(trace: HostTrace) -> TensorWork | None:
+    """Products over rows that were repeated just before, so that equal rows are computed again and again."""
+    ops, found = ops_with_sizes(trace), dict[str, tuple[list[int], float]]()
+    for at, op in enumerate(ops):
+        if not _is(REPEATS, op) or len(op.first) < 2:
+            continue
+        chain: list[_Op] = []
+        size = op.first[-1:]
+        larger = 0
+        for other in ops[at + 1 : at + _NEAR]:
+            if _is(VIEWS, other):
+                continue
+            times, rest = divmod(math.prod(other.first), max(math.prod(op.first), 1)) if not chain else (larger, 0)
+            fits = other.first[-1:] == size and not rest and times >= 2
+            if not fits or (chain and math.prod(other.first[:-1]) != math.prod(chain[-1].first[:-1])):
+                break
+            if other.name == "linear" and other.result:
+                size, larger = other.result[-1:], times
+            elif not _is(KEEPS_ROWS, other) or _adds_another(other, math.prod(other.first)):
+                break
+            larger = larger or times
+            chain.append(other)
+        if larger and any(each.name == "linear" for each in chain):
+            what = f"`{op.name}` makes {larger:,} equal rows of each of {_shown(op.first)} before {chain[0].name}"
+            _note(found, what, [op, *chain], 1.0 / larger)
+    return _largest(trace, found)
+
+
+def spread_pairs(trace: HostTrace) -> TensorWork | None:
+    """Tensors of all pairs of the rows of two small ones, which are summed up after."""
+    ops, found = ops_with_sizes(trace), dict[str, tuple[list[int], float]]()
+    for at, op in enumerate(ops):
+        if op.name not in ("sub", "mul", "rsub") or len(op.sizes) < 2:
+            continue
+        pairs = _broadcast(op.sizes[0], op.sizes[1])
+        if pairs is None or len(pairs) < 3 or math.prod(pairs) < _TIMES * sum(map(math.prod, op.sizes[:2])):
+            continue
+        chain = [op]
+        for other in ops[at + 1 : at + _NEAR]:
+            if other.first != pairs:
+                if _is(VIEWS, other):
+                    continue
+                break
+            chain.append(other)
+            if _is(REDUCES, other):
+                word = "products" if op.name == "mul" else "differences"
+                what = f"writes the {word} of all pairs {_shown(pairs)} of {_shown(op.sizes[0])} and"
+                _note(found, f"{what} {_shown(op.sizes[1])} before it sums them (`{other.name}`)", chain, 0.0)
+                break
+    return _largest(trace, found)
+
+
+def _broadcast(one: Size, other: Size) -> Size | None:
+    """The size of two tensors spread over each other, where each has to be; None otherwise."""
+    length = max(len(one), len(other))
+    padded = [(1,) * (length - len(each)) + each for each in (one, other)]
+    if not one or not other or any(a != b and 1 not in (a, b) for a, b in zip(*padded, strict=True)):
+        return None
+    spread = tuple(max(a, b) for a, b in zip(*padded, strict=True))
+    return spread if all(each != spread for each in padded) else None
+
+
+def product_order(trace: HostTrace) -> TensorWork | None:
+    """Two products of three matrices, of which the other order takes less than half of the multiplications."""
+    ops, found = ops_with_sizes(trace), dict[str, tuple[list[int], float]]()
+    for at, op in enumerate(ops):
+        made = op.result
+        if op.product is None or made is None or op.name == "linear":
+            continue
+        for other in ops[at + 1 : at + 4]:
+            if _is(VIEWS, other):
+                continue
+            kept = _share_of_other_order(op, other)
+            if kept is not None and kept < _HALF:
+                three = f"{_shown(op.product[0])} by {_shown(op.product[1])}, then with {_shown(_third(made, other))}"
+                _note(found, f"multiplies {three}; the other order takes {100 * kept:.0f} % of that", [op, other], kept)
+            break
+    return _largest(trace, found)
+
+
+def _third(made: Size, other: _Op) -> Size:
+    one, two = other.product or ((), ())
+    return two if one == made else one
+
+
+def _share_of_other_order(op: _Op, other: _Op) -> float | None:
+    """The multiplications of A (B C) over those of (A B) C, or the reverse; None where the sizes do not fit."""
+    made = op.result
+    if op.product is None or other.product is None or made is None or other.name == "linear":
+        return None
+    (one, two), (first, second) = op.product, other.product
+    batch = made[:-2]
+    if any(each[:-2] not in ((), batch) for each in (one, two, first, second)) or len(one) < 2:
+        return None
+    (a, b), c = one[-2:], two[-1]
+    if first == made and second != made:
+        d = second[-1]
+        return (b * c * d + a * b * d) / (a * b * c + a * c * d)
+    if second == made and first != made and first[-1] == a:
+        d = first[-2]
+        return (d * a * b + d * b * c) / (a * b * c + d * a * c)
+    return None
+
+
+def gradient_penalty(trace: HostTrace) -> TensorWork | None:
+    """Gradients of gradients beside other work that is trained: a term of the loss that takes a forward pass, a
+    backward pass, and one more through that; None where all of the training is of that kind."""
+    if not differentiates_gradients(trace) or len(recomputed_ops(trace)):
+        return None
+    work, passes = computing_of(trace), passes_of(trace)
+    within = work.rows[_is_recorded_inside(trace, work)]
+    inner = distinct(sequence_numbers(trace, within)) if len(within) else within
+    # Ops of the forward pass whose node runs in a pass that adds nothing to parameters, and again in the next.
+    again = distinct(passes.number[(passes.run > 0) & (passes.number >= 0)])
+    forward = work.rows[work.outer & work.learned & _holds(trace, work, again)]
+    heavy = work.heavy & work.learned & ~work.backward
+    own, of_term = int(work.own_ps[heavy].sum()), inside_any(trace, work.rows, forward)
+    if not len(forward) or work.own_ps[heavy & ~of_term].sum() < _OTHER_WORK * own:
+        return None
+    adds = np.bincount(passes.of, passes.adds) > 0
+    chosen = ~adds[passes.of] | np.isin(passes.number, np.append(again, inner))
+    rows = np.append(forward, passes.rows[chosen])
+    steps = max(len(whole_steps(trace).number), 1)
+    what = f"differentiates gradients: {len(within) / steps:.0f} ops of a backward pass have one of their own"
+    return TensorWork(rows, 0.0, what)
+
+
+def _is_recorded_inside(trace: HostTrace, work: Computing) -> Mask:
+    """Which ops autograd records within a backward pass, besides the nodes themselves."""
+    own = trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=work.rows) >= 0
+    parent = forest(trace).parent[work.rows]
+    node = (parent >= 0) & np.isin(parent, passes_of(trace).rows)
+    found: Mask = work.backward & own & ~node
+    return found
+
+
+def _holds(trace: HostTrace, work: Computing, numbers: I64) -> Mask:
+    """Which outermost ops have one of some numbers, or an op inside that has."""
+    among = np.isin(work.number, numbers) & ~work.backward & (work.number >= 0)
+    holders = np.zeros(len(trace.events), np.bool_)
+    parent = forest(trace).parent
+    above = work.rows[among].astype(np.int64)
+    while len(above):
+        holders[above] = True
+        above = distinct(parent[above].astype(np.int64))
+        above = above[above >= 0]
+        above = above[~holders[above]]
+    found: Mask = holders[work.rows]
+    return found
+
+
+FINDERS: dict[str, Callable[[HostTrace], TensorWork | None]] = {
+    "picked_after": picked_after,
+    "factored_product": factored_product,
+    "constant_factors": constant_factors,
+    "diagonal_products": diagonal_products,
+    "repeated_rows": repeated_rows,
+    "spread_pairs": spread_pairs,
+    "product_order": product_order,
+    "gradient_penalty": gradient_penalty,
+}

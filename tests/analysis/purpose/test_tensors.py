@@ -1,0 +1,171 @@
+"""Work of PyTorch's ops that the sizes of their operands show to be more than its result needs, each beside the program
+that needs it."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.draw import MS, Sort, draw
+
+from stepscope.analysis.purpose.excess import excesses_of
+from stepscope.analysis.purpose.tensors import gradient_penalty, product_order
+from stepscope.model import EventKind, HostTrace
+
+K = EventKind
+_NODE = "autograd::engine::evaluate_function: "
+_BACKWARD = Sort(K.BACKWARD, f"{_NODE}Backward0", "Sequence number")
+
+
+def _op(name: str, *sizes: str, kind: EventKind = K.OP) -> Sort:
+    return Sort(kind, name, "Sequence number", {"Input Dims": "[" + ",".join(f"[{each}]" for each in sizes) + "]"})
+
+
+def _trace(picture: str, **sorts: Sort) -> HostTrace:
+    return draw(picture, {"B": _BACKWARD, **sorts})
+
+
+def _excess(picture: str, **sorts: Sort) -> list[tuple[str, float, float]]:
+    """The kinds of excess in a picture, their time in ms, and how much of that is needed."""
+    return [(each.kind, each.ps / MS, each.keeps) for each in excesses_of(_trace(picture, **sorts))]
+
+
+# linear over 32 positions, an activation, one position, and the way back; f1 has something else that is trained
+_HEAD = """
+    host main | M0--------------------------------------
+    host main | f1--l2---r3-s4-B4-B3-B2------B1--
+    host main |                z4m5
+"""
+_HEAD_SORTS = {
+    "f": _op("aten::layer_norm", "48,32,96"),
+    "l": _op("aten::linear", "48,32,96", "3000,96", "3000"),
+    "r": _op("aten::relu", "48,32,3000"),
+    "s": _op("aten::select", "48,32,3000", "", ""),
+    "z": _op("SelectBackward0", "48,3000"),
+    "m": _op("aten::select_backward", "48,3000"),
+}
+
+
+def test_a_product_over_positions_of_which_one_is_taken() -> None:
+    # l2, r3 and the way back through both
+    assert _excess(_HEAD, **_HEAD_SORTS) == [("picked_after", 5.0 + 3.0 + 3.0 + 8.0, 1 / 32)]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"z": _op("SelectBackward0", "48,24,3000")},
+        {"r": _op("aten::add", "48,32,3000", "48,32,3000")},
+        {"f": _op("aten::layer_norm", "48,32,96"), "l": _op("aten::gru", "48,32,96", "1,48,96", "288,96")},
+    ],
+    ids=["most positions are taken", "what is added comes from elsewhere", "each position needs those before"],
+)
+def test_a_product_over_positions_that_are_needed(changed: dict[str, Sort]) -> None:
+    assert _excess(_HEAD, **_HEAD_SORTS | changed) == []
+
+
+_CHAIN = """
+    host main | M0-----------------------
+    host main | a1---v2b3---B3---B2B1---
+"""
+
+
+@pytest.mark.parametrize(
+    ("a", "v", "b", "found"),
+    [
+        (
+            _op("aten::matmul", "9,24,24", "9,24,24"), _op("aten::expand", "9,24,24"),
+            _op("aten::linalg_cholesky", "9,24,24"), [("factored_product", 20.0, 0.0)],
+        ),
+        (_op("aten::matmul", "9,24,8", "9,8,24"), _op("aten::expand", "9,24,24"),
+         _op("aten::linalg_cholesky", "9,24,24"), []),
+        (_op("aten::diag", "512"), _op("aten::t", "512,512"), _op("aten::mm", "512,512", "512,64"),
+         [("diagonal_products", 20.0, 0.0)]),
+        (_op("aten::add", "512,512"), _op("aten::t", "512,512"), _op("aten::mm", "512,512", "512,64"), []),
+        (_op("aten::repeat", "8,1,64", ""), _op("aten::view", "8,50,64"), _op("aten::linear", "8,50,64", "32,64"),
+         [("repeated_rows", 20.0, 1 / 50)]),
+        (_op("aten::repeat", "8,1,64", ""), _op("aten::view", "8,50,64"), _op("aten::linear", "8,50,96", "32,96"), []),
+        (_op("aten::sub", "400,1,64", "1,300,64"), _op("aten::pow", "400,300,64"), _op("aten::sum", "400,300,64"),
+         [("spread_pairs", 24.0, 0.0)]),
+        (_op("aten::sub", "400,300,64", "1,300,64"), _op("aten::pow", "400,300,64"), _op("aten::sum", "400,300,64"),
+         []),
+        (_op("aten::matmul", "900,8", "8,900"), _op("aten::view", "900,900"), _op("aten::matmul", "900,900", "900,4"),
+         [("product_order", 20.0, pytest.approx(0.0059, abs=1e-4))]),
+        (_op("aten::matmul", "900,8", "8,4"), _op("aten::view", "900,4"), _op("aten::matmul", "900,4", "4,900"), []),
+    ],
+)  # fmt: skip
+def test_ops_that_follow_each_other(a: Sort, v: Sort, b: Sort, found: list[tuple[str, float, float]]) -> None:
+    assert _excess(_CHAIN, a=a, v=v, b=b) == found
+
+
+def test_a_matrix_that_is_taken_apart_without_a_gradient() -> None:
+    picture = """
+        host main | M0-----------------------
+        host main | i----f1--B1----
+    """
+    sorts = {"i": _op("aten::linalg_inv", "300,300"), "f": _op("aten::linear", "8,4", "4,4")}
+
+    assert _excess(picture, **sorts) == [("constant_factors", 5.0, 0.0)]
+
+
+_PENALTY = """
+    host main | M0---------------------------------------------
+    host main | f1--f2--f3--B3------ s6-B6-B5--B3--B2--B1--A-
+    host main |             m------                        g-
+    host main |               n5---
+"""
+_PENALTY_SORTS = {
+    "f": _op("aten::addmm", "8,4", "4,4"),
+    "m": Sort(K.OP, "aten::mm"),
+    "n": _op("aten::mm", "8,4", "4,4"),
+    "s": _op("aten::pow", "8,4", ""),
+    "A": Sort(K.BACKWARD, f"{_NODE}torch::autograd::AccumulateGrad"),
+    "g": Sort(K.OP, "torch::autograd::AccumulateGrad"),
+}
+
+
+def test_gradients_of_gradients_beside_other_training() -> None:
+    # The first pass through f3 adds to no parameter, and autograd records it (n5) for the second.
+    found = gradient_penalty(_trace(_PENALTY, **_PENALTY_SORTS))
+
+    assert found is not None
+    assert found.what == "differentiates gradients: 1 ops of a backward pass have one of their own"
+
+
+def test_gradients_of_gradients_that_are_all_of_the_training() -> None:
+    alone = _PENALTY.replace("f1--f2--", "        ").replace("B2--B1--", "        ")
+
+    assert gradient_penalty(_trace(alone, **_PENALTY_SORTS)) is None
+
+
+def test_nothing_is_said_without_sizes() -> None:
+    assert product_order(_trace(_CHAIN, a=Sort(K.OP, "aten::matmul", "Sequence number"))) is None
+
+
+# -- growth --------------------------------------------------------------------------------------------------------
+
+
+def _steps(*each: str) -> str:
+    columns = "".join(step.ljust(12) for step in each)
+    marks = "".join(f"M{at}".ljust(12, "-") for at in range(len(each)))
+    return f"host main | {marks}\nhost main | {columns}"
+
+
+_GROWING = ("f1-h-B1-", "f2-h-h-B2-", "f3-h-h-hB3-", "f4-hhhhB4-", "f5-hhhhhB5-")
+_HOOK = {"f": _op("aten::linear", "8,4", "4,4"), "h": _op("aten::std", "8,4")}
+
+
+def test_ops_that_each_step_runs_once_more() -> None:
+    (found,) = excesses_of(_trace(_steps(*_GROWING), **_HOOK))
+
+    assert found.kind == "growth"
+    assert found.fact == "grows with every step: over 5 steps aten::std 1 to 5 times"
+    assert found.keeps == pytest.approx(1 / 3)  # one call of three in the mean step
+
+
+def test_ops_that_one_step_runs_no_more_often_do_not_grow() -> None:
+    assert excesses_of(_trace(_steps(*_GROWING[:3], _GROWING[2], _GROWING[4]), **_HOOK)) == ()
+
+
+def test_what_grows_where_nothing_is_trained_has_to() -> None:
+    generates = [step.partition("B")[0] for step in _GROWING]
+
+    assert excesses_of(_trace(_steps(*generates), **_HOOK)) == ()

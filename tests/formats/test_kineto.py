@@ -946,7 +946,7 @@ def test_mutations_give_a_sound_trace_or_a_plain_error(corpus: Path) -> None:
     packed = gzip.compress(plain, 1)
     rng = random.Random(7)
     kept = []
-    for turn in range(1000):
+    for turn in range(300):
         try:
             trace = load(_mutated(packed if turn % 5 == 0 else plain, rng))
         except UnreadableError:
@@ -957,7 +957,7 @@ def test_mutations_give_a_sound_trace_or_a_plain_error(corpus: Path) -> None:
             for begin, end in zip(trace.lines.event_begin, trace.lines.event_end, strict=True)
         )
         kept.append(len(trace.events))
-    assert len(kept) > 800
+    assert len(kept) > 240
     assert np.mean(kept) > 60
 
 

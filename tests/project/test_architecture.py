@@ -170,19 +170,19 @@ NAMED_ONLY |= {"stepscope.autostart"}
 # so that a mend is written plainly and not squeezed in.  Whoever makes a room smaller lowers its number.
 MOST_LINES: dict[str, int] = {
     "capture": 20800,
-    "formats": 12400,
-    "account": 8_700,
+    "formats": 12700,
+    "account": 8_820,
     "web": 5770,
     "xla": 5230,
     "workers": 5010,
     "advice": 5_600,
     "cli": 4160,  # 387 of them answer from memory
-    "facts": 3_500,
+    "facts": 3_720,
     "steps": 4_050,
     "trace": 3660,
     "ops": 2780,
     "sql": 2760,
-    "vocabulary": 3010,
+    "vocabulary": 3_050,
     "report": 2_860,
     "input": 2350,
     "resources": 2250,

@@ -128,7 +128,17 @@ def known_options() -> set[str]:
 
 
 # Of programs of others, and of scripts in this repository, that pages name.
-FOREIGN = {"--nproc-per-node", "--xla", "--query-gpu", "--privileged", "--cap-add", "--head", "--only", "--series"}
+FOREIGN = {
+    "--output-format",
+    "--nproc-per-node",
+    "--xla",
+    "--query-gpu",
+    "--privileged",
+    "--cap-add",
+    "--head",
+    "--only",
+    "--series",
+}
 
 
 @pytest.mark.parametrize("path", sorted([ROOT / "README.md", *DOCS.rglob("*.md")]), ids=lambda path: path.stem)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from calm import is_calm, record_calmly
+from calm import is_calm, taking_a_turn
 from places import ROOT
 from program_runs import profiles_below, require_packages, run_command
 
@@ -43,9 +42,8 @@ def test_the_program_of_a_tutorial_runs_and_its_summary_names_what_is_slow(name,
     tutorial = tutorials.read_tutorial(name)
     require_packages(*re.findall(r"^(?:import|from) (\w+)", tutorial.program, re.MULTILINE))
 
-    said, logdir, overview = record_calmly(
-        lambda: run_tutorial(tutorial, Path(tempfile.mkdtemp(dir=tmp_path))), lambda recorded: is_calm(recorded[2])
-    )
+    with taking_a_turn():
+        said, logdir, overview = run_tutorial(tutorial, tmp_path)
 
     assert "stepscope: captured steps " in said
     assert "\nverdict " in said

@@ -28,6 +28,7 @@ __all__ = [
 _PICKLE = b"\x80"
 _FIRST_KEY = 256  # bytes of a memory snapshot that hold it
 _KEYS_OF_DUMPS = (b"pg_config", b"nccl_version", b"comm_lib_version", b"entries")
+_KEY_OF_ROCPROF = b'"rocprofiler-sdk-tool"'
 _KEYS_OF_NODES = (b'"children"', b'"frame"', b'"metrics"')
 _SURE_KEYS_OF_DUMPS = (b"pg_config", b"collective_seq_id")
 _ENDS_WITH_RANK = re.compile(r"\d(?:\.(?:json|pickle|pkl|bin))?$")
@@ -59,6 +60,12 @@ class _Proton(Format):
         """True for a JSON array of nodes."""
         text = content.lstrip()
         return text.startswith(b"[") and all(key in text for key in _KEYS_OF_NODES) and b'"ph"' not in text
+
+
+class _Rocprofiler(Format):
+    def looks_like(self, content: bytes) -> bool:
+        """True for a JSON object whose first key is that of rocprofv3."""
+        return content.lstrip().startswith(b"{") and content.lstrip()[1:].lstrip().startswith(_KEY_OF_ROCPROF)
 
 
 class _NsightSqlite(Format):
@@ -96,6 +103,17 @@ FORMATS: tuple[Format, ...] = (
         summary="*.hatchet (Triton's Proton)",
         pattern=r"(?P<host>.+)\.hatchet",
         reader="stepscope.formats.proton.reader:read",
+        other_endings=(".json",),
+        reads_gzip=False,
+    ),
+    _Rocprofiler(
+        name="rocprofiler",
+        noun="a recording of rocprofv3",
+        summary="*_results.json (AMD's rocprofv3)",
+        pattern=r"(?P<host>.+)_results\.json",
+        reader="stepscope.formats.rocprofiler.reader:read",
+        hosts_reader="stepscope.formats.rocprofiler.reader:read_hosts",
+        in_folders=False,
         other_endings=(".json",),
         reads_gzip=False,
     ),

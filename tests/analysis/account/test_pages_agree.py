@@ -172,7 +172,7 @@ def test_all_tools_say_the_same_step_times_on_a_picture(picture: str) -> None:
     check_step_times({tool.name: tool.merge([tool.partial(trace)]).to_dict() for tool in tools})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(traces())
 def test_pages_agree_whatever_was_recorded(trace: HostTrace) -> None:
     assert list(disagreements(reports_of(trace))) == []

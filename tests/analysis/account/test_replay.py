@@ -152,7 +152,7 @@ def test_a_step_is_foretold_from_the_median_lengths_of_the_others():
 
 
 @given(traces())
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_any_trace_has_a_replay_and_an_account_that_adds_up(trace):
     graph = build_graph(trace)
     if graph is None:

@@ -202,6 +202,14 @@ def test_steps_from_kernels() -> None:
     assert steps_of(trace).label.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
+def test_more_work_after_every_third_cycle_makes_three_of_them_a_step_where_the_host_does_not_tell() -> None:
+    """The layers of a model: its lookup and its head run kernels of the same names as they do."""
+    trace = draw(f"gpu0 s | {('abcdefgh' * 3 + 'h') * 4}")
+
+    assert [(begin, end) for begin, end, _ in found(trace)[2]] == [(0, 25), (25, 50), (50, 75), (75, 100)]
+    assert steps_of(trace).confidence == 0.5
+
+
 def test_steps_of_the_busiest_device() -> None:
     trace = draw("""
         gpu0 s | x-  y-         z-

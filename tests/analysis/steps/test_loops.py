@@ -107,6 +107,19 @@ def test_one_named_range_on_two_threads_is_answered_on_one() -> None:
     assert len(steps_of(mark_named_steps(trace)).number) == 5
 
 
+def test_ranges_that_count_steps_in_their_names_are_steps_though_others_hold_more_of_the_work() -> None:
+    trace = draw(
+        """
+            host main | U---V---W---E------------------
+            host main |  a-  a-  a- a-a-a-a-a-a-a-a-a-
+        """,
+        {letter: Sort(EventKind.ANNOTATION, f"Warm-up Step {number}") for number, letter in enumerate("UVW", 1)}
+        | {"E": Sort(EventKind.ANNOTATION, "benchmark")},
+    )
+
+    assert [(start, length) for _, start, length in steps(mark_named_steps(trace))] == [(0, 4), (4, 4), (8, 4)]
+
+
 def test_a_named_evaluation_between_named_steps_is_a_loop_of_its_own() -> None:
     trace = draw(
         """

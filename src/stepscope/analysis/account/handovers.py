@@ -181,7 +181,7 @@ def inferred_meetings(
     started, by = _started_by_waits(quiet.take(lone), of_step, mine, _busy(trace, threads, needed))
     called = quiet.take(lone[started])
     # The engine of the backward pass goes from op to op by itself; other threads that have nothing to do are idle.
-    idle = ~np.isin(quiet.line[lone], _backward_lines(trace, threads))
+    idle = ~np.isin(quiet.line[lone], np.array(_backward_lines(trace, threads), np.int32))
     idle[started] = True
     waits[lone[idle]] = True
     idle[started] = False

@@ -4,8 +4,10 @@
     gpu    |       a b a b a b a b       |       a b a b a b a b       |       the cycle is `a b`, the step four of them
 
 A loop fetches a batch, calls its program, or waits for a result once per step.  Where such a call comes once per
-cycle, the cycles are steps; where it comes once per several cycles, always as many, these together are; where nothing
-comes so, nothing tells a step from a part of one.
+cycle, the cycles are steps; where it comes once per several cycles, always as many, these together are.  Where the host
+makes no such call, more work in one of several cycles, always as many, tells the same, as the lookup before the first
+layer of a model, the loss after the last one and an update after several batches do; where nothing comes so, nothing
+tells a step from a part of one.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ def group_by_signs(trace: HostTrace, rows: I64, cycle: Cycle) -> Cycle | None:
     if (trace.events.kind[rows[cycle.anchors]] == K.MODULE).all():
         return cycle  # each is a program that the host called
     begun = _when_begun(trace, rows[cycle.anchors])
-    best: tuple[float, I64] | None = None
+    best: _Groups | None = None
+    supported = True
     of_device = bool(is_device_work(trace)[rows[cycle.anchors]].all())
     is_bare = of_device  # without a call of the host nothing tells
     for times in _signs(trace):
@@ -57,22 +60,41 @@ def group_by_signs(trace: HostTrace, rows: I64, cycle: Cycle) -> Cycle | None:
             per_cycle = (len(times) - after) / len(begun)
             ended_early = of_device and after > (_AFTER * len(begun) + 1) * max(per_cycle, 1)  # the last one's end, too
             return None if ended_early else cycle
-        group = np.searchsorted(times, begun, side="right")
-        sizes = np.bincount(group)[1:-1]  # what lies before the first sign or after the last may be cut
-        if len(sizes) < LEAST_STEPS - 1:
-            continue
-        usual = int(np.median(sizes))
-        even = float(np.mean(sizes == usual))
-        if usual < 2 or even < _EVEN:
-            continue
-        if best is None or even > best[0]:
-            best = even, np.flatnonzero(np.append(True, group[1:] != group[:-1]))
+        found = _groups_between(times, begun)
+        best = found if best is None or (found is not None and found[0] > best[0]) else best
+    if best is None and is_bare:
+        supported = False
+        best = _groups_between(_larger_cycles(rows, cycle), np.arange(len(cycle.anchors)) - 1)
     if best is None:
         return replace(cycle, confidence=min(cycle.confidence, UNSUPPORTED)) if is_bare else cycle
     even, first = best
     size = np.diff(np.append(first, len(cycle.anchors)))
     whole = cycle.last_is_whole and int(size[-1]) == int(np.median(size))
-    return Cycle(cycle.anchors[first], round(cycle.confidence * even, 3), whole)
+    sure = cycle.confidence * even if supported else min(cycle.confidence * even, UNSUPPORTED)
+    return Cycle(cycle.anchors[first], round(sure, 3), whole)
+
+
+_Groups = tuple[float, I64]  # the share of the groups that have the usual number of cycles, and the first cycle of each
+
+
+def _groups_between(times: I64, begun: I64) -> _Groups | None:
+    """The cycles between some times, or places, as groups, if they are several and nearly always as many; else None."""
+    group = np.searchsorted(times, begun, side="right")
+    sizes = np.bincount(group)[1:-1]  # what lies before the first time or after the last may be cut
+    if len(sizes) < LEAST_STEPS - 1:
+        return None
+    usual = int(np.median(sizes))
+    even = float(np.mean(sizes == usual))
+    if usual < 2 or even < _EVEN:
+        return None
+    return even, np.flatnonzero(np.append(True, group[1:] != group[:-1]))
+
+
+def _larger_cycles(rows: I64, cycle: Cycle) -> I64:
+    """The cycles with more work than is usual: int64, places among the anchors; the last one is cut."""
+    size = np.diff(np.append(cycle.anchors, len(rows)))[:-1]
+    found: I64 = np.flatnonzero(size > np.median(size))
+    return found
 
 
 def _when_begun(trace: HostTrace, anchors: I64) -> I64:

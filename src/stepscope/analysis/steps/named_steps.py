@@ -2,7 +2,8 @@
 
 Where a program marks no steps in the way of its profiler, but names a range that repeats and holds most of the work of
 its thread, each of these ranges is a step.  Ranges that repeat inside and fill them, such as the steps of an epoch, are
-the steps instead.  A server of language models names each batch after what is in it, and each batch is a step.  In a
+the steps instead.  Names that speak of a step may count it, as `warm-up step 3` does; such ranges are steps however
+much they hold.  A server of language models names each batch after what is in it, and each batch is a step.  In a
 profile of TensorFlow or JAX, whose own work may look like a range of the program, the name has to speak of a step, an
 iteration or a batch.  The events then are of the kind `STEP_MARK`, so that every analysis treats them alike.
 """
@@ -20,7 +21,7 @@ from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.ranges import says_evaluation, says_step
+from stepscope.vocabulary.ranges import says_evaluation, says_step, without_numbers
 from stepscope.vocabulary.serving import served_batch
 from stepscope.vocabulary.traits import CallTrait
 
@@ -82,9 +83,10 @@ def find_named_steps(trace: HostTrace) -> I64:
         return served
     groups = _groups(trace)
     longest = _longest_unit(trace, groups)
-    if longest is None or not _holds_work(trace, longest.rows) or len(_phases_beside(trace, longest, groups)[0]):
+    if longest is None or len(_phases_beside(trace, longest, groups)[0]):
         return np.empty(0, np.int64)
-    return longest.rows
+    counted = longest.name != trace.name_of(int(longest.rows[0]))  # as only steps are, whatever else the thread does
+    return longest.rows if counted or _holds_work(trace, longest.rows) else longest.rows[:0]
 
 
 def find_phases(trace: HostTrace) -> tuple[list[RangeGroup], float]:
@@ -148,17 +150,30 @@ def _groups(trace: HostTrace) -> list[RangeGroup]:
     rows = user_ranges(trace)
     if len(rows) < _FEWEST_GRAPHS:
         return []
-    keys = trace.event_names(rows).astype(np.int64) * len(trace.lines) + trace.events.line[rows]
+    keys = _names_without_counts(trace, rows) * len(trace.lines) + trace.events.line[rows]
     _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
     found = []
     for at in np.flatnonzero(counts >= _FEWEST_GRAPHS).tolist():
         own = _outermost(trace, rows[inverse.reshape(-1) == at])
-        name = trace.name_of(int(own[0]))
+        name = _without_count(trace.name_of(int(own[0])))
         certain = trace.events.kind[own[0]] == EventKind.ANNOTATION or says_step(name)
         enough = len(own) >= LEAST_STEPS or (len(own) >= _FEWEST_GRAPHS and _launch_graphs(trace, own))
         if enough and certain:
             found.append(RangeGroup(name, own, int(trace.events.duration_ps[own].sum())))
     return found
+
+
+def _names_without_counts(trace: HostTrace, rows: I64) -> I64:
+    """A number for what each range is called, the same for all steps that the program counts: int64 of shape (n,)."""
+    names, place = np.unique(trace.event_names(rows), return_inverse=True)
+    called = [_without_count(name) for name in trace.strings.texts(names)]
+    number = {name: at for at, name in enumerate(dict.fromkeys(called))}
+    return np.array([number[name] for name in called], np.int64)[place]
+
+
+def _without_count(name: str) -> str:
+    """The name of a range without the number that counts it, if it speaks of a step."""
+    return without_numbers(name) if name[-1:].isdigit() and says_step(name) else name
 
 
 def _launch_graphs(trace: HostTrace, ranges: I64) -> bool:

@@ -1,0 +1,1 @@
+"""What AMD's rocprofv3 writes as JSON."""

@@ -76,6 +76,11 @@ def metadata(op_name: str, file: str = "", line: int = 0, op_type: str = "") -> 
     return text(7, text(1, op_type) + text(2, op_name) + text(3, file) + number(4, line))
 
 
+def axes(*dims: int) -> bytes:
+    """The axes that a broadcast has from its operand, or that a reduce sums over."""
+    return b"".join(number(14, dim) for dim in dims)
+
+
 def contracting(*lhs: int) -> bytes:
     """The dimensions of the left operand that a dot sums over."""
     return text(30, text(1, b"".join(varint(dim) for dim in lhs)))

@@ -40,6 +40,7 @@ KEEPS_ROWS = Pattern(
 FACTORS = Pattern(
     r"cholesky|linalg_(?:cholesky(?:_ex)?|inv(?:_ex)?|svd|svdvals|qr|eigh|eigvalsh|eig|lu|lu_factor|pinv|solve|lstsq"
     r"|matrix_exp|det|slogdet|ldl_factor)|inverse|pinverse|qr|svd|matrix_exp|det|logdet|slogdet"
+    r"|Svd|Qr|SelfAdjointEig(?:V2)?|Eig|Cholesky|MatrixInverse|MatrixDeterminant|LogMatrixDeterminant|MatrixSquareRoot|Lu"
 )
 DIAGONALS = Pattern(r"diag|diag_embed|diagflat|eye")
 REDUCES = Pattern(r"sum|mean|norm|linalg_vector_norm|linalg_norm")
@@ -61,6 +62,15 @@ def strip_library(op: str) -> str:
     'mm'
     """
     return op.rpartition("::")[2]
+
+
+def op_alone(name: str) -> str:
+    """What an op is, without its library, its place in a graph and its number in a program.
+
+    >>> op_alone("aten::sort"), op_alone("model/top/TopKV2:TopKV2"), op_alone("sort.3")
+    ('sort', 'TopKV2', 'sort')
+    """
+    return name.rpartition(":")[2].partition(".")[0]
 
 
 def element_bytes(type_name: str) -> int | None:

@@ -11,7 +11,8 @@ _STREAM = Pattern(r"Stream #?(?P<number>-?\d+)\s*\((?P<work>[^()]*)\)")
 _LOOP = Pattern(r"python|main", re.IGNORECASE)
 _OPS = Pattern(r"(?i)xla ops|tensorflow ops|framework ops")
 _DEVICE = "/device:"
-RUNS_PYTHON, IN_CALL = "python", "call"  # what samples find a thread at, where they tell
+# What samples find a thread at: running Python, in a call, or in a call within a loop, which may be either.
+RUNS_PYTHON, IN_CALL, EITHER = "python", "call", "either"
 FOREIGN_THREAD = "thread "  # how samples of stacks begin the name of a thread that Python did not start
 _PROFILER = Pattern(r"(?i)stepscope\b|pytorch profiler\b|profiler(?: |$)")
 

@@ -260,6 +260,14 @@ NAMES: tuple[NameTable, ...] = (
                 r"|method read\w* of _io\.(?:Buffered\w+|FileIO|TextIOWrapper)\b.*)>$",
             ),
             (
+                CodeTrait.READS_DATA,
+                r".*\b(?:h5py/_hl/dataset\.py.* __getitem__|zarr/\S+ (?:__getitem__|get_\w+)"
+                r"|PIL/\S+ (?:load|decode|draft|open|_decode\w*)|soundfile\S+ _?read\w*"
+                r"|(?:zipfile|gzip|tarfile)\S* read\w*"
+                r"|pyarrow/\S+ read\w*|lmdb/|imageio/\S+ (?:imread|read|get_data)"
+                r"|numpy/lib/_?(?:npyio|format)\w*\.py\S+ (?:load|read_\w+|__getitem__|_?read\w*|loadtxt|genfromtxt))$",
+            ),
+            (
                 CodeTrait.IS_NATIVE,
                 r"\$(?:numpy|<unknown>|scipy|PIL|cv2|_imaging)\b|.*/(?:numpy|scipy|PIL|cv2|skimage)/",
             ),

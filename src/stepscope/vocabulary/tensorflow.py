@@ -117,8 +117,14 @@ def _moves_eagerly(name: str) -> bool:
     return bool(op) and not op.endswith("VariableOp") and _MOVES.match(op) is not None
 
 
-DOUBLE_TYPE = 2
-WIDE_TYPES = (1, DOUBLE_TYPE, 14, 19)  # float, double, bfloat16 and half, as an allocation's `data_type` numbers them
+# As an allocation's `data_type` numbers them; 14 is bfloat16.
+SINGLE_TYPE, DOUBLE_TYPE, HALF_TYPE = 1, 2, 19
+WIDE_TYPES = (
+    SINGLE_TYPE,
+    DOUBLE_TYPE,
+    14,
+    HALF_TYPE,
+)  # float, double, bfloat16 and half, as an allocation's `data_type` numbers them
 
 NAMES: tuple[NameTable, ...] = (
     NameTable(

@@ -17,6 +17,7 @@ K = EventKind
 _MOST_DIGITS = 18
 _STEP_MARK = Pattern(r"ProfilerStep#(\d+)$")
 MEMORY_NAME = "[memory]"
+HALF = "c10::Half"  # float16, as operands of that type are called
 DISPATCH_MODES = ("PythonDispatchMode", "PythonSubclass")
 """Frames in which PyTorch's dispatcher asks Python: a TorchDispatchMode, or a subclass of tensors."""
 MODULE_PREFIX = "nn.Module: "

@@ -112,6 +112,7 @@ class CodeTrait(IntFlag):
     PART_OF_FUNCTION = auto()  # a comprehension: its time is that of the function around it
     IS_NATIVE = auto()  # from a library that computes outside of Python
     READS_FILE = auto()
+    READS_DATA = auto()  # of a library that reads or decodes files, which no name of a common kind tells
     SLEEPS = auto()  # waits for something outside of the program, and uses no processor
     WAITS_FOR_DEVICE = auto()  # the only record of the wait
     IMPORTS = auto()  # Python's own code that imports a module

@@ -15,7 +15,6 @@ from reporting import context_of
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice import CLASSES, Advice, Rule, advise, ranking, registry
 from stepscope.analysis.advice.rules import RULES
-from stepscope.analysis.purpose.pairs import Pairs
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
 K = EventKind
@@ -356,15 +355,3 @@ def test_a_line_that_computes_for_nearly_the_whole_step_is_named_where_nothing_s
     account = SimpleNamespace(rows=[SimpleNamespace(culprit=culprit)], percent=lambda part: 100.0 * part / 100)
 
     assert ranking._say_most(SimpleNamespace(account=account, work=None)) == said  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("share", "is_said"), [(0.9, True), (0.4, False)])
-def test_an_array_of_all_pairs_is_named_if_it_takes_most_of_the_programs_time(share: float, is_said: bool) -> None:
-    account = SimpleNamespace(
-        rows=[SimpleNamespace(culprit=Culprit("kernel", "a.py", 3, None, None, 1, 95))], percent=lambda part: part
-    )
-    work = SimpleNamespace(pairs=Pairs("f32[8,8,4]", ("f32[8,4]", "f32[8,4]"), True, share))
-
-    said = ranking._say_most(SimpleNamespace(account=account, work=work))  # type: ignore[arg-type]
-    assert said.startswith("`a.py:3 kernel` is 95 % of the step: ")
-    assert ("it sums an array of all pairs, f32[8,8,4] of two f32[8,4]; sums of squares are |x|^2" in said) == is_said

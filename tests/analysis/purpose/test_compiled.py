@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from hlo_build import S32, Op, array, computation, f32, fusion, metadata, op, parameter, program, tuple_of
+from hlo_build import S32, Op, array, axes, computation, f32, fusion, metadata, op, parameter, program, tuple_of
 from xla_traces import Ran, trace_of
 from xspace_build import text
 
 from stepscope.analysis.purpose.excess import Excess, excesses_of
 from stepscope.analysis.purpose.forward import recomputed_ops
-from stepscope.analysis.purpose.pairs import Pairs, pairs_of
+from stepscope.analysis.purpose.pairs import pairs_of
 from stepscope.analysis.purpose.purposes import purposes_of
 from stepscope.model import HostTrace
 
@@ -277,34 +277,36 @@ def test_activations_that_are_computed_again() -> None:
 # -- arrays of all pairs -------------------------------------------------------------------------------------------
 
 
-def all_pairs(opcode: str, rows: int = 64, is_summed: bool = True, spread: bool = True) -> Pairs | None:
+def all_pairs(opcode: str, rows: int = 64, is_summed: bool = True, spread: bool = True, summed: int = 2) -> object:
     """Two arrays of (rows, 32), spread over each other in 30 us, and summed in 60; other work takes 10."""
     large, small = f32(rows, rows, 32), f32(rows, 32)
     main = computation(
         "main",
         parameter("x", small, 0),
         parameter("y", small if spread else large, 1),
-        op("one", "broadcast", large, "x"),
-        op("other", "broadcast" if spread else "negate", large, "y"),
+        op("one", "broadcast", large, "x", extra=axes(0, 2)),
+        op("other", "broadcast" if spread else "negate", large, "y", extra=axes(1, 2)),
         op("all", opcode, large, "one", "other"),
-        op("sums", "reduce" if is_summed else "slice", f32(rows, rows), "all"),
+        op("sums", "reduce" if is_summed else "slice", f32(rows, rows), "all", extra=axes(summed)),
         op("out", "negate", f32(rows, rows), "sums"),
     )
-    return pairs_of(two_steps({"jit_step": (program(main, name="jit_step"), {"all": 30, "sums": 60, "out": 10})}))
+    trace = two_steps({"jit_step": (program(main, name="jit_step"), {"all": 30, "sums": 60, "out": 10})})
+    found = pairs_of(trace)
+    return found and (found.shape, found.of, found.is_difference, {trace.name_of(row) for row in found.rows.tolist()})
 
 
 def test_differences_of_all_pairs_that_are_summed():
-    assert all_pairs("subtract") == Pairs("f32[64,64,32]", ("f32[64,32]", "f32[64,32]"), True, 0.9)
+    assert all_pairs("subtract") == ("f32[64,64,32]", ("f32[64,32]", "f32[64,32]"), True, {"all", "sums"})
 
 
 def test_products_of_all_pairs_that_are_summed():
-    assert all_pairs("multiply") == Pairs("f32[64,64,32]", ("f32[64,32]", "f32[64,32]"), False, 0.9)
+    assert all_pairs("multiply") == ("f32[64,64,32]", ("f32[64,32]", "f32[64,32]"), False, {"all", "sums"})
 
 
 @pytest.mark.parametrize(
     "healthy",
-    [{"is_summed": False}, {"spread": False}, {"rows": 8}],
-    ids=["not summed", "a mean taken off", "few rows"],
+    [{"is_summed": False}, {"spread": False}, {"rows": 8}, {"summed": 0}],
+    ids=["not summed", "a mean taken off", "few rows", "a weight for each row"],
 )
 def test_these_are_no_pairs_that_a_product_saves(healthy: dict[str, int]):
     assert all_pairs("subtract", **healthy) is None
@@ -315,10 +317,10 @@ def test_the_outer_product_of_a_gradient_is_no_array_of_pairs():
         "main",
         parameter("x", f32(768), 0),
         parameter("w", f32(640), 1),
-        op("one", "broadcast", f32(768, 640), "x"),
-        op("other", "broadcast", f32(768, 640), "w"),
+        op("one", "broadcast", f32(768, 640), "x", extra=axes(0)),
+        op("other", "broadcast", f32(768, 640), "w", extra=axes(1)),
         op("outer", "multiply", f32(768, 640), "one", "other"),
-        op("bias", "reduce", f32(640), "outer"),
+        op("bias", "reduce", f32(640), "outer", extra=axes(0)),
     )
 
     assert pairs_of(two_steps({"jit_step": (program(main, name="jit_step"), {"outer": 60, "bias": 40})})) is None

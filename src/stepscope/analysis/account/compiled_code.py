@@ -1,31 +1,45 @@
-"""Whether a thread interprets Python or is in compiled code, such as NumPy's, where samples of its stack tell."""
+"""Whether a thread interprets Python or is in compiled code, such as NumPy's, where samples of its stack tell.
+
+Of a call in a loop one sample does not tell: the call may take long, or be one of many short ones.  All samples of a
+function do, since Python that repeats is also met where it jumps back, or begins a function.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from stepscope.analysis.account.innermost import cut_by_events
+from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.steps.own_tracers import events_of_thread
+from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, distinct
+from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
-from stepscope.vocabulary.lines import IN_CALL, RUNS_PYTHON, holds_interpreter_samples
+from stepscope.vocabulary.lines import EITHER, IN_CALL, RUNS_PYTHON, holds_interpreter_samples
 from stepscope.vocabulary.lookup import type_names
 
-# Of what is known of a function.  A loop of Python around ten short calls is met at its jump back once in eleven times.
-_NEARLY_ALL = 0.95
+# A loop of Python around ten short calls is met at its jump back once in eleven times: of a function that is met there,
+# or where a function begins, less often than in one of twenty samples, compiled code takes the time.
+_MOST_PYTHON = 0.05
 # Of a call, innermost: a thousand instructions of Python take less, which is a long function without a loop.
 _LEAST_CALL_PS = 100_000_000
 _LEAST_PS = 50_000_000_000  # five samples at the rate of `stepscope run`: of less nothing is said
+_LEAST_SAMPLES = 5
+_SAYS = (RUNS_PYTHON, IN_CALL, EITHER)
 
 
 @dataclass(frozen=True)
 class Interpreting:
-    """When samples found a thread at what; moments of which they do not tell are in neither."""
+    """When samples found a thread at what; moments of which they do not tell are in none.
+
+    Attributes:
+        python: running Python; call: in compiled code; either: in a call within a loop.
+    """
 
     python: Spans
-    compiled: Spans
+    call: Spans
+    either: Spans
 
 
 def interpreting_of(trace: HostTrace, line: int) -> Interpreting | None:
@@ -39,10 +53,7 @@ def interpreting_of(trace: HostTrace, line: int) -> Interpreting | None:
         return None
     types = distinct(trace.events.type[rows]).astype(np.int64)
     named = dict(zip(type_names(trace, types), types.tolist(), strict=True))
-    python, compiled = (
-        spans_of(trace, rows[trace.events.type[rows] == named.get(name, -1)]) for name in (RUNS_PYTHON, IN_CALL)
-    )
-    return Interpreting(python, compiled)
+    return Interpreting(*(spans_of(trace, rows[trace.events.type[rows] == named.get(name, -1)]) for name in _SAYS))
 
 
 def compiled_calls(trace: HostTrace, line: int) -> I64:
@@ -53,13 +64,17 @@ def compiled_calls(trace: HostTrace, line: int) -> I64:
         return np.empty(0, np.int64)
     calls = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
     calls = calls[trace.events.kind[calls] == EventKind.PYTHON_CALL]
-    python, compiled = (_innermost_ps(trace, line, spans) for spans in (found.python, found.compiled))
-    known = python + compiled
-    count = np.bincount(trace.events.type[calls], minlength=len(known))
-    long = known >= np.maximum(_LEAST_CALL_PS * count, _LEAST_PS)
-    chosen = np.flatnonzero(long & (compiled >= _NEARLY_ALL * known))
-    rows: I64 = calls[np.isin(trace.events.type[calls], chosen)]
+    python, call, either = (_innermost_ps(trace, line, spans) for spans in (found.python, found.call, found.either))
+    count = np.bincount(trace.events.type[calls], minlength=len(python))
+    long = python + call + either >= np.maximum(_LEAST_CALL_PS * count, _LEAST_PS)
+    rows: I64 = calls[np.isin(trace.events.type[calls], np.flatnonzero(long & _is_compiled(python, call, either)))]
     return rows
+
+
+def _is_compiled(python: I64, call: I64, either: I64) -> Mask:
+    """Whether what was found so often, or so long, at each of the three is compiled code."""
+    found: Mask = (call > 0) & (python <= _MOST_PYTHON * (python + call + either))
+    return found
 
 
 def _innermost_ps(trace: HostTrace, line: int, spans: Spans) -> I64:
@@ -70,3 +85,21 @@ def _innermost_ps(trace: HostTrace, line: int, spans: Spans) -> I64:
         inside = event >= 0
         np.add.at(held, trace.events.type[event[inside]], (end - start)[inside])
     return held
+
+
+def compiled_time(trace: HostTrace, line: int) -> Spans:
+    """When samples show a thread in compiled code that the innermost of all functions called, whether that function was
+    recorded or not; empty where they do not tell."""
+    found, frames = interpreting_of(trace, line), sampled_frames(trace, line)
+    sampled = sampled_time_of(trace, line) if found is not None and len(frames) else None
+    if found is None or sampled is None:
+        return Spans(frames[:0], frames[:0])
+    times = sampled.times
+    _, _, _, event = cut_by_events(trace, int(trace.events.line[frames[0]]), times, times + 1)
+    function = np.where(event >= 0, trace.events.type[event], len(trace.event_types.name)).astype(np.int64)
+    says = [spans.overlap_ps(times, times + 1) > 0 for spans in (found.python, found.call, found.either)]
+    counts = [np.bincount(function, each, len(trace.event_types.name) + 1).astype(np.int64) for each in says]
+    chosen = _is_compiled(*counts) & (sum(counts) >= _LEAST_SAMPLES)
+    shown = chosen[function] & (says[1] | says[2])
+    inside = shown[sampled.sample]
+    return Spans.union(sampled.start[inside], sampled.end[inside])

@@ -14,7 +14,7 @@ from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.pieces import Pieces, around, kinds_of
 from stepscope.analysis.account.statements import Statement, main_statement
 from stepscope.analysis.account.worker_functions import function_of_workers, waits_for_workers
-from stepscope.analysis.steps.find_steps import holds_step, steps_of, whole_steps
+from stepscope.analysis.steps.find_steps import holds_step, observed_time, steps_of, whole_steps
 from stepscope.analysis.steps.stack_samples import SampledFunction, function_called_back, main_function
 from stepscope.analysis.trace.attribution import HowKnown, attribute
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_call_with, is_inside
@@ -125,8 +125,8 @@ class Finder:
         if frame >= 0:
             place = self._place(frame)
             length_ps = int(forest(self._trace).extent_ps[calls].sum())
-            inside = self._inside(rows, frame)
-            return Culprit(*place, op, self._layer(rows), len(calls), ps, inside, length_ps=length_ps)
+            inside, statement = self._inside(rows, frame), self._statement(frame)
+            return Culprit(*place, op, self._layer(rows), len(calls), ps, inside, statement, length_ps)
         if not len(named):
             return None
         return (
@@ -161,7 +161,8 @@ class Finder:
             found = SampledFunction(maker, found.share) if maker >= 0 else found
         inside = self._place_text(found.inside) if found.inside >= 0 else None
         ps = round(found.share * int(self._length[rows].sum()))
-        statement = main_statement(self._trace, line, self._trace.name_of(found.frame), spans)
+        frame = self._trace.name_of(found.frame)  # what a library's does for the program, a line of that asks for
+        statement = main_statement(self._trace, line, frame if name_has(frame, CodeTrait.OF_USER) else None, spans)
         return Culprit(*self._place(found.frame), op, self._layer(op_rows), None, ps, inside, statement)
 
     def computed_by(self, rows: I64, line: int, spans: Spans) -> Culprit | None:
@@ -176,6 +177,13 @@ class Finder:
         ps = round(found.share * int(self._length[rows].sum()))
         statement = main_statement(self._trace, line, self._trace.name_of(found.frame), spans)
         return Culprit(*self._place(found.frame), op, self._layer(op_rows), None, ps, statement=statement)
+
+    def _statement(self, frame: int) -> Statement | None:
+        """The line that holds most of the time of a recorded function, where its thread was sampled, too."""
+        line, type_ = int(self._trace.events.line[frame]), self._trace.events.type[frame]
+        rows = np.arange(int(self._trace.lines.event_begin[line]), int(self._trace.lines.event_end[line]))
+        calls = spans_of(self._trace, rows[self._trace.events.type[rows] == type_])
+        return main_statement(self._trace, line, self._trace.name_of(frame), calls)
 
     def _place(self, frame: int) -> tuple[str, str | None, int | None]:
         """The function of a call, with file and line where these are the program's: nobody edits a library's."""
@@ -250,7 +258,23 @@ class Finder:
             op_rows = rows[self._names(rows) == name]
         calls, ps = self._calls(op_rows), int(self._length[op_rows].sum())
         length_ps = int(forest(self._trace).extent_ps[calls].sum())
-        return Culprit(name, None, None, op, self._layer(op_rows), len(calls), ps, length_ps=length_ps)
+        statement = self._statement_around(op_rows)
+        return Culprit(name, None, None, op, self._layer(op_rows), len(calls), ps, None, statement, length_ps)
+
+    def _statement_around(self, rows: I64) -> Statement | None:
+        """The line of the program in which the loop's thread asks for most of some ops, as far as samples tell."""
+        asked = distinct(self._host[rows][self._host[rows] >= 0])
+        asked = asked[self._trace.events.line[asked] == steps_of(self._trace).line]
+        if not len(asked):
+            return None
+        alike = np.flatnonzero(np.isin(self._trace.events.type, distinct(self._trace.events.type[asked])))
+        alike = alike[self._trace.events.line[alike] == self._trace.events.line[asked[0]]]
+        return main_statement(
+            self._trace,
+            int(self._trace.events.line[asked[0]]),
+            None,
+            spans_of(self._trace, alike) & observed_time(self._trace),
+        )
 
     def _traced_line(self, rows: I64) -> Culprit | None:
         """The line of the program whose instructions take most time inside compiled programs; None where no line is

@@ -59,7 +59,11 @@ class SampledTime:
 
 
 def sampled_time_of(trace: HostTrace, line: int) -> SampledTime | None:
-    """The time of a thread by its samples; None where it is not known when these were taken."""
+    """The time of a thread by its samples, found once; None where it is not known when these were taken."""
+    return trace.derived(f"sampled time of line {line}", lambda of: _sampled_time(of, line))
+
+
+def _sampled_time(trace: HostTrace, line: int) -> SampledTime | None:
     times, seen = sample_times(trace, line), observed_time(trace)
     shows = seen & spans_of(trace, sampled_frames(trace, line)) if len(times) and len(seen.start) else seen
     times = times[shows.overlap_ps(times, times + 1) > 0]  # that of another thread tells nothing

@@ -140,15 +140,18 @@ def account_rows(account: StepAccount | None) -> tuple[dict[str, Cell], ...]:
     )
 
 
-_CELL_NAMES = tuple(f"{each.name.lower()}_ms" for each in Cause)
+CAUSE_CELLS = tuple(f"{each.name.lower()}_ms" for each in Cause)
+
+
+def cause_values(causes_ps: Sequence[Sequence[int]]) -> list[Sequence[Cell]]:
+    """The account of each of some steps as the values of CAUSE_CELLS; unknown of a step without one."""
+    known, unknown = iter(rows_in_ms([each for each in causes_ps if each])), (None,) * len(CAUSE_CELLS)
+    return [next(known) if each else unknown for each in causes_ps]
 
 
 def cause_cells(causes_ps: Sequence[Sequence[int]]) -> list[dict[str, Cell]]:
-    """The account of each of some steps as cells of CAUSE_FIELDS; unknown of a step without one."""
-    known = iter(rows_in_ms([each for each in causes_ps if each]))
-    return [
-        dict(zip(_CELL_NAMES, next(known), strict=True)) if each else dict.fromkeys(_CELL_NAMES) for each in causes_ps
-    ]
+    """The same as cells of CAUSE_FIELDS."""
+    return [dict(zip(CAUSE_CELLS, values, strict=True)) for values in cause_values(causes_ps)]
 
 
 def cause_sentence(account: StepAccount, row: AccountRow) -> str:

@@ -10,17 +10,23 @@ program that it calls, that most samples show, the one furthest in:
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 import numpy as np
 
+from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.sampled_time import sampled_time_of
+from stepscope.analysis.steps.find_steps import observed_time
 from stepscope.analysis.steps.own_tracers import events_of_thread
+from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import HostTrace
-from stepscope.model.arrays import distinct
+from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import holds_statements
-from stepscope.vocabulary.python import place_of, statement_of
+from stepscope.vocabulary.python import SampledStatement, below_packages, is_of_user, place_of, statement_of
 
 _MOST_OF = 0.5  # of the function's time: with less it is one of several lines, and the function is the place
 
@@ -50,44 +56,114 @@ class Statement:
         return f"{100 * self.share:.0f} % of that at {self.place}{called}"
 
 
-def main_statement(trace: HostTrace, line: int, frame: str, spans: Spans) -> Statement | None:
+def main_statement(trace: HostTrace, line: int, frame: str | None, spans: Spans) -> Statement | None:
     """The statement furthest in that holds most of some time of a function; None where that was not recorded, or no
     statement holds so much.
 
     Args:
-        line: of the thread; frame: the function, as its frames are named; spans: when it runs.
+        line: of the thread; frame: the function, as its frames are named, None for any; spans: when it runs.
     """
-    rows = events_of_thread(trace, line, holds_statements)
-    sampled = sampled_time_of(trace, line) if len(rows) and spans.total else None
-    if sampled is None:
+    told = _shown_statements(trace, line) if spans.total else {}
+    own = {type_ for type_, each in told.items() if frame is None or each.said.frame == frame}
+    if not own:
         return None
-    types = trace.events.type[rows]
-    told = {type_: statement_of(trace.name_of(int(rows[types == type_][0]))) for type_ in distinct(types).tolist()}
-    inside = np.zeros(len(trace.events), np.bool_)
-    inside[rows[np.isin(types, [type_ for type_, each in told.items() if each.frame == frame])]] = True
-    parent = forest(trace).parent
-    for _ in told:  # no deeper than there are statements
-        below = rows[(parent[rows] >= 0) & inside[parent[rows]] & ~inside[rows]]
-        if not len(below):
-            break
-        inside[below] = True
+    chosen, front = set(own), own
+    while front:  # what those call that were found
+        front = {type_ for type_, each in told.items() if each.within & front} - chosen
+        chosen |= front
+    whole = reduce(or_, [told[type_].shown for type_ in own]) & spans
     held: dict[tuple[str, int], dict[str, int]] = {}
     first: dict[tuple[str, int], int] = {}
-    for type_, each in told.items():
-        own = rows[(types == type_) & inside[rows]]
-        if len(own):
-            shown, _, _ = sampled.spans_shown(spans_of(trace, own))
-            calls = held.setdefault((each.frame, each.line), {})
-            calls[each.called] = calls.get(each.called, 0) + (shown & spans).total
-            first[each.frame, each.line] = min(first.get((each.frame, each.line), len(trace.events)), int(own[0]))
+    for type_ in chosen:
+        said, ps = told[type_].said, (told[type_].shown & whole).total
+        calls = held.setdefault((said.frame, said.line), {})
+        calls[said.called] = calls.get(said.called, 0) + ps
+        first[said.frame, said.line] = min(first.get((said.frame, said.line), len(trace.events)), told[type_].row)
     total = {key: sum(calls.values()) for key, calls in held.items()}
-    of_function = rows[np.isin(types, [type_ for type_, each in told.items() if each.frame == frame])]
-    whole = (sampled.spans_shown(spans_of(trace, of_function))[0] & spans).total
-    most = [key for key, ps in total.items() if ps > _MOST_OF * whole]
+    most = [key for key, ps in total.items() if ps > _MOST_OF * whole.total]
     if not most:
         return None
     key = min(most, key=lambda each: (total[each], -first[each]))
     called = max(held[key], key=lambda each: held[key][each])
     _, file, _ = place_of(key[0])
     is_most = held[key][called] > _MOST_OF * total[key]
-    return Statement(file or "", key[1], called if is_most else "", min(total[key] / whole, 1.0))
+    return Statement(file or "", key[1], called if is_most else "", min(total[key] / whole.total, 1.0))
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A statement that samples of a thread show, wherever it was called from.
+
+    Attributes:
+        said: its name; row: its first event; within: the types of the statements around it; shown: when it runs.
+    """
+
+    said: SampledStatement
+    row: int
+    within: frozenset[int]
+    shown: Spans
+
+
+def _shown_statements(trace: HostTrace, line: int) -> dict[int, _Shown]:
+    """The statements of a thread by the type of their events, found once."""
+    return trace.derived(f"statements of line {line}", lambda of: _find_statements(of, line))
+
+
+def _find_statements(trace: HostTrace, line: int) -> dict[int, _Shown]:
+    rows = events_of_thread(trace, line, holds_statements)
+    sampled = sampled_time_of(trace, line) if len(rows) else None
+    if sampled is None:
+        return {}
+    types, parent = trace.events.type, forest(trace).parent
+    found = {}
+    for type_ in distinct(types[rows]).tolist():
+        own = rows[types[rows] == type_]
+        around = parent[own][parent[own] >= 0]
+        shown, _, _ = sampled.spans_shown(spans_of(trace, own))
+        said, within = statement_of(trace.name_of(int(own[0]))), frozenset(distinct(types[around]).tolist())
+        found[type_] = _Shown(said, int(own[0]), within - {type_}, shown)
+    return found
+
+
+@dataclass(frozen=True)
+class StatementTime:
+    """When a line of the program runs that samples show furthest in among the program's.
+
+    Attributes:
+        row: of one of its events; inside: the library's function that most of its samples show furthest in, such as
+            `numpy/_core/einsumfunc.py:1244 einsum`, empty without one.
+        spans, certain, samples: as of LoopFunction.
+    """
+
+    row: int
+    statement: Statement
+    inside: str
+    spans: Spans
+    certain: Spans
+    samples: I64
+
+
+def statements_of_loop(trace: HostTrace, line: int) -> list[StatementTime]:
+    """The lines of the program that samples of a thread show furthest in, in the observed time."""
+    rows, frames = events_of_thread(trace, line, holds_statements), sampled_frames(trace, line)
+    sampled = sampled_time_of(trace, line) if len(rows) and len(frames) else None
+    if sampled is None:
+        return []
+    times, events, seen = sampled.times, trace.events, observed_time(trace)
+    inner, outer = (cut_by_events(trace, int(events.line[each[0]]), times, times + 1)[3] for each in (frames, rows))
+    types = np.where(outer >= 0, events.type[outer], -1)
+    found = []
+    for type_ in distinct(types[types >= 0]).tolist():
+        shown = types == type_
+        said = statement_of(trace.name_of(int(outer[shown][0])))
+        spans, certain = (
+            Spans.union(sampled.start[each], sampled.end[each]) & seen
+            for each in (shown[sampled.sample], shown[sampled.sample] & shown[sampled.other])
+        )
+        kinds, count = np.unique(events.type[inner[shown & (inner >= 0)]], return_counts=True)
+        frame = trace.strings[trace.event_types.name[kinds[count.argmax()]]] if len(kinds) else ""
+        name, file, at = place_of(frame)
+        inside = f"{below_packages(file)}:{at} {name}" if file and not is_of_user(frame) else ""
+        statement = Statement(place_of(said.frame)[1] or "", said.line, said.called, 1.0)
+        found.append(StatementTime(int(outer[shown][0]), statement, inside, spans, certain, times[shown]))
+    return found

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes
+from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes, unrecorded_causes
+from stepscope.analysis.account.compiled_code import compiled_time
 from stepscope.analysis.account.contention import lost_spans
 from stepscope.analysis.account.innermost import cut_by_events, intersect
+from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.account.silence import devices_in_silence, new_programs_of, silence_of
 from stepscope.analysis.account.threads import threads_of
+from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
@@ -20,7 +23,7 @@ from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, U8, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, is_called
-from stepscope.vocabulary.traits import CallTrait, OpTrait
+from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 from stepscope.vocabulary.xla import RUNS_PROGRAM
 
 K = EventKind
@@ -79,6 +82,8 @@ def _reasons(trace: HostTrace) -> Iterator[tuple[Cause, Spans, bool]]:
     silent meanwhile; silence with nothing else at work is unknown."""
     yield Cause.INPUT, _lock_waits(trace), False
     yield Cause.TRANSFER, _work_of_others(trace, Cause.TRANSFER), False
+    yield Cause.INPUT, _reads_of_python(trace), False
+    yield Cause.HOST_COMPUTE, _only_python(trace, compiled_time(trace, threads_of(trace).main)), False
     silence = silence_of(trace)
     if not silence.total:
         return
@@ -106,6 +111,26 @@ def _lock_waits(trace: HostTrace) -> Spans:
     start, end = events.start_ps[calls], events.start_ps[calls] + events.duration_ps[calls]
     done = np.maximum(np.append(0, inner)[np.searchsorted(inner, end, side="right")], start)
     return Spans.union(done, end).drop_shorter(LONG_GAP_PS) & spans_of(trace, ops)
+
+
+def _only_python(trace: HostTrace, spans: Spans) -> Spans:
+    """The part of some time of the loop's thread in which nothing but Python was recorded of it, for longer than a
+    dispatch."""
+    threads = threads_of(trace)
+    if not len(spans.start) or unrecorded_causes(trace, threads)[threads.main] != Cause.PYTHON:
+        return Spans(spans.start[:0], spans.start[:0])
+    _, start, end, event = cut_by_events(trace, threads.main, spans.start, spans.end)
+    plain = (event < 0) | (event_causes(trace)[event] == Cause.PYTHON)
+    return Spans.union(start[plain], end[plain]).drop_shorter(LONG_GAP_PS)
+
+
+def _reads_of_python(trace: HostTrace) -> Spans:
+    """When samples show the loop's thread in a library that reads or decodes files, such as h5py."""
+    line = threads_of(trace).main
+    frames = sampled_frames(trace, line) if line >= 0 else np.empty(0, np.int64)
+    reads = frames[has_trait(trace, trace.events.type[frames], CodeTrait.READS_DATA)]
+    sampled = sampled_time_of(trace, line) if len(reads) else None
+    return _only_python(trace, sampled.spans_shown(spans_of(trace, reads))[0] if sampled else spans_of(trace, reads))
 
 
 def _work_of_others(trace: HostTrace, cause: Cause) -> Spans:

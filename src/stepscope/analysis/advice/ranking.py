@@ -129,7 +129,7 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
         return list(candidates)
     rule, line = own
     others = [each for each in candidates if each[0] is not rule]
-    same = [each for each in others if not each[0].of_others and (each[1].kind == line.kind or _names(each[1], line))]
+    same = [each for each in others if not each[0].of_others and (_is_alike(each[1], line) or _names(each[1], line))]
     rest = [each for each in others if each not in same]
     alike = next((each for each in same if each[1].kind == line.kind), None)
     if alike is None:
@@ -153,6 +153,11 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
             most_step_time_ms=line.most_step_time_ms, reasoning=line.reasoning,
         )  # fmt: skip
     return [(alike[0], found), *rest]
+
+
+def _is_alike(advice: Advice, line: Advice) -> bool:
+    """Whether two are of one class, or both about the input."""
+    return advice.kind == line.kind or all(each.kind.startswith("input_p") for each in (advice, line))
 
 
 def _names(advice: Advice, line: Advice) -> bool:
@@ -442,22 +447,10 @@ def _say_most(context: Context) -> str:
     culprit = row.culprit if row is not None else None
     if account is None or culprit is None or not culprit.file:
         return ""
-    pairs = _say_pairs(context)
-    if not pairs and account.percent(culprit.ps) < _NEARLY_ALL * 100:
+    if account.percent(culprit.ps) < _NEARLY_ALL * 100:
         return ""
     said = f"`{culprit_name(culprit)}` is {account.percent(culprit.ps):.0f} % of the step"
-    return f"{said}: {pairs or 'compute less in it, or use faster hardware'}"
-
-
-def _say_pairs(context: Context) -> str:
-    """What the compiled programs do for most of their time, where that is to write and sum an array of all pairs."""
-    pairs = context.work.pairs if context.work is not None else None
-    if pairs is None or pairs.share < _MOST_OF:
-        return ""
-    of = f"{pairs.of[0]} and {pairs.of[1]}" if pairs.of[0] != pairs.of[1] else f"two {pairs.of[0]}"
-    squares = "sums of squares are |x|^2 - 2 x.y + |y|^2"
-    same = squares if pairs.is_difference else "sums over their common axis are one product of matrices"
-    return f"it sums an array of all pairs, {pairs.shape} of {of}; {same}"
+    return f"{said}: compute less in it, or use faster hardware"
 
 
 def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:

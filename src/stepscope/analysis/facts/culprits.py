@@ -22,6 +22,7 @@ from stepscope.analysis.account.functions import functions_of_loop
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.parts import work_launched_by
+from stepscope.analysis.account.statements import main_statement
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.device_facts import work_by_kind
 from stepscope.analysis.facts.feeding import feed_of, ops_of_iterators
@@ -130,7 +131,8 @@ def _who_makes(trace: HostTrace, made: SetUp) -> Culprit | None:
     if inner is None:
         return culprit_of_time(trace, threads_of(trace).main, made.spans)
     name, file, line = place_of(trace.name_of(inner.frame))
-    return Culprit(name, file, line, None, None, None, made.spans.total, made.name or None)
+    statement = main_statement(trace, threads_of(trace).main, trace.name_of(inner.frame), made.spans)
+    return Culprit(name, file, line, None, None, None, made.spans.total, made.name or None, statement)
 
 
 def _culprit_of_kind(trace: HostTrace, rows: I64, ps: I64) -> Culprit | None:

@@ -29,8 +29,9 @@ from stepscope.analysis.account.functions import (
 )
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.parts import Part
-from stepscope.analysis.account.statements import Statement, main_statement
+from stepscope.analysis.account.statements import Statement, main_statement, statements_of_loop
 from stepscope.analysis.account.threads import threads_of
+from stepscope.analysis.facts.inside import work_in
 from stepscope.analysis.facts.loop import FETCHES, LoopTime, loop_time_of
 from stepscope.analysis.facts.loop_events import is_read_by_op
 from stepscope.analysis.facts.work import (
@@ -102,6 +103,7 @@ class LineFacts:
         is_forward: it is that forward pass, or holds it, so that its Python is that between the model's ops.
         in_layer: it is what a framework calls to compute a layer, or lies within: what follows needs its result.
         statement: the line in it that holds most of its time; None where that is not known.
+        inside: of a line, not a function, the library's function that it calls and that a cheaper form is known of.
         often: the ops that it starts most often, and as often as each other, the longest first: calls and time in all
             steps. often_shape: what most calls of the first work on, such as `64 x 32`; empty if not recorded.
     """
@@ -128,6 +130,7 @@ class LineFacts:
     is_forward: bool = False
     in_layer: bool = False
     statement: Statement | None = None
+    inside: str = ""
     often: Sequence[OpShare] = ()
     often_shape: str = ""
 
@@ -218,7 +221,30 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
         facts = _describe(trace, loop, training, outer, inner)
         facts = replace(facts, is_needed=is_needed, is_forward=holds, in_layer=in_layer)
         found.append((facts, outer, training.spans))
+    found += _find_calls(trace, loop, training, quiet, [outer for outer, _ in chosen])
     return [each for each in found if not _is_line_of_loop(each[0])][:_MOST_LINES]
+
+
+def _find_calls(
+    trace: HostTrace, loop: LoopTime, training: _Training, quiet: Spans, others: Sequence[LoopFunction]
+) -> list[_Found]:
+    """Lines that spend their time in work of a library of which a cheaper form is known, in functions that cannot be
+    left out."""
+    found = []
+    for each in statements_of_loop(trace, loop.line):
+        work = work_in(each.inside, each.statement.called)
+        spans = each.spans - training.spans
+        if work is None or not work.is_avoidable or (spans & quiet).total < LEAST_OF_STEP * quiet.total:
+            continue
+        call = LoopFunction(each.row, each.spans, each.certain, np.empty(0, np.int64), each.samples)
+        if any(_is_within(call, other) for other in others):
+            continue
+        facts = _describe(trace, loop, training, call, call)
+        said, function = each.statement, facts.name.rpartition(" @")[0]
+        name = said.called or f"{each.inside.partition('/')[0]}'s {each.inside.rpartition(' ')[2]}"
+        facts = replace(facts, name=name, owner=function, file=said.file, line=said.line, statement=said)
+        found.append((replace(facts, inside=each.inside or name), call, training.spans))
+    return found
 
 
 def _is_line_of_loop(line: LineFacts) -> bool:

@@ -21,7 +21,6 @@ from stepscope.analysis.purpose.compiled import compilers_moves
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of, recomputed_ops
 from stepscope.analysis.purpose.operands import ops_in_64_bits
-from stepscope.analysis.purpose.pairs import Pairs, pairs_of
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside
 from stepscope.analysis.trace.eager import eager_ops
@@ -29,7 +28,7 @@ from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask, count_before, distinct, last_below
+from stepscope.model.arrays import I64, Mask, count_before, distinct, last_below, median
 from stepscope.records import dataclass
 from stepscope.vocabulary.copies import KINDS_OF_COPIES, kind_of_copy
 from stepscope.vocabulary.jax import is_backward, is_product
@@ -79,7 +78,6 @@ class WorkFacts:
         ops: number of outermost ops.
         moves_ps: self time of ops that only move or set data, or needlessly make large tensors again.
         moves: the largest of these ops; those that TensorFlow runs outside any graph are in both.
-        pairs: the array of all pairs of two small ones in the compiled programs; None without one.
         asked: the time of these by what asks for the copy, such as `layout` of `contiguous`; see `kind_of_copy`.
         casts_ps: time of conversions to another type or device; those of single numbers, which an optimizer makes for
             each parameter, are shorter than SHORT_OP_PS and do not count.
@@ -111,7 +109,6 @@ class WorkFacts:
     ops: int
     moves_ps: int = 0
     moves: list[OpShare] = field(default_factory=list)
-    pairs: Pairs | None = None
     asked: dict[str, int] = field(default_factory=dict)
     casts_ps: int = 0
     forward_ps: int = 0
@@ -211,9 +208,10 @@ def _facts_without_device(
     moves &= ~_serves_layer(trace, ops, heavy) & ~np.isin(ops, compilers_moves(trace))
     moves |= alone.makes_again if alone else False
     backward = heavy & (kinds["gradient"] | in_backward)
+    forward = heavy & ~backward & ~_is_of_update(trace, ops)
     eager, again = _eager_moves(trace), recomputed_ops(trace)
     casts = kinds["casts"] & (trace.events.duration_ps[ops] >= SHORT_OP_PS)
-    extra = asked if asked is not None and asked.any() else heavy & ~backward
+    extra = asked if asked is not None and asked.any() else forward
     in_program = trace.stat_strings(stat_names.HLO_MODULE, rows=ops) > 0
     calls = has_trait(trace, trace.events.type[ops], OpTrait.CALLS_BACK | OpTrait.CALLS_PYTHON)
     chosen = {"moves": moves, "casts": casts, "extra": extra, "programs": in_program}
@@ -229,7 +227,7 @@ def _facts_without_device(
         "moves": sum_by_name(trace, *events["moves"])[:_MOST_OPS],
         "asked": sum_copies(trace, *events["moves"]),
         "casts_ps": _outer_time(trace, ops[casts]),
-        "forward_ps": int(own[heavy & ~backward].sum()),
+        "forward_ps": int(own[forward].sum()),
         "backward_ps": int(own[backward].sum()),
         "contention_ps": int(events["slowed"][1].sum() * found.critical_path_share),
         "forward_only_ps": int(own[asked].sum()) if asked is not None else None,
@@ -241,6 +239,18 @@ def _facts_without_device(
         "callbacks_ps": int(own[calls].sum()),
         "callback": called[0].name if called else "",
     }
+
+
+def _is_of_update(trace: HostTrace, ops: I64) -> Mask:
+    """Whether each op of a graph lies in a scope that writes variables, such as that of an optimizer: also what it
+    computes to keep weights in bounds belongs to the update."""
+    types = distinct(trace.events.type[ops]).astype(np.int64)
+    names = type_names(trace, types)
+    writes = has_trait(trace, types, OpTrait.WRITES_VARIABLE).tolist()
+    scopes = {name.rpartition("/")[0] for name, is_one in zip(names, writes, strict=True) if is_one} - {""}
+    inside = [f"{name.rpartition('/')[0]}/".startswith(tuple(f"{each}/" for each in scopes)) for name in names]
+    found: Mask = np.isin(trace.events.type[ops], types[np.array(inside, np.bool_)])
+    return found
 
 
 def _serves_layer(trace: HostTrace, ops: I64, heavy: Mask) -> Mask:
@@ -406,8 +416,8 @@ def _batch_sizes(trace: HostTrace, heavy: I64) -> dict[str, Any]:
         return {}
     rows, alike = np.array([(rows, count) for _, rows, count in found]).T
     return {
-        "rows": int(np.median(np.repeat(rows, alike))),
-        "alike": int(np.median(np.repeat(alike, alike))),
+        "rows": int(median(np.repeat(rows, alike))),
+        "alike": int(median(np.repeat(alike, alike))),
         "operands": sum(count * _first_operand_numbers(text) for text, _, count in found),
     }
 
@@ -444,7 +454,6 @@ def _program_facts(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> di
         "modules": [share for share, _, _ in found],
         "training": having(is_backward),
         "multiplying": having(is_product),
-        "pairs": pairs_of(trace),
         "needed": [share.name for (share, _, _), is_needed in zip(found, needed, strict=True) if is_needed],
     }
 

@@ -32,7 +32,8 @@ from stepscope.analysis.purpose.forward import forward_only_of
 from stepscope.analysis.purpose.graphs import dense_gradient, graph_checks, graph_one_hots
 from stepscope.analysis.purpose.growth import growth_of
 from stepscope.analysis.purpose.loops import independent_rounds
-from stepscope.analysis.purpose.operands import one_hots, whole_table
+from stepscope.analysis.purpose.operands import half_ops, one_hots, whole_table
+from stepscope.analysis.purpose.pairs import pairs_of
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
 from stepscope.analysis.purpose.tensors import FINDERS
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
@@ -42,16 +43,20 @@ from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
-from stepscope.vocabulary.computing_ops import ORDERS, strip_library
+from stepscope.vocabulary.computing_ops import FACTORS, ORDERS, op_alone
 from stepscope.vocabulary.lookup import has_trait, type_names
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.traits import PurposeTrait
 
-REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE, OPTIMIZERS, ORDERING, SET_UP = (
+(
+    REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE, OPTIMIZERS, ORDERING, FACTORING,
+    HALF, SET_UP,
+) = (
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
-    "copied_arguments", "one_by_one", "many_optimizers", "ordering", "set_up",
+    "copied_arguments", "one_by_one", "many_optimizers", "ordering", "factoring", "half", "set_up",
 )  # fmt: skip
 GROWTH = "growth"
-PICKED, FACTORED, CONSTANT_FACTORS, DIAGONAL, REPEATED_ROWS, PAIRS, ORDER, PENALTY = FINDERS
+PICKED, FACTORED, CONSTANT_FACTORS, DIAGONAL, REPEATED_ROWS, PAIRS, ORDER, DEAD, PENALTY = FINDERS
 LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
 _FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
 
@@ -366,24 +371,61 @@ def _find_optimizers(trace: HostTrace) -> _Found | None:
 
 
 def _find_ordering(trace: HostTrace) -> _Found | None:
-    """Ops that put something in order, where they are most of what is computed: where a few of the rows are taken,
-    selecting these would do, which no recording shows."""
+    """Where a few of the rows are taken, selecting these would do, which no recording shows."""
+    found = _find_costly(trace, ORDERS)
+    return found and _Found(
+        found[0], 0.0,
+        f"puts arrays in order ({found[1]}); where only some of the rows are taken, selecting these takes a fraction of"
+        " that",
+        "the order of all rows is used",
+    )  # fmt: skip
+
+
+def _find_factoring(trace: HostTrace) -> _Found | None:
+    """Of a decomposition in a graph, whether all of it is used is not recorded."""
+    found = _find_costly(trace, FACTORS) if trace.framework in ("tensorflow", "jax") else None
+    return found and _Found(
+        found[0], 0.0,
+        f"decomposes or inverts matrices ({found[1]}); where a part of the result is used, such as singular values or a"
+        " solution, that part takes less",
+        "all of it is used, and the matrices change in every step",
+    )  # fmt: skip
+
+
+def _find_costly(trace: HostTrace, pattern: Pattern[str]) -> tuple[I64, str] | None:
+    """Ops of a kind, where they are most of what is computed, and their names."""
     work = computing_of(trace)
     parts = [] if len(work) else [each.rows for each in program_work(trace)]
     rows = np.concatenate([work.rows, *parts])
     own_ps = work.own_ps if len(work) else trace.events.duration_ps[rows]
     types = distinct(trace.events.type[rows]).astype(np.int64)
-    names = [strip_library(name).partition(".")[0] for name in type_names(trace, types)]
-    orders = [bool(ORDERS.fullmatch(name)) for name in names]
-    chosen = np.isin(trace.events.type[rows], types[np.array(orders, np.bool_)])
+    names = [op_alone(name) for name in type_names(trace, types)]
+    wanted = [pattern.fullmatch(name) is not None for name in names]
+    chosen = np.isin(trace.events.type[rows], types[np.array(wanted, np.bool_)])
     if not chosen.any() or 2 * own_ps[chosen].sum() < own_ps.sum():
         return None
-    largest = sorted({name for name, is_one in zip(names, orders, strict=True) if is_one})
+    return rows[chosen], ", ".join(sorted({name for name, is_one in zip(names, wanted, strict=True) if is_one}))
+
+
+def _find_pairs(trace: HostTrace) -> _Found | None:
+    pairs = pairs_of(trace)
+    if pairs is None:
+        return _find_in_tensors(PAIRS, "the pairs themselves are needed", trace)
+    of = f"{pairs.of[0]} and {pairs.of[1]}" if pairs.of[0] != pairs.of[1] else f"two {pairs.of[0]}"
+    squares = "sums of squares are |x|^2 - 2 x.y + |y|^2"
+    same = squares if pairs.is_difference else "sums over their common axis are one product of matrices"
     return _Found(
-        rows[chosen], 0.0,
-        f"puts arrays in order ({', '.join(largest)}); where only some of the rows are taken, selecting these takes a"
-        " fraction of that",
-        "the order of all rows is used",
+        pairs.rows, 0.0, f"writes and sums an array of all pairs, {pairs.shape} of {of}; {same}",
+        "something else than their sums, or sums of squares, is needed of the pairs",
+    )  # fmt: skip
+
+
+def _find_half(trace: HostTrace) -> _Found | None:
+    return _Found(
+        half_ops(trace), 0.0,
+        "multiplies or convolves float16 on the host's processor, which most processors emulate: float32 is several"
+        " times as fast there",
+        "the processor has instructions for float16 (avx512_fp16, amx_fp16)",
     )  # fmt: skip
 
 
@@ -431,8 +473,8 @@ _AGAINST_IN_TENSORS: Mapping[str, str] = {
     CONSTANT_FACTORS: "these matrices change in every step",
     DIAGONAL: "the matrix has more than its diagonal",
     REPEATED_ROWS: "the rows are changed, as by noise, before the product",
-    PAIRS: "the pairs themselves are needed",
     ORDER: "the first product is used by itself, too",
+    DEAD: "the program reads its values itself",
     PENALTY: "the loss needs this term in every step",
 }
 
@@ -448,6 +490,9 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     ONE_BY_ONE: _find_one_by_one,
     OPTIMIZERS: _find_optimizers,
     ORDERING: _find_ordering,
+    FACTORING: _find_factoring,
+    PAIRS: _find_pairs,
+    HALF: _find_half,
     SET_UP: _find_set_up,
     GROWTH: _find_growth,
     **{kind: partial(_find_in_tensors, kind, against) for kind, against in _AGAINST_IN_TENSORS.items()},

@@ -19,7 +19,6 @@ from stepscope.model.arrays import I64, Groups, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.scopes import forward_of_gradient
-from stepscope.vocabulary.tensorflow import DOUBLE_TYPE
 from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 # Adding rows up into a table takes about as long for each as reading it.  As for compiled programs, few rows are 2 %.
@@ -69,9 +68,9 @@ def _find_made(trace: HostTrace) -> dict[str, Made]:
     return found
 
 
-def names_in_64_bits(trace: HostTrace) -> set[str]:
-    """The names of ops that make arrays of 64-bit floats."""
-    return {name for name, made in made_by_ops(trace).items() if made.data_type == DOUBLE_TYPE and made.size}
+def names_of_type(trace: HostTrace, data_type: int) -> set[str]:
+    """The names of ops that make arrays of a type, such as DOUBLE_TYPE."""
+    return {name for name, made in made_by_ops(trace).items() if made.data_type == data_type and made.size}
 
 
 def _made_by(trace: HostTrace, types: I64) -> list[Made]:

@@ -13,15 +13,17 @@ from stepscope.analysis.hlo.framework_ops import places_of_events
 from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.purpose.autograd import passes_of
 from stepscope.analysis.purpose.computing import Computing, computing_of, inside_any
-from stepscope.analysis.purpose.graphs import names_in_64_bits
+from stepscope.analysis.purpose.graphs import names_of_type
 from stepscope.analysis.purpose.sizes import Size, computes_in_64_bits, sizes_of
 from stepscope.analysis.steps.find_steps import whole_steps
-from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.program_facts import parameters_of
 from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, type_names
+from stepscope.vocabulary.tensorflow import DOUBLE_TYPE, HALF_TYPE, SINGLE_TYPE
+from stepscope.vocabulary.torch import HALF
 from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 _DOUBLE_ARRAY, _SINGLE_ARRAY = "f64[", "f32["
@@ -35,7 +37,7 @@ def ops_in_64_bits(trace: HostTrace, ops: I64) -> Mask:
     By its operands, in PyTorch, or as it belongs to the training of parameters of that type; by what it takes memory
     for, in TensorFlow; or as its compiled program takes more arrays of that type than of 32 bits.
     """
-    if wide_names := names_in_64_bits(trace):
+    if wide_names := names_of_type(trace, DOUBLE_TYPE):
         types = distinct(trace.events.type[ops]).astype(np.int64)
         wide_types = [name.rpartition(":")[0] in wide_names for name in type_names(trace, types)]
         return np.isin(trace.events.type[ops], types[np.array(wide_types, np.bool_)])
@@ -57,6 +59,23 @@ def ops_in_64_bits(trace: HostTrace, ops: I64) -> Mask:
         arrays = [shape[: len(_DOUBLE_ARRAY)] for _, shape in programs.module(each).parameters if shape[-2:] != "[]"]
         found[place == each] |= arrays.count(_DOUBLE_ARRAY) > arrays.count(_SINGLE_ARRAY)
     return found
+
+
+def half_ops(trace: HostTrace) -> I64:
+    """Products and convolutions that a host computes in floats of 16 bits with a short exponent: rows of events.
+
+    By their operands, in PyTorch; in TensorFlow by what ops take memory for: it is known of few, so that where it is
+    mostly of that type, all products are.
+    """
+    work = computing_of(trace)
+    rows = work.rows[work.heavy] if not is_device_work(trace).any() else work.rows[:0]
+    if trace.has_stat(stat_names.INPUT_TYPES):
+        types, inverse = np.unique(trace.stat_strings(stat_names.INPUT_TYPES, rows=rows), return_inverse=True)
+        half = [kind > 0 and HALF in trace.strings[kind] for kind in types.tolist()]
+        found: I64 = rows[np.array(half, np.bool_)[inverse.reshape(-1)]]
+        return found
+    half_names = names_of_type(trace, HALF_TYPE)
+    return rows if len(half_names) > len(names_of_type(trace, SINGLE_TYPE)) else rows[:0]
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,12 @@ of matrices gives the same sums of products, or of squares of differences, from 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from stepscope.analysis.hlo.module import Module
+from stepscope.analysis.hlo.module import DIMENSIONS, Module
 from stepscope.analysis.purpose.compiled import ProgramWork, program_work
 from stepscope.model import HostTrace
-from stepscope.model.arrays import distinct
+from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 
 _TIMES = 8  # the elements of the small arrays: a product saves less where the sides are that short; judgement
@@ -28,57 +26,57 @@ class Pairs:
     """The largest array of all pairs in the programs of a host's steps.
 
     Attributes:
+        rows: int64, the instructions that read or write arrays of its size, rows of events.
         shape, of: as XLA writes them, of the large array and of each of the two that it is made of.
         is_difference: it holds differences, else products.
-        share: the share of the time of the programs' instructions that read or write arrays of its size, 0 to 1.
     """
+
+    rows: I64
 
     shape: str
     of: tuple[str, str]
     is_difference: bool
-    share: float
 
 
 def pairs_of(trace: HostTrace) -> Pairs | None:
     """The array of all pairs that most time goes to; None where there is none."""
-    works = program_work(trace)
-    whole = sum(int(trace.events.duration_ps[each.rows].sum()) for each in works)
-    found = [pairs for each in works if (pairs := _find(trace, each, whole)) is not None]
-    return max(found, key=lambda each: each.share, default=None)
+    found = [pairs for each in program_work(trace) if (pairs := _find(each)) is not None]
+    return max(found, key=lambda each: int(trace.events.duration_ps[each.rows].sum()), default=None)
 
 
-def _find(trace: HostTrace, work: ProgramWork, whole: int) -> Pairs | None:
+def _find(work: ProgramWork) -> Pairs | None:
     module = work.module
-    if not module.is_opcode("reduce").any() or not module.is_opcode("broadcast").any() or not whole:
+    if not module.is_opcode("reduce").any() or not module.is_opcode("broadcast").any():
         return None
     shapes, best = module.shapes, None
-    reduces = np.flatnonzero(module.is_opcode("reduce")).tolist()
-    summed = {int(shapes.elements[each]) for row in reduces for each in module.operands.linked(row)[:1]}
+    sums: dict[tuple[int, ...], list[set[int]]] = {}  # the axes that arrays of each shape are summed over
+    for row in np.flatnonzero(module.is_opcode("reduce")).tolist():
+        for each in module.operands.linked(row)[:1]:
+            sums.setdefault(tuple(shapes.dims_of(each)), []).append(_axes(module, row))
     for row in np.flatnonzero(module.is_opcode("subtract", "multiply")).tolist():
-        size = int(shapes.elements[row])
-        sources = [_spread(module, each) for each in module.operands.linked(row)]
-        if size not in summed or len(sources) != 2 or -1 in sources or not _share_an_axis(module, row, sources):
+        size, operands = int(shapes.elements[row]), module.operands.linked(row)
+        sources = [_spread(module, each) for each in operands]
+        if len(sources) != 2 or -1 in sources:
             continue
+        low, high = (_axes(module, each) for each in operands)
+        summed = sums.get(tuple(shapes.dims_of(row)), [])
+        if not (low - high and high - low and any(axes and axes <= low & high for axes in summed)):
+            continue  # a weight times each row, or the outer product of a gradient: no product of matrices saves it
         small = sum(int(shapes.elements[each]) for each in sources)
         if size >= _TIMES * small and (best is None or size > best[0]):
             best = size, row, sources
     if best is None:
         return None
     size, row, (one, other) = best
-    spent = sum(
-        int(trace.events.duration_ps[work.rows[work.instruction == each]].sum())
-        for each in distinct(work.instruction[work.instruction >= 0]).tolist()
-        if _touches(module, each, size)
-    )
+    run = distinct(work.instruction[work.instruction >= 0]).tolist()
+    rows = work.rows[np.isin(work.instruction, [each for each in run if _touches(module, each, size)])]
     of = shapes.text(one), shapes.text(other)
-    return Pairs(shapes.text(row), of, module.opcode_of(row) == "subtract", spent / whole)
+    return Pairs(rows, shapes.text(row), of, module.opcode_of(row) == "subtract")
 
 
-def _share_an_axis(module: Module, row: int, sources: Sequence[int]) -> bool:
-    """Whether two arrays have an axis in common over which their products can be summed: one of two vectors alone is
-    the outer product of a gradient, which no product of matrices makes smaller."""
-    ranks = [len(module.shapes.dims_of(each)) for each in sources]
-    return sum(ranks) > len(module.shapes.dims_of(row))
+def _axes(module: Module, row: int) -> set[int]:
+    """The axes that a broadcast has from its operand, or that a sum goes over."""
+    return set(module.fields_of(np.array([row])).numbers(DIMENSIONS)[1].tolist())
 
 
 def _spread(module: Module, row: int) -> int:

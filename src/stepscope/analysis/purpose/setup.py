@@ -129,7 +129,8 @@ def _restarted_loader(trace: HostTrace, line: int) -> SetUp | None:
 
 
 def _built_pipeline(trace: HostTrace, line: int) -> SetUp | None:
-    """A pipeline of tf.data that is built, or begun, between each two calls of the program that trains."""
+    """A pipeline of tf.data that is built, or begun, between each two calls of the program that trains, up to the end
+    of the fetch that fills it."""
     events = trace.events
     eager = events_of_kind(trace, K.EAGER_EXECUTE).astype(np.int64)
     eager = eager[events.line[eager] == line]
@@ -140,12 +141,14 @@ def _built_pipeline(trace: HostTrace, line: int) -> SetUp | None:
     rows = _rows_of(trace, line)
     runs = rows[is_any_kind(events.kind[rows], (K.FUNCTION_RUN, K.STEP_MARK, K.TRACED_FUNCTION))]
     trains = np.sort(events.start_ps[runs])
-    group = np.searchsorted(trains, events.start_ps[makes])
+    fetches = rows[is_any_kind(events.kind[rows], (K.INPUT_WAIT, K.ITERATOR))]  # the first one fills it
+    group, fetched = (np.searchsorted(trains, events.start_ps[each]) for each in (makes, fetches))
     of_begun = distinct(np.searchsorted(trains, events.start_ps[begins])).tolist()
     starts, stops = [], []
     for each in of_begun:
         own = makes[group == each]
         starts.append(int(events.start_ps[own].min()))
+        own = np.append(own, fetches[fetched == each])
         stops.append(int((events.start_ps[own] + forest(trace).extent_ps[own]).max()))
     return _confirm_steps(trace, "pipeline", np.array(starts, np.int64), np.array(stops, np.int64))
 

@@ -114,6 +114,9 @@ _MAJOR, _MUCH_MORE = 0.1, 20
 # Calls that fill half of their loop are its iterations even where a busy machine makes them irregular: of a loop that
 # waited for a core for 62 % of its time they had a regularity of 0.56 to 0.72, at this many calls and more.
 _MANY_CALLS, _FILLED = 50, 0.5
+# What comes in a third of the turns of a loop at most is not in each; in ten turns of a quiet loop the longest took 1.2
+# times as long as the shortest.
+_SELDOM, _ALIKE, _MANY_TURNS = 3, 1.25, 6
 _CUT, _NEAR = 0.05, 2  # of a function's calls: if so many last at most twice the least recorded, others were left out
 _OPS = (EventKind.OP, EventKind.BACKWARD, EventKind.EAGER_EXECUTE)
 # A compiled program that is called again and again is nearly always the loop's step, whatever its rhythm: of the loops
@@ -280,7 +283,7 @@ def _calls_within_functions(trace: HostTrace) -> Iterator[I64]:
     caller = np.where(parent >= 0, trace.events.type[parent], -1) + 1  # of a call whose caller's start was missed: 0
     spent = np.bincount(caller, trace.events.duration_ps[rows])
     for function in np.argsort(-spent, kind="stable")[:_MOST_LOOPS]:
-        yield _drop_minor(trace, _drop_cut(trace, rows[caller == function]))
+        yield _drop_occasional(trace, _drop_minor(trace, _drop_cut(trace, rows[caller == function])))
 
 
 def _drop_minor(trace: HostTrace, rows: I64) -> I64:
@@ -296,6 +299,29 @@ def _drop_minor(trace: HostTrace, rows: I64) -> I64:
     is_minor = np.zeros(len(spent), np.bool_)
     is_minor[order[np.cumsum(spent[order]) < _MINOR * spent.sum()]] = True
     return rows[~is_minor[name]]
+
+
+def _drop_occasional(trace: HostTrace, rows: I64) -> I64:
+    """Calls without those of libraries' functions that come now and then, as in what a loop prints every ten turns: the
+    turns in which they come take no longer than others but for them."""
+    name = trace.event_names(rows)
+    count = np.bincount(name)
+    if not len(rows) or count.max() < _MANY_TURNS:
+        return rows
+    start, length = trace.events.start_ps[rows], trace.events.duration_ps[rows]
+    turns = start[name == int(count.argmax())]
+    turn, whole = np.searchsorted(turns, start, side="right") - 1, np.diff(turns)
+    keep = np.ones(len(rows), np.bool_)
+    for rare in np.flatnonzero((count > 0) & (count <= count.max() / _SELDOM)).tolist():
+        own = np.flatnonzero(name == rare)
+        inside = own[(turn[own] >= 0) & (turn[own] < len(whole))]
+        spent = np.bincount(turn[inside], length[inside], len(whole))
+        with_it = np.bincount(turn[inside], minlength=len(whole)) > 0
+        of_library = not has_trait(trace, trace.events.type[rows[own[:1]]], CodeTrait.OF_USER)[0]
+        if of_library and with_it.any() and not with_it.all():
+            rest = np.median((whole - spent)[with_it])
+            keep[own] = rest > _ALIKE * np.median(whole[~with_it])
+    return rows[keep]
 
 
 def _drop_cut(trace: HostTrace, rows: I64) -> I64:

@@ -56,7 +56,13 @@ def _lines_of_module(trace: HostTrace, module: Module, instructions: I64) -> lis
     rows = module.find_rows(trace.strings.blob, offsets[instructions], offsets[instructions + 1])
     there = rows[rows >= 0].tolist()
     sources = iter(module.sources.read(there) if there else [])
-    return [_line_of(next(sources)) if row >= 0 else None for row in rows.tolist()]
+    return [(_line_of(next(sources)) or _line_of_users(module, row)) if row >= 0 else None for row in rows.tolist()]
+
+
+def _line_of_users(module: Module, row: int) -> SourceLine | None:
+    """The line of what takes the value of an instruction that the compiler added, such as a copy."""
+    users = module.users.linked(row)
+    return next((line for each in (module.sources.read(users) if users else []) if (line := _line_of(each))), None)
 
 
 def _line_of(source: InstructionSource) -> SourceLine | None:

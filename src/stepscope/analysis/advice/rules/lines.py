@@ -11,7 +11,6 @@ from stepscope.analysis.account.shown import cause_words
 from stepscope.analysis.advice.beside import place_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import foretell_change
-from stepscope.analysis.advice.inside import act_on_inside
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.advice.rules import (
@@ -26,6 +25,7 @@ from stepscope.analysis.advice.rules import (
     transfer,
 )
 from stepscope.analysis.advice.rules.waiting import act_on_input
+from stepscope.analysis.facts.inside import act_on_inside, work_in
 from stepscope.analysis.facts.lines import LineFacts
 from stepscope.report import duration_text
 from stepscope.vocabulary.jax import function_of_call
@@ -82,6 +82,7 @@ _COMPUTE_LESS = (
     "if the step uses a part of its result, such as the rows of its batch: for that part alone",
     "if nothing in the step needs its result, as a metric or a picture: every N steps",
 )
+_CHEAPER = "Make {} cheaper"
 _LESS = "Compute less in {}"
 _WAIT_LESS = "Wait less in {}, or in another thread"
 
@@ -148,7 +149,9 @@ def _find(context: Context) -> Finding | None:
     if line.name == CODE_OF_MODULE and line.file:
         what = f"line {line.line} of {line.file}"
     title = _WAIT_LESS if _is_asleep(kind, line) else _TITLES[kind]
-    if kind == "redundant_compute" and not _is_evaluation(line):
+    if line.inside:
+        title = _CHEAPER
+    elif kind == "redundant_compute" and not _is_evaluation(line):
         title = _LESS
     return Finding(
         part_ms=part,
@@ -158,7 +161,8 @@ def _find(context: Context) -> Finding | None:
         evidence=_describe(context, line),
         gain=gain,
         culprit=Culprit(
-            line.name, line.file or None, line.line if line.file else None, line.ops[0].name if line.ops else None,
+            line.owner if line.inside else line.name,
+            line.file or None, line.line if line.file else None, line.ops[0].name if line.ops else None,
             None, None if line.calls is None else max(round(line.calls), 1), line.ps, statement=line.statement,
         ),
         actions=actions,
@@ -201,9 +205,13 @@ def _describe(context: Context, line: LineFacts) -> str:
 
 
 def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
-    inside = act_on_inside(line.name, None, line.statement)
+    work = work_in(line.inside, line.name) if line.inside else None
+    if work is not None:
+        known: tuple[str, ...] = (f"look at {line.name} in {line.where}: {work.action}",)
+    else:
+        known = act_on_inside(line.name, None, line.statement)
     if kind.startswith("input"):
-        return act_on_input(context, kind, inside, is_of_framework=_starts_many(context, line))
+        return act_on_input(context, kind, known, is_of_framework=_starts_many(context, line))
     tables: dict[str, Actions] = {
         "checkpoint_stall": checkpoint.ACTIONS,
         "recompilation": recompilation.ACTIONS,
@@ -221,6 +229,8 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
         if statement.called:
             look += f", in {statement.called}"
     at_once = _start_at_once(context, line)
+    if work is not None:
+        return known
     if kind == "redundant_compute" and not _is_evaluation(line):
         return (*at_once, look, *_COMPUTE_LESS)
     waits = (python_overhead.WAITS,) if _is_asleep(kind, line) else ()

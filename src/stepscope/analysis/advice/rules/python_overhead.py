@@ -7,7 +7,7 @@ from dataclasses import replace
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Interval, Row
-from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule
+from stepscope.analysis.advice.rule import Actions, Finding, Rule
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.vocabulary.python import CODE_OF_MODULE
@@ -103,7 +103,7 @@ def _find_callbacks(context: Context) -> Finding | None:
         f" callback {name}",
         change="callbacks",
         without="Python callbacks",
-        op=Op(name, 1, called * MS),
+        parts=("callbacks",),
         rows=(Row("op-stats", name, round(called, 3)),),
         intervals=context.intervals("host_compute"),
     )

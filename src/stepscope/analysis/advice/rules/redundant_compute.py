@@ -14,9 +14,12 @@ from stepscope.analysis.purpose.excess import (
     CHECKS,
     CONSTANT_FACTORS,
     COPIED,
+    DEAD,
     DIAGONAL,
     FACTORED,
+    FACTORING,
     GROWTH,
+    HALF,
     MEASURES,
     ONE_BY_ONE,
     ONE_HOT,
@@ -272,6 +275,42 @@ _SELECT: Actions = {
     "": ("select what is needed without ordering everything: topk, a threshold, indices drawn at random",),
 }
 
+_FACTOR_LESS: Actions = {
+    "tensorflow": (
+        "tf.linalg.svd(x, compute_uv=False) gives singular values alone; a few rounds of power iteration give the"
+        " largest one",
+        "tf.linalg.solve instead of an inverse; or do it every N steps, and keep the result",
+    ),
+    "jax": (
+        "jnp.linalg.svd(x, compute_uv=False) gives singular values alone; jax.scipy.linalg.cho_solve or"
+        " jnp.linalg.solve replaces an inverse",
+        "or do it every N steps, and keep the result",
+    ),
+    "": (
+        "solve instead of inverting, compute values without vectors where these are not used, or do it every N steps",
+    ),
+}
+_IN_32_BITS: Actions = {
+    "tensorflow": (
+        "train in float32 on a CPU: leave out keras.mixed_precision.set_global_policy('mixed_float16')",
+        "or 'mixed_bfloat16', where the processor has instructions for that (avx512_bf16, amx_bf16)",
+    ),
+    "": (
+        "train in float32 on a CPU: no .half(), and no autocast to float16",
+        "or bfloat16, where the processor has instructions for that (avx512_bf16, amx_bf16)",
+    ),
+}
+_AS_PRODUCT: Actions = {
+    "pytorch": (
+        "differences: torch.cdist(x, y), or x.square().sum(1)[:, None] + y.square().sum(1) - 2 * x @ y.T",
+        "products that are summed: x @ y.T, or torch.einsum",
+    ),
+    "": (
+        "write it as a product of matrices: x @ y.T for sums of products, (x**2).sum(-1)[:, None] - 2 * x @ y.T +"
+        " (y**2).sum(-1) for squared distances",
+    ),
+}
+
 _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     PICKED: (
         "rows that are not taken",
@@ -305,18 +344,15 @@ _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "Compute each row once, and repeat the result",
         ("call the layer first and repeat or expand its result, or let broadcasting do it",),
     ),
-    PAIRS: (
-        "all pairs in one tensor",
-        "Compute all pairs by a product of matrices",
-        (
-            "differences: torch.cdist(x, y), or x.square().sum(1)[:, None] + y.square().sum(1) - 2 * x @ y.T",
-            "products that are summed: x @ y.T, or torch.einsum",
-        ),
-    ),
     ORDER: (
         "the longer order of products",
         "Multiply in the other order",
         ("A @ (B @ x) instead of (A @ B) @ x; torch.linalg.multi_dot finds the order",),
+    ),
+    DEAD: (
+        "what no loss is computed from",
+        "Leave out computation that no loss is computed from",
+        ("skip this part of the model where its output is not used, or run it rarely, under torch.no_grad()",),
     ),
     PENALTY: (
         "differentiating gradients",
@@ -372,6 +408,15 @@ _EXCESSES = (
         ORDERING, "ordering", "putting arrays in order", "See whether all of it has to be put in order", _SELECT,
         unknown="it does not show how many of the rows are taken",
     ),
+    _Excess(
+        FACTORING, "factoring", "decomposing matrices", "See whether all of the decomposition is used", _FACTOR_LESS,
+        unknown="it does not show what of the result is used",
+    ),
+    _Excess(
+        HALF, "half", "products in float16", "Compute in 32 bits on a CPU", _IN_32_BITS, kind="low_precision",
+        unknown="it does not show how long they take in 32 bits",
+    ),
+    _Excess(PAIRS, "spread-pairs", "the array of all pairs", "Compute all pairs by a product of matrices", _AS_PRODUCT),
     _Excess(
         MEASURES, "measures", "running the model again for a metric",
         "Take the metric from the output that is trained on", _KEEP_OUTPUT, yields_to=("straggler",),

@@ -8,10 +8,10 @@ from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.beside import Beside, place_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import foretell_change, foretell_nothing
-from stepscope.analysis.advice.inside import act_on_culprit
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.feeding import FeedFacts
+from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.steps.verdict import LEAST_PERCENT, MODERATELY_INPUT_BOUND
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.records import dataclass

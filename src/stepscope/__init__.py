@@ -74,6 +74,7 @@ _HOME = {
 }
 # Modules of their own, so that `from stepscope.keras import ProfilerCallback` works as well.
 _MODULES = {"client", "huggingface", "keras", "lightning", "server"}
+_OF_FRAMEWORKS = {"huggingface": "transformers", "keras": "keras", "lightning": "lightning"}  # what each imports
 
 __all__ = [
     "BudgetWarning",
@@ -119,7 +120,16 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*(name for name in globals() if name.startswith("__")), *__all__])
+    """What may be looked up without importing a framework.
+
+    Tools that replace functions, as freezegun, look up all names of all modules of a program: one that is followed has
+    no use for ours.
+    """
+    report = sys.modules.get("stepscope.capture.report")
+    if report is not None and report.Saying.to_stderr:
+        return sorted(globals())
+    named = (name for name in __all__ if _OF_FRAMEWORKS.get(name, "sys") in sys.modules)
+    return sorted([*(name for name in globals() if name.startswith("__")), *named])
 
 
 def load_ipython_extension(shell: Any) -> None:

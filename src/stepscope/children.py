@@ -17,7 +17,6 @@ import os
 import queue
 import select
 import struct
-import subprocess
 import sys
 import tempfile
 import threading
@@ -26,6 +25,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
+from subprocess import PIPE, Popen  # those of before the program, which may put others in their place
 from typing import IO, BinaryIO
 
 _LENGTH = struct.Struct("<Q")
@@ -98,7 +98,7 @@ class Child:
     def __init__(self, module: str, is_bare: bool = False) -> None:
         self._module = module
         self._kind = "bare" if is_bare else "with site"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._is_closed = self._is_stopped = False
 
@@ -125,10 +125,10 @@ class Child:
 
     def _start(self, environment: Mapping[str, str]) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        self._process = subprocess.Popen(
+        self._process = Popen(
             [_python(), "-I", "-S", "-c", _PROGRAM, self._module, self._kind, *_search_path()],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdin=PIPE,
+            stdout=PIPE,
             stderr=self._errors,
             env={**_child_environment(), **environment},
             start_new_session=True,  # Ctrl-C is for the process that asks; it ends its children
@@ -177,7 +177,7 @@ class Child:
                     stream.close()
         self._process = self._errors = None
 
-    def _wait(self, process: subprocess.Popen[bytes], seconds: float, memory_bytes: float) -> bytes:
+    def _wait(self, process: Popen[bytes], seconds: float, memory_bytes: float) -> bytes:
         assert process.stdout is not None
         end = time.monotonic() + seconds
         answers = select.poll()  # not `select`, which takes no file number above a thousand
@@ -194,7 +194,7 @@ class Child:
                 raise ChildLostError(f"it took longer than {seconds:,.0f} s", End.TIME)
         return _receive(process.stdout)
 
-    def _explain_end(self, process: subprocess.Popen[bytes]) -> ChildLostError:
+    def _explain_end(self, process: Popen[bytes]) -> ChildLostError:
         """Why a process ended without an answer."""
         status = process.wait()
         if self._is_closed:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass"]
@@ -32,13 +33,36 @@ else:
             if cls.__doc__ is None:
                 cls.__doc__ = f"{cls.__name__}."  # or else the standard library would work out a signature for it
             sets_hash = eq and not _defines_hash(cls)
-            made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
+            made = _collect_fields(cls, slots, kw_only)
             _add_methods(made, frozen, sets_hash, eq)
             if frozen and slots:
                 _add(made, {"__getstate__": _get_state, "__setstate__": _set_state})
             return made
 
         return decorate if cls is None else decorate(cls)
+
+
+def _collect_fields(cls: type[Any], slots: bool, kw_only: bool) -> type[Any]:
+    """Makes a dataclass of a class that has no more methods than before.
+
+    The standard library matches the text of each field's type with patterns, to find what is no field, which is half of
+    its time.  Most classes have no such text: theirs is hidden from it meanwhile.
+    """
+    collect = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)
+    types = inspect.get_annotations(cls)
+    if not types or any(_may_be_no_field(text) for text in types.values()):
+        return collect(cls)
+    cls.__annotations__ = dict.fromkeys(types, object)
+    made = collect(cls)
+    cls.__annotations__ = made.__annotations__ = types
+    for name, text in types.items():
+        made.__dataclass_fields__[name].type = text
+    return made
+
+
+def _may_be_no_field(text: object) -> bool:
+    """Whether an annotation may stand for what is not a field; all are texts, as in all modules here."""
+    return not isinstance(text, str) or "ClassVar" in text or "InitVar" in text or "KW_ONLY" in text
 
 
 def _defines_hash(cls: type[Any]) -> bool:

@@ -165,7 +165,18 @@ def test_public_names_are_explicit_sorted_and_there() -> None:
 
 
 def test_who_lists_the_names_sees_those_that_are_meant_for_him() -> None:
-    assert [name for name in dir(stepscope) if not name.startswith("__")] == list(stepscope.__all__)
+    imported = {"huggingface": "transformers", "keras": "keras", "lightning": "lightning"}
+    listed = [name for name in stepscope.__all__ if imported.get(name, "sys") in sys.modules]
+    assert [name for name in dir(stepscope) if not name.startswith("__")] == listed
+
+
+def test_who_looks_at_all_names_of_all_modules_of_a_program_that_is_followed_imports_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("stepscope.capture.report.Saying.to_stderr", True)
+    before = set(sys.modules)
+    assert [getattr(stepscope, name, None) for name in dir(stepscope)]
+    assert set(sys.modules) == before
 
 
 @pytest.mark.parametrize("path", [[], None, b"logs", 7], ids=["empty list", "None", "bytes", "number"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import subprocess
 import sys
@@ -9,10 +10,22 @@ import threading
 
 import pytest
 
-from stepscope.capture.own_threads import Recurring
+from stepscope.capture.own_threads import OwnThread, Recurring, is_main_thread
 
 PATIENCE_S = 60.0
 needs_fork = pytest.mark.skipif(sys.platform != "linux", reason="threads that wait outside of Python are Linux'")
+
+
+def test_a_thread_is_one_of_the_system_whatever_the_program_puts_in_the_place_of_threads(monkeypatch):
+    for name in ("start_new_thread", "allocate_lock", "get_ident"):
+        monkeypatch.delattr(_thread, name)
+    ran = []
+    thread = OwnThread(lambda: ran.append((is_main_thread(), threading.get_native_id())))
+    thread.start()
+    thread.join(60)
+
+    assert ran
+    assert ran[0] != (is_main_thread(), threading.get_native_id())
 
 
 def test_one_that_is_woken_calls_at_once():

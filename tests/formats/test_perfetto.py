@@ -495,6 +495,24 @@ def test_what_is_no_trace_is_refused(data: bytes, reason: str):
         read(data, "a.pftrace", "")
 
 
+# ---- several processes -----------------------------------------------------------------------------------------------
+
+
+def test_processes_in_one_file_are_hosts(tmp_path: Path):
+    rows = [
+        {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": pid, "ts": step * 1000.0 + at, "dur": took}
+        for pid, took in ((41, 100.0), (42, 300.0))
+        for step in range(3)
+        for cat, name, at in (("user_annotation", f"ProfilerStep#{step}", 0), ("cpu_op", "aten::mm", 10))
+    ]
+    path = tmp_path / "job.pftrace"
+    path.write_bytes(p.torch_trace({"traceEvents": rows}))
+    profile = stepscope.load(path)
+
+    assert profile.hosts == ("process 41", "process 42")
+    assert [int(profile.trace(host).events.duration_ps.max()) for host in profile.hosts] == [100_000_000, 300_000_000]
+
+
 # ---- names and folders -----------------------------------------------------------------------------------------------
 
 

@@ -106,6 +106,13 @@ def test_a_mark_is_a_moment_and_a_kernel_without_a_symbol_is_unknown() -> None:
     assert found == {"here": 0, "unknown": 5_000_000}
 
 
+def test_several_processes_are_as_many_hosts(tmp_path: Path) -> None:
+    (one,) = training()["rocprofiler-sdk-tool"]
+    content = {"rocprofiler-sdk-tool": [one | {"metadata": {"pid": pid}} for pid in (7, 9)]}
+
+    assert stepscope.load(written(tmp_path / "r.json", content)).hosts == ("process 7", "process 9")
+
+
 def test_a_folder_with_one_is_a_session(tmp_path: Path) -> None:
     written(tmp_path / "1234_results.json", training())
     written(tmp_path / "results.json", {"accuracy": 0.5})
@@ -126,3 +133,9 @@ def test_a_folder_with_one_is_a_session(tmp_path: Path) -> None:
 def test_what_holds_nothing_is_refused_with_its_reason(content: bytes, reason: str) -> None:
     with pytest.raises(UnreadableError, match=reason):
         read(content, "r.json", "h")
+
+
+def test_a_trace_of_another_tool_with_such_a_name_is_read_as_what_it_is(tmp_path: Path) -> None:
+    rows = [{"ph": "X", "name": "work", "ts": 1, "dur": 5, "pid": 1, "tid": 1}]
+
+    assert stepscope.load(written(tmp_path / "eval_results.json", {"traceEvents": rows})).hosts == ("eval_results",)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.model.arrays import distinct, median, percentiles, used_rows
+from stepscope.model.arrays import distinct, median, percentiles, union, used_rows
 
 _numbers = st.lists(st.integers(-(10**15), 10**15), min_size=1, max_size=40)
 _floats = st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=40)
@@ -30,6 +30,7 @@ def test_percentiles_are_those_of_numpy(numbers: list[int], floats: list[float],
 @given(st.lists(st.integers(-5, 5), max_size=40))
 def test_different_values_ascend(numbers: list[int]) -> None:
     assert distinct(np.array(numbers, np.int64)).tolist() == sorted(set(numbers))
+    assert union(np.array(numbers, np.int64), np.array([4, 4])).tolist() == sorted({*numbers, 4})
 
 
 @given(st.lists(st.integers(0, 9), max_size=40))

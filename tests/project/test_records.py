@@ -9,7 +9,8 @@ import inspect
 import pickle
 import pkgutil
 import re
-from dataclasses import field
+from dataclasses import KW_ONLY, field
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -74,17 +75,24 @@ def drawn(decorator):
     class Unequal:
         x: int
 
-    return Frozen, Plain, Unequal
+    @decorator(frozen=True)
+    class Shared:
+        LIMIT: ClassVar[int] = 4
+        x: int
+        _: KW_ONLY
+        y: list[int] | None = None
+
+    return Frozen, Plain, Unequal, Shared
 
 
-@pytest.mark.parametrize("index", range(3))
+@pytest.mark.parametrize("index", range(4))
 def test_the_signature_is_that_of_the_standard_library(index):
     ours, theirs = (inspect.signature(drawn(decorator)[index]) for decorator in DECORATORS.values())
 
     assert str(ours) == str(theirs)
 
 
-@pytest.mark.parametrize("index", range(3))
+@pytest.mark.parametrize("index", range(4))
 def test_equality_hash_and_text_are_those_of_the_standard_library(index):
     seen = []
     for decorator in DECORATORS.values():
@@ -100,6 +108,15 @@ def test_objects_survive_being_copied_and_stored(value):
     assert copy.deepcopy(value) == value
     assert dataclasses.replace(value) == value
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(value), type=type(value)) == value
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_the_fields_and_their_types_are_those_of_the_standard_library(index):
+    ours, theirs = (drawn(decorator)[index] for decorator in DECORATORS.values())
+
+    seen = [[(each.name, each.type, each.kw_only) for each in dataclasses.fields(cls)] for cls in (ours, theirs)]
+    assert seen[0] == seen[1]
+    assert ours.__annotations__ == theirs.__annotations__
 
 
 def test_fields_of_a_base_come_first_and_by_name_only():
@@ -143,7 +160,7 @@ def test_each_object_has_a_list_of_its_own():
     assert Queue("q", secret=1) == Queue("q", secret=2)
 
 
-@pytest.mark.parametrize("index", range(3))
+@pytest.mark.parametrize("index", range(4))
 def test_all_objects_of_a_class_are_made_alike(index):
     """The first ones without a compiled `__init__`, the others by it."""
     ours, theirs = (drawn(decorator)[index] for decorator in DECORATORS.values())

@@ -1,22 +1,23 @@
 """Threads of Stepscope in the process of a program: the program does not see them and never waits for them.
 
 A thread of `threading` is in `threading.enumerate()`, and programs join all that are in it, count them, or wait until
-only their own is left.  These threads are started below that, by `_thread`.  Nothing here may ask for
-`threading.current_thread()`: that would list the thread that asks, and for ever.
+only their own is left.  These threads are started below that, by `_thread` as it was before the program began: gevent
+puts other functions there.  Nothing here may ask for `threading.current_thread()`: that would list the thread that
+asks, and for ever.
 """
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import functools
 import os
 import signal
 import sys
 import threading
-import time
+from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from time import monotonic, sleep
 
 from stepscope.capture import handles
 from stepscope.kernels.untraced import untraced
@@ -39,27 +40,30 @@ def own_threads() -> dict[int, str]:
 
 def is_main_thread() -> bool:
     """Whether the caller runs on the main thread."""
-    return _thread.get_ident() == threading.main_thread().ident
+    # The system is asked where it numbers them so: gevent has numbers of its own for what it puts in place of threads.
+    on_main = get_native_id() == os.getpid()
+    return on_main if sys.platform == "linux" else get_ident() == threading.main_thread().ident
 
 
 def name_of_this_thread() -> str:
     """What the calling thread is called, also where `threading` does not know it."""
-    known = threading._active.get(_thread.get_ident())  # type: ignore[attr-defined]
-    return str(known.name) if known else _names.get(_thread.get_ident(), f"thread {threading.get_native_id()}")
+    known = threading._active.get(get_ident())  # type: ignore[attr-defined]
+    return str(known.name) if known else _names.get(get_ident(), f"thread {get_native_id()}")
 
 
 def forget_this_thread() -> None:
     """Takes the calling thread off the list of `threading`, if something it called has put it there."""
-    known = threading._active.get(_thread.get_ident())  # type: ignore[attr-defined]
-    if isinstance(known, threading._DummyThread) and _thread.get_ident() in _names:
-        threading._active.pop(_thread.get_ident(), None)  # type: ignore[attr-defined]
+    listed = threading.get_ident()  # as `threading` numbers it, which is not so with gevent
+    known = threading._active.get(listed)  # type: ignore[attr-defined]
+    if isinstance(known, threading._DummyThread) and get_ident() in _names:
+        threading._active.pop(listed, None)  # type: ignore[attr-defined]
 
 
 def await_files(seconds: float) -> None:
     """At the program's end: waits for the threads that write what was recorded, for so long at most."""
-    until = time.monotonic() + seconds
+    until = monotonic() + seconds
     for thread in list(_writing):
-        thread.join(max(0.0, until - time.monotonic()))
+        thread.join(max(0.0, until - monotonic()))
 
 
 def _tell(error: BaseException, name: str) -> None:
@@ -87,7 +91,7 @@ class OwnThread:
         self._target, self._args, self._writes = target, args, writes
         self.name = name
         self.ident: int | None = None
-        self._running = _thread.allocate_lock()
+        self._running = allocate_lock()
         self._pid = 0
 
     def start(self) -> None:
@@ -104,7 +108,7 @@ class OwnThread:
         masks = hasattr(signal, "pthread_sigmask")
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()) if masks else None
         try:
-            _thread.start_new_thread(untraced, (self._run,))
+            start_new_thread(untraced, (self._run,))
         except BaseException:
             self._pid = 0
             _writing.discard(self)
@@ -120,7 +124,7 @@ class OwnThread:
 
     def is_this(self) -> bool:
         """Whether it is the calling thread."""
-        return self.ident == _thread.get_ident()
+        return self.ident == get_ident()
 
     def join(self, seconds: float) -> None:
         """Waits for its end, for so long at most."""
@@ -128,7 +132,7 @@ class OwnThread:
             self._running.release()
 
     def _run(self) -> None:
-        self.ident, native = _thread.get_ident(), _thread.get_native_id()
+        self.ident, native = get_ident(), get_native_id()
         _names[self.ident], _natives[native] = self.name, self
         try:
             self._target(*self._args)
@@ -164,8 +168,8 @@ class Recurring:
         self._call, self._seconds, self._name, self._files = call, seconds, name, files
         self._ident: int | None = None
         self._pid = 0
-        self._ended = _thread.allocate_lock()
-        self._stopped = _thread.allocate_lock()
+        self._ended = allocate_lock()
+        self._stopped = allocate_lock()
         self._due = threading.Event()
         self._pipe = -1, -1
         self._waiter: Waiter | None = None
@@ -217,7 +221,7 @@ class Recurring:
         """Waits until no call runs, for so long at most; whether none does.  A call does not wait for itself."""
         if self._pid != os.getpid():
             return True
-        if self._ident == _thread.get_ident():
+        if self._ident == get_ident():
             return False
         if not self._ended.acquire(timeout=seconds):
             return False
@@ -225,7 +229,7 @@ class Recurring:
         return True
 
     def _run(self, goes_on: bool) -> float | None:
-        self._ident = _thread.get_ident()
+        self._ident = get_ident()
         _names[self._ident] = self._name
         wait = None
         try:
@@ -296,24 +300,24 @@ def _stop_all() -> None:
     """The interpreter ends, and no thread may ask for it any more."""
     for each in list(_recurring):
         each.stop()
-    until = time.monotonic() + _LAST_CALLS_S
-    while _recurring and time.monotonic() < until:
-        time.sleep(_LAST_CALLS_S / 100)
+    until = monotonic() + _LAST_CALLS_S
+    while _recurring and monotonic() < until:
+        sleep(_LAST_CALLS_S / 100)
 
 
 def _before_fork() -> None:
     """No thread of ours lives while the program forks, if that can be: see `stepscope.kernels.waiting`."""
     pause_waiters(_CALL_BEFORE_FORK_S, sys._getframe(1))
     if _WARNS_AT_FORK and _writing and sys.platform == "linux":
-        until = time.monotonic() + _WORK_BEFORE_FORK_S
-        while _writing and _are_alone() and time.monotonic() < until:
-            time.sleep(_LAST_CALLS_S / 100)
+        until = monotonic() + _WORK_BEFORE_FORK_S
+        while _writing and _are_alone() and monotonic() < until:
+            sleep(_LAST_CALLS_S / 100)
 
 
 def _are_alone() -> bool:
     """Whether this thread and ours are all that the process has: otherwise Python warns without us, too."""
     try:
-        known = {os.getpid(), threading.get_native_id(), *_natives}
+        known = {os.getpid(), get_native_id(), *_natives}
         return known.issuperset(int(name) for name in os.listdir("/proc/self/task"))  # noqa: PTH208
     except OSError:
         return False

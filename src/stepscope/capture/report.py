@@ -76,12 +76,14 @@ def print_text(text: str) -> None:
     """Prints lines for the user to stderr, if the process has one that is not its output."""
     # A stream that a followed program puts there collects its own texts, and what it sends to stdout is its output.
     stream = sys.__stderr__ if Saying.to_stderr else sys.stderr
-    if stream is None or sys.stderr is None:  # `print` would take stdout instead
+    if stream is None or sys.stderr is None:
         return
     if Saying.to_stderr and not Saying.shares_output and _are_one_file():
         return
+    # Not `print`: a program may have put another in its place, as one that is silent on all ranks but one.
     with suppress(OSError, ValueError, AttributeError):  # the program has closed or replaced the stream
-        print(text, end="", file=stream, flush=True)
+        stream.write(text)
+        stream.flush()
 
 
 def _are_one_file() -> bool:

@@ -78,8 +78,7 @@ VISIBLE = (
         "profilers of the program count a call of the function `observed` in C for each `step` of an optimizer of"
         " PyTorch, and calls of `find_spec` of the objects in `sys.meta_path`",
         "PyTorch's compiler takes a call for one that does nothing, and makes the same graphs; what is called so,"
-        " profilers do not see",
-        only="until the steps are captured",
+        " profilers do not see; a capture can be asked for at any time",
     ),
     Visible(
         "calls under way for profilers",

@@ -9,7 +9,6 @@ a moment apart have a folder each.
 
 from __future__ import annotations
 
-import calendar
 import re
 import time
 from collections.abc import Iterable
@@ -107,6 +106,8 @@ def _belongs(member: _Member, recording: list[_Member]) -> bool:
 
 def _seconds(moment: str) -> int | None:
     """Seconds of a moment, on a clock without time zones; None if it is unknown."""
+    import calendar  # with `locale` and `datetime`: only where there are several files
+
     try:
         return calendar.timegm(time.strptime(moment, "%Y%m%d%H%M%S"))
     except ValueError:

@@ -451,7 +451,8 @@ def _check_spread(candidate: Candidate) -> list[Problem]:
 
 def _session_of_file(path: str) -> Session:
     name = store.basename(path)
-    fmt = format_of(name) or _format_by_content(path, name)
+    claimed = format_of(name)
+    fmt = claimed if claimed and claimed.in_folders else _format_by_content(path, name)
     file = describe_file(store.Entry(name, path, is_folder=False), fmt)
     folder = store.parent(path) or path
     is_in_layout = store.parts(folder)[-3:-1] == ("plugins", "profile")

@@ -95,6 +95,11 @@ def distinct(values: NDArray[T]) -> NDArray[T]:
     return different
 
 
+def union(one: NDArray[T], other: NDArray[T]) -> NDArray[T]:
+    """Values that are in either, in ascending order, as `np.union1d`; which imports `numpy.ma` as well."""
+    return distinct(np.concatenate((one, other)))
+
+
 def median(values: NDArray[Any] | Sequence[float]) -> float:
     """The median of at least one value, none of them NaN, as `np.median`; which imports `numpy.ma` as well."""
     column = np.asarray(values)

@@ -51,6 +51,16 @@ def test_what_events_cost_is_taken_off_where_they_are() -> None:
     assert (left.column(1).tolist(), left.column(2).tolist()) == ([2.5], [10.0])
 
 
+def test_times_of_a_way_are_weighted_by_how_much_of_a_node_it_takes() -> None:
+    times = OwnTimes.gather(2, [(np.array([0, 1]), 1, np.array([10, 4])), (np.array([1]), 2, np.array([8]))])
+    half_of_the_second = np.array([0.0, 0.5])
+
+    found = times.sum_weighted(half_of_the_second)
+
+    assert found.tolist() == (half_of_the_second @ times.take(np.array([0, 1]))).tolist()
+    assert found[[1, 2]].tolist() == [2.0, 4.0]
+
+
 @pytest.mark.parametrize(("left_ms", "least_ms"), [(6.0, 4.36), (2.0, 0.0)])
 def test_a_range_ends_where_its_upper_end_would_say_nothing(left_ms: float, least_ms: float) -> None:
     """Without most of a step the rest is small, and how small nothing recorded says: the gain is "or more"."""

@@ -25,7 +25,7 @@ from stepscope.analysis.account.reconciled import give_way
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.steps.session_steps import StepsOfHost, steps_of_host, with_account
+from stepscope.analysis.steps.session_steps import StepsOfHost, steps_of_host
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
@@ -143,11 +143,8 @@ def every_step(trace: HostTrace) -> EveryStep | None:
 
 def accounted_steps(trace: HostTrace) -> StepsOfHost:
     """The steps of a host, each with its account."""
-    found, host = every_step(trace), steps_of_host(trace)  # the first takes long, and another thread may do the second
-    if found is None:
-        return host
-    accounts = zip(host.rows, found.causes_ps().tolist(), strict=True)
-    return replace(host, rows=[with_account(row, causes) for row, causes in accounts])
+    found = every_step(trace)
+    return steps_of_host(trace, None if found is None else found.causes_ps().tolist())
 
 
 def causes_of_steps(trace: HostTrace) -> list[CausesOfStep]:

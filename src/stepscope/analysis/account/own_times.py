@@ -105,6 +105,13 @@ class OwnTimes:
             total[self._columns[cause].nodes] += self._columns[cause].ps
         return total
 
+    def sum_weighted(self, weight: F64) -> F64:
+        """The times of all nodes together, each multiplied by its node's weight: float64 of shape (causes,)."""
+        total = np.zeros(len(Cause))
+        for cause, column in self._columns.items():
+            total[cause] = weight[column.nodes] @ column.ps
+        return total
+
     def sum_by_cause(self, chosen: Mask) -> F64:
         """The times of the chosen nodes together: float64 of shape (causes,)."""
         total = np.zeros(len(Cause))

@@ -28,7 +28,7 @@ from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask, count_before, distinct, last_below
+from stepscope.model.arrays import I64, Mask, count_before, distinct, last_below, median
 from stepscope.records import dataclass
 from stepscope.vocabulary.copies import KINDS_OF_COPIES, kind_of_copy
 from stepscope.vocabulary.jax import is_backward, is_product
@@ -416,8 +416,8 @@ def _batch_sizes(trace: HostTrace, heavy: I64) -> dict[str, Any]:
         return {}
     rows, alike = np.array([(rows, count) for _, rows, count in found]).T
     return {
-        "rows": int(np.median(np.repeat(rows, alike))),
-        "alike": int(np.median(np.repeat(alike, alike))),
+        "rows": int(median(np.repeat(rows, alike))),
+        "alike": int(median(np.repeat(alike, alike))),
         "operands": sum(count * _first_operand_numbers(text) for text, _, count in found),
     }
 

@@ -11,7 +11,7 @@ from stepscope.analysis.input.iterators import iterator_calls
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work, self_times
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
-from stepscope.model.arrays import I64, distinct, sum_groups
+from stepscope.model.arrays import I64, distinct, sum_groups, union
 from stepscope.records import dataclass
 from stepscope.report.relation import Counted, Merged, Relation
 from stepscope.vocabulary.lookup import names_have
@@ -127,7 +127,7 @@ def _enqueue_calls(trace: HostTrace) -> _Calls:
     cause = forest(trace).cause[copies]
     started = distinct(cause[cause >= 0])
     said = np.flatnonzero((kind == K.COPY_HOST_TO_DEVICE_CALL) & is_thread_event(trace))
-    row = np.union1d(said, started[kind[started] == K.RUNTIME_CALL]).astype(np.int64)
+    row = union(said, started[kind[started] == K.RUNTIME_CALL])
     return _name_calls(trace, row, np.full(len(row), _ENQUEUE))
 
 

@@ -15,7 +15,7 @@ costs nothing, however long it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -49,7 +49,6 @@ from stepscope.analysis.steps.session_steps import (
     StepsOfHost,
     align,
     finding_of,
-    slowest_of,
     step_time_statistics,
     step_warnings,
     usual_of,
@@ -362,8 +361,8 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     fetch = {id(row): time for part in partials for row, time in zip(part.steps.rows, part.fetch_ps, strict=True)}
     causes = cause_cells([row.causes_ps for row in aligned.slowest])
     steps = tuple(
-        _step_row(rows, [wait for row in rows for wait in waits[id(row)]], fetch) | cells
-        for rows, cells in zip(aligned.steps, causes, strict=True)
+        _step_row(slowest, [wait for row in rows for wait in waits[id(row)]], fetch[id(slowest)], complete) | cells
+        for slowest, rows, complete, cells in zip(aligned.slowest, aligned.steps, aligned.complete, causes, strict=True)
     )
     counted = usual_of(aligned.steps)
     whole = [steps[at] for at in counted]
@@ -409,19 +408,18 @@ def _device_waits(partials: Sequence[Partial]) -> dict[int, list[tuple[int, str]
     }
 
 
-def _step_row(rows: Sequence[StepRow], waits: Sequence[tuple[int, str]], fetch: Mapping[int, int]) -> dict[str, Cell]:
-    slowest = slowest_of(rows)
+def _step_row(slowest: StepRow, waits: Sequence[tuple[int, str]], fetch_ps: int, complete: bool) -> dict[str, Cell]:
     most, where = max(waits, key=lambda wait: wait[0], default=(None, None))
     return {
         "step": slowest.number,
         "name": slowest.name,
         "duration_ms": round_ms(slowest.duration_ps),
-        "fetch_ms": round_ms(fetch[id(slowest)]),
+        "fetch_ms": round_ms(fetch_ps),
         "waiting_mean_ms": round_ms(sum(time for time, _ in waits) / len(waits)) if waits else None,
         "waiting_min_ms": round_ms(min(time for time, _ in waits)) if waits else None,
         "waiting_max_ms": None if most is None else round_ms(most),
         "waiting_most": where,
-        "complete": all(row.complete for row in rows),
+        "complete": complete,
     }
 
 

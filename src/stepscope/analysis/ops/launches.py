@@ -12,7 +12,7 @@ from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.grouping import KERNELS
 from stepscope.model import HostTrace, LineKind
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, median
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, Row, make_row, percent, round_us
 
@@ -117,7 +117,7 @@ def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, piece
         launches=len(delay),
         calls_ps=int(call_ps[opening].sum()),
         delay_sum_ps=int(delay.sum()),
-        delay_median_ps=float(np.median(delay)) if len(delay) else None,
+        delay_median_ps=median(delay) if len(delay) else None,
         delay_p90_ps=float(np.percentile(delay, 90)) if len(delay) >= _LEAST_FOR_P90 else None,
         delay_max_ps=int(delay.max()) if len(delay) else None,
         long_delays=int((delay > LONG_DELAY_US * 1e6).sum()),

@@ -26,7 +26,7 @@ from stepscope.analysis.overview.findings import RECORD_AGAIN, list_findings
 from stepscope.analysis.overview.purpose_rows import EXCESS_FIELDS, PURPOSE_FIELDS, excess_rows, purpose_rows
 from stepscope.analysis.overview.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown
 from stepscope.analysis.resources.counted_memory import kept_sentence, last_memory_sentence
-from stepscope.analysis.steps.breakdown import category_cells
+from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.profiling_cost import ProfilingCost, missed_steps, profiling_cost
 from stepscope.analysis.steps.session_steps import (
     STEP_TIME_FIELDS,
@@ -56,6 +56,7 @@ from stepscope.report import (
     round_ms,
     shorten_name,
 )
+from stepscope.report.columns import rows_in_ms
 from stepscope.vocabulary.workers import count_machines
 
 Partial = HostPart
@@ -626,24 +627,27 @@ def finish(report: OverviewReport, read: Read) -> OverviewReport:
     return replace(report, advice=advised.items, verdict=advised.verdict, context=context)
 
 
+_STEP_CELLS = (
+    *("step", "name", "slowest_host", "duration_ms", "complete", "usual"), *shown.CAUSE_CELLS, *CATEGORIES
+)  # fmt: skip
+
+
 def _step_rows(session: SessionFigures) -> tuple[dict[str, Cell], ...]:
     """Each step as on its slowest host."""
-    hosts, counted = session.aligned.hosts, set(session.counted)
-    causes = shown.cause_cells([row.causes_ps for row in session.slowest])
-    parts = category_cells([row.parts_ps for row in session.slowest])
-    return tuple(
-        {
-            "step": row.number,
-            "name": row.name,
-            "slowest_host": hosts[[other is row for other in rows].index(True)],
-            "duration_ms": round_ms(row.duration_ps),
-            "complete": all(other.complete for other in rows),
-            "usual": at in counted,
-            **causes[at],
-            **parts[at],
-        }
-        for at, (row, rows) in enumerate(zip(session.slowest, session.aligned.steps, strict=True))
+    aligned, slowest, counted = session.aligned, session.slowest, set(session.counted)
+    columns = zip(
+        [row.number for row in slowest],
+        [row.name for row in slowest],
+        [aligned.hosts[at] for at in aligned.slowest_host],
+        rows_in_ms([[row.duration_ps for row in slowest]])[0],
+        aligned.complete,
+        [at in counted for at in range(len(slowest))],
+        shown.cause_values([row.causes_ps for row in slowest]),
+        rows_in_ms([row.parts_ps for row in slowest]),
+        strict=True,
     )
+    # One dict a step, and no more: there may be a hundred thousand.
+    return tuple([dict(zip(_STEP_CELLS, (*own, *causes, *parts), strict=True)) for *own, causes, parts in columns])
 
 
 def _warm_up_warning(session: SessionFigures, starts_up: bool) -> Iterator[str]:

@@ -92,7 +92,7 @@ class SessionFigures:
             slowest=slowest,
             counted=counted,
             usual=usual,
-            warm_up=[slowest[at] for at in before if all(row.complete for row in aligned.steps[at])],
+            warm_up=[slowest[at] for at in before if aligned.complete[at]],
             outside_steps_percent={
                 "host": percent(on_host.outside_self_ps, on_host.total_self_ps),
                 "device": percent(on_device.outside_self_ps, on_device.total_self_ps),

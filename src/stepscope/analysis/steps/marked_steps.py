@@ -124,6 +124,8 @@ def _describe_marks(names: tuple[str, ...]) -> str:
 
 def _step_name(mark: str, number: int) -> str:
     """The mark's name with the number, unless it already ends with it as in `ProfilerStep#7`."""
+    if not mark[-1:].isdigit():  # of a hundred thousand marks most
+        return f"{mark} {number}"
     stem = mark.removesuffix(str(number))
     return mark if stem != mark and not stem[-1:].isdigit() else f"{mark} {number}"
 

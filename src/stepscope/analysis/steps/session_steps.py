@@ -8,9 +8,10 @@ paired in order.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from itertools import pairwise
+from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from stepscope.report import Cell, Field, duration_text, round_ms
 from stepscope.vocabulary.serving import Batch
 
 _LEAST_CERTAIN_FIRST = ("none", "inferred", "markers")
+_DURATION, _COMPLETE, _USUAL = map(attrgetter, ("duration_ps", "complete", "usual"))
 _MOST_SENTENCES = 3  # different ways to find steps that one sentence lists
 
 STEP_TIME_FIELDS: tuple[Field, ...] = (
@@ -79,14 +81,6 @@ class StepRow:
     causes_ps: list[int] = field(default_factory=list)
 
 
-def with_account(row: StepRow, causes_ps: list[int]) -> StepRow:
-    """The step with its account.  Of a hundred thousand steps `replace` takes a second longer."""
-    return StepRow(
-        row.number, row.name, row.start_ps, row.duration_ps, row.complete, row.usual, row.gap_ps, row.parts_ps,
-        row.batch, causes_ps,
-    )  # fmt: skip
-
-
 @dataclass(frozen=True)
 class StepsOfHost:
     """The steps of one host, and how reliable they are.
@@ -124,8 +118,12 @@ def breakdown_of(trace: HostTrace) -> Breakdown:
     return trace.derived("breakdown", lambda host: breakdown(host, steps_of(host)))
 
 
-def steps_of_host(trace: HostTrace) -> StepsOfHost:
-    """The steps of one host."""
+def steps_of_host(trace: HostTrace, causes_ps: list[list[int]] | None = None) -> StepsOfHost:
+    """The steps of one host.
+
+    Args:
+        causes_ps: the account of each, as in StepRow; None if they have none.
+    """
     steps, parts = steps_of(trace), breakdown_of(trace)
     return StepsOfHost(
         host=trace.host,
@@ -137,7 +135,7 @@ def steps_of_host(trace: HostTrace) -> StepsOfHost:
         start_unix_ns=trace.start_unix_ns,
         has_device=bool(is_device_work(trace).any()),
         on_thread=steps.line >= 0,
-        rows=_step_rows(steps, is_usual(trace), parts),
+        rows=_step_rows(steps, is_usual(trace), parts, causes_ps),
         problems=origin_of(trace).problems,
         partial=trace.partial,
         others=list(steps.others),
@@ -145,7 +143,7 @@ def steps_of_host(trace: HostTrace) -> StepsOfHost:
     )
 
 
-def _step_rows(steps: HostSteps, usual: Mask, parts: Breakdown) -> list[StepRow]:
+def _step_rows(steps: HostSteps, usual: Mask, parts: Breakdown, causes_ps: list[list[int]] | None) -> list[StepRow]:
     columns = [column.tolist() for column in parts.categories_ps().values()]
     return [
         StepRow(*row)
@@ -159,6 +157,7 @@ def _step_rows(steps: HostSteps, usual: Mask, parts: Breakdown) -> list[StepRow]
             np.maximum(steps.until_ps - steps.end_ps, 0).tolist(),
             [list(values) for values in zip(*columns, strict=True)],
             steps.batch or [None] * len(steps.number),
+            [[] for _ in steps.name] if causes_ps is None else causes_ps,
             strict=True,
         )
     ]
@@ -178,19 +177,31 @@ class Aligned:
     steps: tuple[tuple[StepRow, ...], ...]
     warnings: tuple[str, ...]
 
-    @property
+    @cached_property
+    def slowest_host(self) -> list[int]:
+        """The place in `hosts` of the host on which each step is longest."""
+        durations = [list(map(_DURATION, rows)) for rows in zip(*self.steps, strict=True)]
+        found: list[int] = np.argmax(np.array(durations, np.int64), axis=0).tolist() if durations else []
+        return found
+
+    @cached_property
     def slowest(self) -> list[StepRow]:
         """Each step as recorded on its slowest host."""
-        return list(map(slowest_of, self.steps))
+        return [rows[at] for rows, at in zip(self.steps, self.slowest_host, strict=True)]
+
+    @cached_property
+    def complete(self) -> list[bool]:
+        """Which steps are complete on every host."""
+        return _on_every_host(self.steps, _COMPLETE)
 
     def participants(self, parts: Sequence[StepsOfHost]) -> list[StepsOfHost]:
         """The participating hosts among `parts`."""
         return [part for part in parts if part.host in self.hosts]
 
 
-def slowest_of(rows: Sequence[StepRow]) -> StepRow:
-    """A step on the host on which it is longest."""
-    return max(rows, key=lambda row: row.duration_ps)
+def _on_every_host(steps: Sequence[tuple[StepRow, ...]], is_so: Callable[[StepRow], bool]) -> list[bool]:
+    """Whether something is so of each step on every host."""
+    return list(map(all, zip(*(map(is_so, rows) for rows in zip(*steps, strict=True)), strict=True)))
 
 
 def hosts_with_steps(parts: Sequence[StepsOfHost]) -> list[StepsOfHost]:
@@ -236,7 +247,7 @@ def step_warnings(partials: Sequence[StepsOfHost], aligned: Aligned) -> tuple[st
     found += merge_sentences(
         {part.host: _describe_source(part) for part in taking if part.source != "markers"}, len(taking)
     )
-    cut = sum(not all(row.complete for row in rows) for rows in aligned.steps)
+    cut = aligned.complete.count(False)
     if cut:
         steps = "1 step is" if cut == 1 else f"{cut} steps are"
         all_cut = cut == len(aligned.steps)
@@ -276,11 +287,17 @@ def _warn_of_loops(hosts: Sequence[StepsOfHost]) -> list[str]:
 def _warn_of_gaps(hosts: Sequence[StepsOfHost]) -> list[str]:
     """A sentence where steps do not follow each other, so that the time between them is in none."""
     alone = [host for host in hosts if not host.others]
-    between = [later.start_ps - row.start_ps - row.duration_ps for host in alone for row, later in pairwise(host.rows)]
-    apart = sum(gap for gap in between if gap > 0)
+    apart = sum(map(_time_between, alone))
     if not apart:
         return []
     return [f"the steps do not follow each other: {duration_text(round_ms(apart))} between them count for no step"]
+
+
+def _time_between(host: StepsOfHost) -> int:
+    """The time between steps that do not follow each other, ps."""
+    start = np.array([row.start_ps for row in host.rows], np.int64)
+    end = start + np.array(list(map(_DURATION, host.rows)), np.int64)
+    return int(np.maximum(start[1:] - end[:-1], 0).sum())
 
 
 def _describe_source(part: StepsOfHost) -> str:
@@ -358,10 +375,9 @@ def _align_by_overlap(parts: Sequence[StepsOfHost]) -> tuple[tuple[tuple[StepRow
     chief = min(parts, key=lambda part: len(part.rows))
     shifts = [0 if part is chief else _best_shift(chief, part) for part in parts]
     first = max(0, *(-shift for shift in shifts))
-    last = min(len(part.rows) - shift for part, shift in zip(parts, shifts, strict=True))
-    steps = tuple(
-        tuple(part.rows[at + shift] for part, shift in zip(parts, shifts, strict=True)) for at in range(first, last)
-    )
+    last = max(first, min(len(part.rows) - shift for part, shift in zip(parts, shifts, strict=True)))
+    kept = [part.rows[first + shift : last + shift] for part, shift in zip(parts, shifts, strict=True)]
+    steps = tuple(zip(*kept, strict=True))
     return steps, max(len(part.rows) for part in parts) - len(steps)
 
 
@@ -390,10 +406,8 @@ def usual_of(steps: Sequence[tuple[StepRow, ...]]) -> list[int]:
 
     Without any, those that are complete on every host; without these, all.
     """
-    for counts in (
-        [all(row.usual for row in rows) for rows in steps],
-        [all(row.complete for row in rows) for rows in steps],
-    ):
+    for is_so in (_USUAL, _COMPLETE):
+        counts = _on_every_host(steps, is_so)
         if any(counts):
             return [at for at, counted in enumerate(counts) if counted]
     return list(range(len(steps)))
@@ -417,7 +431,5 @@ def gap_percent(hosts: Sequence[StepsOfHost]) -> float | None:
     """The time between marks, after all but the last step, in percent of the time of these steps: the mean over the
     hosts whose steps are those of one thread; None without such hosts."""
     several = [host.rows[:-1] for host in hosts if len(host.rows) >= 2 and host.on_thread]
-    shares = [
-        100.0 * sum(row.gap_ps for row in rows) / max(sum(row.duration_ps for row in rows), 1) for rows in several
-    ]
+    shares = [100.0 * sum([row.gap_ps for row in rows]) / max(sum(map(_DURATION, rows)), 1) for rows in several]
     return round(sum(shares) / len(shares), 4) if shares else None

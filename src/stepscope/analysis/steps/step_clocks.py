@@ -13,7 +13,7 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.host_steps import HostSteps
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I64, distinct, look_up
+from stepscope.model.arrays import I64, distinct, look_up, union
 from stepscope.records import dataclass
 
 _DIGITS, _MOST_DIGITS = "0123456789", 18
@@ -90,7 +90,7 @@ def _step_rows(trace: HostTrace, steps: HostSteps) -> I64:
     wanted = set(steps.name)
     types = {kind for kind in distinct(events.type[derived]).tolist() if _type_name(trace, kind) in wanted}
     laid = derived[np.isin(events.type[derived], list(types))]
-    rows = np.union1d(np.flatnonzero(drawn), laid)
+    rows = union(np.flatnonzero(drawn), laid)
     return rows[events.duration_ps[rows] > 0]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I64, look_up
+from stepscope.model.arrays import I64, look_up, union
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import RangeTrait
 
@@ -22,7 +22,7 @@ def user_ranges(trace: HostTrace) -> I64:
 def ranges_and_steps(trace: HostTrace) -> I64:
     """Rows of these ranges and of the marks of steps on threads."""
     marks = events_of_kind(trace, EventKind.STEP_MARK)
-    return np.union1d(user_ranges(trace), marks[is_thread_event(trace)[marks]])
+    return union(user_ranges(trace), marks[is_thread_event(trace)[marks]])
 
 
 def _find_ranges(trace: HostTrace) -> I64:
@@ -34,7 +34,7 @@ def _find_ranges(trace: HostTrace) -> I64:
         return named
     others = np.flatnonzero((kind == EventKind.OTHER) & threads)
     others = others[~has_trait(trace, trace.events.type[others], RangeTrait.OF_RUNTIME)]
-    return np.union1d(named, _drop_passes(trace, others))
+    return union(named, _drop_passes(trace, others))
 
 
 def _drop_passes(trace: HostTrace, rows: I64) -> I64:

@@ -87,11 +87,16 @@ def read_hosts(data: bytes | Iterator[bytes], source: str, host: str) -> tuple[H
     """
     raw = decode(data, source)
     unescape(raw)
-    labels = read_labels(raw)
+    return build_traces(raw, read_labels(raw), source, host, _find_damage)
+
+
+def build_traces(raw: Raw, labels: Labels, source: str, host: str, find_damage: FindDamage) -> tuple[HostTrace, ...]:
+    """Makes a trace of each process of a file, whichever format its rows were written in; arguments as of
+    `build_trace`."""
     told = ranks.of_documents(raw)
     owners = [] if told else ranks.find_owners(raw, labels.process)
     if told is None and not owners:
-        return (build_trace(raw, labels, source, host, _find_damage),)
+        return (build_trace(raw, labels, source, host, find_damage),)
     if told is None:
         normalize_annotations(raw)
         names = canonical_names(raw)
@@ -99,12 +104,12 @@ def read_hosts(data: bytes | Iterator[bytes], source: str, host: str) -> tuple[H
         told = ranks.tell_apart(raw, labels.process, owners, names)
     problem = ranks.describe(told, bool(raw.damaged), source)
 
-    def find_damage(raw: Raw, events: int, source: str) -> list[Problem]:
-        return [problem, *_find_damage(raw, events, source)]
+    def find_all_damage(raw: Raw, events: int, source: str) -> list[Problem]:
+        return [problem, *find_damage(raw, events, source)]
 
     parts = ((ranks.raw_of(raw, process), process) for process in told.processes)
     return tuple(
-        build_trace(part, read_labels(part) if process.metadata else labels, source, process.name, find_damage)
+        build_trace(part, read_labels(part) if process.metadata else labels, source, process.name, find_all_damage)
         for part, process in parts
     )
 

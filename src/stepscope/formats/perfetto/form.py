@@ -63,6 +63,7 @@ FORMAT = PerfettoFormat(
     summary="*.pftrace and *.perfetto-trace (Perfetto)",
     pattern=_NAME.pattern.replace("worker", "host").replace("(?P<stamp>", "(?:"),
     reader="stepscope.formats.perfetto.reader:read",
+    hosts_reader="stepscope.formats.perfetto.reader:read_hosts",
     releases_input=True,
     has_spans=True,
 )

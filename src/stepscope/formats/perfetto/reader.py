@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from stepscope.errors import Problem, counted
 from stepscope.formats.kineto.document import Raw
-from stepscope.formats.kineto.reader import build_trace
+from stepscope.formats.kineto.lines import Labels
+from stepscope.formats.kineto.reader import FindDamage, build_trace, build_traces
 from stepscope.formats.perfetto.packets import Losses, decode
 from stepscope.formats.perfetto.tracks import place_rows
 from stepscope.model import HostTrace
@@ -32,6 +33,21 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
     Raises:
         UnreadableError: the file holds no packets, or unpacks to more than the limit for compressed traces.
     """
+    return build_trace(*_rows(data, source, host))
+
+
+def read_hosts(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> tuple[HostTrace, ...]:
+    """Reads one Perfetto trace of one or several processes: a trace for each.
+
+    Args, Raises: as for `read`; a process of several has a name of its own.
+    """
+    return build_traces(*_rows(data, source, host))
+
+
+def _rows(
+    data: bytes | Iterator[bytes | memoryview], source: str, host: str
+) -> tuple[Raw, Labels, str, str, FindDamage]:
+    """The rows of a file as trace JSON has them, and what else makes a trace of them."""
     content = next(data) if isinstance(data, Iterator) else data
     decoded = decode(content, source)
     del data, content
@@ -41,7 +57,7 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
     def find_damage(raw: Raw, events: int, source: str) -> list[Problem]:
         return list(_problems(losses, raw, events, source))
 
-    return build_trace(decoded.raw, labels, source, host, find_damage)
+    return decoded.raw, labels, source, host, find_damage
 
 
 def _problems(losses: Losses, raw: Raw, events: int, source: str) -> Iterator[Problem]:

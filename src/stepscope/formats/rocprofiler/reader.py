@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from stepscope.errors import Problem, UnreadableError
+from stepscope.errors import UnreadableError
 from stepscope.model import EventKind, HostTrace, LineBuilder, LineKind, PlaneKind, StatValue, TraceBuilder, Trait
 from stepscope.model.stat_names import BLOCK, BYTES_COPIED, CORRELATION_ID, GRID, STEP_NUM
 from stepscope.vocabulary import devices, nvtx, precision, torch
@@ -44,17 +44,30 @@ Record = Mapping[str, Any]
 
 
 def read(data: bytes, source: str, host: str) -> HostTrace:
-    """Reads the first process of a file; there is one in each.
+    """Reads the first process of a file; usually there is one.
 
     Raises:
         UnreadableError: rocprofv3 did not write it, or it holds neither kernels, copies, calls nor ranges.
     """
-    process, others = _processes_of(data, source)
+    return _read_process(_processes_of(data, source)[0], source, host)
+
+
+def read_hosts(data: bytes, source: str, host: str) -> tuple[HostTrace, ...]:
+    """Reads all processes of a file: a trace for each.
+
+    Args, Raises: as for `read`; a process of several is named by its number.
+    """
+    processes = _processes_of(data, source)
+    if len(processes) == 1:
+        return (_read_process(processes[0], source, host),)
+    numbers = [_number(_mapping(process.get("metadata")).get("pid")) for process in processes]
+    names = [str(number or place) for place, number in enumerate(numbers)]
+    return tuple(_read_process(each, source, f"process {name}") for each, name in zip(processes, names, strict=True))
+
+
+def _read_process(process: Record, source: str, host: str) -> HostTrace:
     builder = TraceBuilder(host or "localhost")
     builder.source = source
-    if others:
-        reason = f"this file holds {others + 1} processes"
-        builder.problems.append(Problem("several-processes", reason, path=source, kept="the first", lost="the others"))
     _Process(builder, process).add_all()
     trace = builder.build()
     if not len(trace.events):
@@ -65,17 +78,17 @@ def read(data: bytes, source: str, host: str) -> HostTrace:
     return trace
 
 
-def _processes_of(data: bytes, source: str) -> tuple[Record, int]:
-    """The first process, and how many others there are."""
+def _processes_of(data: bytes, source: str) -> list[Record]:
+    """The processes of a file, at least one."""
     try:
         found = _mapping(json.loads(data)).get(_TOOL)
     except (ValueError, RecursionError) as error:
         reason = f"the JSON cannot be read: {error}"
         raise UnreadableError(reason, code="json", path=source, lost="everything", hint=_HINT) from error
-    processes = [found] if isinstance(found, dict) else [each for each in _sequence(found) if isinstance(each, dict)]
+    processes: list[Record] = [each for each in _sequence(found) if isinstance(each, dict)]
     if not processes:
         raise UnreadableError("rocprofv3 did not write this", code="unknown-format", path=source, hint=_HINT)
-    return processes[0], len(processes) - 1
+    return processes
 
 
 class _Process:

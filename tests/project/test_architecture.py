@@ -178,7 +178,7 @@ MOST_LINES: dict[str, int] = {
     "advice": 5_600,
     "cli": 4160,  # 387 of them answer from memory
     "facts": 3_720,
-    "steps": 4_050,
+    "steps": 4_150,
     "trace": 3660,
     "ops": 2780,
     "sql": 2760,
@@ -188,7 +188,7 @@ MOST_LINES: dict[str, int] = {
     "resources": 2250,
     "engines": 2120,
     "timeline": 1960,
-    "overview": 1360,
+    "overview": 1400,
     "model": 1450,
     "compare": 1300,
     "export": 1200,

@@ -138,6 +138,9 @@ def test_every_trait_can_be_given_by_some_table_and_fits(kind: type[IntFlag]) ->
         ("aten::cudnn_convolution_backward", OpTrait.OF_GRADIENT),
         ("aten::miopen_batch_norm", OpTrait.OF_DEVICE_LIBRARY),
         ("aten::_cudnn_rnn", OpTrait.OF_DEVICE_LIBRARY),
+        ("aten::_mps_convolution", OpTrait.OF_DEVICE_LIBRARY),
+        ("aten::linear_backward", OpTrait.OF_DEVICE_LIBRARY),
+        ("npu::npu_format_cast", OpTrait.OF_DEVICE_LIBRARY),
         ("gradients/mul:MatMul", OpTrait.MULTIPLIES),
         ("gradient_tape/model/MatMul:MatMul", OpTrait.OF_GRADIENT),
         ("map/py:EagerPyFunc", OpTrait.CALLS_PYTHON),
@@ -171,6 +174,7 @@ def test_a_name_has_the_trait(name: str, trait: IntFlag) -> None:
         ("aten::add", OpTrait.MOVES_DATA),
         ("aten::linalg_vector_norm", OpTrait.MULTIPLIES),
         ("aten::cudnn_is_acceptable", OpTrait.OF_DEVICE_LIBRARY),  # asked on CPUs, too
+        ("aten::mkldnn_linear_backward", OpTrait.OF_DEVICE_LIBRARY),
         ("EagerLocalExecute: __inference_step_3", CallTrait.DISPATCHES_OP),
         ("EagerLocalExecute: ReadVariableOp", OpTrait.MOVES_DATA),  # any program reads its variables
         ("cudaMemcpyAsync", CallTrait.BLOCKING_COPY),

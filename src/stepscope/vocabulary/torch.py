@@ -144,7 +144,11 @@ NAMES: tuple[NameTable, ...] = (
                 r"(?:nonzero\w*|masked_select|_?unique\w*|repeat_interleave|bincount|index|where)$",
             ),
             # `cudnn_is_acceptable` asks whether it could, on CPUs too.
-            (OpTrait.OF_DEVICE_LIBRARY, r"_?(?:cudnn|miopen)_(?!is_acceptable)\w+$"),
+            # Plain tensors have `linear_backward` on Apple's GPUs alone; elsewhere it is a product of matrices.
+            (
+                OpTrait.OF_DEVICE_LIBRARY,
+                r"(?:_?(?:cudnn|miopen)_(?!is_acceptable)\w+|_?mps_\w+|_?lstm_mps\w*|linear_backward|_?npu_\w+)$",
+            ),
             (OpTrait.COPIES_AND_WAITS, r"(?:to|_to_copy|copy_|_to_cpu|cpu)$"),
             (OpTrait.ONLY_ALLOCATES, r"(?:empty|new_empty)"),  # their callers need the memory
             (PurposeTrait.ADDS_IN_PLACE, r"add_$"),
@@ -159,6 +163,7 @@ NAMES: tuple[NameTable, ...] = (
             (LayerTrait.NORMALIZES_BATCH, r"(?:cudnn|miopen|native)_batch_norm(?:$|:)"),
         ),
     ),
+    NameTable(rules=((OpTrait.OF_DEVICE_LIBRARY, r"(?:torch_)?(?:npu|ipex|xpu|hpu)::"),)),
     NameTable(rules=((RangeTrait.UPDATES_MODEL, _UPDATE), (RangeTrait.OF_FRAMEWORK, _FRAMES))),
     NameTable(
         exact={"detach_": OpTrait.MAKES_TENSOR, "torch::autograd::AccumulateGrad": OpTrait.ADDS_GRADIENT},

@@ -32,7 +32,7 @@ class OpTrait(IntFlag):
     COPIES_AND_WAITS = auto()  # waits for a device if it copies from one
     ONLY_ALLOCATES = auto()
     WRITES_VARIABLE = auto()  # works on a whole variable, whatever the batch size
-    OF_DEVICE_LIBRARY = auto()  # calls a library that computes on GPUs only
+    OF_DEVICE_LIBRARY = auto()  # computes on a device only, as its library or backend does
 
 
 class PurposeTrait(IntFlag):

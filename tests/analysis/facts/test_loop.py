@@ -140,6 +140,7 @@ FETCHING = {
     "u": Sort(K.ANNOTATION, "Optimizer.step#Adam.step"),
     "a": Sort(K.OP, "aten::select"),
     "i": Sort(K.OP, "aten::item"),
+    "s": Sort(K.OP, "aten::std"),
 }
 
 
@@ -153,6 +154,8 @@ FETCHING = {
         # Value by value: the way to the next value goes, too; what the step computes in between stays.
         ("f--ia-ia-iB--u--- f--ia-ia-iB--u---", 6, 14),
         ("f--i  f--i B--u--if--i  f--i B--u--i", 6, 6),
+        # An op that reads a number that it was given.
+        ("f-s---B--u----     f-s---B--u----     \nhost main |    i                  i", 0, 0),
     ],
 )
 def test_fetches_are_those_of_the_program_and_the_way_between_them(rows: str, fetches: int, columns: int) -> None:

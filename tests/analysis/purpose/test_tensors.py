@@ -140,6 +140,28 @@ def test_nothing_is_said_without_sizes() -> None:
     assert product_order(_trace(_CHAIN, a=Sort(K.OP, "aten::matmul", "Sequence number"))) is None
 
 
+_BRANCH = """
+    host main | M0-----------------------------M1-----
+    host main | f1--h3--r4-h5--{}c7-B7-B1--    f8--
+"""
+_BRANCH_SORTS = {
+    "f": _op("aten::linear", "8,4", "16,4"),
+    "h": _op("aten::linear", "8,16", "4,16"),
+    "r": _op("aten::relu", "8,4"),
+    "d": _op("aten::detach", "8,4"),
+    "c": _op("aten::cross_entropy_loss", "8,16", "8"),
+}
+
+
+def test_a_branch_whose_result_no_op_takes() -> None:
+    # f8 takes an input of that size, in the next step
+    assert _excess(_BRANCH.format("   "), **_BRANCH_SORTS) == [("dead_branch", 4.0 + 3.0 + 4.0, 0.0)]
+
+
+def test_a_branch_that_is_detached_to_be_a_target_is_needed() -> None:
+    assert _excess(_BRANCH.format("d6-"), **_BRANCH_SORTS) == []
+
+
 # -- growth --------------------------------------------------------------------------------------------------------
 
 

@@ -55,6 +55,8 @@ class Culprit:
         statement: of a function the line in it that holds most of its time; None where that is not known.
         calls: how often in the step, None where only samples of the stack show it; ps: for how long the step waits for
             it.
+        length_ps: how long these calls last together, with what is inside them and what the step does not wait for; 0
+            where that is not known.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Culprit:
     ps: int
     inside: str | None = None
     statement: Statement | None = None
+    length_ps: int = 0
 
     @property
     def place(self) -> tuple[str, str | None, int | None]:
@@ -121,7 +124,9 @@ class Finder:
         frame, calls, ps = self._function(rows)
         if frame >= 0:
             place = self._place(frame)
-            return Culprit(*place, op, self._layer(rows), calls, ps, self._inside(rows, frame), self._statement(frame))
+            length_ps = int(forest(self._trace).extent_ps[calls].sum())
+            inside, statement = self._inside(rows, frame), self._statement(frame)
+            return Culprit(*place, op, self._layer(rows), len(calls), ps, inside, statement, length_ps)
         if not len(named):
             return None
         return (
@@ -224,7 +229,7 @@ class Finder:
         waits = spans_of(self._trace, alike)
         return (spans_of(self._trace, ops) & waits).total >= _MOST_OF * waits.total > 0
 
-    def _function(self, rows: I64) -> tuple[int, int, int]:
+    def _function(self, rows: I64) -> tuple[int, I64, int]:
         """The user's function furthest in that holds most of the time, as `_frame` has it.  Where that calls a library
         that runs the loop over steps, it is the first function within that loop that does."""
         found = self._frame(rows, *self._users)
@@ -251,9 +256,10 @@ class Finder:
         name = op or self._name_of_most(self._event[rows], rows) or ""
         if op is None:
             op_rows = rows[self._names(rows) == name]
-        length = int(self._length[op_rows].sum())
+        calls, ps = self._calls(op_rows), int(self._length[op_rows].sum())
+        length_ps = int(forest(self._trace).extent_ps[calls].sum())
         statement = self._statement_around(op_rows)
-        return Culprit(name, None, None, op, self._layer(op_rows), self._calls(op_rows), length, statement=statement)
+        return Culprit(name, None, None, op, self._layer(op_rows), len(calls), ps, None, statement, length_ps)
 
     def _statement_around(self, rows: I64) -> Statement | None:
         """The line of the program in which the loop's thread asks for most of some ops, as far as samples tell."""
@@ -306,8 +312,8 @@ class Finder:
 
     def _frame(
         self, rows: I64, frames: _Frames, frame_of: I64, among: Mask | None = None, outermost: bool = False
-    ) -> tuple[int, int, int]:
-        """The function furthest in, or out, that holds most of the time: an event of it, how many calls, and time; -1
+    ) -> tuple[int, I64, int]:
+        """The function furthest in, or out, that holds most of the time: an event of it, its calls, and time; -1
         without one.
 
         Args:
@@ -315,7 +321,7 @@ class Finder:
         """
         frame = frame_of[rows]
         if not (frame >= 0).any():
-            return -1, 0, 0
+            return -1, rows[:0], 0
         held = np.bincount(frame[frame >= 0], weights=self._length[rows][frame >= 0], minlength=len(frames.event))
         held = held.astype(np.int64)
         kernels.nesting.add_to_ancestors(held, frames.parent)
@@ -327,10 +333,10 @@ class Finder:
         np.minimum.at(deep, frames.function[some], frames.depth[some])
         holds = np.flatnonzero(ps >= max(_MOST_OF * int(self._length[rows].sum()), 1))
         if not len(holds):
-            return -1, 0, 0
+            return -1, rows[:0], 0
         chosen = int(holds[np.argmin(deep[holds]) if outermost else np.argmax(deep[holds])])
-        calls = counted[frames.function[counted] == chosen]
-        return int(frames.event[calls[0]]), len(calls), int(ps[chosen])
+        calls = frames.event[counted[frames.function[counted] == chosen]]
+        return int(calls[0]), calls, int(ps[chosen])
 
     def _longest_op(self, rows: I64) -> tuple[str | None, I64]:
         """The op that takes most of the time of the pieces, and its pieces."""
@@ -398,11 +404,11 @@ class Finder:
         total = np.bincount(self._trace.event_names(event[inside]), weights=self._length[rows][inside])
         return self._trace.strings[int(np.argmax(total))]
 
-    def _calls(self, rows: I64) -> int:
-        """How many events of device work, calls of ops, or other events the pieces are of."""
+    def _calls(self, rows: I64) -> I64:
+        """The device work, calls of ops, or other events that the pieces are of: rows of events."""
         event = self._event[rows]
         op = np.where(self._is_work[rows], -1, self._op_events(rows))
-        return len(distinct(np.where(op >= 0, op, event)))
+        return distinct(np.where(op >= 0, op, event))
 
     def _layer(self, rows: I64) -> str | None:
         """The module that most of the time of the pieces is in; without modules the stage of the input pipeline."""

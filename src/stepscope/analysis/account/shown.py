@@ -15,6 +15,7 @@ from stepscope.report.columns import rows_in_ms
 _KNOWN = tuple(each.name.lower() for each in Known)
 _LONGEST_NAME = 80  # characters, of a line of the terminal
 _WORTH_NAMING = 0.05  # of a cause's time
+_ALL_OF_CALLS = 1.1  # times what a step waits for calls: where they last longer, most of them is said to be a part
 _NEARLY_ALL = 0.9  # of a cause's time: the rest is not worth a word
 
 FIELDS: tuple[Field, ...] = (
@@ -201,10 +202,13 @@ def culprit_name(culprit: Culprit) -> str:
 
 
 def _calls_text(culprit: Culprit) -> str:
+    """`16 calls of 1.3 ms`; `4.85 ms in 1 call of 11.1 ms` of calls that spend the rest on something else."""
     if culprit.calls is None:
         return f"{duration_text(round_ms(culprit.ps))} by samples of the stack"
-    each = duration_text(round_ms(culprit.ps / max(culprit.calls, 1)))
-    return f"{culprit.calls} calls of {each}" if culprit.calls != 1 else f"1 call of {each}"
+    is_part = culprit.length_ps > _ALL_OF_CALLS * culprit.ps
+    each = duration_text(round_ms((culprit.length_ps if is_part else culprit.ps) / max(culprit.calls, 1)))
+    calls = f"{culprit.calls} calls of {each}" if culprit.calls != 1 else f"1 call of {each}"
+    return f"{duration_text(round_ms(culprit.ps))} in {calls}" if is_part else calls
 
 
 def _while_idle(account: StepAccount, row: AccountRow) -> str:

@@ -56,7 +56,7 @@ from stepscope.vocabulary.traits import PurposeTrait
     "copied_arguments", "one_by_one", "many_optimizers", "ordering", "factoring", "half", "set_up",
 )  # fmt: skip
 GROWTH = "growth"
-PICKED, FACTORED, CONSTANT_FACTORS, DIAGONAL, REPEATED_ROWS, PAIRS, ORDER, PENALTY = FINDERS
+PICKED, FACTORED, CONSTANT_FACTORS, DIAGONAL, REPEATED_ROWS, PAIRS, ORDER, DEAD, PENALTY = FINDERS
 LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
 _FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
 
@@ -474,6 +474,7 @@ _AGAINST_IN_TENSORS: Mapping[str, str] = {
     DIAGONAL: "the matrix has more than its diagonal",
     REPEATED_ROWS: "the rows are changed, as by noise, before the product",
     ORDER: "the first product is used by itself, too",
+    DEAD: "the program reads its values itself",
     PENALTY: "the loss needs this term in every step",
 }
 

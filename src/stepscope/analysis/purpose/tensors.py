@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stepscope.analysis.purpose.autograd import differentiates_gradients, passes_of
-from stepscope.analysis.purpose.computing import Computing, computing_of, inside_any, sequence_numbers
+from stepscope.analysis.purpose.computing import Computing, computing_of, inside_any, is_passed_over, sequence_numbers
 from stepscope.analysis.purpose.forward import recomputed_ops
 from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.steps.find_steps import whole_steps
@@ -63,11 +63,13 @@ class TensorWork:
 
 
 class _Op(NamedTuple):
-    """An outermost forward op with what is read of it; `sizes` are those of its operands."""
+    """An outermost forward op with what is read of it: `sizes` are those of its operands, `step` is the place of its
+    step."""
 
     row: int
     name: str
     sizes: tuple[Size, ...]
+    step: int
 
     @property
     def first(self) -> Size:
@@ -107,8 +109,9 @@ def _read(trace: HostTrace) -> list[_Op]:
     sizes = {row: sizes_of(trace.strings[row]) if row > 0 else () for row in distinct(text).tolist()}
     types = distinct(trace.events.type[rows]).astype(np.int64)
     names = {type_: strip_library(name) for type_, name in zip(types.tolist(), type_names(trace, types), strict=True)}
-    columns = rows.tolist(), trace.events.type[rows].tolist(), text.tolist()
-    return [_Op(row, names[type_], sizes[size]) for row, type_, size in zip(*columns, strict=True)]
+    label = whole_steps(trace).label[rows].tolist()
+    columns = rows.tolist(), trace.events.type[rows].tolist(), text.tolist(), label
+    return [_Op(row, names[type_], sizes[size], step) for row, type_, size, step in zip(*columns, strict=True)]
 
 
 def ops_with_sizes(trace: HostTrace) -> list[_Op]:
@@ -373,6 +376,34 @@ def _share_of_other_order(op: _Op, other: _Op) -> float | None:
     return None
 
 
+def dead_branch(trace: HostTrace) -> TensorWork | None:
+    """Forward ops that autograd records for a backward pass, that none reaches, and whose result no later op takes.
+
+    An op that records has a number of its own.  A target that is detached, a class that is picked, a value that is read
+    are taken by an op, which has an operand of the size of the result.
+    """
+    work, ops = computing_of(trace), ops_with_sizes(trace)
+    if not work.learned.any():
+        return None
+    learned = {*work.rows[work.learned].tolist()}
+    number = dict(zip(work.rows.tolist(), work.number.tolist(), strict=True))
+    passed = is_passed_over(trace, work.rows, work.number, ~work.backward)
+    idle = {*work.rows[~work.learned & ~passed & ~work.backward].tolist()}
+    found: dict[str, tuple[list[int], float]] = {}
+    at = 0
+    while at < len(ops):
+        begin = at
+        while at < len(ops) and ops[at].row in idle and ops[at].row not in learned and number[ops[at].row] >= 0:
+            at += 1
+        chain = ops[begin:at]
+        if chain and (last := chain[-1]).result and at < len(ops):
+            after = [size for op in ops[at : at + _NEAR] if op.step == last.step for size in op.sizes]
+            if math.prod(last.result) not in map(math.prod, after):
+                _note(found, f"ends in {last.name} of {_shown(last.result)}, which no op takes", chain, 0.0)
+        at = max(at, begin + 1)
+    return _largest(trace, found)
+
+
 def gradient_penalty(trace: HostTrace) -> TensorWork | None:
     """Gradients of gradients beside other work that is trained: a term of the loss that takes a forward pass, a
     backward pass, and one more through that; None where all of the training is of that kind."""
@@ -428,5 +459,6 @@ FINDERS: dict[str, Callable[[HostTrace], TensorWork | None]] = {
     "repeated_rows": repeated_rows,
     "spread_pairs": spread_pairs,
     "product_order": product_order,
+    "dead_branch": dead_branch,
     "gradient_penalty": gradient_penalty,
 }

@@ -115,7 +115,10 @@ _NARROW: Actions = {
 }
 _SINGLE: Actions = {
     "jax": ("leave jax_enable_x64 off, or give the arrays of the step dtype=jnp.float32",),
-    "pytorch": ("model.float(), and .float() for tensors of NumPy arrays, which are float64 by default",),
+    "pytorch": (
+        "leave out .double() and dtype=torch.float64; model.float(), and .float() for tensors of NumPy arrays, which"
+        " are float64 by default",
+    ),
     "tensorflow": (
         "give variables and batches dtype=tf.float32 (array.astype('float32')); keras.config.set_floatx('float32')",
     ),

@@ -14,6 +14,7 @@ from stepscope.analysis.purpose.excess import (
     CHECKS,
     CONSTANT_FACTORS,
     COPIED,
+    DEAD,
     DIAGONAL,
     FACTORED,
     FACTORING,
@@ -347,6 +348,11 @@ _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "the longer order of products",
         "Multiply in the other order",
         ("A @ (B @ x) instead of (A @ B) @ x; torch.linalg.multi_dot finds the order",),
+    ),
+    DEAD: (
+        "what no loss is computed from",
+        "Leave out computation that no loss is computed from",
+        ("skip this part of the model where its output is not used, or run it rarely, under torch.no_grad()",),
     ),
     PENALTY: (
         "differentiating gradients",

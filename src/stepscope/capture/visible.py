@@ -121,6 +121,12 @@ VISIBLE = (
         only="while a capture runs",
     ),
     Visible(
+        "gc.callbacks",
+        "`gc.callbacks` has one more",
+        "a step that Python's collector made long is told from one that the program made long",
+        only="with `--watch`",
+    ),
+    Visible(
         "exception",
         "an exception that says that memory is used up has the attribute `_stepscope_sentence`",
         "the reason is told once, when the program ends; Python refers to no such exception weakly",

@@ -66,6 +66,12 @@ VISIBLE = (
         only="Python 3.11",
     ),
     Visible(
+        "functions that the program replaces",
+        "what the program puts in the place of functions of Python's modules, such as `time.perf_counter_ns` or"
+        " `builtins.__import__`, is called by us, too; not of `_thread`, `print` and `subprocess.Popen`",
+        "the capture is Python in the same process, and imports what it needs when it needs it",
+    ),
+    Visible(
         "private functions",
         "functions inside of frameworks that no program calls by name: `jax._src.pjit._cpp_pjit` and `_infer_params`,"
         " `jax._src.api.argnums_partial2`,"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.steps.own_tracers import events_of_thread
@@ -26,6 +27,9 @@ _MOST_PYTHON = 0.05
 _LEAST_CALL_PS = 100_000_000
 _LEAST_PS = 50_000_000_000  # five samples at the rate of `stepscope run`: of less nothing is said
 _LEAST_SAMPLES = 5
+_MOST_ASLEEP = (
+    0.5  # of a function's time: of more, it waits in its calls, such as in `time.sleep`, and computes nothing
+)
 _SAYS = (RUNS_PYTHON, IN_CALL, EITHER)
 
 
@@ -103,8 +107,13 @@ def compiled_time(trace: HostTrace, line: int) -> Spans:
     shown = chosen[function] & (says[1] | says[2])
     # A thread that another one keeps from the interpreter waits in such a call for its turn.
     shown &= _python_of_others(trace, line).overlap_ps(times, times + 1) == 0
-    inside = shown[sampled.sample]
-    return Spans.union(sampled.start[inside], sampled.end[inside])
+    found_there = Spans(sampled.start[:0], sampled.end[:0])
+    for each in np.flatnonzero(chosen).tolist():
+        inside = (shown & (function == each))[sampled.sample]
+        there = Spans.union(sampled.start[inside], sampled.end[inside])
+        if (asleep_ps(trace, line, there) or 0) <= _MOST_ASLEEP * there.total:
+            found_there = found_there | there
+    return found_there
 
 
 def _python_of_others(trace: HostTrace, line: int) -> Spans:

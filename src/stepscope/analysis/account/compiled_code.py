@@ -12,7 +12,7 @@ from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.steps.own_tracers import events_of_thread
-from stepscope.analysis.steps.stack_samples import sampled_frames
+from stepscope.analysis.steps.stack_samples import rows_on, sampled_frames
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask, distinct
@@ -105,6 +105,8 @@ def compiled_time(trace: HostTrace, line: int) -> Spans:
     counts = [np.bincount(function, each, len(trace.event_types.name) + 1).astype(np.int64) for each in says]
     chosen = _is_compiled(*counts) & (sum(counts) >= _LEAST_SAMPLES)
     shown = chosen[function] & (says[1] | says[2])
+    # A thread that another one keeps from the interpreter waits in such a call for its turn.
+    shown &= _python_of_others(trace, line).overlap_ps(times, times + 1) == 0
     found_there = Spans(sampled.start[:0], sampled.end[:0])
     for each in np.flatnonzero(chosen).tolist():
         inside = (shown & (function == each))[sampled.sample]
@@ -112,3 +114,13 @@ def compiled_time(trace: HostTrace, line: int) -> Spans:
         if (asleep_ps(trace, line, there) or 0) <= _MOST_ASLEEP * there.total:
             found_there = found_there | there
     return found_there
+
+
+def _python_of_others(trace: HostTrace, line: int) -> Spans:
+    """When samples find another thread running Python, or calling what may be short."""
+    rows = np.setdiff1d(
+        rows_on(trace, holds_interpreter_samples), events_of_thread(trace, line, holds_interpreter_samples)
+    )
+    types = distinct(trace.events.type[rows]).astype(np.int64)
+    named = zip(type_names(trace, types), types.tolist(), strict=True)
+    return spans_of(trace, rows[np.isin(trace.events.type[rows], [each for name, each in named if name != IN_CALL])])

@@ -114,8 +114,8 @@ def run(words: list[str], folder: Path, seconds: float, more: dict[str, str]) ->
 
 
 def clean(output: bytes) -> str:
-    """The text of a stream, without addresses of objects."""
-    return re.sub(r"0x[0-9a-f]{6,}", "0x", output.decode("utf-8", "replace"))
+    """The text of a stream, without addresses of objects and numbers of processes that Python names."""
+    return re.sub(r"(?<=0x)[0-9a-f]{6,}|(?<=pid=)\d+", "", output.decode("utf-8", "replace"))
 
 
 def find_differences(program: Path, mode: str, folder: Path, arguments: tuple[str, ...] = ()) -> list[str]:

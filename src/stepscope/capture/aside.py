@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from importlib import import_module
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from stepscope.capture.scratch import SWEEP, ScratchFolder
 from stepscope.children import Child, ChildLostError, End, Parent
+from stepscope.kernels.stacks import current_frames
 
 _NICE = 5  # a third of the CPU time of a training thread: the training goes first, and the profile is still made
 _ONE_THREAD = {"OMP_NUM_THREADS": "1"}
@@ -56,7 +56,7 @@ class Helper:
     @property
     def is_wanted(self) -> bool:
         """Whether short work goes there, too; it does if the process runs already."""
-        is_busy = len(sys._current_frames()) > _MANY_THREADS
+        is_busy = len(current_frames()) > _MANY_THREADS
         return self._child.is_running or (is_busy if self._is_wanted is None else self._is_wanted)
 
     def run(self, module: str, words: Sequence[str], patience_s: float, content: bytes = b"") -> None:

@@ -25,6 +25,7 @@ from typing import Any
 from stepscope.capture.program_files import is_users_file
 from stepscope.formats.spool.layout import StatValue
 from stepscope.kernels.observe import read_locals
+from stepscope.kernels.stacks import current_frames
 
 KEPT = "kept:"  # before the number of a group in the facts of a capture
 TYPES = ("torch.Tensor", "torch.nn.parameter.Parameter", "jaxlib._jax.ArrayImpl", "jaxlib.xla_extension.ArrayImpl",
@@ -160,7 +161,7 @@ def frames_of_program() -> list[FrameType]:
     that had called it: nothing of the frames is left in the variables of this one.
     """
     found = []
-    running = sys._current_frames()
+    running = current_frames()
     at: FrameType | None = None
     try:
         while running:

@@ -28,9 +28,10 @@ _natives: dict[int, OwnThread] = {}  # the system's number -> the thread
 _writing: set[OwnThread] = set()
 _recurring: set[Recurring] = set()
 _LAST_CALLS_S = 0.2
-_CALL_BEFORE_FORK_S = 0.2  # of waiting for a call that is under way
-_WORK_BEFORE_FORK_S = 2.0  # of waiting for a thread that writes a profile, if nobody else has threads
 _WARNS_AT_FORK = sys.version_info >= (3, 12)
+# Of waiting for a call that is under way: one that ends a capture takes most of a second on a busy machine.
+_CALL_BEFORE_FORK_S = 2.0 if _WARNS_AT_FORK else 0.2
+_WORK_BEFORE_FORK_S = 2.0  # of waiting for a thread that writes a profile, if nobody else has threads
 
 
 def own_threads() -> dict[int, str]:

@@ -66,6 +66,12 @@ VISIBLE = (
         only="Python 3.11",
     ),
     Visible(
+        "functions that the program replaces",
+        "what the program puts in the place of functions of Python's modules, such as `time.perf_counter_ns` or"
+        " `builtins.__import__`, is called by us, too; not of `_thread`, `print` and `subprocess.Popen`",
+        "the capture is Python in the same process, and imports what it needs when it needs it",
+    ),
+    Visible(
         "private functions",
         "functions inside of frameworks that no program calls by name: `jax._src.pjit._cpp_pjit` and `_infer_params`,"
         " `jax._src.api.argnums_partial2`,"
@@ -113,6 +119,12 @@ VISIBLE = (
         "`torch.autograd._profiler_enabled()` is true, and profilers of the program find the framework's in use",
         "the framework's profiler records; it is given up at once when the program starts one",
         only="while a capture runs",
+    ),
+    Visible(
+        "gc.callbacks",
+        "`gc.callbacks` has one more",
+        "a step that Python's collector made long is told from one that the program made long",
+        only="with `--watch`",
     ),
     Visible(
         "exception",

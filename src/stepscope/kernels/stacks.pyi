@@ -1,5 +1,6 @@
-from types import CodeType
+from types import CodeType, FrameType
 
+def current_frames() -> dict[int, FrameType]: ...
 def read_stacks(
     most: int,
     skipped: str,

@@ -8,15 +8,36 @@ Python code either, so the collector, which may call finalizers, rests meanwhile
 
 import sys
 
-cdef extern from "Python.h":
+cdef extern from *:
+    """
+    /* The limited API leaves these out; every CPython exports them. */
+    PyAPI_FUNC(PyInterpreterState *) PyInterpreterState_Head(void);
+    PyAPI_FUNC(PyInterpreterState *) PyInterpreterState_Next(PyInterpreterState *);
+    """
+    ctypedef struct PyInterpreterState
+    PyInterpreterState* PyInterpreterState_Head()
+    PyInterpreterState* PyInterpreterState_Next(PyInterpreterState*)
     int PyGC_Disable()
     int PyGC_Enable()
+
+cdef bint RUN_AT_ONCE = sys.version_info >= (3, 12)  # interpreters of one process, each under a lock of its own
 
 # cloudpickle, which sends functions of a script to worker processes, names no file from version 3.1.3 on.
 UNNAMED = "<dynamic-code>"
 cdef int MOST_FILES = 10_000
 cdef dict files = {}  # id of such code -> the code, which so keeps its id, and the file of its module
 cdef dict of_libraries = {}  # file -> whether it is a library's
+
+
+def current_frames():
+    """The innermost frame of each thread, by Python's number of it; of none while the process has other interpreters.
+
+    Python looks at the frames of those, too, while they run: it makes objects in their memory without their lock, and
+    the process ends by a damaged heap.  None can be made meanwhile, as long as no other thread runs here.
+    """
+    if RUN_AT_ONCE and PyInterpreterState_Next(PyInterpreterState_Head()) != NULL:
+        return {}
+    return sys._current_frames()
 
 
 def read_stacks(int most, str skipped, str kept="\0", str last="\0", dict places=None, dict own=None,
@@ -40,7 +61,7 @@ def read_stacks(int most, str skipped, str kept="\0", str last="\0", dict places
     cdef dict found = {}
     cdef int was_on = PyGC_Disable()
     try:
-        frames = sys._current_frames()
+        frames = current_frames()
         for thread, frame in (<dict> frames).items():
             of_program = None if own is None else []
             found[thread] = named_frames(frame, most, skipped, kept, last, of_program, libraries)
@@ -65,7 +86,7 @@ def read_stack(thread, int most=128):
     cdef list found = []
     cdef int was_on = PyGC_Disable()
     try:
-        frames = sys._current_frames()
+        frames = current_frames()
         frame = (<dict> frames).get(thread)
         while frame is not None and len(found) < most:
             found.append((frame.f_code, frame.f_lineno))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from stepscope.analysis.account.causes import Cause, event_causes
-from stepscope.analysis.account.compiled_code import compiled_calls
-from stepscope.formats.spool.layout import IN_CALL, INTERPRETING_PLANE, RUNS_PYTHON
+from stepscope.analysis.account.compiled_code import compiled_calls, compiled_time
+from stepscope.formats.spool.layout import EITHER, IN_CALL, INTERPRETING_PLANE, RUNS_PYTHON, SAMPLE_TIMES_PLANE
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 from stepscope.vocabulary.python import PLAIN
 
@@ -65,3 +65,31 @@ def test_without_samples_nothing_is_said() -> None:
     line.event("$train.py:1 work", 0, 200 * MS, EventKind.PYTHON_CALL)
 
     assert len(compiled_calls(builder.build(), 0)) == 0
+
+
+def _sampled(found: str) -> HostTrace:
+    """Steps of 10 ms in which nothing was recorded, a sample each ms, which shows `main` at what `found` says."""
+    builder = TraceBuilder("host")
+    thread = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python", 7, kind=LineKind.THREAD)
+    frames = builder.line(
+        builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE), "MainThread", 7
+    )
+    samples = builder.line(builder.plane(INTERPRETING_PLANE, PlaneKind.CUSTOM_DEVICE), "MainThread", 7)
+    times = builder.line(builder.plane(SAMPLE_TIMES_PLANE, PlaneKind.CUSTOM_DEVICE), "samples")
+    frames.event("$train.py:1 main", 0, 60 * MS, EventKind.PYTHON_CALL)
+    names = {"c": IN_CALL, "e": EITHER, "p": RUNS_PYTHON}
+    for step in range(6):
+        thread.event("train", 10 * step * MS, 10 * MS, EventKind.STEP_MARK, {"step_num": step})
+        for at, what in enumerate(found):
+            samples.event(names[what], (10 * step + at) * MS, MS, EventKind.OTHER)
+            times.event("sample", (10 * step + at) * MS + MS // 2, 0, EventKind.OTHER)
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    ("found", "compiled_ms"),
+    [("cccccccccc", 60), ("ccceeeeeee", 60), ("eeeeeeeeee", 0), ("ccccceeepp", 0)],
+    ids=["products", "products and long calls", "calls that may be short", "a loop of Python"],
+)
+def test_time_in_compiled_code_where_no_call_was_recorded(found: str, compiled_ms: int) -> None:
+    assert compiled_time(_sampled(found), 0).total / MS == pytest.approx(compiled_ms, abs=1)

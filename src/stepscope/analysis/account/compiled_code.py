@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.steps.own_tracers import events_of_thread
-from stepscope.analysis.steps.stack_samples import sampled_frames
+from stepscope.analysis.steps.stack_samples import rows_on, sampled_frames
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask, distinct
@@ -26,6 +27,9 @@ _MOST_PYTHON = 0.05
 _LEAST_CALL_PS = 100_000_000
 _LEAST_PS = 50_000_000_000  # five samples at the rate of `stepscope run`: of less nothing is said
 _LEAST_SAMPLES = 5
+_MOST_ASLEEP = (
+    0.5  # of a function's time: of more, it waits in its calls, such as in `time.sleep`, and computes nothing
+)
 _SAYS = (RUNS_PYTHON, IN_CALL, EITHER)
 
 
@@ -101,5 +105,22 @@ def compiled_time(trace: HostTrace, line: int) -> Spans:
     counts = [np.bincount(function, each, len(trace.event_types.name) + 1).astype(np.int64) for each in says]
     chosen = _is_compiled(*counts) & (sum(counts) >= _LEAST_SAMPLES)
     shown = chosen[function] & (says[1] | says[2])
-    inside = shown[sampled.sample]
-    return Spans.union(sampled.start[inside], sampled.end[inside])
+    # A thread that another one keeps from the interpreter waits in such a call for its turn.
+    shown &= _python_of_others(trace, line).overlap_ps(times, times + 1) == 0
+    found_there = Spans(sampled.start[:0], sampled.end[:0])
+    for each in np.flatnonzero(chosen).tolist():
+        inside = (shown & (function == each))[sampled.sample]
+        there = Spans.union(sampled.start[inside], sampled.end[inside])
+        if (asleep_ps(trace, line, there) or 0) <= _MOST_ASLEEP * there.total:
+            found_there = found_there | there
+    return found_there
+
+
+def _python_of_others(trace: HostTrace, line: int) -> Spans:
+    """When samples find another thread running Python, or calling what may be short."""
+    rows = np.setdiff1d(
+        rows_on(trace, holds_interpreter_samples), events_of_thread(trace, line, holds_interpreter_samples)
+    )
+    types = distinct(trace.events.type[rows]).astype(np.int64)
+    named = zip(type_names(trace, types), types.tolist(), strict=True)
+    return spans_of(trace, rows[np.isin(trace.events.type[rows], [each for name, each in named if name != IN_CALL])])

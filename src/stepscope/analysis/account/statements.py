@@ -75,6 +75,8 @@ def main_statement(trace: HostTrace, line: int, frame: str | None, spans: Spans)
     held: dict[tuple[str, int], dict[str, int]] = {}
     first: dict[tuple[str, int], int] = {}
     for type_ in chosen:
+        if not is_of_user(told[type_].said.frame):
+            continue  # code that a library made of the program's
         said, ps = told[type_].said, (told[type_].shown & whole).total
         calls = held.setdefault((said.frame, said.line), {})
         calls[said.called] = calls.get(said.called, 0) + ps
@@ -156,6 +158,8 @@ def statements_of_loop(trace: HostTrace, line: int) -> list[StatementTime]:
     for type_ in distinct(types[types >= 0]).tolist():
         shown = types == type_
         said = statement_of(trace.name_of(int(outer[shown][0])))
+        if not is_of_user(said.frame):
+            continue
         spans, certain = (
             Spans.union(sampled.start[each], sampled.end[each]) & seen
             for each in (shown[sampled.sample], shown[sampled.sample] & shown[sampled.other])

@@ -19,7 +19,7 @@ class Work:
         libraries: packages and modules that do nothing else; functions: that only such work has.
         action: what helps.
         is_avoidable: a cheaper form of the same is known, or it is needed once: then it is worth a change wherever it
-            takes time, also in the middle of a step.
+            takes time, also in the middle of a step.  What may be needed as it is, is that where it is most of it.
     """
 
     libraries: frozenset[str]
@@ -119,6 +119,7 @@ _WORK = (
         "a lower order of interpolation (order=1) costs a fraction of the default 3, or do it once, before training",
     ),
 )
+_WRAPPERS = ("_wrapfunc", "_wrapreduction", "_wrapit")  # of NumPy
 _OF_NUMPY = {"_npyio_impl": "_npyio", "npyio": "_npyio", "_format_impl": "_npyio", "format": "_npyio"}
 
 _LOADERS = ("torch/utils/data/", "keras/src/trainers/")  # these call the program: what takes time is not theirs
@@ -147,7 +148,10 @@ def work_in(inside: str | None, called: str) -> Work | None:
     `json/decoder.py:353 raw_decode`, and where that is not known by what the program calls, such as `json.loads`; None
     for none of these."""
     modules = _modules_of(inside) | set(called.split("."))
-    functions = {(inside or "").rpartition(" ")[2] or called.rpartition(".")[2]} - {""}
+    inner = (inside or "").rpartition(" ")[2]
+    if inner in _WRAPPERS:  # they call whatever they are asked for
+        inner = ""
+    functions = {inner or called.rpartition(".")[2]} - {""}
     if modules & {"np", "numpy"}:
         functions |= {f"np.{each}" for each in functions}
     found = [work for work in _WORK if modules & work.libraries] + [

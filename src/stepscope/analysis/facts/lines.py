@@ -68,7 +68,7 @@ _WHOLE = 0.9  # of a function's time: with so much in another it is nested in th
 _SHOWN_OPS = 2  # of one loop: they tell which it is
 _AS_OFTEN = 0.9  # of the calls of the most frequent op: ops of one loop run as often but for its edges
 _TRAINS = 0.3  # of a function's time: samples blur its edges; 0.15 takes one function for training, 0.6 is the same
-_COMPUTES = 0.5  # of a line's time without contention; judgement: two such waits had 10 and 14 %
+_COMPUTES = 0.5  # of a line's time, or the step's, without contention; judgement: two such waits had 10 and 14 %
 _NEARLY_ALL = 0.8  # of a function's time: who holds this much of it is where to look; 0.64 names others in one
 LEAST_OF_STEP = 0.03  # less is not worth a change; a half finds one function more, twice one less, none of them first
 _ALL = 0.95  # of a plain step: what takes so much is the step itself; judgement
@@ -233,8 +233,8 @@ def _find_calls(
     found = []
     for each in statements_of_loop(trace, loop.line):
         work = work_in(each.inside, each.statement.called)
-        spans = each.spans - training.spans
-        if work is None or not work.is_avoidable or (spans & quiet).total < LEAST_OF_STEP * quiet.total:
+        spans, least = each.spans - training.spans, LEAST_OF_STEP if work and work.is_avoidable else _COMPUTES
+        if work is None or (spans & quiet).total < least * quiet.total:
             continue
         call = LoopFunction(each.row, each.spans, each.certain, np.empty(0, np.int64), each.samples)
         if any(_is_within(call, other) for other in others):
@@ -303,7 +303,7 @@ def _may_be_model(trace: HostTrace, loop: LoopTime, function: LoopFunction, seen
                 (every.spans_of(cause, loop.line) & function.spans).total
                 for cause in (Cause.HOST_COMPUTE, Cause.PYTHON)
             )
-            return share > 0.5 and computes > _NEARLY_ALL * (computes + python)
+            return computes > _NEARLY_ALL * max(computes + python, 1)  # nothing shows that its result is not needed
         is_step = share > 0.5 and is_training_function(place_of(trace.name_of(function.frame))[0])
         return (share > _ALL or is_step) and not _runs_others(trace, function)
     if share > 0.5:

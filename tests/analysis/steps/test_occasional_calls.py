@@ -1,0 +1,37 @@
+"""A loop without functions of its own: calls of libraries' functions are its rhythm, but for those that come rarely."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
+from stepscope.vocabulary.python import PLAIN
+
+MS = 10**9
+MEAN = "$numpy/_core/_methods.py:115 _mean"
+
+
+def _loop(turns: int, every: int, rare: str, longer_ms: int = 0) -> HostTrace:
+    """Turns of 10 ms that begin with `prod` and end with `max`; every so many a rare call, after which it is longer."""
+    builder = TraceBuilder("host")
+    builder.framework = PLAIN
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "MainThread", kind=LineKind.THREAD)
+    at = 0
+    for turn in range(turns):
+        line.event("$numpy/_core/fromnumeric.py:3287 prod", at, MS // 10, EventKind.PYTHON_CALL)
+        line.event("$numpy/_core/_methods.py:39 _amax", at + 6 * MS, MS // 10, EventKind.PYTHON_CALL)
+        at += 10 * MS
+        if turn % every == 0:
+            line.event(rare, at - 3 * MS, MS // 5, EventKind.PYTHON_CALL)
+            at += longer_ms * MS
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    ("rare", "longer_ms", "steps"),
+    [(MEAN, 0, 40), (MEAN, 20, 10), ("$train.py:7 update", 0, 10)],
+    ids=["what is printed", "what the loop goes on with", "a function of the program"],
+)
+def test_what_a_loop_calls_now_and_then_starts_no_step(rare: str, longer_ms: int, steps: int) -> None:
+    assert len(steps_of(_loop(40, 4, rare, longer_ms)).number) == pytest.approx(steps, abs=1)

@@ -177,8 +177,8 @@ def inferred_meetings(
     waits = known.copy()
     waits[chosen] = True
     lone = np.flatnonzero(~waits & (quiet.event < 0) & (quiet.line != threads.main))
-    # The engine of the backward pass goes from op to op by itself; where no steps were found, so that the capture counts
-    # as one, it has been started by a call all the same.
+    # The engine of the backward pass goes from op to op by itself; where no steps were found, and the capture counts as
+    # one, a call has started it all the same.
     engine = np.isin(quiet.line[lone], _backward_lines(trace, threads))
     engine &= (quiet.start_ps[lone] > trace.span_ps()[0]) | (steps_of(trace).source != "none")
     lone = lone[~engine]

@@ -100,12 +100,16 @@ def test_of_two_rules_that_yield_to_each_other_the_larger_gain_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "says"),
-    [("communication_bound", "Nothing known shortens computation on the host here."), ("redundant_compute", "")],
+    ("kinds", "says"),
+    [
+        (("communication_bound", "communication_bound"), "Nothing known shortens computation on the host here."),
+        (("communication_bound", "redundant_compute"), "Shortening computation on the host gains less here."),
+        (("redundant_compute", "redundant_compute"), ""),
+    ],
 )
-def test_advice_beside_what_limits_the_step_says_that_nothing_shortens_that(kind: str, says: str) -> None:
+def test_advice_beside_what_limits_the_step_says_why_that_is_not_first(kinds: tuple[str, str], says: str) -> None:
     context = context_of(draw("host main | M0--------\nhost main | oooooooo  ", {"o": Sort(K.OP, "dot.2")}))
-    rules = [rule_that_says("first", kind, 2.0), rule_that_says("second", kind, 1.0)]
+    rules = [rule_that_says("first", kinds[0], 2.0), rule_that_says("second", kinds[1], 1.0)]
 
     advised = advise(context, rules)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from stepscope.analysis.account.account import CONTENTION, StepAccount
 from stepscope.analysis.account.selection import CAUSES, CAUSES_OF_CLASS, causes_of_class
-from stepscope.analysis.account.shown import cause_words, culprit_name, share_sentence
+from stepscope.analysis.account.shown import cause_words, culprit_name, share_sentence, shorten_op, words_of_row
 from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Row
@@ -451,7 +451,7 @@ def _suggest_next(context: Context, verdict: Verdict) -> str:
     name = context.hottest_python
     if not name:
         return "see which Python functions run in that time (stepscope op-stats)"
-    return f"look at {name}, the Python function with the largest self time (stepscope op-stats)"
+    return f"look at {shorten_op(name)}, the Python function with the largest self time (stepscope op-stats)"
 
 
 def _say_most(context: Context) -> str:
@@ -517,6 +517,7 @@ def _describe_later_calls(first: FirstCalls) -> str:
 _SURE, _OPEN = 0.8, 0.5
 _HIDDEN = {"unknown": "is unexplained", "python": "is Python whose calls were not recorded"}
 _NO_STEPS = "Record several steps: the capture shows none"
+_MOST = 50.0  # percent of the step, of one cause
 _WHOLE_STEP = 50.0  # percent in one compiled program: its ops are seen, what they repeat is not
 
 
@@ -524,20 +525,19 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
     """The item for a run in which nothing stands out: what limits the run, what may gain nothing, and what the
     recording does not show, by which it is less sure."""
     top = next((op for op in context.top_ops if op["self_percent"] is not None), None)
-    largest = (f"the largest op is {top['name']} ({top['self_percent']:.1f} % of all op time)",) if top else ()
-    if top and any(f"`{top['name']}`" in each for each in verdict.evidence):
-        largest = ()
+    largest = []
+    if top and not any(f"`{top['name']}`" in each for each in verdict.evidence):
+        largest = [f"the largest op is {shorten_op(top['name'])} ({top['self_percent']:.1f} % of all op time)"]
     is_busy, hidden = verdict.name == "compute_bound", _list_hidden(account, context.python_recorded)
     hidden |= _inside_program(context)
     not_said = (each for each in hidden if not any(each in said for said in verdict.evidence))
     # The title says already that there are no steps.
     found = [each for each in verdict.evidence if context.has_steps or not each.startswith("less sure than usual")]
     visible = 1.0 - sum(hidden.values()) / 100.0
-    title = ("Nothing" if is_busy else "No single cause") + " stands out" if context.has_steps else _NO_STEPS
     return Advice(
         id="none",
         kind="none",
-        title=title,
+        title=_title_of_nothing(context, account, is_busy),
         evidence="; ".join((*found, *largest, *map(_describe_doubtful, doubtful[:1]), *not_said)),
         predicted_speedup=None,
         actions=(
@@ -551,6 +551,17 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         rows=(Row("op-stats", str(top["name"]), 0.0),) if top else (),
         culprit=next((row.culprit for row in account.rows), None),
     )
+
+
+def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> str:
+    if not context.has_steps:
+        return _NO_STEPS
+    if is_busy:
+        return "Nothing stands out"
+    row = account.rows[0] if account.rows else None
+    if row is None or row.cause == "unknown" or account.percent(row.ps, row.cause) < _MOST:
+        return "No single cause stands out"
+    return f"Nothing known shortens {words_of_row(account, row)}"
 
 
 def _list_hidden(account: StepAccount, python_recorded: bool) -> dict[str, float]:

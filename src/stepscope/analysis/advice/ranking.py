@@ -26,7 +26,7 @@ from stepscope.records import dataclass
 
 _DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as well as the advice does
 _NEARLY_ALL = 0.9  # of the gain: so much of a function is one cause, which the rule for it describes
-_MOST_OF = 0.5  # of the time of compiled programs: by the word
+_MOST_OF = 0.5  # of the step, or of the time of compiled programs: by the word
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
 _MOVES = ("transfer", "copy", "communication")  # what no computation hides, and nobody needs for its own sake
@@ -517,7 +517,6 @@ def _describe_later_calls(first: FirstCalls) -> str:
 _SURE, _OPEN = 0.8, 0.5
 _HIDDEN = {"unknown": "is unexplained", "python": "is Python whose calls were not recorded"}
 _NO_STEPS = "Record several steps: the capture shows none"
-_MOST = 50.0  # percent of the step, of one cause
 _WHOLE_STEP = 50.0  # percent in one compiled program: its ops are seen, what they repeat is not
 
 
@@ -559,7 +558,7 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
     if is_busy:
         return "Nothing stands out"
     row = account.rows[0] if account.rows else None
-    if row is None or row.cause == "unknown" or account.percent(row.ps, row.cause) < _MOST:
+    if row is None or row.cause == "unknown" or account.percent(row.ps, row.cause) < 100.0 * _MOST_OF:
         return "No single cause stands out"
     return f"Nothing known shortens {words_of_row(account, row)}"
 

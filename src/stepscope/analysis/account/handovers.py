@@ -13,6 +13,7 @@ from stepscope.analysis.account.innermost import intersect
 from stepscope.analysis.account.nodes import NodeFinder, is_among, numbers_in
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.account.threads import Quiet, Threads
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.own_tracers import Usage, usage_of_thread
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest
@@ -176,6 +177,11 @@ def inferred_meetings(
     waits = known.copy()
     waits[chosen] = True
     lone = np.flatnonzero(~waits & (quiet.event < 0) & (quiet.line != threads.main))
+    # The engine of the backward pass goes from op to op by itself; where no steps were found, and the capture counts as
+    # one, a call has started it all the same.
+    engine = np.isin(quiet.line[lone], _backward_lines(trace, threads))
+    engine &= (quiet.start_ps[lone] > trace.span_ps()[0]) | (steps_of(trace).source != "none")
+    lone = lone[~engine]
     mine = quiet.take(waits & (quiet.line == threads.main))
     of_step = ~threads.serves_input[quiet.line[lone]]
     started, by = _started_by_waits(quiet.take(lone), of_step, mine, _busy(trace, threads, needed))

@@ -78,6 +78,29 @@ def test_what_torch_npu_writes_is_work_of_a_device_that_ops_launched() -> None:
     assert trace.problems == ()
 
 
+ALL_REDUCE = [row("AllReduce-op1_0", 11, 70000, 10, 50)]
+
+
+@pytest.mark.parametrize(("wholes", "kinds"), [(ALL_REDUCE, {"AllReduce-op1_0"}), ([], {"Plane 1", "Plane 2"})])
+def test_tasks_of_ascend_that_are_parts_of_a_collective_are_communication_by_their_planes(
+    wholes: list[Any], kinds: set[str]
+) -> None:
+    """A part is drawn on a plane of the collectives and on its stream: what it is called says nothing."""
+    parts = [("Reduce_Inline", "REDUCE_ASYNC_V2", 10, 20), ("Memcpy", "MEMCPY_ASYNC", 30.25, 29.75)]
+    trace = load(
+        called(9, "Ascend Hardware"), called(9, "Stream 2", 2), called(9, "Stream 12", 12),
+        called(11, "HCCL"), called(11, "Communication Kernel", 70000),
+        called(11, "Plane 1", 71), called(11, "Plane 2", 72),
+        row("MatMul", 9, 2, 0, 10), row("MEMCPY_ASYNC", 9, 2, 60, 4),
+        *(row(task, 9, 12, start, length) for _, task, start, length in parts),
+        *(row(f"Plane {at}", 11, 70 + at, start, length) for at, (_, _, start, length) in enumerate(parts, start=1)),
+        *wholes,
+    )  # fmt: skip
+    found = {name: kind for name, (_, _, kind) in work(trace).items()}
+    assert found == {"MatMul": "KERNEL", "MEMCPY_ASYNC": "COPY_OTHER", **dict.fromkeys(kinds, "COLLECTIVE")}
+    assert len(trace.events) == 2 + len(kinds)
+
+
 def test_the_exporter_of_pytorch_1_5_names_processes_and_draws_a_line_for_each_device() -> None:
     trace = load(
         row("addmm", "CPU functions", 0, 10, 20), row("sgemm", "CUDA functions", 1, 15, 40),

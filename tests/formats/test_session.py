@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import zipfile
 from pathlib import Path, PurePath
@@ -453,6 +454,30 @@ def test_files_that_say_that_they_are_ranks_of_one_job_are_hosts_of_one_session(
     assert sorted(shown(find_sessions(tmp_path))) == [
         "job/run1.json: run1", "job/run2.json: run2", "job/x7.json: x7", "job: llama0_done llama1_done"
     ]  # fmt: skip
+
+
+def test_files_that_state_their_rank_and_began_together_are_hosts_of_one_session_whatever_they_are_called(
+    tmp_path: Path,
+) -> None:
+    def record(name: str, rank: int, size: int, second: float) -> None:
+        job = {"distributedInfo": {"rank": rank, "world_size": size}, "baseTimeNanoseconds": 1_700_000_000 * 10**9}
+        trace = {**job, "traceEvents": [{"ph": "X", "name": "a", "ts": second * 1e6, "dur": 1}]}
+        write(tmp_path, f"job/{name}.json.gz", json.dumps(trace).encode())
+
+    record("220ff-rank0", 0, 2, 5.0)
+    record("6bd4b-rank1", 1, 2, 5.25)
+    record("late", 0, 2, 30)  # the next recording of this job
+    record("later", 1, 2, 31)
+    record("another-day", 0, 3, 5)
+    record("of-two-jobs", 1, 3, 90_000)
+
+    found = sorted(find_sessions(tmp_path), key=lambda each: each.hosts)
+    assert [session.hosts for session in found] == [
+        ("6bd4b-rank1", "220ff-rank0"), ("another-day",), ("late", "later"), ("of-two-jobs",)
+    ]  # fmt: skip
+    assert [problem.reason for problem in found[0].problems] == [
+        "2 files that state 2 of 2 ranks, begun within 0.25 s, are read as one recording"
+    ]
 
 
 def test_dumps_of_the_flight_recorder_are_found_whatever_stands_before_the_rank(tmp_path: Path) -> None:

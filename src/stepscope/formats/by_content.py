@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 
-from stepscope.errors import InputError, Problem
+from stepscope.errors import InputError, Problem, counted
 from stepscope.formats import store
 from stepscope.formats.base import Format, format_of, formats_that_may_hold
 from stepscope.formats.candidates import Candidate, Found, Order, describe_file, drop_packed_copies, written_moment
+from stepscope.formats.form import Place
+from stepscope.formats.joining import MOST_SECONDS_APART
 from stepscope.formats.naming import printable
 from stepscope.formats.sniffing import certain_format
 
@@ -29,8 +31,8 @@ _RANK = re.compile(
 _NUMBER = re.compile(r"\d+")
 _LAST_NUMBER = re.compile(r"\d+(?=\D*$)")
 
-_Known = tuple[Format, tuple[int, int] | None]  # what it is, and its rank in a job of so many
-_Sure = tuple[store.Entry, Format, tuple[int, int] | None]
+_Known = tuple[Format, Place | None]  # what it is, and its place in a job
+_Sure = tuple[store.Entry, Format, Place | None]
 _Unknown = tuple[store.Entry, tuple[Format, ...]]  # a file, and what it may be
 _known: dict[tuple[store.Identity, tuple[str, ...]], _Known | None] = {}
 
@@ -106,37 +108,66 @@ def _look(entry: store.Entry, may: tuple[Format, ...], problems: list[Problem]) 
 
 def _group(root: str, sure: list[_Sure], problems: list[Problem]) -> list[Candidate]:
     """Sessions of the files: a file that is no rank of a job is one of its own, as nothing shows what belongs to it."""
-    found, ranks = [], {}
-    for entry, fmt, rank in sure:
+    found, places = [], {}
+    for entry, fmt, place in sure:
         try:
             found.append(describe_file(entry, fmt))
         except InputError as error:
             problems.append(error.problem)
-        if rank is not None:
-            ranks[entry.path] = rank
+        if place is not None:
+            places[entry.path] = place
     groups: dict[tuple[str, str, str], list[Found]] = {}
     for file in drop_packed_copies(found):
         groups.setdefault((_folder_of(file, root), file.format.name, _job_of(file)), []).append(file)
-    alone = [files[0] for files in groups.values() if len(files) == 1 and files[0].path in ranks]
-    for job in _jobs_by_content(alone, ranks, root):
-        for file in job:
-            del groups[_folder_of(file, root), file.format.name, _job_of(file)]
-        groups[_folder_of(job[0], root), job[0].format.name, job[0].name] = job
-    return [_candidate(root, folder, files) for (folder, _, _), files in groups.items()]
+    alone = [files[0] for files in groups.values() if len(files) == 1 and files[0].path in places]
+    jobs = _jobs_by_content(alone, places, root)
+    joined = {file.path for job in jobs for file in job}
+    kept = [_candidate(root, key[0], files) for key, files in groups.items() if files[0].path not in joined]
+    for job in jobs:
+        note = _note_joined(_folder_of(job[0], root), [places[file.path] for file in job])
+        kept.append(_candidate(root, _folder_of(job[0], root), job)._replace(problems=(note,)))
+    return kept
 
 
-def _jobs_by_content(files: Iterable[Found], ranks: Mapping[str, tuple[int, int]], root: str) -> list[list[Found]]:
-    """The files that are ranks of one job by what they state: of one folder, with names that differ in numbers alone,
-    and each rank once."""
+def _jobs_by_content(files: Iterable[Found], places: Mapping[str, Place], root: str) -> list[list[Found]]:
+    """The files that are ranks of one job by what they state: of one folder, each rank once, and begun together.  Of
+    those that do not state when they began, the names differ in numbers alone."""
     jobs: dict[tuple[str, str, str, int], list[Found]] = {}
     for file in files:
-        key = _folder_of(file, root), file.format.name, _NUMBER.sub("#", file.name), ranks[file.path][1]
-        jobs.setdefault(key, []).append(file)
+        place = places[file.path]
+        name = _NUMBER.sub("#", file.name) if place.begin_s is None else ""
+        jobs.setdefault((_folder_of(file, root), file.format.name, name, place.size), []).append(file)
+    recordings = chain.from_iterable(_split(job, places) if not key[2] else [job] for key, job in jobs.items())
     return [
-        sorted(job, key=lambda file: ranks[file.path])
-        for job in jobs.values()
-        if len(job) > 1 and len({ranks[file.path] for file in job}) == len(job)
+        sorted(job, key=lambda file: places[file.path].rank)
+        for job in recordings
+        if len(job) > 1 and len({places[file.path].rank for file in job}) == len(job)
     ]
+
+
+def _split(job: list[Found], places: Mapping[str, Place]) -> list[list[Found]]:
+    """The recordings of a job, one after the other: each has a rank once, and its ranks begin at one step."""
+    recordings: list[list[Found]] = []
+    first, ranks = 0.0, set[int]()
+    for begin, rank, file in sorted((places[file.path].begin_s or 0.0, places[file.path].rank, file) for file in job):
+        if not recordings or rank in ranks or begin - first > MOST_SECONDS_APART:
+            first, ranks = begin, set()
+            recordings.append([])
+        recordings[-1].append(file)
+        ranks.add(rank)
+    return recordings
+
+
+def _note_joined(folder: str, places: list[Place]) -> Problem:
+    begins = [place.begin_s for place in places if place.begin_s is not None]
+    begun = f", begun within {max(begins) - min(begins):.2g} s," if len(begins) == len(places) else ""
+    return Problem(
+        "joined",
+        f"{len(places)} files that state {len(places)} of {counted(places[0].size, 'rank')}{begun} are read as one"
+        " recording",
+        path=folder,
+        hint="give the path of one file to read it alone",
+    )
 
 
 def _job_of(file: Found) -> str:

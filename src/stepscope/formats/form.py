@@ -31,6 +31,20 @@ class NameParts(NamedTuple):
     stamp: tuple[int, str] = NO_STAMP
 
 
+class Place(NamedTuple):
+    """A file's place in a job, as its first bytes state it.
+
+    Attributes:
+        rank: its rank.
+        size: how many ranks the job has.
+        begin_s: when its recording began, in seconds since the epoch; None if its first bytes do not say.
+    """
+
+    rank: int
+    size: int
+    begin_s: float | None = None
+
+
 class Companion(Enum):
     """What a file is that lies in one folder with profiles of another format."""
 
@@ -111,8 +125,8 @@ class Format:
         """
         return self.is_certain_match(content)
 
-    def rank_in_job(self, content: bytes) -> tuple[int, int] | None:
-        """The rank that the first bytes of a file state, and how many ranks its job has; None if they state none."""
+    def place_in_job(self, content: bytes) -> Place | None:
+        """The place in a job that the first bytes of a file state; None if they state none."""
         return None
 
     # -- names ---------------------------------------------------------------------------------------------------------

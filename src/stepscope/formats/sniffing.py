@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from stepscope.errors import UnreadableError
 from stepscope.formats import store
 from stepscope.formats.base import Format, format_from_prefix, require_format
+from stepscope.formats.form import Place
 from stepscope.formats.no_profile import CAPTURE_HINT, hint_near, leftover_label
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -41,12 +42,12 @@ def format_by_content(path: str, name: str) -> Format:
     return fmt or require_format(name, path)
 
 
-def certain_format(formats: Iterable[Format], path: str) -> tuple[Format, tuple[int, int] | None] | None:
-    """The first format that a file's content can only be of, and the rank in a job that its start states, with the
-    number of ranks.  Raises NotFoundError, AccessError."""
+def certain_format(formats: Iterable[Format], path: str) -> tuple[Format, Place | None] | None:
+    """The first format that a file's content can only be of, and the place in a job that its start states.  Raises
+    NotFoundError, AccessError."""
     content = _unpack_prefix(store.read_prefix(path, SNIFF_BYTES))
     fmt = next((fmt for fmt in formats if fmt.is_certain_file(path, content)), None)
-    return None if fmt is None else (fmt, fmt.rank_in_job(content))
+    return None if fmt is None else (fmt, fmt.place_in_job(content))
 
 
 def _unpack_prefix(prefix: bytes) -> bytes:

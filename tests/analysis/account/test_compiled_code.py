@@ -10,7 +10,16 @@ import pytest
 
 from stepscope.analysis.account.causes import Cause, event_causes
 from stepscope.analysis.account.compiled_code import compiled_calls, compiled_time
-from stepscope.formats.spool.layout import EITHER, IN_CALL, INTERPRETING_PLANE, RUNS_PYTHON, SAMPLE_TIMES_PLANE
+from stepscope.formats.spool.layout import (
+    EITHER,
+    IN_CALL,
+    INTERPRETING_PLANE,
+    QUEUED_NS,
+    RAN_NS,
+    RUNS_PYTHON,
+    SAMPLE_TIMES_PLANE,
+    USAGE_PLANE,
+)
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 from stepscope.vocabulary.python import PLAIN
 
@@ -67,8 +76,9 @@ def test_without_samples_nothing_is_said() -> None:
     assert len(compiled_calls(builder.build(), 0)) == 0
 
 
-def _sampled(found: str) -> HostTrace:
-    """Steps of 10 ms in which nothing was recorded, a sample each ms, which shows `main` at what `found` says."""
+def _sampled(found: str, ran_ms: int | None = None) -> HostTrace:
+    """Steps of 10 ms in which nothing was recorded, a sample each ms, which shows `main` at what `found` says; `ran_ms`
+    is what the thread used of the processors in each, None where that was not recorded."""
     builder = TraceBuilder("host")
     thread = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python", 7, kind=LineKind.THREAD)
     frames = builder.line(
@@ -78,8 +88,12 @@ def _sampled(found: str) -> HostTrace:
     times = builder.line(builder.plane(SAMPLE_TIMES_PLANE, PlaneKind.CUSTOM_DEVICE), "samples")
     frames.event("$train.py:1 main", 0, 60 * MS, EventKind.PYTHON_CALL)
     names = {"c": IN_CALL, "e": EITHER, "p": RUNS_PYTHON}
+    used = builder.line(builder.plane(USAGE_PLANE, PlaneKind.CUSTOM_DEVICE), "MainThread", 7)
     for step in range(6):
         thread.event("train", 10 * step * MS, 10 * MS, EventKind.STEP_MARK, {"step_num": step})
+        if ran_ms is not None:
+            stats = {RAN_NS: ran_ms * 10**6, QUEUED_NS: 0}
+            used.event("usage", 10 * step * MS, 10 * MS, EventKind.OTHER, stats)
         for at, what in enumerate(found):
             samples.event(names[what], (10 * step + at) * MS, MS, EventKind.OTHER)
             times.event("sample", (10 * step + at) * MS + MS // 2, 0, EventKind.OTHER)
@@ -93,3 +107,8 @@ def _sampled(found: str) -> HostTrace:
 )
 def test_time_in_compiled_code_where_no_call_was_recorded(found: str, compiled_ms: int) -> None:
     assert compiled_time(_sampled(found), 0).total / MS == pytest.approx(compiled_ms, abs=1)
+
+
+@pytest.mark.parametrize(("ran_ms", "compiled_ms"), [(10, 60), (0, 0)], ids=["computes", "sleeps"])
+def test_a_function_that_sleeps_in_its_calls_is_in_no_compiled_code(ran_ms: int, compiled_ms: int) -> None:
+    assert compiled_time(_sampled("cccccccccc", ran_ms), 0).total / MS == pytest.approx(compiled_ms, abs=1)

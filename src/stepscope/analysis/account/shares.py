@@ -113,4 +113,5 @@ def spent_on(graph: Graph, threads: Threads, own_ps: OwnTimes, whole_ps: F64 | I
     node = way.node[own]
     whole = whole_ps[node]
     part = np.divide(length[own], whole, out=np.zeros(len(node)), where=whole > 0)
-    return spent + own_ps.sum_weighted(np.bincount(node, part, minlength=len(own_ps)))
+    weight = np.bincount(node, part, minlength=len(own_ps)).astype(np.float64)
+    return spent + own_ps.sum_weighted(weight)

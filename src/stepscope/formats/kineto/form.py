@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Set
 
-from stepscope.formats.form import NO_STAMP, Companion, Format, NameParts
+from stepscope.formats.form import NO_STAMP, Companion, Format, NameParts, Place
 
 _TORCH_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<stamp>\d+))?\.pt\.trace\.json")
 _JAX_COPY = "remote"  # how earlier releases name their copy
@@ -14,6 +14,8 @@ _FIRST_EVENTS = 4096  # bytes
 _JOB = re.compile(
     rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*(\d{1,6})\b[^{}\[\]]*?"world_size"\s*:\s*(\d{1,6})\b'
 )
+_BASE_NS = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,20})\b')
+_FIRST_US = re.compile(rb'"ts"\s*:\s*"?([1-9]\d{0,19})\b')
 
 
 class KinetoFormat(Format):
@@ -30,10 +32,14 @@ class KinetoFormat(Format):
             return b'"ph"' in text[:_FIRST_EVENTS]
         return text.startswith(b"{") and (b'"traceEvents"' in text or b'"deviceProperties"' in text)
 
-    def rank_in_job(self, content: bytes) -> tuple[int, int] | None:
-        """The place in a job that PyTorch 2 writes before the events."""
+    def place_in_job(self, content: bytes) -> Place | None:
+        """The place in a job that PyTorch 2 writes before the events, with the time of the first of these."""
         found = _JOB.search(content)
-        return (int(found[1]), int(found[2])) if found else None
+        if not found:
+            return None
+        first, base = _FIRST_US.search(content), _BASE_NS.search(content)
+        begin_s = int(first[1]) / 1e6 + (int(base[1]) / 1e9 if base else 0.0) if first else None
+        return Place(int(found[1]), int(found[2]), begin_s)
 
     def name_parts(self, basename: str) -> NameParts:
         """The worker and the stamp that torch.profiler appends to it.

@@ -58,6 +58,7 @@ _ROLES = tuple(
 )
 _OF_TF1 = (TF1_OP, TF1_DISPATCH)
 _OF_NPU = (NPU_TASK, NPU_COLLECTIVE)
+_PLANE = re.compile(r"Plane \d+")
 _NUMBER = re.compile(r"(\d{1,9})$")
 _MOST_NAMED = 3  # processes of a message
 
@@ -130,6 +131,7 @@ def _place(
     """Gives rows their category, and those of devices the number of the device for their process, in place."""
     silent = is_phase(raw, "XBEbei") & ~np.isin(raw.cat, list(known))
     devices: dict[int, int] = {}
+    tasks, parts = np.zeros(len(raw), np.bool_), np.zeros(len(raw), np.bool_)
     streams = [pid for pid, category in roles.items() if category == _STREAM]
     ops = [pid for pid, category in roles.items() if category in _OF_TF1]
     if ops and streams:
@@ -143,10 +145,15 @@ def _place(
         if category == "kernel":
             _place_by_thread(raw, here & ~is_phase(raw, "M"))
         elif category in _OF_NPU:
-            _set_sums_aside(raw, here & silent, pid, threads)
-            _set_waits_aside(raw, here & silent)
+            if category == NPU_COLLECTIVE:
+                parts |= _take_parts(raw, here & silent, pid, threads)
+            else:
+                _set_sums_aside(raw, here & silent, pid, threads)
+                _set_waits_aside(raw, here & silent)
+                tasks |= here & silent
             stated = _NUMBER.search(called[pid])
             devices[pid] = int(stated[1]) if stated else sum(roles[each] == category for each in devices)
+    _set_repeats_aside(raw, tasks, parts)
     _place_on_one_host(raw, ops)
     for pid, number in devices.items():
         raw.pid[(raw.pid == pid) & ~is_phase(raw, "M")] = raw.texts.add(str(number))
@@ -203,11 +210,34 @@ def _place_by_thread(raw: Raw, rows: Mask) -> None:
 
 
 def _set_sums_aside(raw: Raw, rows: Mask, pid: int, threads: Mapping[tuple[int, int], str]) -> None:
-    """Lines of a device that are no streams show parts of what others show, such as the planes of a collective."""
+    """Lines of a device that are no streams add up what streams show, such as the times of iterations."""
     for tid in distinct(raw.tid[rows]).tolist():
         name = threads.get((pid, tid), "")
-        if name and not name.startswith(("Stream", "stream")) and not name.endswith("Communication"):
+        if name and not name.startswith(("Stream", "stream")):
             raw.cat[rows & (raw.tid == tid)] = raw.texts.add(SUMS)
+
+
+def _take_parts(raw: Raw, rows: Mask, pid: int, threads: Mapping[tuple[int, int], str]) -> Mask:
+    """The rows of planes, which show the parts of collectives: bool of shape (rows of the file,).  They are set aside
+    where other lines of the process show the collectives themselves, a line for each group or one for all."""
+    planes = [tid for tid in distinct(raw.tid[rows]).tolist() if _PLANE.fullmatch(threads.get((pid, tid), ""))]
+    parts: Mask = rows & np.isin(raw.tid, planes)
+    if (rows & ~parts).any():
+        raw.cat[parts] = raw.texts.add(SUMS)
+    return parts
+
+
+def _set_repeats_aside(raw: Raw, tasks: Mask, parts: Mask) -> None:
+    """Tasks of streams that are parts of collectives are communication, whatever they are called, and planes repeat
+    them with the same start and duration.  They are set aside, in place: the process of the collectives has them."""
+    if not parts.any():
+        return
+    rows = np.flatnonzero(tasks | parts)
+    start, _ = number_pairs(raw.us[rows], raw.frac_ps[rows])
+    duration, _ = number_pairs(raw.duration_us[rows], raw.duration_frac_ps[rows])
+    moment, _ = number_pairs(start, duration)
+    of_part = parts[rows]
+    raw.cat[rows[~of_part & np.isin(moment, moment[of_part])]] = raw.texts.add(SUMS)
 
 
 def _set_waits_aside(raw: Raw, rows: Mask) -> None:

@@ -281,6 +281,16 @@ NAMES: tuple[NameTable, ...] = (
     NameTable(
         rules=(
             (
+                CodeTrait.AWAITS_PEER,
+                r"(?:\$(?:select|_?socket|_ssl) |<built-in (?:function|method) )(?:recv\w*|select|poll|accept)\b"
+                r"|\$?(?:.*/)?(?:poll|selectors|socket|connection)\.py(?::\d+|\(\d+\):)"
+                r" (?:poll|select|recv\w*|accept)$",
+            ),
+        )
+    ),
+    NameTable(
+        rules=(
+            (
                 CodeTrait.BLOCKS,
                 r"\$?(?:.*/)?(?:threading|queue|_base|thread)\.py(?::\d+|\(\d+\):) (?:wait|get|acquire|join|result)$",
             ),

@@ -114,6 +114,7 @@ class CodeTrait(IntFlag):
     READS_FILE = auto()
     READS_DATA = auto()  # of a library that reads or decodes files, which no name of a common kind tells
     SLEEPS = auto()  # waits for something outside of the program, and uses no processor
+    AWAITS_PEER = auto()  # waits until another process or machine asks or answers
     WAITS_FOR_DEVICE = auto()  # the only record of the wait
     IMPORTS = auto()  # Python's own code that imports a module
     BLOCKS = auto()  # waits for another thread of the program, in a lock or a queue

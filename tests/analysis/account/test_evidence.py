@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from draw import MS, Sort, draw
 from gallery import gallery
 
 from stepscope.analysis.account.account import account_of
+from stepscope.analysis.account.causes import Cause, event_causes
 from stepscope.analysis.account.counted import contradiction_of
 from stepscope.analysis.account.shown import account_json
+from stepscope.analysis.facts.changes import changes_of
 from stepscope.model import EventKind as K
 
 SORTS = {
@@ -19,6 +22,7 @@ SORTS = {
     "Y": Sort(K.PYTHON_CALL, "$train.py:1 main"),
     "Q": Sort(K.PYTHON_CALL, "$array.py:650 _value"),
     "Z": Sort(K.PYTHON_CALL, "$queue.py:154 get"),
+    "R": Sort(K.FUNCTION_RUN, "FunctionRun"),
     "W": Sort(K.OTHER, "ThunkExecutor::Execute (wait for completion)"),
     "O": Sort(K.OTHER, "Pool::Run"),
     "N": Sort(K.ANNOTATION, "train"),
@@ -61,6 +65,15 @@ SORTS = {
         host main | F-Q---------F-Q---------
         host pool |   a--W------  a--W------
         causes = {"unknown": 2, "host_compute": 10}
+    a call that hands over memory while a device copies it is copying, also where it returns first
+        host main | M0----------M1----------
+        host main | L1------aa  L2------aa
+        gpu0 s    |  U1------    U2------
+        causes = {"transfer": 8, "host_compute": 2, "unknown": 2}
+    a long run of a compiled function without an op or a device says nothing of what runs
+        host main | M0----------M1----------
+        host main | RRRRRRRRRRRaRRRRRRRRRRRa
+        causes = {"unknown": 11, "host_compute": 1}
     a range around the run says nothing of silence, and autograd's thread that launches most is not the loop
         host main           | N-----------------------
         host main           | L1          L2
@@ -126,3 +139,32 @@ def test_a_file_of_which_no_row_is_of_a_known_kind_is_not_called_python() -> Non
 
     assert account is not None
     assert [row.cause for row in account.rows] == ["unknown"]
+
+
+def test_a_thread_that_waits_for_a_request_from_outside_says_nothing_of_the_loop_that_waits_for_it() -> None:
+    trace = draw(
+        """
+        host main | M0------M1------
+        host main | F-EEEEE F-EEEEE
+        host io   | EEEEEEEEEEEEEEEE
+        """,
+        {"F": SORTS["F"], "E": Sort(K.PYTHON_CALL, "$poll.py:80 poll")},
+    )
+    calls = np.flatnonzero(trace.events.kind == K.PYTHON_CALL)
+    of_main = trace.events.line[calls] == trace.events.line[np.flatnonzero(trace.events.kind == K.STEP_MARK)[0]]
+
+    cause = event_causes(trace)[calls]
+    assert {*cause[of_main].tolist()} == {Cause.PYTHON}
+    assert {*cause[~of_main].tolist()} == {Cause.UNKNOWN}
+
+
+def test_without_copies_the_calls_that_hand_them_over_take_no_time() -> None:
+    trace = draw("""
+        host main | M0----------M1----------M2----------
+        host main | L1------aa  L2------aa  L3------aa
+        gpu0 s    |  U1------    U2------    U3------
+        """)
+    found = changes_of(trace)
+
+    assert found is not None
+    assert found.foretold["copies_in"].then_ps <= 4 * MS

@@ -962,7 +962,7 @@ def test_an_item_in_json() -> None:
         "confidence": 0.9,
         "step_time_ms": 10.0,
         "predicted_step_time_ms": 4.0,
-        "reasoning": "10.00 -> 4.00 ms in the median step without saving; model error 0.0 %, 2 steps; the cost of"
+        "reasoning": "10.00 -> 4.00 ms in the median step without saving; replay of 2 steps, off by 0.0 %; the cost of"
         " recording was subtracted from both; `stepscope prove` narrows the range: it measures the gain",
         "change": "checkpoint",
         "beside": None,

@@ -63,7 +63,7 @@ def test_a_device_that_stands_idle_in_a_capture_without_steps_is_spoken_of() -> 
     (item, *_) = said(trace)
 
     assert (item.id, item.predicted_speedup) == ("launch.bound", None)
-    assert "of the time is waiting for launches: the host launches" in item.evidence
+    assert "of the capture is waiting for launches: the host launches 70 kernels, " in item.evidence
     assert item.reasoning.startswith("not predictable from this recording, because ")
 
 

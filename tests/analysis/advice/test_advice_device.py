@@ -152,6 +152,7 @@ def test_few_kernels_of_a_program_that_takes_long_to_start_want_larger_batches()
 
     assert found is not None
     assert (found.id, found.kind, found.predicted_speedup) == ("launch.programs", "small_batch", None)
+    assert found.evidence == "a program runs for 3.00 ms and takes 1.00 ms to start"
     # Most of the step is unexplained, so a gain that is unknown does not stand first.
     assert advise(context).items[0].kind == "none"
 

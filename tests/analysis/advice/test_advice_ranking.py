@@ -100,17 +100,46 @@ def test_of_two_rules_that_yield_to_each_other_the_larger_gain_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "says"),
-    [("communication_bound", "Nothing known shortens computation on the host here."), ("redundant_compute", "")],
+    ("kinds", "says"),
+    [
+        (("communication_bound", "communication_bound"), "Nothing known shortens computation on the host here."),
+        (("communication_bound", "redundant_compute"), "Shortening computation on the host gains less here."),
+        (("redundant_compute", "redundant_compute"), ""),
+    ],
 )
-def test_advice_beside_what_limits_the_step_says_that_nothing_shortens_that(kind: str, says: str) -> None:
+def test_advice_beside_what_limits_the_step_says_why_that_is_not_first(kinds: tuple[str, str], says: str) -> None:
     context = context_of(draw("host main | M0--------\nhost main | oooooooo  ", {"o": Sort(K.OP, "dot.2")}))
-    rules = [rule_that_says("first", kind, 2.0), rule_that_says("second", kind, 1.0)]
+    rules = [rule_that_says("first", kinds[0], 2.0), rule_that_says("second", kinds[1], 1.0)]
 
     advised = advise(context, rules)
 
     assert advised.verdict.cause == "host_compute"
     assert [item.beside for item in advised.items] == [says, ""]
+
+
+@pytest.mark.parametrize(
+    ("thread", "title"),
+    [
+        ("pppppppp  ", "Nothing known shortens Python in the loop"),
+        ("oooooooo  ", "Nothing stands out"),
+        ("          ", "No single cause stands out"),
+    ],
+)
+def test_advice_without_a_change_says_what_takes_most_of_the_step(thread: str, title: str) -> None:
+    sorts = {"o": Sort(K.OP, "dot.2"), "p": Sort(K.PYTHON_CALL, "$train.py:9 report")}
+    context = context_of(draw(f"host main | M0--------\nhost main | {thread}", sorts))
+
+    assert advise(context, []).items[0].title == title
+
+
+def test_what_is_said_of_steps_is_said_of_a_capture_without_any() -> None:
+    context = context_of(draw("host main | o---------", {"o": Sort(K.OP, "dot.2")}))
+    item = advise(context, [rule_that_says("one", "python_overhead", 4.0)]).items[0]
+    words = "10.0 % of each step is `f`; it starts 3 ops per step"
+    rule = Rule("one", 0.0, lambda context, threshold: replace(item, evidence=words))
+
+    assert not context.has_steps
+    assert advise(context, [rule]).items[0].evidence == "10.0 % of the capture is `f`; it starts 3 ops"
 
 
 def test_python_of_an_unknown_gain_counts_as_half_of_its_time_beside_a_gain_that_is_known() -> None:

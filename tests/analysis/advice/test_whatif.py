@@ -179,7 +179,7 @@ def test_the_report_says_what_is_critical_then_and_why() -> None:
     assert found["predicted_least_ms"] <= found["predicted_step_time_ms"] <= found["predicted_most_ms"]
     assert found["reasoning"] == (
         "the recorded steps were replayed with the changes made; most of the step is then spent on computation on the"
-        " host; model error 0.0 %, 2 steps; `stepscope prove` narrows the range: it measures the gain"
+        " host; replay of 2 steps, off by 0.0 %; `stepscope prove` narrows the range: it measures the gain"
     )
 
 

@@ -43,12 +43,25 @@ function nameOf({ kernel }: KernelShare): string {
   return shortKernel(kernel ?? "");
 }
 
+function opOf({ op }: KernelShare): string {
+  return op ?? "";
+}
+
 export default function Kernels({ report, sections }: ToolAnswer<"kernel-stats">) {
   const found = report.by_kernel ?? [];
   const largest = useMemo(() => found.filter(({ kernel }) => kernel !== "others").slice(0, MOST_BARS), [report]);
   const names = useMemo(() => tellApart(largest.map(nameOf)), [largest]);
+  const ops = useMemo(() => tellApart(largest.map(opOf)), [largest]);
   const shortOf = (row: KernelShare) => names.get(nameOf(row)) ?? nameOf(row);
-  const shares = largest.map((row) => ({ name: shortOf(row), percent: row.percent }));
+  /** The op says what is computed, the kernel how. */
+  const bars = largest.map((row) => {
+    const op = ops.get(opOf(row));
+    return op && opOf(row) !== nameOf(row) ? { label: op, kernel: shortOf(row) } : { label: shortOf(row) };
+  });
+  const shares = largest.map((row, at) => ({
+    name: bars[at]?.kernel ? `${bars[at].label} (${nameOf(row).split("<", 1)[0]})` : shortOf(row),
+    percent: row.percent,
+  }));
   return (
     <>
       <Findings
@@ -61,10 +74,11 @@ export default function Kernels({ report, sections }: ToolAnswer<"kernel-stats">
           .filter(Boolean)
           .join("; ")}
         field={fieldOf(tableOf(sections, "by_kernel"), "total_us")}
-        rows={largest.map((row) => ({
+        rows={largest.map((row, at) => ({
           key: String(row.kernel),
-          label: shortOf(row),
-          whole: String(row.kernel),
+          label: bars[at]?.label ?? "",
+          whole: bars[at]?.kernel ? `${row.op} · ${row.kernel}` : String(row.kernel),
+          ...(bars[at]?.kernel ? { note: bars[at].kernel } : {}),
           ms: Number(row.total_us) / 1e3,
           percent: row.percent,
           colour: CATEGORY_COLOUR[categoryOf(String(row.kernel))],

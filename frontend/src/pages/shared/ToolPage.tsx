@@ -130,8 +130,10 @@ export function Origin({ report }: { report: Report }) {
           files.slice(0, 12).join("\n") + (files.length > 12 ? `\nand ${files.length - 12} more` : ""),
         )}
       >
-        {text}
-        {steps.value ? ` · steps ${steps.value}` : ""}
+        <span class="cut">
+          {text}
+          {steps.value ? ` · steps ${steps.value}` : ""}
+        </span>
       </span>
     </>
   );

@@ -54,7 +54,7 @@ export function Summary({ report, sections, pictures, children }: SummaryProps) 
         <TableCard
           section={tableOf(sections, "step_account")}
           id="account"
-          heading={report.steps_source === "none" ? "What the capture waits for" : "What the median step waits for"}
+          heading={`What ${wholeWords(report)} waits for`}
           note={medianNote(report)}
           actions={!pictures && <WhatIfButton />}
           plain
@@ -139,6 +139,12 @@ function colourOfCause(sections: Sections<"overview">, surface: string, row: num
 function stepName(report: OverviewReport): string {
   if (report.steps_source === "none") return "the capture: no steps were found";
   return `${report.account_step?.is_median ? "median step" : "long step"}, ${report.account_step?.step}`;
+}
+
+/** What the account is of, in words that follow `what`. */
+function wholeWords(report: OverviewReport): string {
+  if (report.steps_source === "none") return "the capture";
+  return report.account_step?.is_median === false ? "the long step" : "the median step";
 }
 
 function stepWords(report: OverviewReport): string {
@@ -252,7 +258,8 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
                 ? hint("Length of the capture", "no step was found: from the first event to the last", `${mean} ms`)
                 : hint(sentence(stepName(report)), medianNote(report), `${median} ms`))}
             >
-              {`${stepWords(report)} takes ${duration(median ?? mean)}: `}
+              {`${stepWords(report)} takes `}
+              <span class="oneline">{`${duration(median ?? mean)}:`}</span>{" "}
             </span>
           )}
           <span class="verdict-cause">{mean === null ? sentence(head) : head}</span>

@@ -13,11 +13,7 @@ export default function Trust({ report, sections }: ToolAnswer<"trust">) {
   const passed = checks.filter((row) => row.holds === "yes").length;
   return (
     <>
-      {worst && (
-        <Findings
-          lines={[String(worst.found), `Doubtful because of it: ${worst.doubtful}`, `To avoid it: ${worst.fix}`]}
-        />
-      )}
+      {worst && <Findings lines={[String(worst.found)]} />}
       <Card title={`${passed} of ${checks.length} checks hold`}>
         <ul class="ticks">
           {checks.map((row) => (

@@ -17,11 +17,11 @@ from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.program_runs import runs_on_devices
 from stepscope.model import EventKind, HostTrace, Kind, stat_names
-from stepscope.model.arrays import I64, U8, Mask, look_up
+from stepscope.model.arrays import I64, U8, Mask, distinct, look_up
 from stepscope.vocabulary.jax import PROGRAMS_THAT_TAKE_IN
 from stepscope.vocabulary.lookup import has_trait, is_called
 from stepscope.vocabulary.python import PLAIN
-from stepscope.vocabulary.traits import CallTrait, RangeTrait
+from stepscope.vocabulary.traits import CallTrait, CodeTrait, RangeTrait
 from stepscope.vocabulary.xla import AWAITS_PROGRAM, RUNS_PROGRAM
 
 K = EventKind
@@ -200,6 +200,8 @@ def _event_causes(trace: HostTrace) -> U8:
     if trace.framework == PLAIN:
         compiled = compiled_calls(trace, threads_of(trace).main)
         cause[compiled[cause[compiled] == int(Cause.PYTHON)]] = Cause.HOST_COMPUTE
+    waits = _waits_for_peers(trace)
+    cause[waits[cause[waits] == int(Cause.PYTHON)]] = Cause.UNKNOWN
     if not _is_of_python(trace):  # what is Python once ops are taken off
         cause[cause == int(Cause.PYTHON)] = Cause.UNKNOWN
     dispatches = _dispatches(trace)
@@ -209,6 +211,14 @@ def _event_causes(trace: HostTrace) -> U8:
     cause[is_called(trace, (AWAITS_PROGRAM,))] = Cause.HOST_COMPUTE  # its ops run on threads that may record none
     cause[_programs_that_copy(trace)] = Cause.TRANSFER
     return _take_enclosing_causes(trace, cause)
+
+
+def _waits_for_peers(trace: HostTrace) -> I64:
+    """Calls in which another thread than the loop's waits until someone outside asks for something, as in a server:
+    what a loop waits for that waits for such a thread was not recorded.  Rows of events."""
+    calls = events_of_kind(trace, K.PYTHON_CALL)
+    calls = calls[has_trait(trace, trace.events.type[calls], CodeTrait.AWAITS_PEER)]
+    return calls[trace.events.line[calls] != threads_of(trace).main] if len(calls) else calls
 
 
 def _correct_runtimes(trace: HostTrace, cause: U8) -> None:
@@ -274,12 +284,14 @@ def _programs_that_copy(trace: HostTrace) -> I64:
 
 
 def _calls_that_copy(trace: HostTrace) -> I64:
-    """Calls that make an array of the framework from a foreign one, and assignments of variables that copy it again
-    right after, where they take longer than starting that: rows of events."""
+    """Calls that make an array of the framework from a foreign one, assignments of variables that copy it again right
+    after, and calls that read memory that is not pinned while a device copies it, where they take longer than starting
+    that: rows of events."""
     rows, events = np.flatnonzero(is_any_kind(trace.events.kind, _NAMED)), trace.events
     rows = rows[forest(trace).extent_ps[rows] >= LONG_GAP_PS]
     named = rows[has_trait(trace, events.type[rows], CallTrait.COPIES_IN)]
     copies = np.sort(np.append(named, events_of_kind(trace, K.COPY_HOST_TO_DEVICE_CALL)))
+    named = np.append(named, calls_during_their_copy(trace))
     if not len(copies):
         return named
     assigns = rows[has_trait(trace, events.type[rows], CallTrait.ASSIGNS_VARIABLE)]
@@ -287,6 +299,17 @@ def _calls_that_copy(trace: HostTrace) -> I64:
     since = events.start_ps[assigns] - events.start_ps[before] - forest(trace).extent_ps[before]
     again = (events.line[before] == events.line[assigns]) & (since >= 0) & (since < LONG_GAP_PS)
     return np.append(named, assigns[again])
+
+
+def calls_during_their_copy(trace: HostTrace) -> I64:
+    """Calls that spend most of their time while what they copy to a device is copied: they hand over memory that is not
+    pinned piece by piece, and may return just before the last piece has arrived.  Rows of events."""
+    copies = events_of_kind(trace, K.COPY_HOST_TO_DEVICE)
+    call = forest(trace).cause[copies].astype(np.int64)
+    copies, call = copies[call >= 0], call[call >= 0]
+    start, length = trace.events.start_ps, trace.events.duration_ps
+    both = np.minimum((start + length)[copies], (start + length)[call]) - np.maximum(start[copies], start[call])
+    return distinct(call[(length[call] >= LONG_GAP_PS) & (2 * both > length[call])])
 
 
 def input_functions(trace: HostTrace) -> I64:

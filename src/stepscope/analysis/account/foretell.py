@@ -26,6 +26,7 @@ from stepscope.analysis.account.shares import spent_on
 from stepscope.analysis.account.silence import seen_spans, silent_spans
 from stepscope.analysis.account.stretches import stretches_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
+from stepscope.errors import counted
 from stepscope.model.arrays import F64, I64, median
 from stepscope.records import dataclass
 
@@ -284,8 +285,7 @@ _QUIET = "the wait for a free core was left out of both"
 
 def _reasons(model: StepModel, host_factor: float | F64) -> list[str]:
     count = len(model.steps)
-    steps = f"{count} steps" if count > 1 else "one step only"
-    return [f"model error {model.error_percent:.1f} %, {steps}", *describe_factor(host_factor)]
+    return [f"replay of {counted(count, 'step')}, off by {model.error_percent:.1f} %", *describe_factor(host_factor)]
 
 
 def describe_factor(host_factor: float | F64) -> list[str]:

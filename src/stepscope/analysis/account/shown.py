@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -193,6 +194,18 @@ def describe_culprit(culprit: Culprit, share: str = "") -> str:
     inside = f", inside it `{shorten_name(clean(culprit.inside), _LONGEST_NAME)}`" if culprit.inside else ""
     inside += f", {culprit.statement.describe()}" if culprit.statement is not None else ""
     return f"`{culprit_name(culprit)}` ({_calls_text(culprit)}{f', {share}' if share else ''}){inside}"
+
+
+_BUILT_IN = re.compile(r"<built-in (?:method|function) (\S+)(?: of .*)?>")
+
+
+def shorten_op(name: str) -> str:
+    """The name of an op or function that fits into a sentence.
+
+    >>> shorten_op("<built-in method matmul of M object at 0x7ba1>")
+    'matmul'
+    """
+    return shorten_name(_BUILT_IN.sub(r"\1", clean(name)), _LONGEST_NAME)
 
 
 def culprit_name(culprit: Culprit) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from stepscope.analysis.account.account import CONTENTION, StepAccount
 from stepscope.analysis.account.selection import CAUSES, CAUSES_OF_CLASS, causes_of_class
-from stepscope.analysis.account.shown import cause_words, culprit_name, share_sentence
+from stepscope.analysis.account.shown import cause_words, culprit_name, share_sentence, shorten_op, words_of_row
 from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Row
@@ -26,7 +26,7 @@ from stepscope.records import dataclass
 
 _DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as well as the advice does
 _NEARLY_ALL = 0.9  # of the gain: so much of a function is one cause, which the rule for it describes
-_MOST_OF = 0.5  # of the time of compiled programs: by the word
+_MOST_OF = 0.5  # of the step, or of the time of compiled programs: by the word
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
 _MOVES = ("transfer", "copy", "communication")  # what no computation hides, and nobody needs for its own sake
@@ -71,7 +71,7 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
             failed.append(f"the rule {rule.id!r} failed and was left out: {type(error).__name__}: {error}")
             continue
         if advice is not None and (advice.gain_percent is None or advice.gain_percent >= LEAST_PERCENT):
-            candidates.append((rule, advice))
+            candidates.append((rule, advice if context.has_steps else _speak_of_capture(advice)))
     candidates = [
         each for each in candidates if _is_about_known(context, each[1]) and not _is_of_model(context, each[1])
     ]
@@ -90,8 +90,20 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     kept = [replace(advice, confidence=each) for advice, each in zip(kept, sure, strict=True)]
     if account is not None:
         kept = [_say_rest(_scale_to_step(advice, account.step_ps / MS), context, account) for advice in kept]
-        kept[:1] = [_say_beside(advice, context, verdict) for advice in kept[:1]]
+        kept[:1] = [_say_beside(advice, kept[1:], context, verdict) for advice in kept[:1]]
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
+
+
+def _speak_of_capture(advice: Advice) -> Advice:
+    """The advice without the words on steps, where none was found."""
+
+    def said(text: str) -> str:
+        whole = re.sub(r"\bof (?:each step|the time) is\b", "of the capture is", text)
+        return re.sub(r" (?:per|within the) step\b", "", whole.replace("of each step", "of the capture"))
+
+    return replace(
+        advice, title=said(advice.title), evidence=said(advice.evidence), actions=(*map(said, advice.actions),)
+    )
 
 
 def _is_about_known(context: Context, advice: Advice) -> bool:
@@ -239,9 +251,9 @@ def _say_rest(advice: Advice, context: Context, account: StepAccount) -> Advice:
     return replace(advice, also=also, reasoning=f"{advice.reasoning}; {also}") if also else advice
 
 
-def _say_beside(first: Advice, context: Context, verdict: Verdict) -> Advice:
+def _say_beside(first: Advice, others: Sequence[Advice], context: Context, verdict: Verdict) -> Advice:
     """The first advice with the words that nothing known shortens what limits the run, where it shortens another cause:
-    by the replay, or by its class where nothing is foretold."""
+    by the replay, or by its class where nothing is foretold; or that another advice does so, and gains less."""
     limit = verdict.cause
     if limit is None or first.kind == "none" or verdict.name == "unknown" or limit in _causes_in(context, first):
         return first
@@ -250,6 +262,8 @@ def _say_beside(first: Advice, context: Context, verdict: Verdict) -> Advice:
         saved = foretold.causes_now.get(limit, 0) - foretold.causes.get(limit, 0)
         if saved >= LEAST_PERCENT / 100.0 * foretold.now_ps:
             return first
+    if any(limit in _causes_in(context, other) for other in others):
+        return replace(first, beside=f"Shortening {cause_words(limit)} gains less here.")
     return replace(first, beside=f"Nothing known shortens {cause_words(limit)} here.")
 
 
@@ -437,7 +451,7 @@ def _suggest_next(context: Context, verdict: Verdict) -> str:
     name = context.hottest_python
     if not name:
         return "see which Python functions run in that time (stepscope op-stats)"
-    return f"look at {name}, the Python function with the largest self time (stepscope op-stats)"
+    return f"look at {shorten_op(name)}, the Python function with the largest self time (stepscope op-stats)"
 
 
 def _say_most(context: Context) -> str:
@@ -510,17 +524,20 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
     """The item for a run in which nothing stands out: what limits the run, what may gain nothing, and what the
     recording does not show, by which it is less sure."""
     top = next((op for op in context.top_ops if op["self_percent"] is not None), None)
-    largest = (f"the largest op is {top['name']} ({top['self_percent']:.1f} % of all op time)",) if top else ()
+    largest = []
+    if top and not any(f"`{top['name']}`" in each for each in verdict.evidence):
+        largest = [f"the largest op is {shorten_op(top['name'])} ({top['self_percent']:.1f} % of all op time)"]
     is_busy, hidden = verdict.name == "compute_bound", _list_hidden(account, context.python_recorded)
     hidden |= _inside_program(context)
-    not_said = (each for each in hidden if not any(said.startswith(each) for said in verdict.evidence))
+    not_said = (each for each in hidden if not any(each in said for said in verdict.evidence))
+    # The title says already that there are no steps.
+    found = [each for each in verdict.evidence if context.has_steps or not each.startswith("less sure than usual")]
     visible = 1.0 - sum(hidden.values()) / 100.0
-    title = ("Nothing" if is_busy else "No single cause") + " stands out" if context.has_steps else _NO_STEPS
     return Advice(
         id="none",
         kind="none",
-        title=title,
-        evidence="; ".join((*verdict.evidence, *largest, *map(_describe_doubtful, doubtful[:1]), *not_said)),
+        title=_title_of_nothing(context, account, is_busy),
+        evidence="; ".join((*found, *largest, *map(_describe_doubtful, doubtful[:1]), *not_said)),
         predicted_speedup=None,
         actions=(
             *(() if context.has_steps else (MARK_STEPS,)),
@@ -533,6 +550,17 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         rows=(Row("op-stats", str(top["name"]), 0.0),) if top else (),
         culprit=next((row.culprit for row in account.rows), None),
     )
+
+
+def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> str:
+    if not context.has_steps:
+        return _NO_STEPS
+    if is_busy:
+        return "Nothing stands out"
+    row = account.rows[0] if account.rows else None
+    if row is None or row.cause == "unknown" or account.percent(row.ps, row.cause) < 100.0 * _MOST_OF:
+        return "No single cause stands out"
+    return f"Nothing known shortens {words_of_row(account, row)}"
 
 
 def _list_hidden(account: StepAccount, python_recorded: bool) -> dict[str, float]:

@@ -9,7 +9,7 @@ from functools import reduce
 
 import numpy as np
 
-from stepscope.analysis.account.causes import Cause, event_causes
+from stepscope.analysis.account.causes import Cause, calls_during_their_copy, event_causes
 from stepscope.analysis.account.foretell import Foretold, foretell, usual_error
 from stepscope.analysis.account.functions import part_with_work
 from stepscope.analysis.account.graph import EdgeKind
@@ -218,7 +218,10 @@ def _change_events(model: StepModel) -> Iterator[tuple[str, Scale]]:
     rows = events_of_kind(trace, EventKind.RUNTIME_CALL)
     calls = {"driver_calls": rows[has_trait(trace, trace.events.type[rows], CallTrait.TAKES_MEMORY)]}
     calls["optimizer"] = update_ranges(trace)
-    for name, rows in {**work_by_kind(trace), **calls}.items():
+    kinds = work_by_kind(trace)
+    handing_over = calls_during_their_copy(trace)  # without the copies they take no time
+    copies = {name: np.append(kinds[name], handing_over) for name in ("copies_in", "pageable") if len(kinds[name])}
+    for name, rows in {**kinds, **copies, **calls}.items():
         if len(rows):
             estimate = _ESTIMATES.get(name)
             yield name, Scale(part_of_events(model, rows), 0.0 if estimate is None else estimate(trace, rows))

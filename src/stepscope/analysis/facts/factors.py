@@ -47,8 +47,8 @@ def estimate_workers(trace: HostTrace) -> Estimate:
     cores = op_threads_of(trace).cores or _MOST_WORKERS
     low, usual, most = (max(min(workers, cores), 1) for workers in (2, 4, _MOST_WORKERS))
     if low == most:
-        return Estimate(low, low, low, f"{low} workers prepare the input, as many as there are processors")
-    return Estimate(low, usual, most, f"{low} to {most} workers prepare the input")
+        return Estimate(low, low, low, f"assumes {low} workers that prepare the input, as many as there are processors")
+    return Estimate(low, usual, most, f"assumes {low} to {most} workers that prepare the input")
 
 
 def estimate_fused(trace: HostTrace, rows: I64) -> Estimate:

@@ -194,7 +194,7 @@ def _reasons(joint: JointModel, at: int, factor: float | F64) -> list[str]:
     said = [
         f"{count} ranks were replayed together: each of {counted(joint.graph.common, 'collective')} waits for the last"
         " rank, and takes as long as on the one that waits least",
-        f"model error {joint.error_percent[at]:.1f} %",
+        f"the replay is off by {joint.error_percent[at]:.1f} %",
     ]
     if joint.graph.uneven:
         said.append(f"{counted(joint.graph.uneven, 'collective')} did not match, so their recorded lengths stay")

@@ -13,6 +13,7 @@ from stepscope.analysis.advice.rules.dispatch import TINY_BATCH
 from stepscope.analysis.facts.changes import LONG_CALL_PS
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
 from stepscope.analysis.facts.loop_events import Starts
+from stepscope.report import duration_text
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.tensorflow import THREAD_MODE
 from stepscope.vocabulary.traits import CallTrait
@@ -139,9 +140,7 @@ def _find_larger_programs(context: Context, device: DeviceFacts, launching: floa
         id="launch.programs",
         kind="small_batch",
         title=_GIVE_MORE,
-        evidence=f"for {context.percent(launching):.1f} % of each step the host starts"
-        f" {context.calls(Starts.PROGRAM):.1f} programs, which keep the device busy for"
-        f" {device.busy_ps / device.steps / MS:.2f} ms",
+        evidence=_describe_programs(device, context.calls(Starts.PROGRAM), launching),
         change="graph",
         without="starting programs",
         parts=("launch",),
@@ -150,6 +149,13 @@ def _find_larger_programs(context: Context, device: DeviceFacts, launching: floa
         rows=rows_of("op-stats", device.calls[:2], device.steps),
         intervals=context.idle_places(),
     )
+
+
+def _describe_programs(device: DeviceFacts, programs: float, launching: float) -> str:
+    """`a program runs for 1.92 ms and takes 14.6 ms to start`, on average."""
+    each = programs or 1.0  # where other threads start them, one is all of a step
+    runs, starts = device.busy_ps / device.steps / MS / each, launching / each
+    return f"a program runs for {duration_text(runs)} and takes {duration_text(starts)} to start"
 
 
 def _has_input_contention(context: Context) -> bool:
@@ -174,7 +180,8 @@ def _find_waits(context: Context) -> Finding | None:
         if blocked
         else f"after the host has waited for it, {device.syncs / device.steps:.0f} times per step"
     )
-    seldom = "; this does not occur in every step, so check whether it matters" if once else ""
+    known = "this does not occur in every step" if context.has_steps else "without steps it may have happened once"
+    seldom = f"; {known}, so check whether it matters" if once else ""
     return Finding(
         part_ms=waiting,
         evidence=f"the device is idle for {context.percent(waiting):.1f} % of {whole} {how}{seldom}",

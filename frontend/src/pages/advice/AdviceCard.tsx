@@ -46,7 +46,7 @@ export function AdviceCard({
       <header>
         <div>
           {first && advice.class !== "none" && (
-            <p class="eyebrow minor strong">{advice.beside ? `${advice.beside} Next:` : "Do this first"}</p>
+            <p class="eyebrow minor strong">{firstWords(advice)}</p>
           )}
           <h2>{rank !== undefined && advice.class !== "none" ? `${rank}. ${advice.title}` : advice.title}</h2>
         </div>
@@ -72,6 +72,12 @@ export function AdviceCard({
       {!pictures && (whole ? <Evidence advice={advice} /> : <MainEvidence advice={advice} />)}
     </article>
   );
+}
+
+/** Why this advice is the first, where it is not about what limits the step. */
+function firstWords({ beside }: Advice): string {
+  if (!beside) return "Do this first";
+  return `${beside} ${beside.startsWith("Nothing") ? "Next" : "First"}:`;
 }
 
 /** The parts of a sentence that another one does not have, be it in other words after a comma. */
@@ -114,7 +120,7 @@ const WIDE = 2.5;
 
 function rangeText(least: number, most: number | null): string {
   if (most === null || most > WIDE * least) return `at least ${times(least)}×`;
-  return times(least) === times(most) ? `likely ${times(least)}×` : `likely ${times(least)}× to ${times(most)}×`;
+  return `likely ${times(least)}× to ${times(most)}×`;
 }
 
 /** What was measured stands where the prediction would stand. */
@@ -141,7 +147,8 @@ function Gain({ advice }: { advice: Advice }) {
   const [now, then] = [advice.step_time_ms, advice.predicted_step_time_ms];
   const isLeast = least !== null && most === null && gain <= least;
   const how = isLeast ? "at least" : "about";
-  const hasRange = least !== null && !isLeast;
+  const isOne = least !== null && most !== null && times(least) === times(gain) && times(most) === times(gain);
+  const hasRange = least !== null && !isLeast && !isOne;
   return (
     <p
       class="gain"

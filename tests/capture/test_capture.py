@@ -380,7 +380,8 @@ def test_a_recording_of_another_thread_is_stopped_between_instructions_of_the_ma
     fake.stops_where_asked = True
     stopped_on = []
     fake.on_stop = staticmethod(lambda: stopped_on.append(threading.get_ident()))
-    recorder = threading.Thread(target=lambda: RECORDER.record(1))
+    # The main thread has to be in `join`, also on a busy machine, when it is to be waited for in vain.
+    recorder = threading.Thread(target=lambda: RECORDER.record(1 if computes else 1000))
     recorder.start()
     while computes and recorder.is_alive():
         pass

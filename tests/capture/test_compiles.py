@@ -93,6 +93,7 @@ def test_the_advice_says_what_changes_and_where(profile, framework):
         ),
         "tensorflow": (
             f"argument batch['x'] of tf_step ({places['tensorflow']}) changes: float32[4,2], then float32[5,2]",
+            f"argument rate of tf_step ({places['tensorflow']}) changes: 0.5, then 1.5",
             f"made_anew ({compile_programs.__file__}:{line_of('def made_anew')}) is defined anew each time",
         ),
     }

@@ -179,7 +179,7 @@ def inferred_meetings(
     lone = np.flatnonzero(~waits & (quiet.event < 0) & (quiet.line != threads.main))
     # The engine of the backward pass goes from op to op by itself; where no steps were found, and the capture counts as
     # one, a call has started it all the same.
-    engine = np.isin(quiet.line[lone], _backward_lines(trace, threads))
+    engine = np.isin(quiet.line[lone], np.array(_backward_lines(trace, threads), np.int64))
     engine &= (quiet.start_ps[lone] > trace.span_ps()[0]) | (steps_of(trace).source != "none")
     lone = lone[~engine]
     mine = quiet.take(waits & (quiet.line == threads.main))

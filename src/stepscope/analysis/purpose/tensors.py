@@ -94,7 +94,7 @@ class _Op(NamedTuple):
         """The two operands of a product of matrices."""
         if self.result is None:
             return None
-        start = 1 if self.name == "addmm" else 0
+        start = 1 if self.name == "addmm" and len(self.sizes) > 2 else 0
         return self.sizes[start], self.sizes[start + 1]
 
 

@@ -60,6 +60,7 @@ def test_a_cause_without_which_the_step_would_be_as_long_is_not_the_limit() -> N
     found = judge_account(replace(beside, rows=rows))
 
     assert (found.name, found.cause, found.share_percent) == ("host_bound", "host_compute", 40.0)
+    assert found.sentence == "host-bound: 40.0 % of each step is computation on the host; fixing it saves most"
     assert found.evidence[1] == (
         "computation on the device takes 60.0 %, but other work runs beside it: without it the step would be only"
         " 1.0 % shorter"

@@ -167,6 +167,15 @@ def test_a_last_step_of_a_host_whose_clock_is_early_is_no_warm_up() -> None:
     assert not any("warm-up" in warning for warning in report.warnings)
 
 
+def test_the_step_time_of_several_hosts_is_that_of_the_one_that_sets_the_pace() -> None:
+    """Its median step may be shorter than the slowest host's of every step, which the limits are of."""
+    paces = draw("host main | M1----------M2----M3----\nhost main | a-----------a-----a-----", host="rank1")
+    other = draw("host main | M1--M2------M3-----\nhost main | a---a-------a------", host="rank0")
+    _, _, said, *_ = overview_of(paces, other).summary_lines()
+
+    assert said == "step time  6 ms on rank1, which sets the pace (3 steps; 7 to 12.0 on each one's slowest host)"
+
+
 def test_environment_of_several_hosts() -> None:
     gpu = "gpu0 s | K-\ngpu1 s | K-"
     report = overview_of(draw("host main | a---------", host="a"), draw(gpu, host="b"), draw(gpu, host="c"))

@@ -179,7 +179,7 @@ def _headline(account: StepAccount, row: AccountRow, limiting: AccountRow) -> st
     the cause and its name fits."""
     label = _LABELS.get(row.cause, _verdict_of(row, account).replace("_", "-"))
     busy = ", machine busy" if row is limiting and account.rows[0].cause == CONTENTION else ""
-    why = "; fixing it saves most" if row is not limiting else ""
+    why = "; fixing it saves most" if row is not limiting or limiting is not _longest_of_program(account) else ""
     share = f"{label}{busy}: {share_sentence(account, row)}"
     culprit = row.culprit
     if culprit is None or 2 * culprit.ps <= row.ps or re.search(rf"\d|{CODE_OF_MODULE}", culprit.name):

@@ -392,10 +392,12 @@ class OverviewReport(Report):
             return f"unknown, as no steps were found; the capture lasts {_short(amount(time['mean']))} ms"
         middle = self._median_ms(self.account) if self.account else amount(time["mean"])
         count = _count_text(time["count"], "step" if self.steps_source != "inferred" else "inferred step")
-        limits = f", {_short(amount(time['min']))} to {_short(amount(time['max']))}" if time["count"] != 1 else ""
+        limits = f"{_short(amount(time['min']))} to {_short(amount(time['max']))}" if time["count"] != 1 else ""
+        on = f" on {self.account.host}, which sets the pace" if self.account and len(self.hosts) > 1 else ""
+        limits = limits and (f"; {limits} on each one's slowest host" if on else f", {limits}")
         cost = f", {self.profiling.short_text()}" if self.profiling else ""
         stalls = f". {_stall_text(outliers)}" if (outliers := self._outliers()) else ""
-        return f"{_short(middle)} ms ({count}{limits}){cost}{stalls}"
+        return f"{_short(middle)} ms{on} ({count}{limits}){cost}{stalls}"
 
     def _ops_lines(self) -> list[str]:
         spread = bool(self.top_ops) and amount(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT

@@ -80,12 +80,12 @@ ACTIONS: dict[str, Actions] = {
                 "spread the work of __getitem__ over processes: DataLoader(num_workers=4 or more,"
                 " persistent_workers=True)"
             ),
-            "or do it once, before training, and store tensors",
+            "do the work of __getitem__ once, before training, and store tensors",
             "process whole tensors in collate_fn instead of single samples in Python",
         ),
         "": (
             "do the work once, before training, and store arrays",
-            Beside("or spread it over processes (grain.DataLoader(worker_count=...), multiprocessing)"),
+            Beside("spread the work over processes (grain.DataLoader(worker_count=...), multiprocessing)"),
         ),
         "python": (
             "do the work once, before training, and store arrays",

@@ -262,7 +262,7 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
               <span class="oneline">{`${duration(median ?? mean)}:`}</span>{" "}
             </span>
           )}
-          <span class="verdict-cause">{mean === null ? sentence(head) : head}</span>
+          <span class="verdict-cause">{mean === null ? head.charAt(0).toUpperCase() + head.slice(1) : head}</span>
         </h1>
       </div>
       {rest && (

@@ -128,14 +128,16 @@ def _longest_of_program(account: StepAccount) -> AccountRow:
 
 def _limiting(account: StepAccount, longest: AccountRow) -> AccountRow:
     """The row that limits the step: the longest one, unless the step would be as long without it, since other work runs
-    beside it; then the one without which the step would be shortest, if that is clearly shorter."""
+    beside it; then the one without which the step would be shortest, if that is clearly shorter, and if it takes at
+    least half as long: what two parts hold up together is not said to be the smaller one's."""
     if longest.gain_ps is None or account.percent(longest.gain_ps) >= LEAST_PERCENT:
         return longest
     if longest.idle_ps is not None and 2 * longest.idle_ps > longest.ps:
         return longest  # no device works beside it: the replay lacks what links their work to it
     others = [row for row in account.rows if row.gain_ps is not None and row.cause != CONTENTION]
     most = max(others, key=lambda row: row.gain_ps or 0)
-    return most if account.percent(most.gain_ps or 0) >= LARGE_SHARE else longest
+    is_limit = account.percent(most.gain_ps or 0) >= LARGE_SHARE and 2 * most.ps >= longest.ps
+    return most if is_limit else longest
 
 
 def row_of_change(account: StepAccount, causes: Sequence[str]) -> AccountRow | None:

@@ -319,7 +319,9 @@ def test_a_decimal_time_is_read_to_the_picosecond(whole: str, fraction: str, exp
         assert codes(load(data)) == ["impossible-durations"]
     else:
         shortfall = Decimal(int(load(data).events.duration_ps[0])) - exact * 10**6
-        assert abs(shortfall) <= Decimal("0.5")
+        # Of more digits than 64 bits hold, 19 at least, the last is rounded before: that is a tenth more at most.
+        is_long = len(whole + fraction) > 19
+        assert abs(shortfall) <= Decimal("0.55" if is_long else "0.5")
 
 
 def test_quoted_times_and_exponents_count() -> None:

@@ -179,6 +179,19 @@ class SampledStatement(NamedTuple):
     called: str
 
 
+_BUILT_IN = Pattern(r"<built-in (?:method|function) (\S+)(?: of .*)?>")
+
+
+def plain_built_in(name: str) -> str:
+    """The name of a built-in function as a program writes it; any other name as it is.
+
+    >>> plain_built_in("<built-in method matmul of M object at 0x7ba1>")
+    'matmul'
+    """
+    found = _BUILT_IN.fullmatch(name)
+    return found[1] if found else name
+
+
 def statement_of(name: str) -> SampledStatement:
     """A statement by the name of its event.
 

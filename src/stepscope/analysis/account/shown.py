@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -12,6 +11,7 @@ from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.evidence import Known
 from stepscope.report import Cell, Field, Role, clean, duration_text, percent, round_ms, shorten_name
 from stepscope.report.columns import rows_in_ms
+from stepscope.vocabulary.python import plain_built_in
 
 _KNOWN = tuple(each.name.lower() for each in Known)
 _LONGEST_NAME = 80  # characters, of a line of the terminal
@@ -196,16 +196,13 @@ def describe_culprit(culprit: Culprit, share: str = "") -> str:
     return f"`{culprit_name(culprit)}` ({_calls_text(culprit)}{f', {share}' if share else ''}){inside}"
 
 
-_BUILT_IN = re.compile(r"<built-in (?:method|function) (\S+)(?: of .*)?>")
-
-
 def shorten_op(name: str) -> str:
     """The name of an op or function that fits into a sentence.
 
     >>> shorten_op("<built-in method matmul of M object at 0x7ba1>")
     'matmul'
     """
-    return shorten_name(_BUILT_IN.sub(r"\1", clean(name)), _LONGEST_NAME)
+    return shorten_name(plain_built_in(clean(name)), _LONGEST_NAME)
 
 
 def culprit_name(culprit: Culprit) -> str:

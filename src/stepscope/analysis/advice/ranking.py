@@ -98,8 +98,9 @@ def _speak_of_capture(advice: Advice) -> Advice:
     """The advice without the words on steps, where none was found."""
 
     def said(text: str) -> str:
-        whole = re.sub(r"\bof (?:each step|the time) is\b", "of the capture is", text)
-        return re.sub(r" (?:per|within the) step\b", "", whole.replace("of each step", "of the capture"))
+        for words in ("of each step", "of the time is"):
+            text = text.replace(words, words.replace("each step", "the capture").replace("the time", "the capture"))
+        return text.replace(" per step", "").replace(" within the step", "")
 
     return replace(
         advice, title=said(advice.title), evidence=said(advice.evidence), actions=(*map(said, advice.actions),)

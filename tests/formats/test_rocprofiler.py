@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,15 @@ def test_several_processes_are_as_many_hosts(tmp_path: Path) -> None:
     assert stepscope.load(written(tmp_path / "r.json", content)).hosts == ("process 7", "process 9")
 
 
+def test_a_compressed_recording_says_the_same(tmp_path: Path) -> None:
+    plain = json.dumps(training()).encode()
+    (tmp_path / "1234_results.json.gz").write_bytes(gzip.compress(plain))
+
+    packed = stepscope.load(tmp_path / "1234_results.json.gz").overview().to_dict()
+    written(tmp_path / "r.json", training())
+    assert packed["account"] == stepscope.load(tmp_path / "r.json").overview().to_dict()["account"] != []
+
+
 def test_a_folder_with_one_is_a_session(tmp_path: Path) -> None:
     written(tmp_path / "1234_results.json", training())
     written(tmp_path / "results.json", {"accuracy": 0.5})
@@ -127,6 +137,7 @@ def test_a_folder_with_one_is_a_session(tmp_path: Path) -> None:
         (b'{"rocprofiler-sdk-tool": [', "the JSON cannot be read"),
         (b'{"rocprofiler-sdk-tool": 3}', "rocprofv3 did not write this"),
         (json.dumps(recording(kernel_dispatch=[kernel(0, 0, 0) | {"start_timestamp": 0}])).encode(), "neither kernels"),
+        (gzip.compress(json.dumps(training()).encode())[:-9], "cut short"),
         (json.dumps(recording(kernel_dispatch=[3, None, {}], hip_api={})).encode(), "neither kernels"),  # type: ignore[list-item, arg-type]
     ],
 )

@@ -115,7 +115,6 @@ FORMATS: tuple[Format, ...] = (
         hosts_reader="stepscope.formats.rocprofiler.reader:read_hosts",
         in_folders=False,
         other_endings=(".json",),
-        reads_gzip=False,
     ),
     KINETO,
     PERFETTO,

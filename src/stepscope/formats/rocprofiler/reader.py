@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -39,12 +40,16 @@ _COPIES = (
 _OF_MARKER = "roctxMark"
 _PS_PER_NS = 1000
 _LONGEST_NS = 1 << 62
+_MOST_BYTES = 1 << 30  # unpacked: as objects of Python more would not fit into the memory of most machines
 
 Record = Mapping[str, Any]
 
 
 def read(data: bytes, source: str, host: str) -> HostTrace:
     """Reads the first process of a file; usually there is one.
+
+    Args:
+        data: the file's bytes, plain or compressed with gzip.
 
     Raises:
         UnreadableError: rocprofv3 did not write it, or it holds neither kernels, copies, calls nor ranges.
@@ -78,11 +83,22 @@ def _read_process(process: Record, source: str, host: str) -> HostTrace:
     return trace
 
 
+def _unpack(data: bytes) -> bytes:
+    """The bytes, unpacked where they are compressed.  Raises ValueError if they are cut or too many, and zlib.error."""
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    stream = zlib.decompressobj(wbits=31)
+    plain = stream.decompress(data, _MOST_BYTES)
+    if not stream.eof:
+        raise ValueError("it is cut short" if len(plain) < _MOST_BYTES else "it unpacks to more than 1 GiB")
+    return plain
+
+
 def _processes_of(data: bytes, source: str) -> list[Record]:
     """The processes of a file, at least one."""
     try:
-        found = _mapping(json.loads(data)).get(_TOOL)
-    except (ValueError, RecursionError) as error:
+        found = _mapping(json.loads(_unpack(data))).get(_TOOL)
+    except (ValueError, RecursionError, zlib.error) as error:
         reason = f"the JSON cannot be read: {error}"
         raise UnreadableError(reason, code="json", path=source, lost="everything", hint=_HINT) from error
     processes: list[Record] = [each for each in _sequence(found) if isinstance(each, dict)]

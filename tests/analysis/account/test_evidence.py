@@ -22,7 +22,6 @@ SORTS = {
     "Y": Sort(K.PYTHON_CALL, "$train.py:1 main"),
     "Q": Sort(K.PYTHON_CALL, "$array.py:650 _value"),
     "Z": Sort(K.PYTHON_CALL, "$queue.py:154 get"),
-    "R": Sort(K.FUNCTION_RUN, "FunctionRun"),
     "W": Sort(K.OTHER, "ThunkExecutor::Execute (wait for completion)"),
     "O": Sort(K.OTHER, "Pool::Run"),
     "N": Sort(K.ANNOTATION, "train"),
@@ -70,10 +69,6 @@ SORTS = {
         host main | L1------aa  L2------aa
         gpu0 s    |  U1------    U2------
         causes = {"transfer": 8, "host_compute": 2, "unknown": 2}
-    a long run of a compiled function without an op or a device says nothing of what runs
-        host main | M0----------M1----------
-        host main | RRRRRRRRRRRaRRRRRRRRRRRa
-        causes = {"unknown": 11, "host_compute": 1}
     a range around the run says nothing of silence, and autograd's thread that launches most is not the loop
         host main           | N-----------------------
         host main           | L1          L2

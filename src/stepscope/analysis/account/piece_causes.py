@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, causes_of_work, event_causes, unrecorded_causes
+from stepscope.analysis.account.causes import Cause, causes_of_work, event_causes, unrecorded_causes
 from stepscope.analysis.account.graph import EdgeKind, Edges, Graph, NodeKind
 from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, kinds_of
 from stepscope.analysis.account.stretches import NO_STRETCH, causes_within
 from stepscope.analysis.account.threads import Threads
-from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans
-from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I32, I64, U8, Mask, blocks_of, look_up
+from stepscope.model import HostTrace
+from stepscope.model.arrays import I32, I64, U8, blocks_of, look_up
 
 E = EdgeKind
 
@@ -33,20 +33,10 @@ def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) 
     host = np.flatnonzero(own & ~work)
     event = pieces.event[host]
     cause[host] = np.where(event >= 0, event_causes(trace)[event], unrecorded_causes(trace, threads)[line[host]])
-    cause[host[_runs_unseen(trace, event, (pieces.end_ps - pieces.start_ps)[host])]] = Cause.UNKNOWN
     cause[own & (line >= 0) & threads.serves_input[line]] = Cause.INPUT
     told = causes_within(trace, line, pieces.start_ps, pieces.end_ps, own)
     np.copyto(cause, told, where=(told != NO_STRETCH) & ~work)
     return cause
-
-
-def _runs_unseen(trace: HostTrace, event: I64, length: I64) -> Mask:
-    """Whether a thread is in a run of a compiled function for longer than starting ops takes, and neither an op of it
-    nor work of a device was recorded: what runs then is not known."""
-    if is_device_work(trace).any():
-        return np.zeros(len(event), np.bool_)
-    runs: Mask = (event >= 0) & (trace.events.kind[event] == EventKind.FUNCTION_RUN)
-    return runs & (length > LONG_GAP_PS)
 
 
 def _fill_gaps(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> None:

@@ -83,7 +83,7 @@ def _reasons(trace: HostTrace) -> Iterator[tuple[Cause, Spans, bool]]:
     yield Cause.INPUT, _lock_waits(trace), False
     yield Cause.TRANSFER, _work_of_others(trace, Cause.TRANSFER), False
     yield Cause.INPUT, _reads_of_python(trace), False
-    yield Cause.HOST_COMPUTE, _only_python(trace, compiled_time(trace, threads_of(trace).main)), False
+    yield Cause.HOST_COMPUTE, _only_python(trace, compiled_time(trace, threads_of(trace).main)), True
     silence = silence_of(trace)
     if not silence.total:
         return

@@ -102,8 +102,8 @@ def test_of_two_rules_that_yield_to_each_other_the_larger_gain_stays() -> None:
 @pytest.mark.parametrize(
     ("kinds", "says"),
     [
-        (("communication_bound", "communication_bound"), "Nothing known shortens computation on the host here."),
-        (("communication_bound", "redundant_compute"), "Shortening computation on the host gains less here."),
+        (("communication_bound", "communication_bound"), "Nothing known shortens computation on the host here. Next:"),
+        (("communication_bound", "redundant_compute"), "Shortening computation on the host gains less here. First:"),
         (("redundant_compute", "redundant_compute"), ""),
     ],
 )

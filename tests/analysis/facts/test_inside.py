@@ -20,6 +20,8 @@ NUMPY = "numpy/_core"
         ("h5py/_hl/dataset.py:804 __getitem__", "", "chunks="),
         (f"{NUMPY}/fromnumeric.py:48 _wrapfunc", "np.argsort", "argpartition"),
         (None, "rows.append", ""),  # of a list
+        (None, "rows.copy", ""),  # of an array, not of the module
+        (None, "copy.deepcopy", "deepcopy"),
         (None, "np.append", "copies the whole array"),
         (None, "", ""),
     ],

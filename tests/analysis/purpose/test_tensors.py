@@ -7,7 +7,7 @@ import pytest
 from helpers.draw import MS, Sort, draw
 
 from stepscope.analysis.purpose.excess import excesses_of
-from stepscope.analysis.purpose.tensors import gradient_penalty, product_order
+from stepscope.analysis.purpose.tensors import constant_factors, gradient_penalty, ops_with_sizes, product_order
 from stepscope.model import EventKind, HostTrace
 
 K = EventKind
@@ -134,6 +134,17 @@ def test_gradients_of_gradients_that_are_all_of_the_training() -> None:
     alone = _PENALTY.replace("f1--f2--", "        ").replace("B2--B1--", "        ")
 
     assert gradient_penalty(_trace(alone, **_PENALTY_SORTS)) is None
+
+
+def test_what_is_found_in_one_of_equal_steps_counts_in_all_of_them() -> None:
+    c = _op("aten::linalg_cholesky", "512,512")
+    trace = _trace("host main | M0----M1----M2----M3----\nhost main | cc    cc    cc    c", c=c)
+
+    found = constant_factors(trace)
+
+    assert found is not None
+    assert len(found.rows) == 7
+    assert len(ops_with_sizes(trace)) == 3  # of the first step, and of the one that differs
 
 
 def test_nothing_is_said_without_sizes() -> None:

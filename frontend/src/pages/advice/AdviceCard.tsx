@@ -45,9 +45,7 @@ export function AdviceCard({
     <article class={`card advice-card ${first ? "first" : ""}`} data-advice={advice.id}>
       <header>
         <div>
-          {first && advice.class !== "none" && (
-            <p class="eyebrow minor strong">{firstWords(advice)}</p>
-          )}
+          {first && advice.class !== "none" && <p class="eyebrow minor strong">{advice.beside ?? "Do this first"}</p>}
           <h2>{rank !== undefined && advice.class !== "none" ? `${rank}. ${advice.title}` : advice.title}</h2>
         </div>
         <Gain advice={advice} />
@@ -72,12 +70,6 @@ export function AdviceCard({
       {!pictures && (whole ? <Evidence advice={advice} /> : <MainEvidence advice={advice} />)}
     </article>
   );
-}
-
-/** Why this advice is the first, where it is not about what limits the step. */
-function firstWords({ beside }: Advice): string {
-  if (!beside) return "Do this first";
-  return `${beside} ${beside.startsWith("Nothing") ? "Next" : "First"}:`;
 }
 
 /** The parts of a sentence that another one does not have, be it in other words after a comma. */

@@ -104,7 +104,8 @@ class Advice:
         least_step_time_ms, most_step_time_ms: its range; None to estimate it.
         part_ms: time per step that the advice is about, which ranks it if no gain is known.
         reasoning: how the prediction is computed; also: what it says of other causes that get shorter, too.
-        beside: of the first advice, that nothing known shortens what the verdict names; empty where this does.
+        beside: of the first advice, why it is not about what the verdict names, in words that its title follows; empty
+            where it is.
         change: the row of the table of changes whose replay the prediction is; empty if it is none.
         rows, intervals: where the evidence is found.
         culprit: what a person can edit, in the median step; None where the trace names nothing.

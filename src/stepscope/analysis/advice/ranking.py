@@ -97,14 +97,13 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
 def _speak_of_capture(advice: Advice) -> Advice:
     """The advice without the words on steps, where none was found."""
 
-    def said(text: str) -> str:
+    def reword(text: str) -> str:
         for words in ("of each step", "of the time is"):
             text = text.replace(words, words.replace("each step", "the capture").replace("the time", "the capture"))
         return text.replace(" per step", "").replace(" within the step", "")
 
-    return replace(
-        advice, title=said(advice.title), evidence=said(advice.evidence), actions=(*map(said, advice.actions),)
-    )
+    title, evidence = reword(advice.title), reword(advice.evidence)
+    return replace(advice, title=title, evidence=evidence, actions=(*map(reword, advice.actions),))
 
 
 def _is_about_known(context: Context, advice: Advice) -> bool:
@@ -254,7 +253,7 @@ def _say_rest(advice: Advice, context: Context, account: StepAccount) -> Advice:
 
 def _say_beside(first: Advice, others: Sequence[Advice], context: Context, verdict: Verdict) -> Advice:
     """The first advice with the words that nothing known shortens what limits the run, where it shortens another cause:
-    by the replay, or by its class where nothing is foretold; or that another advice does so, and gains less."""
+    by the replay, or by its class where nothing is foretold; or that another advice does so, and what that gains."""
     limit = verdict.cause
     if limit is None or first.kind == "none" or verdict.name == "unknown" or limit in _causes_in(context, first):
         return first
@@ -263,9 +262,14 @@ def _say_beside(first: Advice, others: Sequence[Advice], context: Context, verdi
         saved = foretold.causes_now.get(limit, 0) - foretold.causes.get(limit, 0)
         if saved >= LEAST_PERCENT / 100.0 * foretold.now_ps:
             return first
-    if any(limit in _causes_in(context, other) for other in others):
-        return replace(first, beside=f"Shortening {cause_words(limit)} gains less here.")
-    return replace(first, beside=f"Nothing known shortens {cause_words(limit)} here.")
+    named = cause_words(limit)
+    of_limit = [other.gain_percent for other in others if limit in _causes_in(context, other)]
+    if not of_limit:
+        return replace(first, beside=f"Nothing known shortens {named} here. Next:")
+    known = [gain for gain in of_limit if gain is not None]
+    if first.gain_percent is None or len(known) < len(of_limit) or max(known) >= first.gain_percent:
+        return replace(first, beside=f"What shortening {named} gains is not known. First:")
+    return replace(first, beside=f"Shortening {named} gains less here. First:")
 
 
 def _scale_to_step(advice: Advice, step_ms: float) -> Advice:

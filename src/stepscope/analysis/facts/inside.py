@@ -147,7 +147,7 @@ def work_in(inside: str | None, called: str) -> Work | None:
     """The work that a function does in a library: by the library's function furthest in, such as
     `json/decoder.py:353 raw_decode`, and where that is not known by what the program calls, such as `json.loads`; None
     for none of these."""
-    modules = _modules_of(inside) | set(called.split("."))
+    modules = _modules_of(inside) | set(called.split(".")[:-1])
     inner = (inside or "").rpartition(" ")[2]
     if inner in _WRAPPERS:  # they call whatever they are asked for
         inner = ""

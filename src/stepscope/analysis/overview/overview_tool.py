@@ -422,8 +422,7 @@ class OverviewReport(Report):
         culprit = first.culprit if first.kind != "none" else None
         is_named = culprit is None or (culprit.file or culprit.name) in first.title
         where = "" if is_named or culprit is None else f", such as in `{shown.culprit_name(culprit)}`"
-        order = "Next" if first.beside.startswith("Nothing") else "First"
-        after = f"{first.beside} {order}: " if first.beside else ""
+        after = f"{first.beside} " if first.beside else ""
         lines = [f"do first   {after}{first.title}{where}{gain}", first.also, *first.actions[:2]]
         return [*lines[:1], *(f"           - {line}" for line in lines[1:] if line)]
 

@@ -43,7 +43,7 @@ from stepscope.vocabulary.patterns import Pattern
 _NEAR = 12  # outermost ops that are looked at before or after one
 _HALF = 0.5  # of a tensor: taking no less leaves little to save
 _TIMES = 8  # the numbers of two small tensors: one of all their pairs is that much larger; judgement
-_MOST_TRACED = 40_000  # outermost ops that are read one by one: beyond, the first of them
+_MOST_TRACED = 40_000  # outermost ops that are read one by one, of steps that differ: of more nothing is said
 _OTHER_WORK = 0.25  # of the forward products: gradients of gradients beside so much are a term of the loss
 
 
@@ -98,24 +98,55 @@ class _Op(NamedTuple):
         return self.sizes[start], self.sizes[start + 1]
 
 
-def _read(trace: HostTrace) -> list[_Op]:
-    """The outermost forward ops of the steps in their order on each thread; empty where no sizes were recorded."""
+class _Traced(NamedTuple):
+    """The outermost forward ops of the steps that differ, in their order on each thread; and by the row of each the
+    rows of its like in all steps that have the same ops with the same sizes."""
+
+    ops: list[_Op]
+    equal: dict[int, I64]
+
+
+def _read(trace: HostTrace) -> _Traced:
+    """None where no sizes were recorded, or where the steps differ too much."""
     work = computing_of(trace)
     if not trace.has_stat(stat_names.INPUT_DIMS):
-        return []
+        return _Traced([], {})
     rows = work.rows[work.outer & ~work.backward & ~work.updates]
-    rows = rows[np.lexsort((trace.events.start_ps[rows], trace.events.line[rows]))][:_MOST_TRACED]
+    rows = rows[np.lexsort((trace.events.start_ps[rows], trace.events.line[rows]))]
+    equal = _equal_ops(trace, rows)
+    rows = np.array(list(equal), np.int64)
+    if len(rows) > _MOST_TRACED:
+        return _Traced([], {})
     text = trace.stat_strings(stat_names.INPUT_DIMS, rows=rows)
     sizes = {row: sizes_of(trace.strings[row]) if row > 0 else () for row in distinct(text).tolist()}
     types = distinct(trace.events.type[rows]).astype(np.int64)
     names = {type_: strip_library(name) for type_, name in zip(types.tolist(), type_names(trace, types), strict=True)}
     label = whole_steps(trace).label[rows].tolist()
     columns = rows.tolist(), trace.events.type[rows].tolist(), text.tolist(), label
-    return [_Op(row, names[type_], sizes[size], step) for row, type_, size, step in zip(*columns, strict=True)]
+    ops = [_Op(row, names[type_], sizes[size], step) for row, type_, size, step in zip(*columns, strict=True)]
+    return _Traced(ops, equal)
+
+
+def _equal_ops(trace: HostTrace, rows: I64) -> dict[int, I64]:
+    """The ops of the first of all equal steps of a thread, each with the rows of its like in all of them."""
+    label, line = whole_steps(trace).label[rows], trace.events.line[rows]
+    begins = np.flatnonzero(np.append(True, (label[1:] != label[:-1]) | (line[1:] != line[:-1]))) if len(rows) else rows
+    said = np.stack([trace.events.type[rows], trace.stat_strings(stat_names.INPUT_DIMS, rows=rows)], axis=1)
+    steps: dict[bytes, list[I64]] = {}
+    for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(rows)], strict=True):
+        steps.setdefault(said[begin:end].tobytes(), []).append(rows[begin:end])
+    found: dict[int, I64] = {}
+    for alike in steps.values():
+        found.update(zip(alike[0].tolist(), np.array(alike).T, strict=True))
+    return found
 
 
 def ops_with_sizes(trace: HostTrace) -> list[_Op]:
-    """These ops, read once per trace."""
+    """The ops of steps that differ, read once per trace."""
+    return _traced(trace).ops
+
+
+def _traced(trace: HostTrace) -> _Traced:
     return trace.derived("ops with sizes", _read)
 
 
@@ -128,15 +159,22 @@ def _with_backward(trace: HostTrace, rows: I64) -> I64:
 
 
 def _largest(trace: HostTrace, found: dict[str, tuple[list[int], float]]) -> TensorWork | None:
-    """Of what was found in all steps, by its words, that which takes longest."""
+    """Of what was found, by its words, that which takes longest in all steps."""
+    equal = _traced(trace).equal
     works = [
-        TensorWork(_with_backward(trace, np.array(sorted({*rows}), np.int64)), kept, what)
+        TensorWork(_with_backward(trace, distinct(np.concatenate([equal[row] for row in rows]))), kept, what)
         for what, (rows, kept) in found.items()
     ]
     return max(works, key=lambda each: int(trace.events.duration_ps[each.rows].sum()), default=None)
 
 
-def _is(pattern: Pattern[str], op: _Op) -> bool:
+def _chosen(ops: list[_Op], rows: I64) -> set[int]:
+    """The rows of those ops that are among some rows."""
+    own = np.array([op.row for op in ops], np.int64)
+    return {*own[np.isin(own, rows)].tolist()}
+
+
+def _matches(pattern: Pattern[str], op: _Op) -> bool:
     return pattern.fullmatch(op.name) is not None
 
 
@@ -144,7 +182,7 @@ def _note(found: dict[str, tuple[list[int], float]], what: str, ops: list[_Op], 
     found.setdefault(what, ([], kept))[0].extend(op.row for op in ops)
 
 
-def _shown(size: Size) -> str:
+def _size_text(size: Size) -> str:
     return "[" + ",".join(map(str, size)) + "]"
 
 
@@ -156,7 +194,7 @@ def picked_after(trace: HostTrace) -> TensorWork | None:
     ops, found = ops_with_sizes(trace), dict[str, tuple[list[int], float]]()
     taken = _sizes_of_gradients(trace)
     for at, pick in enumerate(ops):
-        if not _is(PICKS, pick) or len(pick.first) < 2:
+        if not _matches(PICKS, pick) or len(pick.first) < 2:
             continue
         whole, part = pick.first, taken.get(pick.row)
         if part is None or part[-1:] != whole[-1:] or math.prod(part) > _HALF * math.prod(whole):
@@ -169,8 +207,8 @@ def picked_after(trace: HostTrace) -> TensorWork | None:
             continue
         of = first.product[1] if first.product else ()
         what = (
-            f"{first.name} of {_shown(first.first)} by {_shown(of)} computes {math.prod(whole[:-1]):,} rows, of which"
-            f" `{pick.name}` takes {max(math.prod(part[:-1]), 1):,}"
+            f"{first.name} of {_size_text(first.first)} by {_size_text(of)} computes {math.prod(whole[:-1]):,} rows,"
+            f" of which `{pick.name}` takes {max(math.prod(part[:-1]), 1):,}"
         )
         _note(found, what, [ops[each] for each in before], math.prod(part) / math.prod(whole))
     return _largest(trace, found)
@@ -179,7 +217,7 @@ def picked_after(trace: HostTrace) -> TensorWork | None:
 def _sizes_of_gradients(trace: HostTrace) -> dict[int, Size]:
     """The size of the gradient that comes back to each op that takes a part of a tensor, by its row: what it took."""
     work = computing_of(trace)
-    ops = np.array([op.row for op in ops_with_sizes(trace) if _is(PICKS, op)], np.int64)
+    ops = np.array([op.row for op in ops_with_sizes(trace) if _matches(PICKS, op)], np.int64)
     if not len(ops):
         return {}
     number = sequence_numbers(trace, ops)
@@ -203,9 +241,9 @@ def _made_by_rows(ops: list[_Op], at: int, size: Size) -> list[int]:
             chain.append(place)
             last, size = len(chain), op.first
             numbers = math.prod(size)
-        elif _is(VIEWS, op) or (op.sizes and all(4 * math.prod(each) < numbers for each in op.sizes)):
+        elif _matches(VIEWS, op) or (op.sizes and all(4 * math.prod(each) < numbers for each in op.sizes)):
             continue
-        elif _is(KEEPS_ROWS, op) and math.prod(op.first) == numbers and not _adds_another(op, numbers):
+        elif _matches(KEEPS_ROWS, op) and math.prod(op.first) == numbers and not _adds_another(op, numbers):
             chain.append(place)
         else:
             break
@@ -221,7 +259,7 @@ def _others_take(ops: list[_Op], made: int, at: int, whole: Size, taken: dict[in
     """Whether more than half of a tensor is taken after it is made, by this op and others near it."""
     numbers, used = math.prod(whole), 0
     for op in ops[made + 1 : at + _NEAR]:
-        if whole not in op.sizes or _is(VIEWS, op):
+        if whole not in op.sizes or _matches(VIEWS, op):
             continue
         used += math.prod(taken[op.row]) if op.row in taken else numbers
     return used > _HALF * numbers
@@ -231,15 +269,15 @@ def factored_product(trace: HostTrace) -> TensorWork | None:
     """Products of square matrices that are taken apart again at once."""
     ops, found = ops_with_sizes(trace), dict[str, tuple[list[int], float]]()
     for at, op in enumerate(ops):
-        if not _is(FACTORS, op) or "cholesky" not in op.name or len(op.first) < 2:
+        if not _matches(FACTORS, op) or "cholesky" not in op.name or len(op.first) < 2:
             continue
         for place in range(at - 1, max(at - _NEAR, -1), -1):
             other = ops[place]
             square = other.product is not None and all(each[-2:] == op.first[-2:] for each in other.product)
             if square:
-                what = f"multiplies matrices of {_shown(op.first)} and takes the product apart again (`{op.name}`)"
+                what = f"multiplies matrices of {_size_text(op.first)} and takes the product apart again (`{op.name}`)"
                 _note(found, what, [other, op], 0.0)
-            if not _is(VIEWS, other) and math.prod(other.first) >= math.prod(op.first):
+            if not _matches(VIEWS, other) and math.prod(other.first) >= math.prod(op.first):
                 break
     return _largest(trace, found)
 
@@ -247,11 +285,10 @@ def factored_product(trace: HostTrace) -> TensorWork | None:
 def constant_factors(trace: HostTrace) -> TensorWork | None:
     """Matrices that are taken apart or inverted in every step, without a backward pass through it."""
     work, ops = computing_of(trace), ops_with_sizes(trace)
-    learned = {*work.rows[work.learned].tolist()}
-    found: dict[str, tuple[list[int], float]] = {}
+    learned, found = _chosen(ops, work.rows[work.learned]), dict[str, tuple[list[int], float]]()
     for op in ops:
-        if _is(FACTORS, op) and op.row not in learned:
-            _note(found, f"takes matrices of {_shown(op.first)} apart (`{op.name}`), with no gradient", [op], 0.0)
+        if _matches(FACTORS, op) and op.row not in learned:
+            _note(found, f"takes matrices of {_size_text(op.first)} apart (`{op.name}`), with no gradient", [op], 0.0)
     return _largest(trace, found)
 
 
@@ -259,7 +296,7 @@ def diagonal_products(trace: HostTrace) -> TensorWork | None:
     """Products with a matrix that was just made of its diagonal."""
     ops, found = ops_with_sizes(trace), dict[str, tuple[list[int], float]]()
     for at, op in enumerate(ops):
-        if not _is(DIAGONALS, op) or not op.first:
+        if not _matches(DIAGONALS, op) or not op.first:
             continue
         side = op.first[-1]
         for other in ops[at + 1 : at + 4]:
@@ -267,7 +304,7 @@ def diagonal_products(trace: HostTrace) -> TensorWork | None:
                 what = f"multiplies with matrices of {side:,} x {side:,} that hold a diagonal alone (`{op.name}`)"
                 _note(found, what, [op, other], 0.0)
                 break
-            if not _is(VIEWS, other):
+            if not _matches(VIEWS, other):
                 break
     return _largest(trace, found)
 
@@ -276,13 +313,13 @@ def repeated_rows(trace: HostTrace) -> TensorWork | None:
     """Products over rows that were repeated just before, so that equal rows are computed again and again."""
     ops, found = ops_with_sizes(trace), dict[str, tuple[list[int], float]]()
     for at, op in enumerate(ops):
-        if not _is(REPEATS, op) or len(op.first) < 2:
+        if not _matches(REPEATS, op) or len(op.first) < 2:
             continue
         chain: list[_Op] = []
         size = op.first[-1:]
         larger = 0
         for other in ops[at + 1 : at + _NEAR]:
-            if _is(VIEWS, other):
+            if _matches(VIEWS, other):
                 continue
             times, rest = divmod(math.prod(other.first), max(math.prod(op.first), 1)) if not chain else (larger, 0)
             fits = other.first[-1:] == size and not rest and times >= 2
@@ -290,12 +327,12 @@ def repeated_rows(trace: HostTrace) -> TensorWork | None:
                 break
             if other.name == "linear" and other.result:
                 size, larger = other.result[-1:], times
-            elif not _is(KEEPS_ROWS, other) or _adds_another(other, math.prod(other.first)):
+            elif not _matches(KEEPS_ROWS, other) or _adds_another(other, math.prod(other.first)):
                 break
             larger = larger or times
             chain.append(other)
         if larger and any(each.name == "linear" for each in chain):
-            what = f"`{op.name}` makes {larger:,} equal rows of each of {_shown(op.first)} before {chain[0].name}"
+            what = f"`{op.name}` makes {larger:,} equal rows of each of {_size_text(op.first)} before {chain[0].name}"
             _note(found, what, [op, *chain], 1.0 / larger)
     return _largest(trace, found)
 
@@ -312,14 +349,14 @@ def spread_pairs(trace: HostTrace) -> TensorWork | None:
         chain = [op]
         for other in ops[at + 1 : at + _NEAR]:
             if other.first != pairs:
-                if _is(VIEWS, other):
+                if _matches(VIEWS, other):
                     continue
                 break
             chain.append(other)
-            if _is(REDUCES, other):
+            if _matches(REDUCES, other):
                 word = "products" if op.name == "mul" else "differences"
-                what = f"writes the {word} of all pairs {_shown(pairs)} of {_shown(op.sizes[0])} and"
-                _note(found, f"{what} {_shown(op.sizes[1])} before it sums them (`{other.name}`)", chain, 0.0)
+                what = f"writes the {word} of all pairs {_size_text(pairs)} of {_size_text(op.sizes[0])} and"
+                _note(found, f"{what} {_size_text(op.sizes[1])} before it sums them (`{other.name}`)", chain, 0.0)
                 break
     return _largest(trace, found)
 
@@ -342,17 +379,18 @@ def product_order(trace: HostTrace) -> TensorWork | None:
         if op.product is None or made is None or op.name == "linear":
             continue
         for other in ops[at + 1 : at + 4]:
-            if _is(VIEWS, other):
+            if _matches(VIEWS, other):
                 continue
             kept = _share_of_other_order(op, other)
             if kept is not None and kept < _HALF:
-                three = f"{_shown(op.product[0])} by {_shown(op.product[1])}, then with {_shown(_third(made, other))}"
+                one, two, third = map(_size_text, (*op.product, _third_operand(made, other)))
+                three = f"{one} by {two}, then with {third}"
                 _note(found, f"multiplies {three}; the other order takes {100 * kept:.0f} % of that", [op, other], kept)
             break
     return _largest(trace, found)
 
 
-def _third(made: Size, other: _Op) -> Size:
+def _third_operand(made: Size, other: _Op) -> Size:
     one, two = other.product or ((), ())
     return two if one == made else one
 
@@ -385,21 +423,19 @@ def dead_branch(trace: HostTrace) -> TensorWork | None:
     work, ops = computing_of(trace), ops_with_sizes(trace)
     if not work.learned.any():
         return None
-    learned = {*work.rows[work.learned].tolist()}
-    number = dict(zip(work.rows.tolist(), work.number.tolist(), strict=True))
     passed = is_passed_over(trace, work.rows, work.number, ~work.backward)
-    idle = {*work.rows[~work.learned & ~passed & ~work.backward].tolist()}
+    idle = _chosen(ops, work.rows[~work.learned & ~passed & ~work.backward & (work.number >= 0)])
     found: dict[str, tuple[list[int], float]] = {}
     at = 0
     while at < len(ops):
         begin = at
-        while at < len(ops) and ops[at].row in idle and ops[at].row not in learned and number[ops[at].row] >= 0:
+        while at < len(ops) and ops[at].row in idle:
             at += 1
         chain = ops[begin:at]
         if chain and (last := chain[-1]).result and at < len(ops):
             after = [size for op in ops[at : at + _NEAR] if op.step == last.step for size in op.sizes]
             if math.prod(last.result) not in map(math.prod, after):
-                _note(found, f"ends in {last.name} of {_shown(last.result)}, which no op takes", chain, 0.0)
+                _note(found, f"ends in {last.name} of {_size_text(last.result)}, which no op takes", chain, 0.0)
         at = max(at, begin + 1)
     return _largest(trace, found)
 

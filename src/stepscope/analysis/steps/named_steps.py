@@ -155,7 +155,7 @@ def _groups(trace: HostTrace) -> list[RangeGroup]:
     found = []
     for at in np.flatnonzero(counts >= _FEWEST_GRAPHS).tolist():
         own = _outermost(trace, rows[inverse.reshape(-1) == at])
-        name = _without_count(trace.name_of(int(own[0])))
+        name = _drop_count(trace.name_of(int(own[0])))
         certain = trace.events.kind[own[0]] == EventKind.ANNOTATION or says_step(name)
         enough = len(own) >= LEAST_STEPS or (len(own) >= _FEWEST_GRAPHS and _launch_graphs(trace, own))
         if enough and certain:
@@ -166,12 +166,12 @@ def _groups(trace: HostTrace) -> list[RangeGroup]:
 def _names_without_counts(trace: HostTrace, rows: I64) -> I64:
     """A number for what each range is called, the same for all steps that the program counts: int64 of shape (n,)."""
     names, place = np.unique(trace.event_names(rows), return_inverse=True)
-    called = [_without_count(name) for name in trace.strings.texts(names)]
+    called = [_drop_count(name) for name in trace.strings.texts(names)]
     number = {name: at for at, name in enumerate(dict.fromkeys(called))}
     return np.array([number[name] for name in called], np.int64)[place]
 
 
-def _without_count(name: str) -> str:
+def _drop_count(name: str) -> str:
     """The name of a range without the number that counts it, if it speaks of a step."""
     return without_numbers(name) if name[-1:].isdigit() and says_step(name) else name
 

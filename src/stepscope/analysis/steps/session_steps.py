@@ -192,14 +192,14 @@ class Aligned:
     @cached_property
     def complete(self) -> list[bool]:
         """Which steps are complete on every host."""
-        return _on_every_host(self.steps, _COMPLETE)
+        return _hold_on_every_host(self.steps, _COMPLETE)
 
     def participants(self, parts: Sequence[StepsOfHost]) -> list[StepsOfHost]:
         """The participating hosts among `parts`."""
         return [part for part in parts if part.host in self.hosts]
 
 
-def _on_every_host(steps: Sequence[tuple[StepRow, ...]], is_so: Callable[[StepRow], bool]) -> list[bool]:
+def _hold_on_every_host(steps: Sequence[tuple[StepRow, ...]], is_so: Callable[[StepRow], bool]) -> list[bool]:
     """Whether something is so of each step on every host."""
     return list(map(all, zip(*(map(is_so, rows) for rows in zip(*steps, strict=True)), strict=True)))
 
@@ -407,7 +407,7 @@ def usual_of(steps: Sequence[tuple[StepRow, ...]]) -> list[int]:
     Without any, those that are complete on every host; without these, all.
     """
     for is_so in (_USUAL, _COMPLETE):
-        counts = _on_every_host(steps, is_so)
+        counts = _hold_on_every_host(steps, is_so)
         if any(counts):
             return [at for at, counted in enumerate(counts) if counted]
     return list(range(len(steps)))

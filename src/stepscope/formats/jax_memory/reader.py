@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator
 
 from stepscope.errors import UnreadableError
+from stepscope.formats.compressed import unpack
 from stepscope.formats.protobuf import DELIMITED, VARINT, read_fields, read_number
 from stepscope.formats.xspace.schema import HOST_PLANE
 from stepscope.model import EventKind, HostTrace, PlaneKind, StatValue, TraceBuilder
@@ -57,7 +58,7 @@ def read(data: bytes, source: str, host: str) -> HostTrace:
         UnreadableError: the data is not such a profile.
     """
     try:
-        samples = list(_samples(_fields(_unpack(bytes(data)))))
+        samples = list(_samples(_fields(unpack(bytes(data), _MOST_BYTES))))
     except (zlib.error, ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
         reason = f"the profile cannot be read: {error}"
         raise UnreadableError(reason, code="pprof", path=source, lost="everything", hint=_HINT) from error
@@ -76,16 +77,6 @@ def read(data: bytes, source: str, host: str) -> HostTrace:
                 }  # fmt: skip
                 line.event("[memory]", 0, 0, EventKind.ALLOCATION, stats)
     return builder.build()
-
-
-def _unpack(data: bytes) -> bytes:
-    if not data.startswith(b"\x1f\x8b"):
-        return data
-    stream = zlib.decompressobj(wbits=31)
-    plain = stream.decompress(data, _MOST_BYTES)
-    if not stream.eof:
-        raise ValueError("it is cut short" if len(plain) < _MOST_BYTES else "it unpacks to more than 256 MiB")
-    return plain
 
 
 def _sizes(sample: _Sample, samples: int) -> list[int]:

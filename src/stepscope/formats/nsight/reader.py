@@ -256,7 +256,7 @@ class _Reader:
         if not parts:
             raise self._no_tables()
         work = [part.line for part in parts if part.place == Place.STREAM]
-        return [_on_device_of_work(part, work) if part.place == Place.WAIT and work else part for part in parts]
+        return [_move_to_device_of_work(part, work) if part.place == Place.WAIT and work else part for part in parts]
 
     def _trace(
         self, host: str, parts: Sequence[Part], gpus: Mapping[int, Mapping[str, StatValue]], rank: int | None = None
@@ -659,7 +659,7 @@ def _is_of(part: Part, pid: int, number: int) -> Mask:
     return found
 
 
-def _on_device_of_work(waits: Part, work: Sequence[I64]) -> Part:
+def _move_to_device_of_work(waits: Part, work: Sequence[I64]) -> Part:
     """Waits, on the device of their process where all of its work is on one: rows of waits may state another one.
 
     Args:

@@ -22,6 +22,7 @@ from functools import cache
 from typing import Any
 
 from stepscope.errors import UnreadableError
+from stepscope.formats.compressed import unpack
 from stepscope.model import EventKind, HostTrace, LineBuilder, LineKind, PlaneKind, StatValue, TraceBuilder, Trait
 from stepscope.model.stat_names import BLOCK, BYTES_COPIED, CORRELATION_ID, GRID, STEP_NUM
 from stepscope.vocabulary import devices, nvtx, precision, torch
@@ -83,21 +84,10 @@ def _read_process(process: Record, source: str, host: str) -> HostTrace:
     return trace
 
 
-def _unpack(data: bytes) -> bytes:
-    """The bytes, unpacked where they are compressed.  Raises ValueError if they are cut or too many, and zlib.error."""
-    if not data.startswith(b"\x1f\x8b"):
-        return data
-    stream = zlib.decompressobj(wbits=31)
-    plain = stream.decompress(data, _MOST_BYTES)
-    if not stream.eof:
-        raise ValueError("it is cut short" if len(plain) < _MOST_BYTES else "it unpacks to more than 1 GiB")
-    return plain
-
-
 def _processes_of(data: bytes, source: str) -> list[Record]:
     """The processes of a file, at least one."""
     try:
-        found = _mapping(json.loads(_unpack(data))).get(_TOOL)
+        found = _mapping(json.loads(unpack(data, _MOST_BYTES))).get(_TOOL)
     except (ValueError, RecursionError, zlib.error) as error:
         reason = f"the JSON cannot be read: {error}"
         raise UnreadableError(reason, code="json", path=source, lost="everything", hint=_HINT) from error

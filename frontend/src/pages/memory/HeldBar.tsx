@@ -17,11 +17,11 @@ export function HeldBar({ kinds, sizes }: HeldBarProps) {
   const parts = useMemo(() => partsOf(sums, look.surface), [sums, look]);
   return (
     <StackedBars
-      label="What the program held when memory ran out"
+      label="What fills the memory"
       parts={parts}
       write={bytes}
       unit="bytes"
-      rows={[{ key: "held", label: "Memory", note: "counted when it ran out", parts: Object.fromEntries(sums) }]}
+      rows={[{ key: "held", label: "Memory", note: "what it was filled by", parts: Object.fromEntries(sums) }]}
     />
   );
 }

@@ -51,13 +51,12 @@ export function Summary(props: SummaryProps) {
       {filled.row_count > 0 && (
         <TableCard section={filled} heading="What held it, by variable and line" plain height="all" links={none} />
       )}
-      {isEnded(report) ? (
+      {isEnded(report) && report.top_ops.length > 0 && (
         <More title="What the job did before" note="steps and ops" tables={["account", "types", "top"]}>
           <StepCards {...props} />
         </More>
-      ) : (
-        <StepCards {...props} />
       )}
+      {!isEnded(report) && <StepCards {...props} />}
       <div class="summary-side list gap-l">
         <EnvironmentCard sections={sections} />
         <MissingCard report={report} />
@@ -403,7 +402,7 @@ function EnvironmentCard({ sections }: { sections: Sections<"overview"> }) {
         section={environment}
         names={known(environment).filter((name) => hasDevices || !OF_DEVICES.includes(name))}
       />
-      <FigureRow section={placement} names={known(placement)} />
+      {known(placement).length > 0 && <FigureRow section={placement} names={known(placement)} />}
     </Card>
   );
 }

@@ -199,10 +199,18 @@ class OverviewReport(Report):
         """How to record again before anything else, as figures are wrong; empty if they are not."""
         return find_record_first(self.context, self.advice)
 
+    @property
+    def median_step_ms(self) -> float | None:
+        """The step time that all sentences name, in ms; None without steps, or where their bounds measure none."""
+        if self.steps_source == "none" or self.step_time_ms["mean"] is None:
+            return None
+        return self._median_ms(self.account) if self.account else self._usual_ms()
+
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
         return {
             "step_time_ms": {key: self.step_time_ms[key] for key in ("mean", "std", "min", "max", "count")},
+            "median_step_ms": self.median_step_ms,
             "between_steps_percent": self.step_time_ms["between_steps_percent"],
             "steps_source": self.steps_source,
             "steps_how": self.steps_how,
@@ -402,7 +410,7 @@ class OverviewReport(Report):
             return f"unknown, of {count}: {self.steps_how}" if time["count"] else f"unknown: {self.steps_how}"
         if self.steps_source == "none":
             return f"unknown, as no steps were found; the capture lasts {_short(amount(time['mean']))} ms"
-        middle = self._median_ms(self.account) if self.account else amount(time["mean"])
+        middle = amount(self.median_step_ms)
         count = _count_text(time["count"], "step" if self.steps_source != "inferred" else "inferred step")
         limits = f"{_short(amount(time['min']))} to {_short(amount(time['max']))}" if time["count"] != 1 else ""
         on = f" on {self.account.host}, which sets the pace" if self.account and len(self.hosts) > 1 else ""

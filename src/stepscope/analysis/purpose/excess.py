@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -102,7 +101,8 @@ class ExcessFact:
     made: tuple[str, str] = ("", "")
 
 
-class _Found(NamedTuple):
+@dataclass(frozen=True)
+class _Found:
     """What was found of a kind; attributes as in Excess."""
 
     rows: I64

@@ -98,7 +98,8 @@ class _Op(NamedTuple):
         return self.sizes[start], self.sizes[start + 1]
 
 
-class _Traced(NamedTuple):
+@dataclass(frozen=True)
+class _Traced:
     """The outermost forward ops of the steps that differ, in their order on each thread; and by the row of each the
     rows of its like in all steps that have the same ops with the same sizes."""
 

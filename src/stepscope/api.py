@@ -56,7 +56,9 @@ _MOST_TRIES = 3  # to read files that somebody replaces meanwhile
 _MOST_NAMED = 5  # runs that a message lists
 _TRUST = "trust"  # the tool whose finding is a line of every report
 _MOST_MODELS = 8  # hosts that a what-if replays: the slowest, since the others wait for them
+_MEMORY_ONLY = "memory-only"  # the code of an error
 _MEMORY_TOOL = "memory-profile"
+_OF_MEMORY = (_MEMORY_TOOL, "overview", "advice")  # the tools with an answer where nothing but memory was recorded
 _OP_TOOLS = ("op-stats", "kernel-stats")
 
 # The code of a notice that only some steps are read; nothing is wrong then.
@@ -673,12 +675,12 @@ class LoadedProfile:
 
 def _require_more_than_memory(tool: Tool, files: Sequence[HostFile]) -> None:
     """Raises UnreadableError if the files show what fills a memory, and the tool wants steps or ops."""
-    if tool.name == _MEMORY_TOOL or tool.edition or not all(file.format.holds_memory_only for file in files):
+    if tool.name in _OF_MEMORY or tool.edition or not all(file.format.holds_memory_only for file in files):
         return
     path, noun = files[0].path, files[0].format.noun
     raise UnreadableError(
         f"{noun} shows what fills a memory, and holds nothing for {tool.name}",
-        code="memory-only",
+        code=_MEMORY_ONLY,
         path=path,
         hint=f"`stepscope {_MEMORY_TOOL} {_short_path(path)}` shows it",
     )
@@ -741,7 +743,8 @@ class _Reader:
         try:
             return self.profile.report(tool, self.host, self.steps)
         except StepscopeError as error:
-            self.failures.append(f"details from {tool} are missing here: {error}")
+            if error.problem.code != _MEMORY_ONLY:
+                self.failures.append(f"details from {tool} are missing here: {error}")
             return None
 
 

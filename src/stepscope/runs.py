@@ -127,6 +127,7 @@ def describe_sessions(
     hosts = tuple(dict.fromkeys(host for each in profiles for host in each.hosts))
     unreadable = sum(row["problem"] is not None for row in rows)
     warnings = [f"{unreadable} of {len(rows)} sessions could not be read"] if unreadable else []
+    warnings += dict.fromkeys(str(problem) for profile in profiles for problem in profile.search_problems)
     warnings += [f"no session has {name}: {one.why_unknown}" for name, one in readings.items() if one.value is None]
     added = tuple(replace(one.field, name=figure) for figure, one in readings.items())
     return RunsReport(hosts=hosts, warnings=tuple(warnings), partial=bool(unreadable), rows=tuple(rows), added=added)

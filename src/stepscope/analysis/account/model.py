@@ -88,12 +88,12 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
         steps, length = steps[1:], length[1:]
     order = np.argsort(length, kind="stable")
     middle, passed = int(order[(len(steps) - 1) // 2]), np.cumsum(length[order])
-    long = np.flatnonzero(length > OUTLIER * length[middle])
-    if 2 * length[long].sum() > passed[-1] and _recurs(long, len(length)):
-        half = int(order[np.searchsorted(2 * passed, passed[-1])])
-        if not _is_slower_work(trace, graph.steps[steps[[middle, half]]]):
-            middle = half
-    return int(steps[middle])
+    half = int(order[np.searchsorted(2 * passed, passed[-1])])
+    # Long are those like the one in which half of the time has passed: one a little longer than usual repeats no stall.
+    long = np.flatnonzero(length > max(OUTLIER * length[middle], length[half] / OUTLIER))
+    recur = 2 * length[long].sum() > passed[-1] and _recurs(long, len(length))
+    is_half = recur and not _is_slower_work(trace, graph.steps[steps[[middle, half]]])
+    return int(steps[half if is_half else middle])
 
 
 def _recurs(places: I64, count: int) -> bool:

@@ -88,6 +88,7 @@ def colours() -> str:
         "CATEGORY_COLOUR": palette.CATEGORY_COLOURS,
         "CATEGORY_LABEL": palette.CATEGORY_LABELS,
         "KIND_CATEGORY": palette.KIND_CATEGORIES,
+        "MEMORY_COLOUR": palette.MEMORY_COLOURS,
         "CAUSE_COLOUR": causes,
     }
     lines = [NOTICE]

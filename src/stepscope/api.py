@@ -23,7 +23,14 @@ from stepscope.engines.host_work import CHANGED, HostWork
 from stepscope.engines.session_work import WHOLE, Placement, Selection, SessionWork, parse_placement
 from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError, UsageError
 from stepscope.formats import store
-from stepscope.formats.session import HostFile, Session, find_joined_session, find_sessions, pick_host
+from stepscope.formats.session import (
+    BESIDE,
+    HostFile,
+    Session,
+    find_joined_session,
+    find_sessions,
+    pick_host,
+)
 from stepscope.meanwhile import importing
 from stepscope.proof.record import FILE, read_proofs
 from stepscope.records import dataclass
@@ -49,7 +56,9 @@ _MOST_TRIES = 3  # to read files that somebody replaces meanwhile
 _MOST_NAMED = 5  # runs that a message lists
 _TRUST = "trust"  # the tool whose finding is a line of every report
 _MOST_MODELS = 8  # hosts that a what-if replays: the slowest, since the others wait for them
+_MEMORY_ONLY = "memory-only"  # the code of an error
 _MEMORY_TOOL = "memory-profile"
+_OF_MEMORY = (_MEMORY_TOOL, "overview", "advice")  # the tools with an answer where nothing but memory was recorded
 _OP_TOOLS = ("op-stats", "kernel-stats")
 
 # The code of a notice that only some steps are read; nothing is wrong then.
@@ -57,7 +66,7 @@ _WITH_PROOFS = ("overview", "advice", "proofs")
 _STEPS_NOTICE = "steps"
 
 # Problems of the search; they matter when looking for a profile, not in a report.
-_QUIET_PROBLEMS = frozenset({"search-depth"})
+_QUIET_PROBLEMS = frozenset({"search-depth", BESIDE})
 
 
 ProfilePath = str | os.PathLike[str]
@@ -243,6 +252,11 @@ class LoadedProfile:
     def run(self) -> str:
         """The session's name."""
         return self._session.run
+
+    @property
+    def search_problems(self) -> tuple[Problem, ...]:
+        """What the search for sessions could not read, left out or joined."""
+        return self._session.problems
 
     @property
     def path(self) -> str:
@@ -661,12 +675,12 @@ class LoadedProfile:
 
 def _require_more_than_memory(tool: Tool, files: Sequence[HostFile]) -> None:
     """Raises UnreadableError if the files show what fills a memory, and the tool wants steps or ops."""
-    if tool.name == _MEMORY_TOOL or tool.edition or not all(file.format.holds_memory_only for file in files):
+    if tool.name in _OF_MEMORY or tool.edition or not all(file.format.holds_memory_only for file in files):
         return
     path, noun = files[0].path, files[0].format.noun
     raise UnreadableError(
         f"{noun} shows what fills a memory, and holds nothing for {tool.name}",
-        code="memory-only",
+        code=_MEMORY_ONLY,
         path=path,
         hint=f"`stepscope {_MEMORY_TOOL} {_short_path(path)}` shows it",
     )
@@ -729,7 +743,8 @@ class _Reader:
         try:
             return self.profile.report(tool, self.host, self.steps)
         except StepscopeError as error:
-            self.failures.append(f"details from {tool} are missing here: {error}")
+            if error.problem.code != _MEMORY_ONLY:
+                self.failures.append(f"details from {tool} are missing here: {error}")
             return None
 
 

@@ -205,7 +205,7 @@ def test_stacks_say_what_memory_is_for(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("tool", ["overview", "steps", "op-stats", "advice"])
+@pytest.mark.parametrize("tool", ["steps", "op-stats"])
 def test_other_tools_point_to_the_one_that_has_an_answer(tmp_path: Path, tool: str) -> None:
     path = saved(tmp_path, HISTORY)
     with pytest.raises(UnreadableError, match=f"a memory snapshot .* holds nothing for {tool}") as caught:

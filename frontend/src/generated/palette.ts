@@ -56,6 +56,15 @@ export const KIND_CATEGORY = {
   allocation: "other",
   deallocation: "other",
 } as const;
+export const MEMORY_COLOUR = {
+  parameters: "#2f65ed",
+  gradients: "#ad4896",
+  optimizer_state: "#e5af02",
+  activations: "#67bfb4",
+  input_batches: "#df8543",
+  temporary: "#731cad",
+  compiled_programs: "#8f3150",
+} as const;
 export const CAUSE_COLOUR = {
   input: { colour: "#df8543", isWait: false },
   transfer: { colour: "#df8543", isWait: true },

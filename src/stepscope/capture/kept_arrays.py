@@ -25,7 +25,7 @@ from typing import Any
 from stepscope.capture.program_files import is_users_file
 from stepscope.formats.spool.layout import StatValue
 from stepscope.kernels.observe import read_locals
-from stepscope.kernels.stacks import current_frames
+from stepscope.kernels.stacks import list_frames
 
 KEPT = "kept:"  # before the number of a group in the facts of a capture
 TYPES = ("torch.Tensor", "torch.nn.parameter.Parameter", "jaxlib._jax.ArrayImpl", "jaxlib.xla_extension.ArrayImpl",
@@ -160,20 +160,11 @@ def frames_of_program() -> list[FrameType]:
     A function that holds its own frame as it ends lives until the garbage collector comes, and with it all functions
     that had called it: nothing of the frames is left in the variables of this one.
     """
-    found = []
-    running = current_frames()
-    at: FrameType | None = None
+    running = list_frames()
     try:
-        while running:
-            at = running.popitem()[1]
-            while at is not None:
-                if is_users_file(at.f_code.co_filename):
-                    found.append(at)
-                at = at.f_back
+        return [frame for frame in running if is_users_file(frame.f_code.co_filename)]
     finally:
-        running = {}
-        at = None
-    return found
+        running.clear()
 
 
 def _find_adding_line(codes: Iterable[CodeType], name: str) -> str:

@@ -4,10 +4,11 @@ Another process runs this; see `stepscope.capture.aside`."""
 from __future__ import annotations
 
 import gzip
+import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace
@@ -24,6 +25,11 @@ def packed_path(trace: Path) -> Path:
 def profile_path(trace: Path) -> Path:
     """Where `convert` puts the profile."""
     return trace.with_name("profile")
+
+
+def operands_path(trace: Path) -> Path:
+    """Where it is told which tensors the ops of the trace take, if that is known; see `add_operands`."""
+    return trace.with_name("operands.json")
 
 
 def pack(trace: Path) -> None:
@@ -49,7 +55,32 @@ def convert(trace: Path, host: str, open_steps: Sequence[str] = ()) -> None:
     from stepscope.formats.xspace.writer import write
 
     whole = read(trace.read_bytes(), f"{host}.pt.trace.json", host)
+    if operands_path(trace).exists():
+        whole = add_operands(whole, json.loads(operands_path(trace).read_bytes()))
     profile_path(trace).write_bytes(write(_drop_last_marks(whole, open_steps)))
+
+
+def add_operands(trace: HostTrace, known: Mapping[str, Any]) -> HostTrace:
+    """The trace with a stat of each op that tells which tensors it takes.
+
+    Args:
+        known: `ids`, the numbers of ops, and `operands`, what is told of each: lists of one length.
+    """
+    import numpy as np
+
+    from stepscope.formats.kineto.links import EXTERNAL_ID
+    from stepscope.model import EventKind, stat_names
+    from stepscope.model.taking import add_texts
+
+    rows = np.flatnonzero(trace.events.kind == EventKind.OP)
+    ids = trace.stat_ints((EXTERNAL_ID,), rows=rows)
+    order = np.argsort(ids, kind="stable")
+    wanted = np.array(known["ids"], np.int64)
+    at = np.searchsorted(ids[order], wanted)
+    match = at < len(ids)
+    match[match] = ids[order[at[match]]] == wanted[match]
+    texts = [text for text, found in zip(known["operands"], match.tolist(), strict=True) if found]
+    return add_texts(trace, stat_names.INPUT_TENSORS[0], rows[order[at[match]]], texts)
 
 
 def _drop_last_marks(trace: HostTrace, names: Sequence[str]) -> HostTrace:

@@ -25,7 +25,7 @@ PATIENCE_SECONDS = 1.0
 _ROWS_ALONE = (OutputFormat.CSV, OutputFormat.PARQUET)
 _LEFT_OUT = "not listed"  # in every warning about rows that a report leaves out
 _VERDICT = "verdict "  # starts the line of a summary that answers the question
-_SHARES = "goes to "  # starts the line of the causes of the step's time
+_SHARES = ("goes to ", "filled by ")  # start the line of the causes of the step's time, or of what filled the memory
 _WIDEST_BAR = 80
 _RECORDED = "recorded "  # starts the line of a summary on what was recorded
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")  # one letter is a drive
@@ -135,18 +135,20 @@ def show_lines(report: Report, output: Path | None = None, chosen: str = "", why
     for line in lines:
         shown += wrap_line(line, width, _style_of(line))
         if line.startswith(_SHARES) and has_colours(sys.stdout):
-            shown.append(_bar_of_causes(report, width))
+            shown.append(_bar_of_shares(report, width))
     print_lines(shown)
 
 
-def _bar_of_causes(report: Report, width: int) -> Line:
-    """The causes of the step's time as the page draws them, in the order of the line above."""
-    from stepscope.report.palette import cause_colour
+def _bar_of_shares(report: Report, width: int) -> Line:
+    """The line above as the page draws it: the causes of the step's time, or what filled the memory."""
+    from stepscope.report.palette import share_colour
     from stepscope.report.styled import bar_of
 
-    parts = [(row["ms"], cause_colour(row["cause"]) or "#908c85") for row in report.to_dict().get("account") or ()]
-    label = _SHARES.ljust(11)
-    return ((" " * len(label), ""), *bar_of(parts, min(width - len(label), _WIDEST_BAR)))
+    said = report.to_dict()
+    filled = [(row["held_bytes"], share_colour(row["kind"])) for row in said.get("filled") or ()]
+    causes = [(row["ms"], share_colour(row["cause"])) for row in said.get("account") or ()]
+    label = _SHARES[0].ljust(11)
+    return ((" " * len(label), ""), *bar_of(filled or causes, min(width - len(label), _WIDEST_BAR)))
 
 
 def _style_of(line: str) -> str:

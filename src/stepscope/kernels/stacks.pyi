@@ -1,6 +1,7 @@
 from types import CodeType, FrameType
 
 def current_frames() -> dict[int, FrameType]: ...
+def list_frames() -> list[FrameType]: ...
 def read_stacks(
     most: int,
     skipped: str,

@@ -3,7 +3,8 @@
 Python code that walks from frame to frame lets other threads run between two of its instructions.  The frames that it
 holds then end while it looks at them, and CPython 3.11 reads freed memory when it asks such a frame for its caller: the
 program ends with a segmentation fault.  Compiled code lets no other thread run until it returns.  It must not run
-Python code either, so the collector, which may call finalizers, rests meanwhile, and no frame is handed out.
+Python code either, so the collector, which may call finalizers, rests meanwhile.  A frame that is handed out must not be
+asked for its caller.
 """
 
 import sys
@@ -91,6 +92,23 @@ def read_stack(thread, int most=128):
         while frame is not None and len(found) < most:
             found.append((frame.f_code, frame.f_lineno))
             frame = frame.f_back
+        return found
+    finally:
+        frame = frames = None
+        if was_on:
+            PyGC_Enable()
+
+
+def list_frames():
+    """The frames of all threads; none may be asked for its caller, since it may have ended since."""
+    cdef list found = []
+    cdef int was_on = PyGC_Disable()
+    try:
+        frames = current_frames()
+        for frame in (<dict> frames).values():
+            while frame is not None:
+                found.append(frame)
+                frame = frame.f_back
         return found
     finally:
         frame = frames = None

@@ -51,6 +51,17 @@ CAUSE_COLOURS: dict[str, tuple[str, bool]] = {
 }
 """Of the causes in the account of a step, in the order in which they are stacked, and whether it is made lighter."""
 
+MEMORY_COLOURS: dict[str, str] = {
+    "parameters": CATEGORY_COLOURS["device_compute"],
+    "gradients": CATEGORY_COLOURS["device_collectives"],
+    "optimizer_state": CATEGORY_COLOURS["compilation"],
+    "activations": CATEGORY_COLOURS["host_compute"],
+    "input_batches": CATEGORY_COLOURS["input"],
+    "temporary": CATEGORY_COLOURS["kernel_launch"],
+    "compiled_programs": CATEGORY_COLOURS["device_to_device"],
+}
+"""Of what memory is for; what is not known is grey."""
+
 KIND_CATEGORIES: dict[str, str] = {
     **dict.fromkeys(("op", "executor", "function_run", "eager_execute", "traced_function", "backward"), "host_compute"),
     **dict.fromkeys(("input_wait", "iterator", "input_handover", "input_callback", "infeed"), "input"),
@@ -69,6 +80,11 @@ KIND_CATEGORIES: dict[str, str] = {
     **dict.fromkeys(("overhead", "allocation", "deallocation"), "other"),
 }
 """The category of each kind of event; others have hues of their own."""
+
+
+def share_colour(key: str) -> str:
+    """The colour of a cause or of a purpose of memory on a white page; grey for anything else."""
+    return cause_colour(key) or MEMORY_COLOURS.get(key) or CATEGORY_COLOURS["other"]
 
 
 def cause_colour(cause: str) -> str | None:

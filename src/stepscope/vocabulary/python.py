@@ -120,7 +120,7 @@ _LIBRARY = Pattern(
 # Names of functions that train, or that write something: these make no input.
 _TRAINS = r"(?!.*[ .]\w*(?:train|test|eval|update|on_|optim|loss|backward|step|write|report|print|dump|log_)\w*$)"
 _STARTS_THREADS = Pattern(r"\$(?:threading|thread)\.py:\d{1,9} ")
-_TRAINING_FUNCTION = Pattern(r"(?i).*(?:train|update|grad|fit|optim|step)")
+_TRAINING_FUNCTION = Pattern(r"(?i).*(?:train|update|grad|fit|optim|step|back_?prop)")
 
 
 def starts_threads(frame: str) -> bool:

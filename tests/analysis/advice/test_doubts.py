@@ -13,8 +13,9 @@ from reporting import context_of
 
 import stepscope
 from stepscope.analysis.advice import advise
+from stepscope.analysis.overview.overview_tool import merge, partial
 from stepscope.analysis.trust.checks import doubts_of
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
 K = EventKind
 SORTS = {
@@ -102,7 +103,7 @@ def test_a_hang_is_the_headline_before_any_share(tmp_path: Path) -> None:
 
     assert found["verdict_text"] == "hang: rank 1 did not come to all_reduce #2"
     assert [item["class"] for item in found["advice"]] == ["none"]
-    assert "rank 1 was last seen at /home/me/train.py(15)" in found["advice"][0]["actions"][0]
+    assert "rank 1 was last seen in train (/home/me/train.py:15)" in found["advice"][0]["actions"][0]
 
 
 def test_memory_that_ran_out_is_the_headline_and_the_shares_follow() -> None:
@@ -112,5 +113,79 @@ def test_memory_that_ran_out_is_the_headline_and_the_shares_follow() -> None:
                     recorder_messages=said)  # fmt: skip
     advised = advise(context_of(trace))
 
-    assert (advised.verdict.sentence, advised.verdict.evidence) == (headline, (held,))
+    assert advised.verdict.sentence == "ran out of memory: GPU 0 was asked for 1.953 KiB and had 10 B left"
+    assert advised.verdict.evidence == (held,)
     assert [item.id for item in advised.items] == ["job.out-of-memory"]
+
+
+CRASH = (
+    "after this capture the program ran out of memory: asked for 9.0 GiB in Loader.load (data.py:12); in use: resident "
+    "1.88 GB; what holds most: 900 MB of arrays with their graph in `history` (train.py:7)"
+)
+
+
+def crashed(*facts: tuple[str, str]) -> HostTrace:
+    """Six steps, and what was counted: `count bytes dtype shape holder place kind`."""
+    builder = TraceBuilder(host="vm")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main", 1)
+    for step in range(6):
+        line.event("train", step * 10**10, 10**10, EventKind.STEP_MARK, {"step_num": step})
+    builder.plane("/stepscope:capture", stats={key: text.replace(" | ", "\t") for key, text in facts})
+    builder.recorder_messages.append(CRASH)
+    return builder.build()
+
+
+HISTORY = "900 | 900000000 | float32 | [500, 500] | history | train.py:7 | arrays with their graph"
+ADAM = "2 | 100000000 | float32 | [500, 500] |  |  | state of the optimizer"
+ADDED = "6 | 6000000 | float32 | [500, 500] | history | train.py:7 | arrays with their graph"
+
+
+def test_what_filled_the_memory_is_counted_and_what_each_step_adds_to_it_is_the_advice() -> None:
+    trace = crashed(("full:0", HISTORY), ("full:1", ADAM), ("kept:0", ADDED))
+    report = merge([partial(trace)])
+    found = report.to_dict()
+
+    assert found["verdict_text"] == "ran out of memory in Loader.load (data.py:12): it asked for 9.0 GiB"
+    assert found["verdict_evidence"] == ["in use: resident 1.88 GB", "the capture had ended before"]
+    names = ("holder", "place", "held_bytes", "percent", "kind", "bytes_per_step")
+    assert [tuple(row[name] for name in names) for row in found["filled"]] == [
+        ("history", "train.py:7", 900_000_000, 90.0, "activations", 1_000_000),
+        (None, None, 100_000_000, 10.0, "optimizer_state", None),
+    ]
+    first = found["advice"][0]
+    assert first["title"] == "Keep less in history (train.py:7)"
+    assert first["evidence"].startswith("`history` (train.py:7) holds 858.3 MiB of the 953.7 MiB that was counted")
+    assert "tensor.detach()" in first["actions"][0]
+    lines = report.summary_lines()
+    assert "filled by  `history` (train.py:7) 90.0 %, optimizer state 10.0 %" in lines
+    assert not any("keeps" in line or "what holds most" in line for line in lines), "said once"
+
+
+def test_memory_that_no_growing_variable_fills_needs_smaller_batches() -> None:
+    found = merge([partial(crashed(("full:0", ADAM), ("full:1", HISTORY)))]).to_dict()
+
+    assert found["advice"][0]["title"] == "Make the program fit into memory"
+    assert "smaller batch" in found["advice"][0]["actions"][0]
+
+
+ALLOCATED = {"action": "alloc", "addr": 1 << 20, "size": 4096, "time_us": 10, "stream": 0}
+REFUSED = {"action": "oom", "addr": 0, "size": 1 << 30, "device_free": 10, "time_us": 20, "stream": 0}
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict", "title"),
+    [
+        ([REFUSED], "ran out of memory: GPU 0 was asked for 1.00 GiB and had 10 B left", "Make the program"),
+        ([], "memory only: 4 KiB in use at the peak, and no step was recorded", "See what fills the memory"),
+    ],
+    ids=["ran out", "is as it was"],
+)
+def test_a_snapshot_of_memory_is_answered_by_what_fills_it(tmp_path: Path, more, verdict, title) -> None:
+    allocated = ALLOCATED | {"frames": [{"filename": "/home/me/train.py", "line": 9, "name": "train"}]}
+    (tmp_path / "snapshot.pickle").write_bytes(pickle.dumps({"segments": [], "device_traces": [[allocated, *more]]}))
+    found = stepscope.load(tmp_path).overview().to_dict()
+
+    assert found["verdict_text"] == verdict
+    assert [(row["holder"], row["place"], row["held_bytes"]) for row in found["filled"]] == [(None, "train.py:9", 4096)]
+    assert found["advice"][0]["title"].startswith(title)
+    assert not any("no step marks" in warning or "missing here" in warning for warning in found["warnings"])

@@ -247,6 +247,16 @@ def test_kernels_of_all_ops_are_all_listed() -> None:
     }
 
 
+def test_a_screen_begins_with_the_kernels_of_all_ops_unless_rows_are_asked_for() -> None:
+    """The kernel takes 11 of 18 ms for two ops; its longest row by op and launch takes 9."""
+    found = report(draw("gpu0 s | k--------o-K------", SORTS))
+
+    shown = str(found).splitlines()
+    assert shown[0] == "Kernels"
+    assert "ampere_sgemm_64x64" in shown[3] and "61.1" in shown[3]
+    assert str(found.arranged(where="op=dense")).startswith("Kernels by op and launch")
+
+
 def test_rows_beyond_the_limit_are_counted_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_stats, "LAUNCHED", replace(kernel_stats.LAUNCHED, most=1))
     found = report(draw("gpu0 s | a--------b"))

@@ -8,7 +8,7 @@ import { palette } from "../../design/theme";
 import { bytes, duration, percent } from "../../format";
 import { intervalInTimeline } from "../../links";
 import { route, setParams } from "../../router";
-import { docOf, fieldOf, type Sections, type TableOf, tableOf } from "../../sections";
+import { docOf, fieldOf, type Sections, tableOf } from "../../sections";
 import { type TableData, toRows } from "../../table/model";
 import type { RowLink } from "../../table/RowDetails";
 import { Card, Figure } from "../../ui/basics";
@@ -19,7 +19,8 @@ import { StackedBars } from "../shared/Bars";
 import { More } from "../shared/More";
 import { ownRows, useOwnRows } from "../shared/ownRows";
 import { findLinks, TableCard } from "../shared/sections";
-import { mostOf, type Purpose, partsOf, sumsOf, sumsOfHeld } from "./purposes";
+import { HeldBar } from "./HeldBar";
+import { mostOf, type Purpose, partsOf, sumsOf } from "./purposes";
 
 const FREE = { out: "In use", in: "With free memory" };
 
@@ -79,7 +80,7 @@ function Counted({ sections }: { sections: Sections<"memory-profile"> }) {
       {full.row_count > 0 && (
         <>
           <Card title="When memory ran out">
-            <Held section={full} />
+            <HeldBar kinds={full.columns?.kind ?? []} sizes={full.columns?.held_bytes ?? []} />
           </Card>
           <TableCard section={full} heading="What held it, by variable and line" plain />
         </>
@@ -87,23 +88,6 @@ function Counted({ sections }: { sections: Sections<"memory-profile"> }) {
       {grows && <TableCard section={growth} plain />}
       {staying.row_count > 0 && <TableCard section={staying} />}
     </>
-  );
-}
-
-/** One bar of what the program held, by what it is for. */
-function Held({ section }: { section: TableOf<"memory-profile", "full"> }) {
-  const look = palette.value;
-  const { kind, held_bytes: sizes } = section.columns ?? {};
-  const sums = useMemo(() => sumsOfHeld((kind ?? []).map(String), (sizes ?? []).map(Number)), [kind, sizes]);
-  const parts = useMemo(() => partsOf(sums, look.surface), [sums, look]);
-  return (
-    <StackedBars
-      label="What the program held when memory ran out"
-      parts={parts}
-      write={bytes}
-      unit="bytes"
-      rows={[{ key: "held", label: "Arrays", note: "counted then", parts: Object.fromEntries(sums) }]}
-    />
   );
 }
 

@@ -1,21 +1,14 @@
 /** What memory is for: names and colours, and one bar of the memory at its peak. */
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { percent } from "../../format";
+import { MEMORY_COLOUR } from "../../generated/palette";
 import type { RowOf } from "../../sections";
 import { termText } from "../../terms";
 import type { BarPart } from "../shared/Bars";
 
-export type Purpose = RowOf<"memory-profile", "purposes">;
+const COLOURS: Readonly<Record<string, string>> = MEMORY_COLOUR;
 
-const COLOURS: Readonly<Record<string, string>> = {
-  parameters: CATEGORY_COLOUR.device_compute,
-  gradients: CATEGORY_COLOUR.device_collectives,
-  optimizer_state: CATEGORY_COLOUR.compilation,
-  activations: CATEGORY_COLOUR.host_compute,
-  input_batches: CATEGORY_COLOUR.input,
-  temporary: CATEGORY_COLOUR.kernel_launch,
-  compiled_programs: CATEGORY_COLOUR.device_to_device,
-};
+export type Purpose = RowOf<"memory-profile", "purposes">;
 
 const MEANINGS: Readonly<Record<string, string>> = {
   parameters: "what training changes",

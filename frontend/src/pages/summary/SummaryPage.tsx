@@ -14,8 +14,10 @@ import { Card, Code, FigureRow, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { AdviceCard } from "../advice/AdviceCard";
 import { WhatIfButton } from "../advice/WhatIfButton";
+import { HeldBar } from "../memory/HeldBar";
 import { StackedBars } from "../shared/Bars";
 import { useStepLinks } from "../shared/intervals";
+import { More } from "../shared/More";
 import type { Pictures } from "../shared/pictures";
 import type { OverviewReport } from "../shared/reports";
 import { type GraphStep, StepGraph } from "../shared/StepGraph";
@@ -39,7 +41,35 @@ interface SummaryProps extends ToolAnswer<"overview", OverviewReport> {
   children?: ComponentChildren;
 }
 
-export function Summary({ report, sections, pictures, children }: SummaryProps) {
+export function Summary(props: SummaryProps) {
+  const { report, sections, pictures, children } = props;
+  const filled = tableOf(sections, "filled");
+  return (
+    <div class="summary">
+      <Verdict report={report} sections={sections} />
+      <AdviceCards report={report} pictures={pictures} />
+      {filled.row_count > 0 && (
+        <TableCard section={filled} heading="What held it, by variable and line" plain height="all" links={none} />
+      )}
+      {isEnded(report) && report.top_ops.length > 0 && (
+        <More title="What the job did before" note="steps and ops" tables={["account", "types", "top"]}>
+          <StepCards {...props} />
+        </More>
+      )}
+      {!isEnded(report) && <StepCards {...props} />}
+      <div class="summary-side list gap-l">
+        <EnvironmentCard sections={sections} />
+        <MissingCard report={report} />
+      </div>
+      {children}
+    </div>
+  );
+}
+
+const none = () => [];
+
+/** What the steps wait for, how long they last, and the ops in them. */
+function StepCards({ report, sections, pictures }: SummaryProps) {
   const steps = useGraphSteps(report);
   const topOps = tableOf(sections, "top_ops");
   const look = palette.value;
@@ -47,9 +77,7 @@ export function Summary({ report, sections, pictures, children }: SummaryProps) 
   // They are those of the devices, where any device worked.
   const where = Number(figuresOf(sections, "placement").values.device_op_percent ?? 0) > 0 ? "device" : "host";
   return (
-    <div class="summary">
-      <Verdict report={report} sections={sections} />
-      <AdviceCards report={report} pictures={pictures} />
+    <>
       {report.account_step && (
         <TableCard
           section={tableOf(sections, "step_account")}
@@ -65,14 +93,10 @@ export function Summary({ report, sections, pictures, children }: SummaryProps) 
       )}
       {steps.length > 1 && (
         <Card title="Step times" note={howNote(report)} actions={!pictures && <a href={linkTo("steps")}>All steps</a>}>
-          <StepGraph steps={steps} mean_ms={report.step_time_ms.mean} />
+          <StepGraph steps={steps} median_ms={report.median_step_ms} />
           <StepHistogram steps={steps} />
         </Card>
       )}
-      <div class="summary-side list gap-l">
-        <EnvironmentCard sections={sections} />
-        <MissingCard report={report} />
-      </div>
       {types && (
         <TableCard
           section={types}
@@ -109,8 +133,7 @@ export function Summary({ report, sections, pictures, children }: SummaryProps) 
           }
         />
       )}
-      {children}
-    </div>
+    </>
   );
 }
 
@@ -244,25 +267,14 @@ function Moments({ step, href }: { step: NonNullable<OverviewReport["account_ste
 /** The sentence, the bar, and the few figures that it stands on. */
 function Verdict({ report, sections }: { report: OverviewReport; sections: Sections<"overview"> }) {
   const [head, rest] = splitVerdict(report.verdict_text);
-  const isEnded = report.advice[0]?.id.startsWith(OF_JOB) ?? false; // what a step takes is not the answer then
-  const mean = isEnded ? null : report.step_time_ms.mean;
-  const median = report.account_step?.ms ?? null;
+  const ended = isEnded(report);
+  const filled = tableOf(sections, "filled").columns;
   return (
     <section class="card verdict" aria-label="Verdict">
       <div class="verdict-head">
         <h1>
-          {mean !== null && (
-            <span
-              class="verdict-step"
-              {...(median === null
-                ? hint("Length of the capture", "no step was found: from the first event to the last", `${mean} ms`)
-                : hint(sentence(stepName(report)), medianNote(report), `${median} ms`))}
-            >
-              {`${stepWords(report)} takes `}
-              <span class="oneline">{`${duration(median ?? mean)}:`}</span>{" "}
-            </span>
-          )}
-          <span class="verdict-cause">{mean === null ? head.charAt(0).toUpperCase() + head.slice(1) : head}</span>
+          <StepTime report={report} />
+          <span class="verdict-cause">{startsAlone(report) ? sentence(head) : head}</span>
         </h1>
       </div>
       {rest && (
@@ -280,21 +292,50 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
           ))}
         </details>
       )}
-      {report.account_step && <AccountBars report={report} sections={sections} />}
-      {report.steps_source !== "none" && stepFigures(report).length > 0 && (
+      {ended && filled?.kind?.length && <HeldBar kinds={filled.kind} sizes={filled.held_bytes ?? []} />}
+      {!ended && report.account_step && <AccountBars report={report} sections={sections} />}
+      {!ended && report.steps_source !== "none" && stepFigures(report).length > 0 && (
         <FigureRow section={figuresOf(sections, "step_time")} names={stepFigures(report)} />
       )}
     </section>
   );
 }
 
+/** Whether the headline stands without a step time before it. */
+function startsAlone(report: OverviewReport): boolean {
+  return isEnded(report) || report.step_time_ms.mean === null;
+}
+
+/** How long a step takes, in front of what it takes that for. */
+function StepTime({ report }: { report: OverviewReport }) {
+  const { mean } = report.step_time_ms;
+  if (startsAlone(report) || mean === null) return null;
+  const median = report.account_step?.ms ?? null;
+  return (
+    <span
+      class="verdict-step"
+      {...(median === null
+        ? hint("Length of the capture", "no step was found: from the first event to the last", `${mean} ms`)
+        : hint(sentence(stepName(report)), medianNote(report), `${median} ms`))}
+    >
+      {`${stepWords(report)} takes `}
+      <span class="oneline">{`${duration(median ?? mean)}:`}</span>{" "}
+    </span>
+  );
+}
+
 /** How the ids of advice on a hang or on memory that ran out begin. */
 const OF_JOB = "job.";
 
-const STEP_FIGURES = ["mean", "std", "min", "max", "count", "between_steps_percent", "profiling_cost_percent"] as const;
-const OF_SEVERAL: readonly string[] = ["mean", "std", "min", "max", "count"];
+/** Whether the job hung or crashed: what a step takes is not the answer then. */
+function isEnded(report: OverviewReport): boolean {
+  return report.advice[0]?.id.startsWith(OF_JOB) ?? false;
+}
 
-/** The figures that are known and that differ from each other: one step has no mean and no longest, and a cost of
+const STEP_FIGURES = ["min", "max", "count", "between_steps_percent", "profiling_cost_percent"] as const;
+const OF_SEVERAL: readonly string[] = ["min", "max", "count"];
+
+/** The figures that are known and that differ from each other: one step has no longest, and a cost of
  * profiling within the noise is none. */
 function stepFigures(report: OverviewReport): readonly (keyof RowOf<"overview", "step_time">)[] {
   const isOne = report.step_time_ms.count === 1;
@@ -361,7 +402,7 @@ function EnvironmentCard({ sections }: { sections: Sections<"overview"> }) {
         section={environment}
         names={known(environment).filter((name) => hasDevices || !OF_DEVICES.includes(name))}
       />
-      <FigureRow section={placement} names={known(placement)} />
+      {known(placement).length > 0 && <FigureRow section={placement} names={known(placement)} />}
     </Card>
   );
 }

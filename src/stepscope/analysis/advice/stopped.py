@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
-from stepscope.analysis.facts.stopped import Hang, find_hang
+from stepscope.analysis.facts.stopped import Hang, Holder, find_hang
 from stepscope.analysis.steps.verdict import Verdict
+from stepscope.report import Cell, Field, Role, percent, size_text
+from stepscope.vocabulary.python import place_of
 
 OF_JOB = "job."  # how the ids of this advice begin
 
@@ -15,9 +18,39 @@ _HANG_ACTIONS = (
     "compare the branches that the ranks take before it: every rank has to make the same collectives in the same order",
     "if it died instead: its own log says why, and the others wait until their timeout",
 )
-_MEMORY_ACTIONS = (
-    "see which lines hold the memory (stepscope memory-profile)",
-    "use a smaller batch, or compute activations again (torch.utils.checkpoint, jax.checkpoint, tf.recompute_grad)",
+_SMALLER = (
+    "use a smaller batch, or compute activations again (torch.utils.checkpoint, jax.checkpoint, tf.recompute_grad)"
+)
+_WITH_GRAPH = "with their graph"  # of arrays that hold all from which they were computed
+_DETACH = "keep numbers (loss.item()) or tensor.detach(): what is kept now holds the whole backward graph"
+_KEEP_FEWER = "keep the last few only (collections.deque(maxlen=...)), or write them to a file"
+
+# As a capture writes it when an exception says that memory is used up.
+_CRASH = re.compile(
+    r"(?P<later>after this capture )?the program ran out of memory(?P<op> in .+?)?: "
+    r"asked for (?P<size>.+?)(?: in (?P<place>\S+ \([^()]+:\d+\)|[^\s()]+:\d+))?"
+)
+# As the reader of a snapshot writes it.
+_REFUSED = re.compile(
+    r"GPU (?P<device>\d+) was out of memory: (?P<size>[\d,]+) bytes were refused and (?P<free>[\d,]+) were free"
+    r"(?:, asked for by (?P<frame>.+))?"
+)
+_HELD = "what holds most: "  # begins what the holders say better
+
+# The purposes of memory by what a count of the program's arrays calls them.
+_PURPOSES = {"state of the optimizer": "optimizer_state", f"arrays {_WITH_GRAPH}": "activations"}
+
+FILLED_FIELDS: tuple[Field, ...] = (
+    Field("holder", "text", "the variable or the layer that holds it, where one does", "str", Role.NAME),
+    Field("place", "text", "the line that adds to it, sets it or allocated it", "str", Role.SOURCE),
+    Field("held_bytes", "bytes", "its bytes when memory ran out", "int", label="Held"),
+    Field("percent", "percent", "the same as a share of all that was counted then"),
+    Field(
+        "kind", "text", "what it is for, as in `memory-profile`, or what it is: arrays, objects", "str", role=Role.TERM
+    ),
+    Field("bytes_per_step", "bytes", "what each step adds; unknown where steps add none", label="Each step adds"),
+    Field("count", "count", "its arrays or allocations", "int"),
+    Field("host", "text", "the host whose memory ran out", "str", Role.HOST),
 )
 
 
@@ -32,11 +65,45 @@ def advise_on_end(context: Context) -> tuple[Advice, Verdict, bool] | None:
             _judge(f"hang: rank {hang.rows[0]['rank']} did not come to {_what(hang)}", hang.sentences),
             True,
         )
-    crash = next((end.crash for end in ends if end.crash), "")
-    if not crash:
-        return None
-    headline, *details = crash.split("; ")
-    return _advise_crash(crash), _judge(headline, details), context.account is None
+    crashed = next((end for end in ends if end.crash), None)
+    if crashed is None:
+        shown = next((end for end in ends if end.is_snapshot and end.holders), None)
+        return None if shown is None else (*_answer_snapshot(shown.holders), True)
+    headline, *details = crashed.crash.split("; ")
+    advice = _advise_crash(crashed.crash, crashed.holders)
+    return advice, _judge_crash(headline, details, bool(crashed.holders)), context.account is None
+
+
+def filled_rows(context: Context) -> tuple[dict[str, Cell], ...]:
+    """What filled the memory of the first host that ran out of it, or that a snapshot shows; see FILLED_FIELDS."""
+    host = next((host for host in context.hosts if host.end is not None and host.end.holders), None)
+    if host is None or host.end is None:
+        return ()
+    whole = sum(each.nbytes for each in host.end.holders)
+    return tuple(
+        {
+            "kind": _PURPOSES.get(each.kind, each.kind), "holder": each.name, "place": each.place,
+            "held_bytes": each.nbytes, "percent": percent(each.nbytes, whole), "count": each.count,
+            "bytes_per_step": each.per_step, "host": host.host,
+        }
+        for each in host.end.holders
+    )  # fmt: skip
+
+
+def _judge_crash(headline: str, details: Sequence[str], is_counted: bool) -> Verdict:
+    """Where memory ran out, and how much was asked for; the sentence as it was recorded where that is not known."""
+    if refused := _REFUSED.fullmatch(headline):
+        size, free = (size_text(int(refused[name].replace(",", ""))) for name in ("size", "free"))
+        where = f" in {_spot(refused['frame'])}" if refused["frame"] else ""
+        told = f"GPU {refused['device']} was asked for {size} and had {free} left"
+        return _judge(f"ran out of memory{where}: {told}", details)
+    found = _CRASH.fullmatch(headline)
+    if found is None:
+        return _judge(headline, details)
+    where = f" in {found['place']}" if found["place"] else found["op"] or ""
+    later = ["the capture had ended before"] if found["later"] else []
+    kept = [each for each in details if not (is_counted and each.startswith(_HELD))]
+    return _judge(f"ran out of memory{where}: it asked for {found['size']}", [*kept, *later])
 
 
 def _what(hang: Hang) -> str:
@@ -47,10 +114,31 @@ def _judge(sentence: str, evidence: Sequence[str]) -> Verdict:
     return Verdict("unknown", None, sentence, None, tuple(evidence))
 
 
+def _spot(frame: Cell) -> str:
+    """`train (/srv/train.py:15)` of `/srv/train.py(15): train`, as other places are written."""
+    name, file, line = place_of(str(frame))
+    return name if file is None else f"{name} ({file}:{line})"
+
+
+def _answer_snapshot(holders: Sequence[Holder]) -> tuple[Advice, Verdict]:
+    whole = sum(each.nbytes for each in holders)
+    advice = Advice(
+        id=f"{OF_JOB}snapshot", kind="none", title="See what fills the memory",
+        evidence=_describe_holder(holders[0], whole), predicted_speedup=None,
+        actions=(_SMALLER, "to see where the time goes, record a profile of some steps as well"),
+        tool="memory-profile", confidence=0.9, reasoning="a snapshot of memory holds no steps",
+    )  # fmt: skip
+    return advice, _judge(f"memory only: {size_text(whole)} in use at the peak, and no step was recorded", ())
+
+
 def _advise_hang(hang: Hang) -> Advice:
     first = hang.rows[0]
-    at = f"rank {first['rank']} was last seen at {first['at']}" if first["at"] else f"see where rank {first['rank']} is"
-    waits = f"; the others wait at {first['others_at']}" if first["others_at"] else ""
+    at = (
+        f"rank {first['rank']} was last seen in {_spot(first['at'])}"
+        if first["at"]
+        else f"see where rank {first['rank']} is"
+    )
+    waits = f"; the others wait in {_spot(first['others_at'])}" if first["others_at"] else ""
     return Advice(
         id=f"{OF_JOB}hang", kind="none", title=f"Find out why rank {first['rank']} did not come to {_what(hang)}",
         evidence="; ".join(hang.sentences), predicted_speedup=None, actions=(at + waits, *_HANG_ACTIONS),
@@ -58,9 +146,28 @@ def _advise_hang(hang: Hang) -> Advice:
     )  # fmt: skip
 
 
-def _advise_crash(crash: str) -> Advice:
+def _advise_crash(crash: str, holders: Sequence[Holder]) -> Advice:
+    first = holders[0] if holders else None
+    is_kept = first is not None and first.name is not None and first.place is not None and first.per_step is not None
+    title = f"Keep less in {first.name} ({first.place})" if first and is_kept else "Make the program fit into memory"
     return Advice(
-        id=f"{OF_JOB}out-of-memory", kind="memory_churn", title="Make the program fit into the memory", evidence=crash,
-        predicted_speedup=None, actions=_MEMORY_ACTIONS, tool="memory-profile", confidence=0.9,
-        reasoning="the program ended before it could be faster",
+        id=f"{OF_JOB}out-of-memory", kind="memory_churn", title=title,
+        evidence=_describe_holder(first, sum(each.nbytes for each in holders)) if first else crash,
+        predicted_speedup=None, actions=_memory_actions(first if is_kept else None),
+        tool="memory-profile", confidence=0.9, reasoning="the program ended before it could be faster",
     )  # fmt: skip
+
+
+def _memory_actions(kept: Holder | None) -> tuple[str, ...]:
+    if kept is None:
+        return (_SMALLER,)
+    return (_DETACH, _KEEP_FEWER) if _WITH_GRAPH in kept.kind else (_KEEP_FEWER,)
+
+
+def _describe_holder(first: Holder, whole: int) -> str:
+    """`history` (oom.py:13) holds 992 MiB of the 1 GiB that was counted; each step adds 16 MiB."""
+    kind = first.kind.replace("_", " ")
+    of = f"{size_text(first.nbytes)} of the {size_text(whole)} that was counted"
+    where = f" ({first.place})" if first.place else ""
+    said = f"`{first.name}`{where} holds {of}: {kind}" if first.name else f"{kind}{where} take {of}"
+    return said + (f"; each step adds {size_text(round(first.per_step))}" if first.per_step else "")

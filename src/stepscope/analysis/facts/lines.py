@@ -61,7 +61,7 @@ from stepscope.vocabulary.tensorflow import OF_ANY_OP
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
-_ON_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, Cause.COPY)
+_ON_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COPY)
 
 # All chosen by judgement, then moved on eight recordings with such functions: what other values found is said.
 _WHOLE = 0.9  # of a function's time: with so much in another it is nested in that, but for edges; 0.72 is the same
@@ -98,7 +98,8 @@ class LineFacts:
         models: how many matrix products and convolutions it has for one of the forward passes that are trained: from
             about one on it runs the whole model.
         copies_in: it copies arrays of the host to where the program computes.
-        waits_ps: in which it starts nothing, and the step waits for work of devices.
+        waits_ps, peers_ps: in which it starts nothing, and the step waits for work of devices, or communicates, by
+            whichever thread.
         is_needed: it runs within a forward pass that is trained, which takes what it computes.
         feeds: what trains takes its result; None where that is not known.
         calls_model: it computes with the weights that are trained, as far as their sizes show.
@@ -128,6 +129,7 @@ class LineFacts:
     models: float = 0.0
     copies_in: bool = False
     waits_ps: int = 0
+    peers_ps: int = 0
     is_needed: bool = False
     feeds: bool | None = None
     calls_model: bool = False
@@ -194,16 +196,22 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
         return []
     training, own = _find_training(trace, loop), list[tuple[int, LoopFunction]]()
     # Code outside of functions is a frame for each of its lines, so that no single frame may show all of them.
-    all_samples = len(distinct(np.concatenate([each.samples for each in functions])))
+    samples = distinct(np.concatenate([each.samples for each in functions]))
+    all_samples, training_samples = len(samples), samples[training.spans.overlap_ps(samples, samples + 1) > 0]
     lost = lost_spans(trace)
     quiet = seen if lost is None else seen - lost  # what others take of the machine makes no function small
+    least_shown = _FEWEST_SAMPLES * seen.total / max(all_samples, 1)
     for each in functions:
         ps = ((each.spans - training.spans) & quiet).total
         if ps < LEAST_OF_STEP * quiet.total or _is_loop(trace, each, all_samples):
             continue
+        if len(each.samples) and ps < least_shown:
+            continue
         if _is_one_stall(trace, each.spans - training.spans):
             continue
-        if _trains(training, each) or (not training.spans.total and _may_be_model(trace, loop, each, quiet)):
+        if _trains(training, each, training_samples) or (
+            not training.spans.total and _may_be_model(trace, loop, each, quiet)
+        ):
             continue
         own.append((ps, each))
     own.sort(key=lambda each: (-each[0], each[1].frame))
@@ -280,10 +288,13 @@ def _is_within(inner: LoopFunction, outer: LoopFunction) -> bool:
     return inner is not outer and (inner.spans & outer.spans).total >= _WHOLE * inner.spans.total
 
 
-def _trains(training: _Training, function: LoopFunction) -> bool:
-    """Whether a function holds the training: much of its time is training, or, by its recorded calls, most of what
-    trains starts in it."""
+def _trains(training: _Training, function: LoopFunction, training_samples: I64) -> bool:
+    """Whether a function holds the training: much of its time is training, or most of the samples taken while the
+    thread trains show it, or, by its recorded calls, most of what trains starts in it."""
     if function.share_in(training.spans) >= _TRAINS:
+        return True
+    shown = np.isin(training_samples, function.samples)
+    if len(shown) >= _FEWEST_SAMPLES and 2 * shown.sum() > len(shown):
         return True
     inside = function.spans.overlap_ps(training.start_ps, training.start_ps + 1) > 0
     return bool(len(function.calls) and 2 * inside.sum() > len(inside) > 0)
@@ -301,14 +312,15 @@ def _may_be_model(trace: HostTrace, loop: LoopTime, function: LoopFunction, seen
     computes products."""
     share = (function.spans & seen).total / max(seen.total, 1)
     if trace.framework == PLAIN:
-        every = every_step(trace)
+        every, trains = every_step(trace), is_training_function(place_of(trace.name_of(function.frame))[0])
         if every is not None and interpreting_of(trace, loop.line) is not None:
             computes, python = (
                 (every.spans_of(cause, loop.line) & function.spans).total
                 for cause in (Cause.HOST_COMPUTE, Cause.PYTHON)
             )
-            return computes > _NEARLY_ALL * max(computes + python, 1)  # nothing shows that its result is not needed
-        is_step = share > 0.5 and is_training_function(place_of(trace.name_of(function.frame))[0])
+            least = _COMPUTES if trains else _NEARLY_ALL
+            return computes > least * max(computes + python, 1)  # nothing shows that its result is not needed
+        is_step = share > 0.5 and trains
         return (share > _ALL or is_step) and not _runs_others(trace, function)
     if share > 0.5:
         return True
@@ -411,6 +423,7 @@ def _describe(
 ) -> LineFacts:
     spans, steps, every = outer.spans - training.spans, max(len(whole_steps(trace).number), 1), every_step(trace)
     on_devices = [every.spans_of(cause) for cause in _ON_DEVICES] if every else []
+    with_peers = every.spans_of(Cause.COMMUNICATION) if every else spans - spans
     causes = {cause.name.lower(): (every.spans_of(cause, loop.line) & spans).total for cause in Cause} if every else {}
     start = trace.events.start_ps[loop.starts]
     certain = outer.certain - training.spans
@@ -449,6 +462,7 @@ def _describe(
         models=int((certain.overlap_ps(multiplied, multiplied + 1) > 0).sum()) / max(of_model, 1) if of_model else 0.0,
         copies_in=bool((certain.overlap_ps(copies, copies + 1) > 0).sum() >= steps),
         waits_ps=round((reduce(or_, on_devices, spans - spans) & spans - spans_of(trace, inside)).total / steps),
+        peers_ps=round((with_peers & spans - spans_of(trace, inside)).total / steps),
         fetches_ps=round((loop.spans[FETCHES] & spans).total / steps),
         fetches=_count_reads(trace, loop, certain) / steps,
         asleep=_share_asleep(trace, loop, spans),

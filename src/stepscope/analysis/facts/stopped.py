@@ -6,14 +6,44 @@ That is the answer, before any share of time: a job that stands still has no ste
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PureWindowsPath
 
+import numpy as np
+
+from stepscope.analysis.resources.counted_memory import counted_arrays, kept_arrays
 from stepscope.analysis.workers.collectives import rank_number
 from stepscope.analysis.workers.missing_calls import RecordedGroup, describe_missing, find_missing, recorded_groups
-from stepscope.model import HostTrace
+from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
 from stepscope.report import Cell
+from stepscope.vocabulary.python import place_of
 
 _NO_MEMORY = "out of memory"  # as the readers of snapshots, and captures that a crash ended, write it
+
+
+_MOST_HOLDERS = 20
+_OF_MEMORY = (EventKind.ALLOCATION, EventKind.DEALLOCATION)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A part of what filled the memory when it ran out.
+
+    Attributes:
+        kind: what it is for, such as parameters, or what it is, such as arrays with their graph.
+        name: the variable or the layer that holds it; None if unknown.
+        place: the line that adds to it or allocated it; None if unknown.
+        count: its arrays or allocations.
+        nbytes: their bytes together.
+        per_step: the bytes that each step adds; None if steps add none, or if that is unknown.
+    """
+
+    kind: str
+    name: str | None
+    place: str | None
+    count: int
+    nbytes: int
+    per_step: float | None
 
 
 @dataclass(frozen=True)
@@ -24,11 +54,15 @@ class EndFacts:
         rank: its number, -1 if unknown.
         groups: its last collectives, of a flight recorder's dump.
         crash: what ended the program, a sentence; empty if nothing says that anything did.
+        holders: what filled the memory that ran out, or that a snapshot shows; the most first, empty if unknown.
+        is_snapshot: nothing but allocations was recorded.
     """
 
     rank: int
     groups: list[RecordedGroup]
     crash: str
+    holders: Sequence[Holder] = ()
+    is_snapshot: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,7 +82,45 @@ def end_of(trace: HostTrace) -> EndFacts | None:
     """What a host shows of the end of its job; None if it shows nothing of it."""
     groups = recorded_groups(trace)
     crash = next((text for text in trace.recorder_messages if _NO_MEMORY in text.lower()), "")
-    return EndFacts(rank_number(trace), groups, crash) if groups or crash else None
+    is_snapshot = bool(len(trace.events)) and bool(np.isin(trace.events.kind, _OF_MEMORY).all())
+    if not groups and not crash and not is_snapshot:
+        return None
+    holders = _find_holders(trace) if crash or is_snapshot else ()
+    return EndFacts(rank_number(trace), groups, crash, holders, is_snapshot)
+
+
+def _find_holders(trace: HostTrace) -> list[Holder]:
+    """What filled the memory: as the program counted its arrays then, else what was allocated at the peak."""
+    grows = {(each.op, each.place): each.per_step for each in kept_arrays(trace)[1]}
+    found = [
+        Holder(what or "arrays", name, place, count, size, grows.get((name, place)) if name else None)
+        for name, place, count, size, what, *_ in counted_arrays(trace, "full:")
+    ]
+    return (found or _find_allocated(trace))[:_MOST_HOLDERS]
+
+
+def _find_allocated(trace: HostTrace) -> list[Holder]:
+    """What the fullest memory held at its peak, by purpose, layer and line."""
+    from stepscope.analysis.resources.allocations import allocations_of
+    from stepscope.analysis.resources.memory_usage import profile_memory  # few jobs end so
+
+    memories = [profile_memory(trace, each) for each in allocations_of(trace)]
+    fullest = max(memories, key=lambda memory: sum(each.allocated for each in memory.held), default=None)
+    if fullest is None:
+        return []
+    grows = {each.place: each.per_step for each in fullest.staying if each.place}
+    return [
+        Holder(
+            each.purpose, each.layer, _place(each.line), each.occurrences, each.allocated, grows.get(each.line or "")
+        )
+        for each in fullest.held
+    ]  # fmt: skip
+
+
+def _place(line: str | None) -> str | None:
+    """`model.py:33` of `/srv/model.py(33): forward`, as counted arrays have it."""
+    _, file, number = place_of(line or "")
+    return line if file is None else f"{PureWindowsPath(file).name}:{number}"  # either slash
 
 
 def find_hang(ends: Sequence[EndFacts]) -> Hang | None:

@@ -7,7 +7,7 @@ over hosts and devices. A figure that the trace lacks, or records as garbage, is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import ClassVar
 
 import numpy as np
@@ -82,7 +82,7 @@ FIELDS: tuple[Field, ...] = (
     Field("total_percent", "percent", "total time as a share of the time of all kernels"),
 )
 _PARTS = (
-    Part("Kernels", ("rank", "kernel", "op", "occurrences", "total_us", "total_percent")),
+    Part("Kernels by op and launch", ("rank", "kernel", "op", "occurrences", "total_us", "total_percent")),
     Part(
         "Single occurrences, and tensor cores",
         ("rank", "kernel", "avg_us", "min_us", "max_us", "tensor_core_eligible", "uses_tensor_core"),
@@ -97,12 +97,13 @@ _PARTS = (
 )
 BY_KERNEL_FIELDS: tuple[Field, ...] = (
     Field("kernel", "text", "the kernel's name; `others` for those left out of a very long list", role=Role.NAME),
+    Field("op", "text", "the op that it runs longest for; unknown if not recorded", role=Role.NAME),
     Field("occurrences", "count", "its runs, for any op", "int", label="Count"),
     Field("total_us", "us", "its time on the devices"),
     Field("percent", "percent", "share of the time of all kernels"),
-    Field("op", "text", "the op that it runs longest for; unknown if not recorded", role=Role.NAME),
     *fields_named(FIELDS, "avg_us", "min_us", "max_us", "uses_tensor_core"),
 )
+_BY_KERNEL_PARTS = (Part("Kernels", ("kernel", "op", "occurrences", "total_us", "percent", "avg_us")),)
 TENSOR_CORE_FIELDS: tuple[Field, ...] = (
     Field("uses_percent", "percent", "share of kernel time on tensor cores", label="On tensor cores"),
     Field("unknown_percent", "percent", "share of kernel time in kernels whose names do not show it"),
@@ -150,14 +151,20 @@ class KernelStatsReport(Report):
 
     TOOL: ClassVar[str] = "kernel-stats"
 
-    rows: Table = as_table("Kernels", FIELDS, lambda report: report.empty, _PARTS, _shorten_name)
-    by_kernel: Table = as_table("Kernels of all ops", BY_KERNEL_FIELDS, "no kernels", brief=_shorten_name)
+    by_kernel: Table = as_table("Kernels", BY_KERNEL_FIELDS, "", _BY_KERNEL_PARTS, _shorten_name)
+    rows: Table = as_table("Kernels by op and launch", FIELDS, lambda report: report.empty, _PARTS, _shorten_name)
     devices: Table = as_table("How well kernels fill their devices", device_use.FIELDS, "no steps with kernels")
     tensor_cores: Row = as_figures("Tensor cores", TENSOR_CORE_FIELDS)
     launches: Row = as_figures("Launches", launches.FIELDS)
     streams: Table = as_table("Launches by stream", STREAM_FIELDS, "no kernels")
     attribution: Row = as_figures("How the ops of kernels are known", attribution.FIELDS)
     empty: str = not_in_json()
+
+    def arranged(self, sort: str | None = None, where: str | Sequence[str] = ()) -> Report:
+        """The same report with its rows filtered and sorted.  The kernels of all ops, which stand first, would answer
+        another question and are left out."""
+        found = super().arranged(sort, where)
+        return found if found is self else replace(found, by_kernel=())  # type: ignore[call-arg]
 
 
 COMPARABLES = (

@@ -14,8 +14,9 @@ from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.account.verdict import input_percent
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.items import describe_speedup
-from stepscope.analysis.advice.ranking import find_record_first
+from stepscope.analysis.advice.ranking import Advised, find_record_first
 from stepscope.analysis.advice.reading import Read
+from stepscope.analysis.advice.stopped import FILLED_FIELDS, filled_rows
 from stepscope.analysis.facts.culprits import culprits_of
 from stepscope.analysis.facts.device_facts import device_facts_of
 from stepscope.analysis.facts.feeding import feed_of
@@ -198,10 +199,18 @@ class OverviewReport(Report):
         """How to record again before anything else, as figures are wrong; empty if they are not."""
         return find_record_first(self.context, self.advice)
 
+    @property
+    def median_step_ms(self) -> float | None:
+        """The step time that all sentences name, in ms; None without steps, or where their bounds measure none."""
+        if self.steps_source == "none" or self.step_time_ms["mean"] is None:
+            return None
+        return self._median_ms(self.account) if self.account else self._usual_ms()
+
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
         return {
             "step_time_ms": {key: self.step_time_ms[key] for key in ("mean", "std", "min", "max", "count")},
+            "median_step_ms": self.median_step_ms,
             "between_steps_percent": self.step_time_ms["between_steps_percent"],
             "steps_source": self.steps_source,
             "steps_how": self.steps_how,
@@ -230,6 +239,7 @@ class OverviewReport(Report):
             "profiling_cost_percent": None if self.profiling is None else self.profiling.percent,
             "profiling_cost_is_clear": None if self.profiling is None else self.profiling.is_clear,
             "profiling_cost_limits_percent": None if self.profiling is None else self._cost_limits(self.profiling),
+            "filled": list(filled_rows(self.context)),
             "account": shown.account_json(self.account),
             "account_step": shown.account_step_json(self.account),
             "account_devices": shown.device_bars_json(self.account),
@@ -247,6 +257,7 @@ class OverviewReport(Report):
                 "Verdict",
                 (*self.verdict.lines, *self._how_lines(), *self._cost_lines()),
             ),
+            Rows("filled", "What filled the memory", FILLED_FIELDS, filled_rows(self.context), empty=""),
             Prose("account_summary", "What the median step waits for", self._account_lines()),
             Rows(
                 "step_account",
@@ -283,7 +294,9 @@ class OverviewReport(Report):
 
     def summary_lines(self) -> Sequence[str]:
         """Ten lines: verdict, steps, breakdown, top ops, first advice."""
-        return [*map("! {}".format, self.warnings), *self._steps_lines(), *self._ops_lines(), *self._advice_lines()]
+        crashes = {host.end.crash for host in self.context.hosts if host.end is not None} - {""}
+        others = [warning for warning in self.warnings if not any(crash in warning for crash in crashes)]
+        return [*map("! {}".format, others), *self._steps_lines(), *self._ops_lines(), *self._advice_lines()]
 
     def _replay_error(self) -> float | None:
         error = self.account.replay_error_percent if self.account else None
@@ -345,9 +358,16 @@ class OverviewReport(Report):
             f"verdict    {self.verdict.sentence}",
             f"recorded   {self._recorded_on()}",
             f"step time  {self._step_time()}",
-            f"goes to    {', '.join(self._largest_parts()) or 'nothing recorded'}{self._describe_hidden_device()}",
+            self._shares_line(),
             *self._python_lines(),
         ]
+
+    def _shares_line(self) -> str:
+        """What the step waits for; of a program that ran out of memory, what filled that."""
+        filled = filled_rows(self.context)[:MOST_REMEDIES]
+        if filled:
+            return f"filled by  {', '.join(map(_holder_text, filled))}"
+        return f"goes to    {', '.join(self._largest_parts()) or 'nothing recorded'}{self._describe_hidden_device()}"
 
     def _python_lines(self) -> list[str]:
         """Where Python that was not recorded takes most of the step: how to see it."""
@@ -390,7 +410,7 @@ class OverviewReport(Report):
             return f"unknown, of {count}: {self.steps_how}" if time["count"] else f"unknown: {self.steps_how}"
         if self.steps_source == "none":
             return f"unknown, as no steps were found; the capture lasts {_short(amount(time['mean']))} ms"
-        middle = self._median_ms(self.account) if self.account else amount(time["mean"])
+        middle = amount(self.median_step_ms)
         count = _count_text(time["count"], "step" if self.steps_source != "inferred" else "inferred step")
         limits = f"{_short(amount(time['min']))} to {_short(amount(time['max']))}" if time["count"] != 1 else ""
         on = f" on {self.account.host}, which sets the pace" if self.account and len(self.hosts) > 1 else ""
@@ -454,6 +474,13 @@ def _workers_text(workers: Sequence[str]) -> str:
     if machines == len(workers) or len(workers) == 1:
         return _count_text(len(workers), "host")
     return processes if machines is None else f"{_count_text(machines, 'host')}, {processes}"
+
+
+def _holder_text(row: Mapping[str, Cell]) -> str:
+    """`history` (oom.py:13) 96.9 %"""
+    place = f" ({row['place']})" if row["place"] else ""
+    name = f"`{row['holder']}`" if row["holder"] else str(row["kind"]).replace("_", " ")
+    return f"{name}{place} {amount(row['percent']):.1f} %"
 
 
 def _count_text(number: Cell, noun: str) -> str:
@@ -580,11 +607,13 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     return OverviewReport(
         hosts=tuple(part.host for part in hosts),
         warnings=(
-            *step_warnings(hosts, aligned),
+            *([] if _are_snapshots(partials) else step_warnings(hosts, aligned)),
             *([_MOVE_FETCH] if any(part.facts.feed.between_marks for part in partials) else []),
             *_warm_up_warning(session, any(part.facts.starts_up for part in partials)),
             *dict.fromkeys(part.missed for part in partials if part.missed),
-            *dict.fromkeys(sentence for part in partials for sentence in part.kept),
+            *dict.fromkeys(
+                sentence for part in partials for sentence in part.kept if not _is_advised(sentence, advised)
+            ),
             *advised.warnings,
         ),
         partial=any(part.partial for part in hosts),
@@ -627,6 +656,15 @@ def finish(report: OverviewReport, read: Read) -> OverviewReport:
         return report
     advised = advise(replace(context, read=cast(Read, lambda tool: read(tool) if tool == knows else None)))
     return replace(report, advice=advised.items, verdict=advised.verdict, context=context)
+
+
+def _are_snapshots(partials: Sequence[Partial]) -> bool:
+    return all(part.facts.end is not None and part.facts.end.is_snapshot for part in partials)
+
+
+def _is_advised(kept: str, advised: Advised) -> bool:
+    """Whether what keeps memory is what the first advice is about."""
+    return any(item.title.endswith(kept.partition(" keeps ")[0].replace("`", "")) for item in advised.items[:1])
 
 
 _STEP_CELLS = (

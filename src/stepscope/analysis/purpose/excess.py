@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -56,7 +55,7 @@ from stepscope.vocabulary.traits import PurposeTrait
     "copied_arguments", "one_by_one", "many_optimizers", "ordering", "factoring", "half", "set_up",
 )  # fmt: skip
 GROWTH = "growth"
-PICKED, FACTORED, CONSTANT_FACTORS, DIAGONAL, REPEATED_ROWS, PAIRS, ORDER, DEAD, PENALTY = FINDERS
+PICKED, FACTORED, CONSTANT_FACTORS, DIAGONAL, REPEATED_ROWS, PAIRS, ORDER, DEAD, PENALTY, EQUAL, CONSTANT = FINDERS
 LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
 _FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
 
@@ -102,7 +101,8 @@ class ExcessFact:
     made: tuple[str, str] = ("", "")
 
 
-class _Found(NamedTuple):
+@dataclass(frozen=True)
+class _Found:
     """What was found of a kind; attributes as in Excess."""
 
     rows: I64
@@ -476,6 +476,8 @@ _AGAINST_IN_TENSORS: Mapping[str, str] = {
     ORDER: "the first product is used by itself, too",
     DEAD: "the program reads its values itself",
     PENALTY: "the loss needs this term in every step",
+    EQUAL: "something outside of PyTorch, as numpy, writes these tensors in between",
+    CONSTANT: "something outside of PyTorch, as numpy, writes these tensors, or they are only the same for some steps",
 }
 
 EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {

@@ -17,13 +17,13 @@ from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.parts import Part, join_parts, part_of_events, part_of_stretches
 from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.account.threads import threads_of
-from stepscope.analysis.steps.find_steps import observed_time, whole_steps
+from stepscope.analysis.steps.find_steps import holds_step, observed_time, whole_steps
 from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, is_outermost
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, distinct
+from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CodeTrait, SetUpTrait
@@ -33,6 +33,8 @@ K = EventKind
 # Of the steps that need to show it: an epoch that begins within a capture shows in one or two.
 _MOST_STEPS = 0.8  # where every step was recorded; the first and the last may be cut
 _FEWEST_STEPS = 3  # where samples show it, which miss most of what is short
+
+_OTHERS = 2  # samples that do not show it: of what is around the loop none but one at an edge are such
 
 _MADE: dict[str, SetUpTrait] = {
     "fit": SetUpTrait.RUNS_LOOP,
@@ -186,6 +188,9 @@ def _find_in_frames(trace: HostTrace, line: int) -> list[SetUp]:
         trace.events.start_ps[rows], trace.events.start_ps[rows] + 1
     )
     rows = rows[saved == 0]
+    if sampled is None:  # what holds a step is around the loop, such as the start of a process that was forked
+        start = trace.events.start_ps[rows]
+        rows = rows[~holds_step(trace, start, start + length[rows]) | _runs_loop(trace, rows)]
     found = []
     groups = [
         (what, own)
@@ -197,11 +202,17 @@ def _find_in_frames(trace: HostTrace, line: int) -> list[SetUp]:
         spans, times = Spans.union(start, start + length[own]), start
         if sampled is not None:
             spans, _, times = sampled.spans_shown(spans)
+            if what != "fit" and len(sampled.times) - len(times) < _OTHERS:
+                continue  # the same
         steps = _steps_of(trace, times)
         if steps >= _FEWEST_STEPS and _recurs(trace, spans):
             name = trace.name_of(int(own[0])).rpartition(" ")[2]
             found.append(SetUp(what, name, spans & observed_time(trace), steps, False))
     return found
+
+
+def _runs_loop(trace: HostTrace, rows: I64) -> Mask:
+    return has_trait(trace, trace.events.type[rows], SetUpTrait.RUNS_LOOP)
 
 
 def _split_by_name(trace: HostTrace, rows: I64, apart: bool) -> list[I64]:

@@ -13,8 +13,8 @@ themselves; so ops in between end a search unless they only look at a tensor in 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from stepscope.analysis.purpose.autograd import differentiates_gradients, passes
 from stepscope.analysis.purpose.computing import Computing, computing_of, inside_any, is_passed_over, sequence_numbers
 from stepscope.analysis.purpose.forward import recomputed_ops
 from stepscope.analysis.purpose.sizes import Size, sizes_of
+from stepscope.analysis.purpose.values import TracedOp, Values, tensors_are_known, values_of
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import HostTrace, stat_names
@@ -44,6 +45,7 @@ _NEAR = 12  # outermost ops that are looked at before or after one
 _HALF = 0.5  # of a tensor: taking no less leaves little to save
 _TIMES = 8  # the numbers of two small tensors: one of all their pairs is that much larger; judgement
 _MOST_TRACED = 40_000  # outermost ops that are read one by one, of steps that differ: of more nothing is said
+_FEWEST_STEPS = 3  # that show that something is the same in all of them
 _OTHER_WORK = 0.25  # of the forward products: gradients of gradients beside so much are a term of the loss
 
 
@@ -62,14 +64,10 @@ class TensorWork:
     what: str
 
 
-class _Op(NamedTuple):
-    """An outermost forward op with what is read of it: `sizes` are those of its operands, `step` is the place of its
-    step."""
+class _Op(TracedOp):
+    """An outermost forward op with what is read of it."""
 
-    row: int
-    name: str
-    sizes: tuple[Size, ...]
-    step: int
+    __slots__ = ()
 
     @property
     def first(self) -> Size:
@@ -98,7 +96,8 @@ class _Op(NamedTuple):
         return self.sizes[start], self.sizes[start + 1]
 
 
-class _Traced(NamedTuple):
+@dataclass(frozen=True)
+class _Traced:
     """The outermost forward ops of the steps that differ, in their order on each thread; and by the row of each the
     rows of its like in all steps that have the same ops with the same sizes."""
 
@@ -283,11 +282,13 @@ def factored_product(trace: HostTrace) -> TensorWork | None:
 
 
 def constant_factors(trace: HostTrace) -> TensorWork | None:
-    """Matrices that are taken apart or inverted in every step, without a backward pass through it."""
+    """Matrices that are taken apart or inverted in every step, without a backward pass through it, where the recording
+    does not tell whether they change."""
     work, ops = computing_of(trace), ops_with_sizes(trace)
     learned, found = _chosen(ops, work.rows[work.learned]), dict[str, tuple[list[int], float]]()
-    for op in ops:
-        if _matches(FACTORS, op) and op.row not in learned:
+    known = _values(trace).number if tensors_are_known(trace) else [-1] * len(ops)
+    for op, value in zip(ops, known, strict=True):  # of a known value it is known, too, whether it changes
+        if _matches(FACTORS, op) and op.row not in learned and value < 0:
             _note(found, f"takes matrices of {_size_text(op.first)} apart (`{op.name}`), with no gradient", [op], 0.0)
     return _largest(trace, found)
 
@@ -414,6 +415,87 @@ def _share_of_other_order(op: _Op, other: _Op) -> float | None:
     return None
 
 
+def equal_work(trace: HostTrace) -> TensorWork | None:
+    """What a step computes again from the same tensors, as far as the recording tells which tensors ops take."""
+    ops = ops_with_sizes(trace) if tensors_are_known(trace) else []
+    if not ops:
+        return None
+    values = _values(trace)
+    known = [at for at, number in enumerate(values.number) if number >= 0 and not _matches(VIEWS, ops[at])]
+    again = [at for at in known if not values.is_first[at]]
+    if not again:
+        return None
+    length = _durations(trace, ops)
+    longest = max(again, key=lambda at: length[at])
+    first = ops[longest]
+    times = sum(values.number[at] == values.number[longest] for at in known if ops[at].step == first.step)
+    others = len({(ops[at].step, values.number[at]) for at in again if ops[at].step == first.step}) - 1
+    more = "1 more op" if others == 1 else f"{others} more ops"
+    also = f"; {more} compute{'s' if others == 1 else ''} the same again" if others else ""
+    what = f"`{first.name}`{_of_size(first)} runs {times} times per step on equal tensors{also}"
+    return TensorWork(_all_like(trace, [ops[at].row for at in again]), 0.0, what)
+
+
+def constant_work(trace: HostTrace) -> TensorWork | None:
+    """What every step computes of tensors that nothing writes, and of nothing else."""
+    ops = ops_with_sizes(trace) if tensors_are_known(trace) else []
+    if not ops:
+        return None
+    values = _values(trace)
+    constant = [at for at, is_one in enumerate(values.constant) if is_one and values.number[at] >= 0]
+    same = _same_in_all_steps(trace, [ops[at].row for at in constant])
+    wanted = [
+        at for at, is_same in zip(constant, same, strict=True)
+        if is_same and values.takes_tensors[at] and not _matches(VIEWS, ops[at]) and not ops[at].name.endswith("_")
+    ]  # fmt: skip
+    if not wanted:
+        return None
+    length = _durations(trace, ops)
+    longest = ops[max(wanted, key=lambda at: length[at])]
+    what = f"`{longest.name}`{_of_size(longest)} computes the same in every step: nothing writes what it takes"
+    return TensorWork(_all_like(trace, [ops[at].row for at in wanted]), 0.0, what)
+
+
+def _values(trace: HostTrace) -> Values:
+    return trace.derived("values of ops", lambda trace: values_of(trace, ops_with_sizes(trace)))
+
+
+def _durations(trace: HostTrace, ops: list[_Op]) -> list[int]:
+    found: list[int] = trace.events.duration_ps[np.array([op.row for op in ops], np.int64)].tolist()
+    return found
+
+
+def _of_size(op: _Op) -> str:
+    size = max(op.sizes, key=math.prod, default=())
+    return f" of {_size_text(size)}" if size else ""
+
+
+def _all_like(trace: HostTrace, rows: list[int]) -> I64:
+    equal = _traced(trace).equal
+    return _with_backward(trace, distinct(np.concatenate([equal[row] for row in rows])))
+
+
+def _same_in_all_steps(trace: HostTrace, rows: list[int]) -> list[bool]:
+    """Whether all steps have the ops like each, with the same lasting tensors and the same numbers; not if less than
+    three have."""
+    equal, steps = _traced(trace).equal, whole_steps(trace)
+    plain = trace.stat_strings(stat_names.CONCRETE_INPUTS)
+    texts = trace.stat_strings(stat_names.INPUT_TENSORS)
+    lasting = {row: re.findall(r"c\S+", trace.strings[row]) for row in distinct(texts[texts > 0]).tolist()}
+    found = []
+    for row in rows:
+        like = equal[row]
+        told = like[texts[like] >= 0]  # operands of the first ops of a long capture are recorded alone
+        numbers = {tuple(lasting.get(each, ())) for each in texts[told].tolist()}
+        found.append(
+            len(like) >= max(_FEWEST_STEPS, 0.9 * len(steps.number))
+            and len(told) >= _FEWEST_STEPS
+            and len(numbers) == 1
+            and len(distinct(plain[like])) == 1
+        )
+    return found
+
+
 def dead_branch(trace: HostTrace) -> TensorWork | None:
     """Forward ops that autograd records for a backward pass, that none reaches, and whose result no later op takes.
 
@@ -497,4 +579,6 @@ FINDERS: dict[str, Callable[[HostTrace], TensorWork | None]] = {
     "product_order": product_order,
     "dead_branch": dead_branch,
     "gradient_penalty": gradient_penalty,
+    "equal_work": equal_work,
+    "constant_work": constant_work,
 }

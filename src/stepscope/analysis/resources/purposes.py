@@ -29,6 +29,7 @@ from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.python import is_frame
 from stepscope.vocabulary.scopes import is_gradient, is_of_optimizer, layer_of
 from stepscope.vocabulary.torch import MODULE_PREFIX
 from stepscope.vocabulary.traits import RangeTrait
@@ -232,7 +233,8 @@ def _layer_name(trace: HostTrace, row: int) -> str | None:
     if row < 0:
         return None
     if row >= len(trace.strings):
-        return layer_of(trace.strings[row - len(trace.strings)]) or None
+        name = trace.strings[row - len(trace.strings)]
+        return None if is_frame(name) else layer_of(name) or None
     return trace.strings[row].removeprefix(MODULE_PREFIX)
 
 

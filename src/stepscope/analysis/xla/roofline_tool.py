@@ -84,7 +84,6 @@ from stepscope.vocabulary.op_names import op_name
 
 
 MOST_OPS = 2000
-_CONCRETE = ("Concrete Inputs",)
 _SHAPE = ("shape",)
 
 
@@ -109,7 +108,7 @@ def _find_launched_ops(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
     """Ops whose run on the host is in the trace, as in PyTorch's: the run has the shapes."""
     found = attribute(trace)
     run = found.run[pieces]
-    names = (stat_names.INPUT_DIMS, stat_names.INPUT_TYPES, _CONCRETE)
+    names = (stat_names.INPUT_DIMS, stat_names.INPUT_TYPES, stat_names.CONCRETE_INPUTS)
     dims, types, concrete = (trace.stat_strings(each, rows=run) for each in names)
     op = event_name_rows(trace, run)
     groups = Groups.of(op, dims, types, concrete)

@@ -6,9 +6,9 @@ import ctypes
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,6 +18,7 @@ from stepscope.capture.aside import Helper, UnableError
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Artifact, Collected, Metadata, Span
 from stepscope.capture.tracers.giving_way import Possession
+from stepscope.capture.tracers.torch_tensors import Tensors
 from stepscope.errors import CaptureError
 
 # The time limit of a conversion: a slow machine compiles the reader within a minute, and converts some MB per second.
@@ -49,6 +50,7 @@ class TorchTracer:
         self._open_steps: list[str] = []
         self._heap_at_start: int | None = None
         self._bytes_of_event = _BYTES_OF_EVENT
+        self._tensors: Tensors | None = None
         self.one_thread = _configuration(trace_only=False) is None
 
     @staticmethod
@@ -65,6 +67,7 @@ class TorchTracer:
         """Starts recording.  Raises RuntimeError if another profiler records."""
         if self.is_listening():
             raise CaptureError("a PyTorch profiler is already running", code="busy", hint="end it before this capture")
+        self._tensors = Tensors() if _records_operands(options) else None
         self._native = self._profiler(options)
         if _prepares_slowly() and self._prepare_quickly():
             self._native.start_trace()
@@ -101,12 +104,12 @@ class TorchTracer:
     def _profiler(self, options: ProfilerOptions) -> Any:
         everything = options.host_tracer_level >= 3
         stacks = options.python_tracer_level > 0 and not options.filters_python
-        configuration = _configuration(trace_only=not stacks)
+        configuration = _configuration(trace_only=not stacks and not _records_operands(options))
         more = {} if configuration is None else {"experimental_config": configuration}
         return self._torch.profiler.profile(
             activities=self._activities(options),
             # Sizes and types tell what the computing of a step is for.  They cost nothing while it records.
-            record_shapes=options.host_tracer_level >= 2,
+            record_shapes=_records_operands(options),
             profile_memory=everything,
             with_stack=stacks,
             **more,
@@ -150,11 +153,14 @@ class TorchTracer:
 
     def stop(self) -> TorchRecording:
         """Ends the recording."""
+        events = self.events_recorded()
         begin = time.monotonic()
         self._possession.end()
         held_s = time.monotonic() - begin
         native, self._native = self._native, None
-        return TorchRecording(native, self._possession, tuple(self._open_steps), held_s)
+        tensors, self._tensors = self._tensors, None
+        describe = None if tensors is None else partial(tensors.describe, native, events)
+        return TorchRecording(native, self._possession, tuple(self._open_steps), held_s, describe)
 
     def discard(self) -> None:
         """Ends the recording and forgets it."""
@@ -173,18 +179,22 @@ class TorchTracer:
         return _Unseen(name) if _Unseen.is_supported() else self._torch.profiler.record_function(name)
 
 
+def _records_operands(options: ProfilerOptions) -> bool:
+    return options.host_tracer_level >= 2
+
+
 def _event_size(options: ProfilerOptions) -> int:
     if options.python_tracer_level > 0 and not options.filters_python:
         return _BYTES_WITH_STACKS
-    return _BYTES_WITH_SHAPES if options.host_tracer_level >= 2 else _BYTES_OF_EVENT
+    return _BYTES_WITH_SHAPES if _records_operands(options) else _BYTES_OF_EVENT
 
 
 def _configuration(trace_only: bool) -> Any:
     """The configuration that makes a profiler watch all threads; None if this torch has none.
 
     Args:
-        trace_only: makes no Python objects of the events when the profiler stops, if this torch supports that.  We do
-            not use them, and the whole program waits while they are made.
+        trace_only: keeps no tree of the events for Python, if this torch supports that, as only operands are read of
+            it.
     """
     configuration = getattr(getattr(sys.modules.get("torch._C"), "_profiler", None), "_ExperimentalConfig", None)
     for more in ({"trace_only": True}, {}) if trace_only else ({},):
@@ -280,12 +290,19 @@ class TorchRecording:
         possession: knows whether the program took over the profiler.
         open_steps: names of the step marks that were still open; they are left out of the profile.
         held_s: for how long PyTorch blocked all Python threads when it stopped.
+        describe: what says which tensors the ops take, as JSON; None where that is not known.
     """
 
     def __init__(
-        self, native: Any, possession: Possession, open_steps: Sequence[str] = (), held_s: float = 0.0
+        self,
+        native: Any,
+        possession: Possession,
+        open_steps: Sequence[str] = (),
+        held_s: float = 0.0,
+        describe: Callable[[], bytes | None] | None = None,
     ) -> None:
         self._native = native
+        self._describe = describe
         self._possession = possession
         self._open_steps = open_steps
         self._held_s = self.held_s = held_s
@@ -295,8 +312,13 @@ class TorchRecording:
         trace = helper.folder / "trace.json"
         begin = time.monotonic()
         self._native.export_chrome_trace(str(trace))
+        operands = None
+        with suppress(Exception):  # without them the recording is as good for all else
+            operands = self._describe and self._describe()
         self._held_s += time.monotonic() - begin
-        self._native = None
+        self.close()
+        if operands:
+            kineto.operands_path(trace).write_bytes(operands)
         try:
             _convert(trace, host, self._open_steps, helper)
         except Exception as error:  # an error of the conversion must not lose the recording
@@ -320,7 +342,7 @@ class TorchRecording:
 
     def close(self) -> None:
         """Frees the profile."""
-        self._native = None
+        self._native = self._describe = None
 
 
 def _convert(trace: Path, host: str, open_steps: Sequence[str], helper: Helper) -> None:

@@ -106,6 +106,8 @@ def kind_of(line: LineFacts) -> str:
     ):  # fmt: skip
         if line.share(cause) >= _MOST_OF:
             return kind
+    if line.peers_ps >= _MOST_OF * line.own_ps:
+        return "communication_bound"
     if line.copies_in and line.causes.get("transfer", 0) + line.moves_ps >= _MOST_OF * line.own_ps:
         return "input_transfer"
     if line.is_input:
@@ -204,6 +206,8 @@ def _describe(context: Context, line: LineFacts) -> str:
     said += f"; for {100 * line.asleep:.0f} % of that time the thread sleeps" if _is_asleep(kind_of(line), line) else ""
     if line.waits_ps >= _MOST_OF * line.own_ps:
         said += f"; for {100 * line.waits_ps / line.own_ps:.0f} % of that time it waits for what a device computes"
+    elif line.peers_ps >= _MOST_OF * line.own_ps:
+        said += f"; for {100 * line.peers_ps / line.own_ps:.0f} % of that time it waits for other processes"
     steps = context.loop.steps if context.loop else 1
     ops = [f"{op.calls / steps:,.0f} {op.name}" for op in line.ops[:_NAMED] if op.calls >= steps]
     if line.statement is not None and not line.inside:

@@ -12,10 +12,12 @@ from stepscope.analysis.facts.work import USUAL_FORWARD, WorkFacts, split_progra
 from stepscope.analysis.purpose.excess import (
     AFTER,
     CHECKS,
+    CONSTANT,
     CONSTANT_FACTORS,
     COPIED,
     DEAD,
     DIAGONAL,
+    EQUAL,
     FACTORED,
     FACTORING,
     GROWTH,
@@ -363,6 +365,19 @@ _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "what no loss is computed from",
         "Leave out computation that no loss is computed from",
         ("skip this part of the model where its output is not used, or run it rarely, under torch.no_grad()",),
+    ),
+    EQUAL: (
+        "computing the same again",
+        "Compute once per step what is computed again from the same tensors",
+        (
+            "compute it once per step, before the loop or the layers that need it, and pass the result on; of weights"
+            " with a parametrization: `with torch.nn.utils.parametrize.cached():` around the forward pass",
+        ),
+    ),
+    CONSTANT: (
+        "computing what never changes",
+        "Compute once what is the same in every step",
+        ("compute it once, before the loop, and keep the result (register_buffer in a module)",),
     ),
     PENALTY: (
         "differentiating gradients",

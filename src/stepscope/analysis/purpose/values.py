@@ -1,0 +1,304 @@
+"""Which ops compute the same value again, by the tensors that they take.
+
+    tril        w12        value 1         linear      t3 t9    value 6
+    sub         t14 t16    value 2         ...
+    solve       t21 t23    value 4         tril        w12      value 1: again, as nothing has written w12
+
+A recording of our own tells which tensors last for the whole capture (`w`, and `c` that is never written); see
+`stepscope.capture.tracers.torch_tensors`.  Other tensors (`t`) come and go, and an address is used again.  So what such
+a tensor holds is only said where one op alone can have made it: the results of ops that none has taken yet are kept,
+and an operand that has not been seen before is the one of its size.  Where two may be meant nothing is said of either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from stepscope.analysis.purpose.autograd import passes_of
+from stepscope.analysis.purpose.computing import computing_of, update_ranges
+from stepscope.analysis.purpose.sizes import Size
+from stepscope.model import HostTrace, stat_names
+from stepscope.model.arrays import I64, Mask, distinct
+from stepscope.records import dataclass
+from stepscope.vocabulary.computing_ops import (
+    DRAWS,
+    GIVES_NUMBERS,
+    GIVES_SEVERAL,
+    LOOKS_AT,
+    MAKES_OF_SIZE,
+    MAY_LOOK_AT,
+)
+
+_LONGEST = 100  # ops from making a tensor to its first use: what is not used until then has no use that we see
+_WORD = re.compile(r"([cwut])(\d+)\.(\d+)")
+_LIST = re.compile(r"\[([\d, ]*)\]")
+
+
+class TracedOp(NamedTuple):
+    """What is read of an op: its row, its name, the sizes of its operands, and its step."""
+
+    row: int
+    name: str
+    sizes: tuple[Size, ...]
+    step: int
+
+
+@dataclass(frozen=True)
+class Values:
+    """What ops compute; one entry per op.
+
+    Attributes:
+        number: equal for equal values of a step; -1 where it is not known.
+        constant: it is of tensors that nothing writes, and of plain numbers.
+        is_first: no op of the step computed it before.
+        takes_tensors: it has a tensor among its operands.
+    """
+
+    number: list[int]
+    constant: list[bool]
+    is_first: list[bool]
+    takes_tensors: list[bool]
+
+
+class _Made(NamedTuple):
+    """A result that no op has taken yet: its value, whether it is constant, its size if that is known, the storage that
+    it looks at if it is a view, and the place of its op.  It may be a copy instead, and have several parts, of which
+    some may have been taken."""
+
+    value: int
+    constant: bool
+    size: Size | None
+    storage: int
+    at: int
+    may_copy: bool = False
+    several: bool = False
+    taken: int = 0
+
+
+def tensors_are_known(trace: HostTrace) -> bool:
+    """Whether the recording tells which tensors ops take."""
+    return trace.has_stat(stat_names.INPUT_TENSORS)
+
+
+def takes_what_steps_write(trace: HostTrace) -> Mask:
+    """Which ops take a lasting tensor that the steps write, as weights: bool, of the length of `computing_of`."""
+    text = trace.stat_strings(stat_names.INPUT_TENSORS, rows=computing_of(trace).rows)
+    writes = [row for row in distinct(text[text > 0]).tolist() if re.search(r"\b[wu]\d", trace.strings[row])]
+    found: Mask = np.isin(text, writes)
+    return found
+
+
+def values_of(trace: HostTrace, ops: Sequence[TracedOp]) -> Values:
+    """What some ops compute: the outermost ones of forward passes, by thread and time."""
+    rows = np.array([op.row for op in ops], np.int64)
+    texts = trace.stat_strings(stat_names.INPUT_TENSORS, rows=rows)
+    plain = trace.stat_strings(stat_names.CONCRETE_INPUTS, rows=rows)
+    words = {row: _words(trace.strings[row]) if row > 0 else [] for row in distinct(texts).tolist()}
+    work, start = computing_of(trace), trace.events.start_ps[rows]
+    updates = np.searchsorted(np.sort(trace.events.start_ps[update_ranges(trace)]), start).tolist()
+    # Of what is trained, each backward pass needs values of its own.
+    passes = np.searchsorted(_begins_of_passes(trace), start)
+    learned = work.learned[np.minimum(np.searchsorted(work.rows, rows), max(len(work) - 1, 0))]
+    passes = np.where(learned, passes, -1).tolist()
+    found = Values([], [], [], [])
+    reader, step, seen = _Reader(trace), -2, set[int]()
+    columns = ops, texts.tolist(), plain.tolist(), updates, passes
+    for at, (op, text, numbers, update, own_pass) in enumerate(zip(*columns, strict=True)):
+        if op.step != step:
+            step, seen = op.step, set()
+            reader.begin()
+        if text < 0:  # the recording tells nothing of it
+            value, constant, operands = -1, False, []
+            reader.begin()
+        else:
+            operands = words[text]
+            value, constant = reader.read(at, op, operands, numbers, (update, own_pass))
+        found.number.append(value)
+        found.constant.append(constant)
+        found.is_first.append(value not in seen)
+        found.takes_tensors.append(bool(operands))
+        seen.add(value)
+    return found
+
+
+def _words(text: str) -> list[tuple[str, int, int]]:
+    return [(kind, int(tensor), int(storage)) for kind, tensor, storage in _WORD.findall(text)]
+
+
+def _begins_of_passes(trace: HostTrace) -> I64:
+    passes = passes_of(trace)
+    _, first = np.unique(passes.of, return_index=True)
+    found: I64 = trace.events.start_ps[passes.rows[first]]
+    return found
+
+
+_Word = tuple[str, int, int]
+_Key = tuple[int, int]
+
+
+class _Reader:
+    """Reads the ops of a step one after another."""
+
+    def __init__(self, trace: HostTrace) -> None:
+        self._trace = trace
+        self._numbers: dict[object, int] = {}
+        self._alone = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Forgets the tensors of the step before."""
+        self._bound: dict[_Key, tuple[int, bool, Size | None]] = {}
+        self._made: list[_Made] = []
+        self._writes: dict[int, int] = {}
+
+    def read(self, at: int, op: TracedOp, words: list[_Word], plain: int, when: tuple[int, int]) -> tuple[int, bool]:
+        """The value of an op, -1 if it is not known, and whether it is constant.
+
+        Args:
+            plain: the row of the text of its operands that are no tensors; when: the update and the pass before it.
+        """
+        self._made = [each for each in self._made if at - each.at <= _LONGEST]
+        sizes = _sizes_of_tensors(op, len(words))
+        taken = self._take(words, sizes, when[0])
+        constant = all(is_constant for _, is_constant in taken) and not DRAWS.fullmatch(op.name)
+        if DRAWS.fullmatch(op.name):
+            self._alone += 1
+            value = self._number(("drawn", self._alone))
+        elif any(each < 0 for each, _ in taken):
+            value = -1
+        else:
+            pass_ = -1 if constant else when[1]
+            value = self._number((op.name, op.sizes, plain, pass_, tuple(each for each, _ in taken)))
+        if op.name.endswith("_") and words:
+            self._write(words[0], value, constant, sizes[0])
+        else:
+            may_copy, several = MAY_LOOK_AT.fullmatch(op.name), GIVES_SEVERAL.fullmatch(op.name)
+            storage = words[0][2] if words and (may_copy or LOOKS_AT.fullmatch(op.name)) else -1
+            size = self._size(op, sizes, plain)
+            self._made.append(_Made(value, constant, size, storage, at, bool(may_copy), bool(several)))
+        return value, constant
+
+    def _number(self, said: object) -> int:
+        return self._numbers.setdefault(said, len(self._numbers))
+
+    def _write(self, word: _Word, value: int, constant: bool, size: Size | None) -> None:
+        """A tensor has another value now, and what looks at it, too."""
+        storage = word[2]
+        self._writes[storage] = self._writes.get(storage, 0) + 1
+        for key in [key for key in self._bound if key[1] == storage]:
+            self._bound[key] = (-1, False, self._bound[key][2])
+        self._made = [each._replace(value=-1) if each.storage == storage else each for each in self._made]
+        if word[0] == "t":
+            self._bound[word[1:]] = (value, constant, size)
+
+    def _take(self, words: list[_Word], sizes: list[Size | None], update: int) -> list[tuple[int, bool]]:
+        found: list[tuple[int, bool]] = []
+        fresh: dict[_Key, tuple[int, Size | None]] = {}
+        for place, (word, size) in enumerate(zip(words, sizes, strict=True)):
+            kind, key = word[0], word[1:]
+            if kind == "c":
+                found.append((self._number(("lasting", key)), True))
+            elif kind == "w":
+                found.append((self._number(("lasting", key, self._writes.get(key[1], 0), update)), False))
+            else:
+                known = self._bound.get(key)
+                again = known is not None and not self._candidates(key, size)
+                found.append(known[:2] if kind == "t" and known is not None and again else (-1, False))
+                if kind == "t" and not again:
+                    fresh.setdefault(key, (place, size))
+        self._match(fresh, found)
+        for place, word in enumerate(words):  # the same tensor twice
+            if word[1:] in fresh:
+                found[place] = found[fresh[word[1:]][0]]
+        return found
+
+    def _candidates(self, key: _Key, size: Size | None) -> list[_Made]:
+        views = [each for each in self._made if each.storage == key[1] and each.storage >= 0]
+        if views:
+            return views
+        own = [each for each in self._made if each.storage < 0]
+        return (
+            [each for each in own if each.size is not None and each.size == size]
+            or [each for each in own if each.size is None or size is None]
+            or [each for each in self._made if each.may_copy]
+        )
+
+    def _match(self, fresh: dict[_Key, tuple[int, Size | None]], found: list[tuple[int, bool]]) -> None:
+        """Gives operands that have not been seen the results that they can be, in the order in which they were made."""
+        groups: dict[tuple[int, ...], list[_Key]] = {}
+        for key, (_, size) in fresh.items():
+            groups.setdefault(tuple(each.at for each in self._candidates(key, size)), []).append(key)
+        for places, keys in groups.items():
+            made = [each for each in self._made if each.at in places]
+            if len(made) == 1 and made[0].several:
+                self._take_parts(made[0], keys, fresh, found)
+                continue
+            same = len({each.value for each in made}) == 1
+            if len(made) == len(keys) or (same and made):
+                for key, each in zip(keys, [*made, *made[-1:] * len(keys)][: len(keys)], strict=True):
+                    place, size = fresh[key]
+                    found[place] = each.value, each.constant
+                    self._bound[key] = each.value, each.constant, size
+                gone = {each.at for each in made[: len(keys)]}
+                self._made = [each for each in self._made if each.at not in gone]
+            else:  # which is meant is not known, nor which of them are left
+                self._made = [each._replace(value=-1) if each.at in places else each for each in self._made]
+                for key in keys:
+                    self._bound[key] = -1, False, fresh[key][1]
+
+    def _take_parts(
+        self, made: _Made, keys: list[_Key], fresh: dict[_Key, tuple[int, Size | None]], found: list[tuple[int, bool]]
+    ) -> None:
+        """Gives operands the parts of one result, in the order in which they are taken."""
+        for number, key in enumerate(keys, made.taken):
+            value = -1 if made.value < 0 else self._number(("part", made.value, number))
+            place, size = fresh[key]
+            found[place] = value, made.constant
+            self._bound[key] = value, made.constant, size
+        later = made._replace(taken=made.taken + len(keys))
+        self._made = [later if each.at == made.at else each for each in self._made]
+
+    def _size(self, op: TracedOp, sizes: list[Size | None], plain: int) -> Size | None:
+        """The size of an op's result, where it follows from those of its operands."""
+        if MAKES_OF_SIZE.fullmatch(op.name):
+            listed = _LIST.search(self._trace.strings[plain][1:]) if plain > 0 else None
+            return tuple(map(int, filter(None, listed[1].split(",")))) if listed else None
+        if GIVES_NUMBERS.fullmatch(op.name) or any(size is None for size in sizes) or not sizes:
+            return None
+        product = _size_of_product(op)
+        return product if product is not None else _spread([size for size in sizes if size is not None])
+
+
+def _sizes_of_tensors(op: TracedOp, count: int) -> list[Size | None]:
+    """The sizes of the operands of an op that are tensors: numbers have none, and neither have tensors of one."""
+    sides = [size for size in op.sizes if size]
+    if len(sides) == count:
+        return list(sides)
+    return list(op.sizes) if len(op.sizes) == count else [None] * count
+
+
+def _size_of_product(op: TracedOp) -> Size | None:
+    sizes = [size for size in op.sizes if size]
+    if op.name in ("addmm", "baddbmm"):
+        sizes = sizes[1:]
+    if len(sizes) < 2:
+        return None
+    one, two = sizes[:2]
+    if op.name == "linear":
+        return (*one[:-1], two[0])
+    if op.name in ("matmul", "mm", "bmm", "addmm", "baddbmm"):
+        return (*one[:-1], two[-1]) if len(two) > 1 else one[:-1]
+    return None
+
+
+def _spread(sizes: list[Size]) -> Size | None:
+    """The size of several tensors spread over each other; None where they do not fit."""
+    length = max(map(len, sizes))
+    padded = [(1,) * (length - len(each)) + each for each in sizes]
+    spread: Size = tuple(max(sides) for sides in zip(*padded, strict=True))
+    fits = all(side in (1, whole) for each in padded for side, whole in zip(each, spread, strict=True))
+    return spread if fits and all(spread) else None

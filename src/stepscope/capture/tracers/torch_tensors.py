@@ -1,0 +1,141 @@
+"""Which tensors the ops of a capture take, from the addresses that PyTorch's profiler keeps of their operands.
+
+An address says who a tensor is only while no other can get it.  So the tensors that Python holds are looked up before a
+capture, with a weak reference to the storage of each: where that is alive at the end, its address belonged to it for
+the whole capture.  All other tensors come and go, and their addresses may be used again.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+from contextlib import suppress
+from itertools import compress
+from typing import Any, NamedTuple
+
+_MOST_TENSORS = 20_000  # that are looked up: 2 us each, while the program waits
+_MOST_EVENTS = 120_000  # in a capture: the tree of more is not read, as making its roots alone takes a second
+_MOST_OPS = 30_000  # of which operands are read, from the first one: 5 us each, while the program waits
+_PATIENCE_S = 0.25
+_OPS = "aten::"
+
+
+class _Lasting(NamedTuple):
+    """A tensor that was there before a capture: a weak reference to its storage, and how often it had been written."""
+
+    storage: Any
+    version: int
+
+
+Address = tuple[int, int]  # of a tensor, and of the numbers in its storage
+
+
+class Tensors:
+    """The tensors that Python holds when a capture starts; keeps none of them alive."""
+
+    def __init__(self) -> None:
+        self._lasting: dict[Address, _Lasting] = {}
+        reference = getattr(sys.modules.get("torch.multiprocessing.reductions"), "StorageWeakRef", None)
+        if reference is None:
+            return
+        for tensor in _held_tensors()[:_MOST_TENSORS]:
+            with suppress(RuntimeError, NotImplementedError):  # sparse ones have no storage; in inference no version
+                storage = tensor.untyped_storage()
+                address = int(tensor._cdata), int(storage.data_ptr())
+                if address[1]:
+                    self._lasting[address] = _Lasting(reference(storage), int(tensor._version))
+
+    def describe(self, native: Any, events: int | None) -> bytes | None:
+        """The operands of the outermost ops of a capture as JSON: `ids` are the "External id" of ops, `operands` the
+        texts of these; None where this torch does not keep them.
+
+        A text has a word for each operand that is a tensor: `c` and a number for one that lasts and is never written,
+        `w` for one that lasts, `u` for one that is also written in a way that no op shows, `t` for any other: then the
+        numbers of its two addresses, which another tensor may have before or after.
+
+        Args:
+            native: PyTorch's profiler, stopped; events: about how many events it holds.
+        """
+        results = getattr(getattr(native, "profiler", None), "kineto_results", None)
+        tree = getattr(results, "experimental_event_tree", None)
+        if tree is None or (events or 0) > _MOST_EVENTS:
+            return None
+        ids, names, operands = _read_ops(tree())
+        if not any(operands):
+            return None
+        return json.dumps({"ids": ids, "operands": self._texts(names, operands)}, separators=(",", ":")).encode()
+
+    def _texts(self, names: list[str], operands: list[list[Address]]) -> list[str]:
+        kinds = self._kinds(names, operands)
+        numbers: dict[int, int] = {}
+        words: dict[Address, str] = {}
+        texts = []
+        for each in operands:
+            for address in each:
+                if address not in words:
+                    tensor, storage = (numbers.setdefault(part, len(numbers)) for part in address)
+                    words[address] = f"{kinds.get(address, 't')}{tensor}.{storage}"
+            texts.append(" ".join(words[address] for address in each))
+        return texts
+
+    def _kinds(self, names: list[str], operands: list[list[Address]]) -> dict[Address, str]:
+        used = {address for each in operands for address in each if address in self._lasting}
+        used = {address for address in used if not self._lasting[address].storage.expired()}
+        written: dict[int, int] = {}
+        for name, each in zip(names, operands, strict=True):
+            if name.endswith("_") or not name.startswith(_OPS):
+                for _, storage in each:
+                    written[storage] = written.get(storage, 0) + 1
+        version: dict[Address, int] = {}
+        tensors = {tensor for tensor, _ in used}
+        for tensor in _held_tensors() if used else ():
+            if tensor._cdata in tensors:
+                with suppress(RuntimeError, NotImplementedError):
+                    version[int(tensor._cdata), int(tensor.untyped_storage().data_ptr())] = int(tensor._version)
+        kinds = {}
+        for address in used & version.keys():
+            changes = version[address] - self._lasting[address].version
+            seen = written.get(address[1], 0)
+            kinds[address] = "w" if seen else "u" if changes else "c"
+        return kinds
+
+
+def _held_tensors() -> list[Any]:
+    """The tensors that Python's collector knows and that have been there for some time.
+
+    Objects of the youngest generation may be unfinished.  No code in Python runs while the list of all objects exists.
+    """
+    torch = sys.modules["torch"]
+    wanted = {torch.Tensor, torch.nn.Parameter}.__contains__
+    found = [list(compress(each, map(wanted, map(type, each)))) for each in map(gc.get_objects, (2, 1))]
+    return [tensor for each in found for tensor in each]
+
+
+def _read_ops(roots: list[Any]) -> tuple[list[int], list[str], list[list[Address]]]:
+    """The id, the name and the operands of the outermost ops, in order of time on each thread."""
+    ids: list[int] = []
+    names: list[str] = []
+    operands: list[list[Address]] = []
+    end = time.monotonic() + _PATIENCE_S
+    left = roots[::-1]
+    while left and len(ids) < _MOST_OPS and time.monotonic() < end:
+        event = left.pop()
+        taken = getattr(event.extra_fields, "inputs", None)
+        if taken is None or not (event.name.startswith(_OPS) or taken):
+            left.extend(reversed(event.children))
+            continue
+        addresses: list[Address] = []
+        for operand in taken:
+            for each in operand if isinstance(operand, list) else (operand,):
+                tensor = getattr(each, "impl_ptr", None)
+                if tensor is not None:
+                    addresses.append((tensor, each.storage_data_ptr or 0))
+        if event.name.startswith(_OPS) or addresses:
+            ids.append(event.correlation_id)
+            names.append(event.name)
+            operands.append(addresses)
+        if not event.name.startswith(_OPS):
+            left.extend(reversed(event.children))
+    return ids, names, operands

@@ -1,0 +1,59 @@
+"""Which tensors a capture says that ops take."""
+
+from __future__ import annotations
+
+import gc
+import json
+import weakref
+
+import pytest
+from helpers.draw import Sort, draw
+
+from stepscope.capture import kineto
+from stepscope.capture.tracers.torch_tensors import Tensors
+from stepscope.model import EventKind, stat_names
+
+torch = pytest.importorskip("torch")
+
+
+def test_lasting_tensors_are_told_from_those_that_come_and_go() -> None:
+    weight, constant, hidden = torch.nn.Parameter(torch.ones(4, 4)), torch.ones(4, 4), torch.ones(4)
+    gc.collect()  # they have been there for some time
+    tensors = Tensors()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as native:
+        product = torch.tril(weight.detach() @ constant)
+        with torch.no_grad():
+            weight.add_(product)
+            torch.neg(constant[0], out=hidden)
+            torch.abs(hidden)
+
+    told = json.loads(tensors.describe(native, None) or b"{}")
+    words = [text.split() for text in told["operands"] if text]
+
+    kinds = ["".join(word[0] for word in each) for each in words]
+    # detach, matmul of what it gives, tril, add_, select, neg into hidden, abs
+    assert kinds == ["w", "tc", "t", "wt", "c", "tu", "u"]
+    assert words[1][1] == words[4][0] and words[0][0] == words[3][0]
+    assert words[1][0].partition(".")[2] == words[0][0].partition(".")[2]  # the storage of the weight
+    assert len(told["ids"]) == len(told["operands"]) == len(set(told["ids"]))
+    assert tensors.describe(native, 10**9) is None
+
+
+def test_no_tensor_is_kept_alive() -> None:
+    tensor = torch.ones(3)
+    gone = weakref.ref(tensor)
+    gc.collect()
+    tensors = Tensors()
+    del tensor
+
+    assert gone() is None and tensors.describe(object(), 0) is None
+
+
+def test_what_is_told_becomes_a_stat_of_the_ops() -> None:
+    drawn = draw("host main | a5-- b3-- c4--", {x: Sort(EventKind.OP, x, "External id", {"x": 1}) for x in "abc"})
+    trace = kineto.add_operands(drawn, {"ids": [3, 9, 5], "operands": ["w1.1", "t0.0", "w1.1 c2.2"]})
+
+    rows = range(len(trace.events))
+    told = {trace.name_of(row): trace.stats_of_event(row).get(stat_names.INPUT_TENSORS[0]) for row in rows}
+    assert told == {"a": "w1.1 c2.2", "b": "w1.1", "c": None}
+    assert all(trace.stats_of_event(row)["x"] == 1 for row in rows)

@@ -127,11 +127,12 @@ def _model(trace: HostTrace) -> StepModel | None:
         return None
     steps, now, threads, shares = usual_steps(trace, graph), replay(graph), threads_of(trace), shares_of(trace, graph)
     length, median = graph.recorded_step_ps, median_step(trace, graph)
-    way = way_through(graph, np.array([median]), graph.start_ps, graph.end_ps)
-    spent = spent_on(graph, threads, shares.own_ps, graph.own_ps, way)
+    place = np.array([median])
+    spent = spent_on(graph, shares, place, graph.start_ps, graph.end_ps, graph.own_ps.astype(np.float64))
     error = replay_error_percent(graph, now, steps)
     unknown = float(spent[Cause.UNKNOWN])
     if not has_lost_framework(trace):  # what a silent thread does takes as long whatever else changes
+        way = way_through(graph, place, graph.start_ps, graph.end_ps)
         waited = causes_of_waiting(graph, threads, way.node, way.edge, way.end_ps - way.start_ps)
         unknown = float((way.end_ps - way.start_ps)[(way.edge != OWN) & (waited == Cause.UNKNOWN)].sum())
     why_not = _why_not(graph, steps, error, unknown, int(length[median]))

@@ -39,13 +39,13 @@ _WORDS = {
         },
     ),
     "fit": _Words(
-        "python_overhead", "Call `{}` once for many batches, not for each batch",
+        "python_overhead", "Do not call `{}` for each batch: it sets up a pipeline every time",
         {
             "": (
-                "give it all batches in one call: a generator, a tf.data.Dataset or a PyDataset, with steps_per_epoch"
-                " where they have no end",
-                "where the loop has to see each batch: train_on_batch, test_on_batch, predict_on_batch, or"
-                " model(x, training=False)",
+                "call what sets up nothing: train_on_batch, test_on_batch, predict_on_batch, or model(x,"
+                " training=False)",
+                "where no batch needs the result of the one before, give it all of them in one call: a generator, a"
+                " tf.data.Dataset or a PyDataset, with steps_per_epoch where they have no end",
             )
         },
     ),

@@ -188,7 +188,7 @@ MOST_LINES: dict[str, int] = {
     "resources": 2250,
     "engines": 2120,
     "timeline": 1960,
-    "overview": 1410,
+    "overview": 1_430,
     "model": 1450,
     "compare": 1300,
     "export": 1200,

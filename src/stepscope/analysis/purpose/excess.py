@@ -441,7 +441,8 @@ _MADE_ANEW = {
     "threads": ("starts threads or processes again", "they end because something else needs the cores"),
     "walk": (
         "is Python that takes a module apart into its arrays, or puts it together, around compiled calls, as nnx.jit"
-        " does", "",
+        " does",
+        "",
     ),
 }
 

@@ -120,6 +120,10 @@ _LIBRARY = Pattern(
 # Names of functions that train, or that write something: these make no input.
 _TRAINS = r"(?!.*[ .]\w*(?:train|test|eval|update|on_|optim|loss|backward|step|write|report|print|dump|log_)\w*$)"
 _STARTS_THREADS = Pattern(r"\$(?:threading|thread)\.py:\d{1,9} ")
+_PART_OF_STEP = Pattern(
+    r"(?i)[ .](?:<(?:genexpr|listcomp|dictcomp|setcomp)>|\w*loss\w*|\w*(?:forward|backward|back_?prop)\w*"
+    r"|_*(?:call|predict|evaluate|accuracy)_*)$"
+)
 _TRAINING_FUNCTION = Pattern(r"(?i).*(?:train|update|grad|fit|optim|step|back_?prop)")
 
 
@@ -247,6 +251,16 @@ def runs_layer(function: str) -> bool:
     (True, False)
     """
     return function.rpartition(".")[2] in _CALLS_OF_LAYERS
+
+
+def is_part_of_step(frame: str) -> bool:
+    """True for a function whose name says that it computes a part of a step, and for what collects the elements of a
+    list: what these call again and again are samples, layers or nodes.
+
+    >>> [is_part_of_step(f"$net.py:3 {name}") for name in ("loss", "MLP.__call__", "<listcomp>", "fit", "main")]
+    [True, True, True, False, False]
+    """
+    return _PART_OF_STEP.search(frame) is not None
 
 
 def is_training_function(name: str) -> bool:

@@ -236,7 +236,8 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
         "input_transfer": transfer.ACTIONS,
         "host_sync": dispatch.FETCH,
         "memory_churn": device_work.IN_PLACE,
-        "eager_dispatch": _BATCHED,
+        # Without an op that is started again and again there is no loop over elements.
+        "eager_dispatch": _BATCHED if _starts_many(context, line) else dispatch.COMPILE,
         "redundant_compute": redundant_compute.ACTIONS,
         "python_overhead": {"": python_overhead.ACTIONS},
     }

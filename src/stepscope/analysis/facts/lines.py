@@ -43,13 +43,15 @@ from stepscope.analysis.facts.work import (
     work_events_of,
     work_of,
 )
-from stepscope.analysis.purpose.computing import computing_of, passed_since, update_ranges
+from stepscope.analysis.purpose.computing import computing_of, inside_any, passed_since, update_ranges
 from stepscope.analysis.purpose.sizes import sizes_of
+from stepscope.analysis.purpose.tensors import feeds_training
+from stepscope.analysis.purpose.values import takes_what_steps_write
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, whole_steps
 from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.forward_ops import forward_events
-from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.grouping import enclosing_events, forest
 from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct
@@ -99,7 +101,8 @@ class LineFacts:
             about one on it runs the whole model.
         copies_in: it copies arrays of the host to where the program computes.
         waits_ps: in which it starts nothing, and the step waits for work of devices.
-        is_needed: it runs within a forward pass that is trained, which takes what it computes.
+        is_needed: it runs within a forward pass that is trained, which takes what it computes; or it computes with
+            weights that the step changes what flows into that pass, as samples of the model do.
         is_forward: it is that forward pass, or holds it, so that its Python is that between the model's ops.
         in_layer: it is what a framework calls to compute a layer, or lies within: what follows needs its result.
         statement: the line in it that holds most of its time; None where that is not known.
@@ -219,6 +222,7 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
         is_needed = holds or any(_is_within(outer, each) for each in forward)
         in_layer = any(one in layers or any(_is_within(one, layer) for layer in layers) for one in (outer, inner))
         facts = _describe(trace, loop, training, outer, inner)
+        is_needed |= facts.is_needed
         facts = replace(facts, is_needed=is_needed, is_forward=holds, in_layer=in_layer)
         found.append((facts, outer, training.spans))
     found += _find_calls(trace, loop, training, quiet, [outer for outer, _ in chosen])
@@ -428,6 +432,8 @@ def _describe(
     most = max((each.calls for each in named), default=0)
     often = [each for each in named if each.calls >= _AS_OFTEN * most][:_SHOWN_OPS]
     owner = "" if inner is outer else place_of(trace.name_of(outer.frame))[0]
+    makes_input = _is_waited_for(trace, loop, spans) or _makes_input(trace, loop, training, outer, (outer, inner))
+    weighs, feeds = _uses_weights(trace, loop, certain)
     return LineFacts(
         name=name,
         file=file or "",
@@ -446,11 +452,34 @@ def _describe(
         fetches_ps=round((loop.spans[FETCHES] & spans).total / steps),
         fetches=_count_reads(trace, loop, certain) / steps,
         asleep=_share_asleep(trace, loop, spans),
-        is_input=_is_waited_for(trace, loop, spans) or _makes_input(trace, loop, training, outer, (outer, inner)),
+        is_input=makes_input and not weighs,
+        is_needed=weighs and feeds,
         often=often,
         often_shape=_usual_shape(trace, inside, often[0]) if often else "",
         statement=main_statement(trace, loop.line, trace.name_of(inner.frame), spans),
     )
+
+
+def _uses_weights(trace: HostTrace, loop: LoopTime, spans: Spans) -> tuple[bool, bool]:
+    """Whether products in some time take tensors that the steps write, as weights, and whether what is computed there
+    flows into what is trained; both False where the recording does not tell."""
+    feeds = feeds_training(trace)
+    if feeds is None:
+        return False, False
+    work = computing_of(trace)
+    start = trace.events.start_ps[work.rows]
+    inside = (spans.overlap_ps(start, start + 1) > 0) & (trace.events.line[work.rows] == loop.line)
+    weighs = takes_what_steps_write(trace) & inside_any(trace, work.rows, _around(trace, work.rows[work.heavy]))
+    return bool((inside & weighs).any()), bool((inside & feeds).any())
+
+
+def _around(trace: HostTrace, rows: I64) -> I64:
+    """The outermost op around each event."""
+    work = computing_of(trace)
+    among = np.zeros(len(trace.events), np.bool_)
+    among[work.rows[work.outer]] = True
+    around = enclosing_events(trace, among)[rows]
+    return distinct(around[around >= 0].astype(np.int64))
 
 
 def _usual_shape(trace: HostTrace, rows: I64, op: OpShare) -> str:

@@ -16,7 +16,7 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 _MOST_TENSORS = 20_000  # that are looked up: 2 us each, while the program waits
-_MOST_EVENTS = 120_000  # in a capture: the tree of more is not read, as making its roots alone takes a second
+_MOST_EVENTS = 500_000  # in a capture: making the roots of the tree of more takes half a second
 _MOST_OPS = 30_000  # of which operands are read, from the first one: 5 us each, while the program waits
 _PATIENCE_S = 0.25
 _OPS = "aten::"

@@ -106,12 +106,24 @@ def test_what_is_the_same_in_all_steps() -> None:
     rest = _op("relu", "t5.5", "8,64")
 
     same = {name: _takes("c7.7") for name in "abcd"}
-    assert _again(_STEPS, l=rest, **same) == {"constant_work": 16.0}
+    assert _again(_STEPS, l=rest, **same) == {"constant_work": 24.0}
     # parts of a data set, one after another
     others = {name: _takes(f"c{number}.7") for number, name in enumerate("abcd")}
     assert _again(_STEPS, l=rest, **others) == {}
     numbers = {name: _takes("c7.7", f'["{number}"]') for number, name in enumerate("abcd")}
     assert _again(_STEPS, l=rest, **numbers) == {}
+
+
+def test_what_is_computed_of_another_part_in_each_step_changes() -> None:
+    picture = """
+        host main | M0------M1------M2------M3------
+        host main | a-x---  b-x---  c-x---  d-x---
+    """
+    parts = {name: _op("slice", "c7.7", "900,4", plain=f'["0","{at}"]') for at, name in enumerate("abcd")}
+
+    assert _again(picture, x=_op("bincount", "t1.7", "9,4"), **parts) == {}
+    same = dict.fromkeys("abcd", parts["a"])
+    assert _again(picture, x=_op("bincount", "t1.7", "9,4"), **same) == {"constant_work": 24.0}
 
 
 def test_a_metric_of_what_is_trained_on_needs_no_pass_of_its_own() -> None:

@@ -443,10 +443,14 @@ def constant_work(trace: HostTrace) -> TensorWork | None:
         return None
     values = _values(trace)
     constant = [at for at, is_one in enumerate(values.constant) if is_one and values.number[at] >= 0]
-    same = _same_in_all_steps(trace, [ops[at].row for at in constant])
+    same = {
+        at for at, is_same in zip(constant, _same_in_all_steps(trace, [ops[at].row for at in constant]), strict=True)
+        if is_same
+    }  # fmt: skip
     wanted = [
-        at for at, is_same in zip(constant, same, strict=True)
-        if is_same and values.takes_tensors[at] and not _matches(VIEWS, ops[at]) and not ops[at].name.endswith("_")
+        at for at in sorted(same)
+        if values.takes_tensors[at] and not _matches(VIEWS, ops[at]) and not ops[at].name.endswith("_")
+        and values.feeding([at]) <= same
     ]  # fmt: skip
     if not wanted:
         return None

@@ -23,7 +23,14 @@ from stepscope.engines.host_work import CHANGED, HostWork
 from stepscope.engines.session_work import WHOLE, Placement, Selection, SessionWork, parse_placement
 from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError, UsageError
 from stepscope.formats import store
-from stepscope.formats.session import HostFile, Session, find_joined_session, find_sessions, pick_host
+from stepscope.formats.session import (
+    BESIDE,
+    HostFile,
+    Session,
+    find_joined_session,
+    find_sessions,
+    pick_host,
+)
 from stepscope.meanwhile import importing
 from stepscope.proof.record import FILE, read_proofs
 from stepscope.records import dataclass
@@ -59,7 +66,7 @@ _WITH_PROOFS = ("overview", "advice", "proofs")
 _STEPS_NOTICE = "steps"
 
 # Problems of the search; they matter when looking for a profile, not in a report.
-_QUIET_PROBLEMS = frozenset({"search-depth"})
+_QUIET_PROBLEMS = frozenset({"search-depth", BESIDE})
 
 
 ProfilePath = str | os.PathLike[str]
@@ -245,6 +252,11 @@ class LoadedProfile:
     def run(self) -> str:
         """The session's name."""
         return self._session.run
+
+    @property
+    def search_problems(self) -> tuple[Problem, ...]:
+        """What the search for sessions could not read, left out or joined."""
+        return self._session.problems
 
     @property
     def path(self) -> str:

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
-from subprocess import PIPE, Popen  # those of before the program, which may put others in their place
+from subprocess import PIPE, Popen, TimeoutExpired  # those of before the program, which may put others in their place
 from typing import IO, BinaryIO
 
 _LENGTH = struct.Struct("<Q")
@@ -33,9 +33,13 @@ _LOOK_SECONDS = 0.1  # between two looks at the memory of a child that works
 _SELDOM_SECONDS = 0.5  # between two looks at the time, if the memory does not matter
 _JOB_VARIABLE = "STEPSCOPE_LOGDIR"  # has training jobs recorded, and a child is none
 _MOST_BYTES = 1 << 40  # of a message
+_END_SECONDS = 5.0  # in which a process ends that closed its stdout
+# What anything that is imported prints goes to stderr, and never among the answers.
 _PROGRAM = """
-import sys
+import os, sys
 module, kind, *paths = sys.argv[1:]
+sys.argv[1:] = [str(os.dup(1))]
+os.dup2(2, 1)
 sys.path += paths
 if kind != "bare":
     import site
@@ -195,8 +199,12 @@ class Child:
         return _receive(process.stdout)
 
     def _explain_end(self, process: Popen[bytes]) -> ChildLostError:
-        """Why a process ended without an answer."""
-        status = process.wait()
+        """Why a process ended without an answer.  One that does not end by itself is ended."""
+        try:
+            status = process.wait(_END_SECONDS)
+        except TimeoutExpired:
+            self.kill()
+            return ChildLostError("what it answered is no answer")
         if self._is_closed:
             return ChildLostError("the work was cancelled", End.STOPPED)
         end = End.STOPPED if self._is_stopped else End.DIED
@@ -258,8 +266,7 @@ class Parent:
     def __init__(self) -> None:
         with suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000")
-        self._answers = os.fdopen(os.dup(1), "wb")
-        os.dup2(2, 1)
+        self._answers = os.fdopen(int(sys.argv[1]), "wb")
         self._turn = threading.Lock()
         self._messages: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._listen, args=(sys.stdin.buffer,), daemon=True).start()

@@ -29,7 +29,7 @@ RUN_FIELDS: tuple[Field, ...] = (
     Field("labels", "text", "the labels that people gave it on the page", role=Role.TEXT),
     Field("framework", "text", "the framework that it was recorded with", role=Role.TERM),
     Field("steps", "count", "whole steps in it", "int", role=Role.COUNT),
-    Field("step_ms", "ms", "mean step time, as in the overview"),
+    Field("step_ms", "ms", "median step time, as in the summary"),
     Field("verdict", "text", "what limits the steps", role=Role.TERM),
     Field("cause", "text", "the cause that limits the median step: that of the verdict", role=Role.TERM),
     Field("cause_percent", "percent", "share of the step that this cause takes"),
@@ -127,6 +127,7 @@ def describe_sessions(
     hosts = tuple(dict.fromkeys(host for each in profiles for host in each.hosts))
     unreadable = sum(row["problem"] is not None for row in rows)
     warnings = [f"{unreadable} of {len(rows)} sessions could not be read"] if unreadable else []
+    warnings += dict.fromkeys(str(problem) for profile in profiles for problem in profile.search_problems)
     warnings += [f"no session has {name}: {one.why_unknown}" for name, one in readings.items() if one.value is None]
     added = tuple(replace(one.field, name=figure) for figure, one in readings.items())
     return RunsReport(hosts=hosts, warnings=tuple(warnings), partial=bool(unreadable), rows=tuple(rows), added=added)
@@ -248,7 +249,7 @@ def describe_overview(facts: Mapping[str, Any]) -> Row:
     return {
         "framework": facts["environment"]["framework"],
         "steps": facts["step_time_ms"]["count"] if has_steps else 0,
-        "step_ms": facts["step_time_ms"]["mean"] if has_steps else None,
+        "step_ms": facts["median_step_ms"],
         "verdict": facts["verdict"],
         "cause": facts["verdict_cause"],
         "cause_percent": facts["verdict_percent"],

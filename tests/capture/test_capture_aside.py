@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -102,6 +103,34 @@ def test_a_program_that_ignores_its_children_hears_of_the_result(result):
         signal.signal(signal.SIGCHLD, before)
 
     assert result.exists()
+
+
+def test_what_a_module_prints_is_no_answer(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "noisy_child.py").write_text(
+        "print('welcome' * 9)\n"
+        "from stepscope.children import Parent\n"
+        "def main():\n    parent = Parent()\n    print('hello')\n    parent.send(parent.receive())\n"
+    )
+    child = children.Child("noisy_child", is_bare=True)
+    with closing(child):
+        child.start()
+        assert child.ask(b"echo") == b"echo"
+    child.release()
+
+
+def test_a_process_whose_answer_is_none_is_ended(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(children, "_END_SECONDS", 0.01)
+    (tmp_path / "mad_child.py").write_text(
+        "import os, sys\ndef main():\n    os.write(int(sys.argv[1]), bytes(b'no answer' * 9))\n    sys.stdin.read()\n"
+    )
+    child = children.Child("mad_child", is_bare=True)
+    child.start()
+    with pytest.raises(children.ChildLostError, match="what it answered is no answer"):
+        child.ask(b"echo")
+    assert not child.is_running
+    child.release()
 
 
 @pytest.mark.parametrize(

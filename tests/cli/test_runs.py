@@ -12,6 +12,7 @@ from draw import draw
 import stepscope
 import stepscope.runs
 from stepscope.cli.main import run
+from stepscope.formats.xspace.writer import write
 from stepscope.web.catalogue import Catalogue, Root
 from stepscope.web.notes.note_store import default_store
 
@@ -43,6 +44,25 @@ def test_each_session_has_a_row_and_a_broken_one_says_why(logdir: Path, capsys) 
     assert rows[2]["step_ms"] is None
     assert [row["problem"] is None for row in rows] == [True, True, False]
     assert rows[1]["verdict"] == alone["verdict"]
+
+
+def test_what_the_search_joined_and_left_out_is_said(tmp_path: Path, capsys) -> None:
+    for rank in range(2):
+        (tmp_path / "logs" / f"rank_{rank}").mkdir(parents=True)
+        (tmp_path / "logs" / f"rank_{rank}" / "a.xplane.pb").write_bytes(write(draw(SHORT)))
+    (tmp_path / "s.pickle").write_bytes(b"\x80\x04\x95}\x94(\x8c\x08segments\x94]\x94")
+
+    assert run(["runs", str(tmp_path), "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+
+    assert [(row["run"], row["host_count"]) for row in found["rows"]] == [("logs", 2)]
+    assert [line.split("]")[0] for line in found["warnings"]] == ["[beside", "[joined"]
+    assert run(["summary", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert "[joined]" in said.out + said.err
+    assert "[beside]" not in said.out + said.err
+    problems = Catalogue([Root(str(tmp_path))]).look().problems
+    assert [problem.code for problem in problems] == ["beside", "joined"]
 
 
 def test_any_figure_is_a_column(logdir: Path, capsys) -> None:

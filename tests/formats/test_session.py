@@ -504,11 +504,54 @@ def test_the_perfetto_copy_of_jax_is_left_out_without_a_word(tmp_path: Path) -> 
     assert (shown((session,)), session.problems) == (["2026_11_21_03_53_27: vm"], ())
 
 
-def test_a_snapshot_of_memory_is_found_where_nothing_else_is(tmp_path: Path) -> None:
-    write(tmp_path, "s.pickle", b"\x80\x04\x95}\x94(\x8c\x08segments\x94]\x94")
+SNAPSHOT = b"\x80\x04\x95}\x94(\x8c\x08segments\x94]\x94"
+
+
+def test_a_snapshot_of_memory_is_found_where_nothing_else_is_and_named_beside_others(tmp_path: Path) -> None:
+    write(tmp_path, "s.pickle", SNAPSHOT)
     assert shown(find_sessions(tmp_path)) == ["s.pickle: s"]
     write(tmp_path, "other/trace.json")
-    assert shown(find_sessions(tmp_path)) == ["other/trace.json: trace"]
+    (session,) = find_sessions(tmp_path)
+    assert shown((session,)) == ["other/trace.json: trace"]
+    assert [(problem.code, problem.path) for problem in session.problems] == [("beside", str(tmp_path / "s.pickle"))]
+
+
+def test_whatever_opens_by_its_path_is_listed_or_named_in_its_folder(tmp_path: Path) -> None:
+    for name, content in {
+        "a.trace.json": TRACE, "b.json": TRACE, "c.json.gz": TRACE, "s.pickle": SNAPSHOT,
+        "nccl_trace_rank_0": b'{"pg_config": {}}', "host.xplane.pb": XSPACE, "notes.txt": b"no profile",
+    }.items():  # fmt: skip
+        write(tmp_path, name, content)
+
+    sessions = find_sessions(tmp_path)
+
+    listed = {file.path for session in sessions for file in session.files}
+    named = {problem.path for session in sessions for problem in session.problems}
+    opens = {str(path) for path in tmp_path.iterdir() if path.name != "notes.txt" and find_sessions(path)}
+    assert opens == listed | named
+    with pytest.raises(UnreadableError):
+        find_sessions(tmp_path / "notes.txt")
+
+
+@pytest.mark.parametrize("content", [XSPACE, TRACE, gzip.compress(TRACE, mtime=0)], ids=["xspace", "json", "gzip"])
+def test_where_no_name_says_anything_all_files_are_looked_into(tmp_path: Path, content: bytes) -> None:
+    draw(tmp_path, "README weights.safetensors main.hlo_proto.pb")
+    write(tmp_path, "out/profile.bin", content)
+    assert shown(find_sessions(tmp_path)) == ["out/profile.bin: profile"]
+    write(tmp_path, "out/host.xplane.pb")
+    assert shown(find_sessions(tmp_path)) == ["out: host"]
+
+
+def test_a_thousand_files_are_all_hosts_and_what_was_not_looked_at_beside_them_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(by_content, "MAX_LOOKS", 8)
+    draw(tmp_path, " ".join(f"hosts/w{number}.pt.trace.json" for number in range(1000)))
+    draw(tmp_path, " ".join(f"results/{number}.json" for number in range(9)))
+    (session,) = find_sessions(tmp_path)
+    told = "only 8 of 9 files that may be profiles by their endings were checked for profiles"
+    assert len(session.files) == 1000
+    assert [(problem.code, problem.reason) for problem in session.problems] == [("beside", told)]
 
 
 # ---- parts of one recording in several folders -----------------------------------------------------------------------
@@ -521,6 +564,7 @@ def test_folders_of_ranks_are_one_session_and_it_is_said(tmp_path: Path) -> None
     assert [problem.code for problem in session.problems] == ["joined"]
     assert session.problems[0].reason.startswith("3 folders, written within 2 seconds, are read as one recording")
     assert len(session.joined) == 3
+    assert shown(find_sessions(tmp_path / "logs")) == ["logs: rank_0 rank_1 rank_10"]
 
 
 def test_each_span_of_folders_of_ranks_is_a_session(tmp_path: Path) -> None:

@@ -82,6 +82,12 @@ class _NsightSqlite(Format):
         return any(table.decode() in name for name in names_of_tables(path) for table in _TABLES_OF_NSIGHT)
 
 
+class _NsightParquet(Format):
+    def is_certain_match(self, content: bytes) -> bool:
+        """False: any table of any program starts so."""
+        return False
+
+
 FORMATS: tuple[Format, ...] = (
     Format(
         name="jax-memory",
@@ -169,7 +175,7 @@ FORMATS: tuple[Format, ...] = (
         other_endings=(".sqlite",),
         reads_gzip=False,
     ),
-    Format(
+    _NsightParquet(
         name="nsight-parquet",
         noun="a table of an Nsight export",
         summary="a folder with StringIds.parquet (Nsight Systems, by `nsys export --type parquetdir`)",

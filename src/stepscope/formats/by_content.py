@@ -1,7 +1,7 @@
 """Finds profiles whose names do not say what they are: by a look at their first bytes.
 
-Only names that a format may use are looked at (`Format.may_hold`).  Of very many, those are left out that look like
-others which are none, such as the thousand results that a program keeps as JSON.
+Names that a format may use are looked at (`Format.may_hold`), and all others where these hold nothing.  Of very many,
+those are left out that look like others which are none, such as the thousand results that a program keeps as JSON.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from itertools import chain, islice
 
 from stepscope.errors import InputError, Problem, counted
 from stepscope.formats import store
-from stepscope.formats.base import Format, format_of, formats_that_may_hold
+from stepscope.formats.base import FORMATS, Format, added_formats, format_of, formats_that_may_hold
 from stepscope.formats.candidates import Candidate, Found, Order, describe_file, drop_packed_copies, written_moment
 from stepscope.formats.form import Place
 from stepscope.formats.joining import MOST_SECONDS_APART
 from stepscope.formats.naming import printable
+from stepscope.formats.no_profile import leftover_label
 from stepscope.formats.sniffing import certain_format
 
 MAX_LOOKS = 1024
@@ -37,19 +38,21 @@ _Unknown = tuple[store.Entry, tuple[Format, ...]]  # a file, and what it may be
 _known: dict[tuple[store.Identity, tuple[str, ...]], _Known | None] = {}
 
 
-def find_by_content(root: str, folders: Iterable[store.Folder], problems: list[Problem]) -> list[Candidate]:
+def find_by_content(
+    root: str, folders: Iterable[store.Folder], problems: list[Problem], whatever_name: bool = False
+) -> list[Candidate]:
     """The sessions of files that are profiles by content alone.  Files of ranks of one job are one session.
 
     Args:
         root: where the search began.
         folders: the folders to look into.
         problems: gets what could not be read, and that a limit was reached.
+        whatever_name: look at the files whose names no format may use, rather than at those that one may.
     """
     shapes: dict[tuple[str, str], list[_Unknown]] = {}
     for folder in folders:
         for entry in folder.files:
-            claimed = format_of(entry.name)
-            if (claimed is None or not claimed.in_folders) and (may := formats_that_may_hold(entry.name)):
+            if may := _formats_of_unknown(entry.name, whatever_name):
                 shapes.setdefault(_shape_of(entry, root), []).append((entry, may))
     sure: list[_Sure] = []
     left = MAX_REMOTE_LOOKS if store.is_remote(root) else MAX_LOOKS
@@ -68,8 +71,20 @@ def find_by_content(root: str, folders: Iterable[store.Folder], problems: list[P
         if known := _look(entry, may, problems):
             sure.append((entry, *known))
     if looked < total:
-        problems.append(_note_limit(root, looked, total))
+        names = "whose names say nothing" if whatever_name else "that may be profiles by their endings"
+        problems.append(_note_limit(root, looked, total, names))
     return _group(root, sure, problems)
+
+
+def _formats_of_unknown(name: str, whatever_name: bool) -> tuple[Format, ...]:
+    """What a file may be whose name does not say that it is a profile; nothing where its name says that it is none."""
+    claimed = format_of(name)
+    if claimed is not None and claimed.in_folders:
+        return ()
+    may = formats_that_may_hold(name)
+    if not whatever_name:
+        return may
+    return () if may or claimed or leftover_label(name) else (*FORMATS, *added_formats())
 
 
 def _folder_of(file: store.Entry | Found, root: str) -> str:
@@ -82,10 +97,10 @@ def _shape_of(entry: store.Entry, root: str) -> tuple[str, str]:
     return _folder_of(entry, root), _NUMBER.sub("#", entry.name)
 
 
-def _note_limit(root: str, looked: int, total: int) -> Problem:
+def _note_limit(root: str, looked: int, total: int, names: str) -> Problem:
     return Problem(
         code="search-bound",
-        reason=f"only {looked:,} of {total:,} files that may be profiles by their endings were checked for profiles",
+        reason=f"only {looked:,} of {total:,} files {names} were checked for profiles",
         path=root,
         hint="give a path closer to the profiles, or the file itself",
     )

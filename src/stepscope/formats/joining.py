@@ -17,7 +17,7 @@ from typing import NamedTuple
 from stepscope.errors import Problem, counted
 from stepscope.formats import store
 from stepscope.formats.candidates import TIMED_NAME, Candidate, Found
-from stepscope.formats.naming import natural_key
+from stepscope.formats.naming import natural_key, printable
 from stepscope.vocabulary.workers import without_process
 
 MOST_SECONDS_APART = 60
@@ -125,7 +125,7 @@ def _join(members: list[_Member]) -> Candidate:
     folders = tuple(member.candidate.path for member in ordered)
     return first._replace(
         order=newest._replace(run=first.order.run),
-        run=_shared_name([member.candidate.run for member in ordered]),
+        run=_shared_name(ordered),
         files=files,
         captures=tuple(file for member in ordered for file in member.candidate.captures),
         joined=folders,
@@ -143,11 +143,16 @@ def _named_by_folder(member: _Member) -> list[Found]:
     return [file._replace(worker=rank if alone else f"{rank}/{file.worker}") for file in member.candidate.files]
 
 
-def _shared_name(runs: list[str]) -> str:
-    """What the names of runs have in common, up to the part that differs; the first of them if that is nothing."""
-    parts = [run.split("/") for run in runs]
+def _shared_name(members: list[_Member]) -> str:
+    """What the names of the runs have in common, up to the part that differs.  If that is nothing, the folder
+    that holds those of the ranks, or else the name of the first run."""
+    first = members[0]
+    parts = [member.candidate.run.split("/") for member in members]
     shared = [names[0] for names in zip(*parts, strict=False) if len(set(names)) == 1]
-    return "/".join(shared) if shared and len(shared) < len(parts[0]) else runs[0]
+    if shared and len(shared) < len(parts[0]):
+        return "/".join(shared)
+    above = store.parts(first.candidate.path)[:-1]
+    return printable(above[-1]) if first.ranks and above and "/" not in first.ranks else first.candidate.run
 
 
 def _apart(members: list[_Member]) -> int | None:

@@ -10,6 +10,7 @@
     FOLDER/any profile                                  session FOLDER
     FOLDER/any.json                                     if no file of the folder is a profile by name but this one is by
                                                         content: session FOLDER/any.json; see `by_content`
+    FOLDER/any                                          the same, if nothing else is found
     FOLDER/rank_N/any profile                           session FOLDER of all ranks; see `joining`
 
 The **newest** session is the one with the latest time in the run's name (`2026_11_21_03_53_27`, as TensorFlow and JAX
@@ -25,7 +26,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import glob
-from itertools import compress
+from itertools import compress, islice
 
 from stepscope.errors import InputError, NotFoundError, Problem, UsageError, counted
 from stepscope.formats import store
@@ -60,6 +61,9 @@ _GRAPH_CAPTURE = re.compile(r"(.*_)?bs_\d+_rank\d+\.|graph_capture_rank_\d+\.")
 AMD-AGI/Hyperloom#394)."""
 
 _RANK = re.compile(r"(?:rank[_-]?|TP-)(\d+)(?!\d)")
+
+BESIDE = "beside"
+"""The code of what matters to a list of sessions, and not to what is said of one: it lies beside and was left out."""
 
 MAX_BESIDE = 16
 """Files of unknown names beside profiles that are named."""
@@ -149,10 +153,14 @@ def find_sessions(path: str | os.PathLike[str], within: Sequence[str] | None = N
     problems = list(walk.problems)
     found = [candidate for folder in walk.folders for candidate in _folder_candidates(root, folder, problems)]
     if not found or not store.is_remote(root):  # each look at a remote file takes a while
-        found += _find_by_content(root, walk, [] if found else problems)
+        beside: list[Problem] = []
+        found += _find_by_content(root, walk, beside if found else problems)
+        problems += [replace(problem, code=BESIDE) for problem in beside if problem.code == "search-bound"]
+    if not found and not store.is_remote(root):
+        found = _find_by_content(root, walk, problems, whatever_name=True)
     found = _pass_over(_set_captures_aside(found, problems), problems)
     problems += read_notes(walk)
-    found = join_ranks(_prefer_time(found))
+    found = join_ranks(_prefer_time(found, problems))
     if not found:
         from stepscope.formats.no_profile import no_profile_error
 
@@ -275,10 +283,12 @@ def _folder_candidates(root: str, folder: store.Folder, problems: list[Problem])
     ]
 
 
-def _find_by_content(root: str, walk: store.Walk, problems: list[Problem]) -> list[Candidate]:
+def _find_by_content(
+    root: str, walk: store.Walk, problems: list[Problem], whatever_name: bool = False
+) -> list[Candidate]:
     from stepscope.formats.by_content import find_by_content
 
-    return find_by_content(root, walk.folders, problems)
+    return find_by_content(root, walk.folders, problems, whatever_name)
 
 
 def _pass_over(found: list[Candidate], problems: list[Problem]) -> list[Candidate]:
@@ -297,15 +307,25 @@ def _pass_over(found: list[Candidate], problems: list[Problem]) -> list[Candidat
             kept.append(each)
             continue
         own = [file for file in each.files if file.format.classify_companion(file.name, hosts) is not Companion.COPY]
-        own = [file for file in own if not file.format.holds_memory_only]
-        problems += [Problem("passed-over", reason, path=file.path, hint=hint) for file in own[:MAX_BESIDE]]
+        timed = [file for file in own if not file.format.holds_memory_only]
+        problems += [Problem("passed-over", reason, path=file.path, hint=hint) for file in timed[:MAX_BESIDE]]
+        problems += _name_memory(file for file in own if file.format.holds_memory_only)
     return kept
 
 
-def _prefer_time(found: list[Candidate]) -> list[Candidate]:
-    """Leaves out what fills a memory, which one tool alone reads, where there are recordings of time."""
+def _prefer_time(found: list[Candidate], problems: list[Problem]) -> list[Candidate]:
+    """Leaves out what fills a memory, which one tool alone reads, where there are recordings of time.  It is named."""
     timed = [each for each in found if not all(file.format.holds_memory_only for file in each.files)]
-    return timed or found
+    if not timed:
+        return found
+    problems += _name_memory(file for each in found if each not in timed for file in each.files)
+    return timed
+
+
+def _name_memory(files: Iterable[Found]) -> Iterator[Problem]:
+    reason = "left out: it holds what fills a memory and no time, and there are recordings of time"
+    hint = "give the path of this file to open it"
+    return (Problem(BESIDE, reason, path=file.path, hint=hint) for file in islice(files, MAX_BESIDE))
 
 
 def _set_captures_aside(found: list[Candidate], problems: list[Problem]) -> list[Candidate]:

@@ -130,12 +130,12 @@ def _look(roots: Sequence[Root], within: Sequence[str] | None) -> Listing:
         except InputError as error:
             problems.append(error.problem)
             continue
-        problems += [problem for problem in sessions[0].problems if problem not in problems]
+        problems += dict.fromkeys(problem for session in sessions for problem in session.problems)
         listed += [_listed(root, session) for session in sessions]
     if len(roots) > 1:
         # Each root's sessions are already in order, by times that only the finder reads; file times suffice to merge.
         listed.sort(key=lambda one: one.modified or 0.0, reverse=True)
-    return Listing(tuple(listed), tuple(problems))
+    return Listing(tuple(listed), tuple(dict.fromkeys(problems)))
 
 
 def _listed(root: Root, session: Session) -> Listed:

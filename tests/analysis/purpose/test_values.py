@@ -106,7 +106,7 @@ def test_what_is_the_same_in_all_steps() -> None:
     rest = _op("relu", "t5.5", "8,64")
 
     same = {name: _takes("c7.7") for name in "abcd"}
-    assert _again(_STEPS, l=rest, **same) == {"constant_work": 24.0}
+    assert _again(_STEPS, l=rest, **same) == {"constant_work": 16.0}
     # parts of a data set, one after another
     others = {name: _takes(f"c{number}.7") for number, name in enumerate("abcd")}
     assert _again(_STEPS, l=rest, **others) == {}

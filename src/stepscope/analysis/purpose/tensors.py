@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -97,7 +96,8 @@ class _Op(TracedOp):
         return self.sizes[start], self.sizes[start + 1]
 
 
-class _Traced(NamedTuple):
+@dataclass(frozen=True)
+class _Traced:
     """The outermost forward ops of the steps that differ, in their order on each thread; and by the row of each the
     rows of its like in all steps that have the same ops with the same sizes."""
 

@@ -99,6 +99,12 @@ def tensors_are_known(trace: HostTrace) -> bool:
     return trace.has_stat(stat_names.INPUT_TENSORS)
 
 
+def has_operands(trace: HostTrace) -> Mask:
+    """Of which ops the recording tells the tensors that they take: bool, of the length of `computing_of`."""
+    found: Mask = trace.stat_strings(stat_names.INPUT_TENSORS, rows=computing_of(trace).rows) >= 0
+    return found
+
+
 def takes_what_steps_write(trace: HostTrace) -> Mask:
     """Which ops take a lasting tensor that the steps write, as weights: bool, of the length of `computing_of`."""
     text = trace.stat_strings(stat_names.INPUT_TENSORS, rows=computing_of(trace).rows)

@@ -8,6 +8,7 @@ from stepscope.formats.store import is_remote, plain
 
 _XPLANE_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x2A, 0x32})
 _XSPACE_TAGS = frozenset({0x0A, 0x12, 0x1A, 0x22})
+_USUAL_PLANES = (b"/host:", b"/device:", b"Task Environment")
 _LONGEST_NAME = 4096
 _TEXT_TAGS = (b"\x12", b"\x1a", b"\x22")
 _MOST_TEXTS = 8
@@ -35,6 +36,10 @@ class XSpaceFormat(Format):
         if content[position] not in _XPLANE_TAGS:
             return False
         return content[position] != 0x12 or _is_short_text(content, position + 1)
+
+    def is_certain_match(self, content: bytes) -> bool:
+        """True for an XSpace with the name of one of the usual planes near its start."""
+        return self.looks_like(content) and any(name in content for name in _USUAL_PLANES)
 
     def may_hold_several(self, path: str) -> bool:
         """True for a file of this machine with several host planes."""

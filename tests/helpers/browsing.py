@@ -225,6 +225,7 @@ def objections_in_both_themes(page: Any, axe: str) -> list[str]:
     page.evaluate(axe)
     found = objections(page)
     page.emulate_media(color_scheme="dark")
+    page.wait_for_function("() => document.documentElement.dataset.theme === 'dark'")
     settle(page)
     found += [f"in the dark: {each}" for each in objections(page, "color-contrast")]
     page.emulate_media(color_scheme="light")

@@ -170,7 +170,7 @@ NAMED_ONLY |= {"stepscope.autostart"}
 # so that a mend is written plainly and not squeezed in.  Whoever makes a room smaller lowers its number.
 MOST_LINES: dict[str, int] = {
     "capture": 21_000,
-    "formats": 12_760,
+    "formats": 12_780,
     "account": 8_900,
     "web": 5770,
     "xla": 5230,

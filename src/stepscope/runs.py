@@ -29,7 +29,7 @@ RUN_FIELDS: tuple[Field, ...] = (
     Field("labels", "text", "the labels that people gave it on the page", role=Role.TEXT),
     Field("framework", "text", "the framework that it was recorded with", role=Role.TERM),
     Field("steps", "count", "whole steps in it", "int", role=Role.COUNT),
-    Field("step_ms", "ms", "mean step time, as in the overview"),
+    Field("step_ms", "ms", "median step time, as in the summary"),
     Field("verdict", "text", "what limits the steps", role=Role.TERM),
     Field("cause", "text", "the cause that limits the median step: that of the verdict", role=Role.TERM),
     Field("cause_percent", "percent", "share of the step that this cause takes"),
@@ -249,7 +249,7 @@ def describe_overview(facts: Mapping[str, Any]) -> Row:
     return {
         "framework": facts["environment"]["framework"],
         "steps": facts["step_time_ms"]["count"] if has_steps else 0,
-        "step_ms": facts["step_time_ms"]["mean"] if has_steps else None,
+        "step_ms": facts["median_step_ms"],
         "verdict": facts["verdict"],
         "cause": facts["verdict_cause"],
         "cause_percent": facts["verdict_percent"],

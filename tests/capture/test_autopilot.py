@@ -13,6 +13,7 @@ import pytest
 from fake_recorder import FakeCapture
 
 from stepscope.capture import cost, job, report
+from stepscope.capture.auto import autopilot as auto
 from stepscope.capture.auto.autopilot import Autopilot
 from stepscope.capture.auto.finders import FINDERS
 from stepscope.capture.auto.ledger import Entry, Ledger
@@ -116,6 +117,20 @@ def test_short_steps_are_captured_for_a_while(watch, monkeypatch, step_s, captur
     for _ in range(40):
         autopilot._loop.end_step(OPTIMIZER)
         now[0] += step_s
+
+    assert autopilot.outcome == f"captured steps {captured} (optimizer.step())"
+
+
+@pytest.mark.parametrize(("core_share", "captured"), [(1.0, "2-12"), (0.5, "2-20"), (0.0, "2-79")])
+def test_time_without_a_free_core_does_not_shorten_a_capture_but_for_a_limit(watch, monkeypatch, core_share, captured):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(auto, "_queued_s", lambda: (1.0 - core_share) * now[0])
+    autopilot = watch(steps=4, skip=2, least_seconds=0.25)
+
+    for _ in range(100):
+        autopilot._loop.end_step(OPTIMIZER)
+        now[0] += 0.03
 
     assert autopilot.outcome == f"captured steps {captured} (optimizer.step())"
 
@@ -239,6 +254,17 @@ def test_steps_are_worth_more_than_a_window(watch, fake_recorder):
     steps(autopilot, *[OPTIMIZER] * 3)
 
     assert fake_recorder.said() == "start discard start mark-1 end-1 save"
+
+
+def test_steps_take_the_place_of_a_window_that_was_saved_before_them(watch, fake_recorder):
+    autopilot = watch(steps=1, skip=1)
+    autopilot.watch_from_here(at_once=True)
+    autopilot._run_exclusively(autopilot._close_window)
+    steps(autopilot, *[OPTIMIZER] * 3)
+    autopilot.finish()
+
+    assert fake_recorder.said() == "start save start mark-1 end-1 save"
+    assert [path.name for path in autopilot.paths] == ["profile-2"]
 
 
 def test_a_job_that_waits_for_its_signal_captures_nothing_before(watch, fake_recorder):

@@ -31,14 +31,14 @@ export interface ColumnsLook {
   /** What the columns are made of, from the bottom. */
   readonly parts: readonly Part[];
   readonly xName: string;
-  readonly mean_ms?: number | null;
+  readonly median_ms?: number | null;
   readonly picked?: number | null;
 }
 
 /** So many columns are drawn without gaps, and can be narrowed to some of them. */
 const MANY = 60;
 
-export function stackedColumns(columns: readonly Column[], { parts, xName, mean_ms, picked }: ColumnsLook): Plot {
+export function stackedColumns(columns: readonly Column[], { parts, xName, median_ms, picked }: ColumnsLook): Plot {
   const shown = shownParts(columns, parts);
   const many = columns.length > MANY;
   const tops = columns.map(() => 0);
@@ -52,7 +52,7 @@ export function stackedColumns(columns: readonly Column[], { parts, xName, mean_
       return { x, width: many ? 1 : 0.8, low, high, isFaint: column.faint || (picked ?? x) !== x };
     }),
   }));
-  const withMean = mean_ms != null && columns.length > 1;
+  const withMedian = median_ms != null && columns.length > 1;
   return {
     x: names(
       columns.map((column) => column.label),
@@ -64,7 +64,7 @@ export function stackedColumns(columns: readonly Column[], { parts, xName, mean_
       "ms",
     ),
     columns: stacked,
-    guides: withMean ? [{ y: mean_ms, name: `mean ${duration(mean_ms)}` }] : [],
+    guides: withMedian ? [{ y: median_ms, name: `median ${duration(median_ms)}` }] : [],
     notes: columns.flatMap((column, x): Note[] =>
       column.outlier ? [{ x, y: tops[x] as number, text: "▲", anchor: "middle" }] : [],
     ),

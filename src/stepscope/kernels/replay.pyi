@@ -4,6 +4,7 @@ from numpy.typing import NDArray
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
+F64 = NDArray[np.float64]
 
 def sort(previous: I32, into: I64, source: I32, state: U8, stack: I32, order: I32, bad: U8) -> None: ...
 def replay(
@@ -28,6 +29,23 @@ def walk(
     start: I64,
     end: I64,
 ) -> memoryview: ...
+def spend(
+    steps: I64,
+    bounds: I32,
+    previous: I32,
+    into: I64,
+    source: I32,
+    after_start: U8,
+    start: I64,
+    end: I64,
+    whole: F64,
+    edge_cause: U8,
+    unexplained: I64,
+    is_work: U8,
+    gap: int,
+    spent: F64,
+    share: F64,
+) -> None: ...
 def stretches(
     first: int,
     last: int,
@@ -60,3 +78,5 @@ def time_by_label(
     node_end: I64,
     out: I64,
 ) -> None: ...
+def add_times(nodes: I32, ps: F64, total: F64) -> None: ...
+def sum_weighted(nodes: I32, ps: F64, weight: F64) -> float: ...

@@ -1,5 +1,5 @@
-"""Loops over a graph of work: an order in which it can be replayed, the replay, and the walk back from an end; and over
-a thread's events: when it does nothing that works."""
+"""Loops over a graph of work: an order in which it can be replayed, the replay, the walk back from an end, and times of
+its nodes; and over a thread's events: when it does nothing that works."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
@@ -110,21 +110,53 @@ def walk(
         start and end of the stretch.  Where a way ends early, the time that it missed is a pause before the last bound.
     """
     cdef Growing found = Growing(NULL, 0, 0)
-    cdef int64_t at, limit, missed, stretch, first
-    cdef int32_t last
+    cdef int64_t at
     try:
         with nogil:
             for at in range(steps.shape[0]):
-                limit = end[bounds[steps[at]]]
-                last = bounds[steps[at] + 1]
-                first = found.size
-                _walk(last, limit, previous, into, source, after_start, start, end, &found)
-                missed = end[last] - limit
-                for stretch in range(first, found.size, 4):
-                    missed -= found.items[stretch + 3] - found.items[stretch + 2]
-                if missed > 0:  # nothing is known of what came before
-                    _push_stretch(&found, last, -2, limit, limit + missed)
+                _walk_step(steps[at], bounds, previous, into, source, after_start, start, end, &found)
         return as_table(&found, 4)
+    finally:
+        free(found.items)
+
+
+def spend(
+    const int64_t[::1] steps, const int32_t[::1] bounds, const int32_t[::1] previous, const int64_t[::1] into,
+    const int32_t[::1] source, const uint8_t[::1] after_start, const int64_t[::1] start, const int64_t[::1] end,
+    const double[::1] whole, const uint8_t[::1] edge_cause, const int64_t[::1] unexplained, const uint8_t[::1] is_work,
+    int gap, double[::1] spent, double[::1] share,
+):
+    """What the way back through steps is spent on: the causes of waiting, and the share of each node's own time.
+
+    Args:
+        steps, bounds, previous, into, source, after_start, start, end: as of `walk`.
+        whole: float64 of shape (nodes,), ps, the own time of each node, of which the shares are.
+        edge_cause: uint8 of shape (edges,), the cause of waiting for each edge.
+        unexplained: int64 of shape (nodes,), ps; a longer pause before work has the cause `gap`, any other pause 0.
+        is_work: uint8 of shape (nodes,), whether a node is work of a device.
+        spent: float64 of shape (causes,), ps; what is waited is added to it.
+        share: float64 of shape (nodes,); the part of its own time that each node has on the way is added to it.
+    """
+    cdef Growing found = Growing(NULL, 0, 0)
+    cdef int64_t at, stretch, node, edge, length
+    cdef int cause
+    try:
+        with nogil:
+            for at in range(steps.shape[0]):
+                found.size = 0
+                _walk_step(steps[at], bounds, previous, into, source, after_start, start, end, &found)
+                for stretch in range(0, found.size, 4):
+                    node, edge = found.items[stretch], found.items[stretch + 1]
+                    length = found.items[stretch + 3] - found.items[stretch + 2]
+                    if edge != -1:
+                        cause = 0
+                        if edge >= 0:
+                            cause = edge_cause[edge]
+                        elif is_work[node] and length > unexplained[node]:
+                            cause = gap
+                        spent[cause] += length
+                    elif whole[node] > 0:
+                        share[node] += <double>length / whole[node]
     finally:
         free(found.items)
 
@@ -134,6 +166,23 @@ cdef inline int _push_stretch(Growing* into, int64_t node, int64_t edge, int64_t
     push(into, edge)
     push(into, begin)
     push(into, end)
+    return 0
+
+
+cdef int _walk_step(
+    int64_t step, const int32_t[::1] bounds, const int32_t[::1] previous, const int64_t[::1] into,
+    const int32_t[::1] source, const uint8_t[::1] after_start, const int64_t[::1] start, const int64_t[::1] end,
+    Growing* found,
+) except -1 nogil:
+    """The way through one step, with a pause for what the way misses."""
+    cdef int64_t stretch, first = found.size, limit = end[bounds[step]], missed
+    cdef int32_t last = bounds[step + 1]
+    _walk(last, limit, previous, into, source, after_start, start, end, found)
+    missed = end[last] - limit
+    for stretch in range(first, found.size, 4):
+        missed -= found.items[stretch + 3] - found.items[stretch + 2]
+    if missed > 0:  # nothing is known of what came before
+        _push_stretch(found, last, -2, limit, limit + missed)
     return 0
 
 
@@ -341,3 +390,35 @@ def time_by_label(
     to.label, to.out = &label[0], &out[0, 0]
     with nogil:
         _cut_line(first, last, -1, start, extent, parent, start[first], &to)
+
+
+def add_times(const int32_t[::1] nodes, const double[::1] ps, double[::1] total):
+    """Adds the time of each node to its total.
+
+    Args:
+        nodes: int32 of shape (n,); ps: float64 of shape (n,); total: float64 of shape (all nodes,), changed in place.
+    """
+    cdef int64_t at
+    _check_times(nodes, ps, total)
+    with nogil:
+        for at in range(nodes.shape[0]):
+            total[nodes[at]] += ps[at]
+
+
+def sum_weighted(const int32_t[::1] nodes, const double[::1] ps, const double[::1] weight):
+    """The sum of all times, each multiplied by the weight of its node; arguments as of `add_times`."""
+    cdef int64_t at
+    cdef double total = 0.0
+    _check_times(nodes, ps, weight)
+    with nogil:
+        for at in range(nodes.shape[0]):
+            total += ps[at] * weight[nodes[at]]
+    return total
+
+
+cdef int _check_times(const int32_t[::1] nodes, const double[::1] ps, const double[::1] of_nodes) except -1:
+    """As the nodes ascend, the first and the last of them bound the others."""
+    cdef int64_t count = nodes.shape[0]
+    if count != ps.shape[0] or (count > 0 and not (0 <= nodes[0] and nodes[count - 1] < of_nodes.shape[0])):
+        raise IndexError("the columns are not of one length, or there is no such node")
+    return 0

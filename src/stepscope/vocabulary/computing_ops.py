@@ -28,6 +28,7 @@ ORDERS = Pattern(r"(?:arg)?sort|stable_sort|top_?k(?:v2)?|_?unique\w*|randperm|m
 COMPARES = Pattern(r"(?:eq|ne|lt|le|gt|ge|logical_\w+|Greater\w*|Less\w*|\w*Equal|Logical\w+)_?")
 # What torch's ops do with a tensor's rows: take some, repeat them, look at them in another way, treat each by itself.
 PICKS = Pattern(r"select|slice|narrow|index|index_select|gather|masked_select|take_along_dim")
+JOINS = Pattern(r"stack|cat|concat")
 REPEATS = Pattern(r"repeat|repeat_interleave|tile|expand")
 VIEWS = Pattern(
     r"view|reshape|unsqueeze|squeeze|transpose|permute|flatten|unflatten|t|mT|contiguous|clone|detach|alias|expand"

@@ -159,6 +159,7 @@ NAMES: tuple[NameTable, ...] = (
             (PurposeTrait.COMPARES_LABELS, r"(?:eq|ne)$"),
             (PurposeTrait.MAKES_ONE_HOT, r"one_hot$"),
             (PurposeTrait.LOOKS_UP, r"(?:embedding|_?embedding_bag)$"),
+            (PurposeTrait.ZEROES_GRADIENTS, r"Optimizer\.zero_grad#"),
             (PurposeTrait.SPREADS_ROWS, r"_?embedding\w*_dense_backward$"),
             (LayerTrait.NORMALIZES_BATCH, r"(?:cudnn|miopen|native)_batch_norm(?:$|:)"),
         ),

@@ -148,7 +148,7 @@ def _facts(opened: OpenSession) -> dict[str, Any] | None:
         return None
     report = cast("OverviewReport", opened.report(FIRST_TOOL))
     facts = dict(report.environment) | {"cause": report.verdict.cause, "cause_percent": report.verdict.share_percent}
-    times = {"step_count": report.step_time_ms["count"], "step_time_ms": report.step_time_ms["mean"]}
+    times = {"step_count": report.step_time_ms["count"], "step_time_ms": report.median_step_ms}
     facts |= times | {"collectives_ms": report.breakdown_ms["device_collectives"], "steps_source": report.steps_source}
     return facts | {"duration_ms": facts.pop("capture_ms")}
 

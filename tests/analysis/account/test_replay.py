@@ -19,9 +19,14 @@ import stepscope
 from bench.replay_others import replay_from_others
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.build import build_graph
+from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.graph import EdgeKind, Graph
 from stepscope.analysis.account.model import usual_steps
+from stepscope.analysis.account.piece_causes import causes_of_waiting
+from stepscope.analysis.account.pieces import OWN, way_through
 from stepscope.analysis.account.replay import replay, replay_error_percent
+from stepscope.analysis.account.shares import shares_of, spent_on
+from stepscope.analysis.account.threads import threads_of
 from stepscope.model import EventKind as K
 from stepscope.model import HostTrace, LineKind, PlaneKind, TraceBuilder
 
@@ -163,6 +168,26 @@ def test_any_trace_has_a_replay_and_an_account_that_adds_up(trace):
     assert sorted(graph.order.tolist()) == list(range(len(graph)))
     found = account_of(trace)
     assert found is None or sum(row.ps for row in found.rows) == found.step_ps
+
+
+@given(traces())
+@settings(max_examples=40)
+def test_what_steps_are_spent_on_is_what_the_stretches_of_their_way_add_up_to(trace):
+    graph = build_graph(trace)
+    if graph is None or not len(graph.steps):
+        return
+    shares, steps = shares_of(trace, graph), np.arange(len(graph.steps))
+    way = way_through(graph, steps, graph.start_ps, graph.end_ps)
+    length, own = way.end_ps - way.start_ps, way.edge == OWN
+    waits = causes_of_waiting(graph, threads_of(trace), way.node, way.edge, length)
+    expected = np.bincount(waits[~own], length[~own], len(Cause)).astype(np.float64)
+    whole = graph.own_ps[way.node[own]]
+    share = np.divide(length[own], whole, out=np.zeros(len(whole)), where=whole > 0)
+    expected += (share[:, None] * shares.own_ps.take(way.node[own])).sum(axis=0)
+
+    found = spent_on(graph, shares, steps, graph.start_ps, graph.end_ps, graph.own_ps.astype(np.float64))
+
+    assert found == pytest.approx(expected)
 
 
 # -- real profiles -----------------------------------------------------------------------------------------------------

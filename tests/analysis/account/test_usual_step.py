@@ -13,16 +13,16 @@ _USUAL, _PYTHON_STALL, _LONG_OPS = "M0-------", "M0" + "-" * 60, "M0" + "-" * 70
 
 def _loop(kinds: str) -> str:
     """Steps in a row: `u` a usual one, `s` one that starts things up, `p` one that stalls in Python, `o` one
-    whose ops take long."""
+    whose ops take long, `l` one that is a little longer."""
     marks, ops = "", ""
     for each in kinds:
-        mark = {"u": _USUAL, "s": _START_UP, "p": _PYTHON_STALL, "o": _LONG_OPS}[each]
+        mark = {"u": _USUAL, "s": _START_UP, "p": _PYTHON_STALL, "o": _LONG_OPS, "l": "M0" + "-" * 13}[each]
         marks += mark
         ops += ("a" + "-" * (5 if each != "o" else 66)).ljust(len(mark))
     return f"host main | {marks}\nhost main | {ops}"
 
 
-@pytest.mark.parametrize("kinds", ["uupuouuuuu", "puuuuuuuuo", "uuuuuuuupu", "suuuupuuuup"])
+@pytest.mark.parametrize("kinds", ["uupuouuuuu", "puuuuuuuuo", "uuuuuuuupu", "suuuupuuuup", "uuuluuluus"])
 def test_an_account_is_of_a_usual_step_whatever_stalls(kinds: str) -> None:
     account = account_of(draw(_loop(kinds)))
 

@@ -14,7 +14,8 @@ from stepscope.analysis.advice import advise
 from stepscope.analysis.advice.rules.lines import is_model, kind_of
 from stepscope.analysis.advice.whatif import REMOVE, Change, what_if
 from stepscope.analysis.facts.lines import LineFacts, lines_of
-from stepscope.model import EventKind, HostTrace
+from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 
 K = EventKind
 SORTS = {
@@ -119,6 +120,38 @@ def test_advice_verdict_and_what_if_of_a_function_are_one_figure() -> None:
 LINE = LineFacts("f", "a.py", 1, "", 1.0, 100 * MS, {}, [], 0.0, 0, 0, 0, 0.0, 0.0, False)
 
 
+def sampled(*shown: str) -> HostTrace:
+    """Steps of 60 ms that train from 20 to 32 ms; a sample of the stack each 10 ms, from 5 ms on, shows `draw_preview`
+    for `p`, `on_step` for `q`, and always `main`."""
+    builder = TraceBuilder("host")
+    thread = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python", 7, kind=LineKind.THREAD)
+    plane = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
+    frames, times = (
+        builder.line(plane, "MainThread", 7),
+        builder.line(builder.plane(SAMPLE_TIMES_PLANE, PlaneKind.CUSTOM_DEVICE), "samples"),
+    )
+    frames.event(SORTS["r"].name, 0, 60 * len(shown) * MS, K.PYTHON_CALL)
+    for step, each in enumerate(shown):
+        thread.event("train", 60 * step * MS, 60 * MS, K.STEP_MARK, {"step_num": step})
+        for at, sort in ((20, SORTS["f"]), (24, SORTS["b"]), (28, SORTS["u"])):
+            number = {sort.number: step} if sort.number else {}
+            thread.event(sort.name, (60 * step + at) * MS, 4 * MS, sort.kind, number)
+        for at, letter in enumerate(each):
+            times.event("sample", (60 * step + 10 * at + 5) * MS, 0, K.OTHER)
+            if letter != " ":
+                frames.event(SORTS[letter].name, (60 * step + 10 * at) * MS, 10 * MS, K.PYTHON_CALL)
+    return replace(builder.build(), framework="pytorch")
+
+
+def test_a_function_that_most_samples_of_the_training_show_holds_it_however_little_it_is_of_the_function() -> None:
+    assert names(sampled(*["qqqqqp"] * 6)) == [("draw_preview", "")]
+
+
+def test_a_function_needs_samples_beside_the_training() -> None:
+    assert names(sampled("   q  ", "   q  ", "  qq  ", *["      "] * 3)) == []
+    assert names(sampled("   q  ", "   qq ", "   qq ", *["      "] * 3)) == [("on_step", "")]
+
+
 @pytest.mark.parametrize(
     ("facts", "kind"),
     [
@@ -133,6 +166,8 @@ LINE = LineFacts("f", "a.py", 1, "", 1.0, 100 * MS, {}, [], 0.0, 0, 0, 0, 0.0, 0
         ({"causes": {"python": 90 * MS, "host_compute": 10 * MS}, "starts": 60.0}, "python_overhead"),
         ({"causes": {"transfer": 20 * MS}, "moves_ps": 60 * MS, "copies_in": True}, "input_transfer"),
         ({"causes": {"python": 10 * MS, "checkpoint": 10 * MS, "contention": 80 * MS}}, "checkpoint_stall"),
+        ({"causes": {"communication": 2 * MS}, "peers_ps": 80 * MS}, "communication_bound"),
+        ({"causes": {"python": 2 * MS}, "waits_ps": 80 * MS}, "host_sync"),
     ],
 )  # fmt: skip
 def test_the_class_describes_what_takes_most_of_the_function(facts: Mapping[str, object], kind: str) -> None:
@@ -144,8 +179,8 @@ def test_an_op_that_a_function_starts_many_times_is_to_be_started_once_for_all()
 
     def actions(count: int) -> list[str]:
         trace = steps("f1--b1--u-p" + "-" * (4 * count), " " * 11 + "x   " * count)
-        return [action for action in advise(context_of(trace)).items[0].actions if action.startswith("start ")]
+        return [action for action in advise(context_of(trace)).items[0].actions if "one op for all rounds" in action]
 
     (said,) = actions(60)
-    assert said.startswith("start `aten::exp` once, not 60 times in draw_preview (train.py:7), if the calls")
+    assert said.startswith("replace its loop by one op for all rounds, if they are independent, instead of `aten::exp`")
     assert actions(30) == []

@@ -153,3 +153,17 @@ def test_threads_that_are_started_in_each_step() -> None:
     )
 
     assert made_in(trace) == ("threads", 20.0, 4)
+
+
+def test_the_start_of_the_process_that_runs_the_loop_is_around_it() -> None:
+    """A forked process has its parent's frames above its own."""
+    trace = draw(
+        """
+        host main | M0------M1------M2------M3------
+        host main | j-------------------------------
+        host main |   ff      ff      ff      ff
+        """,
+        CALLS,
+    )
+
+    assert made_in(trace) is None

@@ -59,7 +59,7 @@ def test_on_a_healthy_job_nothing_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ("machine", "node006_4006"),
+        ("machine", "rank 6"),
         ("stages", "the last pipeline stage"),
         ("layers", "pipeline stage 2 (from 0)"),
     ],

@@ -84,12 +84,12 @@ export function unsaid(text: string, said: string): string {
 }
 
 /** Explains why an item of advice uses another step time than the head of the page. */
-function OtherStepTime({ advice, recorded: { mean_ms } }: { advice: Advice; recorded: RecordedStep }) {
+function OtherStepTime({ advice, recorded: { median_ms } }: { advice: Advice; recorded: RecordedStep }) {
   const host = hasSeveralHosts() ? ", each on its slowest host" : "";
   return (
     <p class="above-m muted minor">
-      {`This advice uses a step time of ${duration(advice.step_time_ms ?? mean_ms)}: the median, without the known ` +
-        `cost of recording. As recorded, the mean step takes ${duration(mean_ms)}${host}.`}
+      {`This advice uses a step time of ${duration(advice.step_time_ms ?? median_ms)}: the median step, without ` +
+        `the known cost of recording. As recorded, it takes ${duration(median_ms)}${host}.`}
     </p>
   );
 }

@@ -27,10 +27,10 @@ export default function AdvicePage() {
 
 /** Known of the whole session only, which is what the summary shows first. */
 function recordedStep(): RecordedStep | null {
-  const mean_ms = fact("step_time_ms");
-  return typeof mean_ms !== "number" || fact("steps_source") === "none" || host.value || steps.value
+  const median_ms = fact("step_time_ms");
+  return typeof median_ms !== "number" || fact("steps_source") === "none" || host.value || steps.value
     ? null
-    : { mean_ms };
+    : { median_ms };
 }
 
 function All({ report }: ToolAnswer<"advice", AdviceReport>) {

@@ -55,7 +55,7 @@ export default function Distributed({ report, sections }: ToolAnswer<"distribute
   return (
     <>
       <Findings lines={report.findings.length || collectives.row_count ? report.findings : [WITHOUT_COLLECTIVES]} />
-      <IfRows sections={sections} ids={["missing", "causes"]} />
+      <IfRows sections={sections} ids={["missing", ...(hasKnownCause(sections) ? (["causes"] as const) : [])]} />
       {hasSteps ? (
         <StepsByRank sections={sections} report={report} />
       ) : (
@@ -92,6 +92,11 @@ export default function Distributed({ report, sections }: ToolAnswer<"distribute
       )}
     </>
   );
+}
+
+/** Whether any cause is known of what ranks differ in: the sentence above says that none is. */
+function hasKnownCause(sections: Sections<"distributed">): boolean {
+  return (tableOf(sections, "causes").columns?.cause ?? []).some((cause) => cause !== "unknown");
 }
 
 interface SomeTables {

@@ -116,14 +116,19 @@ function workersText(rows: readonly Row[]): string {
 
 function workerName(row: Row): string {
   const device = row.device;
-  return device && device !== "all" ? `${row.host} ${device}` : String(row.host);
+  return device && device !== "all" ? `${hostName(row)} ${device}` : hostName(row);
+}
+
+/** As the other views of the ranks call it. */
+function hostName({ rank, host }: Row): string {
+  return typeof rank === "number" ? `Rank ${rank}` : String(host);
 }
 
 function toColumn(row: Row, link: StepLink): Column {
   const host = String(row.host);
   const device = String(row.device ?? "");
   return {
-    label: device ? `${host}\n${device === "all" ? "all devices" : device}` : host,
+    label: device ? `${hostName(row)}\n${device === "all" ? "all devices" : device}` : hostName(row),
     title: workerName(row),
     total_ms: Number(row.duration_ms ?? 0),
     parts: partsOfRow(row),
@@ -162,15 +167,15 @@ function SlowestCard({
   const behind = row?.behind_ms;
   return (
     <div class="pod-card">
-      <p class="eyebrow minor strong">{rows.length > 1 ? "Longest in this step" : "Worker"}</p>
+      <p class="eyebrow minor strong">{rows.length > 1 ? "Busy longest in this step" : "Worker"}</p>
       <p class="strong breaks">{workerName(own)}</p>
       <p class="pod-time" tabIndex={0} {...hint("Duration", docOf(table, "duration_ms"), `${total} ms`)}>
         {duration(total)}
       </p>
       {typeof behind === "number" && behind > 0 && rows.length > 1 && (
         <p class="muted" tabIndex={0} {...hint("Behind the median", docOf(slowestTable, "behind_ms"), `${behind} ms`)}>
-          {duration(behind)} behind the median
-          {row?.extra ? `, most of it in ${termText(String(row.extra))}` : ""}
+          {`busy ${duration(behind)} longer than the median of the others`}
+          {row?.extra ? `, mostly with ${termText(String(row.extra)).toLowerCase()}` : ""}
         </p>
       )}
       <ul class="legend column">

@@ -21,7 +21,7 @@ interface ColumnGraphProps {
   xName?: string;
   /** The noun for one column, for the hint below the graph. */
   noun?: string;
-  mean_ms?: number | null;
+  median_ms?: number | null;
   height?: number;
   note?: ComponentChildren;
 }
@@ -32,7 +32,7 @@ export function ColumnGraph({
   parts: given,
   xName = "step",
   noun = "step",
-  mean_ms = null,
+  median_ms = null,
   height = 260,
   note,
 }: ColumnGraphProps) {
@@ -41,8 +41,8 @@ export function ColumnGraph({
   const parts = useMemo(() => given ?? causeParts(look.surface), [given, look]);
   const at = picked !== null && picked < columns.length ? picked : null;
   const plot = useMemo(
-    () => stackedColumns(columns, { parts, xName, mean_ms, picked: at }),
-    [columns, parts, xName, mean_ms, at],
+    () => stackedColumns(columns, { parts, xName, median_ms, picked: at }),
+    [columns, parts, xName, median_ms, at],
   );
   const leads = columns.some((column) => column.href);
   const column = at === null ? null : (columns[at] ?? null);

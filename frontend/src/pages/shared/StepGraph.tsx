@@ -16,11 +16,11 @@ export interface GraphStep {
 
 interface StepGraphProps {
   steps: readonly GraphStep[];
-  mean_ms: number | null;
+  median_ms: number | null;
   height?: number;
 }
 
-export function StepGraph({ steps, mean_ms, height = 260 }: StepGraphProps) {
+export function StepGraph({ steps, median_ms, height = 260 }: StepGraphProps) {
   const columns = useMemo(() => toColumns(steps), [steps]);
   const odd = columns.filter((column) => column.outlier).length;
   return (
@@ -28,7 +28,7 @@ export function StepGraph({ steps, mean_ms, height = 260 }: StepGraphProps) {
       <ColumnGraph
         label={`Time of ${steps.length} steps by what they wait for`}
         columns={columns}
-        mean_ms={mean_ms}
+        median_ms={median_ms}
         height={height}
         note={odd > 0 && `▲ ${odd === 1 ? "one step is" : `${odd} steps are`} far from the median · `}
       />

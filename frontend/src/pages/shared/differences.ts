@@ -6,12 +6,12 @@ const VISIBLE = 0.005;
 
 /** Of the complete steps as they were recorded. */
 export interface RecordedStep {
-  readonly mean_ms: number;
+  readonly median_ms: number;
 }
 
 /** For each advice the step as it was recorded, where the advice counts another time that none before it explains. */
 export function toExplain(list: readonly Advice[], recorded: RecordedStep | null): readonly (RecordedStep | null)[] {
-  const known = recorded ? [recorded.mean_ms] : [];
+  const known = recorded ? [recorded.median_ms] : [];
   return list.map(({ predicted_speedup, step_time_ms: now }) => {
     if (predicted_speedup === null || now === null || known.some((ms) => Math.abs(now - ms) < VISIBLE * ms))
       return null;

@@ -71,6 +71,7 @@ export interface OverviewReport extends Report {
     readonly max: number | null;
     readonly count: number;
   };
+  readonly median_step_ms: number | null;
   readonly between_steps_percent: number | null;
   readonly steps_source: string;
   readonly steps_how: string;

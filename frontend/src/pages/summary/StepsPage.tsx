@@ -42,7 +42,7 @@ function Graph({ report }: { report: OverviewReport }) {
   if (!steps.length) return null;
   return (
     <Card title="Time by step" note={howNote(report)}>
-      <StepGraph steps={steps} mean_ms={report.step_time_ms.mean} height={300} />
+      <StepGraph steps={steps} median_ms={report.median_step_ms} height={300} />
     </Card>
   );
 }

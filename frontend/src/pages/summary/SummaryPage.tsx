@@ -93,7 +93,7 @@ function StepCards({ report, sections, pictures }: SummaryProps) {
       )}
       {steps.length > 1 && (
         <Card title="Step times" note={howNote(report)} actions={!pictures && <a href={linkTo("steps")}>All steps</a>}>
-          <StepGraph steps={steps} mean_ms={report.step_time_ms.mean} />
+          <StepGraph steps={steps} median_ms={report.median_step_ms} />
           <StepHistogram steps={steps} />
         </Card>
       )}
@@ -332,10 +332,10 @@ function isEnded(report: OverviewReport): boolean {
   return report.advice[0]?.id.startsWith(OF_JOB) ?? false;
 }
 
-const STEP_FIGURES = ["mean", "std", "min", "max", "count", "between_steps_percent", "profiling_cost_percent"] as const;
-const OF_SEVERAL: readonly string[] = ["mean", "std", "min", "max", "count"];
+const STEP_FIGURES = ["min", "max", "count", "between_steps_percent", "profiling_cost_percent"] as const;
+const OF_SEVERAL: readonly string[] = ["min", "max", "count"];
 
-/** The figures that are known and that differ from each other: one step has no mean and no longest, and a cost of
+/** The figures that are known and that differ from each other: one step has no longest, and a cost of
  * profiling within the noise is none. */
 function stepFigures(report: OverviewReport): readonly (keyof RowOf<"overview", "step_time">)[] {
   const isOne = report.step_time_ms.count === 1;

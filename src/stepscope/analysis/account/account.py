@@ -15,7 +15,7 @@ from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.coverage import Blindness, blindness_of, exposed_spans
 from stepscope.analysis.account.culprits import Culprit, PieceFinder
 from stepscope.analysis.account.devices import busy_by_device, devices_text, idle_ps
-from stepscope.analysis.account.every_step import EveryStep, causes_by_device, every_step
+from stepscope.analysis.account.every_step import EveryStep, every_step, median_by_device
 from stepscope.analysis.account.evidence import Known
 from stepscope.analysis.account.foretell import causes_without, gain_of_cause
 from stepscope.analysis.account.graph import Graph
@@ -88,7 +88,7 @@ class DeviceBar:
 
     Attributes:
         device: `GPU:0`; busy_ps: how long it works.
-        causes_ps: what it does, and while it idles what the step waits for, by name of cause, as `causes_by_device`
+        causes_ps: what it does, and while it idles what the step waits for, by name of cause, as `median_by_device`
             says; they add up to the step but for what only other devices do.
     """
 
@@ -235,7 +235,7 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
     if found is None:
         return None
     pieces, cause = found.pieces_of_median()
-    rows = _rows(found.graph, pieces, cause, found.known_ps()[found.median])
+    rows = _rows(found.graph, pieces, cause, found.known_of_median())
     why_not = "no steps were found" if model is None else model.why_not
     usual, length = usual_steps(trace, found.graph), steps_of(trace).length_ps[found.graph.steps]
     spent = found.causes_ps()[usual]
@@ -275,10 +275,8 @@ def _device_bars(trace: HostTrace, pieces: Pieces) -> tuple[DeviceBar, ...]:
     step = Spans(pieces.start_ps.min(keepdims=True), pieces.end_ps.max(keepdims=True))
     busy = {device_name(trace, plane): (spans & step).total for plane, spans in busy_by_device(trace).items()}
     return tuple(
-        DeviceBar(name, busy[name], {cause.name.lower(): ps for cause in Cause if (ps := each.causes_ps[cause])})
-        for name, steps in causes_by_device(trace).items()
-        for each in steps
-        if each.is_median
+        DeviceBar(name, busy[name], {cause.name.lower(): ps for cause in Cause if (ps := causes_ps[cause])})
+        for name, causes_ps in median_by_device(trace).items()
     )
 
 
@@ -384,7 +382,7 @@ def _to_record(trace: HostTrace, rows: list[AccountRow]) -> str | None:
     longest = rows[0] if rows else None
     if longest is None or Cause[longest.cause.upper()] not in _OF_CODE:
         return None
-    known = longest.culprit is not None and longest.culprit.file is not None
+    known = longest.culprit is not None and longest.culprit.where is not None
     if known or len(events_of_kind(trace, EventKind.PYTHON_CALL)):
         return None
     return remedy(PYTHON_CALLS, trace.framework)

@@ -14,7 +14,7 @@ from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import count_kinds, events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
 from stepscope.analysis.trace.environment import has_lost_framework
-from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.program_runs import runs_on_devices
 from stepscope.model import EventKind, HostTrace, Kind, stat_names
 from stepscope.model.arrays import I64, U8, Mask, distinct, look_up
@@ -315,13 +315,24 @@ def calls_during_their_copy(trace: HostTrace) -> I64:
 def input_functions(trace: HostTrace) -> I64:
     """Calls whose names say that they make input: rows of events.
 
-    One that holds a whole step is a loop over steps, whatever it is called, such as `record`.
+    One that holds a whole step is a loop over steps, whatever it is called, such as `record`.  What the import of a
+    module loads, itself or inside, is no input.
     """
     calls = events_of_kind(trace, K.PYTHON_CALL)
-    rows = calls[has_trait(trace, trace.events.type[calls], CallTrait.MAKES_INPUT)]
+    rows, imports = (
+        calls[has_trait(trace, trace.events.type[calls], each)] for each in (CallTrait.MAKES_INPUT, CodeTrait.IMPORTS)
+    )
+    rows, imports = (each[~_hold_steps(trace, each)] for each in (rows, imports))
+    if len(rows) and len(imports):
+        importing = np.zeros(len(trace.events), np.bool_)
+        importing[imports] = True
+        rows = rows[enclosing_events(trace, importing)[rows] < 0]
+    return rows
+
+
+def _hold_steps(trace: HostTrace, rows: I64) -> Mask:
     start = trace.events.start_ps[rows]
-    found: I64 = rows[~holds_step(trace, start, start + forest(trace).extent_ps[rows])]
-    return found
+    return holds_step(trace, start, start + forest(trace).extent_ps[rows])
 
 
 def _dispatches(trace: HostTrace) -> Mask | None:

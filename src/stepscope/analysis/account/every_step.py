@@ -6,6 +6,7 @@ steps were found, the whole capture counts as one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field, replace
 from functools import reduce
 from operator import or_
@@ -29,7 +30,7 @@ from stepscope.analysis.steps.session_steps import StepsOfHost, steps_of_host
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, U8
+from stepscope.model.arrays import I64, U8, Mask
 from stepscope.records import dataclass
 
 _MEETINGS = (EventKind.COLLECTIVE, EventKind.COLLECTIVE_CALL)
@@ -64,6 +65,13 @@ class EveryStep:
     def causes_ps(self) -> I64:
         """The time of each step by cause: int64 of shape (steps, causes)."""
         return self.causes_of_part(self.length_ps)
+
+    def known_of_median(self) -> I64:
+        """The time of the median step by cause and how that is known: int64 of shape (causes, 3)."""
+        here = np.flatnonzero(self.step == self.median)
+        found = np.zeros((len(Cause), len(Known)), np.int64)
+        np.add.at(found, (self.cause[here], self.known[here]), self.length_ps[here])
+        return found
 
     def known_ps(self) -> I64:
         """The time of each step by cause and how that is known: int64 of shape (steps, causes, 3)."""
@@ -171,14 +179,28 @@ def causes_by_device(trace: HostTrace) -> dict[str, list[CausesOfStep]]:
     found = every_step(trace)
     if found is None:
         return {}
-    bounds = found.graph.end_ps[found.graph.bounds]
     accounts = {}
-    of_devices = busy_by_device(trace)
+    for name, causes, works in _by_device(trace, found):
+        steps = _as_steps(trace, found, causes)
+        accounts[name] = [step for step, there in zip(steps, works.tolist(), strict=True) if there]
+    return accounts
+
+
+def median_by_device(trace: HostTrace) -> dict[str, list[int]]:
+    """The account of the median step on each device that works in it, ps by cause, as of `causes_by_device`."""
+    found = every_step(trace)
+    if found is None:
+        return {}
+    at = found.median
+    return {name: causes[at].tolist() for name, causes, works in _by_device(trace, found) if works[at]}
+
+
+def _by_device(trace: HostTrace, found: EveryStep) -> Iterator[tuple[str, I64, Mask]]:
+    """Each device: its name, the time of each step by cause, and in which steps it works."""
+    bounds, of_devices = found.graph.end_ps[found.graph.bounds], busy_by_device(trace)
     for plane, busy in of_devices.items():
         works = busy.overlap_ps(bounds[:-1], bounds[1:]) > 0
-        steps = _as_steps(trace, found, _causes_on_device(trace, found, plane, of_devices))
-        accounts[device_name(trace, plane)] = [step for step, there in zip(steps, works.tolist(), strict=True) if there]
-    return accounts
+        yield device_name(trace, plane), _causes_on_device(trace, found, plane, of_devices), works
 
 
 def _causes_on_device(trace: HostTrace, found: EveryStep, plane: int, of_devices: dict[int, Spans]) -> I64:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from stepscope.analysis.account.interventions import (
 )
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.parts import part_of_cause
-from stepscope.analysis.account.pieces import way_through
 from stepscope.analysis.account.recording import share_uninterrupted, share_without_recording
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.account.shares import spent_on
@@ -97,8 +97,9 @@ def foretell(model: StepModel, changes: Sequence[Intervention], of_machine: bool
     if model.why_not is not None or model.error_percent is None:
         return None
     now, steps = recorded_ps(model), steady_steps(model)
-    factor, busy = model.trace.derived("undisturbed steps", lambda _: _replay_undisturbed(model))
-    undisturbed, also = (busy, []) if of_machine else model.trace.derived("quiet steps", lambda _: _replay_quiet(model))
+    factor = _undisturbed(model).factor
+    base = _undisturbed(model) if of_machine else model.trace.derived("quiet steps", lambda _: _replay_quiet(model))
+    undisturbed, also = base.steps, base.without
     before = undisturbed.step_ps[steps]
     usual = replay_after(model, [*changes, *also], host_factor=factor)
     slow = fast = usual
@@ -124,31 +125,53 @@ def foretell(model: StepModel, changes: Sequence[Intervention], of_machine: bool
                 off, now, before, slow.step_ps[steps],
             )
         )  # fmt: skip
-    causes = causes_after(model, usual, then), causes_after(model, undisturbed, now)
+    causes = causes_after(model, usual, then), base.causes
     rest, on_devices = then - sum(causes[0].values()), Cause.DEVICE_COMPUTE.name.lower()
     if rest > 0 and all(isinstance(change, Scale) for change in changes):  # what the threads are faster than
         causes[0][on_devices] = causes[0].get(on_devices, 0) + rest
-    return Foretold(now, then, least, most, causes[0], tuple(reasons), causes[1], _share_silent(model))
+    return Foretold(now, then, least, most, causes[0], tuple(reasons), causes[1], _silent_share(model))
 
 
-def _share_silent(model: StepModel) -> float:
+def _silent_share(model: StepModel) -> float:
+    return model.trace.derived("silent share", lambda _: _find_silent_share(model))
+
+
+def _find_silent_share(model: StepModel) -> float:
     unexplained = stretches_of(model.trace).spans_of_cause(Cause.UNKNOWN)
     silent = silent_spans(model.trace) - seen_spans(model.trace)
     return (unexplained & silent).total / unexplained.total if unexplained.total else 1.0
 
 
-def _replay_undisturbed(model: StepModel) -> tuple[float | F64, Changed]:
-    factor = share_undisturbed(model)
-    return factor, replay_after(model, [], host_factor=factor)
+@dataclass(frozen=True)
+class _Base:
+    """The steps that changes are compared with.
+
+    Attributes:
+        factor: what work of threads counts without a profiler, see `share_undisturbed`.
+        steps: their replay; causes: what a step is spent on.
+        without: changes that were made to them and belong to whatever they are compared with.
+    """
+
+    factor: float | F64
+    steps: Changed
+    causes: dict[str, int]
+    without: list[Intervention]
+
+    @classmethod
+    def of(cls, model: StepModel, factor: float | F64, without: list[Intervention]) -> _Base:
+        """The steps without a profiler and after some changes."""
+        steps = replay_after(model, without, host_factor=factor)
+        return cls(factor, steps, causes_after(model, steps, recorded_ps(model)), without)
 
 
-def _replay_quiet(model: StepModel) -> tuple[Changed, list[Intervention]]:
-    """The same without what the loop waited for a free core, and that change."""
-    factor, busy = model.trace.derived("undisturbed steps", lambda _: _replay_undisturbed(model))
-    alone: list[Intervention] = [Scale(part_of_cause(model, Cause.CONTENTION))]
-    if not alone[0].part.own_ps.sum():
-        return busy, []
-    return replay_after(model, alone, host_factor=factor), alone
+def _undisturbed(model: StepModel) -> _Base:
+    return model.trace.derived("undisturbed steps", lambda _: _Base.of(model, share_undisturbed(model), []))
+
+
+def _replay_quiet(model: StepModel) -> _Base:
+    """The same without what the loop waited for a free core."""
+    busy, alone = _undisturbed(model), Scale(part_of_cause(model, Cause.CONTENTION))
+    return _Base.of(model, busy.factor, [alone]) if alone.part.own_ps.sum() else busy
 
 
 def _what_narrows(estimated: float, off: float, now: float, before: I64, after: I64) -> str:
@@ -195,8 +218,7 @@ def range_after(
 def steady_steps(model: StepModel) -> I64:
     """The usual steps but for the first that was recorded, if there are others: what runs before it is not known, so
     its replay starts with empty queues."""
-    first, *others = model.steps.tolist()
-    return model.steps[1:] if first == 0 and others else model.steps
+    return model.steps[1:] if model.steps[0] == 0 and len(model.steps) > 1 else model.steps
 
 
 def recorded_ps(model: StepModel) -> int:
@@ -272,9 +294,9 @@ def _error_of_ratio(before: I64, after: I64) -> float:
 def causes_after(model: StepModel, after: Changed, step_ps: int) -> dict[str, int]:
     """What a step of a length is spent on, in the shares that causes have in all steps after changes together; what
     limits them as a whole has no cause."""
-    steps, times = steady_steps(model), after.replayed
-    way = way_through(model.graph, steps, times.start_ps, times.end_ps)
-    spent = spent_on(model.graph, model.threads, after.own_ps, after.own_ps.sum_by_node(), way)
+    steps, times, own = steady_steps(model), after.replayed, after.own_ps
+    shares = replace(model.shares, own_ps=own)
+    spent = spent_on(model.graph, shares, steps, times.start_ps, times.end_ps, own.sum_by_node())
     spent *= step_ps / max(int(after.step_ps[steps].sum()), 1)
     order = np.argsort(-spent, kind="stable").tolist()
     return {Cause(each).name.lower(): round(float(spent[each])) for each in order if spent[each] >= 1.0}

@@ -138,7 +138,7 @@ def change_lengths(
     own = edits.own.drop_negative()
     whole = own.sum_by_node().astype(np.int64)
     return Lengths(
-        own, whole, edits.lag.astype(np.int64), edits.pause.astype(np.int64),
+        own, whole, edits.lag.astype(np.int64, copy=False), edits.pause.astype(np.int64, copy=False),
         np.maximum(edits.least.astype(np.int64), _left_on_devices(model, whole)),
     )  # fmt: skip
 
@@ -196,8 +196,9 @@ class _Edits:
     def __init__(self, model: StepModel, host_factor: float | F64) -> None:
         self._model, graph = model, model.graph
         self._factor = np.where(graph.kind == NodeKind.WORK, 1.0, host_factor)
-        self.own, self.pause = model.shares.own_ps, graph.pause_ps.astype(np.float64)
-        self.lag = graph.edges.lag_ps.astype(np.float64)
+        self.own = model.shares.own_ps
+        self.pause: I64 | F64 = graph.pause_ps
+        self.lag: I64 | F64 = graph.edges.lag_ps
         self.least = np.zeros(len(graph.steps))
         self._is_counted = isinstance(host_factor, np.ndarray)  # else by the clock, which does not tell where it lies
         self._each: F64 | None = None  # what an event costs in each node, ps
@@ -219,13 +220,12 @@ class _Edits:
     def apply(self, change: Intervention, end: End) -> None:
         """Makes a change."""
         part, graph = change.part, self._model.graph
-        own = part.own_ps.sum_by_node() * self._factor_of(part)
         self._shrink(part, 1.0 - number_at(change.factor, end) if isinstance(change, Scale) else 1.0)
         if isinstance(change, Overlap):
-            self._take_at_least(_longest_line(graph, own))
+            self._take_at_least(_longest_line(graph, self._counted(part)))
         elif isinstance(change, Move):
             workers = number_at(change.workers, end, more_is_faster=True)
-            self._take_at_least(_sum_by_step(graph, own) / max(workers, 1.0))
+            self._take_at_least(_sum_by_step(graph, self._counted(part)) / max(workers, 1.0))
         elif isinstance(change, ReplayAsGraph):
             work = np.where(graph.kind == NodeKind.WORK, graph.own_ps.astype(np.float64), 0.0)
             self._take_at_least(_longest_line(graph, work))
@@ -234,11 +234,14 @@ class _Edits:
     def _shrink(self, part: Part, share: float) -> None:
         self.own = self.own.subtract(part.own_ps, self._factor_of(part) * share)
         if part.lag_ps is not None:
-            self.lag -= part.lag_ps * share
+            self.lag = self.lag - part.lag_ps * share
         if part.pause_ps is not None:
-            self.pause -= part.pause_ps * share
+            self.pause = self.pause - part.pause_ps * share
         if part.waits is not None and share >= 1.0:
-            self.lag[part.waits] = _NEVER_LATE
+            self.lag = np.where(part.waits, _NEVER_LATE, self.lag)
+
+    def _counted(self, part: Part) -> F64:
+        return part.own_ps.sum_by_node() * self._factor_of(part)
 
     def _factor_of(self, part: Part) -> F64:
         """What counts of the part's time in each node: as recording costs by the event, a part with few events costs
@@ -282,10 +285,9 @@ def number_at(number: float | Estimate, end: End, more_is_faster: bool = False) 
 
 
 def _sum_by_step(graph: Graph, part: F64) -> I64:
-    known = graph.step >= 0
-    return np.bincount(graph.step[known], weights=part[known], minlength=len(graph.steps))[: len(graph.steps)].astype(
-        np.int64
-    )
+    some = np.flatnonzero((part != 0) & (graph.step >= 0))
+    sums = np.bincount(graph.step[some], weights=part[some], minlength=len(graph.steps))
+    return sums[: len(graph.steps)].astype(np.int64)
 
 
 def _longest_line(graph: Graph, part: F64) -> I64:

@@ -6,6 +6,7 @@ import numpy as np
 
 from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.contention import lost_spans
 from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Graph
 from stepscope.analysis.account.piece_causes import causes_of_waiting
 from stepscope.analysis.account.pieces import OWN, way_through
@@ -87,13 +88,18 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
     if len(steps) > 1 and length[0] > OUTLIER * length[1:].max():
         steps, length = steps[1:], length[1:]
     order = np.argsort(length, kind="stable")
-    middle, passed = int(order[(len(steps) - 1) // 2]), np.cumsum(length[order])
-    long = np.flatnonzero(length > OUTLIER * length[middle])
-    if 2 * length[long].sum() > passed[-1] and _recurs(long, len(length)):
-        half = int(order[np.searchsorted(2 * passed, passed[-1])])
-        if not _is_slower_work(trace, graph.steps[steps[[middle, half]]]):
-            middle = half
-    return int(steps[middle])
+    middle, own = int(order[(len(steps) - 1) // 2]), length
+    if (lost := lost_spans(trace)) is not None:  # a step is not long for waiting for a free core
+        found = steps_of(trace)
+        own = length - lost.overlap_ps(found.start_ps, found.until_ps)[graph.steps[steps]]
+    order = np.argsort(own, kind="stable")
+    passed = np.cumsum(own[order])
+    half = int(order[np.searchsorted(2 * passed, passed[-1])])
+    # Long are those like the one in which half of the time has passed: one a little longer than usual repeats no stall.
+    long = np.flatnonzero(own > max(OUTLIER * own[middle], own[half] / OUTLIER))
+    recur = 2 * own[long].sum() > passed[-1] and _recurs(long, len(length))
+    is_half = recur and not _is_slower_work(trace, graph.steps[steps[[middle, half]]])
+    return int(steps[half if is_half else middle])
 
 
 def _recurs(places: I64, count: int) -> bool:
@@ -121,11 +127,12 @@ def _model(trace: HostTrace) -> StepModel | None:
         return None
     steps, now, threads, shares = usual_steps(trace, graph), replay(graph), threads_of(trace), shares_of(trace, graph)
     length, median = graph.recorded_step_ps, median_step(trace, graph)
-    way = way_through(graph, np.array([median]), graph.start_ps, graph.end_ps)
-    spent = spent_on(graph, threads, shares.own_ps, graph.own_ps, way)
+    place = np.array([median])
+    spent = spent_on(graph, shares, place, graph.start_ps, graph.end_ps, graph.own_ps.astype(np.float64))
     error = replay_error_percent(graph, now, steps)
     unknown = float(spent[Cause.UNKNOWN])
     if not has_lost_framework(trace):  # what a silent thread does takes as long whatever else changes
+        way = way_through(graph, place, graph.start_ps, graph.end_ps)
         waited = causes_of_waiting(graph, threads, way.node, way.edge, way.end_ps - way.start_ps)
         unknown = float((way.end_ps - way.start_ps)[(way.edge != OWN) & (waited == Cause.UNKNOWN)].sum())
     why_not = _why_not(graph, steps, error, unknown, int(length[median]))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope import kernels
 from stepscope.analysis.account.causes import Cause
 from stepscope.model.arrays import F64, I32, I64, U8, Mask, distinct
 from stepscope.records import dataclass
@@ -102,14 +103,14 @@ class OwnTimes:
         """The times of all causes together: float64 of shape (nodes,)."""
         total = np.zeros(self._nodes)
         for cause in sorted(self._columns):
-            total[self._columns[cause].nodes] += self._columns[cause].ps
+            kernels.replay.add_times(self._columns[cause].nodes, self._columns[cause].ps, total)
         return total
 
     def sum_weighted(self, weight: F64) -> F64:
         """The times of all nodes together, each multiplied by its node's weight: float64 of shape (causes,)."""
         total = np.zeros(len(Cause))
         for cause, column in self._columns.items():
-            total[cause] = weight[column.nodes] @ column.ps
+            total[cause] = kernels.replay.sum_weighted(column.nodes, column.ps, weight)
         return total
 
     def sum_by_cause(self, chosen: Mask) -> F64:
@@ -142,7 +143,11 @@ class OwnTimes:
         """These times less those of another table, which are multiplied by a factor for each node."""
         columns = dict(self._columns)
         for cause, less in other._columns.items():
-            column = self._columns.get(cause, _NOTHING).widen(less.nodes)
+            column = self._columns.get(cause, _NOTHING)
+            if column.nodes is less.nodes:  # all times with a cause, as of most changes
+                columns[cause] = _Column(column.nodes, column.ps - less.ps * factor[less.nodes])
+                continue
+            column = column.widen(less.nodes)
             column.ps[np.searchsorted(column.nodes, less.nodes)] -= less.ps * factor[less.nodes]
             columns[cause] = column
         return OwnTimes(self._nodes, columns)

@@ -11,8 +11,7 @@ from stepscope.analysis.account.causes import Cause, causes_of_work, event_cause
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.own_times import OwnTimes
-from stepscope.analysis.account.piece_causes import causes_of_waiting, edge_causes
-from stepscope.analysis.account.pieces import OWN, Way
+from stepscope.analysis.account.piece_causes import edge_causes
 from stepscope.analysis.account.stretches import parts_within
 from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.trace.grouping import forest
@@ -99,19 +98,19 @@ def time_by_cause(trace: HostTrace, line: int, start: I64, end: I64, unrecorded:
     return time_by_label(trace, line, start, end, event_causes(trace), len(Cause), unrecorded)
 
 
-def spent_on(graph: Graph, threads: Threads, own_ps: OwnTimes, whole_ps: F64 | I64, way: Way) -> F64:
-    """What a way through a step is spent on: float64 of shape (causes,), ps.
+def spent_on(graph: Graph, shares: Shares, steps: I64, start_ps: I64, end_ps: I64, whole_ps: F64) -> F64:
+    """What the way back through some steps is spent on: float64 of shape (causes,), ps.
 
     Args:
-        own_ps: as in Shares, or what is left of it after a change.
-        whole_ps: of shape (nodes,), the same of all causes together.
+        shares: those of the graph, or what is left of them after a change.
+        steps: int64 of shape (n,), steps of the graph.
+        start_ps, end_ps: int64 of shape (nodes,), the times of a replay, or those recorded.
+        whole_ps: float64 of shape (nodes,), the own time of nodes of all causes together.
     """
-    length = way.end_ps - way.start_ps
-    own = way.edge == OWN
-    cause = causes_of_waiting(graph, threads, way.node, way.edge, length)
-    spent = np.bincount(cause[~own], weights=length[~own], minlength=len(Cause))
-    node = way.node[own]
-    whole = whole_ps[node]
-    part = np.divide(length[own], whole, out=np.zeros(len(node)), where=whole > 0)
-    weight = np.bincount(node, part, minlength=len(own_ps)).astype(np.float64)
-    return spent + own_ps.sum_weighted(weight)
+    spent, share = np.zeros(len(Cause)), np.zeros(len(graph))
+    kernels.replay.spend(
+        steps, graph.bounds, graph.previous, graph.into, graph.edges.source, graph.edges.after_start.view(np.uint8),
+        start_ps, end_ps, whole_ps, shares.edge_cause, graph.unexplained_ps,
+        (graph.kind == NodeKind.WORK).view(np.uint8), Cause.DEVICE_GAP, spent, share,
+    )  # fmt: skip
+    return spent + shares.own_ps.sum_weighted(share)

@@ -63,14 +63,17 @@ def find_unequal_work(context: Context, working: Sequence[HostFacts], least_perc
     found = equal_work_of(answer)
     if context.percent((found.now_ps - found.then_ps) / MS) < least_percent:
         return None
+    names = [rank.title for rank in answer.job.graph.ranks]
     if answer.straggler is None:
-        return _describe(answer, found, working, answer.sentence([host.host for host in working]))
+        return _describe(answer, found, working, answer.sentence(names))
     slow = working[answer.straggler]
     others = [host for host in working if host is not slow]
     if answer.culprit.cause != Straggling.EXTRA_WORK and _shares_its_cores(slow, others):
         return None
     usual = median([_busy_ms(host) for host in others])
-    lag = f"{slow.host} works {_busy_ms(slow):.2f} ms per step, the others {usual:.2f} ms and then wait"
+    name = names[answer.straggler]
+    who = name if name == slow.host else f"{name} ({slow.host})"
+    lag = f"{who} works {_busy_ms(slow):.2f} ms per step, the others {usual:.2f} ms and then wait"
     finding = _describe(answer, found, [slow, *others], lag + _describe_work(slow, others))
     return replace(finding, parts=_causes_of_lag(_extra_by_cause_ms(slow, others)), host=slow)
 
@@ -79,7 +82,7 @@ def _describe(answer: Answer, found: Balanced, hosts: Sequence[HostFacts], evide
     culprit = answer.culprit
     assert culprit is not None
     title, actions = _DO.get(culprit.cause, _TAKE_WORK_OFF)
-    names = [rank.name for rank in answer.job.graph.ranks]
+    names = [rank.title for rank in answer.job.graph.ranks]
     return Finding(
         part_ms=(found.now_ps - found.then_ps) / MS,
         gain=_foretell(found),

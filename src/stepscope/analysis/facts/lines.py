@@ -9,7 +9,7 @@ holds nearly all of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
@@ -29,7 +29,7 @@ from stepscope.analysis.account.functions import (
 )
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.parts import Part
-from stepscope.analysis.account.statements import Statement, main_statement, statements_of_loop
+from stepscope.analysis.account.statements import Statement, main_statement, reaches, statements_of_loop
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.inside import work_in
 from stepscope.analysis.facts.loop import FETCHES, LoopTime, loop_time_of
@@ -44,7 +44,7 @@ from stepscope.analysis.facts.work import (
     work_of,
 )
 from stepscope.analysis.purpose.computing import computing_of, passed_since, update_ranges
-from stepscope.analysis.purpose.sizes import sizes_of
+from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, whole_steps
 from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind
@@ -61,7 +61,7 @@ from stepscope.vocabulary.tensorflow import OF_ANY_OP
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
-_ON_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, Cause.COPY)
+_ON_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COPY)
 
 # All chosen by judgement, then moved on eight recordings with such functions: what other values found is said.
 _WHOLE = 0.9  # of a function's time: with so much in another it is nested in that, but for edges; 0.72 is the same
@@ -98,14 +98,17 @@ class LineFacts:
         models: how many matrix products and convolutions it has for one of the forward passes that are trained: from
             about one on it runs the whole model.
         copies_in: it copies arrays of the host to where the program computes.
-        waits_ps: in which it starts nothing, and the step waits for work of devices.
+        waits_ps, peers_ps: in which it starts nothing, and the step waits for work of devices, or communicates, by
+            whichever thread.
         is_needed: it runs within a forward pass that is trained, which takes what it computes.
+        feeds: what trains takes its result; None where that is not known.
+        calls_model: it computes with the weights that are trained, as far as their sizes show.
         is_forward: it is that forward pass, or holds it, so that its Python is that between the model's ops.
         in_layer: it is what a framework calls to compute a layer, or lies within: what follows needs its result.
         statement: the line in it that holds most of its time; None where that is not known.
         inside: of a line, not a function, the library's function that it calls and that a cheaper form is known of.
         often: the ops that it starts most often, and as often as each other, the longest first: calls and time in all
-            steps. often_shape: what most calls of the first work on, such as `64 x 32`; empty if not recorded.
+            steps. often_size: the largest operand of most calls of the first; None if not recorded.
     """
 
     name: str
@@ -126,13 +129,16 @@ class LineFacts:
     models: float = 0.0
     copies_in: bool = False
     waits_ps: int = 0
+    peers_ps: int = 0
     is_needed: bool = False
+    feeds: bool | None = None
+    calls_model: bool = False
     is_forward: bool = False
     in_layer: bool = False
     statement: Statement | None = None
     inside: str = ""
     often: Sequence[OpShare] = ()
-    often_shape: str = ""
+    often_size: Size | None = None
 
     @property
     def key(self) -> str:
@@ -190,16 +196,22 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
         return []
     training, own = _find_training(trace, loop), list[tuple[int, LoopFunction]]()
     # Code outside of functions is a frame for each of its lines, so that no single frame may show all of them.
-    all_samples = len(distinct(np.concatenate([each.samples for each in functions])))
+    samples = distinct(np.concatenate([each.samples for each in functions]))
+    all_samples, training_samples = len(samples), samples[training.spans.overlap_ps(samples, samples + 1) > 0]
     lost = lost_spans(trace)
     quiet = seen if lost is None else seen - lost  # what others take of the machine makes no function small
+    least_shown = _FEWEST_SAMPLES * seen.total / max(all_samples, 1)
     for each in functions:
         ps = ((each.spans - training.spans) & quiet).total
         if ps < LEAST_OF_STEP * quiet.total or _is_loop(trace, each, all_samples):
             continue
+        if len(each.samples) and ps < least_shown:
+            continue
         if _is_one_stall(trace, each.spans - training.spans):
             continue
-        if _trains(training, each) or (not training.spans.total and _may_be_model(trace, loop, each, quiet)):
+        if _trains(training, each, training_samples) or (
+            not training.spans.total and _may_be_model(trace, loop, each, quiet)
+        ):
             continue
         own.append((ps, each))
     own.sort(key=lambda each: (-each[0], each[1].frame))
@@ -216,10 +228,10 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
     found = []
     for outer, inner in chosen:
         holds = any(each is outer for each in forward)
-        is_needed = holds or any(_is_within(outer, each) for each in forward)
+        within = holds or any(_is_within(outer, each) for each in forward)
         in_layer = any(one in layers or any(_is_within(one, layer) for layer in layers) for one in (outer, inner))
         facts = _describe(trace, loop, training, outer, inner)
-        facts = replace(facts, is_needed=is_needed, is_forward=holds, in_layer=in_layer)
+        facts = replace(facts, is_needed=facts.is_needed or within, is_forward=holds, in_layer=in_layer)
         found.append((facts, outer, training.spans))
     found += _find_calls(trace, loop, training, quiet, [outer for outer, _ in chosen])
     return [each for each in found if not _is_line_of_loop(each[0])][:_MOST_LINES]
@@ -276,10 +288,13 @@ def _is_within(inner: LoopFunction, outer: LoopFunction) -> bool:
     return inner is not outer and (inner.spans & outer.spans).total >= _WHOLE * inner.spans.total
 
 
-def _trains(training: _Training, function: LoopFunction) -> bool:
-    """Whether a function holds the training: much of its time is training, or, by its recorded calls, most of what
-    trains starts in it."""
+def _trains(training: _Training, function: LoopFunction, training_samples: I64) -> bool:
+    """Whether a function holds the training: much of its time is training, or most of the samples taken while the
+    thread trains show it, or, by its recorded calls, most of what trains starts in it."""
     if function.share_in(training.spans) >= _TRAINS:
+        return True
+    shown = np.isin(training_samples, function.samples)
+    if len(shown) >= _FEWEST_SAMPLES and 2 * shown.sum() > len(shown):
         return True
     inside = function.spans.overlap_ps(training.start_ps, training.start_ps + 1) > 0
     return bool(len(function.calls) and 2 * inside.sum() > len(inside) > 0)
@@ -297,14 +312,15 @@ def _may_be_model(trace: HostTrace, loop: LoopTime, function: LoopFunction, seen
     computes products."""
     share = (function.spans & seen).total / max(seen.total, 1)
     if trace.framework == PLAIN:
-        every = every_step(trace)
+        every, trains = every_step(trace), is_training_function(place_of(trace.name_of(function.frame))[0])
         if every is not None and interpreting_of(trace, loop.line) is not None:
             computes, python = (
                 (every.spans_of(cause, loop.line) & function.spans).total
                 for cause in (Cause.HOST_COMPUTE, Cause.PYTHON)
             )
-            return computes > _NEARLY_ALL * max(computes + python, 1)  # nothing shows that its result is not needed
-        is_step = share > 0.5 and is_training_function(place_of(trace.name_of(function.frame))[0])
+            least = _COMPUTES if trains else _NEARLY_ALL
+            return computes > least * max(computes + python, 1)  # nothing shows that its result is not needed
+        is_step = share > 0.5 and trains
         return (share > _ALL or is_step) and not _runs_others(trace, function)
     if share > 0.5:
         return True
@@ -407,6 +423,7 @@ def _describe(
 ) -> LineFacts:
     spans, steps, every = outer.spans - training.spans, max(len(whole_steps(trace).number), 1), every_step(trace)
     on_devices = [every.spans_of(cause) for cause in _ON_DEVICES] if every else []
+    with_peers = every.spans_of(Cause.COMMUNICATION) if every else spans - spans
     causes = {cause.name.lower(): (every.spans_of(cause, loop.line) & spans).total for cause in Cause} if every else {}
     start = trace.events.start_ps[loop.starts]
     certain = outer.certain - training.spans
@@ -428,6 +445,8 @@ def _describe(
     most = max((each.calls for each in named), default=0)
     often = [each for each in named if each.calls >= _AS_OFTEN * most][:_SHOWN_OPS]
     owner = "" if inner is outer else place_of(trace.name_of(outer.frame))[0]
+    calls_model = _calls_model(trace, heavy[certain.overlap_ps(multiplied, multiplied + 1) > 0])
+    feeds_next = _is_waited_for(trace, loop, spans) or _makes_input(trace, loop, training, outer, (outer, inner))
     return LineFacts(
         name=name,
         file=file or "",
@@ -443,26 +462,50 @@ def _describe(
         models=int((certain.overlap_ps(multiplied, multiplied + 1) > 0).sum()) / max(of_model, 1) if of_model else 0.0,
         copies_in=bool((certain.overlap_ps(copies, copies + 1) > 0).sum() >= steps),
         waits_ps=round((reduce(or_, on_devices, spans - spans) & spans - spans_of(trace, inside)).total / steps),
+        peers_ps=round((with_peers & spans - spans_of(trace, inside)).total / steps),
         fetches_ps=round((loop.spans[FETCHES] & spans).total / steps),
         fetches=_count_reads(trace, loop, certain) / steps,
         asleep=_share_asleep(trace, loop, spans),
-        is_input=_is_waited_for(trace, loop, spans) or _makes_input(trace, loop, training, outer, (outer, inner)),
+        is_input=feeds_next and not calls_model,
+        is_needed=feeds_next and calls_model,
         often=often,
-        often_shape=_usual_shape(trace, inside, often[0]) if often else "",
+        often_size=_usual_size(trace, inside, often[0]) if often else None,
+        feeds=reaches(trace, loop.line, trace.name_of(outer.frame), training.spans) if training.spans.total else None,
+        calls_model=calls_model,
         statement=main_statement(trace, loop.line, trace.name_of(inner.frame), spans),
     )
 
 
-def _usual_shape(trace: HostTrace, rows: I64, op: OpShare) -> str:
-    """The largest operand of most calls of an op, by the sizes that were recorded; empty where they were not."""
+def _usual_size(trace: HostTrace, rows: I64, op: OpShare) -> Size | None:
+    """The largest operand of most calls of an op, by the sizes that were recorded; None where they were not."""
     if not trace.has_stat(stat_names.INPUT_DIMS):
-        return ""
+        return None
     own = rows[trace.event_names(rows) == trace.strings.find(op.name)]
     texts, calls = np.unique(trace.stat_strings(stat_names.INPUT_DIMS, rows=own), return_counts=True)
     if not len(texts) or texts[calls.argmax()] <= 0 or 2 * calls.max() <= calls.sum():
-        return ""
-    sizes = sizes_of(trace.strings[int(texts[calls.argmax()])])
-    return " x ".join(map(str, max(sizes, key=math.prod, default=())))
+        return None
+    return max(sizes_of(trace.strings[int(texts[calls.argmax()])]), key=math.prod, default=())
+
+
+def _calls_model(trace: HostTrace, heavy: I64) -> bool:
+    """Whether most of some products take a matrix of the size that one which is trained takes: the same weights."""
+    work = computing_of(trace)
+    trained = work.rows[work.heavy & work.learned]
+    if not len(heavy) or not len(trained) or not trace.has_stat(stat_names.INPUT_DIMS):
+        return False
+    known = {pair for pair, _ in _matrices(trace, trained)}
+    alike = sum(calls for pair, calls in _matrices(trace, heavy) if pair in known)
+    return 2 * alike > len(heavy)
+
+
+def _matrices(trace: HostTrace, rows: I64) -> Iterator[tuple[tuple[int, Size], int]]:
+    """The types of some ops with the sizes of their last operand of two dimensions, and how many have these."""
+    types, texts = trace.events.type[rows].astype(np.int64), trace.stat_strings(stat_names.INPUT_DIMS, rows=rows)
+    pairs, calls = np.unique(np.stack([types, texts.astype(np.int64)], axis=1), axis=0, return_counts=True)
+    for (type_, text), count in zip(pairs.tolist(), calls.tolist(), strict=True):
+        matrices = [size for size in sizes_of(trace.strings[text]) if len(size) == 2] if text > 0 else []
+        if matrices:  # the weights stand last: [32,128] x [400,128], + [1] of a bias
+            yield (type_, matrices[-1]), count
 
 
 def forward_products(trace: HostTrace) -> int:

@@ -10,9 +10,7 @@ from pathlib import PureWindowsPath
 
 import numpy as np
 
-from stepscope.analysis.resources.allocations import allocations_of
 from stepscope.analysis.resources.counted_memory import counted_arrays, kept_arrays
-from stepscope.analysis.resources.memory_usage import profile_memory
 from stepscope.analysis.workers.collectives import rank_number
 from stepscope.analysis.workers.missing_calls import RecordedGroup, describe_missing, find_missing, recorded_groups
 from stepscope.model import EventKind, HostTrace
@@ -103,6 +101,9 @@ def _find_holders(trace: HostTrace) -> list[Holder]:
 
 def _find_allocated(trace: HostTrace) -> list[Holder]:
     """What the fullest memory held at its peak, by purpose, layer and line."""
+    from stepscope.analysis.resources.allocations import allocations_of
+    from stepscope.analysis.resources.memory_usage import profile_memory  # few jobs end so
+
     memories = [profile_memory(trace, each) for each in allocations_of(trace)]
     fullest = max(memories, key=lambda memory: sum(each.allocated for each in memory.held), default=None)
     if fullest is None:

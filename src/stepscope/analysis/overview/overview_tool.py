@@ -16,7 +16,7 @@ from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.items import describe_speedup
 from stepscope.analysis.advice.ranking import Advised, find_record_first
 from stepscope.analysis.advice.reading import Read
-from stepscope.analysis.advice.stopped import FILLED_FIELDS, filled_rows
+from stepscope.analysis.advice.stopped import FILLED_FIELDS, OF_JOB, filled_rows
 from stepscope.analysis.facts.culprits import culprits_of
 from stepscope.analysis.facts.device_facts import device_facts_of
 from stepscope.analysis.facts.feeding import feed_of
@@ -45,6 +45,7 @@ from stepscope.report import (
     Cell,
     Field,
     Figures,
+    FirstScreen,
     Prose,
     Report,
     Role,
@@ -199,10 +200,18 @@ class OverviewReport(Report):
         """How to record again before anything else, as figures are wrong; empty if they are not."""
         return find_record_first(self.context, self.advice)
 
+    @property
+    def median_step_ms(self) -> float | None:
+        """The step time that all sentences name, in ms; None without steps, or where their bounds measure none."""
+        if self.steps_source == "none" or self.step_time_ms["mean"] is None:
+            return None
+        return self._median_ms(self.account) if self.account else self._usual_ms()
+
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
         return {
             "step_time_ms": {key: self.step_time_ms[key] for key in ("mean", "std", "min", "max", "count")},
+            "median_step_ms": self.median_step_ms,
             "between_steps_percent": self.step_time_ms["between_steps_percent"],
             "steps_source": self.steps_source,
             "steps_how": self.steps_how,
@@ -283,6 +292,25 @@ class OverviewReport(Report):
             ),
             Prose("missing", "Not in this capture", tuple(f"{item.what}: {item.remedy}" for item in self.missing)),
         ]
+
+    def first_screen(self) -> FirstScreen:
+        """The verdict, what the step waits for or what filled the memory, and what to do first."""
+        head, _, rest = self.verdict.sentence.partition(": ")
+        ended = bool(self.advice) and self.advice[0].id.startswith(OF_JOB)
+        time = "" if self.median_step_ms is None or ended else f"Each step takes {_short(self.median_step_ms)} ms: "
+        filled = filled_rows(self.context)
+        bar = (
+            [(str(row["kind"]), str(row["kind"]), amount(row["held_bytes"])) for row in filled]
+            if filled
+            else [(row.cause, row.cause, float(row.ps)) for row in (self.account.rows if self.account else ())]
+        )
+        first = self.advice[0] if self.advice else None
+        return FirstScreen(
+            title=time + head, sentence=rest, bar=tuple((key, name.replace("_", " "), size) for key, name, size in bar),
+            advice=f"{first.beside} {first.title}".strip() if first else "",
+            gain=_gain_text(first) if first and (first.predicted_speedup or first.measured) else "",
+            actions=tuple(first.actions) if first else (),
+        )  # fmt: skip
 
     def summary_lines(self) -> Sequence[str]:
         """Ten lines: verdict, steps, breakdown, top ops, first advice."""
@@ -402,7 +430,7 @@ class OverviewReport(Report):
             return f"unknown, of {count}: {self.steps_how}" if time["count"] else f"unknown: {self.steps_how}"
         if self.steps_source == "none":
             return f"unknown, as no steps were found; the capture lasts {_short(amount(time['mean']))} ms"
-        middle = self._median_ms(self.account) if self.account else amount(time["mean"])
+        middle = amount(self.median_step_ms)
         count = _count_text(time["count"], "step" if self.steps_source != "inferred" else "inferred step")
         limits = f"{_short(amount(time['min']))} to {_short(amount(time['max']))}" if time["count"] != 1 else ""
         on = f" on {self.account.host}, which sets the pace" if self.account and len(self.hosts) > 1 else ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.ops.top_ops import OpTable, add_tables
@@ -109,7 +111,8 @@ class SessionFigures:
 
 def mean_breakdown(rows: Sequence[StepRow]) -> dict[str, float]:
     """Mean time by category, each step as on its slowest host; the parts add up to the mean step."""
-    sums = [sum(parts) for parts in zip(*(row.parts_ps for row in rows), strict=True)] or [0] * len(CATEGORIES)
+    parts = np.array([row.parts_ps for row in rows], np.int64).reshape(len(rows), len(CATEGORIES))
+    sums = parts.sum(axis=0).tolist()
     return {key: round_ms(ps / max(len(rows), 1)) for key, ps in zip(CATEGORIES, sums, strict=True)}
 
 

@@ -86,7 +86,7 @@ class Excess:
 
     def part(self, model: StepModel) -> Part:
         """What goes with it, in a model of the steps."""
-        return part_with_work(model, self.rows) if self.made is None else part_of_set_up(model, self.made.spans)
+        return part_with_work(model, self.rows) if self.made is None else part_of_set_up(model, self.made)
 
 
 @dataclass(frozen=True)
@@ -439,6 +439,11 @@ _MADE_ANEW = {
     "optimizer": ("makes an optimizer again, which also forgets what it has learned of earlier steps", ""),
     "module": ("makes layers of the model again, with new weights", "the model changes its form from step to step"),
     "threads": ("starts threads or processes again", "they end because something else needs the cores"),
+    "walk": (
+        "is Python that takes a module apart into its arrays, or puts it together, around compiled calls, as nnx.jit"
+        " does",
+        "",
+    ),
 }
 
 

@@ -17,13 +17,13 @@ from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.parts import Part, join_parts, part_of_events, part_of_stretches
 from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.account.threads import threads_of
-from stepscope.analysis.steps.find_steps import observed_time, whole_steps
+from stepscope.analysis.steps.find_steps import holds_step, observed_time, whole_steps
 from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import forest
-from stepscope.analysis.trace.spans import Spans, is_outermost
+from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, distinct
+from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CodeTrait, SetUpTrait
@@ -34,6 +34,8 @@ K = EventKind
 _MOST_STEPS = 0.8  # where every step was recorded; the first and the last may be cut
 _FEWEST_STEPS = 3  # where samples show it, which miss most of what is short
 
+_OTHERS = 2  # samples that do not show it: of what is around the loop none but one at an edge are such
+
 _MADE: dict[str, SetUpTrait] = {
     "fit": SetUpTrait.RUNS_LOOP,
     "loader": SetUpTrait.MAKES_LOADER,
@@ -41,6 +43,7 @@ _MADE: dict[str, SetUpTrait] = {
     "optimizer": SetUpTrait.MAKES_OPTIMIZER,
     "module": SetUpTrait.MAKES_MODULE,
     "threads": SetUpTrait.MAKES_THREADS,
+    "walk": SetUpTrait.WALKS_MODULE,
 }
 
 
@@ -63,6 +66,11 @@ class SetUp:
     is_certain: bool
 
     @property
+    def overlaps(self) -> bool:
+        """Whether what the step computes may run meanwhile, so that a replay alone tells what it costs."""
+        return self.what == "walk"
+
+    @property
     def cause(self) -> str:
         """The cause of the account that it is mostly counted as."""
         return "input" if self.what == "loader" else "python"
@@ -73,9 +81,11 @@ def set_up_of(trace: HostTrace) -> SetUp | None:
     return trace.derived("set up in each step", _find)
 
 
-def part_of_set_up(model: StepModel, spans: Spans) -> Part:
+def part_of_set_up(model: StepModel, made: SetUp) -> Part:
     """The time in which the loop's thread makes it, with what that starts elsewhere."""
-    trace, line = model.trace, model.threads.main
+    trace, line, spans = model.trace, model.threads.main, made.spans
+    if made.overlaps:
+        return part_of_stretches(model, line, spans)
     rows = _rows_of(trace, line)
     start = trace.events.start_ps[rows]
     inside = rows[spans.overlap_ps(start, start + 1) > 0]
@@ -186,6 +196,9 @@ def _find_in_frames(trace: HostTrace, line: int) -> list[SetUp]:
         trace.events.start_ps[rows], trace.events.start_ps[rows] + 1
     )
     rows = rows[saved == 0]
+    if sampled is None:  # what holds a step is around the loop, such as the start of a process that was forked
+        start = trace.events.start_ps[rows]
+        rows = rows[~holds_step(trace, start, start + length[rows]) | _runs_loop(trace, rows)]
     found = []
     groups = [
         (what, own)
@@ -197,11 +210,21 @@ def _find_in_frames(trace: HostTrace, line: int) -> list[SetUp]:
         spans, times = Spans.union(start, start + length[own]), start
         if sampled is not None:
             spans, _, times = sampled.spans_shown(spans)
+            if what != "fit" and len(sampled.times) - len(times) < _OTHERS:
+                continue  # the same
+        if what == "walk":  # samples tell only roughly when the compiled call between two walks begins
+            inside = _rows_of(trace, line)
+            kinds = is_any_kind(trace.events.kind[inside], (K.TRACED_FUNCTION, K.FUNCTION_RUN, K.EXECUTOR))
+            spans = spans - spans_of(trace, inside[kinds])
         steps = _steps_of(trace, times)
         if steps >= _FEWEST_STEPS and _recurs(trace, spans):
             name = trace.name_of(int(own[0])).rpartition(" ")[2]
             found.append(SetUp(what, name, spans & observed_time(trace), steps, False))
     return found
+
+
+def _runs_loop(trace: HostTrace, rows: I64) -> Mask:
+    return has_trait(trace, trace.events.type[rows], SetUpTrait.RUNS_LOOP)
 
 
 def _split_by_name(trace: HostTrace, rows: I64, apart: bool) -> list[I64]:

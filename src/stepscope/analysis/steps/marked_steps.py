@@ -55,7 +55,7 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
     label[marks] = np.arange(len(marks))
     line = int(trace.events.line[marks[0]])
     bounds = label_work(trace, label, line, start, end)
-    names = tuple(map(_step_name, trace.strings.texts(trace.event_names(marks)), number.tolist()))
+    names = _step_names(trace.strings.texts(trace.event_names(marks)), number.tolist())
     return HostSteps(
         source="markers",
         how=f"{_describe_marks(names)} on thread {thread_label(trace, line)!r}{_describe_others(trace, loops)}",
@@ -122,9 +122,16 @@ def _describe_marks(names: tuple[str, ...]) -> str:
     return f"{len(names)} step marks such as {names[0]!r}" if len(names) > 1 else f"the step mark {names[0]!r}"
 
 
+def _step_names(marks: list[str], numbers: list[int]) -> tuple[str, ...]:
+    counted_already = {mark for mark in set(marks) if mark[-1:].isdigit()}
+    if not counted_already:  # of a hundred thousand marks most
+        return tuple([f"{mark} {number}" for mark, number in zip(marks, numbers, strict=True)])
+    return tuple(map(_step_name, marks, numbers))
+
+
 def _step_name(mark: str, number: int) -> str:
     """The mark's name with the number, unless it already ends with it as in `ProfilerStep#7`."""
-    if not mark[-1:].isdigit():  # of a hundred thousand marks most
+    if not mark[-1:].isdigit():
         return f"{mark} {number}"
     stem = mark.removesuffix(str(number))
     return mark if stem != mark and not stem[-1:].isdigit() else f"{mark} {number}"

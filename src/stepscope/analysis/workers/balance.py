@@ -112,9 +112,9 @@ def _compare(answer: Answer, after: I64) -> Balanced:
     recorded = _pick([rank.graph.recorded_ps for rank in graph.ranks], place, 0)[slowest, np.arange(steps)]
     step_ps, doubt = int(np.sort(recorded, kind="stable")[(steps - 1) // 2]), answer.error_percent / 100.0
     return Balanced(
-        len(place), steps, graph.ranks[name].name, times, step_ps, round(step_ps * usual),
+        len(place), steps, graph.ranks[name].title, times, step_ps, round(step_ps * usual),
         round(step_ps * max(min(least, usual) - doubt, 0.0)), round(step_ps * min(max(most, usual) + doubt, 1.0)),
-        answer.error_percent, answer.sentence([rank.name for rank in graph.ranks]),
+        answer.error_percent, answer.sentence([rank.title for rank in graph.ranks]),
     )  # fmt: skip
 
 

@@ -154,6 +154,11 @@ def rank_number(trace: HostTrace) -> int:
     return int(named[1]) if named else -1
 
 
+def rank_title(rank: int, host: str) -> str:
+    """What sentences call a rank; its host if its number is not known (-1)."""
+    return f"rank {rank}" if rank >= 0 else host
+
+
 def _find_transfers(trace: HostTrace, facts: _Facts, declared: Sequence[DeclaredGroup]) -> tuple[Transfers, _Facts]:
     """The sends and receives of a host, without their groups, and their facts.
 

@@ -42,7 +42,7 @@ from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.workers import bandwidth, missing_calls
 from stepscope.analysis.workers.answer import Answer, answer_for, error_of, job_of
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS, ClockOffset
-from stepscope.analysis.workers.collectives import Collectives, collectives_of, rank_number, world_size
+from stepscope.analysis.workers.collectives import Collectives, collectives_of, rank_number, rank_title, world_size
 from stepscope.analysis.workers.equal_work import Job
 from stepscope.analysis.workers.job_report import CAUSE_FIELDS, HEAT_FIELDS, JOB_FIELDS, JOB_STEP_FIELDS, describe_job
 from stepscope.analysis.workers.job_report import PART_FIELDS as SLOWDOWN_FIELDS
@@ -424,7 +424,7 @@ def _one_of_each(parts: Sequence[Partial]) -> tuple[list[Partial], list[str]]:
 
 
 def _name(part: Partial) -> str:
-    return f"rank {part.rank}" if part.rank >= 0 else part.origin.host
+    return rank_title(part.rank, part.origin.host)
 
 
 def _keys(part: Partial) -> list[_Key]:

@@ -20,7 +20,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.account.contraction import Contraction
 from stepscope.analysis.steps.session_steps import StepsOfHost, steps_of_host
-from stepscope.analysis.workers.collectives import Collectives, collectives_of
+from stepscope.analysis.workers.collectives import Collectives, collectives_of, rank_title
 from stepscope.analysis.workers.matching import Matched, Pair, StepKey, match_collectives, match_steps, match_transfers
 from stepscope.analysis.workers.rank_graphs import CONSIDERABLE, PackedGraph, RankGraph, packed_graph_of, unpack
 from stepscope.model import HostTrace
@@ -63,6 +63,11 @@ class Member:
     name: str
     collectives: Collectives
     graph: RankGraph
+
+    @property
+    def title(self) -> str:
+        """What sentences call it."""
+        return rank_title(self.collectives.rank, self.name)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from stepscope.analysis.steps.session_steps import (
 )
 from stepscope.analysis.workers.answer import Answer, answer_of
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS
-from stepscope.analysis.workers.collectives import Collectives, collectives_of
+from stepscope.analysis.workers.collectives import Collectives, collectives_of, rank_title
 from stepscope.analysis.workers.joint_replay import RankModel
 from stepscope.analysis.workers.matching import correct_clocks
 from stepscope.analysis.workers.rank_graphs import PackedGraph, packed_graph_of
@@ -82,11 +82,13 @@ _STEP = Field(
     "step", "number", "the step's number: the program's own if it gave one, else counted from 0", "int", role=Role.STEP
 )
 _HOST = Field("host", "text", "the host", "str", role=Role.HOST)
+_RANK = Field("rank", "count", "the rank in its job; unknown if not recorded", "int", role=Role.ORDINAL)
 _DEVICE = Field(
     "device", "text", "the device; `CPU` without one, `all` for a host with several devices", "str", role=Role.PLACE
 )
 ROW_FIELDS: tuple[Field, ...] = (
     _STEP,
+    _RANK,
     _HOST,
     _DEVICE,
     Field("duration_ms", "ms",
@@ -224,16 +226,17 @@ def merge(partials: Sequence[Partial]) -> PodViewerReport:
     offsets = start_offsets(stepping, aligned)
     steps = _side_by_side(taking, aligned)
     counted = [steps[at] for at in usual_of(aligned.steps)]
+    ranks = {part.steps.host: part.collectives.rank for part in taking if part.collectives.rank >= 0}
     answer = answer_of([part.rank for part in taking if part.rank is not None])
     return PodViewerReport(
         hosts=tuple(host.host for host in hosts),
         warnings=(*step_warnings(hosts, aligned), *describe_mismatches(stepping, aligned, offsets)),
         partial=any(host.partial for host in hosts),
         steps_source=finding_of(stepping or hosts).source,
-        rows=_rows([worker for each in steps for host in each for worker in host.workers()]),
+        rows=_rows([worker for each in steps for host in each for worker in host.workers()], ranks),
         slowest=tuple(_slowest(each) for each in steps),
         workers=tuple(_workers(counted, _median_causes(taking), offsets)),
-        findings=(*_findings(counted, answer), *_describe_correction(corrected_ps)),
+        findings=(*_findings(counted, answer, ranks), *_describe_correction(corrected_ps)),
     )
 
 
@@ -299,12 +302,13 @@ def _host_step(
     )
 
 
-def _rows(steps: Sequence[WorkerStep]) -> tuple[dict[str, Cell], ...]:
+def _rows(steps: Sequence[WorkerStep], ranks: Mapping[str, int]) -> tuple[dict[str, Cell], ...]:
     causes = cause_cells([step.causes_ps for step in steps])
     parts = category_cells([step.parts_ps for step in steps])
     return tuple(
         {
             "step": step.number,
+            "rank": ranks.get(step.host),
             "host": step.host,
             "device": step.device,
             "duration_ms": round_ms(step.duration_ps),
@@ -394,10 +398,10 @@ def _worker(
     }
 
 
-def _findings(steps: Sequence[Sequence[HostStep]], answer: Answer | None) -> Iterable[str]:
+def _findings(steps: Sequence[Sequence[HostStep]], answer: Answer | None, ranks: Mapping[str, int]) -> Iterable[str]:
     """What a replay of the hosts together says; without one, which worker is busy longest, and with what."""
     if answer is not None:
-        yield answer.sentence([rank.name for rank in answer.job.graph.ranks])
+        yield answer.sentence([rank.title for rank in answer.job.graph.ranks])
         return
     late = [each for each in (lateness(compared_workers(hosts)) for hosts in steps) if each is not None]
     if not late:
@@ -412,8 +416,9 @@ def _findings(steps: Sequence[Sequence[HostStep]], answer: Answer | None) -> Ite
     behind = statistics.fmean(each.behind_ps for each in own) / 1e9
     known = [each.more_ps for each in own if each.more_ps]
     extra = longest_cause([statistics.fmean(column) for column in zip(*known, strict=True)])
+    worker = rank_title(ranks.get(host, -1), host) if len(steps[0]) > 1 else f"{device} of {host}"
     yield (
-        f"{host if len(steps[0]) > 1 else f'{device} of {host}'} is busy longest in {count} of {len(late)} steps, "
+        f"{worker} is busy longest in {count} of {len(late)} steps, "
         f"{duration_text(behind)} longer than the median of the others ({_share(own):.1f} % of the step)"
         f"{f', mostly with {cause_words(extra)}' if extra else ''}; the replay cannot show whether others wait for it"
     )

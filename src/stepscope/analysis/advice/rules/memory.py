@@ -58,21 +58,16 @@ COPIES: Mapping[str, Actions] = {
     },
     "pad": {"": ("pad once, before training, or let the op pad that follows (padding= of a convolution)",)},
     "convert": {"": ("convert once, where the data is made, and keep that type",)},
-    "fill": {
-        "pytorch": (
-            "fill less: let optimizer.zero_grad() set gradients to None (its default), and reuse a tensor of zeros",
-        ),
-        "": ("fill less: make constant arrays once, before the loop",),
-    },
+    "fill": {"": ("fill less: make constant arrays once, before the loop",)},
     "repeat": {"": ("let ops broadcast (expand, a length of 1) instead of repeating data",)},
     "copy": {
         "pytorch": (
             "clone() only what is changed later, and use in-place ops (add_, mul_) where nothing needs the old",
         ),
-        "jax": ("donate arrays that the step replaces: jax.jit(..., donate_argnums=...) lets XLA write in place",),
         "": ("change data in place instead of copying it",),
     },
 }
+_NO_ZEROS = "let optimizer.zero_grad() set gradients to None, its default: zeros are written into them now"
 _KEEP_LAYOUT = "Keep one layout instead of copying"
 _WORTH = 0.1  # of the time of copies: what asks for less is not worth a word
 _MOST_OF = 0.5
@@ -81,7 +76,7 @@ _GROWTH = (
     "to leave the rest to other programs: tf.config.experimental.set_memory_growth(gpu, True), before the first op",
 )
 _GROWS = "TF_FORCE_GPU_ALLOW_GROWTH"
-_NO_GAIN = "it says how full the memory is, which costs no time yet"
+_NO_GAIN = "free memory costs no time, and full memory none yet"
 
 
 def _find_churn(context: Context) -> Finding | None:
@@ -114,7 +109,8 @@ def act_on_copies(context: Context) -> tuple[str, ...]:
     asked = context.work.asked if context.work is not None else {}
     whole = sum(asked.values())
     kinds = [kind for kind, ps in asked.items() if kind and ps >= _WORTH * whole]
-    return tuple(action for kind in kinds for action in actions_for(context.framework, COPIES[kind]))
+    zeros = (_NO_ZEROS,) if context.work is not None and context.work.zeroes_gradients else ()
+    return zeros + tuple(action for kind in kinds for action in actions_for(context.framework, COPIES[kind]))
 
 
 def _find_capacity(context: Context) -> Finding | None:
@@ -145,8 +141,11 @@ def _check_memory(context: Context, memory: Mapping[str, Any]) -> Finding | None
 
 
 def _find_free_memory(context: Context) -> Finding | None:
-    """Memory that stays free at the peak: a larger batch fits, or another program."""
-    report = context.read("memory-profile") if context.has_device else None
+    """Memory that stays free at the peak: a larger batch fits, or another program.  Nothing where what is computed is
+    known and none of it trains: how many requests come at once is not the program's choice."""
+    purposes = {purpose for host in context.hosts for purpose in host.purposes}
+    is_inference = "forward" in purposes and not purposes & {"backward", "update"}
+    report = context.read("memory-profile") if context.has_device and not is_inference else None
     shares = {str(memory["id"]): _peak_percent(memory) for memory in (report.memories if report else ())}
     known = {memory: share for memory, share in shares.items() if share and not _is_host(memory)}
     fullest = max(known, key=lambda memory: known[memory], default=None)

@@ -170,7 +170,7 @@ NAMED_ONLY |= {"stepscope.autostart"}
 # so that a mend is written plainly and not squeezed in.  Whoever makes a room smaller lowers its number.
 MOST_LINES: dict[str, int] = {
     "capture": 21_350,
-    "formats": 12_760,
+    "formats": 12_780,
     "account": 9_100,
     "web": 5770,
     "xla": 5230,

@@ -32,6 +32,19 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
+FRAMEWORK_AT_THE_TOP = re.compile(
+    r'^(?:\w+ = )?(?:pytest\.importorskip\("|import |from )(torch|jax|tensorflow|keras|flax|ray|distributed)\b',
+    re.MULTILINE,
+)
+
+
+def test_collecting_the_tests_imports_no_framework():
+    """Each worker collects all of them: what one file imports, all that others test is slowed down by."""
+    files = [path for path in (ROOT / "tests").glob("*/**/test_*.py") if "same" not in path.parts]
+    assert len(files) > 250
+    assert [path.name for path in files if FRAMEWORK_AT_THE_TOP.search(path.read_text("utf-8"))] == []
+
+
 # -- set-up ------------------------------------------------------------------------------------------------------
 
 

@@ -32,8 +32,8 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
-FRAMEWORK = re.compile(r"^(?:\w+ = )?(?:pytest\.importorskip\(\W|import |from )(?:torch|jax|tensorflow|keras|ray)\b", re.M)
-    r'^(?:\w+ = )?(?:pytest\.importorskip\("|import |from )(?:torch|jax|tensorflow|keras|ray)\b', re.M
+FRAMEWORK = re.compile(
+    r"(?m)^(?:\w+ = )?(?:pytest\.importorskip\(\W|import |from )(?:torch|jax|tensorflow|keras|ray)\b"
 )
 
 

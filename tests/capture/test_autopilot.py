@@ -256,6 +256,17 @@ def test_steps_are_worth_more_than_a_window(watch, fake_recorder):
     assert fake_recorder.said() == "start discard start mark-1 end-1 save"
 
 
+def test_steps_take_the_place_of_a_window_that_was_saved_before_them(watch, fake_recorder):
+    autopilot = watch(steps=1, skip=1)
+    autopilot.watch_from_here(at_once=True)
+    autopilot._run_exclusively(autopilot._close_window)
+    steps(autopilot, *[OPTIMIZER] * 3)
+    autopilot.finish()
+
+    assert fake_recorder.said() == "start save start mark-1 end-1 save"
+    assert [path.name for path in autopilot.paths] == ["profile-2"]
+
+
 def test_a_job_that_waits_for_its_signal_captures_nothing_before(watch, fake_recorder):
     autopilot = watch(steps=0)
     autopilot.watch_from_here(at_once=False)

@@ -135,8 +135,8 @@ export function rooflineChart(points: readonly RoofPoint[], roofs: readonly Roof
       x: ends.map(([x]) => x),
       y: ends.map(([, y]) => y),
     })),
-    notes: lines.map(({ name, kind, ends: [from, to] }) =>
-      kind === "compute"
+    notes: lines.map(({ name, kind, ends: [from, to] }, at) =>
+      kind === "compute" && !lines.slice(0, at).some((other) => other.kind === kind && isClose(to, other.ends[1]))
         ? { text: name, anchor: "end" as const, x: to?.[0] ?? 0, y: to?.[1] ?? 0 }
         : { text: name, anchor: "end" as const, x: middle(from?.[0], to?.[0]), y: middle(from?.[1], to?.[1]) },
     ),
@@ -144,6 +144,10 @@ export function rooflineChart(points: readonly RoofPoint[], roofs: readonly Roof
     popup: (index) => pointPopup(points[index] as RoofPoint),
   };
 }
+
+/** Whether the names of two roofs would stand in each other: half a decade is a line of text. */
+const isClose = (one?: readonly [number, number], other?: readonly [number, number]) =>
+  one !== undefined && other !== undefined && Math.abs(one[1] - other[1]) < 0.5;
 
 const logs = ([x, y]: readonly [number, number]): readonly [number, number] => [Math.log10(x), Math.log10(y)];
 const middle = (a = 0, b = 0) => (a + b) / 2;

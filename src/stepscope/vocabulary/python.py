@@ -120,6 +120,10 @@ _LIBRARY = Pattern(
 # Names of functions that train, or that write something: these make no input.
 _TRAINS = r"(?!.*[ .]\w*(?:train|test|eval|update|on_|optim|loss|backward|step|write|report|print|dump|log_)\w*$)"
 _STARTS_THREADS = Pattern(r"\$(?:threading|thread)\.py:\d{1,9} ")
+_PART_OF_STEP = Pattern(
+    r"(?i)[ .](?:<(?:genexpr|listcomp|dictcomp|setcomp)>|\w*loss\w*|\w*(?:forward|backward|back_?prop)\w*"
+    r"|_*(?:call|predict|evaluate|accuracy)_*)$"
+)
 _TRAINING_FUNCTION = Pattern(r"(?i).*(?:train|update|grad|fit|optim|step|back_?prop)")
 
 
@@ -172,11 +176,25 @@ def place_of(frame: str) -> tuple[str, str | None, int | None]:
 
 
 class SampledStatement(NamedTuple):
-    """The name of a sampled statement, taken apart: the frame that it is in, its line, and what it calls."""
+    """The name of a sampled statement, taken apart: the frame that it is in, its line, what it calls, and its flow.
+
+    Attributes:
+        loop: the line of the innermost loop of the function around it, 0 for none.
+        is_same: its call takes nothing that this loop changes.
+        carries: a name that each round of the loop, with this statement, needs of the one before; empty for none.
+        to: the lines of the function that take its result; None where that was not recorded.
+        is_returned, is_kept: the function gives it back, or stores it where others may take it.
+    """
 
     frame: str
     line: int
     called: str
+    loop: int = 0
+    is_same: bool = False
+    carries: str = ""
+    to: frozenset[int] | None = None
+    is_returned: bool = False
+    is_kept: bool = False
 
 
 _BUILT_IN = Pattern(r"<built-in (?:method|function) (\S+)(?: of .*)?>")
@@ -195,12 +213,23 @@ def plain_built_in(name: str) -> str:
 def statement_of(name: str) -> SampledStatement:
     """A statement by the name of its event.
 
-    >>> statement_of("$train.py:9 fit @14 next")
-    SampledStatement(frame='$train.py:9 fit', line=14, called='next')
+    >>> said = statement_of("$train.py:9 fit @14 next loop=12 carries=state to=15,return")
+    >>> said.frame, said.line, said.called, said.loop, said.carries, said.to, said.is_returned
+    ('$train.py:9 fit', 14, 'next', 12, 'state', frozenset({15}), True)
     """
     frame, _, rest = name.rpartition(" @")
-    line, _, called = rest.partition(" ")
-    return SampledStatement(frame, int(line), called)
+    line, *words = rest.split(" ")
+    flow = dict(word.split("=", 1) for word in words if "=" in word)
+    called = next((word for word in words if "=" not in word), "")
+    loop, said = int(flow.get("loop", 0)), SampledStatement(frame, int(line), called)
+    if "to" not in flow:
+        return said
+    to = flow["to"].split(",") if flow["to"] else []
+    return said._replace(
+        loop=loop, is_same="same" in flow, carries=flow.get("carries", ""),
+        to=frozenset(int(each) for each in to if each.isdigit()),
+        is_returned="return" in to, is_kept="kept" in to,
+    )  # fmt: skip
 
 
 def below_packages(file: str) -> str:
@@ -224,6 +253,16 @@ def runs_layer(function: str) -> bool:
     return function.rpartition(".")[2] in _CALLS_OF_LAYERS
 
 
+def is_part_of_step(frame: str) -> bool:
+    """True for a function whose name says that it computes a part of a step, and for what collects the elements of a
+    list: what these call again and again are samples, layers or nodes.
+
+    >>> [is_part_of_step(f"$net.py:3 {name}") for name in ("loss", "MLP.__call__", "<listcomp>", "fit", "main")]
+    [True, True, True, False, False]
+    """
+    return _PART_OF_STEP.search(frame) is not None
+
+
 def is_training_function(name: str) -> bool:
     """True for the name of a training function, or of a program compiled from one."""
     return _TRAINING_FUNCTION.match(name) is not None
@@ -236,8 +275,8 @@ NAMES: tuple[NameTable, ...] = (
         rules=(
             (
                 CallTrait.SAVES_STATE,
-                r".*[ .](?:\w*(?:save(?!d)|checkpoint|ckpt|snapshot|serialize)\w*|to_bytes)$|.*pickle\w* \w*dumps?$"
-                r"|.*(?:orbax|checkpoint)\w*/",
+                r".*[ .](?:(?!_save_to_state_dict$)\w*(?:save(?!d)|checkpoint|ckpt|snapshot|serialize)\w*|to_bytes)$"
+                r"|.*pickle\w* \w*dumps?$|.*(?:orbax|checkpoint)\w*/",
             ),
             (
                 CallTrait.MAKES_INPUT,

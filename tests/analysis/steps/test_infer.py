@@ -392,6 +392,22 @@ def test_layers_that_a_loop_calls_are_no_steps_of_it() -> None:
     assert len(found(trace)[2]) == 8
 
 
+@pytest.mark.parametrize(
+    ("around", "inside", "source"),
+    [
+        ("$micro.py:8 loss", "$nn.py:20 MLP.__call__", "none"),
+        ("$micro.py:9 <listcomp>", "$nn.py:20 MLP.__call__", "none"),
+        ("$micro.py:9 <listcomp>", "$nn.py:20 train_step", "inferred"),
+        ("$micro.py:8 main", "$nn.py:20 MLP.__call__", "inferred"),
+    ],
+)
+def test_samples_of_the_one_batch_that_was_recorded_are_no_steps(around: str, inside: str, source: str) -> None:
+    sorts = {"E": Sort(K.PYTHON_CALL, around), "W": Sort(K.PYTHON_CALL, inside)}
+    trace = draw(f"host main | E{79 * '-'}\nhost main | {20 * 'W---'}", sorts)
+
+    assert steps_of(trace).source == source
+
+
 def test_a_few_long_calls_are_the_parts_of_a_script_and_no_steps() -> None:
     assert found(draw("host main | W--D--W--D--W--D--", PYTHON_CALLS))[0] == "none"
 

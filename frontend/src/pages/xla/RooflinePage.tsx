@@ -32,8 +32,11 @@ import { FiguresCard, findLinks, TableCard } from "../shared/sections";
 
 const MOST_POINTS = 3000;
 
+/** A share of the time below which nobody asks what limits it. */
+const UNKNOWN_FROM = 0.05;
+
 /** How much of the ops' time is limited by what, and how near the longest one comes to its limit. */
-function limitsSentence(rows: readonly RowOf<"roofline", "rows">[]): string {
+function limitsSentences(rows: readonly RowOf<"roofline", "rows">[]): readonly string[] {
   const ops = rows.filter((row) => row.kind === "op" && Number(row.self_us ?? 0) > 0);
   const total = ops.reduce((sum, row) => sum + Number(row.self_us), 0);
   const bounds = new Map<string, number>();
@@ -41,20 +44,25 @@ function limitsSentence(rows: readonly RowOf<"roofline", "rows">[]): string {
     if (row.bound_by) bounds.set(row.bound_by, (bounds.get(row.bound_by) ?? 0) + Number(row.self_us));
   const [most] = [...bounds].sort((one, other) => other[1] - one[1]);
   const longest = [...ops].sort((one, other) => Number(other.self_us) - Number(one.self_us))[0];
-  if (!most || !longest) return "";
+  if (!most || !longest) return [];
+  const share = (part: number) => percent((100 * part) / total);
   const near =
     longest.efficiency_percent == null
-      ? ""
-      : `; \`${longest.name}\`, the longest, reaches ${percent(longest.efficiency_percent)} of its limit`;
-  const limit = termText(most[0]).toLowerCase();
-  return `${percent((100 * most[1]) / total)} of the ops’ time is limited by ${limit}${near}`;
+      ? `The longest op, \`${longest.name}\`, has no known operations or bytes`
+      : `The longest op, \`${longest.name}\`, reaches ${percent(longest.efficiency_percent)} of its limit`;
+  const unknown = total - [...bounds.values()].reduce((sum, part) => sum + part, 0);
+  return [
+    `${share(most[1])} of the ops’ time is limited by ${termText(most[0]).toLowerCase()}`,
+    ...(unknown >= UNKNOWN_FROM * total ? [`What limits ${share(unknown)} of it is not known`] : []),
+    near,
+  ];
 }
 
 export default function RooflineView({ report, sections }: ToolAnswer<"roofline">) {
   return (
     <>
       <Findings
-        lines={[limitsSentence(report.rows ?? [])]}
+        lines={limitsSentences(report.rows ?? [])}
         meaning={hint("Share of the ops’ time", docOf(tableOf(sections, "rows"), "bound_by"))}
       />
       <RooflineCard report={report} sections={sections} />
@@ -103,7 +111,9 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
     [points, roofs, look, picked],
   );
   const above = points.filter(isAboveRoof).length;
-  const left = ofKind.length - points.length;
+  const idle = ofKind.filter(({ gflop_per_s: rate }) => rate === 0).length;
+  const unknown = ofKind.length - drawable(ofKind).length - idle;
+  const small = drawable(ofKind).length - points.length;
   const some = all.some((point) => point.kind === "program");
   return (
     <Card
@@ -155,7 +165,7 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
               Larger marks take more time.{" "}
               {above > 0 &&
                 `▲ ${above === 1 ? "one is" : `${above} are`} above a roof: they did less than is counted. `}
-              {left > 0 && `${left.toLocaleString("en-US")} without known operations or bytes are in the table only. `}
+              {onlyInTable(points.length, ofKind.length, { idle, unknown, small })}{" "}
               {!picked && "Click a mark to see its row."}
             </span>
           </div>
@@ -164,6 +174,17 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
       {picked && <Picked point={picked} />}
     </Card>
   );
+}
+
+/** How many of all have a mark, and why the others have none. */
+function onlyInTable(drawn: number, all: number, others: { idle: number; unknown: number; small: number }): string {
+  const counted = (count: number, what: string) => (count > 0 ? [`${count.toLocaleString("en-US")} ${what}`] : []);
+  const why = [
+    ...counted(others.idle, "only move data"),
+    ...counted(others.unknown, "have no known operations or bytes"),
+    ...counted(others.small, "take less time"),
+  ];
+  return why.length ? `${drawn.toLocaleString("en-US")} of ${all.toLocaleString("en-US")}: ${why.join(", ")}.` : "";
 }
 
 function Picked({ point }: { point: RoofPoint }) {

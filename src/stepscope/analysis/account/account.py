@@ -382,7 +382,7 @@ def _to_record(trace: HostTrace, rows: list[AccountRow]) -> str | None:
     longest = rows[0] if rows else None
     if longest is None or Cause[longest.cause.upper()] not in _OF_CODE:
         return None
-    known = longest.culprit is not None and longest.culprit.file is not None
+    known = longest.culprit is not None and longest.culprit.where is not None
     if known or len(events_of_kind(trace, EventKind.PYTHON_CALL)):
         return None
     return remedy(PYTHON_CALLS, trace.framework)

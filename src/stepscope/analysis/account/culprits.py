@@ -18,17 +18,18 @@ from stepscope.analysis.account.worker_functions import function_of_workers, wai
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, steps_of, whole_steps
 from stepscope.analysis.steps.stack_samples import SampledFunction, function_called_back, main_function
 from stepscope.analysis.trace.attribution import HowKnown, attribute
+from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_call_with, is_inside
 from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.source_lines import source_lines
 from stepscope.analysis.trace.spans import Spans, spans_of
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.lookup import has_trait, name_has, type_names
-from stepscope.vocabulary.python import below_packages, place_of
+from stepscope.vocabulary.python import below_packages, is_of_user, place_of
 from stepscope.vocabulary.tf_data import plain_name
 from stepscope.vocabulary.torch import MODULE_PREFIX
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait, OpTrait
@@ -261,8 +262,34 @@ class Finder:
             op_rows = rows[self._names(rows) == name]
         calls, ps = self._calls(op_rows), int(self._length[op_rows].sum())
         length_ps = int(forest(self._trace).extent_ps[calls].sum())
-        statement = self._statement_around(op_rows)
+        statement = self._statement_around(op_rows) or self._recorded_site(op_rows)
         return Culprit(name, None, None, op, self._layer(op_rows), len(calls), ps, None, statement, length_ps)
+
+    def _recorded_site(self, rows: I64) -> Statement | None:
+        """The line of the program that most of some ops have in the stacks that they carry themselves; None where they
+        carry none, or no line holds most of the time."""
+        if not self._trace.has_stat(stat_names.CALL_STACK):
+            return None
+        is_op = np.zeros(256, np.uint8)
+        is_op[list(_OPS)] = 1
+        own = self._host[rows]
+        around_them = around(self._trace, own, is_op, 1, by_kind=True)
+        inner, outer = (
+            np.where(events >= 0, call_sites(self._trace, np.maximum(events, 0)), -1) for events in (own, around_them)
+        )
+        site, at = np.unique(np.where(inner >= 0, inner, outer), return_inverse=True)
+        texts = ["" if row < 0 else site_text(self._trace.strings[row]) for row in site.tolist()]
+        lengths = np.bincount(at.ravel(), weights=self._length[rows], minlength=len(site))
+        of_line: dict[tuple[str, int], float] = {}
+        for text, ps in zip(texts, lengths.tolist(), strict=True):
+            _, file, line = place_of(text)
+            if file is not None and line is not None and is_of_user(text):
+                of_line[file, line] = of_line.get((file, line), 0.0) + ps
+        if not of_line:
+            return None
+        (file, line), ps = max(of_line.items(), key=lambda item: item[1])
+        share = ps / float(lengths.sum())
+        return Statement(file, line, "", share) if share >= _MOST_OF else None
 
     def _statement_around(self, rows: I64) -> Statement | None:
         """The line of the program in which the loop's thread asks for most of some ops, as far as samples tell."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.contention import lost_spans
 from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Graph
 from stepscope.analysis.account.piece_causes import causes_of_waiting
 from stepscope.analysis.account.pieces import OWN, way_through
@@ -87,11 +88,16 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
     if len(steps) > 1 and length[0] > OUTLIER * length[1:].max():
         steps, length = steps[1:], length[1:]
     order = np.argsort(length, kind="stable")
-    middle, passed = int(order[(len(steps) - 1) // 2]), np.cumsum(length[order])
+    middle, own = int(order[(len(steps) - 1) // 2]), length
+    if (lost := lost_spans(trace)) is not None:  # a step is not long for waiting for a free core
+        found = steps_of(trace)
+        own = length - lost.overlap_ps(found.start_ps, found.until_ps)[graph.steps[steps]]
+    order = np.argsort(own, kind="stable")
+    passed = np.cumsum(own[order])
     half = int(order[np.searchsorted(2 * passed, passed[-1])])
     # Long are those like the one in which half of the time has passed: one a little longer than usual repeats no stall.
-    long = np.flatnonzero(length > max(OUTLIER * length[middle], length[half] / OUTLIER))
-    recur = 2 * length[long].sum() > passed[-1] and _recurs(long, len(length))
+    long = np.flatnonzero(own > max(OUTLIER * own[middle], own[half] / OUTLIER))
+    recur = 2 * own[long].sum() > passed[-1] and _recurs(long, len(length))
     is_half = recur and not _is_slower_work(trace, graph.steps[steps[[middle, half]]])
     return int(steps[half if is_half else middle])
 

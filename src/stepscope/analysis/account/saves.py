@@ -162,8 +162,8 @@ def _drop_covered(spans: Spans, others: Spans) -> Spans:
 
 
 def _drop_seen_otherwise(trace: HostTrace, line: int, gaps: Spans) -> Spans:
-    """Drops gaps in which samples of the stack show something else than saving: statistics of parameters detach them,
-    too.  Gaps between two samples are taken for what most of the others are."""
+    """Drops gaps in which samples of the stack show something else than saving: statistics and averages of parameters
+    detach them, too.  Gaps between two samples are taken for what most of the others are."""
     rows = sampled_frames(trace, line)
     if not len(rows) or not len(gaps.start):
         return gaps

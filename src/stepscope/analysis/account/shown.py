@@ -31,7 +31,10 @@ FIELDS: tuple[Field, ...] = (
     Field("percent", "percent", "the same as a share of that step; the rows add up to 100"),
     Field("idle_ms", "ms", "the part of it in which no device works; unknown without devices", label="Devices idle"),
     Field("culprit", "text", "what most of that time is spent in: a function, an op or a kernel", "str", Role.NAME),
-    Field("place", "text", "file and line of the function, where Python calls were recorded", "str", Role.SOURCE),
+    Field(
+        *("place", "text", "file and line of the function, or that ask for the op, where the recording has them"),
+        *("str", Role.SOURCE),
+    ),
     Field("layer", "text", "the module that it runs in, where the trace says so", "str", Role.LABEL),
     Field("calls", "count", "how often it runs in the step; unknown where only stack samples show it", "int"),
     Field("culprit_ms", "ms", "the part of the cause's time that it takes"),
@@ -229,7 +232,11 @@ def _while_idle(account: StepAccount, row: AccountRow) -> str:
 
 
 def _place(culprit: Culprit | None) -> str | None:
-    return f"{culprit.file}:{culprit.line}" if culprit and culprit.file else None
+    """Where a function is defined; of an op the line that asks for most of it."""
+    if culprit is None:
+        return None
+    asked = None if culprit.statement is None else culprit.statement.place
+    return f"{culprit.file}:{culprit.line}" if culprit.file else asked
 
 
 def culprit_json(culprit: Culprit | None) -> dict[str, object] | None:

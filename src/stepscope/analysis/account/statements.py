@@ -10,6 +10,7 @@ program that it calls, that most samples show, the one furthest in:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 
@@ -20,7 +21,7 @@ from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.steps.find_steps import observed_time
 from stepscope.analysis.steps.own_tracers import events_of_thread
 from stepscope.analysis.steps.stack_samples import sampled_frames
-from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.grouping import nested_on
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, distinct
@@ -38,12 +39,16 @@ class Statement:
     Attributes:
         file, line: where it is; called: the function that it calls, as it names it, empty if it calls none for long.
         share: the share of the function's time that it holds, above 0.5 to 1.
+        loop, is_same, carries: of the loop around it, see SampledStatement.
     """
 
     file: str
     line: int
     called: str
     share: float
+    loop: int = 0
+    is_same: bool = False
+    carries: str = ""
 
     @property
     def place(self) -> str:
@@ -94,7 +99,39 @@ def main_statement(trace: HostTrace, line: int, frame: str | None, spans: Spans)
     called = max(held[key], key=lambda each: held[key][each])
     _, file, _ = place_of(key[0])
     is_most = held[key][called] > _MOST_OF * total[key]
-    return Statement(file or "", key[1], called if is_most else "", min(total[key] / whole.total, 1.0))
+    flow = next(each.said for each in told.values() if each.said[:3] == (*key, called))
+    name, share = called if is_most else "", min(total[key] / whole.total, 1.0)
+    return Statement(file or "", key[1], name, share, flow.loop, flow.is_same and is_most, flow.carries)
+
+
+def reaches(trace: HostTrace, line: int, frame: str, wanted: Spans) -> bool | None:
+    """Whether statements that run in some time take the result of a function; None where that is not known.
+
+        states = rollout(policy)           # the function
+        loss = criterion(policy(states))   # takes its result
+
+    Args:
+        line: of the thread; frame: the function, as its frames are named.
+    """
+    told = _shown_statements(trace, line)
+    front, seen, is_known = _callers(told, frame), set[int](), True
+    while front:
+        type_ = front.pop()
+        seen.add(type_)
+        said = told[type_].said
+        peers = [each for each in told.values() if each.said.frame == said.frame]
+        if any(each.said.line in (said.to or ()) and (each.shown & wanted).total for each in peers):
+            return True
+        if said.is_returned:
+            front |= _callers(told, said.frame) - seen
+        is_known &= said.to is not None and not said.is_kept
+    return False if seen and is_known else None
+
+
+def _callers(told: Mapping[int, _Shown], frame: str) -> set[int]:
+    """The types of the statements that call a function."""
+    around = {outer for each in told.values() if each.said.frame == frame for outer in each.within}
+    return {type_ for type_ in around & told.keys() if told[type_].said.frame != frame}
 
 
 @dataclass(frozen=True)
@@ -121,7 +158,7 @@ def _find_statements(trace: HostTrace, line: int) -> dict[int, _Shown]:
     sampled = sampled_time_of(trace, line) if len(rows) else None
     if sampled is None:
         return {}
-    types, parent = trace.events.type, forest(trace).parent
+    types, parent = trace.events.type, nested_on(trace, distinct(trace.events.line[rows]))
     found = {}
     for type_ in distinct(types[rows]).tolist():
         own = rows[types[rows] == type_]

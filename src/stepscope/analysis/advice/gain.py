@@ -50,7 +50,7 @@ class Gain:
     ) -> Advice:
         """Advice with this gain."""
         return Advice(
-            id=rule, kind=kind, title=title, evidence=evidence, actions=tuple(map(str, actions)), tool=tool,
+            id=rule, kind=kind, title=title, evidence=evidence, actions=actions, tool=tool,
             confidence=confidence, rows=rows, intervals=intervals, predicted_speedup=self.speedup,
             step_time_ms=round(self.now_ms, 3), predicted_step_time_ms=_round(self.then_ms),
             least_step_time_ms=_round(self.least_ms), most_step_time_ms=_round(self.most_ms), part_ms=self.part_ms,

@@ -84,5 +84,6 @@ def _recording_action(
     of_dataset = "input" in causes and context.pace is not None and context.pace.feed.has_iterators
     if context.python_recorded or (culprit and culprit.file) or not of_python or of_dataset:
         return ()
-    text = f"to see the line, {remedy(PYTHON_CALLS, context.framework)}"
+    what = "what within that line takes it" if culprit and culprit.where else "the line"
+    text = f"to see {what}, {remedy(PYTHON_CALLS, context.framework)}"
     return () if any("with_stack" in action or "python_tracer" in action for action in advice.actions) else (text,)

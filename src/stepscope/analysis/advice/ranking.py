@@ -10,11 +10,12 @@ from stepscope.analysis.account.account import CONTENTION, StepAccount
 from stepscope.analysis.account.selection import CAUSES, CAUSES_OF_CLASS, causes_of_class
 from stepscope.analysis.account.shown import cause_words, culprit_name, share_sentence, shorten_op, words_of_row
 from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
+from stepscope.analysis.advice.actions import Named
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
-from stepscope.analysis.advice.rules.lines import START_ONCE, is_model
+from stepscope.analysis.advice.rules.lines import is_model
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end
 from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls
@@ -30,8 +31,6 @@ _MOST_OF = 0.5  # of the step, or of the time of compiled programs: by the word
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
 _MOVES = ("transfer", "copy", "communication")  # what no computation hides, and nobody needs for its own sake
-_LOOK_AT = "look at "  # how an action begins that names a function
-_BATCHED = "replace the loop over elements"  # and one that fits what a function starts
 
 Candidate = tuple[Rule, Advice]
 
@@ -148,10 +147,10 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
         return [(rule, line), *rest]
     found, evidence = alike[1], f"{line.evidence}; {alike[1].evidence}"
     if found.gain_percent is None or _gain_ms(found) < _NEARLY_ALL * _gain_ms(line):
-        # The rule for the class names its own culprit first, which may be another function.
-        known = [each for each in found.actions if not each.startswith(_LOOK_AT)]
-        about = [each for each in line.actions if each.startswith((_LOOK_AT, START_ONCE, _BATCHED))]
-        actions = tuple(dict.fromkeys((*about, *known)))
+        # What the rule for the class names is in its own culprit, which may be another function.
+        about = [each for each in line.actions if isinstance(each, Named)]
+        known = [each for each in found.actions if not isinstance(each, Named)]
+        actions = (*about, *(each for each in known if each not in about)) or line.actions
         return [(rule, replace(line, evidence=evidence, actions=actions)), *rest]
     if found.culprit is None or found.culprit.file is None:
         evidence = f"{found.evidence}; {line.evidence}"

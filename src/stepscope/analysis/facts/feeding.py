@@ -9,17 +9,19 @@ from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import observed_time, steps_of
 from stepscope.analysis.steps.stack_samples import rows_on
 from stepscope.analysis.trace.columns import events_of_kind, is_inside
-from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
 from stepscope.model import EventKind, HostTrace, Trait
 from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
+from stepscope.vocabulary.computing_ops import JOINS, PICKS, strip_library
 from stepscope.vocabulary.grain import is_wait
 from stepscope.vocabulary.lines import holds_stack_samples, holds_worker_processes
-from stepscope.vocabulary.lookup import has_trait, name_has
+from stepscope.vocabulary.lookup import has_trait, name_has, type_names
 from stepscope.vocabulary.traits import InputTrait, OpTrait
 
 K = EventKind
 
+_FEWEST_ROWS = 8  # of a batch: a sampler of whole batches takes one of each array
 _WORTH_SAYING = 0.01  # of the steps: less changes no figure that is shown
 
 
@@ -46,6 +48,8 @@ class FeedFacts:
         loader_ops_ps: time of tensor ops inside the loader's calls.
         made_tensors, from_arrays, from_storage: tensors that these calls make from Python numbers, NumPy arrays and
             stored bytes, as of a file, a pickle or a decoded picture.
+        takes_rows: how many rows of tensors a batch takes one by one, where the loader's ops do nothing else but join
+            them; else 0.
         starts, starting_ps: how often a loader's iterator starts in the steps, worker processes included, and how long
             that and ending them takes, by recorded Python calls or samples of the stack.
         between_marks: the loop fetches most of its batches outside of the marks of its steps.
@@ -70,6 +74,7 @@ class FeedFacts:
     made_tensors: int
     from_arrays: int
     from_storage: int
+    takes_rows: int
     starts: int
     starting_ps: int
     between_marks: bool
@@ -111,6 +116,7 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
         made_tensors=made,
         from_arrays=arrays,
         from_storage=stored,
+        takes_rows=_count_rows(trace, waits) if loader == "single" else 0,
         **_find_restarts(trace),
         between_marks=_is_between_marks(trace, np.append(rows, waits)),
     )
@@ -149,6 +155,22 @@ def ops_of_iterators(trace: HostTrace) -> I64:
     """Ops outside all steps or on input threads: those of the functions that iterators run."""
     ops = events_of_kind(trace, K.OP)
     return ops[(steps_of(trace).label[ops] < 0) | threads_of(trace).serves_input[trace.events.line[ops]]]
+
+
+def _count_rows(trace: HostTrace, waits: I64) -> int:
+    """How many rows of tensors each of a loader's calls takes one by one; 0 where its ops do anything else but join."""
+    ops = events_of_kind(trace, K.OP)
+    ops = ops[is_inside(trace, ops, K.INPUT_WAIT)]
+    start = trace.events.start_ps[ops]
+    types, calls = np.unique(
+        trace.events.type[ops[is_outermost(start, start + trace.events.duration_ps[ops])]], return_counts=True
+    )
+    names = [strip_library(name) for name in type_names(trace, types.astype(np.int64))]
+    rows, joins = (
+        sum(count for name, count in zip(names, calls.tolist(), strict=True) if pattern.fullmatch(name))
+        for pattern in (PICKS, JOINS)
+    )
+    return round(rows / max(len(waits), 1)) if rows + joins == calls.sum() and rows >= _FEWEST_ROWS * len(waits) else 0
 
 
 _LOADERS = (("single", InputTrait.SINGLE_PROCESS), ("multi", InputTrait.MULTI_PROCESS))

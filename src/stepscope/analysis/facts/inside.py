@@ -9,6 +9,7 @@ from __future__ import annotations
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.statements import Statement
 from stepscope.records import dataclass
+from stepscope.vocabulary.patterns import Pattern
 
 
 @dataclass(frozen=True)
@@ -119,14 +120,32 @@ _WORK = (
         "order=1 costs a fraction of the default order of 3; or do it once, before training",
     ),
 )
+# Calls that give something else each time though they take the same: they draw, go on, or change what they belong to.
+_DRAWS = Pattern(
+    r"(?:.*\.)?(?:next|__next__|rand\w*|integers|normal|uniform|choice|sample|shuffle|permutation|multinomial|bernoulli"
+    r"|get\w*|read\w*|recv\w*|pop\w*|step|append|extend|put|write\w*|sleep|wait|time|perf_counter|update|add|send\w*"
+    r"|draw\w*|dropout)"
+)
 _WRAPPERS = ("_wrapfunc", "_wrapreduction", "_wrapit")  # of NumPy
 _OF_NUMPY = {"_npyio_impl": "_npyio", "npyio": "_npyio", "_format_impl": "_npyio", "format": "_npyio"}
 
 _LOADERS = ("torch/utils/data/", "keras/src/trainers/")  # these call the program: what takes time is not theirs
 
 
-def act_on_inside(name: str, inside: str | None, statement: Statement | None) -> tuple[str, ...]:
-    """What to do first about a function: about the work in it where that is known, else about the function it calls.
+def draws_anew(called: str) -> bool:
+    """Whether a call may give something else each time though it takes the same, by its name.
+
+    >>> draws_anew("rng.integers"), draws_anew("self.shadow.state_dict")
+    (True, False)
+    """
+    return _DRAWS.fullmatch(called) is not None
+
+
+def act_on_inside(
+    name: str, inside: str | None, statement: Statement | None, is_input: bool = False
+) -> tuple[str, ...]:
+    """What to do first about a function: about the work in it where that is known; else, where it makes input, about
+    the function that it calls, which takes what the program has from the start.
 
     Args:
         inside: the library's function furthest in, such as `json/decoder.py:353 raw_decode`; None without one.
@@ -138,7 +157,7 @@ def act_on_inside(name: str, inside: str | None, statement: Statement | None) ->
     what = called or (inside or "")
     if (work := work_in(inside, called)) is not None:
         return (f"{name} spends most of its time in {what}{place}: {work.action}",)
-    if not what:
+    if not what or not is_input:
         return ()
     return (f"make what {name} does in {what}{place} cheaper, or do it once, before training, and keep the result",)
 
@@ -160,11 +179,11 @@ def work_in(inside: str | None, called: str) -> Work | None:
     return found[0] if found else None
 
 
-def act_on_culprit(culprit: Culprit | None) -> tuple[str, ...]:
+def act_on_culprit(culprit: Culprit | None, is_input: bool = False) -> tuple[str, ...]:
     """The same for a culprit; nothing where it is no function of the program."""
     if culprit is None or culprit.file is None:
         return ()
-    return act_on_inside(culprit.name, culprit.inside, culprit.statement)
+    return act_on_inside(culprit.name, culprit.inside, culprit.statement, is_input)
 
 
 def _modules_of(inside: str | None) -> set[str]:

@@ -9,7 +9,7 @@ holds nearly all of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
@@ -29,7 +29,7 @@ from stepscope.analysis.account.functions import (
 )
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.parts import Part
-from stepscope.analysis.account.statements import Statement, main_statement, statements_of_loop
+from stepscope.analysis.account.statements import Statement, main_statement, reaches, statements_of_loop
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.inside import work_in
 from stepscope.analysis.facts.loop import FETCHES, LoopTime, loop_time_of
@@ -43,8 +43,9 @@ from stepscope.analysis.facts.work import (
     work_events_of,
     work_of,
 )
-from stepscope.analysis.purpose.computing import computing_of, passed_since, update_ranges
-from stepscope.analysis.purpose.sizes import sizes_of
+from stepscope.analysis.purpose.computing import computing_of, inside_any, passed_since, update_ranges
+from stepscope.analysis.purpose.sizes import Size, sizes_of
+from stepscope.analysis.purpose.values import has_operands, takes_what_steps_write
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, whole_steps
 from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind
@@ -101,12 +102,14 @@ class LineFacts:
         waits_ps, peers_ps: in which it starts nothing, and the step waits for work of devices, or communicates, by
             whichever thread.
         is_needed: it runs within a forward pass that is trained, which takes what it computes.
+        feeds: what trains takes its result; None where that is not known.
+        calls_model: it computes with the weights that are trained, as far as their sizes show.
         is_forward: it is that forward pass, or holds it, so that its Python is that between the model's ops.
         in_layer: it is what a framework calls to compute a layer, or lies within: what follows needs its result.
         statement: the line in it that holds most of its time; None where that is not known.
         inside: of a line, not a function, the library's function that it calls and that a cheaper form is known of.
         often: the ops that it starts most often, and as often as each other, the longest first: calls and time in all
-            steps. often_shape: what most calls of the first work on, such as `64 x 32`; empty if not recorded.
+            steps. often_size: the largest operand of most calls of the first; None if not recorded.
     """
 
     name: str
@@ -129,12 +132,14 @@ class LineFacts:
     waits_ps: int = 0
     peers_ps: int = 0
     is_needed: bool = False
+    feeds: bool | None = None
+    calls_model: bool = False
     is_forward: bool = False
     in_layer: bool = False
     statement: Statement | None = None
     inside: str = ""
     often: Sequence[OpShare] = ()
-    often_shape: str = ""
+    often_size: Size | None = None
 
     @property
     def key(self) -> str:
@@ -224,10 +229,10 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
     found = []
     for outer, inner in chosen:
         holds = any(each is outer for each in forward)
-        is_needed = holds or any(_is_within(outer, each) for each in forward)
+        within = holds or any(_is_within(outer, each) for each in forward)
         in_layer = any(one in layers or any(_is_within(one, layer) for layer in layers) for one in (outer, inner))
         facts = _describe(trace, loop, training, outer, inner)
-        facts = replace(facts, is_needed=is_needed, is_forward=holds, in_layer=in_layer)
+        facts = replace(facts, is_needed=facts.is_needed or within, is_forward=holds, in_layer=in_layer)
         found.append((facts, outer, training.spans))
     found += _find_calls(trace, loop, training, quiet, [outer for outer, _ in chosen])
     return [each for each in found if not _is_line_of_loop(each[0])][:_MOST_LINES]
@@ -441,6 +446,8 @@ def _describe(
     most = max((each.calls for each in named), default=0)
     often = [each for each in named if each.calls >= _AS_OFTEN * most][:_SHOWN_OPS]
     owner = "" if inner is outer else place_of(trace.name_of(outer.frame))[0]
+    calls_model = _calls_model(trace, heavy[certain.overlap_ps(multiplied, multiplied + 1) > 0])
+    feeds_next = _is_waited_for(trace, loop, spans) or _makes_input(trace, loop, training, outer, (outer, inner))
     return LineFacts(
         name=name,
         file=file or "",
@@ -460,23 +467,55 @@ def _describe(
         fetches_ps=round((loop.spans[FETCHES] & spans).total / steps),
         fetches=_count_reads(trace, loop, certain) / steps,
         asleep=_share_asleep(trace, loop, spans),
-        is_input=_is_waited_for(trace, loop, spans) or _makes_input(trace, loop, training, outer, (outer, inner)),
+        is_input=feeds_next and not calls_model,
+        is_needed=feeds_next and calls_model,
         often=often,
-        often_shape=_usual_shape(trace, inside, often[0]) if often else "",
+        often_size=_usual_size(trace, inside, often[0]) if often else None,
+        feeds=reaches(trace, loop.line, trace.name_of(outer.frame), training.spans) if training.spans.total else None,
+        calls_model=calls_model,
         statement=main_statement(trace, loop.line, trace.name_of(inner.frame), spans),
     )
 
 
-def _usual_shape(trace: HostTrace, rows: I64, op: OpShare) -> str:
-    """The largest operand of most calls of an op, by the sizes that were recorded; empty where they were not."""
+def _usual_size(trace: HostTrace, rows: I64, op: OpShare) -> Size | None:
+    """The largest operand of most calls of an op, by the sizes that were recorded; None where they were not."""
     if not trace.has_stat(stat_names.INPUT_DIMS):
-        return ""
+        return None
     own = rows[trace.event_names(rows) == trace.strings.find(op.name)]
     texts, calls = np.unique(trace.stat_strings(stat_names.INPUT_DIMS, rows=own), return_counts=True)
     if not len(texts) or texts[calls.argmax()] <= 0 or 2 * calls.max() <= calls.sum():
-        return ""
-    sizes = sizes_of(trace.strings[int(texts[calls.argmax()])])
-    return " x ".join(map(str, max(sizes, key=math.prod, default=())))
+        return None
+    return max(sizes_of(trace.strings[int(texts[calls.argmax()])]), key=math.prod, default=())
+
+
+def _calls_model(trace: HostTrace, heavy: I64) -> bool:
+    """Whether most of some products take a lasting tensor that the steps write, or, where that was not recorded, a
+    matrix of the size that one which is trained takes: the same weights."""
+    work = computing_of(trace)
+    trained = work.rows[work.heavy & work.learned]
+    told = heavy[_lies_in(trace, heavy, has_operands(trace))]
+    if len(told):
+        return bool(2 * _lies_in(trace, told, takes_what_steps_write(trace) & ~work.updates).sum() > len(told))
+    if not len(heavy) or not len(trained) or not trace.has_stat(stat_names.INPUT_DIMS):
+        return False
+    known = {pair for pair, _ in _matrices(trace, trained)}
+    alike = sum(calls for pair, calls in _matrices(trace, heavy) if pair in known)
+    return 2 * alike > len(heavy)
+
+
+def _lies_in(trace: HostTrace, rows: I64, chosen: Mask) -> Mask:
+    """Whether each event is one of the chosen ops or lies inside one."""
+    return inside_any(trace, rows, computing_of(trace).rows[chosen])
+
+
+def _matrices(trace: HostTrace, rows: I64) -> Iterator[tuple[tuple[int, Size], int]]:
+    """The types of some ops with the sizes of their last operand of two dimensions, and how many have these."""
+    types, texts = trace.events.type[rows].astype(np.int64), trace.stat_strings(stat_names.INPUT_DIMS, rows=rows)
+    pairs, calls = np.unique(np.stack([types, texts.astype(np.int64)], axis=1), axis=0, return_counts=True)
+    for (type_, text), count in zip(pairs.tolist(), calls.tolist(), strict=True):
+        matrices = [size for size in sizes_of(trace.strings[text]) if len(size) == 2] if text > 0 else []
+        if matrices:  # the weights stand last: [32,128] x [400,128], + [1] of a bias
+            yield (type_, matrices[-1]), count
 
 
 def forward_products(trace: HostTrace) -> int:

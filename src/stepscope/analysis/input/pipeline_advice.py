@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 # Patterns for the type of an iterator without its version; the first match wins.  `{op}` is the dataset op,
 # `{avoid}` what was recorded and is better avoided.
@@ -61,6 +62,12 @@ _RULES: tuple[tuple[str, str], ...] = (
         "function cheaper, and pack small files into larger ones",
     ),
     (
+        r"(?:Interleave|FlatMap|WeightedFlatMap) without files",
+        "{op} makes a dataset for each element, which costs more than what it holds: make its elements with ops on"
+        " whole tensors instead, before training or in .map() with .unbatch() behind it; windows by"
+        " keras.utils.timeseries_dataset_from_array, tf.signal.frame, or rows of indices for tf.gather",
+    ),
+    (
         r"Interleave|FlatMap|WeightedFlatMap",
         "{op} opens and reads its inputs one after the other: replace it with .interleave(open_input, cycle_length=8, "
         "num_parallel_calls=tf.data.AUTOTUNE), with fewer, larger inputs",
@@ -101,6 +108,8 @@ _RULES: tuple[tuple[str, str], ...] = (
 # An element that takes less is mostly the cost of calling the function and its ops: where rows of text took 65 us each,
 # parsing whole batches made steps 4.7 times as fast, and parallel calls made them slower.
 BRIEF_US = 100.0
+_OF_DATASETS = re.compile(r"Interleave|FlatMap|WeightedFlatMap")
+_READS_FILES = re.compile("|".join(pattern for pattern, _ in _RULES[:2]))
 _COMPILED = tuple((re.compile(f"(?:{pattern})(?:V\\d+)?$"), text) for pattern, text in _RULES)
 _VERSION = re.compile(r"V\d+$")
 _OTHER = (
@@ -114,7 +123,12 @@ _DEVICE_WAITS = (
 
 
 def suggestion(
-    iterator: str, dataset_op: str, on_device: bool, runs_python: bool = False, element_us: float | None = None
+    iterator: str,
+    dataset_op: str,
+    on_device: bool,
+    runs_python: bool = False,
+    element_us: float | None = None,
+    inputs: Sequence[str] = (),
 ) -> str:
     """What to change about a bottleneck.
 
@@ -124,6 +138,7 @@ def suggestion(
         on_device: it belongs to a pipeline that fetches from a host's pipeline.
         runs_python: the capture holds a Python function that a graph called.
         element_us: how long it takes for each element that it takes in; None if that is not known.
+        inputs: the types of the iterators that it takes from.
     """
     if on_device:
         return _DEVICE_WAITS
@@ -135,6 +150,8 @@ def suggestion(
     brief = element_us if own.startswith("MapAndBatch") and not runs_python else None
     if brief is not None and brief < BRIEF_US:
         kind = "MapAndBatch of brief elements"
+    if _OF_DATASETS.match(own) and inputs and not any(map(_READS_FILES.match, inputs)):
+        kind = f"{own} without files"
     text = next((text for pattern, text in _COMPILED if pattern.match(kind)), _OTHER)
     reader = _VERSION.sub("", own)
     avoid = "avoid tf.py_function, " if runs_python else ""

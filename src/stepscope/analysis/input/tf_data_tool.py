@@ -307,7 +307,12 @@ def _find_bottleneck(
         "slow_self_percent": pipeline.bottleneck_percent,
         "execution_us": round_us(shown.duration_ps),
         "suggestion": suggestion(
-            name, node.dataset_op, pipeline.name.startswith("Device"), runs_python, _time_of_element(shown, node)
+            name,
+            node.dataset_op,
+            pipeline.name.startswith("Device"),
+            runs_python,
+            _time_of_element(shown, node),
+            [last_part(each.long_name) for each in shown.nodes if each.long_name.startswith(f"{node.long_name}::")],
         ),
     }
     return bottleneck, _graph_rows(shown, node.long_name)

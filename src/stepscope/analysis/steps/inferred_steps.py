@@ -30,7 +30,7 @@ from stepscope.analysis.trace.program_runs import ops_of_run, program_ops_elsewh
 from stepscope.model import EventKind, HostTrace, PlaneKind
 from stepscope.model.arrays import I32, I64, Mask, distinct, look_up
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.python import is_training_function
+from stepscope.vocabulary.python import is_part_of_step, is_training_function, place_of
 from stepscope.vocabulary.ranges import says_evaluation
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, RangeTrait
 
@@ -272,7 +272,11 @@ def _graph_launches(trace: HostTrace) -> I64:
 
 def _calls_within_functions(trace: HostTrace) -> Iterator[I64]:
     """The calls that a function makes itself, in order of time, for each of the functions whose calls take most time:
-    a function around a loop comes before those that the loop calls."""
+    a function around a loop comes before those that the loop calls.
+
+    Of a function that computes a part of a step, and of a list's elements, only those count that train by their names:
+    where no two turns of a loop were recorded, the samples in one look like its turns.
+    """
     calls = is_any_kind(trace.events.kind, (EventKind.PYTHON_CALL,)) & is_thread_event(trace)
     imports = calls & has_trait(trace, trace.events.type, CodeTrait.IMPORTS)
     rows = np.flatnonzero(calls & (enclosing_events(trace, imports) < 0))
@@ -282,8 +286,20 @@ def _calls_within_functions(trace: HostTrace) -> Iterator[I64]:
     parent = forest(trace).parent[rows]
     caller = np.where(parent >= 0, trace.events.type[parent], -1) + 1  # of a call whose caller's start was missed: 0
     spent = np.bincount(caller, trace.events.duration_ps[rows])
-    for function in np.argsort(-spent, kind="stable")[:_MOST_LOOPS]:
-        yield _drop_occasional(trace, _drop_minor(trace, _drop_cut(trace, rows[caller == function])))
+    for function in np.argsort(-spent, kind="stable")[:_MOST_LOOPS].tolist():
+        own = rows[caller == function]
+        if function > 0 and is_part_of_step(trace.strings[int(trace.event_types.name[function - 1])]):
+            own = own[_train_by_name(trace, own)]
+        yield _drop_occasional(trace, _drop_minor(trace, _drop_cut(trace, own)))
+
+
+def _train_by_name(trace: HostTrace, rows: I64) -> Mask:
+    types, at = np.unique(trace.events.type[rows], return_inverse=True)
+    names = [place_of(trace.strings[int(trace.event_types.name[each])])[0] for each in types.tolist()]
+    trains: Mask = np.array(
+        [is_training_function(name) and not is_part_of_step(f" {name}") for name in names], np.bool_
+    )
+    return trains[at.reshape(-1)]
 
 
 def _drop_minor(trace: HostTrace, rows: I64) -> I64:

@@ -147,6 +147,17 @@ def kind_table(kinds: Iterable[EventKind]) -> Mask:
     return table
 
 
+def nested_on(trace: HostTrace, lines: I64 | I32) -> I32:
+    """The innermost event around each event of some lines, whatever these hold: int32 of shape (events,), else -1."""
+    parent = np.full(len(trace.events), -1, np.int32)
+    kernels.nesting.parents(
+        trace.events.start_ps, trace.events.duration_ps, trace.lines.event_begin[lines], trace.lines.event_end[lines],
+        trace.events.kind, (trace.events.traits & np.uint8(Trait.ASYNC)) != 0, int(EventKind.REGION_BEGIN),
+        int(EventKind.REGION_END), parent, np.empty(0, np.int64),
+    )  # fmt: skip
+    return parent
+
+
 def _forest(trace: HostTrace) -> Forest:
     events = trace.events
     parent = np.full(len(events), -1, np.int32)

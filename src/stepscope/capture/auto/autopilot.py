@@ -384,6 +384,7 @@ class Autopilot:
         self._captured, self._is_cut_short = self._source, self._runner.number <= self._last
         numbers = f"steps {first}-{first + count - 1}" if count > 1 else f"step {first}"
         self._set_outcome(f"captured {numbers} ({name})")
+        self._supersedes |= bool(self.paths) and not self.has_steps and not self._requested  # a window without steps
         self.has_steps = True
         self._plan(None)
         # It may have been a warm-up, or a small function that is called often before the first training step.
@@ -405,7 +406,8 @@ class Autopilot:
         self._show_line(f"{self.outcome}: {place}")
 
     def _keep_latest(self) -> None:
-        """Removes captures of a function that turned out not to be the loop's step.  Names of runs sort by time."""
+        """Removes captures of a function that turned out not to be the loop's step, and a time window before it.  Names
+        of runs sort by time."""
         *others, latest = sorted(self.paths, key=lambda path: path.parent.name)
         _remove_files(others)
         self.paths, self.last = [latest], latest

@@ -4,6 +4,8 @@ A frame is named by the line that defines its function, so that samples of one f
 takes most of a step, that line says little: the statement that holds its time does.
 
     $train.py:9 fit @14 next            in `fit`, which is defined in line 9, line 14 runs: a call of `next`
+
+Behind that stands what `describe_flow` says of the statement.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from array import array
 from itertools import repeat
 from types import CodeType
 
+from stepscope.capture.tracers.value_flow import describe_flow
 from stepscope.formats.spool.layout import format_statement
 
 _NAMES = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")
@@ -68,23 +71,27 @@ class Statements:
 
 
 def statement_name(frame: str, code: CodeType, place: int) -> str:
-    """A statement in a frame: its line, and the function that is called there, by the name that the program gives it.
+    """A statement in a frame: its line, the function that is called there, by the name that the program gives it, and
+    where its value comes from and goes to.
 
     Args:
         place: of the instruction that runs, in bytes.
     """
     positions = list(code.co_positions())
     at = positions[place // 2] if 0 <= place // 2 < len(positions) else (None,) * 4
-    return format_statement(frame, at[0] or code.co_firstlineno, _called(code, place, at))
+    instructions = list(dis.get_instructions(code))
+    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    flow = describe_flow(instructions, arguments, place, at)
+    return format_statement(frame, at[0] or code.co_firstlineno, _called(instructions, place, at), flow)
 
 
-def _called(code: CodeType, place: int, at: tuple[int | None, ...]) -> str:
+def _called(code: list[dis.Instruction], place: int, at: tuple[int | None, ...]) -> str:
     """What the call at a place calls, such as `self.db.execute`; empty where that is no call of a name.
 
     A frame that waits for a function of Python stands behind its call, in the room that the call has for its own use.
     """
     found, before, running = list[str](), list[str](), ""
-    for instruction in dis.get_instructions(code):
+    for instruction in code:
         if instruction.offset > place:
             break
         running = instruction.opname

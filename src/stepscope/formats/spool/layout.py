@@ -45,9 +45,9 @@ BYTES_KEY = "\x00bytes"  # JSON has no bytes: {BYTES_KEY: text of code points be
 StatValue = int | float | str | bytes
 
 
-def format_statement(frame: str, line: int, called: str) -> str:
-    """The name of an event of STATEMENTS_PLANE."""
-    return f"{frame} @{line} {called}"
+def format_statement(frame: str, line: int, called: str, flow: str = "") -> str:
+    """The name of an event of STATEMENTS_PLANE; `flow` says where its value goes to, such as `to=14,return`."""
+    return f"{frame} @{line} {called} {flow}" if flow else f"{frame} @{line} {called}"
 
 
 @dataclass(frozen=True)

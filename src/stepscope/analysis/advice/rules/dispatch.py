@@ -32,7 +32,7 @@ _FEW_OPS = 300.0  # per step
 _MOSTLY = 0.7  # of a function's time: with so much Python it is no loop that starts ops
 _SINGLE_OP_PROGRAMS = 50.0  # programs per step with hardly more than one op each: nothing is compiled as a whole
 
-_COMPILE: Actions = {
+COMPILE: Actions = {
     "tensorflow": (
         "wrap the whole step in tf.function; with Keras, model.compile(run_eagerly=False)",
         "fuse its ops: tf.function(jit_compile=True), or model.compile(jit_compile=True)",
@@ -233,7 +233,7 @@ def _single_ops(context: Context, starts: float, part: float) -> Finding:
         f" {context.percent(part):.1f} % of its time",
         unknown="it does not show which ops a compiler merges",
         parts=("starts",),
-        actions=actions_for(context.framework, _COMPILE),
+        actions=actions_for(context.framework, COMPILE),
         rows=_evidence_rows(context),
         intervals=context.intervals("launch") or context.intervals("host_compute"),
     )

@@ -6,9 +6,11 @@ says more, it is Python that runs in every step, and the answer stops at who and
 
 from __future__ import annotations
 
+import math
+
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.shown import cause_words
-from stepscope.analysis.advice.beside import place_actions
+from stepscope.analysis.advice.actions import Named, order_actions, place_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import foretell_change
 from stepscope.analysis.advice.items import Row
@@ -25,7 +27,7 @@ from stepscope.analysis.advice.rules import (
     transfer,
 )
 from stepscope.analysis.advice.rules.waiting import act_on_input
-from stepscope.analysis.facts.inside import act_on_inside, work_in
+from stepscope.analysis.facts.inside import Work, act_on_inside, draws_anew, work_in
 from stepscope.analysis.facts.lines import LineFacts
 from stepscope.report import duration_text
 from stepscope.vocabulary.jax import function_of_call
@@ -55,13 +57,13 @@ _BATCHED: Actions = {
     ),
     "": ("replace the loop over elements in it by ops on whole arrays",),
 }
-START_ONCE = "start "  # how the action for an op that a function starts many times begins
 _AT_ONCE: Actions = {
-    "tensorflow": ("tf.stack and one op, tf.gather, or tf.vectorized_map",),
-    "jax": ("jax.vmap, x[rows], or one split of keys",),
-    "pytorch": ("torch.stack and one op with dim=, x[rows], or torch.vmap",),
+    "tensorflow": ("tf.stack and one op, tf.gather, tf.math.segment_sum, or tf.vectorized_map",),
+    "jax": ("jax.vmap, x[rows], jax.ops.segment_sum, or one split of keys",),
+    "pytorch": ("torch.stack and one op with dim=, x[rows], index_add_ or scatter_reduce, or torch.vmap",),
     "": ("put what they work on into one array",),
 }
+_FEW_NUMBERS = 8  # an op on as many spends all its time on being started; judgement
 _TITLES = {
     "checkpoint_stall": "Save less often, or in the background, in {}",
     "recompilation": "Stop tracing and compiling in {}",
@@ -77,11 +79,10 @@ _TITLES = {
 }
 
 
-_COMPUTE_LESS = (
-    "if it computes the same in every step: once, before the loop, and keep the result",
-    "if the step uses a part of its result, such as the rows of its batch: for that part alone",
-    "if nothing in the step needs its result, as a metric or a picture: every N steps",
-)
+_SAME = "if it computes the same in every step: once, before the loop, and keep the result"
+_PART = "if the step uses a part of its result, such as the rows of its batch: for that part alone"
+_RARELY = "if nothing in the step needs its result, as a metric or a picture: every N steps"
+_NOBODY = "run it every N steps, as nothing that trains takes its result"
 _CHEAPER = "Make {} cheaper"
 _LESS = "Compute less in {}"
 _WAIT_LESS = "Wait less in {}, or in another thread"
@@ -130,8 +131,13 @@ def kind_of(line: LineFacts) -> str:
 
 
 def _is_needed(line: LineFacts) -> bool:
-    """Whether a function is ordinary computation within a layer: the layers that follow need its result."""
-    return line.in_layer and kind_of(line) == "redundant_compute"
+    """Whether a function is ordinary computation whose result is needed: within a layer, by the layers that follow; or
+    by what trains, which takes it, as it takes what the model draws, and nothing in it says how it could be less."""
+    kind = kind_of(line)
+    if line.in_layer and kind == "redundant_compute":
+        return True
+    computes = kind == "redundant_compute" or (kind == "python_overhead" and line.share("python") < _MOST_OF)
+    return bool(line.feeds) and computes and not line.inside and work_of(line) is None
 
 
 def _find(context: Context) -> Finding | None:
@@ -146,12 +152,11 @@ def _find(context: Context) -> Finding | None:
     gain, actions = foretell_change(context, line.key, part, line.name), _actions(context, kind, line)
     if kind.startswith("input"):
         actions, gain = place_actions(context, actions, gain, part)
-        actions = (*_start_at_once(context, line), *actions)
     what = f"{line.name} ({line.where})" if line.file else line.name
     if line.name == CODE_OF_MODULE and line.file:
         what = f"line {line.line} of {line.file}"
     title = _WAIT_LESS if _is_asleep(kind, line) else _TITLES[kind]
-    if line.inside:
+    if line.inside or (line.feeds and kind == "python_overhead"):
         title = _CHEAPER
     elif kind == "redundant_compute" and not _is_evaluation(line):
         title = _LESS
@@ -205,17 +210,25 @@ def _describe(context: Context, line: LineFacts) -> str:
         said += f"; for {100 * line.peers_ps / line.own_ps:.0f} % of that time it waits for other processes"
     steps = context.loop.steps if context.loop else 1
     ops = [f"{op.calls / steps:,.0f} {op.name}" for op in line.ops[:_NAMED] if op.calls >= steps]
+    if line.statement is not None and not line.inside:
+        said += f"; {line.statement.describe()}"
     return said + (f"; per step it starts {', '.join(ops)}" if ops else "")
 
 
+def work_of(line: LineFacts) -> Work | None:
+    """The work of a library that a function spends its time in; None if that is not known."""
+    if line.inside:
+        return work_in(line.inside, line.name)
+    return work_in(None, line.statement.called) if line.statement is not None else None
+
+
 def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
-    work = work_in(line.inside, line.name) if line.inside else None
-    if work is not None:
-        known: tuple[str, ...] = (f"look at {line.name} in {line.where}: {work.action}",)
-    else:
-        known = act_on_inside(line.name, None, line.statement)
+    """What to do about a function, what its recording shows first."""
+    inside, at_once = act_on_work(line), tuple(map(Named, _start_at_once(context, line)))
     if kind.startswith("input"):
-        return act_on_input(context, kind, known, is_of_framework=_starts_many(context, line))
+        return (*at_once, *act_on_input(context, kind, inside, is_of_framework=_starts_many(context, line)))
+    if line.inside and inside:
+        return inside
     tables: dict[str, Actions] = {
         "checkpoint_stall": checkpoint.ACTIONS,
         "recompilation": recompilation.ACTIONS,
@@ -223,23 +236,45 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
         "input_transfer": transfer.ACTIONS,
         "host_sync": dispatch.FETCH,
         "memory_churn": device_work.IN_PLACE,
-        "eager_dispatch": _BATCHED,
+        # Without an op that is started again and again there is no loop over elements.
+        "eager_dispatch": _BATCHED if _starts_many(context, line) else dispatch.COMPILE,
         "redundant_compute": redundant_compute.ACTIONS,
         "python_overhead": {"": python_overhead.ACTIONS},
     }
-    look = f"look at {line.name} ({line.where or line.name})"
-    if (statement := line.statement) is not None:
-        look += f", {100 * statement.share:.0f} % of its time"
-        if statement.called:
-            look += f", in {statement.called}"
-    at_once = _start_at_once(context, line)
-    if work is not None:
-        return known
+    rarely = _rarely(line, kind)
     if kind == "redundant_compute" and not _is_evaluation(line):
-        return (*at_once, look, *_COMPUTE_LESS)
+        return order_actions((*inside, *at_once, *rarely, _SAME, _PART))
     waits = (python_overhead.WAITS,) if _is_asleep(kind, line) else ()
     copies = memory.act_on_copies(context) if kind == "memory_churn" else ()
-    return (*at_once, look, *waits, *(copies or actions_for(context.framework, tables[kind])))
+    usual = copies or actions_for(context.framework, tables[kind])
+    if line.feeds:
+        usual = tuple(each for each in usual if each not in python_overhead.FOR_REPORTS)
+    return order_actions((*inside, *at_once, *rarely, *waits, *usual))
+
+
+def _rarely(line: LineFacts, kind: str) -> tuple[str, ...]:
+    """To run a function less often, where nothing that trains takes its result."""
+    if kind not in ("redundant_compute", "python_overhead") or line.feeds:
+        return ()
+    if line.feeds is False:
+        return (Named(_NOBODY),)
+    return (_RARELY,) if kind == "redundant_compute" and not _is_evaluation(line) else ()
+
+
+def act_on_work(line: LineFacts) -> tuple[str, ...]:
+    """What to do about the work in a function, or about a call in its loop that is the same in each round."""
+    said = line.statement
+    if line.inside:
+        work = work_in(line.inside, line.name)
+        return (Named(f"look at {line.name} in {line.where}: {work.action}"),) if work is not None else ()
+    if said is not None and said.is_same and said.called and not draws_anew(said.called):
+        return (
+            Named(
+                f"call {said.called} ({said.place}) once, before the loop of line {said.loop}, which changes nothing"
+                " that it takes, and keep the result"
+            ),
+        )
+    return tuple(map(Named, act_on_inside(line.name, None, said, line.is_input)))
 
 
 def _starts_many(context: Context, line: LineFacts) -> bool:
@@ -249,14 +284,25 @@ def _starts_many(context: Context, line: LineFacts) -> bool:
 
 def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
     """What to do about an op that a function starts many times in a step; nothing where it starts none so often."""
-    if not _starts_many(context, line):
+    said = line.statement
+    if not _starts_many(context, line) or (said is not None and said.is_same):
         return ()
-    (how,) = actions_for(context.framework, _AT_ONCE)
     names = " and ".join(f"`{function_of_call(each.name) or each.name}`" for each in line.often)
-    shape = f" on {line.often_shape}" if line.often_shape else ""
-    times = f"{line.often[0].calls / (context.loop.steps if context.loop else 1):,.0f} times{shape}"
-    where = f" in {line.name} ({line.where})" if line.file else ""
-    return (f"{START_ONCE}{names} once, not {times}{where}, if the calls are independent: {how}",)
+    times = f"{line.often[0].calls / (context.loop.steps if context.loop else 1):,.0f} times"
+    (how,) = actions_for(context.framework, _AT_ONCE)
+    loop = f"the loop in line {said.loop}" if said is not None and said.loop else "its loop"
+    few = line.often_size is not None and math.prod(line.often_size) <= _FEW_NUMBERS
+    if said is not None and said.carries:
+        wide = (
+            f"let each round of {loop} work on all rows at once, of all calls of {line.name}: a round needs"
+            f" `{said.carries}` of the one before, but other rows do not; now it starts {names} {times} a step on few"
+            " numbers each"
+        )
+        plain = f"or compute on Python numbers or NumPy in {line.name} (.tolist() before it), which starts no ops"
+        return (wide, plain) if few else ()
+    on = f" on {' x '.join(map(str, line.often_size))}" if line.often_size else ""
+    unless = "" if said is not None and said.loop else ", if they are independent"
+    return (f"replace {loop} by one op for all rounds{unless}, instead of {names} {times}{on}: {how}",)
 
 
 RULE = Rule("line", find=_find, tool="critical-path", confidence=0.8)

@@ -5,20 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stepscope.analysis.account.culprits import Culprit
+from stepscope.analysis.advice.actions import Named, order_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule
+from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.vocabulary.python import CODE_OF_MODULE
 
 _MOST_OF = 0.5  # of the time that the advice is about
 
-ACTIONS = (
+FOR_REPORTS = (
     "log, evaluate metrics and call callbacks every N steps, not in every step",
     "compute metrics inside the compiled step, or with NumPy instead of loops over Python numbers",
     "move work that the step does not need to another thread",
 )
+"""For what the step does not need."""
+ACTIONS = (*FOR_REPORTS, "replace loops over numbers by NumPy or the framework's ops on whole arrays")
 WAITS = "it sleeps, as for a server, a disk, a lock or time.sleep: let another thread wait for that, ahead of the step"
 _FASTER = (
     "move work that is the same in every step out of the loop",
@@ -133,17 +137,13 @@ def _gaps(context: Context, loop: LoopFacts) -> Finding | None:
 
 
 def _name_function(context: Context, advice: Advice) -> Advice:
-    """The advice with the function that the account names: its line and time first of all actions, and in the title
-    where it is most of what the advice is about."""
+    """The advice with the function that the account names: what is known of the work in it first of all actions, and
+    in the title where it is most of what the advice is about."""
     culprit = advice.culprit
     if culprit is None or culprit.file is None:
         return advice
-    place = culprit.where
-    calls = f" in {culprit.calls:,} call{'' if culprit.calls == 1 else 's'}" if culprit.calls else ""
-    inside = f", mostly in {culprit.inside}" if culprit.inside else ""
-    what = place if culprit.name == CODE_OF_MODULE else f"{culprit.name} ({place})"
-    first = f"look at {what}: {culprit.ps / MS:.2f} ms of the step{calls}{inside}"
-    actions = (first, *advice.actions)
+    what = culprit.where if culprit.name == CODE_OF_MODULE else f"{culprit.name} ({culprit.where})"
+    actions = order_actions((*map(Named, act_on_culprit(culprit)), *advice.actions))
     is_most = advice.part_ms is not None and culprit.ps / MS >= _MOST_OF * advice.part_ms
     title = f"Speed up {what} or run it less often"
     if WAITS in advice.actions:

@@ -31,15 +31,18 @@ from stepscope.analysis.purpose.excess import (
     PAIRS,
     PENALTY,
     PICKED,
+    PREFIX,
     REPEATED,
     REPEATED_ROWS,
     TABLE,
+    UNFUSED,
     UNUSED,
 )
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.traits import OpTrait
 
 _SUSPICIOUS_FORWARD = 1.4  # times the backward work, of which training has twice as much as forward
+_MOST_OF = 0.5  # of that work
 _NOTHING = (0, "", 0.0, None)
 _IF_USED = "ignore this if the update uses the result, as that of a teacher or of a target network"
 
@@ -59,6 +62,8 @@ def _find_extra(context: Context) -> Finding | None:
     extra, what, confidence, program = _find_extra_work(work)
     extra_ms = extra / work.steps / MS * work.critical_path_share
     lines = context.pace.lines if context.pace is not None else []
+    if _is_for_training(context, extra_ms * MS):
+        return None
     if program is None and any(line.in_layer and 2 * line.own_ps / MS >= extra_ms for line in lines):
         return None  # the layers that follow need it
     change, others_ms = "beside" if program else "extra", _other_functions_ms(context)
@@ -78,6 +83,13 @@ def _find_extra(context: Context) -> Finding | None:
         confidence=confidence,
         rows=(Row("op-stats", key, round(extra_ms, 3)),) if key else (),
     )
+
+
+def _is_for_training(context: Context, ps: float) -> bool:
+    """Whether most of some computation is calls of the model whose result is trained on, such as what it draws."""
+    lines = context.pace.lines if context.pace is not None else []
+    own = sum(line.own_ps for line in lines if line.calls_model and (line.feeds or line.is_needed))
+    return own >= _MOST_OF * ps > 0
 
 
 def _other_functions_ms(context: Context) -> float:
@@ -173,7 +185,7 @@ class _Excess(NamedTuple):
     def find(self, context: Context) -> Finding | None:
         """That work on the host that sets the pace."""
         excess = next((each for each in context.excesses if each.kind == self.change), None)
-        if excess is None:
+        if excess is None or (self.change in (MEASURES, AFTER) and _is_for_training(context, excess.step_ps)):
             return None
         percent = context.percent(excess.step_ps / MS)
         return Finding(
@@ -356,6 +368,14 @@ _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "Leave out computation that no loss is computed from",
         ("skip this part of the model where its output is not used, or run it rarely, under torch.no_grad()",),
     ),
+    PREFIX: (
+        "computing positions again",
+        "Keep the state of earlier positions instead of computing them again",
+        (
+            "pass the hidden state on (`out, state = gru(newest, state)`), or keep keys and values of attention, and"
+            " compute the newest position alone",
+        ),
+    ),
     EQUAL: (
         "computing the same again",
         "Compute once per step what is computed again from the same tensors",
@@ -418,6 +438,10 @@ _EXCESSES = (
         OPTIMIZERS, "many-optimizers", "calling many optimizers", "Use one optimizer with groups of parameters",
         _ONE_OPTIMIZER, kind="eager_dispatch",
         unknown="it does not show how much of such a call is its fixed cost",
+    ),
+    _Excess(
+        UNFUSED, "unfused-update", "passes over memory that a fused update spares", "Update all parameters in one op",
+        {"": ("give the optimizer fused=True, as torch.optim.AdamW(parameters, lr=..., fused=True)",)},
     ),
     _Excess(
         ORDERING, "ordering", "putting arrays in order", "See whether all of it has to be put in order", _SELECT,

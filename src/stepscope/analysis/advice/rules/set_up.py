@@ -39,13 +39,13 @@ _WORDS = {
         },
     ),
     "fit": _Words(
-        "python_overhead", "Call `{}` once for many batches, not for each batch",
+        "python_overhead", "Do not call `{}` for each batch: it sets up a pipeline every time",
         {
             "": (
-                "give it all batches in one call: a generator, a tf.data.Dataset or a PyDataset, with steps_per_epoch"
-                " where they have no end",
-                "where the loop has to see each batch: train_on_batch, test_on_batch, predict_on_batch, or"
-                " model(x, training=False)",
+                "call what sets up nothing: train_on_batch, test_on_batch, predict_on_batch, or model(x,"
+                " training=False)",
+                "where no batch needs the result of the one before, give it all of them in one call: a generator, a"
+                " tf.data.Dataset or a PyDataset, with steps_per_epoch where they have no end",
             )
         },
     ),
@@ -62,6 +62,18 @@ _WORDS = {
     "module": _Words(
         "python_overhead", "Make the layers once, before the loop",
         {"": ("make them in __init__ of the model, or before the loop, and call them in the step",)},
+    ),
+    "walk": _Words(
+        "python_overhead", "Take the module apart once, not around each call of the compiled step",
+        {
+            "": (
+                "bind the modules once, before the loop: step = nnx.cached_partial(train_step, model, optimizer), then"
+                " step(batch)",
+                "or keep their arrays: graphdef, state = nnx.split((model, optimizer)) before the loop, jax.jit with"
+                " nnx.merge inside, and give the new state from call to call",
+                "fewer parts are walked faster: layers that are alike as one, by nnx.vmap and nnx.scan",
+            )
+        },
     ),
     "threads": _Words(
         "python_overhead", "Start threads and processes once, before the loop",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.advice.beside import Beside, place_actions
+from stepscope.analysis.advice.actions import Beside, Named, place_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import foretell_change, foretell_nothing
 from stepscope.analysis.advice.items import Row
@@ -162,7 +163,8 @@ class _Cause:
         """What to do about it, before a slow stage is named."""
         actions = self.actions or _general_actions(context, self.kind)
         if not self.actions and not _feed(context).has_iterators:
-            actions = _put_inside(actions, act_on_culprit(_culprit(context)))
+            inside = (*_take_whole_batches(context), *map(Named, act_on_culprit(_culprit(context), is_input=True)))
+            actions = _put_inside(actions, inside)
         return (*actions, self.last_action) if self.last_action else actions
 
 
@@ -513,9 +515,7 @@ def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
     return tuple(type(action)(action.replace(_SOME_WORKERS, few)) for action in fitting)
 
 
-def act_on_input(
-    context: Context, kind: str, inside: tuple[str, ...], is_of_framework: bool = False
-) -> tuple[str, ...]:
+def act_on_input(context: Context, kind: str, inside: Sequence[str], is_of_framework: bool = False) -> tuple[str, ...]:
     """What to do about a function that makes the batch.
 
     Args:
@@ -528,9 +528,20 @@ def act_on_input(
     return _put_inside(actions, inside)
 
 
-def _put_inside(actions: tuple[str, ...], inside: tuple[str, ...]) -> tuple[str, ...]:
+def _put_inside(actions: tuple[str, ...], inside: Sequence[str]) -> tuple[str, ...]:
     """The actions with what is known of the work inside first, instead of what suits any input."""
     return (*inside, *(each for each in actions if isinstance(each, Beside))) if inside else actions
+
+
+def _take_whole_batches(context: Context) -> tuple[str, ...]:
+    """What to do about samples that are rows of tensors already, taken one by one and joined again."""
+    rows = _feed(context).takes_rows
+    how = (
+        "take a whole batch with one index, instead of {:,} rows one by one that are joined again: __getitems__(self,"
+        " indices) of the dataset with a collate_fn that returns its result, or batch_size=None with"
+        " sampler=BatchSampler(...), or x[order[i:i + n]] without a DataLoader"
+    )
+    return (Named(how.format(rows)),) if rows else ()
 
 
 def _culprit(context: Context) -> Culprit | None:
@@ -547,9 +558,10 @@ def _add_stage_action(context: Context, kind: str, actions: tuple[str, ...]) -> 
     """
     # Python holds the interpreter's lock: parallel calls of it take turns.
     suggestion = "" if kind == "input_python" else _tf_data_suggestion(context)
-    first, cache = actions[:1] if kind == "input_no_prefetch" else (), _cache_action(context, kind)
-    others = tuple(action for action in actions if action not in first and not _covers_action(suggestion, action))
-    return (*first, *((suggestion,) if suggestion else ()), *cache, *others)[:4]
+    first = actions[:1] if kind == "input_no_prefetch" else ()
+    known = (*([suggestion] if suggestion else []), *_cache_action(context, kind))
+    others = (action for action in actions if action not in first and not _covers_action(suggestion, action))
+    return (*first, *(known if first else map(Named, known)), *others)[:4]
 
 
 def _covers_action(suggestion: str, action: str) -> bool:

@@ -1,8 +1,11 @@
-"""What each action on the input can give: less work gives what the step waits for, the same work beside the step no
-more than the cores that are free.
+"""The order of the actions within an advice, and what each can give.
 
-Work that moves to other threads or processes is still done.  Where the program keeps its cores busy already, workers
-take from the step what they save it.
+    Named    what the recording shows of the work, and what to do instead: "index whole batches", "parse that text once"
+    str      what suits any work of the class: "do it once, before training"
+    Beside   the same work on other threads or processes: no more than the cores that are free
+
+Named ones come first.  Work that moves to other threads or processes is still done: where the program keeps its cores
+busy already, workers take from the step what they save it.
 """
 
 from __future__ import annotations
@@ -16,6 +19,12 @@ from stepscope.analysis.advice.gain import Gain
 _WORTH_SAYING = 1.05  # times as fast: 3 % is the least gain that is advised, and starting workers costs as much again
 _AS_GOOD = 0.9  # of what less work gives: then workers come first, as they need no change of the work itself
 _CORE = 1.0  # what the loop's thread keeps busy while it makes its input
+
+
+class Named(str):
+    """An action on what the recording shows to be done, not on whatever has its class."""
+
+    __slots__ = ()
 
 
 class Beside(str):
@@ -41,23 +50,29 @@ def most_beside(context: Context, waits_ms: float) -> float | None:
     return 1.0 / (1.0 - share + share * _CORE / cores)
 
 
+def order_actions(actions: Sequence[str]) -> tuple[str, ...]:
+    """The actions, each once, those on work that was recorded first."""
+    return tuple(sorted(dict.fromkeys(actions), key=lambda each: not isinstance(each, Named)))
+
+
 def place_actions(
     context: Context, actions: Sequence[str], gain: Gain, waits_ms: float
 ) -> tuple[tuple[str, ...], Gain]:
-    """The actions in the order of what each can give, with that figure, and the gain of the first of them.
+    """The actions in their order, with the most that the first of a kind can give, and the gain of the first of them.
 
     Args:
         gain: without the input's time.
         waits_ms: that time, per step.
     """
-    most, whole = most_beside(context, waits_ms), gain.speedup
+    most, whole, actions = most_beside(context, waits_ms), gain.speedup, order_actions(actions)
     if most is None or whole is None or gain.then_ms is None or not any(isinstance(each, Beside) for each in actions):
-        return tuple(actions), gain
+        return actions, gain
     cores = context.pace.op_threads.cores if context.pace else None
     most = min(most, whole)
     cheaper = [each for each in actions if not isinstance(each, Beside)]
     beside = [f"{each}: at most {most:.2g}x on these {cores} cores" for each in actions if isinstance(each, Beside)]
-    if most >= _AS_GOOD * whole or not cheaper:
+    is_named = any(isinstance(each, Named) for each in cheaper)
+    if not cheaper or (most >= _AS_GOOD * whole and not is_named):
         least_ms = gain.now_ms / most
         return (*beside, *cheaper), replace(
             gain, then_ms=max(gain.then_ms, least_ms), most_ms=_at_least(gain, least_ms)

@@ -8,7 +8,7 @@ import pytest
 from draw import draw
 from reporting import context_of
 
-from stepscope.analysis.advice.beside import Beside, most_beside, place_actions
+from stepscope.analysis.advice.actions import Beside, Named, most_beside, order_actions, place_actions
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.gain import Gain
 from stepscope.analysis.trace.program_facts import OpThreads
@@ -60,7 +60,8 @@ def test_on_an_unknown_machine_nothing_is_said_of_cores() -> None:
     assert place_actions(on_cores(None, None), ACTIONS, GAIN, 8.0) == (ACTIONS, GAIN)
 
 
-def test_advice_has_plain_texts_whatever_rules_know_of_an_action() -> None:
-    advice = GAIN.advice(rule="r", kind="input_python", title="", evidence="", actions=ACTIONS, tool="", confidence=1.0)
+def test_what_the_recording_shows_to_be_done_comes_first() -> None:
+    actions = (*ACTIONS, Named("parse that text once"), ACTIONS[1])
 
-    assert [type(each) for each in advice.actions] == [str, str]
+    assert order_actions(actions) == ("parse that text once", *ACTIONS)
+    assert place_actions(on_cores(16, 1.0), actions, GAIN, 8.0)[0][0] == "parse that text once: up to 5x"

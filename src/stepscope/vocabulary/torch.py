@@ -196,6 +196,15 @@ NAMES: tuple[NameTable, ...] = (
 )
 
 
+def optimizer_of(name: str) -> str:
+    """The class of the optimizer whose call a range is; empty for other ranges.
+
+    >>> optimizer_of("Optimizer.step#AdamW.step"), optimizer_of("update")
+    ('AdamW', '')
+    """
+    return name.removeprefix(_UPDATE).partition(".")[0] if name.startswith(_UPDATE) else ""
+
+
 def annotated_op(collective: str, module: str, region: str, is_backward: bool, is_trained: bool) -> tuple[str, str]:
     """Name and type of the op of replayed work, by the annotations of its node in the graph.
 

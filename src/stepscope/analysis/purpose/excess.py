@@ -412,17 +412,24 @@ def _find_factoring(trace: HostTrace) -> _Found | None:
 
 def _find_costly(trace: HostTrace, pattern: Pattern[str]) -> tuple[I64, str] | None:
     """Ops of a kind, where they are most of what is computed, and their names."""
+    rows, own_ps, types, names = trace.derived("what is computed by op", _ops_computed)
+    wanted = {name for name in set(names) if pattern.fullmatch(name)}
+    if not wanted:
+        return None
+    chosen = np.isin(trace.events.type[rows], types[np.array([name in wanted for name in names], np.bool_)])
+    if not chosen.any() or 2 * own_ps[chosen].sum() < own_ps.sum():
+        return None
+    return rows[chosen], ", ".join(sorted(wanted))
+
+
+def _ops_computed(trace: HostTrace) -> tuple[I64, I64, I64, list[str]]:
+    """What is computed: rows of events, their own times in ps, their types, and what op each of these types is."""
     work = computing_of(trace)
     parts = [] if len(work) else [each.rows for each in program_work(trace)]
     rows = np.concatenate([work.rows, *parts])
     own_ps = work.own_ps if len(work) else trace.events.duration_ps[rows]
     types = distinct(trace.events.type[rows]).astype(np.int64)
-    names = [op_alone(name) for name in type_names(trace, types)]
-    wanted = [pattern.fullmatch(name) is not None for name in names]
-    chosen = np.isin(trace.events.type[rows], types[np.array(wanted, np.bool_)])
-    if not chosen.any() or 2 * own_ps[chosen].sum() < own_ps.sum():
-        return None
-    return rows[chosen], ", ".join(sorted({name for name, is_one in zip(names, wanted, strict=True) if is_one}))
+    return rows, own_ps, types, [op_alone(name) for name in type_names(trace, types)]
 
 
 def _find_pairs(trace: HostTrace) -> _Found | None:

@@ -392,6 +392,13 @@ def test_layers_that_a_loop_calls_are_no_steps_of_it() -> None:
     assert len(found(trace)[2]) == 8
 
 
+@pytest.mark.parametrize(("name", "source"), [("PjitFunction(_normal)", "none"), ("PjitFunction(train)", "inferred")])
+def test_what_is_called_for_each_layer_that_is_made_is_no_step(name: str, source: str) -> None:
+    sorts = {"Q": Sort(K.TRACED_FUNCTION, "PjitFunction(sqrt)"), "N": Sort(K.TRACED_FUNCTION, name)}
+
+    assert steps_of(draw("host main | " + 4 * "Q--N----", sorts)).source == source
+
+
 @pytest.mark.parametrize(
     ("around", "inside", "source"),
     [

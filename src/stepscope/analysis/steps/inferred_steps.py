@@ -101,6 +101,7 @@ def _outer_work(trace: HostTrace) -> I64:
 _PROGRAMS = (EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
 _MODULES = "sequence of XLA modules"
 _FETCHES = "waits for input"
+_CALLS = "function calls"
 _FEWEST_CALLS = 5  # fewer irregular calls may be chance
 _HOST_OPS = "ops"
 _PYTHON = "calls of Python functions"
@@ -135,7 +136,7 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
         if cycle is None or cycles_are_layers(trace, rows, cycle):
             continue
         cycle = group_by_signs(trace, rows, cycle)
-        if cycle is None or _hold_little(trace, rows, cycle):
+        if cycle is None or _hold_little(trace, rows, cycle) or _may_be_set_up(trace, what, rows, cycle):
             continue
         sure = _confidence(trace, rows, names, cycle)
         if sure < _LEAST_SURE.get(what, 0.0) or (what == _PYTHON and len(cycle.anchors) < _FEWEST_CALLS):
@@ -185,6 +186,14 @@ def _hold_little(trace: HostTrace, rows: I64, cycle: Cycle) -> bool:
     computed = np.searchsorted(begun, start[is_any_kind(events.kind[work], COMPUTING)], side="right")
     inside = np.maximum(np.minimum(end, until) - np.maximum(start, begun[0]), 0)
     return 2 * len(distinct(computed[computed > 0])) < len(begun) or 2 * int(inside.sum()) < int((end - start).sum())
+
+
+def _may_be_set_up(trace: HostTrace, what: str, rows: I64, cycle: Cycle) -> bool:
+    """Whether a few cycles of several functions, none of which trains by its name, may be layers that are made."""
+    if what != _CALLS or len(cycle.anchors) >= _FEWEST_CALLS:
+        return False
+    names = [trace.strings[each] for each in distinct(trace.event_names(rows)).tolist()]
+    return len(names) > 1 and not any(is_training_function(name) for name in names)
 
 
 def _names_of(trace: HostTrace, what: str, rows: I64) -> I64:
@@ -249,7 +258,7 @@ def _candidate_sequences(trace: HostTrace) -> Iterator[tuple[str, I64]]:
     yield "sequence of kernels", _keep_busiest_plane(trace, np.flatnonzero(device & is_any_kind(kind, COMPUTES)))
     yield "sequence of device work", _keep_busiest_plane(trace, np.flatnonzero(device))
     yield "launches of graphs", _graph_launches(trace)
-    yield "function calls", _outermost_of_kind(trace, EventKind.TRACED_FUNCTION)
+    yield _CALLS, _outermost_of_kind(trace, EventKind.TRACED_FUNCTION)
     yield "calls of a function", _calls_of_one(trace, _outermost_of_kind(trace, EventKind.TRACED_FUNCTION))
     yield "function runs", _outermost_of_kind(trace, EventKind.FUNCTION_RUN)
     yield _FETCHES, fetches_of_steps(trace, _keep_busiest_plane(trace, np.flatnonzero(kind == EventKind.INPUT_WAIT)))
@@ -369,7 +378,8 @@ def _repeated_work(trace: HostTrace, rows: I64) -> I64:
 
 def _calls_of_one(trace: HostTrace, calls: I64) -> I64:
     """The calls of the training function among those of several, such as one that evaluates now and then: the one that
-    is called so, else the one with most calls."""
+    is called so, else the one with most calls, unless others take most of the time: ops that are dispatched by
+    themselves, as where a model is made, are no steps."""
     if not len(calls):
         return calls
     name = trace.event_names(calls)
@@ -378,7 +388,8 @@ def _calls_of_one(trace: HostTrace, calls: I64) -> I64:
     trains = [is_training_function(text) and not says_evaluation(text) for text in texts]
     best = names[np.argmax(np.where(trains, count, 0) if any(trains) else count)]
     chosen: I64 = calls[name == best]
-    return chosen
+    length = trace.events.duration_ps
+    return chosen if any(trains) or 2 * length[chosen].sum() >= length[calls].sum() else calls[:0]
 
 
 def _measured_modules(trace: HostTrace) -> I64:

@@ -415,6 +415,20 @@ def test_samples_of_the_one_batch_that_was_recorded_are_no_steps(around: str, in
     assert steps_of(trace).source == source
 
 
+@pytest.mark.parametrize(("name", "source"), [("matplotlib/artist.py:9 __init__", "none"), ("net.py:9 f", "inferred")])
+def test_what_an_import_calls_that_has_not_ended_is_no_step(name: str, source: str) -> None:
+    sorts = PYTHON_CALLS | {"W": Sort(K.PYTHON_CALL, f"${name}")}
+
+    assert steps_of(draw(f"host main | {20 * 'W---'}Z--", sorts)).source == source
+
+
+def test_what_is_called_when_the_recording_ends_is_what_it_was_before() -> None:
+    """The call that runs then is not recorded."""
+    sorts = {"E": Sort(K.PYTHON_CALL, "$micro.py:8 loss"), "W": Sort(K.PYTHON_CALL, "$nn.py:20 MLP.__call__")}
+
+    assert steps_of(draw(f"host main | E{19 * '-'}\nhost main | {15 * 'W---'}", sorts)).source == "none"
+
+
 def test_a_few_long_calls_are_the_parts_of_a_script_and_no_steps() -> None:
     assert found(draw("host main | W--D--W--D--W--D--", PYTHON_CALLS))[0] == "none"
 

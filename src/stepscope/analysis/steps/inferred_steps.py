@@ -284,22 +284,42 @@ def _calls_within_functions(trace: HostTrace) -> Iterator[I64]:
     a function around a loop comes before those that the loop calls.
 
     Of a function that computes a part of a step, and of a list's elements, only those count that train by their names:
-    where no two turns of a loop were recorded, the samples in one look like its turns.
+    where no two turns of a loop were recorded, the samples in one look like its turns.  The function that runs when the
+    recording ends is not in it; what others of its name call is.
     """
     calls = is_any_kind(trace.events.kind, (EventKind.PYTHON_CALL,)) & is_thread_event(trace)
-    imports = calls & has_trait(trace, trace.events.type, CodeTrait.IMPORTS)
-    rows = np.flatnonzero(calls & (enclosing_events(trace, imports) < 0))
+    rows = np.flatnonzero(calls & ~_of_imports(trace, calls))
     if not len(rows):
         return
     rows = keep_fullest_line(trace, rows)
     parent = forest(trace).parent[rows]
     caller = np.where(parent >= 0, trace.events.type[parent], -1) + 1  # of a call whose caller's start was missed: 0
     spent = np.bincount(caller, trace.events.duration_ps[rows])
+    names = [trace.strings[each] for each in trace.event_types.name[distinct(caller[caller > 0]) - 1].tolist()]
+    of_part = np.isin(caller, distinct(caller[caller > 0])[[is_part_of_step(name) for name in names]])
+    called = trace.event_names(rows)
+    of_part |= (caller == 0) & np.isin(called, called[of_part])
+    of_part[of_part] = ~_train_by_name(trace, rows[of_part])
     for function in np.argsort(-spent, kind="stable")[:_MOST_LOOPS].tolist():
-        own = rows[caller == function]
-        if function > 0 and is_part_of_step(trace.strings[int(trace.event_types.name[function - 1])]):
-            own = own[_train_by_name(trace, own)]
-        yield _drop_occasional(trace, _drop_minor(trace, _drop_cut(trace, own)))
+        yield _drop_occasional(trace, _drop_minor(trace, _drop_cut(trace, rows[(caller == function) & ~of_part])))
+
+
+def _of_imports(trace: HostTrace, calls: Mask) -> Mask:
+    """Which calls an import makes: bool of shape (events,).
+
+    One that has not ended when the recording does is not in it.  Outermost calls of libraries are of such a one if they
+    come before another import has ended, or are of functions that imports call.
+    """
+    events, parent = trace.events, forest(trace).parent
+    imports = calls & has_trait(trace, events.type, CodeTrait.IMPORTS)
+    inside = np.flatnonzero(calls & (enclosing_events(trace, imports) >= 0))
+    if len(inside):
+        until = (events.start_ps[inside] + forest(trace).extent_ps[inside]).max()
+        outer = np.flatnonzero(calls & (parent < 0))
+        outer = outer[~has_trait(trace, events.type[outer], CodeTrait.OF_USER)]
+        imports[outer] |= (events.start_ps[outer] < until) | np.isin(events.type[outer], events.type[inside])
+    found: Mask = calls & (enclosing_events(trace, imports) >= 0)
+    return found
 
 
 def _train_by_name(trace: HostTrace, rows: I64) -> Mask:

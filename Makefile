@@ -39,11 +39,18 @@ demo:
 # test after the other; only what fails twice fails.  The log ends with a list: what passes now is unstable, a fault to
 # mend.
 TEST_AGAIN = $(BIN)/python -m pytest --last-failed --last-failed-no-failures=none -n=0 -r pfE
+# Types, and the tests of the page, take what the other tests leave of the processors, as these wait for a sixth of their
+# time.  What they say stands behind the tests.
+BESIDE = build/beside_the_tests.log
 test:
 	@$(call setup,test)
-	@$(MAKE) --no-print-directory check
-	$(BIN)/python scripts/frontend.py test
-	$(BIN)/python -m pytest || { [ $$? -eq 1 ] && $(TEST_AGAIN); }
+	@$(MAKE) --no-print-directory style
+	@mkdir -p build
+	@nice -n 10 $(MAKE) --no-print-directory types page-test >$(BESIDE) 2>&1 & beside=$$!; \
+	$(BIN)/python -m pytest || { [ $$? -eq 1 ] && $(TEST_AGAIN); }; tests=$$?; \
+	wait $$beside; beside=$$?; cat $(BESIDE); \
+	[ $$beside -eq 0 ] || echo "make test: types or the tests of the page failed, see above" >&2; \
+	exit $$((tests ? tests : beside))
 
 .PHONY: test-checked
 test-checked:
@@ -75,13 +82,20 @@ lint:
 	@$(MAKE) --no-print-directory check
 
 # Import directions are checked by tests/project/test_architecture.py.
-.PHONY: check
-check:
+.PHONY: check style types page-test
+check: style types
+
+style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types:
 	$(BIN)/mypy
 	$(BIN)/python scripts/gen_types.py --check
 	$(BIN)/python scripts/frontend.py check
+
+page-test:
+	$(BIN)/python scripts/frontend.py test
 
 format:
 	@$(call setup,lint)

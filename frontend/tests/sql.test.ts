@@ -1,7 +1,7 @@
 /** The SQL console: what it suggests, and what an answer can be drawn as. */
 import { describe, expect, test } from "vitest";
 import type { Field } from "../src/api";
-import { barsOf, lanesOf, stretches } from "../src/pages/sql/result";
+import { barChart, barsOf, lanesOf, stretches } from "../src/pages/sql/result";
 import { complete, type Schema, suggest, wordAt } from "../src/pages/sql/schema";
 import { toTracks } from "../src/timeline/query";
 
@@ -101,7 +101,28 @@ describe("an answer", () => {
     expect(stretches(data)).toEqual([{ row: 0, begin: 1e9, end: 3e9, name: "", lane: "", host: null }]);
     expect(stretches({ ...data, fields: data.fields.slice(0, 1) })).toBeNull();
   });
-  test("is a chart of its times, in ms, by its first text", () => {
+  test("is a chart by what its rows are, not by the column that comes first", () => {
+    const steps = {
+      fields: [
+        field("host", "str", "", "host"),
+        field("step", "int", "", "step"),
+        field("duration_ms", "float", "ms", "duration"),
+      ],
+      columns: { host: ["vm", "vm"], step: [7, 8], duration_ms: [20, 21] },
+      rowCount: 2,
+    };
+    expect(barsOf(steps)).toMatchObject({ axis: "step", labels: ["7", "8"] });
+    const ranks = { ...steps, columns: { ...steps.columns, host: ["a", "b"], step: [7, 7] } };
+    expect(barsOf(ranks)).toMatchObject({ axis: "host", labels: ["a", "b"] });
+    const [many, ones] = [Array.from({ length: 300 }, (_, at) => at), Array<number>(300).fill(1)];
+    const long = barsOf({
+      ...steps,
+      columns: { host: many.map(String), step: many, duration_ms: ones },
+      rowCount: 300,
+    });
+    expect(long && barChart(long, ["red"]).curves?.[0]?.y).toHaveLength(300);
+  });
+  test("is a chart of its times, in ms, by its name", () => {
     expect(barsOf(kernels)).toMatchObject({ unit: "ms", labels: ["a", "b", "c"] });
     expect(barsOf(kernels)?.series.map(({ field, values }) => [field.name, values])).toEqual([
       ["duration_ps", [0.5, 1, 1e-9]],

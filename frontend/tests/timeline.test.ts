@@ -4,12 +4,14 @@ import { collapsedAtFirst, itemAt, layoutOf, ROW } from "../src/timeline/layout"
 import { brief, cut } from "../src/timeline/names";
 import { nearestOf } from "../src/timeline/nearest";
 import { EMPTY_TRACK } from "../src/timeline/query";
+import { saidOf } from "../src/timeline/said";
 import { sliceAt } from "../src/timeline/slices";
 import { pixelOf } from "../src/timeline/strip";
 import { duration, moment, ticksOf } from "../src/timeline/ticks";
 import { grouped, requestsFor } from "../src/timeline/tiles";
 import { callsOf, flameOf, hotPath, pathOf } from "../src/timeline/tree";
 import { around, clamp, levelFor, pan, toTime, toX, zoomAt } from "../src/timeline/viewport";
+import type { EventDetails, EventLinks } from "../src/timeline/wire";
 import {
   decodeWindows,
   type GroupInfo,
@@ -350,5 +352,27 @@ describe("a call tree", () => {
       self_ps: parent,
     });
     expect(flameOf(large, null).length).toBeGreaterThan(10);
+  });
+});
+
+describe("a selected event in a sentence", () => {
+  const spot = (name: string, event = 1) => ({
+    ...{ event, name, line: 0, start_ps: 0, duration_ps: 17_460_000, kind: "op" },
+  });
+  const details = {
+    ...{ spot: spot("aten::_softmax"), full_name: "", self_ps: 9_610_000, inside: 2, around_hidden: 0, stats: [] },
+    around: ["nn.Module: Attention_0", "model.py(41): forward", "torch/nn/functional.py(3): softmax"].map((name) =>
+      spot(name),
+    ),
+  } as unknown as EventDetails;
+  const work = { how: "stream", idle_ps: 0, waited_for: spot("bmm"), stack: [] };
+  const culprit = { name: "forward", file: "own.py", line: 7, op: null, layer: "Head_1" };
+
+  it("says how long, in which layer and line, and what came before", () => {
+    expect(saidOf(details, null)).toBe("17.46 µs (9.610 µs of its own) in `Attention_0`, `model.py:41`");
+    expect(saidOf(details, { work: { ...work, culprit } } as unknown as EventLinks)).toBe(
+      "17.46 µs (9.610 µs of its own) in `Head_1`, `own.py:7`; waited for `bmm` before it",
+    );
+    expect(saidOf({ ...details, inside: 0, around: [] }, null)).toBe("17.46 µs");
   });
 });

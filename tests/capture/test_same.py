@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from program_runs import require_packages
 
 from stepscope.capture.visible import VISIBLE
 
@@ -171,7 +172,7 @@ def test_wrappers_that_are_composed_at_random_are_the_same(name, tmp_path):
 
 
 def test_what_a_program_sees_of_its_process_is_listed(tmp_path):
-    pytest.importorskip("torch")
+    require_packages("torch")
     program = FOLDER / "_state.py"
     views = [
         json.loads(run([*words, str(program)], tmp_path / name / "work", 120, {}).stdout)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import gc
 import json
 import weakref
+from typing import Any
 
 import pytest
-from helpers.draw import Sort, draw
+from draw import Sort, draw
 
 from stepscope.capture import kineto
 from stepscope.capture.tracers.torch_tensors import Tensors
 from stepscope.model import EventKind, stat_names
 
-torch = pytest.importorskip("torch")
+
+@pytest.fixture
+def torch() -> Any:
+    return pytest.importorskip("torch")
 
 
-def test_lasting_tensors_are_told_from_those_that_come_and_go() -> None:
+def test_lasting_tensors_are_told_from_those_that_come_and_go(torch: Any) -> None:
     weight, constant, hidden = torch.nn.Parameter(torch.ones(4, 4)), torch.ones(4, 4), torch.ones(4)
     gc.collect()  # they have been there for some time
     tensors = Tensors()
@@ -39,7 +43,7 @@ def test_lasting_tensors_are_told_from_those_that_come_and_go() -> None:
     assert tensors.describe(native, 10**9) is None
 
 
-def test_no_tensor_is_kept_alive() -> None:
+def test_no_tensor_is_kept_alive(torch: Any) -> None:
     tensor = torch.ones(3)
     gone = weakref.ref(tensor)
     gc.collect()

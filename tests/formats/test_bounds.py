@@ -214,6 +214,12 @@ def test_no_tool_fails_on_numbers_that_no_tensor_has(tmp_path, dims):
 
 # -- many of everything ------------------------------------------------------------------------------------------------
 
+# What grows with the square does so each time; what another program does to a cache does not.
+_LEAST = """
+def least(measure, tries=3):
+    found = measure()
+    return found if found[0] < 6 or tries == 1 else min(found, least(measure, tries - 1))
+"""
 _GROWTH = """
 import resource, sys, time
 resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[1]), int(sys.argv[1])))
@@ -225,9 +231,11 @@ def spend(path):
     answer = report.to_json()
     assert answer[:1] == b"{"
     return time.process_time() - before, len(report.warnings)
-fewer, _ = spend(sys.argv[3])
-more, warnings = spend(sys.argv[4])
-print(more / fewer, warnings)
+def growth():
+    fewer, _ = spend(sys.argv[3])
+    more, warnings = spend(sys.argv[4])
+    return more / fewer, warnings
+print(*least(growth))
 """
 _GIGABYTE = 1 << 30
 UNCACHED = os.environ | {"STEPSCOPE_CACHE": "off"}
@@ -272,7 +280,7 @@ def test_the_work_on_a_file_grows_with_it_and_not_with_its_square(tmp_path: Path
     for path, number in zip(paths, counts.values(), strict=True):
         path.write_bytes(make(number))
 
-    command = [sys.executable, "-c", _GROWTH, str(_GIGABYTE // 2), *map(str, paths)]
+    command = [sys.executable, "-c", _LEAST + _GROWTH, str(_GIGABYTE // 2), *map(str, paths)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, env=UNCACHED)
 
     assert ended.returncode == 0, ended.stderr[-2000:]
@@ -294,8 +302,10 @@ def spend(logdir):
     merged = tool.merge(tool.condense([one] * len(profile.hosts)))
     return time.process_time() - before, len(profile.hosts), len(merged.hosts)
 spend(sys.argv[2])
-(fewer, *_), (more, *counts) = map(spend, sys.argv[2:])
-print(more / fewer, *counts)
+def growth():
+    (fewer, *_), (more, *counts) = map(spend, sys.argv[2:])
+    return more / fewer, *counts
+print(*least(growth))
 """
 
 
@@ -308,7 +318,14 @@ def test_the_work_of_finding_and_merging_hosts_grows_with_their_number(tmp_path:
         for number in range(count):
             (run / f"host{number}.{XSPACE[2:]}").hardlink_to(tmp_path / "one")
 
-    command = [sys.executable, "-c", _MANY_HOSTS, str(_GIGABYTE), str(tmp_path / "few"), str(tmp_path / "many")]
+    command = [
+        sys.executable,
+        "-c",
+        _LEAST + _MANY_HOSTS,
+        str(_GIGABYTE),
+        str(tmp_path / "few"),
+        str(tmp_path / "many"),
+    ]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, env=UNCACHED)
 
     assert ended.returncode == 0, ended.stderr[-2000:]

@@ -6,8 +6,10 @@ import gzip
 import json
 import os
 import zipfile
+from dataclasses import replace
 from pathlib import Path, PurePath
 
+import draw as drawing
 import fsspec
 import pytest
 
@@ -16,7 +18,9 @@ from stepscope.formats import by_content, store
 from stepscope.formats.base import FORMATS
 from stepscope.formats.session import Session, find_session, find_sessions, pick_host
 from stepscope.formats.sniffing import sniff
+from stepscope.formats.xspace.writer import write as to_xspace
 
+START_S = 1_700_000_000
 RUN = "plugins/profile/2026_11_21_03_53_27"
 EARLIER = "plugins/profile/2026_11_20_10_00_00"
 XSPACE = b"\x0a\x0d\x08\x01\x12\x09/host:CPU"
@@ -579,6 +583,26 @@ def test_processes_that_save_their_profiles_seconds_apart_are_one_session(tmp_pa
     draw(tmp_path, " ".join(f"plugins/profile/2026_08_20_{run}/{host}.xplane.pb" for host, run in runs.items()))
     (session,) = find_sessions(tmp_path)
     assert shown((session,)) == ["2026_08_20_10_00_00: a b c"]
+
+
+@pytest.mark.parametrize(
+    ("begins_s", "sessions"),
+    [(6, ["2026_08_20_10_00_10: vm vm_2"]), (12, ["2026_08_20_10_00_22: vm", "2026_08_20_10_00_10: vm"])],
+    ids=["at-once", "in-turn"],
+)
+def test_one_machine_that_recorded_twice_at_once_has_two_processes(tmp_path: Path, begins_s: int, sessions) -> None:
+    for begin, saved in ((0, 10), (begins_s, begins_s + 10)):
+        path = tmp_path / f"plugins/profile/2026_08_20_10_00_{saved}/vm.xplane.pb"
+        path.parent.mkdir(parents=True)
+        trace = drawing.draw("host main | M0--a-M1--a-")
+        path.write_bytes(
+            to_xspace(
+                replace(trace, start_unix_ns=(START_S + begin) * 10**9, stop_unix_ns=(START_S + begin + 10) * 10**9)
+            )
+        )
+    found = find_sessions(tmp_path)
+    assert shown(found) == sessions
+    assert [problem.code for problem in found[0].problems] == ["joined"] * (len(sessions) == 1)
 
 
 @pytest.mark.parametrize(

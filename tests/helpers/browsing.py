@@ -203,19 +203,33 @@ def open_all(page: Any) -> None:
         settle(page)
 
 
-def objections(page: Any) -> list[str]:
-    """What axe finds on the page as it is."""
+def objections(page: Any, only: str = "") -> list[str]:
+    """What axe finds on the page as it is, by all of its rules or by one."""
     return page.evaluate(  # type: ignore[no-any-return]
-        """async () => {
+        """async only => {
             const rules = { 'label-content-name-mismatch': { enabled: true } };  // else it is left out as experimental
-            const { violations } = await axe.run(document, { rules, resultTypes: ['violations'] });
+            const { violations } = await axe.run(document,
+                { ...(only ? { runOnly: [only] } : { rules }), resultTypes: ['violations'] });
             // The boxes of a graph show names cut to their width, and are read out whole.
             const isCut = (each, node) =>
                 each.id === 'label-content-name-mismatch' && /^<g |graph-node/.test(node.html);
             return violations.flatMap(each => each.nodes.filter(node => !isCut(each, node))
                 .map(node => `${each.id}: ${node.html.slice(0, 200)}`));
-        }"""
+        }""",
+        only,
     )
+
+
+def objections_in_both_themes(page: Any, axe: str) -> list[str]:
+    """What axe finds on the page in the light, and in the dark, where colours alone are others."""
+    page.evaluate(axe)
+    found = objections(page)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("() => document.documentElement.dataset.theme === 'dark'")
+    settle(page)
+    found += [f"in the dark: {each}" for each in objections(page, "color-contrast")]
+    page.emulate_media(color_scheme="light")
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ IN_TURNS = (
 # The longest of the other files: one that starts last keeps a worker busy while the others have nothing to do.
 LONGEST_FIRST = (
     "capture/test_capture_safety.py",
+    "capture/test_same.py",
     "browser/test_views.py",
     "capture/test_capture_matrix.py",
     "truth/test_everything.py",

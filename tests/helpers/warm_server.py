@@ -8,6 +8,7 @@ SOCKET is the number of a listening socket that it inherits.  The server ends wh
 from __future__ import annotations
 
 import faulthandler
+import gc
 import importlib
 import json
 import os
@@ -29,6 +30,8 @@ _STREAMS = 4  # that come with a request: stdin, stdout, stderr, and where the e
 def _await_program(framework: str, listener: socket.socket) -> dict[str, Any]:
     """Returns in the process that is to run a program, with what was asked for; the server itself never returns."""
     importlib.import_module(framework)
+    gc.collect()
+    gc.freeze()  # the collections of a program do not walk through the framework, nor copy its pages
     clients = [listener.accept()[0]]
     while clients:
         ready, _, _ = select.select([listener, *clients], [], [])

@@ -170,8 +170,8 @@ NAMED_ONLY |= {"stepscope.autostart"}
 # so that a mend is written plainly and not squeezed in.  Whoever makes a room smaller lowers its number.
 MOST_LINES: dict[str, int] = {
     "capture": 21_350,
-    "formats": 12_760,
-    "account": 9_050,
+    "formats": 12_780,
+    "account": 9_100,
     "web": 5770,
     "xla": 5230,
     "workers": 5010,
@@ -182,8 +182,8 @@ MOST_LINES: dict[str, int] = {
     "trace": 3_680,
     "ops": 2780,
     "sql": 2760,
-    "vocabulary": 3_090,
-    "report": 2_900,
+    "vocabulary": 3_120,
+    "report": 2_980,
     "input": 2350,
     "resources": 2250,
     "engines": 2120,
@@ -196,7 +196,7 @@ MOST_LINES: dict[str, int] = {
     "waits": 1170,
     "gate": 1020,
     "agents": 1010,
-    "purpose": 3_700,  # what operands show of tensor code: their sizes, and which tensors they are
+    "purpose": 3_950,  # what operands show of tensor code: their sizes, and which tensors they are
     "proof": 840,
     "api": 780,
     "overtime": 720,

@@ -32,6 +32,21 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
+FRAMEWORK = re.compile(
+    r"(?m)^(?:\w+ = )?(?:pytest\.importorskip\(\W|import |from )(?:torch|jax|tensorflow|keras|ray)\b"
+)
+
+
+def test_collecting_the_tests_imports_no_framework():
+    """Each worker collects all of them: what one file imports, all that others test is slowed down by."""
+    files = [path for path in (ROOT / "tests").glob("*/**/test_*.py") if "same" not in path.parts]
+    assert len(files) > 250
+    texts = {path.name: text for path in files if FRAMEWORK.search(text := path.read_text("utf-8"))}
+    # Programs stand in the files as texts.
+    at_the_top = {name: [ast.unparse(each) for each in ast.parse(text).body] for name, text in texts.items()}
+    assert [name for name, lines in at_the_top.items() if any(map(FRAMEWORK.match, lines))] == []
+
+
 # -- set-up ------------------------------------------------------------------------------------------------------
 
 

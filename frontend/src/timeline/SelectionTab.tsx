@@ -5,10 +5,12 @@ import { percent, words } from "../format";
 import { linkTo } from "../router";
 import { fromRows, type TableData } from "../table/model";
 import { Table } from "../table/Table";
+import { Code } from "../ui/basics";
 import { fieldNamed, PS_A_US } from "./columns";
 import { isScoped } from "./layout";
 import type { Model } from "./model";
 import { culpritFacts, StretchDetails } from "./StretchTab";
+import { saidOf } from "./said";
 import { duration, moment } from "./ticks";
 import type { EventDetails, EventLinks, SelectionAnswer, Spot } from "./wire";
 
@@ -91,7 +93,11 @@ function Details({ model, details, links }: { model: Model; details: EventDetail
           </button>
         </div>
       </header>
+      <p class="tl-said">
+        <Code text={saidOf(details, links)} />
+      </p>
       <div class="tl-columns list fills">
+        <Flows model={model} details={details} links={links} />
         <dl class="tl-facts">
           {facts
             .filter(([name]) => !(isScope && OF_EVENTS.includes(name)))
@@ -102,8 +108,14 @@ function Details({ model, details, links }: { model: Model; details: EventDetail
               </div>
             ))}
         </dl>
-        <Flows model={model} details={details} links={links} />
-        {isScope ? <div class="tl-stats muted">{OF_A_SCOPE}</div> : <Stats stats={details.stats} />}
+        {isScope ? (
+          <div class="tl-stats muted">{OF_A_SCOPE}</div>
+        ) : (
+          <details>
+            <summary>{`As recorded: ${details.stats.length} ${details.stats.length === 1 ? "value" : "values"}`}</summary>
+            <Stats stats={details.stats} />
+          </details>
+        )}
       </div>
     </div>
   );

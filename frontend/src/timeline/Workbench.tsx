@@ -1,8 +1,8 @@
 /** The workbench below the timeline: tabs about the selection, the search or the window. */
 
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import type { ComponentType } from "preact";
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { CounterLines } from "../pages/system/CounterLines";
 import { route, setParams } from "../router";
 import { remember, remembered } from "../storage";
@@ -37,17 +37,25 @@ export function setTab(id: string | null): void {
   setParams({ tab: id });
 }
 
-const HEIGHT = { least: 120, usual: 300 };
+/** An event is said in a sentence; tables and graphs need more room. */
+const HEIGHT = { least: 120, event: 190, usual: 300 };
 const stored = remembered("workbench");
-const height = signal(typeof stored === "number" ? stored : HEIGHT.usual);
+/** As the reader has dragged it; null until then. */
+const dragged = signal(typeof stored === "number" ? stored : null);
+const fitting = signal(HEIGHT.usual);
+const height = computed(() => dragged.value ?? fitting.value);
 
 export function Workbench({ model }: { model: Model }) {
   const isSelected = [model.details, model.region, model.run].some((each) => each.value !== null);
   const problem = model.problem.value;
   const wanted = route.value.params.tab;
-  if (!isSelected && !problem && !wanted) return null;
   const tabs = TABS.filter(({ needsServer }) => model.source.isServed || !needsServer);
   const tab = tabs.find((each) => each.id === wanted) ?? (TABS[0] as Tab);
+  const isOfEvent = tab === TABS[0] && model.region.value === null;
+  useEffect(() => {
+    fitting.value = isOfEvent ? HEIGHT.event : HEIGHT.usual;
+  }, [isOfEvent]);
+  if (!isSelected && !problem && !wanted) return null;
   const close = () => {
     void model.choose(null);
     void model.select(null);
@@ -105,8 +113,8 @@ function shownHeight(wanted: number): number {
 }
 
 function resize(to: number): void {
-  height.value = Math.round(Math.max(HEIGHT.least, Math.min(to, window.innerHeight - 200)));
-  remember("workbench", height.value);
+  dragged.value = Math.round(Math.max(HEIGHT.least, Math.min(to, window.innerHeight - 200)));
+  remember("workbench", dragged.value);
 }
 
 const STEP = 24;

@@ -129,6 +129,10 @@ class Format:
         """The place in a job that the first bytes of a file state; None if they state none."""
         return None
 
+    def recorded_span(self, path: str) -> tuple[int, int] | None:
+        """When the recording in a file began and ended, in ns since the epoch; None if a short look does not tell."""
+        return None
+
     # -- names ---------------------------------------------------------------------------------------------------------
 
     @cached_property

@@ -4,7 +4,8 @@
     plugins/profile/2026_08_20_10_00_00/a.xplane.pb, .../2026_08_20_10_00_02/b.xplane.pb    hosts a and b
 
 TensorFlow and JAX name a folder by the second in which a process saves its profile, so that processes which save theirs
-a moment apart have a folder each.
+a moment apart have a folder each.  Processes of one machine recorded at the same time, captures of one process did
+not.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from stepscope.errors import Problem, counted
 from stepscope.formats import store
+from stepscope.formats.base import Format
 from stepscope.formats.candidates import TIMED_NAME, Candidate, Found
 from stepscope.formats.naming import natural_key, printable
 from stepscope.vocabulary.workers import without_process
@@ -98,10 +101,26 @@ def _belongs(member: _Member, recording: list[_Member]) -> bool:
     if member.ranks:
         is_new, most = all(member.ranks != each.ranks for each in recording), MOST_SECONDS_OF_RANKS
     else:
-        is_new = not any(member.hosts & each.hosts for each in recording) and "" not in member.hosts
+        likes = [each for each in recording if member.hosts & each.hosts]
+        is_new = "" not in member.hosts and _at_once(member, likes)
         most = MOST_SECONDS_APART
     first, own = (_seconds(each.candidate.order.moment) for each in (recording[0], member))
     return is_new and first is not None and own is not None and own - first <= most
+
+
+def _at_once(member: _Member, likes: list[_Member]) -> bool:
+    """Whether a machine recorded while others of its name did: then they are several of its processes.  What is not
+    known to overlap was recorded one after the other."""
+    if not likes:
+        return True
+    spans = [_span_of(file.format, file.identity) for each in (member, *likes) for file in each.candidate.files]
+    known = [span for span in spans if span is not None]
+    return len(known) == len(spans) and max(begin for begin, _ in known) < min(end for _, end in known)
+
+
+@lru_cache(maxsize=4096)
+def _span_of(fmt: Format, identity: store.Identity) -> tuple[int, int] | None:
+    return fmt.recorded_span(identity.path)
 
 
 def _seconds(moment: str) -> int | None:

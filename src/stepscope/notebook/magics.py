@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import ast
-import re
 import shlex
 import tempfile
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from stepscope.analysis.registry import TOOLS
 from stepscope.errors import CaptureError, UsageError
 from stepscope.records import dataclass
-from stepscope.report import Report, Rows, clean
-from stepscope.report.charts import chart_of_table
-from stepscope.report.drawing import to_svg
+from stepscope.report import Report, clean
+from stepscope.report.html import render_screen
 
 if TYPE_CHECKING:
     from stepscope.api import LoadedProfile
@@ -24,12 +22,12 @@ if TYPE_CHECKING:
 VARIABLE = "stepscope_profile"
 """The name under which a cell's profile can be used."""
 
-_CODE = re.compile(r"`([^`]+)`")
+_ON_SCREEN = ("verdict ", "goes to ", "filled by ", "do first ", " " * 11 + "- ")  # lines that the first screen says
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The ten lines of a report; in a notebook the answer, the median step as a chart, and the other lines."""
+    """The ten lines of a report; in a notebook its first screen, and the lines that say more."""
 
     report: Report
 
@@ -37,13 +35,11 @@ class Summary:
         return "\n".join(self.report.summary_lines())
 
     def _repr_html_(self) -> str:
-        answer, _, rest = clean_lines(repr(self)).partition("\n")
-        chart = chart_of_table(cast(Rows, self.report.section("step_account")))
-        said = _CODE.sub(r"<code>\1</code>", escape(answer.partition(" ")[2].strip()))
+        lines = [line for line in clean_lines(repr(self)).split("\n") if not line.startswith(_ON_SCREEN)]
+        screen = self.report.first_screen()
         return (
-            f'<p style="font-size:1.15em"><b>{said}</b></p>'
-            f"{to_svg(chart) if chart else ''}"
-            f'<pre style="white-space:pre-wrap;line-height:1.45">{escape(rest)}</pre>'
+            f"{render_screen(screen) if screen else ''}"
+            f'<pre style="white-space:pre-wrap;line-height:1.45">{escape(chr(10).join(lines))}</pre>'
         )
 
 

@@ -14,7 +14,7 @@ from stepscope.errors import UsageError
 from stepscope.records import dataclass
 from stepscope.report import forms, tables
 from stepscope.report.fields import Field, csv_value
-from stepscope.report.sections import Prose, Rows, Section, split_for_screens
+from stepscope.report.sections import FirstScreen, Prose, Rows, Section, split_for_screens
 
 if TYPE_CHECKING:
     import pandas
@@ -66,6 +66,10 @@ class Report:
             replace(section, empty=self.unmatched) if isinstance(section, Rows) and not section.rows else section
             for section in sections
         ]
+
+    def first_screen(self) -> FirstScreen | None:
+        """The answer of the report; None if its tables are what was asked for."""
+        return None
 
     def summary_lines(self) -> Sequence[str]:
         """The report in a few lines for the terminal; by default its prose."""

@@ -9,7 +9,8 @@ from stepscope.report.charts import chart_of_table
 from stepscope.report.drawing import to_svg
 from stepscope.report.fields import Field
 from stepscope.report.looks import CODE, clean, column_texts, name_words, unit_symbol, value_text, visible_fields
-from stepscope.report.sections import TABLE_ROWS, Figures, Prose, Rows, Section
+from stepscope.report.palette import share_colour
+from stepscope.report.sections import TABLE_ROWS, Figures, FirstScreen, Prose, Rows, Section
 
 if TYPE_CHECKING:
     from stepscope.report.base import Report
@@ -24,7 +25,7 @@ td { overflow-wrap: anywhere }
 h4 { margin: 1.6em 0 .4em }
 @media print { body { max-width: none; margin: 0 } tr, li { break-inside: avoid } h4 { break-after: avoid } }
 """
-_LIVE_ROWS = 500  # of a table in a notebook: what is not there cannot be sorted
+_LIVE_ROWS, _FOLDED_ROWS = 200, 50  # of a table in a notebook: what is not there cannot be sorted
 _BOX = "32em"  # the height of a long table in a notebook
 # Sorts by the column of a heading: numbers by their exact values, the largest first, or texts; the unknown is last.
 # It stands in an attribute, since not every notebook runs scripts of an output.
@@ -37,6 +38,8 @@ _SORT = (
     "return n?(p===null)-(q===null)||d*(p-q):-d*x.cells[i].textContent.localeCompare(y.cells[i].textContent)})"
     ".forEach(function(r){b.appendChild(r)})}"
 )
+_LEAST_SHARE = 0.05  # percent: what rounds to 0.0 has no place in a legend
+_SWATCH = "display:inline-block;width:.75em;height:.75em;border-radius:2px;margin-right:.4em;background:"
 _RIGHT = frozenset({"float", "int"})
 _WHOLE = 100.0
 _BAR = "color-mix(in srgb,#3b82f6 22%,transparent)"
@@ -53,32 +56,71 @@ def render_page(report: Report, most_rows: int) -> str:
 
 
 def render_notebook(report: Report) -> str:
-    """A whole report for a notebook: the answer, charts, and tables that sort by a click on a heading.
-
-    Below an answer in words the tables are folded; of a report without one they are what was asked for.
+    """A report for a notebook: its first screen, and below it, folded, its sections; tables sort by a click on a
+    heading.  Of a report without an answer in words the first table is what was asked for, and is open.
     """
-    shown = _prose_first(report)
-    folded = bool(shown) and isinstance(shown[0], Prose)
-    sections = [_render_live(section, len(report.hosts) == 1, folded) for section in shown]
-    return "\n".join([f"<h3>{_escape_text(report.TOOL)}</h3>", *_warnings(report), *sections])
+    screen, shown = report.first_screen(), _prose_first(report)
+    is_answered = screen is not None or (bool(shown) and isinstance(shown[0], Prose))
+    main = next((section for section in shown if not is_answered and isinstance(section, Rows) and section.rows), None)
+    one_host = len(report.hosts) == 1
+    sections = [
+        _render_live(section, one_host, main is None or section.id != main.id, screen is not None) for section in shown
+    ]
+    head = f"<h3>{_escape_text(report.TOOL)}</h3>" if screen is None else render_screen(screen)
+    return "\n".join([head, *_warnings(report), *sections])
 
 
-def _render_live(section: Section, one_host: bool, folded: bool) -> str:
-    """One section of a notebook: the chart that suits a table, and the table, which scrolls in its box."""
-    if isinstance(section, Prose):
-        return render_section(section, TABLE_ROWS, one_host)
+def render_screen(screen: FirstScreen) -> str:
+    """The answer: verdict, one bar with its legend, and what to do first."""
+    whole = sum(size for *_, size in screen.bar) or 1.0
+    parts = [(share_colour(key), escape(name), 100.0 * size / whole) for key, name, size in screen.bar if size > 0]
+    bar = "".join(
+        f'<div title="{name} {share:.1f} %" style="width:{share:.3f}%;background:{colour}"></div>'
+        for colour, name, share in parts
+    )
+    legend = "".join(
+        f'<span style="margin-right:1.2em;white-space:nowrap"><span style="{_SWATCH}{colour}"></span>{name}'
+        f" {share:.1f} %</span>"
+        for colour, name, share in parts
+        if share >= _LEAST_SHARE
+    )
+    actions = "".join(f"<li>{_escape_text(action)}</li>" for action in screen.actions)
+    gain = f' <span style="color:#15803d">{_escape_text(screen.gain)}</span>' if screen.gain else ""
+    return "".join([
+        f'<p style="font-size:1.35em;margin:.2em 0"><b>{_escape_text(screen.title)}</b></p>',
+        f'<p style="margin:.2em 0 .6em">{_escape_text(screen.sentence)}</p>' if screen.sentence else "",
+        f'<div style="display:flex;height:1.7em;border-radius:5px;overflow:hidden">{bar}</div>' if bar else "",
+        f'<p style="font-size:.9em;margin:.3em 0 .9em">{legend}</p>' if bar else "",
+        f'<p style="margin:.2em 0"><b>{_escape_text(screen.advice)}</b>{gain}</p>' if screen.advice else "",
+        f'<ol style="margin-top:.2em">{actions}</ol>' if actions else "",
+    ])  # fmt: skip
+
+
+def _render_live(section: Section, one_host: bool, folded: bool, is_below: bool) -> str:
+    """One section of a notebook: the chart that suits a table, and the table, which scrolls in its box.
+
+    Args:
+        folded: only its title shows until it is opened; is_below: so does a chart or prose, as it stands below a first
+            screen.
+    """
     title = _escape_text(section.title)
+    if isinstance(section, Prose):
+        body = _render_body(section, TABLE_ROWS, one_host)
+        return _fold(title, body) if is_below else f"<h4>{title}</h4>{body}"
     if isinstance(section, Figures) or not section.rows:
         body = _render_body(section, TABLE_ROWS, one_host)
         return _fold(title, body) if folded else f"<h4>{title}</h4>{body}"
     drawing = chart_of_table(section)
     chart = f"<div>{to_svg(drawing)}</div>" if drawing is not None else ""
-    left = len(section.rows) - _LIVE_ROWS
+    most = _FOLDED_ROWS if folded else _LIVE_ROWS
+    left = len(section.rows) - most
     more = f"<p>and {left:,} more row{'s' * (left != 1)}; to_dict() has all</p>" if left > 0 else ""
-    table = _render_table(section, _LIVE_ROWS, one_host, sortable=len(section.rows) > 1)
+    table = _render_table(section, most, one_host, sortable=len(section.rows) > 1)
     box = f'<div style="max-height:{_BOX};overflow:auto">{table}</div>' if len(section.rows) > TABLE_ROWS else table
     if folded:
         count = f"{len(section.rows):,} row{'s' * (len(section.rows) != 1)}"
+        if is_below:
+            return _fold(f"{title}: {count}", chart + box + more)
         return (f"<h4>{title}</h4>{chart}" if chart else "") + _fold(f"{title}: {count}", box + more)
     return f"<h4>{title}</h4>{chart}{box}{more}"
 

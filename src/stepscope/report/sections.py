@@ -123,6 +123,27 @@ class Prose:
 Section = Figures | Rows | Prose
 
 
+@dataclass(frozen=True)
+class FirstScreen:
+    """The answer of a report, as a page and a notebook begin with it.
+
+    Attributes:
+        title: the verdict.
+        sentence: what it rests on; empty if the title says it.
+        bar: what a bar is made of: a key of the palette, its name, and how much it is.
+        advice: what to do first; empty if there is nothing.
+        gain: what that would give; empty if unknown.
+        actions: how to do it.
+    """
+
+    title: str
+    sentence: str
+    bar: tuple[tuple[str, str, float], ...]
+    advice: str
+    gain: str
+    actions: tuple[str, ...]
+
+
 def split_for_screens(section: Section) -> list[Section]:
     """A section as shown on a screen or on paper: wide tables in parts."""
     return [section] if isinstance(section, Prose) else [*section.split_for_screens()]

@@ -44,20 +44,24 @@ FACTORS = Pattern(
     r"|Svd|Qr|SelfAdjointEig(?:V2)?|Eig|Cholesky|MatrixInverse|MatrixDeterminant|LogMatrixDeterminant|MatrixSquareRoot|Lu"
 )
 DIAGONALS = Pattern(r"diag|diag_embed|diagflat|eye")
-DRAWS = Pattern(  # another value each time, or none that is set
+DRAWS = Pattern(  # another value each time, or none that is set, or of operands that no recording holds
     r"rand\w*|normal_?|bernoulli\w*|multinomial|poisson|uniform_|exponential_|geometric_|\w*dropout\w*|rrelu\w*"
     r"|(?:new_)?empty\w*|resize_|binomial|_sample_dirichlet|_standard_gamma|random_|from_file|scalar_tensor|lift_fresh\w*"
+    r"|\w*index|\w*index_put\w*"
 )
 MAKES_OF_SIZE = Pattern(r"zeros|ones|full|empty|randn?|randint|normal")  # a list of sides is among its operands
+SUMS_UP = Pattern(
+    r"sum|mean|argmax|argmin|amax|amin|prod|all|any|var|std|logsumexp|count_nonzero"
+)  # over all or some sides
 GIVES_NUMBERS = Pattern(  # its result has another size than its operands
-    r"\w*loss\w*|sum|mean|\w*norm|argm\w+|max|min|all|any|prod|std|var|\w*_like|eye|arange|cat|stack|split\w*|chunk"
-    r"|unbind|topk|sort|select|slice|narrow|index\w*|gather|embedding\w*|one_hot|diag\w*|item|nonzero|count_nonzero"
+    r"\w*loss\w*|\w*norm|max|min|\w*_like|eye|arange|cat|stack|split\w*|chunk"
+    r"|unbind|topk|sort|select|slice|narrow|index\w*|gather|embedding\w*|one_hot|diag\w*|item|nonzero"
     r"|repeat\w*|tile|outer|einsum|\w*pool\w*|conv\w*|cdist|linalg_(?!inv$|matrix_exp$|cholesky$|solve$).*"
 )
 LOOKS_AT = Pattern(  # its result is in the storage of its operand
     r"view|unsqueeze|squeeze|transpose|permute|t|m?[TH]|detach|alias|expand|expand_as|view_as|_unsafe_view|swapaxes"
     r"|movedim|numpy_T|adjoint|select|slice|narrow|unbind|split\w*|chunk|tensor_split|diagonal|real|imag|unflatten"
-    r"|as_strided|unfold|conj"
+    r"|as_strided|unfold|conj|broadcast_t\w+"
 )
 MAY_LOOK_AT = Pattern(r"reshape|contiguous|flatten|to|type_as|reshape_as|resolve_conj|resolve_neg|view_as_\w+")
 GIVES_SEVERAL = Pattern(

@@ -18,6 +18,10 @@ _CONSTRUCTORS = {
     ),
     SetUpTrait.MAKES_OPTIMIZER: (r"(?:torch/optim|keras/src/optimizers)/\w+", "(?:__init__|build)"),
     SetUpTrait.MAKES_MODULE: (r"(?:torch/nn/modules/\w+|keras/src/layers/[\w/]+)", "(?:__init__|build)"),
+    SetUpTrait.WALKS_MODULE: (
+        r"(?:flax/nnx/(?:extract|graph|graphlib)|equinox/(?:_filters|_jit))",
+        "(?:to_tree|from_tree|flatten|unflatten|split|merge|update|partition|combine)",
+    ),
     SetUpTrait.MAKES_THREADS: (
         r"(?:threading|concurrent/futures/(?:thread|process)|multiprocessing/(?:pool|context|process|popen_\w+))",
         "(?:__init__|start|_launch|_adjust_thread_count|_repopulate_pool\\w*)",

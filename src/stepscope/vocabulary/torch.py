@@ -159,6 +159,7 @@ NAMES: tuple[NameTable, ...] = (
             (PurposeTrait.COMPARES_LABELS, r"(?:eq|ne)$"),
             (PurposeTrait.MAKES_ONE_HOT, r"one_hot$"),
             (PurposeTrait.LOOKS_UP, r"(?:embedding|_?embedding_bag)$"),
+            (PurposeTrait.ZEROES_GRADIENTS, r"Optimizer\.zero_grad#"),
             (PurposeTrait.SPREADS_ROWS, r"_?embedding\w*_dense_backward$"),
             (LayerTrait.NORMALIZES_BATCH, r"(?:cudnn|miopen|native)_batch_norm(?:$|:)"),
         ),
@@ -193,6 +194,15 @@ NAMES: tuple[NameTable, ...] = (
         ),
     ),
 )
+
+
+def optimizer_of(name: str) -> str:
+    """The class of the optimizer whose call a range is; empty for other ranges.
+
+    >>> optimizer_of("Optimizer.step#AdamW.step"), optimizer_of("update")
+    ('AdamW', '')
+    """
+    return name.removeprefix(_UPDATE).partition(".")[0] if name.startswith(_UPDATE) else ""
 
 
 def annotated_op(collective: str, module: str, region: str, is_backward: bool, is_trained: bool) -> tuple[str, str]:

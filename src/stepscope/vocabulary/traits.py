@@ -48,6 +48,7 @@ class PurposeTrait(IntFlag):
     LOOKS_UP = auto()  # takes rows of a table by their numbers
     POINTWISE = auto()  # computes each number of its result from those at the same place
     SPREADS_ROWS = auto()  # writes the gradient of a whole table from those of the rows that were taken
+    ZEROES_GRADIENTS = auto()  # a call of an optimizer
 
 
 class SetUpTrait(IntFlag):
@@ -62,6 +63,7 @@ class SetUpTrait(IntFlag):
     MAKES_OPTIMIZER = auto()
     MAKES_MODULE = auto()
     MAKES_THREADS = auto()
+    WALKS_MODULE = auto()  # takes it apart into arrays, or puts it together again, in Python
 
 
 class LayerTrait(IntFlag):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from helpers.draw import MS, Sort, draw
 
+from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.excess import excesses_of
+from stepscope.analysis.purpose.tensors import feeds_training
+from stepscope.analysis.purpose.values import takes_what_steps_write
 from stepscope.model import EventKind
 
 K = EventKind
@@ -109,3 +112,84 @@ def test_what_is_the_same_in_all_steps() -> None:
     assert _again(_STEPS, l=rest, **others) == {}
     numbers = {name: _takes("c7.7", f'["{number}"]') for number, name in enumerate("abcd")}
     assert _again(_STEPS, l=rest, **numbers) == {}
+
+
+def test_what_is_computed_of_another_part_in_each_step_changes() -> None:
+    picture = """
+        host main | M0------M1------M2------M3------
+        host main | a-x---  b-x---  c-x---  d-x---
+    """
+    parts = {name: _op("slice", "c7.7", "900,4", plain=f'["0","{at}"]') for at, name in enumerate("abcd")}
+
+    assert _again(picture, x=_op("bincount", "t1.7", "9,4"), **parts) == {}
+    same = dict.fromkeys("abcd", parts["a"])
+    assert _again(picture, x=_op("bincount", "t1.7", "9,4"), **same) == {"constant_work": 24.0}
+
+
+def test_a_metric_of_what_is_trained_on_needs_no_pass_of_its_own() -> None:
+    """The same weights and the same batch: the second pass has no backward pass."""
+    first = _op("linear", "t2.2 w1.1", "64,64", "64,64")
+    trained = Sort(K.OP, first.name, "Sequence number", first.stats)
+    picture = """
+        host main | M0--------------------------
+        host main | d-f1----e-l----e-B1----U----
+        host main |                        u--
+    """
+    sorts = {
+        "d": _op("randn", "", "", plain='["[64, 64]"]'), "f": trained, "l": first, "e": _op("sum", "t3.3", "64,64"),
+        "B": Sort(K.BACKWARD, "autograd::engine::evaluate_function: MmBackward0", "Sequence number"),
+    }  # fmt: skip
+
+    assert _again(picture, **sorts)["equal_work"] == 7.0  # and the sum of it
+
+
+def test_what_samples_the_model_is_no_metric() -> None:
+    """Its result flows into what is trained, so that it is neither left out nor prepared ahead."""
+    made = _op("linear", "c2.2 w1.1", "64,64", "64,64")
+    trains = _op("linear", "t3.3 w1.1", "64,64", "64,64")
+    picture = """
+        host main | M0-------------------
+        host main | g----f1----B1----U---
+        host main |                  u--
+    """
+    trace = draw(picture, {
+        "g": made, "f": Sort(K.OP, trains.name, "Sequence number", trains.stats), "U": _UPDATE, "u": _ADDS,
+        "B": Sort(K.BACKWARD, "autograd::engine::evaluate_function: MmBackward0", "Sequence number"),
+    })  # fmt: skip
+
+    work, feeds = computing_of(trace), feeds_training(trace)
+    assert feeds is not None
+    assert [trace.name_of(row) for row in work.rows[feeds]] == ["aten::linear"] and feeds.sum() == 1
+    assert takes_what_steps_write(trace).tolist() == [True, True, True]  # both products, and the update itself
+
+
+def test_positions_that_are_computed_again_for_each_next_one() -> None:
+    def gru(tensor: int, number: int) -> Sort:
+        return _op("gru", f"t{tensor}.{tensor} c1.1", f"4,{number},8", "24,8")
+
+    picture = "host main | M0---------------------------------\nhost main | a-b-c-d-e-f-g-h-----"
+
+    grown = {letter: gru(number, number) for number, letter in enumerate("abcdefgh", start=2)}
+    assert _again(picture, **grown) == {"grown_prefix": 20.0}
+    assert _again(picture, **{letter: gru(number, 5) for number, letter in enumerate("abcdefgh", start=2)}) == {}
+
+
+@pytest.mark.parametrize(("optimizer", "found"), [("AdamW", ["unfused_update"]), ("RMSprop", [])])
+def test_an_update_of_many_passes_over_memory(optimizer: str, found: list[str]) -> None:
+    ops = {
+        "l": _op("lerp_", "", "64,64", "64,64"), "m": _op("mul_", "", "64,64", ""),
+        "c": _op("addcmul_", "", "64,64", "64,64", "64,64"), "s": _op("sqrt", "", "64,64"),
+        "d": _op("div", "", "64,64", ""), "a": _op("add_", "", "64,64", ""),
+        "w": _op("addcdiv_", "", "64,64", "64,64", "64,64"),
+    }  # fmt: skip
+    picture = f"""
+        host main | M0{"-" * 80}
+        host main | f---U{"-" * 70}
+        host main |     {"lmcsdaw" * 9}
+    """
+    update = Sort(K.ANNOTATION, f"Optimizer.step#{optimizer}.step")
+
+    excesses = excesses_of(draw(picture, {"U": update, "f": _op("relu", "t5.5", "8,64"), **ops}))
+    assert [each.kind for each in excesses] == found
+    # of 19 times that each number is read or written, a fused kernel needs 7
+    assert [each.keeps for each in excesses] == [7 / 19] * len(found)

@@ -59,23 +59,43 @@ function firstText(fields: readonly Field[]): string | null {
   return fields.find((field) => field.kind === "str")?.name ?? null;
 }
 
-/** What a bar chart of an answer shows; null if it has no number, or only one row. */
+/** What a chart of an answer shows: bars, or a line where its rows follow each other and are too many for bars. */
 export interface Bars {
+  /** What the labels are. */
+  readonly axis: string;
   readonly unit: string;
   readonly labels: readonly string[];
   readonly series: readonly { readonly field: Field; readonly values: readonly (number | null)[] }[];
 }
 
+/** What rows are compared by, in the order of what says most; columns of other roles are no axis. */
+const AXES: readonly Field["role"][] = ["step", "name", "label", "source", "term", "type", "place", "host", "ordinal"];
+const FOLLOW: ReadonlySet<string> = new Set(["step", "ordinal"]);
+const MOST_ON_LINE = 5_000;
+
+/** The column that tells rows apart, by its meaning; of several that do, and of none, the one that says most. */
+function axisOf({ fields, columns, rowCount }: TableData): Field | null {
+  const rank = (field: Field) => (AXES.indexOf(field.role) + 1 || AXES.length + 1) + (field.kind === "str" ? 0 : 0.5);
+  const fit = fields
+    .filter((field) => field.kind === "str" || FOLLOW.has(field.role))
+    .sort((one, other) => rank(one) - rank(other));
+  return fit.find(({ name }) => new Set(columns[name] ?? []).size === rowCount) ?? fit[0] ?? null;
+}
+
+/** The chart of an answer; null if it has no number, only one row, or more than can be drawn. */
 export function barsOf(data: TableData): Bars | null {
-  const label = firstText(data.fields) ?? data.fields.find(({ role }) => role === "step" || role === "ordinal")?.name;
+  const axis = axisOf(data);
+  const label = axis?.name;
   const numbers = data.fields.filter(
     ({ name, kind, role }) => name !== label && (kind === "int" || kind === "float") && !NOT_AMOUNTS.has(role),
   );
   const unit = (numbers.find(({ unit }) => unit in PS_PER) ?? numbers[0])?.unit;
-  if (data.rowCount < 2 || data.rowCount > MOST_BARS || unit === undefined) return null;
+  const most = axis && FOLLOW.has(axis.role) ? MOST_ON_LINE : MOST_BARS;
+  if (data.rowCount < 2 || data.rowCount > most || unit === undefined) return null;
   const column = (name: string): readonly (Cell | undefined)[] => data.columns[name] ?? [];
   const scale = (PS_PER[unit] ?? 1) / (unit in PS_PER ? PS_PER_MS : 1);
   return {
+    axis: axis?.label ?? "",
     unit: unit in PS_PER ? "ms" : unit,
     labels: Array.from({ length: data.rowCount }, (_, row) => String((label && column(label)[row]) ?? row + 1)),
     series: numbers
@@ -91,11 +111,13 @@ export function barChart(bars: Bars, colours: readonly string[]): Plot {
   const upward = fromZero(Math.max(0, ...all), plain, unit);
   const least = Math.min(0, ...all);
   const width = 0.8 / series.length;
+  const isLine = labels.length > MOST_BARS;
   const colourOf = (at: number) => colours[at % colours.length] as string;
   return {
-    x: names(labels),
+    x: names(labels, bars.axis),
     y: least < 0 ? numbers([least, Math.max(0, ...all)], plain, unit) : upward,
-    columns: series.map(({ field, values }, at) => ({
+    ...(isLine ? { curves: series.map(({ field, values }, at) => curveOf(field, values, colourOf(at))) } : {}),
+    columns: (isLine ? [] : series).map(({ field, values }, at) => ({
       name: field.label,
       colour: colourOf(at),
       boxes: values.map((value, row) => ({
@@ -115,6 +137,10 @@ export function barChart(bars: Bars, colours: readonly string[]): Plot {
       })),
     }),
   };
+}
+
+function curveOf(field: Field, values: readonly (number | null)[], colour: string) {
+  return { name: field.label, colour, x: values.map((_, row) => row), y: values };
 }
 
 /** Lanes of a track, and what is in each, at most as many as can be read. */

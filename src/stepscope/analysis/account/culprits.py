@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.pieces import Pieces, around, kinds_of
-from stepscope.analysis.account.statements import Statement, main_statement
+from stepscope.analysis.account.statements import Statement, has_statements, main_statement
 from stepscope.analysis.account.worker_functions import function_of_workers, waits_for_workers
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, steps_of, whole_steps
 from stepscope.analysis.steps.stack_samples import SampledFunction, function_called_back, main_function
@@ -182,6 +183,8 @@ class Finder:
     def _statement(self, frame: int) -> Statement | None:
         """The line that holds most of the time of a recorded function, where its thread was sampled, too."""
         line, type_ = int(self._trace.events.line[frame]), self._trace.events.type[frame]
+        if not has_statements(self._trace, line):
+            return None
         rows = np.arange(int(self._trace.lines.event_begin[line]), int(self._trace.lines.event_end[line]))
         calls = spans_of(self._trace, rows[self._trace.events.type[rows] == type_])
         return main_statement(self._trace, line, self._trace.name_of(frame), calls)
@@ -194,12 +197,12 @@ class Finder:
 
     def _find_worker_culprit(self, rows: I64) -> Culprit | None:
         """The function of worker processes that most of the time is waited for; None for other time."""
+        found = function_of_workers(self._trace)
+        if found is None:
+            return None
         op, op_rows = self._longest_op(rows)
         waits_ps = int(self._length[op_rows].sum())
         if op is None or not waits_for_workers(op) or waits_ps < _MOST_OF * int(self._length[rows].sum()):
-            return None
-        found = function_of_workers(self._trace)
-        if found is None:
             return None
         name, file, line = place_of(self._trace.name_of(found.frame))
         return Culprit(name, file, line, op, None, None, round(found.share * waits_ps))
@@ -211,9 +214,9 @@ class Finder:
         makes_input = op is not None and name_has(op, InputTrait.FROM_PYTHON)
         if op is None or op_ps < _MOST_OF * int(self._length[rows].sum()):
             return None
-        if not (makes_input or name_has(op, _CALLS) or self._holds_calls(distinct(self._op_events(op_rows)))):
+        if not (makes_input or name_has(op, _CALLS) or self._holds_calls(distinct(self._op_events[op_rows]))):
             return None
-        events = distinct(self._op_events(op_rows))
+        events = distinct(self._op_events[op_rows])
         alike = np.flatnonzero(np.isin(self._trace.events.type, self._trace.events.type[events]))  # in every step
         frame = function_called_back(self._trace, spans_of(self._trace, alike), makes_input)
         if frame < 0:
@@ -291,24 +294,20 @@ class Finder:
     def _statement_around(self, rows: I64) -> Statement | None:
         """The line of the program in which the loop's thread asks for most of some ops, as far as samples tell."""
         asked = distinct(self._host[rows][self._host[rows] >= 0])
-        asked = asked[self._trace.events.line[asked] == steps_of(self._trace).line]
-        if not len(asked):
+        line = steps_of(self._trace).line
+        asked = asked[self._trace.events.line[asked] == line]
+        if not len(asked) or not has_statements(self._trace, line):
             return None
         alike = np.flatnonzero(np.isin(self._trace.events.type, distinct(self._trace.events.type[asked])))
-        alike = alike[self._trace.events.line[alike] == self._trace.events.line[asked[0]]]
-        return main_statement(
-            self._trace,
-            int(self._trace.events.line[asked[0]]),
-            None,
-            spans_of(self._trace, alike) & observed_time(self._trace),
-        )
+        alike = alike[self._trace.events.line[alike] == line]
+        return main_statement(self._trace, line, None, spans_of(self._trace, alike) & observed_time(self._trace))
 
     def _traced_line(self, rows: I64) -> Culprit | None:
         """The line of the program whose instructions take most time inside compiled programs; None where no line is
         known for most of the time."""
         event = self._event[rows].copy()
         thread = np.flatnonzero(~self._is_work[rows])
-        event[thread] = self._op_events(rows[thread])
+        event[thread] = self._op_events[rows[thread]]
         inside = np.flatnonzero(event >= 0)
         line, lines = source_lines(self._trace, event[inside])
         known = inside[line >= 0]
@@ -367,13 +366,18 @@ class Finder:
 
     def _longest_op(self, rows: I64) -> tuple[str | None, I64]:
         """The op that takes most of the time of the pieces, and its pieces."""
-        names = np.where(self._is_work[rows], self._ops_of_work(rows), self._ops_of_threads(rows))
+        names = self._op_numbers[rows]
         known = names >= 0
         if not known.any():
             return None, rows[:0]
         total = np.bincount(names[known], weights=self._length[rows][known])
         best = int(np.argmax(total))
         return self._op_text(best), rows[known & (names == best)]
+
+    @cached_property
+    def _op_numbers(self) -> I64:
+        """The op of each piece, as `_ops_of_work` and `_ops_of_threads` number it: most questions are about it."""
+        return np.where(self._is_work, self._ops_of_work(), self._ops_of_threads())
 
     def _op_text(self, number: int) -> str:
         """The name of an op as `_ops_of_work` and `_ops_of_threads` number it."""
@@ -383,27 +387,27 @@ class Finder:
         name, kind = attribute(self._trace).ops[number - len(strings)]
         return name if kind == "graph launch" else brief(name)
 
-    def _ops_of_work(self, rows: I64) -> I64:
+    def _ops_of_work(self) -> I64:
         """A number for the op of each piece of device work: beyond those of strings."""
-        found = attribute(self._trace)
-        event = self._event[rows]
+        found, event = attribute(self._trace), self._event
         at = np.minimum(np.searchsorted(found.rows, event), max(len(found.rows) - 1, 0))
         if not len(found.rows):
-            return np.full(len(rows), -1, np.int64)
+            return np.full(len(event), -1, np.int64)
         op = np.where(found.rows[at] == event, found.op[at], -1)
         return np.where(op >= 0, op.astype(np.int64) + len(self._trace.strings), -1)
 
-    def _ops_of_threads(self, rows: I64) -> I64:
+    def _ops_of_threads(self) -> I64:
         """The string row of the innermost op around each piece of a thread, -1 without one."""
-        at = self._op_events(rows)
+        at = self._op_events
         return np.where(at >= 0, self._trace.event_names(at), -1).astype(np.int64)
 
-    def _op_events(self, rows: I64) -> I64:
+    @cached_property
+    def _op_events(self) -> I64:
         """The innermost op around each piece of a thread, -1 without one; of what TensorFlow does to start an op the
         event that has the op's name, and of memory that an op asks for that op."""
         is_op = np.zeros(256, np.uint8)
         is_op[list(_OPS)] = 1
-        found: I64 = around(self._trace, self._event[rows], is_op, 1, by_kind=True)
+        found: I64 = around(self._trace, self._event, is_op, 1, by_kind=True)
         starting = np.flatnonzero(kinds_of(self._trace, found) == K.EAGER_EXECUTE)
         if len(starting):
             named = self._trace.derived("nearest dispatches", _nearest_dispatches)[found[starting]]
@@ -434,7 +438,7 @@ class Finder:
     def _calls(self, rows: I64) -> I64:
         """The device work, calls of ops, or other events that the pieces are of: rows of events."""
         event = self._event[rows]
-        op = np.where(self._is_work[rows], -1, self._op_events(rows))
+        op = np.where(self._is_work[rows], -1, self._op_events[rows])
         return distinct(np.where(op >= 0, op, event))
 
     def _layer(self, rows: I64) -> str | None:

@@ -191,13 +191,18 @@ def median_by_device(trace: HostTrace) -> dict[str, list[int]]:
     found = every_step(trace)
     if found is None:
         return {}
-    at = found.median
-    return {name: causes[at].tolist() for name, causes, works in _by_device(trace, found) if works[at]}
+    at, here = found.median, found.step == found.median
+    graph = replace(found.graph, steps=found.graph.steps[at : at + 1], bounds=found.graph.bounds[at : at + 2])
+    step = np.zeros(int(here.sum()), np.int64)
+    only = EveryStep(graph, found.pieces.take(here), step, found.cause[here], found.known[here], 0)
+    return {name: causes[0].tolist() for name, causes, works in _by_device(trace, only) if works[0]}
 
 
 def _by_device(trace: HostTrace, found: EveryStep) -> Iterator[tuple[str, I64, Mask]]:
     """Each device: its name, the time of each step by cause, and in which steps it works."""
-    bounds, of_devices = found.graph.end_ps[found.graph.bounds], busy_by_device(trace)
+    bounds = found.graph.end_ps[found.graph.bounds]
+    inside = Spans(bounds[:1], bounds[-1:])
+    of_devices = {plane: busy & inside for plane, busy in busy_by_device(trace).items()}
     for plane, busy in of_devices.items():
         works = busy.overlap_ps(bounds[:-1], bounds[1:]) > 0
         yield device_name(trace, plane), _causes_on_device(trace, found, plane, of_devices), works
@@ -212,9 +217,10 @@ def _causes_on_device(trace: HostTrace, found: EveryStep, plane: int, of_devices
     others = reduce(or_, of_devices.values()) - busy
     theirs = np.where(np.isin(found.cause, _OF_DEVICES_ALONE), found.part_within(others), 0)
     causes = found.causes_of_part(found.length_ps - found.part_within(busy) - theirs)
-    rows = work_of_device(trace, plane)
+    rows, bounds = work_of_device(trace, plane), found.graph.end_ps[found.graph.bounds]
+    start = trace.events.start_ps[rows]
+    rows = rows[(start < bounds[-1]) & (start + trace.events.duration_ps[rows] > bounds[0])]
     cause, counted = causes_of_work(trace)[trace.events.kind[rows]], Spans.union(rows[:0], rows[:0])
-    bounds = found.graph.end_ps[found.graph.bounds]
     before = np.zeros(len(bounds) - 1, np.int64)
     for each in (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, *(set(Cause) - _FIRST_ON_DEVICES)):
         own = rows[cause == int(each)]

@@ -83,11 +83,15 @@ def pieces_of_steps(trace: HostTrace, graph: Graph) -> Pieces:
     return _cut_at_events(trace, graph, ways.take(lasts), inside.take(lasts))
 
 
+def places_in_steps(graph: Graph, pieces: Pieces) -> I64:
+    """The place of each piece's step among `graph.steps`: int64 of shape (pieces,)."""
+    return np.searchsorted(graph.end_ps[graph.bounds], pieces.start_ps, side="right") - 1
+
+
 def clip_to_steps(trace: HostTrace, graph: Graph, pieces: Pieces) -> tuple[I64, Pieces]:
     """The place of each piece's step among `graph.steps`: int64 of shape (pieces,); and the pieces without what is
     outside of their steps, which end before they start if all of it is."""
-    steps, bounds = steps_of(trace), graph.end_ps[graph.bounds]
-    place = np.searchsorted(bounds, pieces.start_ps, side="right") - 1
+    steps, place = steps_of(trace), places_in_steps(graph, pieces)
     start = np.maximum(pieces.start_ps, steps.start_ps[graph.steps][place])
     return place, replace(pieces, start_ps=start, end_ps=np.minimum(pieces.end_ps, steps.until_ps[graph.steps][place]))
 

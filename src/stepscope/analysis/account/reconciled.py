@@ -26,7 +26,7 @@ from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.innermost import intersect
 from stepscope.analysis.account.model import MOST_ERROR_PERCENT
 from stepscope.analysis.account.nodes import numbers_in, sum_of_busiest_line
-from stepscope.analysis.account.pieces import OWN, Pieces, clip_to_steps, kinds_of
+from stepscope.analysis.account.pieces import OWN, Pieces, clip_to_steps, kinds_of, places_in_steps
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
@@ -55,11 +55,12 @@ def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple
     is_limit = _are_of_devices(graph, work, does, place, inside, step, cause)
     mine = work if is_limit.all() else work[_is_of_busiest_device(trace, graph, work)]
     filled = _filled_by_messages(graph, work, does, place, inside, step)
+    del inside, length  # as many bytes as the pieces themselves, which become more now
     for steps, order in ((filled, _OF_MESSAGES), (~filled, _ON_DEVICES)):
-        place, _ = clip_to_steps(trace, graph, pieces)
+        place = places_in_steps(graph, pieces)
         yields = np.isin(cause, WHILE_IDLE) | (is_limit[place] & (cause == Cause.HOST_COMPUTE))
         pieces, cause = _give(trace, graph, pieces, cause, yields & steps[place], mine, order)
-    place, _ = clip_to_steps(trace, graph, pieces)
+    place = places_in_steps(graph, pieces)
     hidden = (cause == Cause.COMMUNICATION) & ~filled[place]
     return _give(trace, graph, pieces, cause, hidden, work, (Cause.DEVICE_COMPUTE,))
 

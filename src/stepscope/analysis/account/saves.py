@@ -6,6 +6,8 @@ writes, a state_dict of detached tensors.  Reading variables is none of these: e
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes
@@ -30,7 +32,7 @@ _NO_WORK = (K.PYTHON_CALL, K.STEP_MARK, K.ANNOTATION)
 
 @dataclass(frozen=True)
 class _Loop:
-    """The events of the loop's thread in the steps as columns, when they make input, and the rest of the time."""
+    """The events of the loop's thread in the steps as columns; `seen` is when steps last."""
 
     trace: HostTrace
     steps: HostSteps
@@ -38,12 +40,25 @@ class _Loop:
     start: I64
     end: I64
     kind: U8
-    feeds: Spans
-    rest: Spans
+    seen: Spans
+
+    @cached_property
+    def feeds(self) -> Spans:
+        """When the events make input."""
+        return self.spans(event_causes(self.trace)[self.row] == Cause.INPUT)
+
+    @cached_property
+    def rest(self) -> Spans:
+        """The rest of the time."""
+        return self.seen - self.feeds
 
     def spans(self, chosen: Mask | I64) -> Spans:
         """When some of the events run."""
         return Spans.union(self.start[chosen], self.end[chosen])
+
+    def outside_input(self, chosen: I64) -> Spans:
+        """When some of the events run and no input is made."""
+        return self.spans(chosen) & self.rest if len(chosen) else Spans(self.start[:0], self.end[:0])
 
     def have(self, chosen: I64, trait: CallTrait | OpTrait) -> Mask:
         """Which of the chosen events have a trait."""
@@ -68,11 +83,13 @@ def _find_saves(trace: HostTrace) -> Spans:
     calls = loop.of_kind(K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE, K.TRACED_FUNCTION)
     calls = calls[loop.have(calls, CallTrait.SAVES_STATE)]
     of_python = loop.kind[calls] == K.PYTHON_CALL
-    writes = loop.spans(np.append(calls[~of_python], loop.of_kind(K.CHECKPOINT))) & loop.rest
-    talks = is_any_kind(trace.events.kind, (K.COLLECTIVE_CALL, K.COLLECTIVE))
-    unnamed = _drop_covered(_saves_without_ops(loop), spans_of(trace, np.flatnonzero(talks)))
-    unnamed = _drop_seen_otherwise(trace, line, unnamed)
-    named = loop.spans(_drop_training(loop, calls[of_python])) & loop.rest
+    writes = loop.outside_input(np.append(calls[~of_python], loop.of_kind(K.CHECKPOINT)))
+    unnamed = _saves_without_ops(loop)
+    if len(unnamed.start):
+        talks = is_any_kind(trace.events.kind, (K.COLLECTIVE_CALL, K.COLLECTIVE))
+        unnamed = _drop_covered(unnamed, spans_of(trace, np.flatnonzero(talks)))
+        unnamed = _drop_seen_otherwise(trace, line, unnamed)
+    named = loop.outside_input(_drop_training(loop, calls[of_python]))
     return named | writes | _extend(loop, writes) | unnamed | _sampled_in_savers(loop, line)
 
 
@@ -80,6 +97,8 @@ def _sampled_in_savers(loop: _Loop, line: int) -> Spans:
     """When samples of the stack show a library's code that writes models, outside of what trains."""
     rows = sampled_frames(loop.trace, line)
     rows = rows[has_trait(loop.trace, loop.trace.events.type[rows], CodeTrait.OF_SAVER)]
+    if not len(rows):
+        return Spans(loop.start[:0], loop.end[:0])
     work = loop.spans(loop.of_kind(K.TRACED_FUNCTION, K.FUNCTION_RUN, K.BACKWARD, K.OP))
     return (spans_of(loop.trace, rows) & loop.rest) - work
 
@@ -90,13 +109,13 @@ def _loop_events(trace: HostTrace, steps: HostSteps, line: int, seen: Spans) -> 
     end = start + forest(trace).extent_ps[row]
     inside = (end > seen.start[0]) & (start < seen.end[-1])
     row, start, end = row[inside], start[inside], end[inside]
-    of_input = event_causes(trace)[row] == Cause.INPUT
-    feeds = Spans.union(start[of_input], end[of_input])
-    return _Loop(trace, steps, row, start, end, trace.events.kind[row], feeds, seen - feeds)
+    return _Loop(trace, steps, row, start, end, trace.events.kind[row], seen)
 
 
 def _drop_training(loop: _Loop, calls: I64) -> I64:
     """Python functions without those that run programs or a whole step: their names are misleading."""
+    if not len(calls):
+        return calls
     work = loop.spans(loop.of_kind(K.TRACED_FUNCTION, K.FUNCTION_RUN, K.EAGER_EXECUTE, K.OP, K.BACKWARD, K.EXECUTOR))
     start, end = loop.start[calls], loop.end[calls]
     busy = work.overlap_ps(start, end) > _LITTLE * (end - start)
@@ -105,11 +124,13 @@ def _drop_training(loop: _Loop, calls: I64) -> I64:
 
 def _extend(loop: _Loop, found: Spans) -> Spans:
     """Extends saves beyond the ops that write: from the preceding program to the following program or input."""
+    if not len(found.start):
+        return found
     eager = loop.of_kind(K.EAGER_EXECUTE)
     eager = eager[loop.trace.stat_ints(stat_names.IS_FUNCTION, rows=loop.row[eager]) > 0]
     work = loop.spans(np.append(eager, loop.of_kind(K.TRACED_FUNCTION, K.FUNCTION_RUN))) | loop.feeds
     marks = loop.spans(loop.of_kind(K.STEP_MARK))
-    if not len(found.start) or not len(work.start):
+    if not len(work.start):
         return found
     before = np.sort(np.concatenate([work.end, marks.start, loop.rest.start[:1]]))
     after = np.sort(np.concatenate([work.start, marks.end, loop.rest.end[-1:]]))
@@ -121,9 +142,9 @@ def _extend(loop: _Loop, found: Spans) -> Spans:
 def _saves_without_ops(loop: _Loop) -> Spans:
     """Long gaps right after a state_dict: PyTorch detaches every parameter, then writes without an op."""
     ops = loop.of_kind(K.OP, K.BACKWARD, K.EXECUTOR, K.GRAPH_LAUNCH)
-    ops = ops[is_outermost(loop.start[ops], loop.end[ops])]
     if not loop.have(ops, OpTrait.DETACHES).any():
         return Spans(loop.start[:0], loop.end[:0])
+    ops = ops[is_outermost(loop.start[ops], loop.end[ops])]
     copies = loop.have(ops, OpTrait.COPIES_OUT)
     every = loop.of_kind(K.OP)
     parameters = round(int(loop.have(every, OpTrait.ADDS_GRADIENT).sum()) / max(len(loop.steps.number), 1))

@@ -61,6 +61,11 @@ class Statement:
         return f"{100 * self.share:.0f} % of that at {self.place}{called}"
 
 
+def has_statements(trace: HostTrace, line: int) -> bool:
+    """Whether samples tell statements of a thread."""
+    return bool(_shown_statements(trace, line))
+
+
 def main_statement(trace: HostTrace, line: int, frame: str | None, spans: Spans) -> Statement | None:
     """The statement furthest in that holds most of some time of a function; None where that was not recorded, or no
     statement holds so much.

@@ -145,7 +145,7 @@ def _leave_out(trace: HostTrace, excess: Excess, found: Foretold | None) -> Fore
     Programs run their ops on several threads, and wait between them where a machine is busy: a replay keeps such pauses
     though what they are between is gone.
     """
-    if found is None or not found.now_ps:
+    if found is None or not found.now_ps or (excess.made is not None and excess.made.overlaps):
         return found
     gone = excess.ps * (1.0 - excess.keeps)
     without = found.now_ps * max(1.0 - gone / max(observed_time(trace).total, 1), 0.0)

@@ -43,8 +43,9 @@ from stepscope.analysis.facts.work import (
     work_events_of,
     work_of,
 )
-from stepscope.analysis.purpose.computing import computing_of, passed_since, update_ranges
+from stepscope.analysis.purpose.computing import computing_of, inside_any, passed_since, update_ranges
 from stepscope.analysis.purpose.sizes import Size, sizes_of
+from stepscope.analysis.purpose.values import has_operands, takes_what_steps_write
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, whole_steps
 from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind
@@ -488,14 +489,23 @@ def _usual_size(trace: HostTrace, rows: I64, op: OpShare) -> Size | None:
 
 
 def _calls_model(trace: HostTrace, heavy: I64) -> bool:
-    """Whether most of some products take a matrix of the size that one which is trained takes: the same weights."""
+    """Whether most of some products take a lasting tensor that the steps write, or, where that was not recorded, a
+    matrix of the size that one which is trained takes: the same weights."""
     work = computing_of(trace)
     trained = work.rows[work.heavy & work.learned]
+    told = heavy[_lies_in(trace, heavy, has_operands(trace))]
+    if len(told):
+        return bool(2 * _lies_in(trace, told, takes_what_steps_write(trace) & ~work.updates).sum() > len(told))
     if not len(heavy) or not len(trained) or not trace.has_stat(stat_names.INPUT_DIMS):
         return False
     known = {pair for pair, _ in _matrices(trace, trained)}
     alike = sum(calls for pair, calls in _matrices(trace, heavy) if pair in known)
     return 2 * alike > len(heavy)
+
+
+def _lies_in(trace: HostTrace, rows: I64, chosen: Mask) -> Mask:
+    """Whether each event is one of the chosen ops or lies inside one."""
+    return inside_any(trace, rows, computing_of(trace).rows[chosen])
 
 
 def _matrices(trace: HostTrace, rows: I64) -> Iterator[tuple[tuple[int, Size], int]]:

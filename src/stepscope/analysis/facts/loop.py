@@ -20,7 +20,7 @@ from stepscope.analysis.steps.loop_thread import find_loop_line
 from stepscope.analysis.steps.stack_samples import spans_of_others
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask, count_before
+from stepscope.model.arrays import I32, I64, Mask, count_before, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.torch import LIFTS_VALUES
@@ -250,13 +250,11 @@ def _keep_recurring(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
     first, last = np.searchsorted(steps.start_ps, np.stack([gaps.start, gaps.end]))
     kept = last - first > 1
     for place in _counts_within_steps(loop, steps, names, names[before]):
-        pairs = np.stack([names[before], place[before]])
-        _, inverse = np.unique(pairs, axis=1, return_inverse=True)
-        kept |= _has_like(inverse.reshape(-1), gaps.end - gaps.start)
+        kept |= _has_like(number_pairs(names[before], place[before])[0], gaps.end - gaps.start)
     return Spans(gaps.start[kept], gaps.end[kept])
 
 
-def _has_like(group: I64, length: I64) -> Mask:
+def _has_like(group: I32, length: I64) -> Mask:
     """Whether another of the same group is at least half as long: bool of shape (n,)."""
     order = np.lexsort((length, group))
     same = group[order][1:] == group[order][:-1]

@@ -26,7 +26,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_ins
 from stepscope.analysis.trace.eager import eager_ops
 from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
-from stepscope.analysis.trace.spans import Spans
+from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, count_before, distinct, last_below, median
 from stepscope.records import dataclass
@@ -49,6 +49,7 @@ OPS_OF_A_PROGRAM = 3.0  # more are a compiled function, not an op that is dispat
 _NOISE = 0.07  # of the computation: its time varies this much without a cause
 _MOST_MODULES = 40  # kept, the longest: programs of single ops may be thousands
 _PROGRAM = " (program "
+_MUCH = 0.25  # of the time of what moves data: judgement
 _LEAST_TO_COMPARE = 4  # steps: fewer have no best quarter
 _LONG_OP_PS = 300_000_000  # longer than starting an op: its operands are large
 
@@ -79,6 +80,7 @@ class WorkFacts:
         moves_ps: self time of ops that only move or set data, or needlessly make large tensors again.
         moves: the largest of these ops; those that TensorFlow runs outside any graph are in both.
         asked: the time of these by what asks for the copy, such as `layout` of `contiguous`; see `kind_of_copy`.
+        zeroes_gradients: much of it writes zeros into gradients.
         casts_ps: time of conversions to another type or device; those of single numbers, which an optimizer makes for
             each parameter, are shorter than SHORT_OP_PS and do not count.
         forward_ps, backward_ps: time of matrix products and convolutions, forward and backward.
@@ -111,6 +113,7 @@ class WorkFacts:
     moves: list[OpShare] = field(default_factory=list)
     asked: dict[str, int] = field(default_factory=dict)
     casts_ps: int = 0
+    zeroes_gradients: bool = False
     forward_ps: int = 0
     backward_ps: int = 0
     contention_ps: int = 0
@@ -207,10 +210,12 @@ def _facts_without_device(
     asked = alone.every & ~alone.first & ~alone.late & ~alone.measures if alone else None
     moves &= ~_serves_layer(trace, ops, heavy) & ~np.isin(ops, compilers_moves(trace))
     moves |= alone.makes_again if alone else False
+    moves[moves] &= ~(in_backward[moves] & _are_fills(trace, ops[moves]))  # of gradients: the forward op asks for them
     backward = heavy & (kinds["gradient"] | in_backward)
     forward = heavy & ~backward & ~_is_of_update(trace, ops)
     eager, again = _eager_moves(trace), recomputed_ops(trace)
     casts = kinds["casts"] & (trace.events.duration_ps[ops] >= SHORT_OP_PS)
+    moves, casts = (_without_stalls(trace, ops, own, mask) for mask in (moves, casts))
     extra = asked if asked is not None and asked.any() else forward
     in_program = trace.stat_strings(stat_names.HLO_MODULE, rows=ops) > 0
     calls = has_trait(trace, trace.events.type[ops], OpTrait.CALLS_BACK | OpTrait.CALLS_PYTHON)
@@ -227,6 +232,7 @@ def _facts_without_device(
         "moves": sum_by_name(trace, *events["moves"])[:_MOST_OPS],
         "asked": sum_copies(trace, *events["moves"]),
         "casts_ps": _outer_time(trace, ops[casts]),
+        "zeroes_gradients": _zeroes_gradients(trace, *events["moves"]),
         "forward_ps": int(own[forward].sum()),
         "backward_ps": int(own[backward].sum()),
         "contention_ps": int(events["slowed"][1].sum() * found.critical_path_share),
@@ -239,6 +245,33 @@ def _facts_without_device(
         "callbacks_ps": int(own[calls].sum()),
         "callback": called[0].name if called else "",
     }
+
+
+def _are_fills(trace: HostTrace, rows: I64) -> Mask:
+    found: Mask = _kinds_of_copies(trace, rows) == [kind for kind, _ in KINDS_OF_COPIES].index("fill")
+    return found
+
+
+def _zeroes_gradients(trace: HostTrace, moves: I64, own: I64) -> bool:
+    """Whether much of what moves data writes zeros into gradients, as optimizers do that are asked to keep them."""
+    start = trace.events.start_ps[moves]
+    zeroing = events_of_kind(trace, K.ANNOTATION)
+    zeroing = zeroing[has_trait(trace, trace.events.type[zeroing], PurposeTrait.ZEROES_GRADIENTS)]
+    inside = spans_of(trace, zeroing).overlap_ps(start, start + 1) > 0
+    return bool(own[inside].sum() >= _MUCH * own.sum() > 0)
+
+
+def _without_stalls(trace: HostTrace, ops: I64, own: I64, chosen: Mask) -> Mask:
+    """The chosen ops without those of a graph's node of which one call takes as long as all others: it waited."""
+    rows = np.flatnonzero(chosen & _is_compiled(trace, ops))
+    types, inverse, calls = np.unique(trace.events.type[ops[rows]], return_inverse=True, return_counts=True)
+    whole, longest = np.zeros(len(types), np.int64), np.zeros(len(types), np.int64)
+    np.add.at(whole, inverse, own[rows])
+    np.maximum.at(longest, inverse, own[rows])
+    stalled = (calls >= _LEAST_TO_COMPARE) & (2 * longest > whole)
+    left = chosen.copy()
+    left[rows[stalled[inverse] & (own[rows] == longest[inverse])]] = False
+    return left
 
 
 def _is_of_update(trace: HostTrace, ops: I64) -> Mask:

@@ -16,7 +16,7 @@ from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.items import describe_speedup
 from stepscope.analysis.advice.ranking import Advised, find_record_first
 from stepscope.analysis.advice.reading import Read
-from stepscope.analysis.advice.stopped import FILLED_FIELDS, filled_rows
+from stepscope.analysis.advice.stopped import FILLED_FIELDS, OF_JOB, filled_rows
 from stepscope.analysis.facts.culprits import culprits_of
 from stepscope.analysis.facts.device_facts import device_facts_of
 from stepscope.analysis.facts.feeding import feed_of
@@ -45,6 +45,7 @@ from stepscope.report import (
     Cell,
     Field,
     Figures,
+    FirstScreen,
     Prose,
     Report,
     Role,
@@ -291,6 +292,25 @@ class OverviewReport(Report):
             ),
             Prose("missing", "Not in this capture", tuple(f"{item.what}: {item.remedy}" for item in self.missing)),
         ]
+
+    def first_screen(self) -> FirstScreen:
+        """The verdict, what the step waits for or what filled the memory, and what to do first."""
+        head, _, rest = self.verdict.sentence.partition(": ")
+        ended = bool(self.advice) and self.advice[0].id.startswith(OF_JOB)
+        time = "" if self.median_step_ms is None or ended else f"Each step takes {_short(self.median_step_ms)} ms: "
+        filled = filled_rows(self.context)
+        bar = (
+            [(str(row["kind"]), str(row["kind"]), amount(row["held_bytes"])) for row in filled]
+            if filled
+            else [(row.cause, row.cause, float(row.ps)) for row in (self.account.rows if self.account else ())]
+        )
+        first = self.advice[0] if self.advice else None
+        return FirstScreen(
+            title=time + head, sentence=rest, bar=tuple((key, name.replace("_", " "), size) for key, name, size in bar),
+            advice=f"{first.beside} {first.title}".strip() if first else "",
+            gain=_gain_text(first) if first and (first.predicted_speedup or first.measured) else "",
+            actions=tuple(first.actions) if first else (),
+        )  # fmt: skip
 
     def summary_lines(self) -> Sequence[str]:
         """Ten lines: verdict, steps, breakdown, top ops, first advice."""

@@ -344,7 +344,7 @@ def _writes_part(flow: Flow, row: int) -> bool:
 
 def compilers_moves(trace: HostTrace) -> I64:
     """Ops of compiled programs that move data as the compiler needs it: copies, such as those of what a loop starts
-    with, and all that a loop takes from or keeps for a round: rows of events.
+    with, constants that are spread, and all that a loop takes from or keeps for a round: rows of events.
 
     Of these, a program can only avoid the copies of `copied_arguments`.
     """
@@ -353,6 +353,9 @@ def compilers_moves(trace: HostTrace) -> I64:
         known = work.instruction >= 0
         at = work.instruction[known]
         chosen = work.module.is_opcode("copy")[at] | (work.module.computation[at] != work.module.entry)
+        flow = Flow(work.module)
+        spread = [row for row in distinct(at).tolist() if work.module.opcode_of(flow.origin(row)) == "broadcast"]
+        chosen |= np.isin(at, spread)
         found.append(work.rows[known][chosen])
     return np.concatenate(found)
 

@@ -34,7 +34,8 @@ from stepscope.analysis.purpose.loops import independent_rounds
 from stepscope.analysis.purpose.operands import half_ops, one_hots, whole_table
 from stepscope.analysis.purpose.pairs import pairs_of
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
-from stepscope.analysis.purpose.tensors import FINDERS
+from stepscope.analysis.purpose.tensors import FINDERS, feeds_training
+from stepscope.analysis.purpose.updates import unfused_update
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.verdict import LEAST_PERCENT
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
@@ -54,8 +55,10 @@ from stepscope.vocabulary.traits import PurposeTrait
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
     "copied_arguments", "one_by_one", "many_optimizers", "ordering", "factoring", "half", "set_up",
 )  # fmt: skip
-GROWTH = "growth"
-PICKED, FACTORED, CONSTANT_FACTORS, DIAGONAL, REPEATED_ROWS, PAIRS, ORDER, DEAD, PENALTY, EQUAL, CONSTANT = FINDERS
+GROWTH, UNFUSED = "growth", "unfused_update"
+(
+    PICKED, FACTORED, CONSTANT_FACTORS, DIAGONAL, REPEATED_ROWS, PAIRS, ORDER, DEAD, PENALTY, EQUAL, CONSTANT, PREFIX,
+) = FINDERS  # fmt: skip
 LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
 _FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
 
@@ -86,7 +89,7 @@ class Excess:
 
     def part(self, model: StepModel) -> Part:
         """What goes with it, in a model of the steps."""
-        return part_with_work(model, self.rows) if self.made is None else part_of_set_up(model, self.made.spans)
+        return part_with_work(model, self.rows) if self.made is None else part_of_set_up(model, self.made)
 
 
 @dataclass(frozen=True)
@@ -312,6 +315,9 @@ def _find_measures(trace: HostTrace) -> _Found | None:
     found = forward_only_of(trace)
     if found is None or not found.measures.any():
         return _find_measures_compiled(trace)
+    feeds = feeds_training(trace)
+    if feeds is not None and (feeds & found.measures & computing_of(trace).heavy).any():
+        return None
     rows = computing_of(trace).rows[found.measures]
     return _Found(
         rows, 0.0,
@@ -370,6 +376,18 @@ def _find_optimizers(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
+def _find_unfused(trace: HostTrace) -> _Found | None:
+    found = unfused_update(trace)
+    if found is None:
+        return None
+    return _Found(
+        found.rows, found.kept,
+        f"updates parameters by {found.ops:,.0f} ops, {found.each:.0f} passes over each of {found.parameters:,.0f}"
+        f" parameters; {found.optimizer} with fused=True makes one pass over all of them",
+        "the installed PyTorch has no fused kernel for this device",
+    )  # fmt: skip
+
+
 def _find_ordering(trace: HostTrace) -> _Found | None:
     """Where a few of the rows are taken, selecting these would do, which no recording shows."""
     found = _find_costly(trace, ORDERS)
@@ -394,17 +412,24 @@ def _find_factoring(trace: HostTrace) -> _Found | None:
 
 def _find_costly(trace: HostTrace, pattern: Pattern[str]) -> tuple[I64, str] | None:
     """Ops of a kind, where they are most of what is computed, and their names."""
+    rows, own_ps, types, names = trace.derived("what is computed by op", _ops_computed)
+    wanted = {name for name in set(names) if pattern.fullmatch(name)}
+    if not wanted:
+        return None
+    chosen = np.isin(trace.events.type[rows], types[np.array([name in wanted for name in names], np.bool_)])
+    if not chosen.any() or 2 * own_ps[chosen].sum() < own_ps.sum():
+        return None
+    return rows[chosen], ", ".join(sorted(wanted))
+
+
+def _ops_computed(trace: HostTrace) -> tuple[I64, I64, I64, list[str]]:
+    """What is computed: rows of events, their own times in ps, their types, and what op each of these types is."""
     work = computing_of(trace)
     parts = [] if len(work) else [each.rows for each in program_work(trace)]
     rows = np.concatenate([work.rows, *parts])
     own_ps = work.own_ps if len(work) else trace.events.duration_ps[rows]
     types = distinct(trace.events.type[rows]).astype(np.int64)
-    names = [op_alone(name) for name in type_names(trace, types)]
-    wanted = [pattern.fullmatch(name) is not None for name in names]
-    chosen = np.isin(trace.events.type[rows], types[np.array(wanted, np.bool_)])
-    if not chosen.any() or 2 * own_ps[chosen].sum() < own_ps.sum():
-        return None
-    return rows[chosen], ", ".join(sorted({name for name, is_one in zip(names, wanted, strict=True) if is_one}))
+    return rows, own_ps, types, [op_alone(name) for name in type_names(trace, types)]
 
 
 def _find_pairs(trace: HostTrace) -> _Found | None:
@@ -439,6 +464,11 @@ _MADE_ANEW = {
     "optimizer": ("makes an optimizer again, which also forgets what it has learned of earlier steps", ""),
     "module": ("makes layers of the model again, with new weights", "the model changes its form from step to step"),
     "threads": ("starts threads or processes again", "they end because something else needs the cores"),
+    "walk": (
+        "is Python that takes a module apart into its arrays, or puts it together, around compiled calls, as nnx.jit"
+        " does",
+        "",
+    ),
 }
 
 
@@ -476,6 +506,7 @@ _AGAINST_IN_TENSORS: Mapping[str, str] = {
     ORDER: "the first product is used by itself, too",
     DEAD: "the program reads its values itself",
     PENALTY: "the loss needs this term in every step",
+    PREFIX: "a position depends on later ones, as without a causal mask",
     EQUAL: "something outside of PyTorch, as numpy, writes these tensors in between",
     CONSTANT: "something outside of PyTorch, as numpy, writes these tensors, or they are only the same for some steps",
 }
@@ -497,6 +528,7 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     HALF: _find_half,
     SET_UP: _find_set_up,
     GROWTH: _find_growth,
+    UNFUSED: _find_unfused,
     **{kind: partial(_find_in_tensors, kind, against) for kind, against in _AGAINST_IN_TENSORS.items()},
 }
 """How each kind is found: its events, what of them is kept, the fact, and what speaks against it."""

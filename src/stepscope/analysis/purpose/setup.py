@@ -21,7 +21,7 @@ from stepscope.analysis.steps.find_steps import holds_step, observed_time, whole
 from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import forest
-from stepscope.analysis.trace.spans import Spans, is_outermost
+from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
@@ -43,6 +43,7 @@ _MADE: dict[str, SetUpTrait] = {
     "optimizer": SetUpTrait.MAKES_OPTIMIZER,
     "module": SetUpTrait.MAKES_MODULE,
     "threads": SetUpTrait.MAKES_THREADS,
+    "walk": SetUpTrait.WALKS_MODULE,
 }
 
 
@@ -65,6 +66,11 @@ class SetUp:
     is_certain: bool
 
     @property
+    def overlaps(self) -> bool:
+        """Whether what the step computes may run meanwhile, so that a replay alone tells what it costs."""
+        return self.what == "walk"
+
+    @property
     def cause(self) -> str:
         """The cause of the account that it is mostly counted as."""
         return "input" if self.what == "loader" else "python"
@@ -75,9 +81,11 @@ def set_up_of(trace: HostTrace) -> SetUp | None:
     return trace.derived("set up in each step", _find)
 
 
-def part_of_set_up(model: StepModel, spans: Spans) -> Part:
+def part_of_set_up(model: StepModel, made: SetUp) -> Part:
     """The time in which the loop's thread makes it, with what that starts elsewhere."""
-    trace, line = model.trace, model.threads.main
+    trace, line, spans = model.trace, model.threads.main, made.spans
+    if made.overlaps:
+        return part_of_stretches(model, line, spans)
     rows = _rows_of(trace, line)
     start = trace.events.start_ps[rows]
     inside = rows[spans.overlap_ps(start, start + 1) > 0]
@@ -204,6 +212,10 @@ def _find_in_frames(trace: HostTrace, line: int) -> list[SetUp]:
             spans, _, times = sampled.spans_shown(spans)
             if what != "fit" and len(sampled.times) - len(times) < _OTHERS:
                 continue  # the same
+        if what == "walk":  # samples tell only roughly when the compiled call between two walks begins
+            inside = _rows_of(trace, line)
+            kinds = is_any_kind(trace.events.kind[inside], (K.TRACED_FUNCTION, K.FUNCTION_RUN, K.EXECUTOR))
+            spans = spans - spans_of(trace, inside[kinds])
         steps = _steps_of(trace, times)
         if steps >= _FEWEST_STEPS and _recurs(trace, spans):
             name = trace.name_of(int(own[0])).rpartition(" ")[2]

@@ -422,7 +422,7 @@ def equal_work(trace: HostTrace) -> TensorWork | None:
         return None
     values = _values(trace)
     known = [at for at, number in enumerate(values.number) if number >= 0 and not _matches(VIEWS, ops[at])]
-    again = [at for at in known if not values.is_first[at]]
+    again = [at for at in known if values.again[at]]
     if not again:
         return None
     length = _durations(trace, ops)
@@ -443,10 +443,14 @@ def constant_work(trace: HostTrace) -> TensorWork | None:
         return None
     values = _values(trace)
     constant = [at for at, is_one in enumerate(values.constant) if is_one and values.number[at] >= 0]
-    same = _same_in_all_steps(trace, [ops[at].row for at in constant])
+    same = {
+        at for at, is_same in zip(constant, _same_in_all_steps(trace, [ops[at].row for at in constant]), strict=True)
+        if is_same
+    }  # fmt: skip
     wanted = [
-        at for at, is_same in zip(constant, same, strict=True)
-        if is_same and values.takes_tensors[at] and not _matches(VIEWS, ops[at]) and not ops[at].name.endswith("_")
+        at for at in sorted(same)
+        if values.takes_tensors[at] and not _matches(VIEWS, ops[at]) and not ops[at].name.endswith("_")
+        and values.feeding([at]) <= same
     ]  # fmt: skip
     if not wanted:
         return None
@@ -454,6 +458,48 @@ def constant_work(trace: HostTrace) -> TensorWork | None:
     longest = ops[max(wanted, key=lambda at: length[at])]
     what = f"`{longest.name}`{_of_size(longest)} computes the same in every step: nothing writes what it takes"
     return TensorWork(_all_like(trace, [ops[at].row for at in wanted]), 0.0, what)
+
+
+def grown_prefix(trace: HostTrace) -> TensorWork | None:
+    """Ops with weights that run over some positions, then over one more from the first one on, and so on."""
+    chains: dict[tuple[object, ...], list[_Op]] = {}
+    found: dict[str, tuple[list[int], float]] = {}
+    for op in ops_with_sizes(trace):
+        whole, weights = op.first, op.sizes[1:]
+        if len(whole) != 3 or not any(len(each) > 1 for each in weights):  # batch, positions, columns
+            continue
+        chain = chains.setdefault((op.step, op.name, whole[0], whole[2], weights), [])
+        if chain and whole[1] != chain[-1].first[1] + 1:
+            _note_prefix(found, chain)
+            chain.clear()
+        chain.append(op)
+    for chain in chains.values():
+        _note_prefix(found, chain)
+    return _largest(trace, found)
+
+
+def _note_prefix(found: dict[str, tuple[list[int], float]], chain: list[_Op]) -> None:
+    if len(chain) < _TIMES:
+        return
+    low, high = chain[0].first[1], chain[-1].first[1]
+    every = sum(op.first[1] for op in chain)
+    what = f"computes positions again: its layers run over {low}, {low + 1}, ... {high} positions from the first one on"
+    _note(found, f"{what}, {every:,} instead of {high:,}", list(chain), high / every)
+
+
+def feeds_training(trace: HostTrace) -> Mask | None:
+    """Which ops of `computing_of` compute what flows into trained ops, or may, without being trained themselves; None
+    where the recording does not tell."""
+    ops = ops_with_sizes(trace) if tensors_are_known(trace) else []
+    values, work = _values(trace) if ops else None, computing_of(trace)
+    if values is None or not any(values.takes_tensors):
+        return None
+    learned = _chosen(ops, work.rows[work.learned])
+    trained = [at for at, op in enumerate(ops) if op.row in learned]
+    feeding = sorted(values.feeding(trained) - set(trained))
+    equal = _traced(trace).equal
+    rows = [equal[ops[at].row] for at in feeding]
+    return inside_any(trace, work.rows, np.concatenate(rows)) if rows else np.zeros(len(work), np.bool_)
 
 
 def _values(trace: HostTrace) -> Values:
@@ -581,4 +627,5 @@ FINDERS: dict[str, Callable[[HostTrace], TensorWork | None]] = {
     "gradient_penalty": gradient_penalty,
     "equal_work": equal_work,
     "constant_work": constant_work,
+    "grown_prefix": grown_prefix,
 }

@@ -49,6 +49,14 @@ class XSpaceFormat(Format):
 
         return holds_several(plain(path))
 
+    def recorded_span(self, path: str) -> tuple[int, int] | None:
+        """What a file of this machine says of itself."""
+        if is_remote(path):
+            return None
+        from stepscope.formats.xspace.several import recorded_span
+
+        return recorded_span(plain(path))
+
 
 def _skip_texts(content: bytes) -> bytes:
     """The content behind the texts at its start: errors, warnings and host names, a few at most."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from io import BytesIO
 from typing import BinaryIO
 
 from stepscope.errors import Problem, UnreadableError
@@ -22,20 +24,42 @@ from stepscope.model import HostTrace
 _HEAD_BYTES = 512  # of a plane: its number and name stand before its lines
 _OWN_WORDS = ("joined", "repeated-planes")  # codes of problems that a profile read alone does not have
 _MOST_PLANES = 10_000
+_MOST_ENVIRONMENT_BYTES = 1 << 20  # it holds a few numbers and options
 
 
 def holds_several(path: str) -> bool:
     """Whether a file of this machine holds several host planes; only the heads of its planes are read."""
+    with _opened(path) as (file, size):
+        return [name for *_, name in _planes_of(file, size)].count(schema.HOST_PLANE) > 1
+
+
+def recorded_span(path: str) -> tuple[int, int] | None:
+    """When the recording in a file of this machine began and ended, in ns since the epoch; None if it does not say.
+    Only the heads of its planes are read, and the plane that says it."""
+    with _opened(path) as (file, size):
+        for begin, end, name in _planes_of(file, size):
+            if name == schema.ENVIRONMENT_PLANE and end - begin < _MOST_ENVIRONMENT_BYTES:
+                file.seek(begin)
+                with suppress(UnreadableError):
+                    trace = read(file.read(end - begin), path, "")
+                    if trace.start_unix_ns is not None and trace.stop_unix_ns is not None:
+                        return trace.start_unix_ns, trace.stop_unix_ns
+    return None
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[tuple[BinaryIO, int]]:
+    """A file and its size; an empty one in place of what cannot be read or is no file."""
     try:
         # Opening a pipe without a writer would wait for one.
-        with open(path, "rb", opener=open_at_once) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                return False
-            names = [name for *_, name in _planes_of(file, status.st_size)]
+        file: BinaryIO = open(path, "rb", opener=open_at_once)  # noqa: SIM115 - closed below
+        status = os.fstat(file.fileno())
     except OSError:
-        return False
-    return names.count(schema.HOST_PLANE) > 1
+        file, size = BytesIO(), 0
+    else:
+        size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+    with file:
+        yield file, size
 
 
 def _planes_of(file: BinaryIO, size: int) -> Iterator[tuple[int, int, str]]:
@@ -69,8 +93,6 @@ def read_hosts(data: bytes, source: str, host: str) -> tuple[HostTrace, ...]:
     Raises:
         UnreadableError: none of them can be read.
     """
-    from io import BytesIO
-
     planes = list(_planes_of(BytesIO(data), len(data)))
     begins, seen, before = [0], set[str](), 0
     names_first = bool(planes) and planes[0][0] > 0  # of hosts; other writers put them behind the planes

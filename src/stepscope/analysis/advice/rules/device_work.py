@@ -42,14 +42,13 @@ IN_PLACE: Actions = {
         "tf.function(jit_compile=True) fuses copies into neighbouring ops",
     ),
     "jax": (
-        "donate arrays that the step replaces: jax.jit(..., donate_argnums=...) lets XLA write in place",
         "x.at[i].set(v) or jax.lax.dynamic_update_slice inside the jitted step instead of jnp.concatenate",
         "if copy-start and copy-done move data to the host and back, offload less",
     ),
     "pytorch": (
         "write into a preallocated tensor (x[i:j] = v, copy_, index_copy_, a static cache or a ring buffer) instead of"
         " torch.cat, clone() and stack",
-        "use in-place ops (add_, mul_), and let optimizer.zero_grad() set gradients to None (its default)",
+        "use in-place ops (add_, mul_) where nothing needs the old value",
         "avoid .contiguous() and .to(dtype) if the next op accepts the tensor as it is",
         "torch.compile fuses copies into neighbouring ops",
     ),

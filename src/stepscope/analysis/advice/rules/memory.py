@@ -58,21 +58,16 @@ COPIES: Mapping[str, Actions] = {
     },
     "pad": {"": ("pad once, before training, or let the op pad that follows (padding= of a convolution)",)},
     "convert": {"": ("convert once, where the data is made, and keep that type",)},
-    "fill": {
-        "pytorch": (
-            "fill less: let optimizer.zero_grad() set gradients to None (its default), and reuse a tensor of zeros",
-        ),
-        "": ("fill less: make constant arrays once, before the loop",),
-    },
+    "fill": {"": ("fill less: make constant arrays once, before the loop",)},
     "repeat": {"": ("let ops broadcast (expand, a length of 1) instead of repeating data",)},
     "copy": {
         "pytorch": (
             "clone() only what is changed later, and use in-place ops (add_, mul_) where nothing needs the old",
         ),
-        "jax": ("donate arrays that the step replaces: jax.jit(..., donate_argnums=...) lets XLA write in place",),
         "": ("change data in place instead of copying it",),
     },
 }
+_NO_ZEROS = "let optimizer.zero_grad() set gradients to None, its default: zeros are written into them now"
 _KEEP_LAYOUT = "Keep one layout instead of copying"
 _WORTH = 0.1  # of the time of copies: what asks for less is not worth a word
 _MOST_OF = 0.5
@@ -114,7 +109,8 @@ def act_on_copies(context: Context) -> tuple[str, ...]:
     asked = context.work.asked if context.work is not None else {}
     whole = sum(asked.values())
     kinds = [kind for kind, ps in asked.items() if kind and ps >= _WORTH * whole]
-    return tuple(action for kind in kinds for action in actions_for(context.framework, COPIES[kind]))
+    zeros = (_NO_ZEROS,) if context.work is not None and context.work.zeroes_gradients else ()
+    return zeros + tuple(action for kind in kinds for action in actions_for(context.framework, COPIES[kind]))
 
 
 def _find_capacity(context: Context) -> Finding | None:

@@ -31,9 +31,11 @@ from stepscope.analysis.purpose.excess import (
     PAIRS,
     PENALTY,
     PICKED,
+    PREFIX,
     REPEATED,
     REPEATED_ROWS,
     TABLE,
+    UNFUSED,
     UNUSED,
 )
 from stepscope.vocabulary.python import is_training_function
@@ -366,6 +368,14 @@ _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "Leave out computation that no loss is computed from",
         ("skip this part of the model where its output is not used, or run it rarely, under torch.no_grad()",),
     ),
+    PREFIX: (
+        "computing positions again",
+        "Keep the state of earlier positions instead of computing them again",
+        (
+            "pass the hidden state on (`out, state = gru(newest, state)`), or keep keys and values of attention, and"
+            " compute the newest position alone",
+        ),
+    ),
     EQUAL: (
         "computing the same again",
         "Compute once per step what is computed again from the same tensors",
@@ -428,6 +438,10 @@ _EXCESSES = (
         OPTIMIZERS, "many-optimizers", "calling many optimizers", "Use one optimizer with groups of parameters",
         _ONE_OPTIMIZER, kind="eager_dispatch",
         unknown="it does not show how much of such a call is its fixed cost",
+    ),
+    _Excess(
+        UNFUSED, "unfused-update", "passes over memory that a fused update spares", "Update all parameters in one op",
+        {"": ("give the optimizer fused=True, as torch.optim.AdamW(parameters, lr=..., fused=True)",)},
     ),
     _Excess(
         ORDERING, "ordering", "putting arrays in order", "See whether all of it has to be put in order", _SELECT,

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from stepscope import kernels
+from stepscope.analysis.account.asked_by import function_that_asked
 from stepscope.analysis.account.causes import Cause, event_causes
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.innermost import cut_by_events
@@ -167,15 +168,20 @@ class Finder:
         statement = main_statement(self._trace, line, frame if name_has(frame, CodeTrait.OF_USER) else None, spans)
         return Culprit(*self._place(found.frame), op, self._layer(op_rows), None, ps, inside, statement)
 
-    def computed_by(self, rows: I64, line: int, spans: Spans) -> Culprit | None:
+    def computed_by(self, rows: I64, line: int, spans: Spans, follows: bool = True) -> Culprit | None:
         """The innermost function of the program that samples of a thread show in some time in which it computes, or the
-        line of a script that has none; None where calls were recorded, or no sample shows one."""
+        line of a script that has none; of a backward pass, if that is followed, the one that ran the forward ops.  None
+        where calls were recorded, or no sample shows one."""
         if (self._users[1][rows] >= 0).any():
             return None
+        op, op_rows = self._longest_op(rows[self._event[rows] >= 0])
+        if follows and (asked := function_that_asked(self._trace, line, spans)) is not None:
+            frame, ps = asked.function.frame, round(asked.share * int(self._length[rows].sum()))
+            statement = main_statement(self._trace, line, self._trace.name_of(frame), asked.function.spans)
+            return Culprit(*self._place(frame), op, self._layer(op_rows), None, ps, statement=statement)
         found = main_function(self._trace, line, spans)
         if found is None or not name_has(self._trace.name_of(found.frame), CodeTrait.OF_USER):
             return None
-        op, op_rows = self._longest_op(rows[self._event[rows] >= 0])
         ps = round(found.share * int(self._length[rows].sum()))
         statement = main_statement(self._trace, line, self._trace.name_of(found.frame), spans)
         return Culprit(*self._place(found.frame), op, self._layer(op_rows), None, ps, statement=statement)

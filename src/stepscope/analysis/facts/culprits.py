@@ -112,10 +112,11 @@ def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, C
         if excess.made is not None:
             yield excess.kind, excess.made.cause, excess.ps, _who_makes(trace, excess.made)
             continue
-        # The program has a line for what runs forward; what follows from it backward has none.
+        # The program has a line for what runs forward; of backward work alone the line is that which starts it.
         forward = excess.rows[trace.events.kind[excess.rows] != K.BACKWARD]
         rows = forward if len(forward) else excess.rows
-        yield excess.kind, "host_compute", excess.ps, _culprit_of_computing(trace, rows, trace.events.duration_ps[rows])
+        who = _culprit_of_computing(trace, rows, trace.events.duration_ps[rows], follows=False)
+        yield excess.kind, "host_compute", excess.ps, who
     for name, rows in work_by_kind(trace).items():
         ps = trace.events.duration_ps[rows]
         if ps.sum() >= least_ps:
@@ -159,9 +160,13 @@ def _culprit_of_events(trace: HostTrace, rows: I64, ps: I64) -> Culprit | None:
     return Finder(trace, rows.astype(np.int64), ps).culprit(np.arange(len(rows)))
 
 
-def _culprit_of_computing(trace: HostTrace, rows: I64, ps: I64) -> Culprit | None:
+def _culprit_of_computing(trace: HostTrace, rows: I64, ps: I64, follows: bool = True) -> Culprit | None:
     """The culprit of ops: the line that a compiled program was traced from, else what samples of the loop's thread show
-    meanwhile, else that of the ops, or of the work that they launch."""
+    meanwhile, else that of the ops, or of the work that they launch.
+
+    Args:
+        follows: backward work is followed to what ran forward.
+    """
     if (
         trace.has_stat(stat_names.HLO_OP)
         and (traced := _culprit_of_events(trace, rows, ps)) is not None
@@ -171,7 +176,8 @@ def _culprit_of_computing(trace: HostTrace, rows: I64, ps: I64) -> Culprit | Non
     loop, launched = loop_time_of(trace), work_launched_by(trace, rows) if is_device_work(trace).any() else rows[:0]
     if loop is not None:
         finder = Finder(trace, rows.astype(np.int64), ps)
-        if (sampled := finder.computed_by(np.arange(len(rows)), loop.line, spans_of(trace, rows))) is not None:
+        sampled = finder.computed_by(np.arange(len(rows)), loop.line, spans_of(trace, rows), follows)
+        if sampled is not None:
             return sampled
     return (
         _culprit_of_events(trace, launched, trace.events.duration_ps[launched])

@@ -195,7 +195,8 @@ class _Reader:
         Args:
             plain: the row of the text of its operands that are no tensors; update: how many there were before it.
         """
-        self._made = [each for each in self._made if at - each.at <= _LONGEST]
+        if self._made and at - self._made[0].at > _LONGEST:
+            self._made = [each for each in self._made if at - each.at <= _LONGEST]
         sizes = _sizes_of_tensors(op, len(words))
         taken = self._take(at, words, sizes, update)
         draws, known = DRAWS.fullmatch(op.name) is not None, all(each.value >= 0 for each in taken)

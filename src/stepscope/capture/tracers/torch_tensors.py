@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 _MOST_TENSORS = 20_000  # that are looked up: 2 us each, while the program waits
 _MOST_EVENTS = 500_000  # in a capture: making the roots of the tree of more takes half a second
-_MOST_OPS = 30_000  # of which operands are read, from the first one: 5 us each, while the program waits
-_PATIENCE_S = 0.25  # of the processor
+_MOST_OPS = 30_000  # of which operands are read, from the first one: 6 to 20 us each, while the program waits
+_PATIENCE_S = 0.2  # of the processor
 _OPS = "aten::"
 
 
@@ -122,20 +122,18 @@ def _read_ops(roots: list[Any]) -> tuple[list[int], list[str], list[list[Address
     left = roots[::-1]
     while left and len(ids) < _MOST_OPS and time.thread_time() < end:
         event = left.pop()
-        taken = getattr(event.extra_fields, "inputs", None)
-        if taken is None or not (event.name.startswith(_OPS) or taken):
-            left.extend(reversed(event.children))
-            continue
+        name = event.name
+        is_op = name.startswith(_OPS)
         addresses: list[Address] = []
-        for operand in taken:
+        for operand in getattr(event.extra_fields, "inputs", ()):
             for each in operand if isinstance(operand, list) else (operand,):
                 tensor = getattr(each, "impl_ptr", None)
                 if tensor is not None:
                     addresses.append((tensor, each.storage_data_ptr or 0))
-        if event.name.startswith(_OPS) or addresses:
+        if is_op or addresses:
             ids.append(event.correlation_id)
-            names.append(event.name)
+            names.append(name)
             operands.append(addresses)
-        if not event.name.startswith(_OPS):
+        if not is_op:
             left.extend(reversed(event.children))
     return ids, names, operands

@@ -72,6 +72,22 @@ def test_nothing_is_said_where_the_value_may_be_another(changed: dict[str, Sort]
     assert "equal_work" not in _again(_ROUNDS, **_SORTS | changed)
 
 
+def test_nothing_is_said_of_compiled_code_which_writes_without_ops() -> None:
+    compiled = Sort(K.ANNOTATION, "Torch-Compiled Region: 0/0")
+
+    assert "equal_work" not in _again(_ROUNDS + "    host side | C-----", C=compiled, **_SORTS)
+
+
+def test_other_threads_have_tensors_of_their_own() -> None:
+    picture = """
+        host main | M0---------------
+        host main | a-i--h-
+        host side |         a-i--h-
+    """
+
+    assert "equal_work" not in _again(picture, **_SORTS)
+
+
 def test_after_an_update_weights_are_others() -> None:
     picture = """
         host main | M0-----------------------------

@@ -64,7 +64,7 @@ export function stackedColumns(columns: readonly Column[], { parts, xName, media
       "ms",
     ),
     columns: stacked,
-    guides: withMedian ? [{ y: median_ms, name: `median ${duration(median_ms)}` }] : [],
+    guides: withMedian ? [{ y: median_ms, name: "median" }] : [],
     notes: columns.flatMap((column, x): Note[] =>
       column.outlier ? [{ x, y: tops[x] as number, text: "▲", anchor: "middle" }] : [],
     ),

@@ -274,7 +274,7 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
       <div class="verdict-head">
         <h1>
           <StepTime report={report} />
-          <span class="verdict-cause">{startsAlone(report) ? sentence(head) : head}</span>
+          <span class="verdict-cause">{startsAlone(report) ? head.charAt(0).toUpperCase() + head.slice(1) : head}</span>
         </h1>
       </div>
       {rest && (
@@ -292,7 +292,9 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
           ))}
         </details>
       )}
-      {ended && filled?.kind?.length && <HeldBar kinds={filled.kind} sizes={filled.held_bytes ?? []} />}
+      {ended && (filled?.kind?.length ?? 0) > 0 && (
+        <HeldBar kinds={filled?.kind ?? []} sizes={filled?.held_bytes ?? []} />
+      )}
       {!ended && report.account_step && <AccountBars report={report} sections={sections} />}
       {!ended && report.steps_source !== "none" && stepFigures(report).length > 0 && (
         <FigureRow section={figuresOf(sections, "step_time")} names={stepFigures(report)} />

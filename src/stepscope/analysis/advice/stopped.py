@@ -133,6 +133,9 @@ def _answer_snapshot(holders: Sequence[Holder]) -> tuple[Advice, Verdict]:
 
 def _advise_hang(hang: Hang) -> Advice:
     first = hang.rows[0]
+    evidence = "; ".join(hang.sentences)
+    if first["at"]:
+        evidence = evidence.replace(f"at {first['at']}", f"in {_spot(first['at'])}")
     at = (
         f"rank {first['rank']} was last seen in {_spot(first['at'])}"
         if first["at"]
@@ -141,7 +144,7 @@ def _advise_hang(hang: Hang) -> Advice:
     waits = f"; the others wait in {_spot(first['others_at'])}" if first["others_at"] else ""
     return Advice(
         id=f"{OF_JOB}hang", kind="none", title=f"Find out why rank {first['rank']} did not come to {_what(hang)}",
-        evidence="; ".join(hang.sentences), predicted_speedup=None, actions=(at + waits, *_HANG_ACTIONS),
+        evidence=evidence, predicted_speedup=None, actions=(at + waits, *_HANG_ACTIONS),
         tool="distributed", confidence=0.9, reasoning="a job that stands still has no step that could be shorter",
     )  # fmt: skip
 

@@ -335,6 +335,11 @@ def test_a_gap_of_a_device_says_what_it_waits_for(page, page_server, page_proble
     expect(page.locator(".tl-asked h2")).to_contain_text("for input")
     page.keyboard.press("Escape")
     expect(page.locator(".tl-asked")).to_have_count(0)
+
+    stream = page.locator(".tl-label:not(.tl-group)").nth(1).bounding_box()  # below its annotations
+    x, _ = ribbon_place(page, 9.5)
+    page.mouse.click(x, stream["y"] + stream["height"] / 2)  # the gap of the stream itself
+    expect(page.locator(".tl-asked h2")).to_contain_text("for input")
     assert not page_problems
 
 

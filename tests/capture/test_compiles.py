@@ -9,7 +9,7 @@ from typing import Any
 
 import compile_programs
 import pytest
-from program_runs import UNHURRIED, profiles_below, run_warm
+from program_runs import UNHURRIED, profiles_below, require_packages, run_warm
 
 import stepscope
 from stepscope.capture.options import ProfilerOptions
@@ -38,7 +38,7 @@ FUNCTIONS = {"tensorflow": "tf_step", "torch": "torch_step"}
 
 @pytest.fixture(scope="module", params=EXPECTED)
 def framework(request) -> str:
-    pytest.importorskip(request.param)
+    require_packages(request.param)
     return str(request.param)
 
 

@@ -29,13 +29,26 @@ export function under(model: Model): Under | null {
   return null;
 }
 
-/** The stretch of a ribbon under the mouse. */
+/** The stretch of a ribbon under the mouse, or of what a device waits for in a gap of one of its streams. */
 export function runUnder(model: Model): Run | null {
   const hover = model.hover.peek();
   const item = hover?.hit.item;
-  if (!hover || !item?.group?.ribbon) return null;
+  if (!hover || !item) return null;
+  if (!item.group?.ribbon) {
+    const ribbon = item.track && !under(model) ? ribbonOfStream(model, item.id) : null;
+    return ribbon ? runAt(model, ribbon, hover.time, 1) : null;
+  }
   const height = 1 - (hover.y + model.scrollTop - item.top - 3) / (item.height - 7);
   return runAt(model, item.group.ribbon, hover.time, height);
+}
+
+/** The ribbon above a stream of a device; null for other tracks. */
+function ribbonOfStream(model: Model, track: string): string | null {
+  const group = model.tracks.groups.find(
+    (each) => each.kind === "device" && each.tracks.some(({ id }) => id === track),
+  );
+  const kind = group?.tracks.find(({ id }) => id === track)?.kind;
+  return kind === "stream" || kind === "ops" ? (group?.ribbon ?? null) : null;
 }
 
 function spanOf({ lane, at }: Under): Span {
@@ -236,14 +249,14 @@ export class Mouse {
     const track = hit?.item.track;
     const stays = track ? isProjected(track) : false;
     const isOne = found && found.lane.count[found.at] === 1 && !(track && isScoped(track));
+    const run = found ? null : runUnder(model);
     if (found && track?.kind === "query") model.show(around(spanOf(found), model.whole));
     else if (found && isOne) void model.select(found.lane.event[found.at] as number, stays);
     else if (found) this.open(found);
-    else if (hit?.item.group?.ribbon) {
-      const run = runUnder(model);
-      if (run) void model.chooseRun(run);
-    } else if (hit?.item.group) model.toggle("collapsed", hit.item.id);
-    else {
+    else if (run) void model.chooseRun(run);
+    else if (hit?.item.group) {
+      if (!hit.item.group.ribbon) model.toggle("collapsed", hit.item.id);
+    } else {
       void model.select(null);
       void model.choose(null);
     }

@@ -90,6 +90,7 @@ WINDOW_MARKS = ("Iteration Start: ", WINDOW_END)
 """They repeat the bounds of the profiler's span; the second is often wrong by a tenth of a second or more."""
 
 _UPDATE = "Optimizer.step#"
+COMPILED_REGION = "Torch-Compiled Region"  # how the name of a call of compiled code begins
 _UPDATES = Pattern(r"(?i)\boptim(?:izer)?\b")
 _DATAPIPE_READS = Pattern(r"#\w*(?:File|Open|Read|Load|Stream|Http|Online)")
 

@@ -392,6 +392,13 @@ def test_layers_that_a_loop_calls_are_no_steps_of_it() -> None:
     assert len(found(trace)[2]) == 8
 
 
+@pytest.mark.parametrize(("name", "source"), [("PjitFunction(_normal)", "none"), ("PjitFunction(train)", "inferred")])
+def test_what_is_called_for_each_layer_that_is_made_is_no_step(name: str, source: str) -> None:
+    sorts = {"Q": Sort(K.TRACED_FUNCTION, "PjitFunction(sqrt)"), "N": Sort(K.TRACED_FUNCTION, name)}
+
+    assert steps_of(draw("host main | " + 4 * "Q--N----", sorts)).source == source
+
+
 @pytest.mark.parametrize(
     ("around", "inside", "source"),
     [
@@ -406,6 +413,20 @@ def test_samples_of_the_one_batch_that_was_recorded_are_no_steps(around: str, in
     trace = draw(f"host main | E{79 * '-'}\nhost main | {20 * 'W---'}", sorts)
 
     assert steps_of(trace).source == source
+
+
+@pytest.mark.parametrize(("name", "source"), [("matplotlib/artist.py:9 __init__", "none"), ("net.py:9 f", "inferred")])
+def test_what_an_import_calls_that_has_not_ended_is_no_step(name: str, source: str) -> None:
+    sorts = PYTHON_CALLS | {"W": Sort(K.PYTHON_CALL, f"${name}")}
+
+    assert steps_of(draw(f"host main | {20 * 'W---'}Z--", sorts)).source == source
+
+
+def test_what_is_called_when_the_recording_ends_is_what_it_was_before() -> None:
+    """The call that runs then is not recorded."""
+    sorts = {"E": Sort(K.PYTHON_CALL, "$micro.py:8 loss"), "W": Sort(K.PYTHON_CALL, "$nn.py:20 MLP.__call__")}
+
+    assert steps_of(draw(f"host main | E{19 * '-'}\nhost main | {15 * 'W---'}", sorts)).source == "none"
 
 
 def test_a_few_long_calls_are_the_parts_of_a_script_and_no_steps() -> None:

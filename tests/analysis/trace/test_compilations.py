@@ -164,7 +164,6 @@ with jax.profiler.trace(sys.argv[1], profiler_options=options):
 
 
 def test_a_fresh_capture_of_jax(tmp_path: Path) -> None:
-    pytest.importorskip("jax")
     found = []
     for run in ("first", "second"):
         done = WARM.run("jax", ["-c", LIVE, str(tmp_path / run), str(tmp_path / "cache")], os.environ, timeout=600)

@@ -323,15 +323,15 @@ def _takes_array_in(loop: Loop, rows: I64) -> Mask:
 
 
 def _gaps_freeing(loop: Loop, gaps: Spans) -> Spans:
-    """The long gaps in which memory is freed: they follow an op that only moves data, or many bytes are freed in
-    them."""
+    """The long gaps in which memory is freed: they follow an op that only moves data, and are no longer than that, as
+    writing memory takes longer than freeing it, or many bytes are freed in them."""
     ops = loop.outer[Starts.OP]
     if not len(ops) or not len(gaps.start):
         return Spans(gaps.start[:0], gaps.end[:0])
     last = np.searchsorted(loop.start[ops], gaps.start, side="right") - 1
     moves = has_trait(loop.trace, loop.type[ops], OpTrait.MOVES_DATA | OpTrait.CONVERTS)
-    follows = (last >= 0) & moves[last]
     length = gaps.end - gaps.start
+    follows = (last >= 0) & moves[last] & (length <= (loop.end[ops] - loop.start[ops])[last])
     freeing = follows | (_freed_bytes(loop, gaps) >= length * _LEAST_FREED)
     return Spans(gaps.start[freeing], gaps.end[freeing])
 

@@ -34,6 +34,8 @@ from stepscope.vocabulary.computing_ops import (
     MAY_LOOK_AT,
     SUMS_UP,
 )
+from stepscope.vocabulary.lookup import type_names
+from stepscope.vocabulary.torch import COMPILED_REGION
 
 _LONGEST = 100  # ops from making a tensor to its first use: what is not used until then has no use that we see
 _WORD = re.compile(r"([cwut])(\d+)\.(\d+)")
@@ -95,8 +97,13 @@ class _Made(NamedTuple):
 
 
 def tensors_are_known(trace: HostTrace) -> bool:
-    """Whether the recording tells which tensors ops take."""
-    return trace.has_stat(stat_names.INPUT_TENSORS)
+    """Whether the recording tells which tensors ops take; not if compiled code runs, which writes without any op."""
+    return trace.has_stat(stat_names.INPUT_TENSORS) and not trace.derived("runs compiled code", _runs_compiled_code)
+
+
+def _runs_compiled_code(trace: HostTrace) -> bool:
+    types = distinct(trace.events.type).astype(np.int64)
+    return any(name.startswith(COMPILED_REGION) for name in type_names(trace, types))
 
 
 def has_operands(trace: HostTrace) -> Mask:
@@ -125,11 +132,11 @@ def values_of(trace: HostTrace, ops: Sequence[TracedOp]) -> Values:
     learned = work.learned[np.minimum(np.searchsorted(work.rows, rows), max(len(work) - 1, 0))]
     passes = np.where(learned, passes, -1).tolist()
     found = Values([], [], [], [], [])
-    reader, step, seen = _Reader(trace), -2, dict[int, set[int]]()
-    columns = ops, texts.tolist(), plain.tolist(), updates, passes
-    for at, (op, text, numbers, update, own_pass) in enumerate(zip(*columns, strict=True)):
-        if op.step != step:
-            step, seen = op.step, {}
+    reader, place, seen = _Reader(trace), (-1, -1), dict[int, set[int]]()
+    columns = ops, trace.events.line[rows].tolist(), texts.tolist(), plain.tolist(), updates, passes
+    for at, (op, line, text, numbers, update, own_pass) in enumerate(zip(*columns, strict=True)):
+        if (line, op.step) != place:
+            place, seen = (line, op.step), {}
             reader.begin()
         if text < 0:  # the recording tells nothing of it
             value, constant, sources, operands = -1, False, tuple[int, ...](), []

@@ -101,6 +101,7 @@ def _outer_work(trace: HostTrace) -> I64:
 _PROGRAMS = (EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
 _MODULES = "sequence of XLA modules"
 _FETCHES = "waits for input"
+_CALLS = "function calls"
 _FEWEST_CALLS = 5  # fewer irregular calls may be chance
 _HOST_OPS = "ops"
 _PYTHON = "calls of Python functions"
@@ -135,7 +136,7 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
         if cycle is None or cycles_are_layers(trace, rows, cycle):
             continue
         cycle = group_by_signs(trace, rows, cycle)
-        if cycle is None or _hold_little(trace, rows, cycle):
+        if cycle is None or _hold_little(trace, rows, cycle) or _may_be_set_up(trace, what, rows, cycle):
             continue
         sure = _confidence(trace, rows, names, cycle)
         if sure < _LEAST_SURE.get(what, 0.0) or (what == _PYTHON and len(cycle.anchors) < _FEWEST_CALLS):
@@ -185,6 +186,14 @@ def _hold_little(trace: HostTrace, rows: I64, cycle: Cycle) -> bool:
     computed = np.searchsorted(begun, start[is_any_kind(events.kind[work], COMPUTING)], side="right")
     inside = np.maximum(np.minimum(end, until) - np.maximum(start, begun[0]), 0)
     return 2 * len(distinct(computed[computed > 0])) < len(begun) or 2 * int(inside.sum()) < int((end - start).sum())
+
+
+def _may_be_set_up(trace: HostTrace, what: str, rows: I64, cycle: Cycle) -> bool:
+    """Whether a few cycles of several functions, none of which trains by its name, may be layers that are made."""
+    if what != _CALLS or len(cycle.anchors) >= _FEWEST_CALLS:
+        return False
+    names = [trace.strings[each] for each in distinct(trace.event_names(rows)).tolist()]
+    return len(names) > 1 and not any(is_training_function(name) for name in names)
 
 
 def _names_of(trace: HostTrace, what: str, rows: I64) -> I64:
@@ -249,7 +258,7 @@ def _candidate_sequences(trace: HostTrace) -> Iterator[tuple[str, I64]]:
     yield "sequence of kernels", _keep_busiest_plane(trace, np.flatnonzero(device & is_any_kind(kind, COMPUTES)))
     yield "sequence of device work", _keep_busiest_plane(trace, np.flatnonzero(device))
     yield "launches of graphs", _graph_launches(trace)
-    yield "function calls", _outermost_of_kind(trace, EventKind.TRACED_FUNCTION)
+    yield _CALLS, _outermost_of_kind(trace, EventKind.TRACED_FUNCTION)
     yield "calls of a function", _calls_of_one(trace, _outermost_of_kind(trace, EventKind.TRACED_FUNCTION))
     yield "function runs", _outermost_of_kind(trace, EventKind.FUNCTION_RUN)
     yield _FETCHES, fetches_of_steps(trace, _keep_busiest_plane(trace, np.flatnonzero(kind == EventKind.INPUT_WAIT)))
@@ -275,22 +284,42 @@ def _calls_within_functions(trace: HostTrace) -> Iterator[I64]:
     a function around a loop comes before those that the loop calls.
 
     Of a function that computes a part of a step, and of a list's elements, only those count that train by their names:
-    where no two turns of a loop were recorded, the samples in one look like its turns.
+    where no two turns of a loop were recorded, the samples in one look like its turns.  The function that runs when the
+    recording ends is not in it; what others of its name call is.
     """
     calls = is_any_kind(trace.events.kind, (EventKind.PYTHON_CALL,)) & is_thread_event(trace)
-    imports = calls & has_trait(trace, trace.events.type, CodeTrait.IMPORTS)
-    rows = np.flatnonzero(calls & (enclosing_events(trace, imports) < 0))
+    rows = np.flatnonzero(calls & ~_of_imports(trace, calls))
     if not len(rows):
         return
     rows = keep_fullest_line(trace, rows)
     parent = forest(trace).parent[rows]
     caller = np.where(parent >= 0, trace.events.type[parent], -1) + 1  # of a call whose caller's start was missed: 0
     spent = np.bincount(caller, trace.events.duration_ps[rows])
+    names = [trace.strings[each] for each in trace.event_types.name[distinct(caller[caller > 0]) - 1].tolist()]
+    of_part = np.isin(caller, distinct(caller[caller > 0])[[is_part_of_step(name) for name in names]])
+    called = trace.event_names(rows)
+    of_part |= (caller == 0) & np.isin(called, called[of_part])
+    of_part[of_part] = ~_train_by_name(trace, rows[of_part])
     for function in np.argsort(-spent, kind="stable")[:_MOST_LOOPS].tolist():
-        own = rows[caller == function]
-        if function > 0 and is_part_of_step(trace.strings[int(trace.event_types.name[function - 1])]):
-            own = own[_train_by_name(trace, own)]
-        yield _drop_occasional(trace, _drop_minor(trace, _drop_cut(trace, own)))
+        yield _drop_occasional(trace, _drop_minor(trace, _drop_cut(trace, rows[(caller == function) & ~of_part])))
+
+
+def _of_imports(trace: HostTrace, calls: Mask) -> Mask:
+    """Which calls an import makes: bool of shape (events,).
+
+    One that has not ended when the recording does is not in it.  Outermost calls of libraries are of such a one if they
+    come before another import has ended, or are of functions that imports call.
+    """
+    events, parent = trace.events, forest(trace).parent
+    imports = calls & has_trait(trace, events.type, CodeTrait.IMPORTS)
+    inside = np.flatnonzero(calls & (enclosing_events(trace, imports) >= 0))
+    if len(inside):
+        until = (events.start_ps[inside] + forest(trace).extent_ps[inside]).max()
+        outer = np.flatnonzero(calls & (parent < 0))
+        outer = outer[~has_trait(trace, events.type[outer], CodeTrait.OF_USER)]
+        imports[outer] |= (events.start_ps[outer] < until) | np.isin(events.type[outer], events.type[inside])
+    found: Mask = calls & (enclosing_events(trace, imports) >= 0)
+    return found
 
 
 def _train_by_name(trace: HostTrace, rows: I64) -> Mask:
@@ -369,7 +398,8 @@ def _repeated_work(trace: HostTrace, rows: I64) -> I64:
 
 def _calls_of_one(trace: HostTrace, calls: I64) -> I64:
     """The calls of the training function among those of several, such as one that evaluates now and then: the one that
-    is called so, else the one with most calls."""
+    is called so, else the one with most calls, unless others take most of the time: ops that are dispatched by
+    themselves, as where a model is made, are no steps."""
     if not len(calls):
         return calls
     name = trace.event_names(calls)
@@ -378,7 +408,8 @@ def _calls_of_one(trace: HostTrace, calls: I64) -> I64:
     trains = [is_training_function(text) and not says_evaluation(text) for text in texts]
     best = names[np.argmax(np.where(trains, count, 0) if any(trains) else count)]
     chosen: I64 = calls[name == best]
-    return chosen
+    length = trace.events.duration_ps
+    return chosen if any(trains) or 2 * length[chosen].sum() >= length[calls].sum() else calls[:0]
 
 
 def _measured_modules(trace: HostTrace) -> I64:

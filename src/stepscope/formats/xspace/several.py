@@ -50,14 +50,16 @@ def recorded_span(path: str) -> tuple[int, int] | None:
 @contextmanager
 def _opened(path: str) -> Iterator[tuple[BinaryIO, int]]:
     """A file and its size; an empty one in place of what cannot be read or is no file."""
-    try:
+    file: BinaryIO = BytesIO()
+    size = 0
+    with suppress(OSError):
         # Opening a pipe without a writer would wait for one.
-        file: BinaryIO = open(path, "rb", opener=open_at_once)  # noqa: SIM115 - closed below
-        status = os.fstat(file.fileno())
-    except OSError:
-        file, size = BytesIO(), 0
-    else:
-        size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+        opened = open(path, "rb", opener=open_at_once)  # noqa: SIM115 - closed here or below
+        status = os.fstat(opened.fileno())
+        if stat.S_ISREG(status.st_mode):
+            file, size = opened, status.st_size
+        else:
+            opened.close()
     with file:
         yield file, size
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 from helpers.draw import MS, Sort, draw
+from helpers.reporting import context_of
 
+from stepscope.analysis.advice import advise
+from stepscope.analysis.advice.rules import RULES
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.excess import excesses_of
 from stepscope.analysis.purpose.tensors import feeds_training
@@ -209,3 +212,10 @@ def test_an_update_of_many_passes_over_memory(optimizer: str, found: list[str]) 
     assert [each.kind for each in excesses] == found
     # of 19 times that each number is read or written, a fused kernel needs 7
     assert [each.keeps for each in excesses] == [7 / 19] * len(found)
+
+
+def test_the_first_thing_to_do_names_the_op() -> None:
+    (first, *_) = advise(context_of(draw(_ROUNDS, {"U": _UPDATE, "u": _ADDS, **_SORTS})), rules=RULES).items
+
+    assert first.id == "compute.equal-work"
+    assert first.actions[0].startswith("compute `matrix_exp` and what it is made of once per step, before the loop")

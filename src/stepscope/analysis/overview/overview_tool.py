@@ -436,7 +436,8 @@ class OverviewReport(Report):
         on = f" on {self.account.host}, which sets the pace" if self.account and len(self.hosts) > 1 else ""
         limits = limits and (f"; {limits} on each one's slowest host" if on else f", {limits}")
         cost = f", {self.profiling.short_text()}" if self.profiling else ""
-        stalls = f". {_stall_text(outliers)}" if (outliers := self._outliers()) else ""
+        usual = sum(bool(row["usual"]) for row in self.step_rows)
+        stalls = f". {_stall_text(outliers, usual)}" if (outliers := self._outliers()) else ""
         return f"{_short(middle)} ms{on} ({count}{limits}){cost}{stalls}"
 
     def _ops_lines(self) -> list[str]:
@@ -524,8 +525,10 @@ def _outlier_text(rows: Sequence[Mapping[str, Cell]], first: Mapping[str, Cell])
     return f"{are} more than {OUTLIER:g} times as long as the median: {most}"
 
 
-def _stall_text(rows: Sequence[Mapping[str, Cell]]) -> str:
-    """The same in few words."""
+def _stall_text(rows: Sequence[Mapping[str, Cell]], usual: int) -> str:
+    """The same in few words; of many steps, a quarter is no stall, as where each third update follows moves."""
+    if len(rows) > _MOST_STALLS and 4 * len(rows) >= usual:
+        return f"{len(rows)} of them took over {OUTLIER:g} times as long"
     if len(rows) > _MOST_STALLS:
         longest = max(amount(row["duration_ms"]) for row in rows)
         return f"{len(rows)} steps stalled, up to {_short(longest)} ms"

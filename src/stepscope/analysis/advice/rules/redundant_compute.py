@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
-from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule
+from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for
 from stepscope.analysis.advice.rules.device_work import find_work
 from stepscope.analysis.facts.work import USUAL_FORWARD, WorkFacts, split_programs
 from stepscope.analysis.purpose.excess import (
@@ -196,7 +196,17 @@ class _Excess(NamedTuple):
             without=self.without,
             unknown=self.unknown,
             parts=(self.change,),
+            actions=_name_op(context, self.actions, excess.fact) if self.change in (EQUAL, CONSTANT) else None,
         )
+
+
+def _name_op(context: Context, actions: Actions, fact: str) -> tuple[str, ...]:
+    """The actions with the op that a fact begins with, in place of "it"."""
+    op = fact.split("`")[1]
+    return tuple(
+        each.replace("compute it once", f"compute `{op}` and what it is made of once", 1)
+        for each in actions_for(context.framework, actions)
+    )
 
 
 _ONE_PASS: Actions = {

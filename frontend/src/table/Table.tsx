@@ -301,6 +301,7 @@ function Grid(props: GridProps) {
   const last = Math.min(rows.length, window_.first + window_.count);
   // Without a width the first picture would hold all columns, to be thrown away at once.
   const visible = width === null ? [] : rows.slice(window_.first, last);
+  const isDrawn = width !== null && at >= window_.first && at < last;
   return (
     <div class={`grid-frame ${goesOn ? "goes-on" : ""}`}>
       <div
@@ -311,7 +312,7 @@ function Grid(props: GridProps) {
         aria-label={props.title}
         aria-rowcount={rows.length + 1}
         aria-colcount={fields.length}
-        aria-activedescendant={`${label}-${at}`}
+        {...(isDrawn ? { "aria-activedescendant": `${label}-${at}` } : {})}
         onScroll={look}
         onKeyDown={onKeyDown}
         style={

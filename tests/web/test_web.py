@@ -329,7 +329,7 @@ def test_tables_say_under_which_key_the_json_has_them(client):
         return {section["id"]: section["key"] for section in sections if section["kind"] == "table"}
 
     assert keys("idle") == {name: name for name in ("causes", "rows", "gaps", "devices", "queues")}
-    tables = ("top_ops", "purpose", "excess")
+    tables = ("top_ops", "purpose", "excess", "filled")
     assert keys("overview") == {"step_account": None} | {name: name for name in tables}
 
 

@@ -29,14 +29,15 @@ _MOST_ENVIRONMENT_BYTES = 1 << 20  # it holds a few numbers and options
 
 def holds_several(path: str) -> bool:
     """Whether a file of this machine holds several host planes; only the heads of its planes are read."""
-    with _opened(path) as (file, size):
+    with suppress(OSError), _opened(path) as (file, size):
         return [name for *_, name in _planes_of(file, size)].count(schema.HOST_PLANE) > 1
+    return False
 
 
 def recorded_span(path: str) -> tuple[int, int] | None:
     """When the recording in a file of this machine began and ended, in ns since the epoch; None if it does not say.
     Only the heads of its planes are read, and the plane that says it."""
-    with _opened(path) as (file, size):
+    with suppress(OSError), _opened(path) as (file, size):
         for begin, end, name in _planes_of(file, size):
             if name == schema.ENVIRONMENT_PLANE and end - begin < _MOST_ENVIRONMENT_BYTES:
                 file.seek(begin)
@@ -49,27 +50,26 @@ def recorded_span(path: str) -> tuple[int, int] | None:
 
 @contextmanager
 def _opened(path: str) -> Iterator[tuple[BinaryIO, int]]:
-    """A file and its size; an empty one in place of what cannot be read or is no file."""
-    try:
-        # Opening a pipe without a writer would wait for one.
-        file: BinaryIO = open(path, "rb", opener=open_at_once)  # noqa: SIM115 - closed below
+    """A file and its size; an empty one in place of what is no file.  Raises OSError."""
+    # Opening a pipe without a writer would wait for one.
+    with open(path, "rb", opener=open_at_once) as file:
         status = os.fstat(file.fileno())
-    except OSError:
-        file, size = BytesIO(), 0
-    else:
-        size = status.st_size if stat.S_ISREG(status.st_mode) else 0
-    with file:
-        yield file, size
+        if stat.S_ISREG(status.st_mode):
+            yield file, status.st_size
+        else:
+            yield BytesIO(), 0
 
 
 def _planes_of(file: BinaryIO, size: int) -> Iterator[tuple[int, int, str]]:
     """Where each plane begins and ends, and its name."""
     at = 0
     for _ in range(_MOST_PLANES):
+        if at >= size:
+            return
         file.seek(at)
         head = file.read(_HEAD_BYTES)
         length, start = read_varint(head, 1)
-        if at >= size or not head or head[0] & 7 != DELIMITED or length is None:
+        if not head or head[0] & 7 != DELIMITED or length is None:
             return
         if head[0] >> 3 == schema.SPACE_PLANES:
             yield at, at + start + length, _name_of(head[start : start + length])

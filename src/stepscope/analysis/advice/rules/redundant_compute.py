@@ -22,6 +22,7 @@ from stepscope.analysis.purpose.excess import (
     FACTORING,
     GROWTH,
     HALF,
+    LOOPED,
     MEASURES,
     ONE_BY_ONE,
     ONE_HOT,
@@ -409,6 +410,13 @@ _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
 }
 
+_ALL_ROUNDS: Actions = {
+    "": (
+        "do all rounds with one op on whole tensors: index_add_, scatter_reduce or segment_reduce for groups of rows,"
+        " torch.stack or padding and one op with dim= for parts, torch.bmm for products, torch.vmap for the rest",
+    ),
+}
+
 _BOUNDED: Actions = {
     "": (
         "attach hooks, handlers and callbacks once, before the loop, not in every step; remove what is attached",
@@ -472,6 +480,10 @@ _EXCESSES = (
     ),
     _Excess(
         GROWTH, "growth", "what was added since the first step", "Stop what grows with every step", _BOUNDED,
+    ),
+    _Excess(
+        LOOPED, "looped", "the loop", "Replace the loop over parts by ops on whole tensors", _ALL_ROUNDS,
+        kind="eager_dispatch", unknown="it does not show how long one op for all rounds takes",
     ),
     *(
         _Excess(kind, kind.replace("_", "-"), without, title, {"": actions})

@@ -268,6 +268,21 @@ def test_slow_python_without_a_framework_is_told_in_its_own_words_and_promises_n
     assert first.actions[0].startswith("replace loops over numbers in report.py:7 rank with NumPy")
 
 
+@pytest.mark.parametrize(
+    ("host", "title"),
+    [
+        ("p-------- ", "Speed up rank (report.py:7) or run it less often"),
+        ("p---------", "Take Python out of the loop"),
+    ],
+    ids=["a part", "the step itself"],
+)
+def test_a_function_that_is_the_step_itself_is_not_what_to_run_less_often(host: str, title: str) -> None:
+    trace = draw(f"host main | M0--------M1--------\nhost main | {host * 2}", SORTS)
+    first = advise(replace(context_of(trace), framework="jax")).items[0]
+
+    assert (first.id, first.title) == ("python.gaps", title)
+
+
 @pytest.mark.parametrize(("framework", "rule"), [("python", "python.plain"), ("jax", "python.gaps")])
 def test_python_that_sleeps_is_to_be_waited_for_elsewhere(framework: str, rule: str) -> None:
     picture = "host main | M0--------M1--------\nhost main | p-------- p--------"

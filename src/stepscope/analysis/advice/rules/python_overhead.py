@@ -15,6 +15,7 @@ from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.vocabulary.python import CODE_OF_MODULE
 
 _MOST_OF = 0.5  # of the time that the advice is about
+_ALL = 95.0  # % of the step: what lasts so long is the step itself; as for the lines of `facts.lines`
 
 FOR_REPORTS = (
     "log, evaluate metrics and call callbacks every N steps, not in every step",
@@ -138,13 +139,14 @@ def _gaps(context: Context, loop: LoopFacts) -> Finding | None:
 
 def _name_function(context: Context, advice: Advice) -> Advice:
     """The advice with the function that the account names: what is known of the work in it first of all actions, and
-    in the title where it is most of what the advice is about."""
+    in the title where it is most of what the advice is about, and not the step itself."""
     culprit = advice.culprit
     if culprit is None or culprit.file is None:
         return advice
     what = culprit.where if culprit.name == CODE_OF_MODULE else f"{culprit.name} ({culprit.where})"
     actions = order_actions((*map(Named, act_on_culprit(culprit)), *advice.actions))
-    is_most = advice.part_ms is not None and culprit.ps / MS >= _MOST_OF * advice.part_ms
+    is_step = context.percent(culprit.length_ps / MS) >= _ALL
+    is_most = advice.part_ms is not None and culprit.ps / MS >= _MOST_OF * advice.part_ms and not is_step
     title = f"Speed up {what} or run it less often"
     if WAITS in advice.actions:
         title = f"Wait less in {what}, or in another thread"

@@ -297,10 +297,9 @@ def work_in(inside: str | None, called: str) -> Work | None:
     if inner in _WRAPPERS:  # they call whatever they are asked for
         inner = ""
     functions = {inner or called.rpartition(".")[2]} - {""}
-    if modules & {"np", "numpy"}:
+    owners = modules
+    if modules & {"np", "numpy"}:  # however it was imported
         owners = {"np", "np.random"} if "random" in modules else {"np"}
-    else:
-        owners = modules
     functions |= {f"{owner}.{each}" for owner in owners for each in functions}
     by_name = [work for work in _WORK if functions & work.functions]
     by_library = [work for work in _WORK if modules & work.libraries]

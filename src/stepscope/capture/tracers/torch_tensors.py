@@ -15,6 +15,8 @@ from contextlib import suppress
 from itertools import compress
 from typing import Any, NamedTuple
 
+from stepscope.capture.kept_arrays import unseen
+
 _MOST_TENSORS = 20_000  # that are looked up: 2 us each, while the program waits
 _MOST_EVENTS = 500_000  # in a capture: making the roots of the tree of more takes half a second
 _MOST_OPS = 30_000  # of which operands are read, from the first one: 6 to 20 us each, while the program waits
@@ -40,12 +42,15 @@ class Tensors:
         reference = getattr(sys.modules.get("torch.multiprocessing.reductions"), "StorageWeakRef", None)
         if reference is None:
             return
-        for tensor in _held_tensors()[:_MOST_TENSORS]:
-            with suppress(RuntimeError, NotImplementedError):  # sparse ones have no storage; in inference no version
-                storage = tensor.untyped_storage()
-                address = int(tensor._cdata), int(storage.data_ptr())
-                if address[1]:
-                    self._lasting[address] = _Lasting(reference(storage), int(tensor._version))
+        with unseen():
+            for tensor in _held_tensors()[:_MOST_TENSORS]:
+                with suppress(
+                    RuntimeError, NotImplementedError
+                ):  # sparse ones have no storage; in inference no version
+                    storage = tensor.untyped_storage()
+                    address = int(tensor._cdata), int(storage.data_ptr())
+                    if address[1]:
+                        self._lasting[address] = _Lasting(reference(storage), int(tensor._version))
 
     def describe(self, native: Any, events: int | None) -> bytes | None:
         """The operands of the outermost ops of a capture as JSON: `ids` are the "External id" of ops, `operands` the
@@ -90,10 +95,11 @@ class Tensors:
                     written[storage] = written.get(storage, 0) + 1
         version: dict[Address, int] = {}
         tensors = {tensor for tensor, _ in used}
-        for tensor in _held_tensors() if used else ():
-            if tensor._cdata in tensors:
-                with suppress(RuntimeError, NotImplementedError):
-                    version[int(tensor._cdata), int(tensor.untyped_storage().data_ptr())] = int(tensor._version)
+        with unseen():
+            for tensor in _held_tensors() if used else ():
+                if tensor._cdata in tensors:
+                    with suppress(RuntimeError, NotImplementedError):
+                        version[int(tensor._cdata), int(tensor.untyped_storage().data_ptr())] = int(tensor._version)
         kinds = {}
         for address in used & version.keys():
             changes = version[address] - self._lasting[address].version

@@ -75,6 +75,26 @@ def test_no_tensor_is_kept_alive(torch: Any) -> None:
     assert gone() is None and tensors.describe(object(), 0) is None
 
 
+def test_no_mode_of_the_program_sees_that_tensors_are_asked(torch: Any) -> None:
+    seen = []
+
+    class Watching(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    weight = torch.ones(4, 4)
+    gc.collect()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as native:
+        tensors = Tensors()
+        torch.tril(weight)
+    with Watching():
+        Tensors()
+        told = tensors.describe(native, None)
+
+    assert told is not None and seen == []
+
+
 def test_what_is_told_becomes_a_stat_of_the_ops() -> None:
     drawn = draw("host main | a5-- b3-- c4--", {x: Sort(EventKind.OP, x, "External id", {"x": 1}) for x in "abc"})
     trace = kineto.add_operands(drawn, {"ids": [3, 9, 5], "operands": ["w1.1", "t0.0", "w1.1 c2.2"]})

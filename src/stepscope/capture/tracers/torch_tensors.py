@@ -19,6 +19,8 @@ from contextlib import suppress
 from itertools import compress
 from typing import Any, NamedTuple
 
+from stepscope.capture.kept_arrays import unseen
+
 _MOST_TENSORS = 20_000  # that are looked up: 2 us each, while the program waits
 _MOST_EVENTS = 500_000  # in a capture: making the roots of the tree of more takes half a second
 _MOST_OPS = 30_000  # of which operands are read, from the first one: 6 to 20 us each, while the program waits
@@ -49,6 +51,10 @@ class Tensors:
         reference = getattr(sys.modules.get("torch.multiprocessing.reductions"), "StorageWeakRef", None)
         if reference is None:
             return
+        with unseen():
+            self._look_up(reference)
+
+    def _look_up(self, reference: Any) -> None:
         shared = 0
         for tensor in _held_tensors()[:_MOST_TENSORS]:
             with suppress(RuntimeError, NotImplementedError):  # sparse ones have no storage; in inference no version
@@ -101,12 +107,13 @@ class Tensors:
                     written[storage] = written.get(storage, 0) + 1
         version: dict[Address, tuple[int, int | None]] = {}
         tensors = {tensor for tensor, _ in used}
-        for tensor in _held_tensors() if used else ():
-            if tensor._cdata in tensors:
-                with suppress(RuntimeError, NotImplementedError):
-                    storage = tensor.untyped_storage()
-                    now = int(tensor._version), _read_shared(storage)
-                    version[int(tensor._cdata), int(storage.data_ptr())] = now
+        with unseen():
+            for tensor in _held_tensors() if used else ():
+                if tensor._cdata in tensors:
+                    with suppress(RuntimeError, NotImplementedError):
+                        storage = tensor.untyped_storage()
+                        now = int(tensor._version), _read_shared(storage)
+                        version[int(tensor._cdata), int(storage.data_ptr())] = now
         kinds = {}
         for address in used & version.keys():
             before, (writes, shared) = self._lasting[address], version[address]

@@ -565,7 +565,7 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         id="none",
         kind="none",
         title=_title_of_nothing(context, account, is_busy),
-        evidence="; ".join((*found, *largest, *map(_describe_doubtful, doubtful[:1]), *not_said)),
+        evidence="; ".join((*found, *largest, *_remark_on(doubtful), *not_said)),
         predicted_speedup=None,
         actions=(
             *(() if context.has_steps else (MARK_STEPS,)),
@@ -612,6 +612,8 @@ def _inside_program(context: Context) -> dict[str, float]:
     return {text: _DOUBTED * share} if share >= _WHOLE_STEP else {}
 
 
-def _describe_doubtful(advice: Advice) -> str:
-    most = advice.speedup_range[1] if advice.speedup_range else None
-    return f'perhaps "{advice.title}"' + (f" (up to {most:.2f}x)" if most is not None else "")
+def _remark_on(doubtful: Sequence[Advice]) -> list[str]:
+    """The first advice that was not sure enough, in words, if it gains something even where its prediction is as far
+    off as usual; of others their upper ends say nothing about the run."""
+    likely = (each for each in doubtful if (each.certain_percent or 0.0) >= LEAST_PERCENT)
+    return [f'perhaps "{each.title}" (about {each.predicted_speedup:.2f}x)' for each in likely][:1]

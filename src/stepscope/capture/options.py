@@ -34,8 +34,8 @@ class ProfilerOptions:
 
     Attributes:
         host_tracer_level: 0 nothing, 1 annotations and the most important host events, 2 also expensive ops,
-            3 everything.  With PyTorch, ops have their input shapes from 2 on; its profiler records no allocations
-            while it watches all threads, as it does here.
+            3 everything.  With PyTorch, ops have their input shapes from 2 on, and with 3 tell which tensors these
+            are; its profiler records no allocations while it watches all threads, as it does here.
         python_tracer_level: 1 records Python calls, 0 does not.  The framework's tracer does this if it can and no
             filter is set; otherwise Stepscope's does.
         device_tracer_level: 1 records what runs on accelerators, 0 does not.

@@ -121,6 +121,13 @@ VISIBLE = (
         only="while a capture runs",
     ),
     Visible(
+        "swap_tensors",
+        "`torch.utils.swap_tensors` refuses tensors that recorded ops took; a program that has PyTorch swap where it"
+        " converts modules, by `torch.__future__`, is recorded without the sizes of operands, and swaps",
+        "PyTorch's profiler refers weakly to the operands of which it records the sizes",
+        only="while a capture runs, and with `host_tracer_level=3` until it is written",
+    ),
+    Visible(
         "gc.callbacks",
         "`gc.callbacks` has one more",
         "a step that Python's collector made long is told from one that the program made long",

@@ -67,7 +67,7 @@ class TorchTracer:
         """Starts recording.  Raises RuntimeError if another profiler records."""
         if self.is_listening():
             raise CaptureError("a PyTorch profiler is already running", code="busy", hint="end it before this capture")
-        self._tensors = Tensors() if _records_operands(options) else None
+        self._tensors = Tensors() if _tells_tensors(options) else None
         self._native = self._profiler(options)
         if _prepares_slowly() and self._prepare_quickly():
             self._native.start_trace()
@@ -104,7 +104,7 @@ class TorchTracer:
     def _profiler(self, options: ProfilerOptions) -> Any:
         everything = options.host_tracer_level >= 3
         stacks = options.python_tracer_level > 0 and not options.filters_python
-        configuration = _configuration(trace_only=not stacks and not _records_operands(options))
+        configuration = _configuration(trace_only=not stacks and not _tells_tensors(options))
         more = {} if configuration is None else {"experimental_config": configuration}
         return self._torch.profiler.profile(
             activities=self._activities(options),
@@ -180,7 +180,15 @@ class TorchTracer:
 
 
 def _records_operands(options: ProfilerOptions) -> bool:
-    return options.host_tracer_level >= 2
+    """Whether the sizes of operands are recorded.  PyTorch's profiler then refers weakly to all of them while it records,
+    and `torch.utils.swap_tensors` refuses such tensors: a program that has PyTorch swap is recorded without."""
+    swaps = getattr(getattr(sys.modules.get("torch"), "__future__", None), "get_swap_module_params_on_conversion", None)
+    return options.host_tracer_level >= 2 and not (swaps is not None and swaps())
+
+
+def _tells_tensors(options: ProfilerOptions) -> bool:
+    """Whether it is told which tensors ops take: the profiler refers to these until the recording has been written."""
+    return options.host_tracer_level >= 3 and _records_operands(options)
 
 
 def _event_size(options: ProfilerOptions) -> int:
@@ -341,7 +349,10 @@ class TorchRecording:
         )
 
     def close(self) -> None:
-        """Frees the profile."""
+        """Frees the profile, and with it PyTorch's references to the program's tensors: its objects hold one another
+        until Python's collector comes."""
+        with suppress(AttributeError):
+            self._native.profiler.kineto_results = None
         self._native = self._describe = None
 
 

@@ -471,6 +471,28 @@ def _say_most(context: Context) -> str:
     return f"{said}: compute less in it, or use faster hardware"
 
 
+_RUN_A_FEW = (
+    "run a few steps before the capture starts: start() after them, schedule(skip_first=5, active=5), or"
+    " profile_batch=(10, 15)"
+)
+_AWAIT_LONGER = "give the loop time to begin: stepscope run --patience SECONDS, with more than the set-up takes"
+
+
+def _say_awaited(first: FirstCalls) -> str:
+    return f"no step of a training loop came in the {first.awaited_s:.0f} s before the capture, nor in it"
+
+
+def _say_largest(context: Context) -> list[str]:
+    """What takes most of the capture, and where."""
+    account = context.account
+    row = account.rows[0] if account is not None and account.rows else None
+    if account is None or row is None:
+        return []
+    place = f", most of it in `{culprit_name(row.culprit)}`" if row.culprit is not None else ""
+    what = words_of_row(account, row).removesuffix(" in the loop")  # which had not begun
+    return [f"{account.percent(row.ps, row.cause):.1f} % of the capture is {what}{place}"]
+
+
 def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
     """The item for a capture of first calls only: nothing about later steps can be read from it."""
     what = f" `{first.name}`" if first.name else ""
@@ -478,17 +500,16 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
     said = f"tracing and compiling{what}, which a program does at its first calls; {_describe_later_calls(first)}"
     if first.starts_up:
         said = f"starting up, or ending, libraries and devices, above all in{what}, which happens once"
+    evidence = f"{first.percent:.1f} % of {where} is {said}"
+    if first.awaited_s is not None:
+        evidence = "; ".join((_say_awaited(first), *((evidence,) if first.percent else _say_largest(context))))
     return Advice(
         id="capture.first-calls",
         kind="none",
         title="Record later steps",
-        evidence=f"{first.percent:.1f} % of {where} is {said}",
+        evidence=evidence,
         predicted_speedup=None,
-        actions=(
-            "run a few steps before the capture starts: start() after them, schedule(skip_first=5, active=5), or"
-            " profile_batch=(10, 15)",
-            MARK_STEPS,
-        ),
+        actions=(_AWAIT_LONGER if first.awaited_s is not None else _RUN_A_FEW, MARK_STEPS),
         tool="steps",
         confidence=0.9,
         reasoning="what happens once cannot be compared with what happens in every step",
@@ -497,6 +518,9 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
 
 def _judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
     where = "the step" if context.has_steps else "the capture"
+    if first.awaited_s is not None:
+        what = "what limits the steps was not recorded, unless the program has no loop of steps"
+        return Verdict("unknown", None, "unknown: the training loop had not begun", None, (_say_awaited(first), what))
     if first.starts_up:
         said = f"{first.percent:.1f} % of {where} is calls that happen once, above all `{first.name}`"
         what = "libraries and devices start up or end in them, so what limits later steps was not recorded"

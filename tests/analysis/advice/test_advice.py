@@ -14,6 +14,8 @@ from reporting import context_of
 
 import stepscope
 from stepscope.analysis import advice as advising
+from stepscope.analysis.account.culprits import Culprit
+from stepscope.analysis.account.statements import Statement
 from stepscope.analysis.advice import CLASSES, Advice, Context, Rule, advise, register, registry
 from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.rules import RULES, checkpoint, dispatch, waiting
@@ -838,6 +840,21 @@ def test_a_remark_is_what_gains_something_by_the_whole_of_its_range(most_ms: flo
 
     assert said.kind == "none"
     assert ('perhaps "Do less" (about 1.18x)' in said.evidence) == is_said
+
+
+@pytest.mark.parametrize(("called", "is_told"), [("np.random.choice", True), ("self.forward", False)])
+def test_without_steps_a_cheaper_form_of_what_takes_most_is_told(called: str, is_told: bool) -> None:
+    context = context_of(draw("host main | a---------"))
+    account = context.account
+    assert account is not None and not context.has_steps
+    line = Statement("pole.py", 23, called, 1.0)
+    culprit = Culprit("sample", "pole.py", 22, None, None, 4, account.step_ps, statement=line)
+    account = replace(account, rows=(replace(account.rows[0], culprit=culprit),))
+
+    (said,) = advise(replace(context, hosts=[replace(context.hosts[0], account=account)]), []).items
+
+    assert said.title == "Record several steps: the capture shows none"
+    assert any("shuffle=False" in action for action in said.actions) == is_told
 
 
 # -- ranking -------------------------------------------------------------------------------------------------------

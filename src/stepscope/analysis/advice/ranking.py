@@ -19,6 +19,7 @@ from stepscope.analysis.advice.rules.lines import is_model
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end
 from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls
+from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.purpose.excess import EXCESSES, SET_UP
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, UNKNOWN, Verdict
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
@@ -569,6 +570,7 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         predicted_speedup=None,
         actions=(
             *(() if context.has_steps else (MARK_STEPS,)),
+            *_act_on_most(context, account),
             _suggest_next(context, verdict),
         ),
         tool="op-stats",
@@ -578,6 +580,14 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         rows=(Row("op-stats", str(top["name"]), 0.0),) if top else (),
         culprit=next((row.culprit for row in account.rows), None),
     )
+
+
+def _act_on_most(context: Context, account: StepAccount) -> tuple[str, ...]:
+    """What to do about a library's work that takes most of a capture without steps, of which no rule can say more."""
+    culprit = account.rows[0].culprit if account.rows else None
+    if context.has_steps or culprit is None or account.percent(culprit.ps) < 100.0 * _MOST_OF:
+        return ()
+    return act_on_culprit(culprit)
 
 
 def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> str:

@@ -181,7 +181,7 @@ class TorchTracer:
 
 def _records_operands(options: ProfilerOptions) -> bool:
     """Whether the sizes of operands are recorded.  PyTorch's profiler then refers weakly to all of them while it
-    records, and `torch.utils.swap_tensors` refuses such tensors: a program that has PyTorch swap is recorded without."""
+    records, and `torch.utils.swap_tensors` refuses these: a program that has PyTorch swap is recorded without."""
     swaps = getattr(getattr(sys.modules.get("torch"), "__future__", None), "get_swap_module_params_on_conversion", None)
     return options.host_tracer_level >= 2 and not (swaps is not None and swaps())
 

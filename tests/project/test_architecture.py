@@ -178,7 +178,7 @@ MOST_LINES: dict[str, int] = {
     "advice": 5_800,
     "cli": 4160,  # 387 of them answer from memory
     "facts": 3_900,
-    "steps": 4_150,
+    "steps": 4_200,
     "trace": 3_680,
     "ops": 2780,
     "sql": 2760,

@@ -239,6 +239,27 @@ def test_a_window_of_a_program_with_a_framework_holds_what_was_asked_for(watch, 
     assert re.fullmatch(r"no step was found; a window of \d+\.\d s was captured instead", autopilot.outcome)
 
 
+@pytest.mark.parametrize(("core_share", "patience_s"), [(1.0, 30), (0.5, 60), (0.0, 240)])
+def test_patience_lasts_as_long_as_the_program_waits_for_a_free_core_but_for_a_limit(
+    watch, fake_recorder, monkeypatch, core_share, patience_s
+):
+    monkeypatch.setitem(sys.modules, "jax", object())
+    now, due = [100.0], [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(auto, "_queued_s", lambda thread: (1.0 - core_share) * now[0])
+    autopilot = watch(patience=30.0)
+    monkeypatch.setattr(autopilot, "_run_later", lambda seconds, work, on_main=True: due.append(now[0] + seconds))
+
+    autopilot.watch_from_here(at_once=False)
+    due.append(now[0] + 30.0)
+    while not fake_recorder.said():
+        now[0] = due[-1]
+        autopilot._run_exclusively(autopilot._open_window_unless_launcher)
+
+    assert now[0] - 100.0 == pytest.approx(patience_s, abs=1.0)
+    assert autopilot._window.own_facts == {"steps_awaited_s": pytest.approx(patience_s, abs=1.0)}
+
+
 def test_a_framework_that_is_imported_ends_that_for_its_steps_are_to_come(watch, fake_recorder):
     autopilot = watch()
     autopilot.watch_from_here(at_once=True)

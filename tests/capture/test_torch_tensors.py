@@ -7,6 +7,7 @@ import json
 import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 from draw import Sort, draw
 
@@ -43,6 +44,27 @@ def test_lasting_tensors_are_told_from_those_that_come_and_go(torch: Any) -> Non
     assert tensors.describe(native, 10**9) is None
 
 
+@pytest.mark.parametrize("length", [8, 1 << 19])
+def test_an_array_that_is_filled_again_is_told_from_one_that_stays(torch: Any, length: int) -> None:
+    """Both are tensors that Python holds all the time, and PyTorch counts no write to either."""
+    filled, stays = np.zeros(length, np.float32), np.zeros(length, np.float32)
+    batch, table = torch.from_numpy(filled), torch.from_numpy(stays)
+    own = torch.zeros(length)
+    gc.collect()
+    tensors = Tensors()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as native:
+        torch.abs(batch)
+        filled += 1
+        torch.abs(table)
+        own.numpy()[:] = 1  # from here on it is shared
+        torch.abs(own)
+
+    told = json.loads(tensors.describe(native, None) or b"{}")
+
+    assert [text[:1] for text in told["operands"] if text][:2] == ["u", "c"]
+    assert [text[:1] for text in told["operands"] if text][-1] == "u"
+
+
 def test_no_tensor_is_kept_alive(torch: Any) -> None:
     tensor = torch.ones(3)
     gone = weakref.ref(tensor)
@@ -51,6 +73,26 @@ def test_no_tensor_is_kept_alive(torch: Any) -> None:
     del tensor
 
     assert gone() is None and tensors.describe(object(), 0) is None
+
+
+def test_no_mode_of_the_program_sees_that_tensors_are_asked(torch: Any) -> None:
+    seen = []
+
+    class Watching(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    weight = torch.ones(4, 4)
+    gc.collect()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as native:
+        tensors = Tensors()
+        torch.tril(weight)
+    with Watching():
+        Tensors()
+        told = tensors.describe(native, None)
+
+    assert told is not None and seen == []
 
 
 def test_what_is_told_becomes_a_stat_of_the_ops() -> None:

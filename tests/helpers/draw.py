@@ -87,6 +87,7 @@ def draw(
     host: str = "host",
     start_unix_ns: int | None = None,
     usage: Sequence[tuple[int, int, int, int]] = (),
+    facts: Mapping[str, StatValue] | None = None,
     column_ps: int = MS,
 ) -> HostTrace:
     """The trace that a picture shows.  Raises ValueError if it is no picture.
@@ -96,8 +97,11 @@ def draw(
         column_ps: how long a column is.
         usage: what the main thread used: start and end of an interval, how long it ran in it, and how long it was ready
             and had no processor, all in ms.
+        facts: what a capture by Stepscope wrote about itself.
     """
     builder = TraceBuilder(host, start_unix_ns=start_unix_ns)
+    if facts is not None:
+        builder.plane("/stepscope:capture", stats=facts)
     lines: dict[tuple[str, str], LineBuilder] = {}
     planes: dict[str, int] = {}
     for row in filter(str.strip, text.splitlines()):

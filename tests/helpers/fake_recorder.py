@@ -26,6 +26,7 @@ class FakeCapture:
         self.path: Path | None = None
         self.url: str | None = None
         self.yields = self.gave_way = False
+        self.own_facts: dict[str, float] = {}
         self.finished, self.released = threading.Event(), threading.Event()
         self.released.set()
 

@@ -169,15 +169,15 @@ NAMED_ONLY |= {"stepscope.autostart"}
 # The most lines of Python that a room, or a wing of `analysis/`, may have: what it had on 28 November 2026 and a tenth,
 # so that a mend is written plainly and not squeezed in.  Whoever makes a room smaller lowers its number.
 MOST_LINES: dict[str, int] = {
-    "capture": 21_350,
+    "capture": 21_400,
     "formats": 12_780,
-    "account": 9_170,
+    "account": 9_230,
     "web": 5770,
     "xla": 5230,
     "workers": 5010,
-    "advice": 5_830,
+    "advice": 5_880,
     "cli": 4160,  # 387 of them answer from memory
-    "facts": 3_900,
+    "facts": 4_100,
     "steps": 4_200,
     "trace": 3_680,
     "ops": 2780,

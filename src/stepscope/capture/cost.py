@@ -15,6 +15,7 @@ SETTINGS = ("TF_GPU_THREAD_MODE", "TF_GPU_THREAD_COUNT", "TF_FORCE_GPU_ALLOW_GRO
 PAUSE = "pause_ms"  # how long the program stood still while the framework's profiler collected its events
 RECORDED = "recorded"  # what was recorded, in words
 PYTHON = "python_calls_ms"  # what recording Python calls added to the thread with most of them
+AWAITED = "steps_awaited_s"  # of a time window: how long the steps of a loop were awaited before it, and none came
 LEAST_CALL = "python_min_us"  # shorter Python calls were left out
 FEWEST = 3
 _MOST_BEFORE = 20

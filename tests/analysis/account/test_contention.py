@@ -136,3 +136,26 @@ def test_the_model_foretells_the_step_on_a_quiet_machine():
     assert foretold is not None
     assert foretold.then_ps == pytest.approx(8 * MS)
     assert model.shares.own_ps.sum_by_cause(model.graph.step >= 0)[Cause.PYTHON] == pytest.approx(18 * MS)
+
+
+@pytest.mark.parametrize(("ran_ms", "least_ms"), [(16, 9.9), (6, 0)])
+def test_what_other_threads_wait_for_a_core_bounds_no_gain(ran_ms: int, least_ms: float) -> None:
+    """The program's thread, which waits for a core unseen, holds the step up in the replay without the save; where the
+    loop waits for one, it is not known that the program needs all that time."""
+    sorts = {
+        "F": Sort(K.TRACED_FUNCTION, "PjitFunction(train)"),
+        "r": Sort(K.OP, "dot", "run_id", {"hlo_module": "jit_train"}),
+        "s": Sort(K.CHECKPOINT, "Save"),
+    }
+    picture = """
+        host main | M0--------------M1--------------M2--------------
+        host main | Fs-----------   Fs-----------   Fs-----------
+        host xla  |  r1-----------   r2-----------   r3-----------
+    """
+    usage = [(16 * step, 16 * step + 16, ran_ms, 16 - ran_ms) for step in range(3)]
+    model = model_of(draw(picture, sorts, usage=usage))
+    assert model is not None
+    foretold = foretell(model, [Scale(part_of_cause(model, Cause.CHECKPOINT))])
+
+    assert foretold is not None
+    assert foretold.least_ps / MS == pytest.approx(least_ms, abs=0.1)

@@ -72,3 +72,41 @@ def test_a_slow_call_of_the_only_step_is_start_up_if_others_of_its_name_are_fast
 
     assert advised.verdict.name == "unknown"
     assert advised.verdict.sentence.endswith("of the step is calls that happen once, above all `cudaLaunchKernel`")
+
+
+MAKES_PARAMETERS = """
+    host main | a-b-a-b-a-b-a-b-a-b-a-b-                                       c-
+"""
+RUNS_A_MODEL = """
+    host main | a-b-a-b-a-b-a-b-a-b-a-b-
+"""
+AWAITED = {"steps_awaited_s": 31.0}
+
+
+def test_what_repeats_in_a_part_of_a_window_for_which_steps_were_awaited_is_the_set_up() -> None:
+    advised = advise(overview.merge([overview.partial(draw(MAKES_PARAMETERS, facts=AWAITED))]).context)
+
+    assert advised.verdict.sentence == "unknown: the training loop had not begun"
+    assert [item.title for item in advised.items] == ["Record later steps"]
+    assert advised.items[0].predicted_speedup is None
+    assert advised.items[0].evidence.startswith(
+        "no step of a training loop came in the 31 s before the capture, nor in it; "
+    )
+
+
+@pytest.mark.parametrize(("picture", "facts"), [(MAKES_PARAMETERS, {}), (RUNS_A_MODEL, AWAITED)])
+def test_what_repeats_is_a_loop_where_none_was_awaited_or_it_fills_the_window(picture, facts) -> None:
+    assert overview.merge([overview.partial(draw(picture, facts=facts))]).context.has_steps
+
+
+def test_programs_that_are_compiled_for_several_shapes_before_a_loop_that_was_awaited_are_first_calls() -> None:
+    compiles = Sort(K.COMPILE, "CpuCompiler::RunBackend", stats={"name": "jit_multiply"})
+    picture = "host main | X------X------X------a-"
+
+    found = [
+        overview.merge([overview.partial(draw(picture, {"X": compiles}, facts=facts))]).context.first_calls
+        for facts in ({}, AWAITED)
+    ]
+
+    assert found[0] is None and found[1] is not None
+    assert found[1].awaited_s == 31.0 and found[1].percent > 80

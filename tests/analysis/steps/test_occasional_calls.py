@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from draw import Sort, draw
 
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 from stepscope.vocabulary.python import PLAIN
 
 MS = 10**9
+CALLED = (("E", "environment"), ("A", "add"), ("N", "predict"), ("S", "sample"), ("U", "update"))
 MEAN = "$numpy/_core/_methods.py:115 _mean"
 
 
@@ -35,3 +38,18 @@ def _loop(turns: int, every: int, rare: str, longer_ms: int = 0) -> HostTrace:
 )
 def test_what_a_loop_calls_now_and_then_starts_no_step(rare: str, longer_ms: int, steps: int) -> None:
     assert len(steps_of(_loop(40, 4, rare, longer_ms)).number) == pytest.approx(steps, abs=1)
+
+
+def test_a_loop_before_that_calls_some_of_the_same_functions_is_none_of_its_turns() -> None:
+    sorts = {letter: Sort(EventKind.PYTHON_CALL, f"$dqn.py:{at} {name}") for at, (letter, name) in enumerate(CALLED)}
+    fills, turn = "E-A-" * 12, "N-E-A-S---------N-N-U---"
+
+    steps = steps_of(draw(f"host main | {fills}{turn * 8}", sorts))
+
+    assert (len(steps.number), float(np.median(steps.length_ps))) == (8, len(turn) * MS)
+
+
+def test_a_loop_that_fills_less_than_half_of_the_calls_is_not_told_from_what_came_before() -> None:
+    sorts = {letter: Sort(EventKind.PYTHON_CALL, f"$dqn.py:{at} {name}") for at, (letter, name) in enumerate(CALLED)}
+
+    assert steps_of(draw(f"host main | {'E-A-' * 60}{'N-E-A-S---------N-N-U---' * 6}", sorts)).source == "none"

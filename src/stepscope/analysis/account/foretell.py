@@ -39,6 +39,7 @@ ENDS = (End.FAST, End.SLOW)  # of uncertain numbers
 _MOST_OF_STEP = 0.5  # where a change leaves more than this, what is left is interrupted much as before
 _WIDEST = 2.5  # between the ends of a range: beyond, the upper end of a gain says nothing that one could plan with
 WIDE = 1.6  # between the ends of a range: from here on the reader is told what narrows it
+_WAITS_FOR_CORE = Cause.CONTENTION.name.lower()
 _ERRORS = 1.28  # standard errors of a mean to either side, which hold it in 80 of 100 cases
 
 
@@ -116,6 +117,9 @@ def foretell(model: StepModel, changes: Sequence[Intervention], of_machine: bool
     then, least, most = range_after(
         now, model.error_percent, has_device(model), before, *(each.step_ps[steps] for each in (usual, fast, slow))
     )
+    if also and (own := _left_of_own_time(model, changes)) is not None:
+        least = min(least, max(round(now * own - usual_error(now, now * own)), 0))
+        least = least if most <= _WIDEST * least else 0
     reasons = [*_reasons(model, factor), *([_QUIET] if also else []), *sources_of(changes)]
     if most > WIDE * least:
         off = 0.0 if has_device(model) else usual_error(now, then)
@@ -130,6 +134,24 @@ def foretell(model: StepModel, changes: Sequence[Intervention], of_machine: bool
     if rest > 0 and all(isinstance(change, Scale) for change in changes):  # what the threads are faster than
         causes[0][on_devices] = causes[0].get(on_devices, 0) + rest
     return Foretold(now, then, least, most, causes[0], tuple(reasons), causes[1], _silent_share(model))
+
+
+def _left_of_own_time(model: StepModel, changes: Sequence[Intervention]) -> float | None:
+    """What is left of steps, as a share, if changes take from them what they take from their causes, the wait for a
+    free core aside; None where that wait is no longer than a prediction is off anyway.
+
+    What other threads of the program wait for a core is in their calls and cannot be told from them.  So a replay
+    without the wait of the loop's own thread keeps theirs, as if the program needed it, and says too little of a gain.
+    """
+    busy = _undisturbed(model)
+    own = {cause: ps for cause, ps in busy.causes.items() if cause != _WAITS_FOR_CORE}
+    if busy.causes.get(_WAITS_FOR_CORE, 0) <= _OFF_OF_REST * sum(busy.causes.values()) or not sum(own.values()):
+        return None
+    after, steps = replay_after(model, list(changes), host_factor=busy.factor), steady_steps(model)
+    length = round(recorded_ps(model) * _mean_ratio(busy.steps.step_ps[steps], after.step_ps[steps]))
+    left = causes_after(model, after, length)
+    gone = sum(max(ps - left.get(cause, 0), 0) for cause, ps in own.items())
+    return 1.0 - gone / sum(own.values())
 
 
 def _silent_share(model: StepModel) -> float:

@@ -19,6 +19,7 @@ from stepscope.analysis.advice.rules.lines import is_model
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end
 from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls
+from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.purpose.excess import EXCESSES, RECURRENCE, SET_UP
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, UNKNOWN, Verdict
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
@@ -481,6 +482,28 @@ def _say_most(context: Context) -> str:
     return f"{said}: compute less in it, or use faster hardware"
 
 
+_RUN_A_FEW = (
+    "run a few steps before the capture starts: start() after them, schedule(skip_first=5, active=5), or"
+    " profile_batch=(10, 15)"
+)
+_AWAIT_LONGER = "give the loop time to begin: stepscope run --patience SECONDS, with more than the set-up takes"
+
+
+def _say_awaited(first: FirstCalls) -> str:
+    return f"no step of a training loop came in the {first.awaited_s:.0f} s before the capture, nor in it"
+
+
+def _say_largest(context: Context) -> list[str]:
+    """What takes most of the capture, and where."""
+    account = context.account
+    row = account.rows[0] if account is not None and account.rows else None
+    if account is None or row is None:
+        return []
+    place = f", most of it in `{culprit_name(row.culprit)}`" if row.culprit is not None else ""
+    what = words_of_row(account, row).removesuffix(" in the loop")  # which had not begun
+    return [f"{account.percent(row.ps, row.cause):.1f} % of the capture is {what}{place}"]
+
+
 def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
     """The item for a capture of first calls only: nothing about later steps can be read from it."""
     what = f" `{first.name}`" if first.name else ""
@@ -488,17 +511,16 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
     said = f"tracing and compiling{what}, which a program does at its first calls; {_describe_later_calls(first)}"
     if first.starts_up:
         said = f"starting up, or ending, libraries and devices, above all in{what}, which happens once"
+    evidence = f"{first.percent:.1f} % of {where} is {said}"
+    if first.awaited_s is not None:
+        evidence = "; ".join((_say_awaited(first), *((evidence,) if first.percent else _say_largest(context))))
     return Advice(
         id="capture.first-calls",
         kind="none",
         title="Record later steps",
-        evidence=f"{first.percent:.1f} % of {where} is {said}",
+        evidence=evidence,
         predicted_speedup=None,
-        actions=(
-            "run a few steps before the capture starts: start() after them, schedule(skip_first=5, active=5), or"
-            " profile_batch=(10, 15)",
-            MARK_STEPS,
-        ),
+        actions=(_AWAIT_LONGER if first.awaited_s is not None else _RUN_A_FEW, MARK_STEPS),
         tool="steps",
         confidence=0.9,
         reasoning="what happens once cannot be compared with what happens in every step",
@@ -507,6 +529,9 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
 
 def _judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
     where = "the step" if context.has_steps else "the capture"
+    if first.awaited_s is not None:
+        what = "what limits the steps was not recorded, unless the program has no loop of steps"
+        return Verdict("unknown", None, "unknown: the training loop had not begun", None, (_say_awaited(first), what))
     if first.starts_up:
         said = f"{first.percent:.1f} % of {where} is calls that happen once, above all `{first.name}`"
         what = "libraries and devices start up or end in them, so what limits later steps was not recorded"
@@ -551,10 +576,11 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         id="none",
         kind="none",
         title=_title_of_nothing(context, account, is_busy),
-        evidence="; ".join((*found, *largest, *map(_describe_doubtful, doubtful[:1]), *not_said)),
+        evidence="; ".join((*found, *largest, *_remark_on(doubtful), *not_said)),
         predicted_speedup=None,
         actions=(
             *(() if context.has_steps else (MARK_STEPS,)),
+            *_act_on_most(context, account),
             _suggest_next(context, verdict),
         ),
         tool="op-stats",
@@ -564,6 +590,14 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         rows=(Row("op-stats", str(top["name"]), 0.0),) if top else (),
         culprit=next((row.culprit for row in account.rows), None),
     )
+
+
+def _act_on_most(context: Context, account: StepAccount) -> tuple[str, ...]:
+    """What to do about a library's work that takes most of a capture without steps, of which no rule can say more."""
+    culprit = account.rows[0].culprit if account.rows else None
+    if context.has_steps or culprit is None or account.percent(culprit.ps) < 100.0 * _MOST_OF:
+        return ()
+    return act_on_culprit(culprit)
 
 
 def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> str:
@@ -598,6 +632,8 @@ def _inside_program(context: Context) -> dict[str, float]:
     return {text: _DOUBTED * share} if share >= _WHOLE_STEP else {}
 
 
-def _describe_doubtful(advice: Advice) -> str:
-    most = advice.speedup_range[1] if advice.speedup_range else None
-    return f'perhaps "{advice.title}"' + (f" (up to {most:.2f}x)" if most is not None else "")
+def _remark_on(doubtful: Sequence[Advice]) -> list[str]:
+    """The first advice that was not sure enough, in words, if it gains something even where its prediction is as far
+    off as usual; of others their upper ends say nothing about the run."""
+    likely = (each for each in doubtful if (each.certain_percent or 0.0) >= LEAST_PERCENT)
+    return [f'perhaps "{each.title}" (about {each.predicted_speedup:.2f}x)' for each in likely][:1]

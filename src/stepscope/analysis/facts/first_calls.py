@@ -7,6 +7,8 @@ Such a capture says what the start of a program costs.  It says nothing about th
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from stepscope.analysis.account.account import account_of
@@ -17,6 +19,7 @@ from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.compilations import function_of_program
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
+from stepscope.analysis.trace.environment import steps_awaited_s
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
@@ -45,6 +48,8 @@ class FirstCalls:
         is_step: a mark of the program surrounds it: it is one step, else the capture as a whole.
         later_calls: how many calls of that function were recorded that neither traced nor compiled it.
         starts_up: they start up libraries and devices, or end them; else they trace and compile.
+        awaited_s: how long steps of a loop were awaited before the capture, where none came, nor in it, and nothing in
+            it repeats; None elsewhere.  `percent` and `name` are then those of what compiles, if anything does.
     """
 
     percent: float
@@ -52,6 +57,7 @@ class FirstCalls:
     is_step: bool
     later_calls: int = 0
     starts_up: bool = False
+    awaited_s: float | None = None
 
 
 def first_calls_of(trace: HostTrace) -> FirstCalls | None:
@@ -59,9 +65,14 @@ def first_calls_of(trace: HostTrace) -> FirstCalls | None:
 
     That is so if there is one step or none, a noticeable part of it compiles, and nothing is compiled again and again;
     or if most of the time in which devices wait for launches goes into calls that happen once, where no step was found;
-    where there is one step, into calls of which several others were faster.
+    where there is one step, into calls of which several others were faster.  It is so as well if `stepscope run`
+    awaited steps in vain, and nothing in the capture repeats: the program is still at what comes before its loop.
     """
-    return _compilations(trace) or _start_up(trace)
+    awaited = steps_awaited_s(trace) if steps_of(trace).source == "none" else None
+    found = _compilations(trace, awaited is not None) or _start_up(trace)
+    if awaited is None:
+        return found
+    return replace(found or FirstCalls(0.0, "", is_step=False), awaited_s=awaited)
 
 
 def _start_up(trace: HostTrace) -> FirstCalls | None:
@@ -126,10 +137,11 @@ def _load_code(trace: HostTrace, calls: I64, own_ps: I64) -> Mask:
     return found
 
 
-def _compilations(trace: HostTrace) -> FirstCalls | None:
+def _compilations(trace: HostTrace, before_loop: bool) -> FirstCalls | None:
+    """Args: before_loop: what is compiled more than once is for several shapes, such as those of parameters."""
     steps = steps_of(trace)
     facts = compiles_of(trace)
-    if len(steps.number) != 1 or facts is None or facts.repeated:
+    if len(steps.number) != 1 or facts is None or (facts.repeated and not before_loop):
         return None
     compiling = np.flatnonzero((trace.events.kind == EventKind.COMPILE) & (steps.label >= 0))
     whole = int((steps.end_ps - steps.start_ps).sum())

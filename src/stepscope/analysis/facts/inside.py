@@ -60,9 +60,56 @@ _WORK = (
         " (Image.draft, cv2.IMREAD_REDUCED_COLOR_2)",
     ),
     Work(
+        frozenset(),
+        frozenset({"iterrows", "itertuples", "applymap", "apply_standard", "apply_series_generator"}),
+        "it makes an object for each row, and calls Python with it: compute with whole columns, or with arrays of them"
+        " (.to_numpy())",
+    ),
+    Work(
+        frozenset({"concat"}),
+        frozenset({"pd.concat", "pandas.concat"}),
+        "it copies all rows each time: collect parts in a list, and join them once",
+    ),
+    Work(
+        frozenset({"groupby", "merge", "pivot"}),
+        frozenset({"groupby"}),
+        "the rows are grouped, or joined, anew each time: do it once, before training, and keep arrays of the result,"
+        " or the positions of each group (.indices)",
+    ),
+    Work(
+        frozenset({"parsers", "parquet", "excel"}),
+        frozenset({"read_csv", "read_table", "read_excel", "read_parquet", "read_feather", "read_hdf"}),
+        "it reads the whole file each time: read it once, before training, and keep arrays",
+    ),
+    Work(
         frozenset({"pandas", "polars", "pyarrow"}),
         frozenset({"iloc", "loc"}),
         "take what it looks up out of the table once, before training: arrays of its columns, and an index of its rows",
+    ),
+    Work(
+        frozenset({"librosa", "resampy", "soxr", "soundfile", "audioread", "torchaudio"}),
+        frozenset(),
+        "decode and resample the sound once, before training, and store arrays",
+    ),
+    Work(
+        frozenset({"tokenizers", "tokenization_utils_base", "nltk", "spacy", "sentencepiece", "tiktoken"}),
+        frozenset({"word_tokenize", "batch_encode_plus"}),
+        "take the text apart once, before training, and store the numbers",
+    ),
+    Work(
+        frozenset({"glob"}),
+        frozenset({"os.listdir", "os.walk", "os.scandir", "rglob"}),
+        "it reads the folder each time: list the files once, before the loop",
+    ),
+    Work(
+        frozenset({"subprocess"}),
+        frozenset({"os.system"}),
+        "each call starts a process: call a library, or keep one process running and write to it",
+    ),
+    Work(
+        frozenset({"statistics"}),
+        frozenset(),
+        "it adds exactly, number by number: numpy.mean, numpy.std or statistics.fmean",
     ),
     Work(
         frozenset({"copy"}),
@@ -77,6 +124,12 @@ _WORK = (
     ),
     Work(
         frozenset(),
+        frozenset({"_insert_many", "_set_many"}),
+        "each write into a sparse matrix moves all that comes after: collect rows, columns and values, and make the"
+        " matrix once (scipy.sparse.coo_array)",
+    ),
+    Work(
+        frozenset(),
         frozenset({"np.einsum"}),
         "without a path it multiplies number by number, over all indices at once: pass optimize=True, or write it as"
         " matrix products (a @ b) and sums",
@@ -85,6 +138,20 @@ _WORK = (
         frozenset({"_shape_base_impl", "shape_base"}),
         frozenset({"vectorize", "apply_along_axis", "frompyfunc", "apply_over_axes"}),
         "it calls Python for each element: write the function with NumPy on whole arrays",
+    ),
+    Work(
+        frozenset(),
+        frozenset({"np.random.choice"}),
+        "without replacement it orders all candidates at each call: with rng = numpy.random.default_rng(),"
+        " rng.choice(n, k, replace=False, shuffle=False) takes time for the k alone where they are few, and"
+        " rng.integers(n, size=k) draws with replacement; of weights keep numpy.cumsum and use numpy.searchsorted",
+    ),
+    Work(
+        frozenset(),
+        frozenset({"random.sample", "random.choices"}),
+        "it picks one by one, of a deque by walking to each from an end: keep the items in arrays, and take"
+        " positions that rng.integers draws",
+        is_avoidable=False,
     ),
     Work(
         frozenset(),
@@ -98,6 +165,65 @@ _WORK = (
         frozenset({"np.sort", "np.argsort", "np.lexsort", "sorted", "permutation", "shuffle"}),
         "if only the largest, or a few, are needed, do not order all: numpy.argpartition, heapq.nlargest, or drawing"
         " numbers (rng.integers)",
+        is_avoidable=False,
+    ),
+    Work(
+        frozenset(),
+        frozenset(
+            {f"np.random.{name}" for name in ("normal", "randn", "rand", "random", "uniform", "standard_normal")}
+        ),
+        "numpy.random.default_rng() draws faster than numpy.random.*, and float32 faster still:"
+        " rng.standard_normal(size, dtype=numpy.float32), rng.random(size, dtype=numpy.float32)",
+        is_avoidable=False,
+    ),
+    Work(
+        frozenset(),
+        frozenset({"np.unique", "np._unique1d", "np.isin", "np.in1d", "np._in1d", "np.setdiff1d", "np.intersect1d"}),
+        "it sorts all numbers: of whole numbers that are not large, numpy.bincount, or an array that is indexed by"
+        " them, needs no order",
+        is_avoidable=False,
+    ),
+    Work(
+        frozenset(),
+        frozenset({"np.at"}),
+        "it goes number by number: numpy.bincount(rows, weights=values), or numpy.add.reduceat on rows in order",
+        is_avoidable=False,
+    ),
+    Work(
+        frozenset(),
+        frozenset({"np.tile", "np.repeat"}),
+        "it copies: let an axis of length 1 spread instead (x[:, None], numpy.broadcast_to)",
+        is_avoidable=False,
+    ),
+    Work(
+        frozenset(),
+        frozenset({"np.array", "np.asarray", "torch.tensor", "torch.as_tensor"}),
+        "of a list it converts number by number, or array by array: keep one array from the start, and take rows of it",
+        is_avoidable=False,
+    ),
+    Work(
+        frozenset(),
+        frozenset({"np.convolve", "np.correlate", "convolve2d", "correlate2d"}),
+        "it adds up each product: for more than some tens of weights scipy.signal.fftconvolve or oaconvolve is faster",
+        is_avoidable=False,
+    ),
+    Work(
+        frozenset(),
+        frozenset({"cdist", "pdist", "KDTree", "cKDTree", "griddata", "interp1d"}),
+        "if only the nearest points count, build scipy.spatial.KDTree of them once and ask it; what is built of points"
+        " that stay, such as an interpolator, is needed once",
+        is_avoidable=False,
+    ),
+    Work(
+        frozenset(),
+        frozenset({"toarray", "todense"}),
+        "it writes out all zeros: take the rows of the batch first, and write out only these",
+        is_avoidable=False,
+    ),
+    Work(
+        frozenset(),
+        frozenset({"index"}),
+        "it looks at all items from the first one on: keep a dict from item to position",
         is_avoidable=False,
     ),
     Work(
@@ -171,11 +297,16 @@ def work_in(inside: str | None, called: str) -> Work | None:
     if inner in _WRAPPERS:  # they call whatever they are asked for
         inner = ""
     functions = {inner or called.rpartition(".")[2]} - {""}
-    if modules & {"np", "numpy"}:
-        functions |= {f"np.{each}" for each in functions}
-    found = [work for work in _WORK if modules & work.libraries] + [
-        work for work in _WORK if functions & work.functions
-    ]
+    owners = modules
+    if modules & {"np", "numpy"}:  # however it was imported
+        owners = {"np", "np.random"} if "random" in modules else {"np"}
+    functions |= {f"{owner}.{each}" for owner in owners for each in functions}
+    by_name = [work for work in _WORK if functions & work.functions]
+    by_library = [work for work in _WORK if modules & work.libraries]
+    both = [work for work in by_library if work in by_name]
+    # A name that pandas alone has tells more than that it is pandas.
+    own = [work for work in by_name if work.is_avoidable and "pandas" in modules]
+    found = [*both, *own, *by_library, *by_name]
     return found[0] if found else None
 
 

@@ -30,6 +30,7 @@ from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked
 from stepscope.analysis.steps.phases import find_phase_steps
 from stepscope.analysis.steps.unmeasured import why_unmeasured
 from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only, is_any_kind
+from stepscope.analysis.trace.environment import steps_awaited_s
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I32, I64, Mask, look_up
@@ -290,18 +291,25 @@ def _find_steps(trace: HostTrace) -> HostSteps:
         from stepscope.analysis.steps.inferred_steps import infer_steps  # which a trace with marks does without
 
         found, whole = None if holds_sums_only(trace) else infer_steps(trace), _capture_as_step(trace)
-        found = whole if found is None or _are_parts(found, whole) else found
+        found = whole if found is None or _are_parts(trace, found, whole) else found
     return close_gaps(_doubt_unmeasured(trace, found))
 
 
-def _are_parts(found: HostSteps, whole: HostSteps) -> bool:
+def _are_parts(trace: HostTrace, found: HostSteps, whole: HostSteps) -> bool:
     """Whether what repeats, for which nothing of the host speaks, is no loop: it takes less than half of the capture,
-    as layers of one call do, or occurs twice in so different times that none tells how long another one takes."""
-    if found.confidence is None or found.confidence > UNSUPPORTED:
+    as layers of one call do, or occurs twice in so different times that none tells how long another one takes.  Where
+    steps were awaited and none came, what takes less than half is a part of the set-up, such as parameters that are
+    made one after the other, however alike its turns are."""
+    doubted, awaited = found.confidence is not None and found.confidence <= UNSUPPORTED, steps_awaited_s(trace)
+    if not doubted and awaited is None:
         return False
     length = (found.end_ps - found.start_ps)[found.complete]
-    differ = 0 < len(length) < LEAST_STEPS and bool(length.max() > _STARTS_UP * length.min())
-    return differ or 2 * int(found.end_ps[-1] - found.start_ps[0]) < int((whole.end_ps - whole.start_ps).sum())
+    differ = doubted and 0 < len(length) < LEAST_STEPS and bool(length.max() > _STARTS_UP * length.min())
+    recorded, last = int((whole.end_ps - whole.start_ps).sum()), int(found.end_ps[-1])
+    if awaited is not None:  # imports are no work, and the last turn is as long as others, whatever comes after it
+        recorded = max(recorded, int(trace.events.start_ps.max() - trace.events.start_ps.min()))
+        last = min(last, int(found.start_ps[-1] + np.diff(found.start_ps).max(initial=0)))
+    return differ or 2 * (last - int(found.start_ps[0])) < recorded
 
 
 def _doubt_unmeasured(trace: HostTrace, found: HostSteps) -> HostSteps:

@@ -270,6 +270,7 @@ def _candidate_sequences(trace: HostTrace) -> Iterator[tuple[str, I64]]:
             for rows in _calls_within_functions(trace):
                 yield _WORK_OF_LOOP, _repeated_work(trace, rows)
                 yield _PYTHON, rows
+                yield _PYTHON, _turns_of_largest(trace, rows)
 
 
 def _graph_launches(trace: HostTrace) -> I64:
@@ -394,6 +395,19 @@ def _repeated_work(trace: HostTrace, rows: I64) -> I64:
     start = trace.events.start_ps[chosen]
     distance = np.minimum(np.diff(start), 2 * np.median(np.diff(start)))  # without what comes now and then
     return chosen if spent[most] >= _FILLED * distance.sum() else rows[:0]
+
+
+def _turns_of_largest(trace: HostTrace, rows: I64) -> I64:
+    """Of a function's calls those from the first to the last of the one that takes most time, if they fill half of it:
+    the turns of one loop, without another before it that calls some of the same, as one that fills a memory of moves;
+    none where that is all of them."""
+    if not len(rows):
+        return rows
+    name, start = np.unique(trace.event_names(rows), return_inverse=True)[1], trace.events.start_ps[rows]
+    turns = np.flatnonzero(name == int(np.bincount(name, trace.events.duration_ps[rows]).argmax()))
+    first, last = int(turns[0]), int(turns[-1])
+    is_part = first > 0 and 2 * int(start[last] - start[first]) >= int(start[-1] - start[0])
+    return rows[first:] if is_part else rows[:0]
 
 
 def _calls_of_one(trace: HostTrace, calls: I64) -> I64:

@@ -101,6 +101,13 @@ def capture_facts(trace: HostTrace) -> Mapping[str, object]:
     return {fact: value for plane in planes for fact, value in trace.stats_of_plane(plane).items()}
 
 
+def steps_awaited_s(trace: HostTrace) -> float | None:
+    """How long a capture waited for steps of a loop before it recorded a time window, in which none came either; None
+    where it did not."""
+    awaited = capture_facts(trace).get("steps_awaited_s")
+    return float(awaited) if isinstance(awaited, (int, float)) and 0 < awaited < inf else None
+
+
 def _device_type(trace: HostTrace, planes: Sequence[int]) -> str:
     if not planes:
         return "CPU"

@@ -52,8 +52,9 @@ _MOST_STEPS = 1000  # of a capture that goes on because steps are short
 # Of a capture with very many events: PyTorch blocks the program for 4 to 9 us per event at its end, here for half a
 # second.  A step with 25,000 events was captured ten times and blocked it for 1.9 s.
 _MANY_EVENTS, _FEW_STEPS = 100_000, 5
-# Of the time that a capture goes on for: so much more where the loop waits for a free core meanwhile.  Beside twelve
-# busy threads on two cores a loop ran for 12 to 19 % of the time, and 0.25 s of it held no five samples of anything.
+# Of the time that a capture goes on for, and of the patience: so much where the program has no free core meanwhile.
+# Beside twelve busy threads on two cores a loop ran for 12 to 19 % of the time, and 0.25 s of it held no five samples
+# of anything.
 _MOST_QUEUED = 8
 _DEFAULT_STEPS = 10  # how many steps a request captures if the settings name none
 
@@ -110,6 +111,7 @@ class Autopilot:
         self._timer: OwnTimer | None = None
         self._window: Capture | None = None  # the time window, while it runs
         self._window_since = 0.0
+        self._awaited_since = self._queued_until_awaited = 0.0  # steps, on the monotonic clock
         self._holds_samples = False  # and nothing else
         self._source: StepSource | None = None  # whose steps are counted
         self._captured: StepSource | None = None  # whose steps were captured
@@ -290,6 +292,7 @@ class Autopilot:
     def _await_steps(self) -> None:
         """Opens a time window if no step comes, and keeps samples of the stacks until then."""
         patience = self._settings.patience
+        self._awaited_since, self._queued_until_awaited = time.monotonic(), _queued_s(_main_thread())
         if _SAMPLES_AFTER_S < patience < math.inf:
             self._run_later(_SAMPLES_AFTER_S, self._open_samples, on_main=False)
         else:
@@ -422,8 +425,18 @@ class Autopilot:
         self._plan(None)
 
     def _open_window_unless_launcher(self) -> None:
-        if not self._is_launcher():
-            self._open_window()
+        """Steps were awaited in vain: a time window starts, once the program had its patience without the time in which
+        its main thread was ready and had no core."""
+        if self._is_launcher():
+            return
+        awaited, patience = time.monotonic() - self._awaited_since, self._settings.patience
+        queued = min(_queued_s(_main_thread()) - self._queued_until_awaited, (_MOST_QUEUED - 1) * patience)
+        if self._awaited_since and awaited + _RETRY_S < patience + queued:
+            self._run_later(patience + queued - awaited, self._open_window_unless_launcher)
+            return
+        self._open_window()
+        if self._window is not None and self._awaited_since and not self._loop.count:
+            self._window.own_facts[cost.AWAITED] = awaited
 
     def _is_launcher(self) -> bool:
         return not self._is_child and bool(self._ledger.profiles())
@@ -538,11 +551,19 @@ def trains(source: StepSource) -> bool:
     return source.rank >= DIFFERENTIATED and source.rank != CALLS
 
 
-def _queued_s() -> float:
-    """How long the calling thread was ready to run and had no processor; 0 where the system does not tell."""
+def _queued_s(thread: str = "thread-self") -> float:
+    """How long a thread was ready to run and had no processor; 0 where the system does not tell.
+
+    Args:
+        thread: its place in /proc; the calling one by default.
+    """
     with suppress(OSError, ValueError, IndexError):  # only Linux has it
-        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+        return int(Path(f"/proc/{thread}/schedstat").read_text().split()[1]) / 1e9
     return 0.0
+
+
+def _main_thread() -> str:
+    return f"self/task/{threading.main_thread().native_id}"
 
 
 def _remove_files(paths: Iterable[Path]) -> None:

@@ -7,7 +7,8 @@ The finders report whatever may be a step, and the program its own marks.  One r
   that are as certain, the larger one does, as a training step is the largest function of a program.
 - One that is as certain and updates as many arrays takes its place when it has come round regularly: twice in a row
   after the same number of the loop's steps, and after several of them.  So the gradients of single examples give way to
-  the update that follows them all.
+  the update that follows them all.  So do calls of functions to the gradients that a program computes outside of any:
+  these functions are parts of its steps, such as those that a library has compiled.
 - Any other one takes its place only when the loop has fallen silent: not one of its steps has come during 50 steps of
   that one, twice as many as have ever come between two of its steps, and as much time as it had lasted.  So a warm-up
   or a pretraining gives way to what follows, and an evaluation between two epochs does not count, nor do the many
@@ -111,6 +112,7 @@ class StepLoop:
         self.ended_s: deque[float] = deque(maxlen=_KEPT_TIMES)
         self._others = self._most_others = 0  # steps of another since the last of the loop, and the most until one came
         self._steps_of: dict[StepSource, int] = {}  # the same of each other source
+        self._parts: set[StepSource] = set()  # that gave way to a step which comes round after several of them
         self._rounds: dict[
             StepSource, tuple[int, int]
         ] = {}  # by source: the count at its last step, and what that grew
@@ -196,8 +198,10 @@ class StepLoop:
         if best is None or self._same is None:
             is_better = source.rank >= self._expected
         else:
-            is_better = (source.rank, source.size) > (best.rank, self._same.size)
-            is_better = is_better or self._comes_round(source, self._same)
+            is_better = source not in self._parts and (source.rank, source.size) > (best.rank, self._same.size)
+            if not is_better and self._comes_round(source, self._same):
+                is_better = True
+                self._parts.add(best)
         if not is_better and not self._is_silent(self._steps_of[source]):
             return False
         self.was_silent = not is_better
@@ -216,8 +220,10 @@ class StepLoop:
         return True
 
     def _comes_round(self, source: StepSource, best: StepSource) -> bool:
-        """Whether a source updates as much as the loop, and comes regularly after the same number of its steps."""
-        if source.rank != best.rank or not source.updates >= best.updates > 0:
+        """Whether a source updates as much as the loop, or is the gradients of a program of whose functions one is the
+        loop, and comes regularly after the same number of its steps."""
+        updates = source.rank == best.rank and source.updates >= best.updates > 0
+        if not updates and (source.rank, best.rank) != (DIFFERENTIATED, CALLS):
             return False
         before, grew = self._rounds.get(source, (0, 0))
         now = self.count - before

@@ -3,10 +3,14 @@
 An address says who a tensor is only while no other can get it.  So the tensors that Python holds are looked up before a
 capture, with a weak reference to the storage of each: where that is alive at the end, its address belonged to it for
 the whole capture.  All other tensors come and go, and their addresses may be used again.
+
+PyTorch counts its own writes alone.  Memory that it shares with others, as with the array of `torch.from_numpy` that a
+loader fills again and again, or with another process, is read before and after.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import sys
@@ -15,18 +19,25 @@ from contextlib import suppress
 from itertools import compress
 from typing import Any, NamedTuple
 
+from stepscope.capture.kept_arrays import unseen
+
 _MOST_TENSORS = 20_000  # that are looked up: 2 us each, while the program waits
 _MOST_EVENTS = 500_000  # in a capture: making the roots of the tree of more takes half a second
 _MOST_OPS = 30_000  # of which operands are read, from the first one: 6 to 20 us each, while the program waits
 _PATIENCE_S = 0.2  # of the processor
 _OPS = "aten::"
+_WHOLE = 1 << 20  # bytes of shared memory that are read in full, 0.5 ms; of more _PIECES are, of _PIECE bytes each
+_PIECES, _PIECE = 256, 256
+_MOST_SHARED = 100  # tensors whose memory is shared that are looked up
 
 
 class _Lasting(NamedTuple):
-    """A tensor that was there before a capture: a weak reference to its storage, and how often it had been written."""
+    """A tensor that was there before a capture: a weak reference to its storage, how often it had been written, and a
+    number for what its memory held if others may write there, too: None if not."""
 
     storage: Any
     version: int
+    shared: int | None
 
 
 Address = tuple[int, int]  # of a tensor, and of the numbers in its storage
@@ -40,12 +51,18 @@ class Tensors:
         reference = getattr(sys.modules.get("torch.multiprocessing.reductions"), "StorageWeakRef", None)
         if reference is None:
             return
+        with unseen():
+            self._look_up(reference)
+
+    def _look_up(self, reference: Any) -> None:
+        shared = 0
         for tensor in _held_tensors()[:_MOST_TENSORS]:
             with suppress(RuntimeError, NotImplementedError):  # sparse ones have no storage; in inference no version
                 storage = tensor.untyped_storage()
                 address = int(tensor._cdata), int(storage.data_ptr())
-                if address[1]:
-                    self._lasting[address] = _Lasting(reference(storage), int(tensor._version))
+                shared += _is_shared(storage)
+                if address[1] and (not _is_shared(storage) or shared <= _MOST_SHARED):
+                    self._lasting[address] = _Lasting(reference(storage), int(tensor._version), _read_shared(storage))
 
     def describe(self, native: Any, events: int | None) -> bytes | None:
         """The operands of the outermost ops of a capture as JSON: `ids` are the "External id" of ops, `operands` the
@@ -88,17 +105,21 @@ class Tensors:
             if name.endswith("_") or not name.startswith(_OPS):
                 for _, storage in each:
                     written[storage] = written.get(storage, 0) + 1
-        version: dict[Address, int] = {}
+        version: dict[Address, tuple[int, int | None]] = {}
         tensors = {tensor for tensor, _ in used}
-        for tensor in _held_tensors() if used else ():
-            if tensor._cdata in tensors:
-                with suppress(RuntimeError, NotImplementedError):
-                    version[int(tensor._cdata), int(tensor.untyped_storage().data_ptr())] = int(tensor._version)
+        with unseen():
+            for tensor in _held_tensors() if used else ():
+                if tensor._cdata in tensors:
+                    with suppress(RuntimeError, NotImplementedError):
+                        storage = tensor.untyped_storage()
+                        now = int(tensor._version), _read_shared(storage)
+                        version[int(tensor._cdata), int(storage.data_ptr())] = now
         kinds = {}
         for address in used & version.keys():
-            changes = version[address] - self._lasting[address].version
+            before, (writes, shared) = self._lasting[address], version[address]
             seen = written.get(address[1], 0)
-            kinds[address] = "w" if seen else "u" if changes else "c"
+            is_hidden = not seen and (writes != before.version or shared != before.shared)
+            kinds[address] = "w" if seen else "u" if is_hidden else "c"
         return kinds
 
 
@@ -111,6 +132,22 @@ def _held_tensors() -> list[Any]:
     wanted = {torch.Tensor, torch.nn.Parameter}.__contains__
     found = [list(compress(each, map(wanted, map(type, each)))) for each in map(gc.get_objects, (2, 1))]
     return [tensor for each in found for tensor in each]
+
+
+def _is_shared(storage: Any) -> bool:
+    """Whether others may know the memory of a storage: PyTorch does not move such memory."""
+    return storage.device.type == "cpu" and not storage.resizable()
+
+
+def _read_shared(storage: Any) -> int | None:
+    """A number for what shared memory holds; None where it is PyTorch's alone."""
+    if not _is_shared(storage):
+        return None
+    start, size = int(storage.data_ptr()), int(storage.nbytes())
+    if size <= _WHOLE:
+        return hash(ctypes.string_at(start, size))
+    places = range(start, start + size - _PIECE, size // _PIECES)
+    return hash(b"".join(ctypes.string_at(place, _PIECE) for place in places))
 
 
 def _read_ops(roots: list[Any]) -> tuple[list[int], list[str], list[list[Address]]]:

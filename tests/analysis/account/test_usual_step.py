@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stepscope.analysis.account.account import account_of
-from tests.helpers.draw import draw
+from stepscope.model import EventKind, Trait
+from tests.helpers.draw import Sort, draw
 
 _START_UP = "M0" + "-" * 400
 _USUAL, _PYTHON_STALL, _LONG_OPS = "M0-------", "M0" + "-" * 60, "M0" + "-" * 70
@@ -37,3 +38,21 @@ def test_long_steps_that_recur_and_take_most_of_the_time_are_accounted_for() -> 
 
     assert account is not None
     assert account.step_ps == 62 * 10**9
+
+
+@pytest.mark.parametrize(("second", "cause"), [("T", "compile"), ("E", "host_compute")], ids=["again", "another"])
+def test_two_long_steps_are_accounted_for_if_they_trace_the_same_function(second: str, cause: str) -> None:
+    traced, marks, ops, builds = {"tf_function_call": "traced-nonXla"}, "", "", ""
+    for letter in ("", "", "T", "", "", "", second, "", "", ""):
+        step = _PYTHON_STALL if letter else _USUAL
+        marks += step
+        ops += (f"{letter}{'-' * 50}a-----" if letter else "a-----").ljust(len(step))
+        builds += (f"B{'-' * 49}" if letter else "").ljust(len(step))
+    names = {"T": "train_step", "E": "evaluate"}
+    sorts = {each: Sort(EventKind.TRACED_FUNCTION, name, stats=traced) for each, name in names.items()}
+    sorts["B"] = Sort(EventKind.COMPILE, "tf.function-graph_building", traits=Trait.COMPILES)
+    account = account_of(draw(f"host main | {marks}\nhost main | {ops}\nhost main | {builds}", sorts))
+
+    assert account is not None
+    assert account.is_median == (cause != "compile")
+    assert account.rows[0].cause == cause

@@ -13,6 +13,7 @@ from stepscope.analysis.account.pieces import OWN, way_through
 from stepscope.analysis.account.replay import Replay, replay, replay_error_percent
 from stepscope.analysis.account.shares import Shares, shares_of, spent_on
 from stepscope.analysis.account.threads import Threads, threads_of
+from stepscope.analysis.steps.compiled import compile_the_same
 from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.steps.find_steps import is_usual, steps_of
 from stepscope.analysis.steps.unmeasured import MOST_LOST
@@ -78,10 +79,10 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
     """The step that stands for the others: the median of the usual steps, the shorter of two in the middle.
 
     Where long steps take most of the time and recur, as where workers deliver several batches at once and then none for
-    long, the step in which half of the time has passed, in the order of length: the median would show how it is not
-    spent; but not where the same work takes longer in them, as on a busy machine.  Long steps that do not recur are
-    stalls: they stand apart, and the account is of a usual step.  So does a first step that is longer than any other:
-    it starts things up.
+    long, or where a function is compiled again, the step in which half of the time has passed, in the order of length:
+    the median would show how it is not spent; but not where the same work takes longer in them, as on a busy machine.
+    Long steps that do not recur are stalls: they stand apart, and the account is of a usual step.  So does a first step
+    that is longer than any other: it starts things up.
     """
     steps = usual_steps(trace, graph)
     length = steps_of(trace).length_ps[graph.steps[steps]]
@@ -97,7 +98,9 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
     half = int(order[np.searchsorted(2 * passed, passed[-1])])
     # Long are those like the one in which half of the time has passed: one a little longer than usual repeats no stall.
     long = np.flatnonzero(own > max(OUTLIER * own[middle], own[half] / OUTLIER))
-    recur = 2 * own[long].sum() > passed[-1] and _recurs(long, len(length))
+    # What is compiled again for a new argument comes again, too, whenever that changes.
+    again = long[compile_the_same(trace, graph.steps[steps[long]])]
+    recur = 2 * own[again].sum() > passed[-1] or (2 * own[long].sum() > passed[-1] and _recurs(long, len(length)))
     is_half = recur and not _is_slower_work(trace, graph.steps[steps[[middle, half]]])
     return int(steps[half if is_half else middle])
 

@@ -20,7 +20,7 @@ from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end
 from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.facts.inside import act_on_culprit
-from stepscope.analysis.purpose.excess import EXCESSES, SET_UP
+from stepscope.analysis.purpose.excess import EXCESSES, RECURRENCE, SET_UP
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, UNKNOWN, Verdict
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.errors import counted
@@ -210,11 +210,21 @@ def _judge(context: Context, first: Advice | None) -> Verdict:
         return UNKNOWN
     change = None if first is None else FirstChange(_causes_in(context, first), first.gain_percent)
     verdict = judge_account(context.account, change)
+    if first is not None and verdict.cause == "host_compute" and _is_in_tiny_ops(context, first):
+        words = (cause_words("host_compute"), "computation in tiny ops")
+        evidence = (*(each.replace(*words) for each in verdict.evidence[:1]), *verdict.evidence[1:])
+        return replace(verdict, sentence=verdict.sentence.replace(*words), evidence=evidence)
     is_one = context.pace is not None and context.pace.is_one_function
     if first is not None or not is_one or verdict.cause != "python" or verdict.share_percent is None:
         return verdict
     said = f"{verdict.share_percent:.1f} % of each step is one function: its Python, or compiled code"
     return Verdict("unknown", verdict.share_percent, f"unknown: {said}", "python", (f"{said} such as NumPy's",))
+
+
+def _is_in_tiny_ops(context: Context, first: Advice) -> bool:
+    """Whether the first advice spares starting ops that are mostly too short to do more than start."""
+    is_tiny = context.work is not None and 2 * context.work.tiny_share >= 1
+    return first.kind == "eager_dispatch" and (first.change == RECURRENCE or is_tiny)
 
 
 def causes_shortened(advice: Advice) -> tuple[str, ...]:

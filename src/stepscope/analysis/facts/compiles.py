@@ -12,22 +12,20 @@ from collections import Counter
 import numpy as np
 
 from stepscope.analysis.hlo.programs import programs_of
+from stepscope.analysis.steps.compiled import Named, compiled_in_steps, is_in_steps, rows_in_steps
 from stepscope.analysis.steps.find_steps import whole_steps
-from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
+from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.noted_compilations import AGAIN, FUNCTION, CompileNote, noted_compilations
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.tensorflow import function_of_program, is_retraced
-from stepscope.vocabulary.traits import CallTrait, OpTrait
+from stepscope.vocabulary.traits import OpTrait
 
 K = EventKind
 
 _MOST_NAMES, _MOST_SHAPES = 5, 3  # shown
 _SEVERAL = 2  # programs with one name, which can be compared
-_Named = list[tuple[str, int]]
-"""What was traced or compiled: its name and the event's row, once for each time."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,7 @@ class CompileFacts:
 
 def compiles_of(trace: HostTrace) -> CompileFacts | None:
     """Tracing and compiling in a host's steps; None if there is none, or each program once for a few."""
-    compiling, calls = (_keep_in_steps(trace, events_of_kind(trace, kind)) for kind in (K.COMPILE, K.TRACED_FUNCTION))
-    named = _traced_functions(trace, calls) or _compiled_programs(trace, compiling)
+    compiling, named = rows_in_steps(trace, K.COMPILE), compiled_in_steps(trace)
     if not len(compiling) or _happens_once(trace, compiling, named):
         return None
     programs, repeated = _count_names(trace, named), _is_repeated(trace, named)
@@ -74,45 +71,11 @@ def compiles_of(trace: HostTrace) -> CompileFacts | None:
     return CompileFacts(programs, *_changing_argument(trace, programs[0].name), repeated)
 
 
-def _keep_in_steps(trace: HostTrace, rows: I64) -> I64:
-    return rows[whole_steps(trace).label[rows] >= 0]
-
-
-def _traced_functions(trace: HostTrace, rows: I64) -> _Named:
-    """Calls of TensorFlow functions that traced them."""
-    if not trace.has_stat(stat_names.FUNCTION_CALL):
-        return []
-    how = trace.stat_strings(stat_names.FUNCTION_CALL, rows=rows)
-    traced = [text for text in distinct(how).tolist() if is_retraced(trace.strings.raw(text))]
-    return [(trace.name_of(row), row) for row in rows[np.isin(how, traced)].tolist()]
-
-
-def _compiled_programs(trace: HostTrace, rows: I64) -> _Named:
-    """Programs that XLA compiles, one per compilation, or frames that PyTorch compiles."""
-    compiling = rows[has_trait(trace, trace.events.type[rows], CallTrait.COMPILES_PROGRAM)]
-    if len(compiling) and trace.has_stat(stat_names.PROGRAM_NAME):
-        names = trace.stat_strings(stat_names.PROGRAM_NAME, rows=compiling)
-        known = names > 0
-        pairs = zip(names[known].tolist(), compiling[known].tolist(), strict=True)
-        return [(function_of_program(trace.strings[name]), row) for name, row in pairs]
-    notes = [note for note in noted_compilations(trace) if _is_in_steps(trace, note.event)]
-    if notes:
-        return [(note.function, note.event) for note in notes]
-    frames = rows[has_trait(trace, trace.events.type[rows], CallTrait.COMPILES_FRAME)]
-    return [("a compiled frame", row) for row in frames.tolist()]
-
-
-def _is_in_steps(trace: HostTrace, row: int) -> bool:
-    """Whether an event starts in one of the steps that count; a note lies on no thread, so its time decides."""
-    steps, start = whole_steps(trace), int(trace.events.start_ps[row])
-    return bool(((steps.start_ps <= start) & (start < steps.end_ps)).any())
-
-
 def _noted_change(trace: HostTrace) -> str:
     """What made the function on which most time was spent be traced or compiled again; empty if nothing was noted."""
     groups: dict[tuple[str, str, str], list[CompileNote]] = {}
     for note in noted_compilations(trace):
-        if note.reason in (AGAIN, FUNCTION) and _is_in_steps(trace, note.event):
+        if note.reason in (AGAIN, FUNCTION) and is_in_steps(trace, note.event):
             argument = note.changes[0][0] if note.changes else ""
             groups.setdefault((note.function, note.place, argument), []).append(note)
     if not groups:
@@ -131,14 +94,14 @@ def _describe_notes(function: str, place: str, argument: str, notes: list[Compil
     return f"argument {argument} of {where} changes: {', then '.join(had[:_MOST_SHAPES])}"
 
 
-def _is_repeated(trace: HostTrace, named: _Named) -> bool:
+def _is_repeated(trace: HostTrace, named: Named) -> bool:
     """Whether most of the time goes into programs that are compiled more than once."""
     times, ps = Counter(name for name, _ in named), trace.events.duration_ps
     again = sum(int(ps[row]) for name, row in named if times[name] >= _SEVERAL)
     return 2 * again > sum(int(ps[row]) for _, row in named)
 
 
-def _happens_once(trace: HostTrace, compiling: I64, named: _Named) -> bool:
+def _happens_once(trace: HostTrace, compiling: I64, named: Named) -> bool:
     """Whether it is over after a few steps: most of the time goes into what is compiled in one step only, such as an
     evaluation after the first epoch, there perhaps for several shapes."""
     steps, ps = whole_steps(trace), trace.events.duration_ps
@@ -167,7 +130,7 @@ def _changing_argument(trace: HostTrace, program: str) -> tuple[str, list[str], 
     return f"argument {most} (from 0, trees flattened) of {program}", of_argument[most][:_MOST_SHAPES], False
 
 
-def _count_names(trace: HostTrace, named: _Named) -> list[Compiled]:
+def _count_names(trace: HostTrace, named: Named) -> list[Compiled]:
     """By time: a small program, such as one that makes a batch, may be compiled just as often as the step."""
     count, spent = Counter(name for name, _ in named), Counter[str]()
     for name, row in named:
@@ -180,7 +143,7 @@ def _changing_shapes(trace: HostTrace) -> tuple[str, list[str]]:
     if not trace.has_stat(stat_names.INPUT_DIMS):
         return "", []
     label = whole_steps(trace).label
-    rows = _keep_in_steps(trace, events_of_kind(trace, K.OP))
+    rows = rows_in_steps(trace, K.OP)
     rows = rows[is_thread_event(trace)[rows]]
     rows = rows[has_trait(trace, trace.events.type[rows], OpTrait.FIRST_OF_STEP)]
     rows = rows[np.lexsort((trace.events.start_ps[rows], label[rows]))]

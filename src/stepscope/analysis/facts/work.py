@@ -21,6 +21,7 @@ from stepscope.analysis.purpose.compiled import compilers_moves
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of, recomputed_ops
 from stepscope.analysis.purpose.operands import ops_in_64_bits
+from stepscope.analysis.purpose.python_loops import tiny_share
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside
 from stepscope.analysis.trace.eager import eager_ops
@@ -88,6 +89,7 @@ class WorkFacts:
         forward_only_ps: time of forward passes that no backward pass follows and that an update may use, but for those
             that come first in a step; None if not shown.
         short_ps: time of outermost ops shorter than SHORT_OP_PS that are dispatched one by one.
+        tiny_share: of the time of those that are dispatched one by one, see `tiny_share`.
         start_ps, start_in_programs_ps: time spent starting outermost ops, at most `_START_PS` each, without the cost of
             recording the ops inside them.
         brief_ps: time of outermost ops that are not much longer than starting them, where they are for one sample each.
@@ -119,6 +121,7 @@ class WorkFacts:
     contention_ps: int = 0
     forward_only_ps: int | None = None
     short_ps: int = 0
+    tiny_share: float = 0.0
     start_ps: int = 0
     start_in_programs_ps: int = 0
     brief_ps: int = 0
@@ -298,7 +301,7 @@ def _serves_layer(trace: HostTrace, ops: I64, heavy: Mask) -> Mask:
     return found
 
 
-def _start_costs(trace: HostTrace, outer: I64) -> dict[str, int]:
+def _start_costs(trace: HostTrace, outer: I64) -> dict[str, Any]:
     """Time spent on short ops and on starting ops."""
     length, compiled = trace.events.duration_ps[outer], _is_compiled(trace, outer)
     short = length < SHORT_OP_PS
@@ -308,6 +311,7 @@ def _start_costs(trace: HostTrace, outer: I64) -> dict[str, int]:
     start = np.minimum(length_alone, _START_PS)
     return {
         "short_ps": int(length[short & ~compiled].sum()),
+        "tiny_share": tiny_share(trace, outer[~compiled]),
         "start_ps": int(start[~compiled].sum()),
         "start_in_programs_ps": int(start[compiled].sum()),
         "brief_ps": int(length_alone[length_alone < _LONG_OP_PS].sum()),

@@ -38,8 +38,8 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"MapAndBatch of a ParallelMap",
-        "the .map() before .batch() in {op} is slow though it runs in parallel: map whole batches, {avoid}"
-        ".cache() what stays the same",
+        "the .map() before .batch() in {op} is slow though it runs in parallel: {avoid}.cache() what stays the "
+        "same, behind it; map whole batches",
     ),
     (
         r"MapAndBatch",
@@ -48,8 +48,8 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"ParallelMap",
-        "the .map() in {op} is slow though parallel: .map(fn, num_parallel_calls=tf.data.AUTOTUNE) uses all cores; "
-        "map whole batches, {avoid}.cache() what stays the same",
+        "the .map() in {op} is slow though parallel: {avoid}.cache() what stays the same, behind it; map whole "
+        "batches; if fixed, num_parallel_calls=tf.data.AUTOTUNE",
     ),
     (
         r"Map|Scan|ParseExample",

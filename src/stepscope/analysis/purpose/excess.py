@@ -33,7 +33,7 @@ from stepscope.analysis.purpose.growth import growth_of
 from stepscope.analysis.purpose.loops import independent_rounds
 from stepscope.analysis.purpose.operands import half_ops, one_hots, whole_table
 from stepscope.analysis.purpose.pairs import pairs_of
-from stepscope.analysis.purpose.python_loops import loop_of_model
+from stepscope.analysis.purpose.python_loops import loop_of_model, recurrence_of_model
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
 from stepscope.analysis.purpose.tensors import FINDERS, feeds_training
 from stepscope.analysis.purpose.updates import unfused_update
@@ -60,7 +60,7 @@ GROWTH, UNFUSED = "growth", "unfused_update"
 (
     PICKED, FACTORED, CONSTANT_FACTORS, DIAGONAL, REPEATED_ROWS, PAIRS, ORDER, DEAD, PENALTY, EQUAL, CONSTANT, PREFIX,
 ) = FINDERS  # fmt: skip
-LOOPED = "looped"
+LOOPED, RECURRENCE = "looped", "recurrence"
 LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
 _FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
 
@@ -501,6 +501,11 @@ def _find_looped(trace: HostTrace) -> _Found | None:
     return _Found(found.rows, 0.0, found.what, "rounds depend on each other by what they change in other objects")
 
 
+def _find_recurrence(trace: HostTrace) -> _Found | None:
+    found = recurrence_of_model(trace)
+    return None if found is None else _Found(found.rows, 0.0, found.what, "no layer or compiler runs such rounds")
+
+
 def _find_in_tensors(kind: str, against: str, trace: HostTrace) -> _Found | None:
     found = FINDERS[kind](trace)
     return None if found is None else _Found(found.rows, found.kept, found.what, against)
@@ -538,6 +543,7 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     SET_UP: _find_set_up,
     GROWTH: _find_growth,
     LOOPED: _find_looped,
+    RECURRENCE: _find_recurrence,
     UNFUSED: _find_unfused,
     **{kind: partial(_find_in_tensors, kind, against) for kind, against in _AGAINST_IN_TENSORS.items()},
 }

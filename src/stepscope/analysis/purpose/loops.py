@@ -16,7 +16,7 @@ from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, median
 from stepscope.records import dataclass
 
-_SHORT_PS = 30_000_000  # running one op costs about as much as the op; of a device, where it is a kernel, it is less
+SHORT_PS = 30_000_000  # running one op costs about as much as the op; of a device, where it is a kernel, it is less
 _FEWEST_ROUNDS = 8  # in a step: fewer may well be layers
 
 
@@ -55,7 +55,7 @@ def _rounds_of(trace: HostTrace, work: ProgramWork) -> IndependentRounds | None:
             continue
         rows = work.runs_of(np.flatnonzero(work.module.computation == body).tolist())
         each = _rounds(work, rows) / steps
-        if each >= _FEWEST_ROUNDS and median(trace.events.duration_ps[rows]) < _SHORT_PS:
+        if each >= _FEWEST_ROUNDS and median(trace.events.duration_ps[rows]) < SHORT_PS:
             parts.append(rows)
             rounds = max(rounds, each)
             maps |= any(_is_written(work, row, at) for at, row in enumerate(given))

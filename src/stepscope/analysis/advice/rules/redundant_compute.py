@@ -33,6 +33,7 @@ from stepscope.analysis.purpose.excess import (
     PENALTY,
     PICKED,
     PREFIX,
+    RECURRENCE,
     REPEATED,
     REPEATED_ROWS,
     TABLE,
@@ -417,6 +418,15 @@ _ALL_ROUNDS: Actions = {
     ),
 }
 
+_ONE_LAYER: Actions = {
+    "": (
+        "run all rounds with one layer that does it: torch.nn.LSTM, torch.nn.GRU or torch.nn.RNN, with its weights"
+        " stacked as theirs are; do what does not need the round before, such as x[:, t] @ w, once before the loop",
+        "for a cell that no layer has: torch.compile the function with the loop, or torch.jit.script it",
+        "if a round only adds to a sum: one op on whole tensors for all rounds",
+    ),
+}
+
 _BOUNDED: Actions = {
     "": (
         "attach hooks, handlers and callbacks once, before the loop, not in every step; remove what is attached",
@@ -484,6 +494,10 @@ _EXCESSES = (
     _Excess(
         LOOPED, "looped", "the loop", "Replace the loop over parts by ops on whole tensors", _ALL_ROUNDS,
         kind="eager_dispatch", unknown="it does not show how long one op for all rounds takes",
+    ),
+    _Excess(
+        RECURRENCE, "recurrence", "the loop", "Run the recurrence as one layer, not op by op in Python", _ONE_LAYER,
+        kind="eager_dispatch", unknown="it does not show how long one layer for all rounds takes",
     ),
     *(
         _Excess(kind, kind.replace("_", "-"), without, title, {"": actions})

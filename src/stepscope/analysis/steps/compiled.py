@@ -1,0 +1,84 @@
+"""What is traced or compiled while the steps run, by name, and in which steps the same is compiled again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.steps.find_steps import steps_of, whole_steps
+from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.noted_compilations import noted_compilations
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64, Mask, distinct
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.tensorflow import function_of_program, is_retraced
+from stepscope.vocabulary.traits import CallTrait
+
+Named = list[tuple[str, int]]
+"""What was traced or compiled: its name and the event's row, once for each time."""
+
+
+def compiled_in_steps(trace: HostTrace) -> Named:
+    """What the whole steps trace or compile; empty where it has no names."""
+    traced = _traced_functions(trace, rows_in_steps(trace, EventKind.TRACED_FUNCTION))
+    return traced or _compiled_programs(trace, rows_in_steps(trace, EventKind.COMPILE))
+
+
+def compile_the_same(trace: HostTrace, steps: I64) -> Mask:
+    """Which of some steps trace or compile what another one of them does too, with most of what they compile.
+
+    Args:
+        steps: int64 of shape (n,), places among all steps of the host.
+    """
+    if len(steps) < 2:
+        return np.zeros(len(steps), np.bool_)
+    found, events = steps_of(trace), trace.events
+    place_of = {int(step): at for at, step in enumerate(steps)}
+    within: dict[str, dict[int, int]] = {}  # name: step: ps
+    for name, row in compiled_in_steps(trace):
+        at = place_of.get(int(found.label[row]))
+        if at is not None:
+            spent = within.setdefault(name, {})
+            spent[at] = spent.get(at, 0) + int(events.duration_ps[row])
+    again, whole = np.zeros(len(steps), np.int64), np.zeros(len(steps), np.int64)
+    for spent in within.values():
+        for at, ps in spent.items():
+            whole[at] += ps
+            again[at] += ps if len(spent) > 1 else 0
+    same: Mask = 2 * again > whole
+    return same
+
+
+def rows_in_steps(trace: HostTrace, kind: EventKind) -> I64:
+    """The events of a kind in whole steps."""
+    rows = events_of_kind(trace, kind).astype(np.int64)
+    return rows[whole_steps(trace).label[rows] >= 0]
+
+
+def _traced_functions(trace: HostTrace, rows: I64) -> Named:
+    """Calls of TensorFlow functions that traced them."""
+    if not trace.has_stat(stat_names.FUNCTION_CALL):
+        return []
+    how = trace.stat_strings(stat_names.FUNCTION_CALL, rows=rows)
+    traced = [text for text in distinct(how).tolist() if is_retraced(trace.strings.raw(text))]
+    return [(trace.name_of(row), row) for row in rows[np.isin(how, traced)].tolist()]
+
+
+def _compiled_programs(trace: HostTrace, rows: I64) -> Named:
+    """Programs that XLA compiles, one per compilation, or frames that PyTorch compiles."""
+    compiling = rows[has_trait(trace, trace.events.type[rows], CallTrait.COMPILES_PROGRAM)]
+    if len(compiling) and trace.has_stat(stat_names.PROGRAM_NAME):
+        names = trace.stat_strings(stat_names.PROGRAM_NAME, rows=compiling)
+        known = names > 0
+        pairs = zip(names[known].tolist(), compiling[known].tolist(), strict=True)
+        return [(function_of_program(trace.strings[name]), row) for name, row in pairs]
+    notes = [note for note in noted_compilations(trace) if is_in_steps(trace, note.event)]
+    if notes:
+        return [(note.function, note.event) for note in notes]
+    frames = rows[has_trait(trace, trace.events.type[rows], CallTrait.COMPILES_FRAME)]
+    return [("a compiled frame", row) for row in frames.tolist()]
+
+
+def is_in_steps(trace: HostTrace, row: int) -> bool:
+    """Whether an event starts in one of the steps that count; a note lies on no thread, so its time decides."""
+    steps, start = whole_steps(trace), int(trace.events.start_ps[row])
+    return bool(((steps.start_ps <= start) & (start < steps.end_ps)).any())

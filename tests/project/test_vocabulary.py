@@ -19,6 +19,16 @@ ANALYSIS = PACKAGE / "analysis"
 # Module in `analysis/` and pattern, with the reason why it stands there.
 PATTERNS: dict[tuple[str, str], str] = {
     ("account/verdict.py", r"\d|*"): "a name that a headline has no room for",
+    (
+        "advice/stopped.py",
+        r"(?P<later>after this capture )?the program ran out of memory(?P<op> in .+?)?: asked for (?P<size>.+?)"
+        r"(?: in (?P<place>\S+ \([^()]+:\d+\)|[^\s()]+:\d+))?",
+    ): "a sentence of our own capture",
+    (
+        "advice/stopped.py",
+        r"GPU (?P<device>\d+) was out of memory: (?P<size>[\d,]+) bytes were refused and (?P<free>[\d,]+) were free"
+        r"(?:, asked for by (?P<frame>.+))?",
+    ): "the same of our reader of snapshots",
     ("advice/ranking.py", r"^[\d.]+ *\b"): "a figure that a rule wrote itself",
     ("advice/ranking.py", "*"): "the same: its words",
     ("facts/work.py", r"\[(\d{1,15}),(\d{1,15})[\],]"): "takes a stat apart: shapes",
@@ -40,10 +50,18 @@ PATTERNS: dict[tuple[str, str], str] = {
     ("workers/collectives.py", r"rank[-_. ]?([0-9]{1,9})"): "how people name the files of ranks",
     ("input/pipeline_advice.py", "(?:*)(?:V\\d+)?$"): "advice by stage of tf.data: the stages' names are its table",
     ("input/pipeline_advice.py", r"V\d+$"): "the same",
+    ("input/pipeline_advice.py", "*"): "the same",
+    ("input/pipeline_advice.py", "Interleave|FlatMap|WeightedFlatMap"): "the same",
     (
         "purpose/sizes.py",
         r"\[((?:\d{1,15}(?:,\d{1,15})*)?)\]",
     ): "takes a stat apart: shapes",
+    ("purpose/tensors.py", r"c\S+"): "takes a stat of our own apart: which tensors an op takes",
+    ("purpose/values.py", r"([cwut])(\d+)\.(\d+)"): "the same",
+    ("purpose/values.py", r"\b[wu]\d"): "the same",
+    ("purpose/values.py", r"\[([\d, ]*)\]"): "takes a stat apart: operands that are numbers",
+    ("purpose/values.py", r"-?\d+"): "the same",
+    ("purpose/values.py", '"([^"]*)"'): "takes a stat apart: shapes",
     ("purpose/sizes.py", r"""'([^']*)'|\"([^\"]*)\""""): "takes a stat apart: types of operands",
     ("registry.py", "[^A-Za-z0-9.]+"): "a version in the name of a cache's entry",
     ("xla/peaks.py", "*"): "what a user writes into the table of devices",
@@ -70,6 +88,7 @@ NAMES: dict[tuple[str, str], str] = {
         "remove torch.autograd.set_detect_anomaly(True), or switch it on only to look for a NaN",
     ): "advice",
     ("registry.py", "inference_profile"): "XProf's name of a tool",
+    ("input/tf_data_tool.py", "::"): "joins the stages of a name of tf.data's own",
     (
         "advice/rules/dispatch.py",
         "fuse its ops: tf.function(jit_compile=True), or model.compile(jit_compile=True)",
@@ -128,12 +147,12 @@ def _has_docstring(node: ast.AST) -> bool:
 
 def test_every_pattern_in_the_analysis_is_listed_with_its_reason():
     assert sorted(patterns_in(ANALYSIS)) == sorted(PATTERNS)
-    assert len(PATTERNS) == 20
+    assert len(PATTERNS) == 30
 
 
 def test_every_framework_name_in_the_analysis_is_listed_with_its_reason():
     assert sorted(names_in(ANALYSIS)) == sorted(NAMES)
-    assert len(NAMES) == 7
+    assert len(NAMES) == 8
 
 
 def test_tools_for_text_are_not_imported_under_another_name():

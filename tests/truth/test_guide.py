@@ -696,7 +696,7 @@ def test_free_memory_is_advice(memory, peak, framework, advised):
     memories = [{"id": memory, "capacity_bytes": 100, "peak": {"stack_bytes": 0, "heap_bytes": peak}}]
     context = seen(
         read=lambda _: SimpleNamespace(memories=memories), has_device=True, framework=framework,
-        hosts=[SimpleNamespace(settings=())],
+        hosts=[SimpleNamespace(settings=(), purposes={})],
     )  # fmt: skip
     advice = rule(context)
 

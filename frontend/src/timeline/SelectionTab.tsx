@@ -112,7 +112,9 @@ function Details({ model, details, links }: { model: Model; details: EventDetail
           <div class="tl-stats muted">{OF_A_SCOPE}</div>
         ) : (
           <details>
-            <summary>{`As recorded: ${details.stats.length} ${details.stats.length === 1 ? "value" : "values"}`}</summary>
+            <summary>
+              {`As recorded: ${details.stats.length} ${details.stats.length === 1 ? "value" : "values"}`}
+            </summary>
             <Stats stats={details.stats} />
           </details>
         )}

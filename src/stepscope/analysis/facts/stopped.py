@@ -21,7 +21,7 @@ from stepscope.vocabulary.python import place_of
 _NO_MEMORY = "out of memory"  # as the readers of snapshots, and captures that a crash ended, write it
 
 
-_MOST_HOLDERS = 20
+_MOST_HOLDERS = 20  # a table that is still read; the bar has colours for fewer
 _OF_MEMORY = (EventKind.ALLOCATION, EventKind.DEALLOCATION)
 
 

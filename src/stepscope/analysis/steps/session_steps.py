@@ -158,7 +158,7 @@ def _step_rows(steps: HostSteps, usual: Mask, spent: Breakdown, causes_ps: list[
         np.maximum(steps.until_ps - steps.end_ps, 0).tolist(),
         parts.tolist(),
         steps.batch or [None] * len(steps.number),
-        [()] * len(steps.number) if causes_ps is None else causes_ps,
+        [[]] * len(steps.number) if causes_ps is None else causes_ps,  # as it is read again
         strict=True,
     )
     return list(map(tuple.__new__, repeat(StepRow), rows))  # what `_make` does, without a call of Python's for each

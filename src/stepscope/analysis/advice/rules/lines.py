@@ -302,7 +302,7 @@ def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
         return (wide, plain) if few else ()
     on = f" on {' x '.join(map(str, line.often_size))}" if line.often_size else ""
     unless = "" if said is not None and said.loop else ", if they are independent"
-    return (f"replace {loop} by one op for all rounds{unless}, instead of {names} {times}{on}: {how}",)
+    return (f"replace {loop} by one op for all rounds{unless}, instead of {names} {times}{on}", f"for that: {how}")
 
 
 RULE = Rule("line", find=_find, tool="critical-path", confidence=0.8)

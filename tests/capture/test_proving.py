@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import importlib.util
 import logging
 import random
@@ -126,6 +127,18 @@ def test_logging_is_left_out_in_the_changed_blocks_only(clock, caplog):
     caplog.set_level(logging.WARNING)
     assert prove(clock, step, steps=400, ablate=("logging",))["logging"].value == pytest.approx(1)
     assert 0 < len(caplog.records) < 400
+
+
+def test_functions_that_a_program_has_frozen_for_its_collector_are_found(clock):
+    def step():
+        clock.now += 0.01
+
+    gc.freeze()
+    try:
+        proof = prove(clock, step, at=("test_proving.py:prove",))["test_proving.py:prove"]
+    finally:
+        gc.unfreeze()
+    assert "holds the loop of the steps" in proof.note
 
 
 @pytest.mark.parametrize(

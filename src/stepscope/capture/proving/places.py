@@ -154,7 +154,23 @@ def _function_targets(file: str, name: str) -> Iterator[Target]:
 
 
 def _functions() -> list[FunctionType]:
-    return [each for each in gc.get_objects() if type(each) is FunctionType]
+    """The functions that Python's collector knows, and those of modules and their classes, as a program may have frozen
+    what the collector knew before."""
+    found = {id(each): each for each in gc.get_objects() if type(each) is FunctionType}
+    if gc.get_freeze_count():
+        values = [value for module in [*sys.modules.values()] for value in [*getattr(module, "__dict__", {}).values()]]
+        values += [member for value in values if isinstance(value, type) for member in [*vars(value).values()]]
+        for value in values:
+            function = value if type(value) is FunctionType else _function_in(value)
+            if function is not None:
+                found[id(function)] = function
+    return [*found.values()]
+
+
+def _function_in(value: object) -> FunctionType | None:
+    """The function of a static method or a class method."""
+    function = value.__func__ if isinstance(value, staticmethod | classmethod) else None
+    return function if type(function) is FunctionType else None
 
 
 def _is_called(code: CodeType, file: str, name: str) -> bool:

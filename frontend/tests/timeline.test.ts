@@ -361,9 +361,8 @@ describe("a selected event in a sentence", () => {
   });
   const details = {
     ...{ spot: spot("aten::_softmax"), full_name: "", self_ps: 9_610_000, inside: 2, around_hidden: 0, stats: [] },
-    around: ["nn.Module: Attention_0", "model.py(41): forward", "torch/nn/functional.py(3): softmax"].map((name) =>
-      spot(name),
-    ),
+    layer: "Attention_0",
+    place: "model.py:41",
   } as unknown as EventDetails;
   const work = { how: "stream", idle_ps: 0, waited_for: spot("bmm"), stack: [] };
   const culprit = { name: "forward", file: "own.py", line: 7, op: null, layer: "Head_1" };
@@ -373,6 +372,6 @@ describe("a selected event in a sentence", () => {
     expect(saidOf(details, { work: { ...work, culprit } } as unknown as EventLinks)).toBe(
       "17.46 µs (9.610 µs of its own) in `Head_1`, `own.py:7`; waited for `bmm` before it",
     );
-    expect(saidOf({ ...details, inside: 0, around: [] }, null)).toBe("17.46 µs");
+    expect(saidOf({ ...details, inside: 0, layer: null, place: null }, null)).toBe("17.46 µs");
   });
 });

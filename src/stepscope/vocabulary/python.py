@@ -124,6 +124,11 @@ _PART_OF_STEP = Pattern(
     r"(?i)[ .](?:<(?:genexpr|listcomp|dictcomp|setcomp)>|\w*loss\w*|\w*(?:forward|backward|back_?prop)\w*"
     r"|_*(?:call|predict|evaluate|accuracy)_*)$"
 )
+_GIVES_ANEW = Pattern(
+    r"(?:.*\.)?(?:next|__next__|rand\w*|integers|normal|uniform|choice|sample|shuffle|permutation|multinomial|bernoulli"
+    r"|get\w*|read\w*|recv\w*|pop\w*|step|reset|append|extend|put|write\w*|sleep|wait|time|perf_counter|update|add"
+    r"|send\w*|draw\w*|dropout)"
+)
 _TRAINING_FUNCTION = Pattern(r"(?i).*(?:train|update|grad|fit|optim|step|back_?prop)")
 
 
@@ -261,6 +266,16 @@ def is_part_of_step(frame: str) -> bool:
     [True, True, True, False, False]
     """
     return _PART_OF_STEP.search(frame) is not None
+
+
+def may_give_anew(called: str) -> bool:
+    """Whether a call may give something else each time though it takes the same, as far as its name says: it draws,
+    goes on, or changes what it belongs to.
+
+    >>> may_give_anew("rng.integers"), may_give_anew("self.shadow.state_dict")
+    (True, False)
+    """
+    return _GIVES_ANEW.fullmatch(called) is not None
 
 
 def is_training_function(name: str) -> bool:

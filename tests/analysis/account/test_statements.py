@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from draw import MS, K
+from sampling import sampled_thread
 
 from stepscope.analysis.account.statements import Statement, main_statement
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import observed_time
-from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE, STATEMENTS_PLANE
-from stepscope.model import HostTrace, LineKind, PlaneKind, TraceBuilder
+from stepscope.model import HostTrace, TraceBuilder
 
 STEPS = 6
 MAKE, READ = "$train.py:9 make", "$data.py:3 read"
@@ -21,11 +21,7 @@ def sampled(statements: dict[str, str]) -> HostTrace:
         statements: what the samples of a step show, outermost first, a character for each sample that shows it.
     """
     builder = TraceBuilder("host")
-    thread = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python", 7, kind=LineKind.THREAD)
-    plane = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
-    frames = builder.line(plane, "MainThread", 7)
-    where = builder.line(builder.plane(STATEMENTS_PLANE, PlaneKind.CUSTOM_DEVICE), "MainThread", 7)
-    times = builder.line(builder.plane(SAMPLE_TIMES_PLANE, PlaneKind.CUSTOM_DEVICE), "samples")
+    thread, frames, where, times = sampled_thread(builder)
     frames.event(MAKE, 0, 10 * STEPS * MS, K.PYTHON_CALL)
     for step in range(STEPS):
         thread.event("train", 10 * step * MS, 10 * MS, K.STEP_MARK, {"step_num": step})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from draw import MS, K
+from sampling import sampled_thread
 
 from stepscope.analysis.purpose.python_loops import loop_of_model, recurrence_of_model
-from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE, STATEMENTS_PLANE
-from stepscope.model import HostTrace, LineKind, PlaneKind, TraceBuilder
+from stepscope.model import HostTrace, TraceBuilder
 
 READOUT = "$train.py:9 readout"
 
@@ -19,11 +19,7 @@ def looping(flow: str, rounds: int = 60, op_us: int = 0) -> HostTrace:
         flow: what is said of the line in it; rounds: ops in a step; op_us: how long an op takes, 0 for all of its time.
     """
     builder = TraceBuilder("host")
-    thread = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python", 7, kind=LineKind.THREAD)
-    plane = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
-    frames = builder.line(plane, "MainThread", 7)
-    where = builder.line(builder.plane(STATEMENTS_PLANE, PlaneKind.CUSTOM_DEVICE), "MainThread", 7)
-    times = builder.line(builder.plane(SAMPLE_TIMES_PLANE, PlaneKind.CUSTOM_DEVICE), "samples")
+    thread, frames, where, times = sampled_thread(builder)
     for step in range(6):
         at = 20 * step * MS
         thread.event("train", at, 20 * MS, K.STEP_MARK, {"step_num": step})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from draw import MS, draw, traces
+from draw import MS, Sort, draw, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -561,6 +561,28 @@ def test_details_of_an_event_tell_what_is_around_and_inside_it():
     assert (found.first_inside.name, found.previous, found.next) == ("c", None, None)
     inner = details.details_of(trace, event_named(trace, "e"))
     assert ([spot.name for spot in inner.around], inner.previous.name, inner.inside) == (["a", "b"], "c", 0)
+    assert (inner.layer, inner.place) == (None, None)
+
+
+def test_details_of_an_event_tell_the_layer_and_the_line_of_the_program_around_it():
+    sorts = {
+        "f": Sort(K.PYTHON_CALL, "model.py(41): forward"),
+        "n": Sort(K.PYTHON_CALL, "nn.Module: Attention_0"),
+        "t": Sort(K.PYTHON_CALL, "torch/nn/functional.py(3): softmax"),
+    }
+    trace = draw(
+        """
+        host main | f---------
+        host main |  n------
+        host main |   t----
+        host main |    a--
+        """,
+        sorts,
+    )
+
+    found = details.details_of(trace, event_named(trace, "a"))
+
+    assert (found.layer, found.place) == ("Attention_0", "model.py:41")
 
 
 def test_events_that_overlap_without_nesting_have_no_own_time():

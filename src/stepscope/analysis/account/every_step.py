@@ -180,7 +180,7 @@ def causes_by_device(trace: HostTrace) -> dict[str, list[CausesOfStep]]:
     if found is None:
         return {}
     accounts = {}
-    for name, causes, works in _by_device(trace, found):
+    for name, causes, works in _accounts_of_devices(trace, found):
         steps = _as_steps(trace, found, causes)
         accounts[name] = [step for step, there in zip(steps, works.tolist(), strict=True) if there]
     return accounts
@@ -195,10 +195,10 @@ def median_by_device(trace: HostTrace) -> dict[str, list[int]]:
     graph = replace(found.graph, steps=found.graph.steps[at : at + 1], bounds=found.graph.bounds[at : at + 2])
     step = np.zeros(int(here.sum()), np.int64)
     only = EveryStep(graph, found.pieces.take(here), step, found.cause[here], found.known[here], 0)
-    return {name: causes[0].tolist() for name, causes, works in _by_device(trace, only) if works[0]}
+    return {name: causes[0].tolist() for name, causes, works in _accounts_of_devices(trace, only) if works[0]}
 
 
-def _by_device(trace: HostTrace, found: EveryStep) -> Iterator[tuple[str, I64, Mask]]:
+def _accounts_of_devices(trace: HostTrace, found: EveryStep) -> Iterator[tuple[str, I64, Mask]]:
     """Each device: its name, the time of each step by cause, and in which steps it works."""
     bounds = found.graph.end_ps[found.graph.bounds]
     inside = Spans(bounds[:1], bounds[-1:])

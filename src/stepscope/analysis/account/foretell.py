@@ -180,20 +180,20 @@ class _Base:
     without: list[Intervention]
 
     @classmethod
-    def of(cls, model: StepModel, factor: float | F64, without: list[Intervention]) -> _Base:
+    def replay_after(cls, model: StepModel, factor: float | F64, without: list[Intervention]) -> _Base:
         """The steps without a profiler and after some changes."""
         steps = replay_after(model, without, host_factor=factor)
         return cls(factor, steps, causes_after(model, steps, recorded_ps(model)), without)
 
 
 def _undisturbed(model: StepModel) -> _Base:
-    return model.trace.derived("undisturbed steps", lambda _: _Base.of(model, share_undisturbed(model), []))
+    return model.trace.derived("undisturbed steps", lambda _: _Base.replay_after(model, share_undisturbed(model), []))
 
 
 def _replay_quiet(model: StepModel) -> _Base:
     """The same without what the loop waited for a free core."""
     busy, alone = _undisturbed(model), Scale(part_of_cause(model, Cause.CONTENTION))
-    return _Base.of(model, busy.factor, [alone]) if alone.part.own_ps.sum() else busy
+    return _Base.replay_after(model, busy.factor, [alone]) if alone.part.own_ps.sum() else busy
 
 
 def _what_narrows(estimated: float, off: float, now: float, before: I64, after: I64) -> str:

@@ -203,9 +203,9 @@ class _Edits:
         self._is_counted = isinstance(host_factor, np.ndarray)  # else by the clock, which does not tell where it lies
         self._each: F64 | None = None  # what an event costs in each node, ps
         if np.any(self._factor != 1.0):
-            self.own = self._without_cost()
+            self.own = self._drop_cost()
 
-    def _without_cost(self) -> OwnTimes:
+    def _drop_cost(self) -> OwnTimes:
         """The times without the cost of recording: on a host without a device each event costs as much, and the cost
         lies where the events are; where Python's calls are recorded, all of Python is slower."""
         model, graph = self._model, self._model.graph

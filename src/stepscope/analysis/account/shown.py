@@ -32,8 +32,11 @@ FIELDS: tuple[Field, ...] = (
     Field("idle_ms", "ms", "the part of it in which no device works; unknown without devices", label="Devices idle"),
     Field("culprit", "text", "what most of that time is spent in: a function, an op or a kernel", "str", Role.NAME),
     Field(
-        *("place", "text", "file and line of the function, or that ask for the op, where the recording has them"),
-        *("str", Role.SOURCE),
+        "place",
+        "text",
+        "file and line of the function, or that ask for the op, where the recording has them",
+        "str",
+        Role.SOURCE,
     ),
     Field("layer", "text", "the module that it runs in, where the trace says so", "str", Role.LABEL),
     Field("calls", "count", "how often it runs in the step; unknown where only stack samples show it", "int"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
-from stepscope.analysis.facts.stopped import Hang, Holder, find_hang
+from stepscope.analysis.facts.stopped import Hang, Holder, find_hang, kept_first
 from stepscope.analysis.steps.verdict import Verdict
 from stepscope.report import Cell, Field, Role, percent, size_text
 from stepscope.vocabulary.python import place_of
@@ -150,13 +150,12 @@ def _advise_hang(hang: Hang) -> Advice:
 
 
 def _advise_crash(crash: str, holders: Sequence[Holder]) -> Advice:
-    first = holders[0] if holders else None
-    is_kept = first is not None and first.name is not None and first.place is not None and first.per_step is not None
-    title = f"Keep less in {first.name} ({first.place})" if first and is_kept else "Make the program fit into memory"
+    first, kept = holders[0] if holders else None, kept_first(holders)
+    title = f"Keep less in {kept.name} ({kept.place})" if kept else "Make the program fit into memory"
     return Advice(
         id=f"{OF_JOB}out-of-memory", kind="memory_churn", title=title,
         evidence=_describe_holder(first, sum(each.nbytes for each in holders)) if first else crash,
-        predicted_speedup=None, actions=_memory_actions(first if is_kept else None),
+        predicted_speedup=None, actions=_memory_actions(kept),
         tool="memory-profile", confidence=0.9, reasoning="the program ended before it could be faster",
     )  # fmt: skip
 

@@ -138,7 +138,11 @@ def _load_code(trace: HostTrace, calls: I64, own_ps: I64) -> Mask:
 
 
 def _compilations(trace: HostTrace, before_loop: bool) -> FirstCalls | None:
-    """Args: before_loop: what is compiled more than once is for several shapes, such as those of parameters."""
+    """What is compiled once, where that is a noticeable part of the only step.
+
+    Args:
+        before_loop: what is compiled more than once is for several shapes, such as those of parameters.
+    """
     steps = steps_of(trace)
     facts = compiles_of(trace)
     if len(steps.number) != 1 or facts is None or (facts.repeated and not before_loop):

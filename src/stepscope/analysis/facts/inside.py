@@ -9,7 +9,6 @@ from __future__ import annotations
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.statements import Statement
 from stepscope.records import dataclass
-from stepscope.vocabulary.patterns import Pattern
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ _WORK = (
     ),
     Work(
         frozenset({"groupby", "merge", "pivot"}),
-        frozenset({"groupby"}),
+        frozenset(),
         "the rows are grouped, or joined, anew each time: do it once, before training, and keep arrays of the result,"
         " or the positions of each group (.indices)",
     ),
@@ -222,12 +221,6 @@ _WORK = (
     ),
     Work(
         frozenset(),
-        frozenset({"index"}),
-        "it looks at all items from the first one on: keep a dict from item to position",
-        is_avoidable=False,
-    ),
-    Work(
-        frozenset(),
         frozenset({"np.inv", "np.pinv", "np.det", "np.eig", "np.eigh", "np.svd", "np.cholesky", "np.lstsq"}),
         "factor only what changes: solve instead of inverting, svd(compute_uv=False) where vectors are not used, or"
         " keep the factors between steps",
@@ -246,25 +239,10 @@ _WORK = (
         "order=1 costs a fraction of the default order of 3; or do it once, before training",
     ),
 )
-# Calls that give something else each time though they take the same: they draw, go on, or change what they belong to.
-_DRAWS = Pattern(
-    r"(?:.*\.)?(?:next|__next__|rand\w*|integers|normal|uniform|choice|sample|shuffle|permutation|multinomial|bernoulli"
-    r"|get\w*|read\w*|recv\w*|pop\w*|step|append|extend|put|write\w*|sleep|wait|time|perf_counter|update|add|send\w*"
-    r"|draw\w*|dropout)"
-)
 _WRAPPERS = ("_wrapfunc", "_wrapreduction", "_wrapit")  # of NumPy
 _OF_NUMPY = {"_npyio_impl": "_npyio", "npyio": "_npyio", "_format_impl": "_npyio", "format": "_npyio"}
 
 _LOADERS = ("torch/utils/data/", "keras/src/trainers/")  # these call the program: what takes time is not theirs
-
-
-def draws_anew(called: str) -> bool:
-    """Whether a call may give something else each time though it takes the same, by its name.
-
-    >>> draws_anew("rng.integers"), draws_anew("self.shadow.state_dict")
-    (True, False)
-    """
-    return _DRAWS.fullmatch(called) is not None
 
 
 def act_on_inside(

@@ -19,8 +19,6 @@ from stepscope.report import Cell
 from stepscope.vocabulary.python import place_of
 
 _NO_MEMORY = "out of memory"  # as the readers of snapshots, and captures that a crash ended, write it
-
-
 _MOST_HOLDERS = 20  # a table that is still read; the bar has colours for fewer
 _OF_MEMORY = (EventKind.ALLOCATION, EventKind.DEALLOCATION)
 
@@ -87,6 +85,13 @@ def end_of(trace: HostTrace) -> EndFacts | None:
         return None
     holders = _find_holders(trace) if crash or is_snapshot else ()
     return EndFacts(rank_number(trace), groups, crash, holders, is_snapshot)
+
+
+def kept_first(holders: Sequence[Holder]) -> Holder | None:
+    """What holds most, where the program keeps more of it with each step and its variable and line are known."""
+    first = holders[0] if holders else None
+    known = first is not None and None not in (first.name, first.place, first.per_step)
+    return first if known else None
 
 
 def _find_holders(trace: HostTrace) -> list[Holder]:

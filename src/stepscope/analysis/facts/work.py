@@ -218,7 +218,7 @@ def _facts_without_device(
     forward = heavy & ~backward & ~_is_of_update(trace, ops)
     eager, again = _eager_moves(trace), recomputed_ops(trace)
     casts = kinds["casts"] & (trace.events.duration_ps[ops] >= SHORT_OP_PS)
-    moves, casts = (_without_stalls(trace, ops, own, mask) for mask in (moves, casts))
+    moves, casts = (_drop_stalls(trace, ops, own, mask) for mask in (moves, casts))
     extra = asked if asked is not None and asked.any() else forward
     in_program = trace.stat_strings(stat_names.HLO_MODULE, rows=ops) > 0
     calls = has_trait(trace, trace.events.type[ops], OpTrait.CALLS_BACK | OpTrait.CALLS_PYTHON)
@@ -264,7 +264,7 @@ def _zeroes_gradients(trace: HostTrace, moves: I64, own: I64) -> bool:
     return bool(own[inside].sum() >= _MUCH * own.sum() > 0)
 
 
-def _without_stalls(trace: HostTrace, ops: I64, own: I64, chosen: Mask) -> Mask:
+def _drop_stalls(trace: HostTrace, ops: I64, own: I64, chosen: Mask) -> Mask:
     """The chosen ops without those of a graph's node of which one call takes as long as all others: it waited."""
     rows = np.flatnonzero(chosen & _is_compiled(trace, ops))
     types, inverse, calls = np.unique(trace.events.type[ops[rows]], return_inverse=True, return_counts=True)

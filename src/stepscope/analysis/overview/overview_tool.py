@@ -14,13 +14,14 @@ from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.account.verdict import input_percent
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.items import describe_speedup
-from stepscope.analysis.advice.ranking import Advised, find_record_first
+from stepscope.analysis.advice.ranking import find_record_first
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.advice.stopped import FILLED_FIELDS, OF_JOB, filled_rows
 from stepscope.analysis.facts.culprits import culprits_of
 from stepscope.analysis.facts.device_facts import device_facts_of
 from stepscope.analysis.facts.feeding import feed_of
 from stepscope.analysis.facts.host_facts import facts_of
+from stepscope.analysis.facts.stopped import kept_first
 from stepscope.analysis.facts.work import work_of
 from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
 from stepscope.analysis.overview.findings import RECORD_AGAIN, list_findings
@@ -587,7 +588,10 @@ def compute_ahead(trace: HostTrace) -> None:
 
 def _partial(trace: HostTrace) -> Partial:
     steps = accounted_steps(trace)
-    parts = breakdown_of(trace)
+    parts, facts = breakdown_of(trace), facts_of(trace)
+    holder = kept_first(facts.end.holders) if facts.end is not None and facts.end.crash else None
+    told = None if holder is None else (holder.name, holder.place)
+    kept = last_memory_sentence(trace), kept_sentence(trace, told)
     return Partial(
         steps=steps,
         environment=environment_of(trace, steps.source),
@@ -595,9 +599,9 @@ def _partial(trace: HostTrace) -> Partial:
         on_host=host_ops(trace),
         compute_16bit_ps=parts.compute_16bit_ps,
         compute_32bit_ps=parts.compute_32bit_ps,
-        facts=facts_of(trace),
+        facts=facts,
         profiling=profiling_cost(trace),
-        kept=[each for each in (last_memory_sentence(trace), kept_sentence(trace)) if each],
+        kept=[each for each in kept if each],
         missed=missed_steps(trace) if steps.source == "none" else None,
         account=account_of(trace),
     )
@@ -634,9 +638,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
             *([_MOVE_FETCH] if any(part.facts.feed.between_marks for part in partials) else []),
             *_warm_up_warning(session, any(part.facts.starts_up for part in partials)),
             *dict.fromkeys(part.missed for part in partials if part.missed),
-            *dict.fromkeys(
-                sentence for part in partials for sentence in part.kept if not _is_advised(sentence, advised)
-            ),
+            *dict.fromkeys(sentence for part in partials for sentence in part.kept),
             *advised.warnings,
         ),
         partial=any(part.partial for part in hosts),
@@ -683,11 +685,6 @@ def finish(report: OverviewReport, read: Read) -> OverviewReport:
 
 def _are_snapshots(partials: Sequence[Partial]) -> bool:
     return all(part.facts.end is not None and part.facts.end.is_snapshot for part in partials)
-
-
-def _is_advised(kept: str, advised: Advised) -> bool:
-    """Whether what keeps memory is what the first advice is about."""
-    return any(item.title.endswith(kept.partition(" keeps ")[0].replace("`", "")) for item in advised.items[:1])
 
 
 _STEP_CELLS = (

@@ -432,7 +432,7 @@ def equal_work(trace: HostTrace) -> TensorWork | None:
     others = len({(ops[at].step, values.number[at]) for at in again if ops[at].step == first.step}) - 1
     more = "1 more op" if others == 1 else f"{others} more ops"
     also = f"; {more} compute{'s' if others == 1 else ''} the same again" if others else ""
-    what = f"`{first.name}`{_of_size(first)} runs {times} times per step on equal tensors{also}"
+    what = f"`{first.name}`{_describe_size(first)} runs {times} times per step on equal tensors{also}"
     return TensorWork(_all_like(trace, [ops[at].row for at in again]), 0.0, what)
 
 
@@ -456,7 +456,7 @@ def constant_work(trace: HostTrace) -> TensorWork | None:
         return None
     length = _durations(trace, ops)
     longest = ops[max(wanted, key=lambda at: length[at])]
-    what = f"`{longest.name}`{_of_size(longest)} computes the same in every step: nothing writes what it takes"
+    what = f"`{longest.name}`{_describe_size(longest)} computes the same in every step: nothing writes what it takes"
     return TensorWork(_all_like(trace, [ops[at].row for at in wanted]), 0.0, what)
 
 
@@ -511,7 +511,7 @@ def _durations(trace: HostTrace, ops: list[_Op]) -> list[int]:
     return found
 
 
-def _of_size(op: _Op) -> str:
+def _describe_size(op: _Op) -> str:
     size = max(op.sizes, key=math.prod, default=())
     return f" of {_size_text(size)}" if size else ""
 

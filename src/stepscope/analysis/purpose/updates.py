@@ -51,7 +51,7 @@ def unfused_update(trace: HostTrace) -> UnfusedUpdate | None:
     rows = work.rows[work.updates & work.outer]
     types, inverse = np.unique(trace.events.type[rows], return_inverse=True)
     ops = [strip_library(each) for each in type_names(trace, types.astype(np.int64))]
-    if any(each.startswith("_f") for each in ops):  # _foreach_, _fused_
+    if any(each.startswith(("_foreach_", "_fused_")) for each in ops):
         return None
     text = trace.stat_strings(stat_names.INPUT_DIMS, rows=rows)
     sizes = {row: sizes_of(trace.strings[row]) for row in distinct(text[text > 0]).tolist()}

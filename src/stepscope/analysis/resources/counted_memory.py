@@ -60,11 +60,15 @@ def last_memory_sentence(trace: HostTrace) -> str | None:
     )
 
 
-def kept_sentence(trace: HostTrace) -> str | None:
-    """What a reader has to know of the kept arrays: those that fill a memory, or keep a graph; None without."""
+def kept_sentence(trace: HostTrace, told: tuple[str | None, str | None] | None = None) -> str | None:
+    """What a reader has to know of the kept arrays: those that fill a memory, or keep a graph; None without.
+
+    Args:
+        told: the holder and the place of which the first advice tells as much.
+    """
     kept = kept_arrays(trace)[1]
     each = next((each for each in kept if each.per_step >= _WORTH_SAYING or "graph" in (each.region or "")), None)
-    if each is None:
+    if each is None or (each.op, each.place) == told:
         return None
     where = f"`{each.op}`{f' ({each.place})' if each.place else ''}" if each.op else "the program"
     size = size_text(round(each.per_step))

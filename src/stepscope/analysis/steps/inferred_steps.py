@@ -289,7 +289,7 @@ def _calls_within_functions(trace: HostTrace) -> Iterator[I64]:
     recording ends is not in it; what others of its name call is.
     """
     calls = is_any_kind(trace.events.kind, (EventKind.PYTHON_CALL,)) & is_thread_event(trace)
-    rows = np.flatnonzero(calls & ~_of_imports(trace, calls))
+    rows = np.flatnonzero(calls & ~_find_import_calls(trace, calls))
     if not len(rows):
         return
     rows = keep_fullest_line(trace, rows)
@@ -305,7 +305,7 @@ def _calls_within_functions(trace: HostTrace) -> Iterator[I64]:
         yield _drop_occasional(trace, _drop_minor(trace, _drop_cut(trace, rows[(caller == function) & ~of_part])))
 
 
-def _of_imports(trace: HostTrace, calls: Mask) -> Mask:
+def _find_import_calls(trace: HostTrace, calls: Mask) -> Mask:
     """Which calls an import makes: bool of shape (events,).
 
     One that has not ended when the recording does is not in it.  Outermost calls of libraries are of such a one if they

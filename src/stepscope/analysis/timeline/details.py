@@ -13,6 +13,8 @@ from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64
 from stepscope.model.trace import StatValue
 from stepscope.records import dataclass
+from stepscope.vocabulary.python import is_of_user, place_of
+from stepscope.vocabulary.torch import MODULE_PREFIX
 
 DEEPEST_STACK = 200
 MOST_PARTNERS = 50
@@ -50,6 +52,8 @@ class Details:
         self_ps: its time without that of the events directly inside it; None where the events of its line do not nest.
         around: the events that enclose it, the outermost first.
         around_hidden: the number of further, outer events that enclose it.
+        layer: the innermost module around it; `place`: the line of the innermost function of the program around it,
+            such as `model.py:41`; None where none was recorded.
         inside: the number of events inside it; `first_inside`: the first of them.
         previous, next: its neighbours in the row in which it is drawn.
         stats: name and value of every stat.
@@ -60,6 +64,8 @@ class Details:
     self_ps: int | None
     around: tuple[Spot, ...]
     around_hidden: int
+    layer: str | None
+    place: str | None
     inside: int
     first_inside: Spot | None
     previous: Spot | None
@@ -133,12 +139,15 @@ def details_of(trace: HostTrace, event: int, own_code: bool = False) -> Details:
     around = _events_around(trace, event)
     self_ps, inside = _find_inside(trace, spot_of(trace, event))
     before, after = _find_neighbours(trace, spot, own_code)
+    layer, of_program = _find_place(trace, around[-DEEPEST_STACK:])
     return Details(
         spot=spot,
         full_name=trace.name_of(event)[:LONGEST_TEXT],
         self_ps=self_ps,
         around=tuple(spot_of(trace, row, own_code) for row in around[-DEEPEST_STACK:].tolist()),
         around_hidden=max(len(around) - DEEPEST_STACK, 0),
+        layer=layer,
+        place=of_program,
         inside=len(inside),
         first_inside=spot_of(trace, int(inside[0]), own_code) if len(inside) else None,
         previous=before,
@@ -154,6 +163,14 @@ def _events_around(trace: HostTrace, event: int) -> I64:
     around = (ends > start[event]) & (ends >= start[event] + trace.events.duration_ps[event])
     rows: I64 = first + np.flatnonzero(around & is_drawn(trace)[first:event])
     return rows
+
+
+def _find_place(trace: HostTrace, around: I64) -> tuple[str | None, str | None]:
+    """The layer and the line of the program that an event is for, by the events around it."""
+    names = [trace.name_of(row) for row in around[::-1].tolist()]
+    layer = next((name.removeprefix(MODULE_PREFIX) for name in names if name.startswith(MODULE_PREFIX)), None)
+    _, file, line = place_of(next(filter(is_of_user, names), ""))
+    return layer, None if file is None else f"{file}:{line}"
 
 
 def _details_of_scope(trace: HostTrace, place: int) -> Details:
@@ -173,6 +190,8 @@ def _details_of_scope(trace: HostTrace, place: int) -> Details:
         self_ps=None,
         around=around,
         around_hidden=0,
+        layer=None,
+        place=None,
         inside=len(work),
         first_inside=spot_of(trace, int(work[0])) if len(work) else None,
         previous=_spot_of_scope(trace, int(beside[at - 1])) if at else None,

@@ -60,8 +60,9 @@ class Tensors:
             with suppress(RuntimeError, NotImplementedError):  # sparse ones have no storage; in inference no version
                 storage = tensor.untyped_storage()
                 address = int(tensor._cdata), int(storage.data_ptr())
-                shared += _is_shared(storage)
-                if address[1] and (not _is_shared(storage) or shared <= _MOST_SHARED):
+                is_shared = _is_shared(storage)
+                shared += is_shared
+                if address[1] and (not is_shared or shared <= _MOST_SHARED):
                     self._lasting[address] = _Lasting(reference(storage), int(tensor._version), _read_shared(storage))
 
     def describe(self, native: Any, events: int | None) -> bytes | None:

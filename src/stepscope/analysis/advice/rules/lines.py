@@ -27,11 +27,11 @@ from stepscope.analysis.advice.rules import (
     transfer,
 )
 from stepscope.analysis.advice.rules.waiting import act_on_input
-from stepscope.analysis.facts.inside import Work, act_on_inside, draws_anew, work_in
+from stepscope.analysis.facts.inside import Work, act_on_inside, work_in
 from stepscope.analysis.facts.lines import LineFacts
 from stepscope.report import duration_text
 from stepscope.vocabulary.jax import function_of_call
-from stepscope.vocabulary.python import CODE_OF_MODULE
+from stepscope.vocabulary.python import CODE_OF_MODULE, may_give_anew
 
 # Chosen by judgement where no measurement is named, then halved and doubled on eight recordings with such functions.
 _MOST_OF = 0.5  # of the function's time, by the word: what takes as much is its kind; 0.25 is the same
@@ -267,11 +267,11 @@ def act_on_work(line: LineFacts) -> tuple[str, ...]:
     if line.inside:
         work = work_in(line.inside, line.name)
         return (Named(f"look at {line.name} in {line.where}: {work.action}"),) if work is not None else ()
-    if said is not None and said.is_same and said.called and not draws_anew(said.called):
+    if said is not None and said.is_same and said.called and not may_give_anew(said.called):
         return (
             Named(
-                f"call {said.called} ({said.place}) once, before the loop of line {said.loop}, which changes nothing"
-                " that it takes, and keep the result"
+                f"call {said.called} ({said.place}) once, before the loop of line {said.loop}, if it gives the same"
+                " each time: the loop changes nothing that it takes"
             ),
         )
     return tuple(map(Named, act_on_inside(line.name, None, said, line.is_input)))

@@ -252,9 +252,14 @@ def _say_rest(advice: Advice, context: Context, account: StepAccount) -> Advice:
     shown = account.percent(named.ps) if named else 0.0
     if foretold is None or named is None or round((advice.gain_percent or 0.0) - shown) < 1:
         return advice
-    percent = {cause: 100.0 * ps / foretold.now_ps for cause, ps in foretold.causes_now.items()}
-    usual = percent.pop(named.cause, 0.0)
-    saved = [(by - 100.0 * foretold.causes.get(each, 0) / foretold.now_ps, each) for each, by in percent.items()]
+    # A replay does not know what the devices do while it waits for launches; the account does.
+    most = account.mean_percent
+    saved = [
+        (min(100.0 * (ps - foretold.causes.get(each, 0)) / foretold.now_ps, most.get(each, 0.0)), each)
+        for each, ps in foretold.causes_now.items()
+        if each != named.cause
+    ]
+    usual = most.get(named.cause, 0.0)
     others = [f"{by:.1f} % {cause_words(each)}" for by, each in sorted(saved, reverse=True) if round(by) > 0]
     said = [f"{usual:.1f} % of the average step is {cause_words(named.cause)}"] * (round(usual - shown) > 0)
     also = "; ".join([*said, *([f"the change also saves {', '.join(others)}"] if others else [])])

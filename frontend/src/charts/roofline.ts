@@ -135,19 +135,26 @@ export function rooflineChart(points: readonly RoofPoint[], roofs: readonly Roof
       x: ends.map(([x]) => x),
       y: ends.map(([, y]) => y),
     })),
-    notes: lines.map(({ name, kind, ends: [from, to] }, at) =>
-      kind === "compute" && !lines.slice(0, at).some((other) => other.kind === kind && isClose(to, other.ends[1]))
-        ? { text: name, anchor: "end" as const, x: to?.[0] ?? 0, y: to?.[1] ?? 0 }
-        : { text: name, anchor: "end" as const, x: middle(from?.[0], to?.[0]), y: middle(from?.[1], to?.[1]) },
-    ),
+    notes: lines.map(({ name, kind, ends: [from, to] }) => {
+      if (kind === "memory") {
+        return { text: name, anchor: "end" as const, x: middle(from?.[0], to?.[0]), y: middle(from?.[1], to?.[1]) };
+      }
+      const isUnder = lines.some((other) => other.kind === kind && isCloseBelow(to, other.ends[1]));
+      return { text: name, anchor: "end" as const, x: to?.[0] ?? 0, y: (to?.[1] ?? 0) - (isUnder ? BELOW : 0) };
+    }),
     dots: points.map((point) => dotOf(point, look)),
     popup: (index) => pointPopup(points[index] as RoofPoint),
   };
 }
 
-/** Whether the names of two roofs would stand in each other: half a decade is a line of text. */
-const isClose = (one?: readonly [number, number], other?: readonly [number, number]) =>
-  one !== undefined && other !== undefined && Math.abs(one[1] - other[1]) < 0.5;
+/** Half a decade is as high as a line of text. */
+const LINE_OF_TEXT = 0.5;
+/** Names stand above their lines: to stand below one takes a line and a half. */
+const BELOW = 1.5 * LINE_OF_TEXT;
+
+/** Whether the name of a roof would stand in another above it, and so has to stand below its own. */
+const isCloseBelow = (one?: readonly [number, number], other?: readonly [number, number]) =>
+  one !== undefined && other !== undefined && other[1] > one[1] && other[1] - one[1] < LINE_OF_TEXT;
 
 const logs = ([x, y]: readonly [number, number]): readonly [number, number] => [Math.log10(x), Math.log10(y)];
 const middle = (a = 0, b = 0) => (a + b) / 2;

@@ -184,7 +184,9 @@ function onlyInTable(drawn: number, all: number, others: { idle: number; unknown
     ...counted(others.unknown, "have no known operations or bytes"),
     ...counted(others.small, "take less time"),
   ];
-  return why.length ? `${drawn.toLocaleString("en-US")} of ${all.toLocaleString("en-US")}: ${why.join(", ")}.` : "";
+  return why.length
+    ? `${drawn.toLocaleString("en-US")} of ${all.toLocaleString("en-US")} have a mark: ${why.join(", ")}.`
+    : "";
 }
 
 function Picked({ point }: { point: RoofPoint }) {

@@ -295,6 +295,21 @@ def test_the_step_range_filters_the_pages(page, page_server, corpus, capsys):
     await_address(page, without="steps=")
 
 
+def test_a_row_of_the_steps_leads_to_the_step_above_the_median_one(page, page_server, corpus, axe):
+    show(page, page_server, "steps", TORCH)
+    page.locator('[data-table="steps"] .grid-row', has_text="ProfilerStep#8").click()
+    page.get_by_role("link", name="Compare with the median step").click()
+    await_address(page, "#/summary/steps", "beside=8")
+    settle(page)
+
+    expect(page.locator("main")).to_contain_text("Step 8 is 5.18 ms longer than step 5, the median of the others")
+    assert page.locator(".moments-track").count() == 2
+    changes = [row[3] for row in shown_rows(page, "differences")]
+    assert changes[:2] == ["+2.760", "+1.904"]
+    page.evaluate(axe)
+    assert objections(page) == []
+
+
 # -- use ---------------------------------------------------------------------------------------------------------------
 
 

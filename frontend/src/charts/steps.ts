@@ -16,6 +16,8 @@ export interface Column {
   readonly foot?: string;
   /** The interval in the timeline. */
   readonly href?: string | null;
+  /** Where it is compared with the median one. */
+  readonly beside?: string | null;
   /** The step, for a link that shows it alone. */
   readonly step?: number;
 }

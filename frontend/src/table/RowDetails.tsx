@@ -29,7 +29,7 @@ export function RowDetails({ title, data, row, links, onClose }: RowDetailsProps
       {name && (
         <div class="details-links flex wrap gap-m below-l">
           {links.map((link) => (
-            <a key={link.href} class="button" href={link.href}>
+            <a key={link.href} class="button" href={link.href} onClick={onClose}>
               {link.label} <Icon name="arrow" size={16} />
             </a>
           ))}

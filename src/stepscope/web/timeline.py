@@ -23,6 +23,7 @@ from werkzeug import Request
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.ribbon import ribbon_of, ribbon_planes, stretch_of, work_wait
 from stepscope.analysis.account.shown import culprit_json
+from stepscope.analysis.compare.one_step import compare_with_median
 from stepscope.analysis.resources.counters import counter_window, counters_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.step_clocks import step_clocks
@@ -32,6 +33,7 @@ from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
 from stepscope.web.answers import Answer, Refused, binary_answer, json_answer
+from stepscope.web.api_tools import section_json
 from stepscope.web.routes import read_integer
 
 MOST_BYTES = 100_000
@@ -129,6 +131,15 @@ def get_steps(site: TraceSite, request: Request, session: str) -> Answer:
         "start_ps": steps.start_ps.tolist(),
         "end_ps": steps.end_ps.tolist(),
     })  # fmt: skip
+
+
+def get_step(site: TraceSite, request: Request, session: str, step: int) -> Answer:
+    """Answers with a step above the median of the others: both in the order of time, and a table of what differs."""
+    trace = requested_trace(site, request, session)
+    with site.opened(session).working():
+        found = compare_with_median(trace, step)
+    body = {"sentence": found.sentence, "step": asdict(found.step), "median": asdict(found.median)}
+    return json_answer(body | {"section": section_json(found.section(), {})})
 
 
 # -- windows -----------------------------------------------------------------------------------------------------

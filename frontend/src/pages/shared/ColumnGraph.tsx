@@ -117,6 +117,11 @@ function Picked({
           Show in the timeline <Icon name="arrow" size={16} />
         </a>
       )}
+      {column.beside && (
+        <a class="button" href={column.beside}>
+          Compare with the median step
+        </a>
+      )}
       {step !== undefined && chosenSteps.value === null && alone && (
         <button type="button" class="button quiet" onClick={() => setParams({ steps: String(step) }, "push")}>
           Only this step

@@ -12,6 +12,8 @@ export interface GraphStep {
   readonly parts: Readonly<Record<string, number>>;
   readonly foot: string;
   readonly href: string | null;
+  /** Where it stands above the median step. */
+  readonly beside: string | null;
 }
 
 interface StepGraphProps {
@@ -47,6 +49,7 @@ function toColumns(steps: readonly GraphStep[]): Column[] {
     outlier: odd[index] ?? false,
     foot: [step.foot, notCounted(step)].filter(Boolean).join(" · "),
     href: step.href,
+    beside: step.beside,
     step: step.step,
   }));
 }

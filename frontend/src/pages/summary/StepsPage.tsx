@@ -1,27 +1,40 @@
 /** Every step, and what it waited for. */
 import { type TableSection, type ToolAnswer, useResource } from "../../api";
 import { isCause } from "../../design/colours";
+import { route } from "../../router";
 import { tableOf } from "../../sections";
 import { answerAddress } from "../../session";
+import type { TableData } from "../../table/model";
+import type { RowLink } from "../../table/RowDetails";
 import { Card } from "../../ui/basics";
 import { More } from "../shared/More";
 import type { OverviewReport, StepsReport } from "../shared/reports";
 import { StepGraph } from "../shared/StepGraph";
-import { TableCard } from "../shared/sections";
+import { findLinks, TableCard } from "../shared/sections";
+import { BesideMedian, besideMedian } from "./BesideMedian";
 import { howNote, useGraphSteps } from "./SummaryPage";
 
 export default function Steps({ sections }: ToolAnswer<"steps", StepsReport>) {
   const overview = useResource<ToolAnswer<"overview", OverviewReport>>(answerAddress("overview"));
   const table = tableOf(sections, "rows");
+  const { beside, on = null } = route.value.params;
   return (
     <>
+      {beside && <BesideMedian key={`${beside} ${on}`} step={beside} on={on} />}
       {overview.state === "ready" && <Graph report={overview.data.report} />}
-      <TableCard section={table} id="steps" main columns={usualColumns(table)} />
+      <TableCard section={table} id="steps" main columns={usualColumns(table)} links={linksOf} />
       <More title="As the guide defines it" note={GUIDE_NOTE} tables={["guide"]}>
         <TableCard section={tableOf(sections, "guide")} heading="Step-time breakdown" />
       </More>
     </>
   );
+}
+
+/** From a step to the median one, and to its place in the timeline. */
+function linksOf(row: number, data: TableData): RowLink[] {
+  const [step, on] = [Number(data.columns.step?.[row]), String(data.columns.host?.[row])];
+  const href = besideMedian(step, on, data.rowCount);
+  return [...(href ? [{ label: "Compare with the median step", href }] : []), ...findLinks(row, data)];
 }
 
 const GUIDE_NOTE = "the categories of the TensorFlow Profiler guide and XProf, which no verdict reads";

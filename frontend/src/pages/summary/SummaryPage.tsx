@@ -2,14 +2,13 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Figures, ToolAnswer } from "../../api";
-import { colourOfCause as colourOfCauseName, partsOfCauses, partsOfRow } from "../../design/causes";
+import { partsOfCauses, partsOfRow } from "../../design/causes";
 import { CATEGORY_COLOUR, categoryOfOp } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration, percent } from "../../format";
 import { frameworkName } from "../../frame/SessionPicker";
 import { linkTo } from "../../router";
 import { type FiguresOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
-import { termText } from "../../terms";
 import { Card, Code, FigureRow, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { AdviceCard } from "../advice/AdviceCard";
@@ -17,6 +16,7 @@ import { WhatIfButton } from "../advice/WhatIfButton";
 import { HeldBar } from "../memory/HeldBar";
 import { StackedBars } from "../shared/Bars";
 import { useStepLinks } from "../shared/intervals";
+import { Moments } from "../shared/Moments";
 import { More } from "../shared/More";
 import type { Pictures } from "../shared/pictures";
 import type { OverviewReport } from "../shared/reports";
@@ -24,6 +24,7 @@ import { type GraphStep, StepGraph } from "../shared/StepGraph";
 import { StepHistogram } from "../shared/StepHistogram";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
+import { besideMedian } from "./BesideMedian";
 import { ofAllDevices, TELLING_PERCENT, tellingTypes } from "./topOps";
 
 export default function SummaryPage() {
@@ -220,7 +221,7 @@ function AccountBars({ report, sections }: { report: OverviewReport; sections: S
             note: stepName(report),
             parts: path,
             href,
-            below: step && <Moments step={step} href={href} />,
+            below: step && <Moments moments={step.moments ?? []} href={href} />,
           },
           ...devices,
         ]}
@@ -232,35 +233,6 @@ function AccountBars({ report, sections }: { report: OverviewReport; sections: S
         </p>
       )}
     </>
-  );
-}
-
-/** The step as a tiny timeline: where in it each cause sits. */
-function Moments({ step, href }: { step: NonNullable<OverviewReport["account_step"]>; href: string | null }) {
-  const look = palette.value;
-  const moments = step.moments ?? [];
-  if (moments.length < 2) return null;
-  const total = moments.reduce((sum, [, ms]) => sum + ms, 0); // parts that grow by less than 1 in all leave room
-  let at = 0;
-  const parts = moments.map(([cause, ms]) => {
-    const start = at;
-    at += ms;
-    return { cause, ms, start };
-  });
-  return (
-    <a class="moments" href={href ?? linkTo("timeline")} aria-label="In order: where in the step each cause sits">
-      <span class="muted">In order</span>
-      <span class="moments-track">
-        {parts.map(({ cause, ms, start }) => (
-          <span
-            key={start}
-            style={{ flexGrow: (100 * ms) / total, background: colourOfCauseName(cause, look.surface) }}
-            {...hint(termText(cause), `${duration(start)} after the start of the step`, duration(ms))}
-          />
-        ))}
-      </span>
-      <span class="stacked-total strong to-right oneline" />
-    </a>
   );
 }
 
@@ -446,6 +418,7 @@ export function useGraphSteps(report: OverviewReport): GraphStep[] {
         parts: partsOfRow(step),
         foot: report.hosts.length > 1 ? `slowest on ${step.slowest_host}` : "",
         href: link(step.step, step.slowest_host),
+        beside: besideMedian(step.step, step.slowest_host, report.steps?.length ?? 0),
       })),
     [report, link],
   );

@@ -256,7 +256,7 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         mean_percent=_mean_percent(spent),
         own_ps=own_work_ps(spent.mean(axis=0).round().astype(np.int64).tolist()),
         sleeps=_sleeps(trace, found),
-        moments=_moments(pieces, cause),
+        moments=moments_of(pieces, cause),
         only_dispatch=holds_only_dispatch(trace),
         blindness=blindness,
         certain=() if blindness is None or blindness.hides_causes else _find_certain(trace, found, blindness),
@@ -344,7 +344,7 @@ def _rows(graph: Graph, pieces: Pieces, cause: U8, known_ps: I64) -> list[Accoun
     ]
 
 
-def _moments(pieces: Pieces, cause: U8) -> tuple[tuple[str, int], ...]:
+def moments_of(pieces: Pieces, cause: U8) -> tuple[tuple[str, int], ...]:
     """What each 200th of a step is spent on, in the order of time; equal neighbours are one.
 
     Within a 200th the causes stand in the order of their first moment, so that all times of a cause add up to its row.

@@ -186,6 +186,14 @@ class Finder:
         statement = main_statement(self._trace, line, self._trace.name_of(found.frame), spans)
         return Culprit(*self._place(found.frame), op, self._layer(op_rows), None, ps, statement=statement)
 
+    def labels(self) -> I64:
+        """What each stretch is of, as a number: the innermost function of the program around it, else its op, else its
+        event's type; -1 where nothing is recorded."""
+        (frames, frame_of), types = self._users, len(self._trace.event_types)
+        own = np.where(self._event >= 0, self._trace.events.type[self._event], -1).astype(np.int64)
+        named = np.where(self._op_numbers >= 0, 2 * types + self._op_numbers, own)
+        return np.where(frame_of >= 0, types + frames.function[frame_of], named) if len(frames.event) else named
+
     def _statement(self, frame: int) -> Statement | None:
         """The line that holds most of the time of a recorded function, where its thread was sampled, too."""
         line, type_ = int(self._trace.events.line[frame]), self._trace.events.type[frame]
@@ -477,6 +485,10 @@ class PieceFinder:
         self._is_own = (line == self._main) & (line >= 0) & ~is_work
         event = np.where(is_work, graph.event[pieces.node], pieces.event)
         self._finder = Finder(trace, event.astype(np.int64), self._length)
+
+    def labels(self) -> I64:
+        """As of `Finder.labels`."""
+        return self._finder.labels()
 
     def culprit(self, rows: I64, cause: Cause) -> Culprit | None:
         """The culprit of the pieces that have a cause; samples of the stack tell where most is the loop's own time.

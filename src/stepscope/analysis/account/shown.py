@@ -136,7 +136,7 @@ def account_rows(account: StepAccount | None) -> tuple[dict[str, Cell], ...]:
             "percent": percent(row.ps, account.step_ps),
             "idle_ms": None if row.idle_ps is None else round_ms(row.idle_ps),
             "culprit": row.culprit.name if row.culprit else None,
-            "place": _place(row.culprit),
+            "place": describe_place(row.culprit),
             "layer": row.culprit.layer if row.culprit else None,
             "calls": row.culprit.calls if row.culprit else None,
             "culprit_ms": round_ms(row.culprit.ps) if row.culprit else None,
@@ -214,7 +214,7 @@ def shorten_op(name: str) -> str:
 def culprit_name(culprit: Culprit) -> str:
     """`train.py:9 __getitem__`; without a place where none is known."""
     name = shorten_name(clean(culprit.name), _LONGEST_NAME)
-    return f"{_place(culprit)} {name}" if culprit.file else name
+    return f"{describe_place(culprit)} {name}" if culprit.file else name
 
 
 def _calls_text(culprit: Culprit) -> str:
@@ -234,7 +234,7 @@ def _while_idle(account: StepAccount, row: AccountRow) -> str:
     return f", while {account.devices} {'is' if account.devices.startswith('the') else 'are'} idle"
 
 
-def _place(culprit: Culprit | None) -> str | None:
+def describe_place(culprit: Culprit | None) -> str | None:
     """Where a function is defined; of an op the line that asks for most of it."""
     if culprit is None:
         return None

@@ -10,6 +10,7 @@ import msgspec
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.overview.overview_tool import OverviewReport
+from stepscope.analysis.registry import TOOLS
 from stepscope.model import HostTrace
 
 
@@ -17,12 +18,13 @@ def reporter(tool: Any) -> Callable[..., Any]:
     """A function from the traces of a session to a tool's report, by way of the form in which its parts are kept.
 
     Args:
-        tool: the module with its `partial`, `Partial` and `merge`.
+        tool: the module with its `partial` and `merge`.
     """
+    kind = next(each.partial_type for each in TOOLS if each.module == tool.__name__)
 
     def report(*traces: HostTrace) -> Any:
         parts = [tool.partial(trace) for trace in traces]
-        kept = [msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=tool.Partial) for part in parts]
+        kept = [msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=kind) for part in parts]
         assert kept == parts
         return tool.merge(kept)
 

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 class Tool:
     """One analysis.
 
-    The module has three names: `partial(trace) -> P`, a small msgspec-encodable value for one host; `merge([P]) ->
-    Report`; and `Partial`, the type P.  This seam gives caching per host and many hosts in parallel.  `RELATIONS` names
-    the attributes of P that hold rows of a relation: those of many hosts are folded into one.  Where P has other large
-    parts, `condense([P]) -> [P]` makes them small without changing what `merge` makes of them.  Its `COMPARABLES` say
-    what of the report can be compared between two sessions, or `NOT_COMPARABLE` why nothing can.
+    The module has two functions: `partial(trace) -> P` makes a small msgspec-encodable value of one host, whose type
+    its annotation names; `merge([P]) -> Report`.  This seam gives caching per host and many hosts in parallel.
+    `RELATIONS` names the attributes of P that hold rows of a relation: those of many hosts are folded into one.  Where
+    P has other large parts, `condense([P]) -> [P]` makes them small without changing what `merge` makes of them.  Its
+    `COMPARABLES` say what of the report can be compared between two sessions, or `NOT_COMPARABLE` why nothing can.
 
     Attributes:
         name: as on the command line.
         summary: one line for help texts and docs.
         wing: the folder of `analysis/` that it lies in, as `<name>_tool.py`; imported on first use.
-        partial_of: the tool whose partials it merges too, so that they are computed and kept once; its own if empty.
+        partial_of: the tool whose partials it merges, so that they are computed and kept once; its own if empty.
         module_name: the dotted name of the module, for a tool that lies elsewhere.
         edition: the package and version of a tool of another package; what it computed is kept for that edition only.
     """
@@ -70,14 +70,14 @@ class Tool:
 
     def partial(self, trace: HostTrace) -> Any:
         """What one host contributes."""
-        return self._get("partial")(trace)
+        return self._module_of_partial.partial(trace)
 
     def compute_ahead(self, trace: HostTrace) -> None:
         """Computes what `partial` needs late, and keeps it with the trace: for another thread, while `partial` begins.
 
         Few modules have a function of this name.
         """
-        compute = getattr(importlib.import_module(self.module), "compute_ahead", None)
+        compute = getattr(self._module_of_partial, "compute_ahead", None)
         if compute:
             compute(trace)
 
@@ -86,9 +86,9 @@ class Tool:
 
         `merge` makes the same report of them, and of these together with those of other hosts.
         """
-        module = importlib.import_module(self.module)
         if len(partials) < 2:
             return [*partials]
+        module = self._module_of_partial
         if relations := getattr(module, "RELATIONS", None):
             from stepscope.report.relation import fold_hosts
 
@@ -98,7 +98,7 @@ class Tool:
 
     def merge(self, partials: Sequence[Any]) -> Report:
         """The report of all hosts; at least one partial."""
-        report: Report = self._get("merge")(partials)
+        report: Report = importlib.import_module(self.module).merge(partials)
         return report
 
     def finish(self, report: Report, read: Callable[[str], Report | None]) -> Report:
@@ -114,7 +114,9 @@ class Tool:
     @property
     def partial_type(self) -> type[Any]:
         """The type of what `partial` returns."""
-        kind: type[Any] = self._get("Partial")
+        partial = self._module_of_partial.partial
+        named: str | type[Any] = partial.__annotations__["return"]
+        kind: type[Any] = partial.__globals__[named] if isinstance(named, str) else named
         return kind
 
     @property
@@ -129,8 +131,9 @@ class Tool:
         reason: str = getattr(importlib.import_module(self.module), "NOT_COMPARABLE", "")
         return reason
 
-    def _get(self, name: str) -> Any:
-        return getattr(importlib.import_module(self.module), name)
+    @property
+    def _module_of_partial(self) -> Any:
+        return importlib.import_module(tool_named(self.partial_of).module if self.partial_of else self.module)
 
 
 GUIDE_NAMES = {

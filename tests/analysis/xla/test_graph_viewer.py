@@ -16,7 +16,7 @@ from stepscope.analysis.hlo.module import Module, read_module
 from stepscope.analysis.xla import graph_viewer_tool
 from stepscope.analysis.xla.graph import edges_among, expensive_path, neighbourhood, search
 from stepscope.analysis.xla.graph_export import dot, program_text
-from stepscope.analysis.xla.graph_viewer_tool import GraphViewerReport, Partial, graph_around
+from stepscope.analysis.xla.graph_viewer_tool import GraphsOfHost, GraphViewerReport, graph_around
 from stepscope.cli.main import run
 from stepscope.errors import UsageError
 from stepscope.formats.xspace.writer import write
@@ -58,8 +58,8 @@ def drawn() -> HostTrace:
     return trace_of({"jit_f(1)": PROGRAM}, events)
 
 
-def report(*parts: Partial) -> GraphViewerReport:
-    kept = [msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=Partial) for part in parts]
+def report(*parts: GraphsOfHost) -> GraphViewerReport:
+    kept = [msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=GraphsOfHost) for part in parts]
     return graph_viewer_tool.merge(kept)
 
 

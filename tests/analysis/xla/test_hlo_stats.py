@@ -41,9 +41,9 @@ def carried(instruction: str, **more: Any) -> dict[str, Any]:
     return {"hlo_op": instruction, "hlo_module": "jit_f", "program_id": 1, "kernel_details": "regs:8", **more}
 
 
-def parts(*traces: HostTrace) -> list[ops.Partial]:
+def parts(*traces: HostTrace) -> list[ops.XlaOpsOfHost]:
     """What hosts contribute, by way of the form in which it is kept."""
-    return [msgspec.msgpack.decode(msgspec.msgpack.encode(ops.partial(each)), type=ops.Partial) for each in traces]
+    return [msgspec.msgpack.decode(msgspec.msgpack.encode(ops.partial(each)), type=ops.XlaOpsOfHost) for each in traces]
 
 
 def stats(*traces: HostTrace) -> HloStatsReport:

@@ -27,8 +27,6 @@ from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Report, Role, Rows, Section, round_ms
 from stepscope.vocabulary.serving import Batch
 
-Partial = StepsOfHost
-
 DURATION = Field("duration_ms", "ms", "from its start to the start of the next step; what follows adds up to it")
 FIELDS: tuple[Field, ...] = (
     Field(

@@ -258,13 +258,13 @@ _TORCH_ADVICE = {
 
 
 @dataclass(frozen=True)
-class Partial:
+class InputOfHost:
     """The part of one host; `fetch_ps` is the time of each step in calls that wait for a batch."""
 
     steps: StepsOfHost
     account: StepAccount | None
     framework: str
-    stages: tf_data_tool.Partial
+    stages: tf_data_tool.PipelinesOfHost
     waits: list[CoreWait]
     fetch_ps: list[int]
     ops: Counted
@@ -337,9 +337,9 @@ COMPARABLES = (
 )
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> InputOfHost:
     """The part of one host."""
-    return Partial(
+    return InputOfHost(
         steps=accounted_steps(trace),
         account=account_without_culprits(trace),
         framework=trace.framework,
@@ -353,7 +353,7 @@ def partial(trace: HostTrace) -> Partial:
     )
 
 
-def merge(partials: Sequence[Partial]) -> InputPipelineReport:
+def merge(partials: Sequence[InputOfHost]) -> InputPipelineReport:
     """The input pipeline of the session."""
     hosts = [part.steps for part in partials]
     aligned = align(hosts)
@@ -399,7 +399,7 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     )
 
 
-def _device_waits(partials: Sequence[Partial]) -> dict[int, list[tuple[int, str]]]:
+def _device_waits(partials: Sequence[InputOfHost]) -> dict[int, list[tuple[int, str]]]:
     """Waiting time in ps of each device of a host in each of its steps, by the identity of the step's row."""
     return {
         id(row): [(core.per_step_ps[at], f"{part.steps.host} {core.core}") for core in part.waits]
@@ -424,7 +424,7 @@ def _step_row(slowest: StepRow, waits: Sequence[tuple[int, str]], fetch_ps: int,
 
 
 def _waiting_statistics(
-    steps: Sequence[dict[str, Cell]], partials: Sequence[Partial], aligned: Aligned
+    steps: Sequence[dict[str, Cell]], partials: Sequence[InputOfHost], aligned: Aligned
 ) -> dict[str, Cell]:
     cores = sum(len(part.waits) for part in partials if part.steps.host in aligned.hosts)
     known = [step for step in steps if step["waiting_mean_ms"] is not None]
@@ -458,7 +458,7 @@ def _level(share: float) -> str:
     return "moderately" if share >= MODERATELY_INPUT_BOUND else "not"
 
 
-def _loader_rows(partials: Sequence[Partial], taking: Sequence[StepsOfHost]) -> Table:
+def _loader_rows(partials: Sequence[InputOfHost], taking: Sequence[StepsOfHost]) -> Table:
     whole = sum(row.duration_ps for host in taking for row in host.rows)
     stepping = {host.host for host in taking}
     loaders = (
@@ -510,7 +510,7 @@ def _verdict_line(figures: dict[str, Cell], account: StepAccount | None) -> str:
     return line if threshold is None else f"{line} (threshold {threshold:g} %)"
 
 
-def _missing_input_warnings(partials: Sequence[Partial], has_ops: bool) -> tuple[str, ...]:
+def _missing_input_warnings(partials: Sequence[InputOfHost], has_ops: bool) -> tuple[str, ...]:
     if not any(part.steps.rows for part in partials):
         return ("no steps in this capture: put `with stepscope.step(i):` around the body of the training loop",)
     if has_ops:

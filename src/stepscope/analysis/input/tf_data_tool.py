@@ -116,7 +116,7 @@ EXECUTION_FIELDS: tuple[Field, ...] = (
 
 
 @dataclass(frozen=True)
-class Partial:
+class PipelinesOfHost:
     """The part of one host."""
 
     origin: Origin
@@ -246,10 +246,10 @@ COMPARABLES = (
 )
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> PipelinesOfHost:
     """The part of one host."""
     calls = iterator_calls(trace)
-    return Partial(
+    return PipelinesOfHost(
         origin=origin_of(trace),
         framework=trace.framework,
         waits=int((trace.events.kind == EventKind.INPUT_WAIT).sum()),
@@ -265,7 +265,7 @@ def _runs_python(trace: HostTrace) -> bool:
     return bool(has_trait(trace, trace.events.type[ops], OpTrait.CALLS_PYTHON).any())
 
 
-def merge(partials: Sequence[Partial]) -> TfDataReport:
+def merge(partials: Sequence[PipelinesOfHost]) -> TfDataReport:
     """The analysis of the session."""
     found = [(part.origin.host, pipeline) for part in partials for pipeline in part.pipelines]
     found.sort(key=lambda item: (item[1].name.startswith("Device"), -item[1].max_ps))
@@ -382,7 +382,7 @@ def _summary(found: Sequence[tuple[str, Pipeline]], bottleneck: dict[str, Cell] 
     yield f"what to do: {bottleneck['suggestion']}"
 
 
-def _warnings(partials: Sequence[Partial]) -> Iterator[str]:
+def _warnings(partials: Sequence[PipelinesOfHost]) -> Iterator[str]:
     if not any(part.pipelines for part in partials):
         yield _explain_empty(partials)
     if any(not part.has_roots for part in partials):
@@ -392,7 +392,7 @@ def _warnings(partials: Sequence[Partial]) -> Iterator[str]:
         )
 
 
-def _explain_empty(partials: Sequence[Partial]) -> str:
+def _explain_empty(partials: Sequence[PipelinesOfHost]) -> str:
     frameworks = {part.framework for part in partials}
     if frameworks == {"pytorch"}:
         return (

@@ -71,7 +71,7 @@ RANGES = Relation(
 
 
 @dataclass(frozen=True)
-class Partial:
+class RangesOfHost:
     """The part of one host."""
 
     origin: Origin
@@ -107,11 +107,11 @@ COMPARABLES = (
 )
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> RangesOfHost:
     """The part of one host."""
     steps = steps_of(trace)
     inside = Spans.union(steps.start_ps, steps.until_ps)
-    return Partial(origin_of(trace), RANGES.keep([_measure(trace, own, inside) for own in _groups(trace)]))
+    return RangesOfHost(origin_of(trace), RANGES.keep([_measure(trace, own, inside) for own in _groups(trace)]))
 
 
 def _groups(trace: HostTrace) -> Iterator[I64]:
@@ -161,7 +161,7 @@ def _launched_work(trace: HostTrace) -> I64:
     return np.flatnonzero(is_device_work(trace) & (forest(trace).cause >= 0))
 
 
-def merge(partials: Sequence[Partial]) -> AnnotationsReport:
+def merge(partials: Sequence[RangesOfHost]) -> AnnotationsReport:
     """The ranges of all hosts, the longest first."""
     found = RANGES.merge([part.ranges for part in partials])
     lost = [f"{found.left_out:,} shorter ranges are not listed"] if found.left_out else []

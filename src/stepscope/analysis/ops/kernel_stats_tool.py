@@ -126,7 +126,7 @@ BY_KERNEL = Relation(("kernel",), _MEASURES, order=("-total_ps", "kernel"))
 
 
 @dataclass(frozen=True)
-class Partial:
+class KernelsOfHost:
     """What one host contributes: its kernels, its streams, the kinds of its devices, and how full each of them is."""
 
     origin: Origin
@@ -180,12 +180,12 @@ COMPARABLES = (
 )
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> KernelsOfHost:
     """The part of one host."""
     found = attribute(trace)
     on_stream = (trace.lines.kind == LineKind.STREAM)[trace.events.line[found.rows]]
     among = on_stream & np.isin(trace.events.kind[found.rows], KERNELS)
-    return Partial(
+    return KernelsOfHost(
         origin=origin_of(trace),
         kernels=_count_kernels(trace, found.rows[among], found.op[among], found.ops),
         streams=launches_of_streams(trace),
@@ -237,7 +237,7 @@ def _may_use_tensor_cores(trace: HostTrace, events: I64) -> I64:
     return may[trace.lines.plane[trace.events.line[events]]]
 
 
-def merge(partials: Sequence[Partial]) -> KernelStatsReport:
+def merge(partials: Sequence[KernelsOfHost]) -> KernelStatsReport:
     """The kernels of all hosts; equal rows are merged."""
     found = LAUNCHED.merge([part.kernels for part in partials])
     streams = [(part.origin.host, stream) for part in partials for stream in part.streams]
@@ -298,7 +298,7 @@ def _tensor_cores(found: Merged) -> Row:
     }
 
 
-def _warnings(partials: Sequence[Partial], found: Merged) -> list[str]:
+def _warnings(partials: Sequence[KernelsOfHost], found: Merged) -> list[str]:
     if not len(found):
         return [_explain_empty(partials)]
     if not found.left_out:
@@ -306,7 +306,7 @@ def _warnings(partials: Sequence[Partial], found: Merged) -> list[str]:
     return [f"{found.left_out:,} rows with the least time are not listed; all shares include their time"]
 
 
-def _explain_empty(partials: Sequence[Partial]) -> str:
+def _explain_empty(partials: Sequence[KernelsOfHost]) -> str:
     devices = {device for part in partials for device in part.devices}
     if not devices:
         return "no kernels: no device took part in this run; stepscope op-stats shows the ops on the host"

@@ -73,7 +73,7 @@ MODULES_BY_PATH = Relation(
 
 
 @dataclass(frozen=True)
-class Partial:
+class ModulesOfHost:
     """The part of one host; `unassigned_ps` is device time outside all modules."""
 
     origin: Origin
@@ -116,13 +116,13 @@ COMPARABLES = (
 )
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> ModulesOfHost:
     """The part of one host."""
     found = attribute(trace)
     called, free = _called_modules(trace, found)
     annotated, free = _annotated_modules(trace, found, free)
     rows = [(path, len(path), *figures) for path, *figures in (*called, *annotated)]
-    return Partial(origin_of(trace), MODULES_BY_PATH.keep(rows), int(found.time_ps[free].sum()))
+    return ModulesOfHost(origin_of(trace), MODULES_BY_PATH.keep(rows), int(found.time_ps[free].sum()))
 
 
 def _called_modules(trace: HostTrace, found: Attribution) -> tuple[list[tuple[Any, ...]], Mask]:
@@ -187,7 +187,7 @@ def _device_sums(path: I64, call: I32, time: I64, size: int) -> I64:
     return sum_groups(path[call[known]], time[known], size)
 
 
-def merge(partials: Sequence[Partial]) -> ModulesReport:
+def merge(partials: Sequence[ModulesOfHost]) -> ModulesReport:
     """The modules of all hosts; equal paths are merged."""
     found = MODULES_BY_PATH.merge([part.modules for part in partials])
     framework = framework_of([part.origin for part in partials])

@@ -88,7 +88,7 @@ LINES = Relation(("call_site",), _MEASURES, order=(*_LONGEST, "call_site"))
 
 
 @dataclass(frozen=True)
-class Partial:
+class OpShapesOfHost:
     """The part of one host; `host_ps` and `device_ps` are the self times of all ops."""
 
     origin: Origin
@@ -142,7 +142,7 @@ COMPARABLES = (
 )
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> OpShapesOfHost:
     """The part of one host."""
     counts = is_any_kind(trace.events.kind, OPS) & is_thread_event(trace)
     rows = np.flatnonzero(counts)
@@ -164,7 +164,7 @@ def partial(trace: HostTrace) -> Partial:
         {measure: time[known] for measure, time in measures.items()},
     )
     whole = (int(measures[measure].sum()) for measure in ("host_self_ps", "device_self_ps"))
-    return Partial(origin_of(trace), shapes, by_site, *whole)
+    return OpShapesOfHost(origin_of(trace), shapes, by_site, *whole)
 
 
 def _texts(trace: HostTrace, rows: I64, names: tuple[str, ...]) -> I64:
@@ -180,7 +180,7 @@ def _device_times(trace: HostTrace) -> I64:
     return time
 
 
-def merge(partials: Sequence[Partial]) -> OpShapesReport:
+def merge(partials: Sequence[OpShapesOfHost]) -> OpShapesReport:
     """The ops of all hosts; equal ops are merged."""
     host, device = (sum(getattr(part, name) for part in partials) for name in ("host_ps", "device_ps"))
     shared_out = "device_self_ps" if device else "host_self_ps"
@@ -209,7 +209,7 @@ def merge(partials: Sequence[Partial]) -> OpShapesReport:
     )
 
 
-def _warnings(partials: Sequence[Partial], shapes: Merged, sites: Merged) -> list[str]:
+def _warnings(partials: Sequence[OpShapesOfHost], shapes: Merged, sites: Merged) -> list[str]:
     found = []
     framework = framework_of([part.origin for part in partials])
     if len(shapes) and not any(shapes["input_shapes"]):

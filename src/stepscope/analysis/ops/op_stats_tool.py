@@ -341,7 +341,7 @@ IDLE_FIELDS: tuple[Field, ...] = (
 
 
 @dataclass(frozen=True)
-class Partial:
+class OpsOfHost:
     """The part of one host; `peaks` has those of its devices if they ran an op."""
 
     origin: Origin
@@ -398,10 +398,10 @@ COMPARABLES = (
 )
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> OpsOfHost:
     """The part of one host."""
     on_host, on_device = host_work(trace), device_work(trace)
-    return Partial(
+    return OpsOfHost(
         origin=origin_of(trace),
         device=count_ops(trace, on_device, device_calls(trace, on_device)),
         on_host=count_ops(trace, on_host, None),
@@ -414,7 +414,7 @@ def partial(trace: HostTrace) -> Partial:
     )
 
 
-def merge(partials: Sequence[Partial]) -> OpStatsReport:
+def merge(partials: Sequence[OpsOfHost]) -> OpStatsReport:
     """The ops of all hosts together."""
     device = OpSide(
         "device", OPS.merge([part.device for part in partials]), sum(part.device_idle_ps for part in partials)
@@ -433,7 +433,7 @@ def merge(partials: Sequence[Partial]) -> OpStatsReport:
     )
 
 
-def _warnings(partials: Sequence[Partial], sides: Sequence[OpSide]) -> list[str]:
+def _warnings(partials: Sequence[OpsOfHost], sides: Sequence[OpSide]) -> list[str]:
     if not any(len(side.ops) for side in sides):
         return [_EMPTY]
     stand_ins = dict.fromkeys(part.stand_in for part in partials if part.stand_in)

@@ -71,7 +71,7 @@ ON_STREAMS = replace(IN_OPS, order=("-launches_saved", *IN_OPS.order))
 
 
 @dataclass(frozen=True)
-class Partial:
+class SequencesOfHost:
     """The part of one host."""
 
     origin: Origin
@@ -113,14 +113,14 @@ COMPARABLES = (
 )
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> SequencesOfHost:
     """The part of one host."""
     found = attribute(trace)
     wanted = np.isin(trace.events.kind[found.rows], _KERNELS)
     wanted &= (trace.lines.kind == LineKind.STREAM)[trace.events.line[found.rows]]
     rows, call = found.rows[wanted], found.call[wanted]
     total = int(trace.events.duration_ps[rows].sum())
-    return Partial(origin_of(trace), _count_in_ops(trace, rows, call), _count_on_streams(trace, rows), total)
+    return SequencesOfHost(origin_of(trace), _count_in_ops(trace, rows, call), _count_on_streams(trace, rows), total)
 
 
 def _count_in_ops(trace: HostTrace, rows: I64, call: I64) -> Counted:
@@ -211,7 +211,7 @@ def _drop_overlapping(places: I64, length: int) -> I64:
     return np.array(kept, np.int64)
 
 
-def merge(partials: Sequence[Partial]) -> SequencesReport:
+def merge(partials: Sequence[SequencesOfHost]) -> SequencesReport:
     """The sequences of all hosts; equal sequences are merged."""
     total = sum(part.kernels_ps for part in partials)
 

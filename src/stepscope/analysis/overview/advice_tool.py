@@ -17,11 +17,10 @@ from stepscope.analysis.advice.ranking import advise, find_record_first
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.overview.findings import RECORD_AGAIN
+from stepscope.analysis.overview.session_figures import HostPart
 from stepscope.analysis.steps.verdict import Verdict
 from stepscope.records import dataclass
 from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section
-
-Partial = overview.Partial
 
 _DOUBTFUL = 0.6  # below it, a rule is not sure of the class
 
@@ -134,17 +133,7 @@ COMPARABLES = (
 )
 
 
-def partial(trace: Any) -> Partial:
-    """The part of one host: the same as in the overview."""
-    return overview.partial(trace)
-
-
-def condense(partials: Sequence[Partial]) -> list[Partial]:
-    """The same as in the overview."""
-    return overview.condense(partials)
-
-
-def merge(partials: Sequence[Partial]) -> AdviceReport:
+def merge(partials: Sequence[HostPart]) -> AdviceReport:
     """Advice from the overview's facts alone."""
     found = overview.merge(partials)
     return AdviceReport(

@@ -62,8 +62,6 @@ from stepscope.report import (
 from stepscope.report.columns import rows_in_ms
 from stepscope.vocabulary.workers import count_machines
 
-Partial = HostPart
-
 MOST_REMEDIES = 3  # for missing data, in the summary
 KNOW_CULPRITS = ("tf-data", "input-pipeline")  # the tools that name the slow stage, or the function of the workers
 _MOST_STALLS = 4  # steps that a sentence lists by number
@@ -569,7 +567,7 @@ def _advice_lines(advice: Advice) -> list[str]:
 # -- one host ----------------------------------------------------------------------------------------------------
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> HostPart:
     """The part of one host; the tool `advice` uses the same."""
     return trace.derived("overview", _partial)
 
@@ -586,13 +584,13 @@ def compute_ahead(trace: HostTrace) -> None:
         compute(trace)
 
 
-def _partial(trace: HostTrace) -> Partial:
+def _partial(trace: HostTrace) -> HostPart:
     steps = accounted_steps(trace)
     parts, facts = breakdown_of(trace), facts_of(trace)
     holder = kept_first(facts.end.holders) if facts.end is not None and facts.end.crash else None
     told = None if holder is None else (holder.name, holder.place)
     kept = last_memory_sentence(trace), kept_sentence(trace, told)
-    return Partial(
+    return HostPart(
         steps=steps,
         environment=environment_of(trace, steps.source),
         on_device=device_ops(trace),
@@ -610,7 +608,7 @@ def _partial(trace: HostTrace) -> Partial:
 # -- all hosts ---------------------------------------------------------------------------------------------------
 
 
-def condense(partials: Sequence[Partial]) -> list[Partial]:
+def condense(partials: Sequence[HostPart]) -> list[HostPart]:
     """The partials with the ops of all hosts in the first: nine tenths of a partial, and only their sums are shown."""
     first, *others = partials
     device, host = ([part.on_device for part in partials], [part.on_host for part in partials])
@@ -618,13 +616,13 @@ def condense(partials: Sequence[Partial]) -> list[Partial]:
     return [summed, *(_drop_ops(part) for part in others)]
 
 
-def _drop_ops(part: Partial) -> Partial:
+def _drop_ops(part: HostPart) -> HostPart:
     if part.on_device is NO_OPS and part.on_host is NO_OPS:
         return part
     return replace(part, on_device=NO_OPS, on_host=NO_OPS)
 
 
-def merge(partials: Sequence[Partial]) -> OverviewReport:
+def merge(partials: Sequence[HostPart]) -> OverviewReport:
     """The overview of the session."""
     session = SessionFigures.combine(partials)
     hosts, aligned = session.hosts, session.aligned
@@ -683,7 +681,7 @@ def finish(report: OverviewReport, read: Read) -> OverviewReport:
     return replace(report, advice=advised.items, verdict=advised.verdict, context=context)
 
 
-def _are_snapshots(partials: Sequence[Partial]) -> bool:
+def _are_snapshots(partials: Sequence[HostPart]) -> bool:
     return all(part.facts.end is not None and part.facts.end.is_snapshot for part in partials)
 
 
@@ -732,11 +730,11 @@ def _warm_up_warning(session: SessionFigures, starts_up: bool) -> Iterator[str]:
         )
 
 
-def _missing(partials: Sequence[Partial]) -> tuple[Missing, ...]:
+def _missing(partials: Sequence[HostPart]) -> tuple[Missing, ...]:
     return tuple(dict.fromkeys(item for part in partials for item in part.environment.missing))
 
 
-def _rule_context(partials: Sequence[Partial], session: SessionFigures) -> Context:
+def _rule_context(partials: Sequence[HostPart], session: SessionFigures) -> Context:
     """The input of the rules."""
     return Context(
         hosts=tuple(part.facts for part in partials),

@@ -14,11 +14,10 @@ from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.items import PART_OF_CLASS, plain_name
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.overview.advice_tool import AdviceReport
+from stepscope.analysis.overview.session_figures import HostPart
 from stepscope.proof.record import ABLATION, DELAY, Proof, measured_json
 from stepscope.records import dataclass
 from stepscope.report import Field, Report, Role, Rows, Section
-
-Partial = overview.Partial
 
 NOT_COMPARABLE = "a proof is about the running job, not about the session that it lies beside"
 
@@ -74,17 +73,7 @@ class ProofsReport(Report):
         ]
 
 
-def partial(trace: Any) -> Partial:
-    """The part of one host: the same as in the overview."""
-    return overview.partial(trace)
-
-
-def condense(partials: Sequence[Partial]) -> list[Partial]:
-    """The same as in the overview."""
-    return overview.condense(partials)
-
-
-def merge(partials: Sequence[Partial]) -> ProofsReport:
+def merge(partials: Sequence[HostPart]) -> ProofsReport:
     """A report without proofs: they lie beside the traces, and `add_proofs` adds them."""
     found = overview.merge(partials)
     return ProofsReport(hosts=found.hosts, warnings=(), partial=found.partial)

@@ -229,7 +229,7 @@ _DOUBTS: tuple[tuple[Callable[[MemoryOfHost], bool], str], ...] = (
 
 
 @dataclass(frozen=True)
-class Partial:
+class MemoriesOfHost:
     """The part of one host."""
 
     origin: Origin
@@ -432,10 +432,10 @@ COMPARABLES = (
 )
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> MemoriesOfHost:
     """The part of one host."""
     growth, kept = kept_arrays(trace)
-    return Partial(
+    return MemoriesOfHost(
         origin=origin_of(trace),
         framework=trace.framework,
         memories=[profile_memory(trace, memory) for memory in allocations_of(trace)],
@@ -445,7 +445,7 @@ def partial(trace: HostTrace) -> Partial:
     )
 
 
-def merge(partials: Sequence[Partial]) -> MemoryProfileReport:
+def merge(partials: Sequence[MemoriesOfHost]) -> MemoryProfileReport:
     """The memories of all hosts; those of different hosts are never summed."""
     owned = [(part.origin.host, memory) for part in partials for memory in part.memories]
     most = min(MOST_POINTS, max(_LEAST_POINTS, _POINTS_OF_ALL // max(len(owned), 1)))
@@ -467,7 +467,7 @@ def merge(partials: Sequence[Partial]) -> MemoryProfileReport:
     )
 
 
-def _list_growth(partials: Sequence[Partial]) -> list[tuple[str, Growth]]:
+def _list_growth(partials: Sequence[MemoriesOfHost]) -> list[tuple[str, Growth]]:
     """Every memory's growth with its host: what grows first, by the slope."""
     found = [(part.origin.host, memory.growth) for part in partials for memory in part.memories if memory.growth]
     found += [(part.origin.host, growth) for part in partials for growth in part.process]
@@ -549,7 +549,7 @@ def _state_columns(points: Points, rows: list[int]) -> dict[str, list[Cell]]:
     }
 
 
-def _find_warnings(partials: Sequence[Partial]) -> list[str]:
+def _find_warnings(partials: Sequence[MemoriesOfHost]) -> list[str]:
     without = [part for part in partials if not part.memories]
     found = []
     for framework in dict.fromkeys(part.framework for part in without):

@@ -66,7 +66,7 @@ class CounterRow:
 
 
 @dataclass(frozen=True)
-class Partial:
+class LoadOfHost:
     """The part of one host."""
 
     origin: Origin
@@ -99,10 +99,10 @@ COMPARABLES = (
 )
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> LoadOfHost:
     """The part of one host."""
     rows = sorted((_row_of(one) for one in counters_of(trace) if one.place), key=lambda row: (row.place, row.counter))
-    return Partial(origin_of(trace), rows[:MOST_ROWS], len(rows[MOST_ROWS:]))
+    return LoadOfHost(origin_of(trace), rows[:MOST_ROWS], len(rows[MOST_ROWS:]))
 
 
 def _row_of(counter: Counter) -> CounterRow:
@@ -115,7 +115,7 @@ def _row_of(counter: Counter) -> CounterRow:
     )  # fmt: skip
 
 
-def merge(partials: Sequence[Partial]) -> SystemReport:
+def merge(partials: Sequence[LoadOfHost]) -> SystemReport:
     """The counters of all hosts, host by host."""
     lost = [f"{part.left_out} counters of {part.origin.host} are not listed" for part in partials if part.left_out]
     return SystemReport(
@@ -137,7 +137,7 @@ def _counter_cells(host: str, row: CounterRow) -> dict[str, Cell]:
     }
 
 
-def _find_findings(part: Partial) -> list[str]:
+def _find_findings(part: LoadOfHost) -> list[str]:
     known = {row.counter: row for row in part.rows if row.samples >= _FEWEST}
     machine, process, memory = (known.get(name) for name in (_MACHINE, _PROCESS, _AVAILABLE))
     host, found = part.origin.host, []

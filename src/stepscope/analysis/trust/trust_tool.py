@@ -63,7 +63,7 @@ REPAIRS: tuple[Field, ...] = (
 
 
 @dataclass(frozen=True)
-class Partial:
+class DoubtsOfHost:
     """The doubts about one host's recording, and what was repaired in it."""
 
     origin: Origin
@@ -102,12 +102,12 @@ class TrustReport(Report):
         return [Prose("summary", "Can this recording be trusted?", lines), *super().sections()]
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> DoubtsOfHost:
     """The part of one host."""
-    return Partial(origin_of(trace), doubts_of(trace), list(trace.repairs))
+    return DoubtsOfHost(origin_of(trace), doubts_of(trace), list(trace.repairs))
 
 
-def merge(partials: Sequence[Partial]) -> TrustReport:
+def merge(partials: Sequence[DoubtsOfHost]) -> TrustReport:
     """The doubts about all hosts."""
     found = [(part.origin.host, doubt) for part in partials for doubt in part.doubts]
     repaired = [each for part in partials for each in part.repairs]

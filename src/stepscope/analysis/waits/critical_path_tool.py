@@ -88,7 +88,7 @@ class PathRow:
 
 
 @dataclass(frozen=True)
-class Partial:
+class PathsOfHost:
     """The part of one host: its account, the causes of every step, and the path of the median step."""
 
     origin: Origin
@@ -149,12 +149,12 @@ COMPARABLES = (
 )
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> PathsOfHost:
     """The part of one host."""
     found = every_step(trace)
     rows = [] if found is None else _path_rows(trace, found)
     left_out = max(len(rows) - MOST_ROWS, 0)
-    return Partial(
+    return PathsOfHost(
         origin_of(trace), steps_of_host(trace), account_of(trace), causes_of_steps(trace), rows[:MOST_ROWS], left_out
     )
 
@@ -195,7 +195,7 @@ def _count_events(groups: Groups, event: I64) -> I64:
     return groups.count(Groups.of(groups.number, event).first)
 
 
-def merge(partials: Sequence[Partial]) -> CriticalPathReport:
+def merge(partials: Sequence[PathsOfHost]) -> CriticalPathReport:
     """The path of the median step of the host that stands for the session."""
     hosts = [part.stepping for part in partials]
     taking = hosts_with_steps(hosts)
@@ -226,11 +226,11 @@ def merge(partials: Sequence[Partial]) -> CriticalPathReport:
     )
 
 
-def _median_ps(part: Partial) -> int:
+def _median_ps(part: PathsOfHost) -> int:
     return part.median.step_ps if part.median else 0
 
 
-def _warn_of_unlisted(part: Partial) -> list[str]:
+def _warn_of_unlisted(part: PathsOfHost) -> list[str]:
     return [f"{part.left_out:,} names are not listed"] if part.left_out else []
 
 
@@ -246,7 +246,7 @@ def _part_rows(step: CausesOfStep) -> tuple[dict[str, Cell], ...]:
     )
 
 
-def _step_row(host: str, step: CausesOfStep, chosen: Partial | None) -> dict[str, Cell]:
+def _step_row(host: str, step: CausesOfStep, chosen: PathsOfHost | None) -> dict[str, Cell]:
     parts: dict[str, Cell] = {f"{cause.name.lower()}_ms": round_ms(step.causes_ps[cause]) for cause in MEANING}
     is_median = chosen is not None and step is chosen.median
     return {"step": step.number, "host": host, "duration_ms": round_ms(step.step_ps), **parts, "is_median": is_median}

@@ -193,7 +193,7 @@ class DeviceIdle:
 
 
 @dataclass(frozen=True)
-class Partial:
+class IdleOfHost:
     """The part of one host; at most `MOST_STREAMS` of its streams, `left_out` counts the others."""
 
     origin: Origin
@@ -248,7 +248,7 @@ COMPARABLES = (
 )
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> IdleOfHost:
     """The part of one host."""
     found = attribute(trace)
     line = trace.events.line[found.rows]
@@ -272,7 +272,7 @@ def partial(trace: HostTrace) -> Partial:
     steps = every_step(trace) if devices and steps_of(trace).source != "none" else None
     longest = _explained(gaps[:MOST_GAPS], steps)
     causes = [] if steps is None else _causes(trace, steps, devices)
-    return Partial(origin_of(trace), kept, left_out, longest, devices, launches_of_streams(trace), causes)
+    return IdleOfHost(origin_of(trace), kept, left_out, longest, devices, launches_of_streams(trace), causes)
 
 
 def _explained(gaps: Sequence[Gap], steps: EveryStep | None) -> list[Gap]:
@@ -359,7 +359,7 @@ def _queue(called: I64, started: I64) -> tuple[int, float, int, int, int, int]:
     return len(called), area, int(length.max()), int(moment[-1] - moment[0]), int(empty), int(full)
 
 
-def merge(partials: Sequence[Partial]) -> IdleReport:
+def merge(partials: Sequence[IdleOfHost]) -> IdleReport:
     """The streams of all hosts, those with most idle time first."""
     streams = [(part.origin.host, stream) for part in partials for stream in part.streams]
     streams.sort(key=lambda item: -item[1].idle_ps)
@@ -384,7 +384,7 @@ def merge(partials: Sequence[Partial]) -> IdleReport:
     )
 
 
-def _warn_of_unlisted(partials: Sequence[Partial]) -> list[str]:
+def _warn_of_unlisted(partials: Sequence[IdleOfHost]) -> list[str]:
     left_out = sum(part.left_out for part in partials)
     few = "1 stream with little idle time is" if left_out == 1 else f"{left_out:,} streams with little idle time are"
     return [f"{few} not listed: only the device figures include it"] if left_out else []

@@ -108,7 +108,7 @@ READS = Relation(
 
 
 @dataclass(frozen=True)
-class Partial:
+class SyncsOfHost:
     """The part of one host, with its `steps`, their time, that in which any call waits, and whether any device works.
 
     `sync_ps` is the time that the median step is in such calls for longer than devices work, of `median_ps`.
@@ -152,12 +152,12 @@ COMPARABLES = (
 )
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> SyncsOfHost:
     """The part of one host."""
     waits, steps = blocking_calls(trace), steps_of(trace)
     waiting = _time_in_steps(trace, waits, np.zeros(len(waits), np.int32))
     whole = int(steps.length_ps.sum()) if steps.source != "none" else 0
-    return Partial(
+    return SyncsOfHost(
         origin_of(trace), _count_calls(trace, waits), _count_reads(trace, waits),
         len(steps.number) if whole else 0, whole, int(waiting.sum()),
         *_sync_in_median(trace, bool(len(waits))), bool(is_device_work(trace).any()),
@@ -222,7 +222,7 @@ def _outer_ops(trace: HostTrace, rows: I64) -> I64:
     return enclosing_events(trace, is_any_kind(trace.events.kind, OPS))[rows].astype(np.int64)
 
 
-def merge(partials: Sequence[Partial]) -> SyncsReport:
+def merge(partials: Sequence[SyncsOfHost]) -> SyncsReport:
     """The calls of all hosts; equal calls are merged."""
     calls, reads = CALLS.merge([part.calls for part in partials]), READS.merge([part.reads for part in partials])
     steps, steps_ps, waits_ps = (
@@ -256,7 +256,7 @@ def _reason(op: str) -> str:
     return next((reason for reason, traits in _REASONS if any(name_has(op, each) for each in traits)), "inside an op")
 
 
-def _describe_account(partials: Sequence[Partial]) -> Iterator[str]:
+def _describe_account(partials: Sequence[SyncsOfHost]) -> Iterator[str]:
     """How much of the median step the account puts down to these calls, on the host where it is longest."""
     part = max(partials, key=lambda part: part.median_ps)
     share = percent(part.sync_ps, part.median_ps)
@@ -290,7 +290,7 @@ def _read_findings(reads: Merged, steps: int) -> list[str]:
     return [f"a value is read from a tensor {often}; the device was waited for {waited}"]
 
 
-def _warnings(partials: Sequence[Partial], calls: Merged, left_out: int) -> list[str]:
+def _warnings(partials: Sequence[SyncsOfHost], calls: Merged, left_out: int) -> list[str]:
     found = [f"{left_out:,} kinds of calls are not listed"] if left_out else []
     is_known = any(calls["call_site"]) or any(name_has(call, CodeTrait.WAITS_FOR_DEVICE) for call in calls["call"])
     if not any(part.has_device for part in partials):

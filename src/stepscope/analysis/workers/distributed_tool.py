@@ -172,7 +172,7 @@ class WorkParts:
 
 
 @dataclass(frozen=True)
-class Partial:
+class RankOfJob:
     """The part of one rank; `rank` is -1 if unknown, `whole` is the time from first to last work."""
 
     origin: Origin
@@ -250,7 +250,7 @@ COMPARABLES = (
 # -- one rank ------------------------------------------------------------------------------------------------------
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> RankOfJob:
     """The part of one rank."""
     compute, communication, anything, work = _work(trace)
     steps, collectives = steps_of(trace), collectives_of(trace)
@@ -260,7 +260,7 @@ def partial(trace: HostTrace) -> Partial:
     c, m, cm, w = (part.overlap_ps(begin, end) for part in (compute, communication, both, anything))
     parts = np.stack([c, m, c + m - cm, cm - c, w - cm, end - begin - w], axis=1).tolist()
     windows = [WorkParts(*row) for row in zip((end - begin).tolist(), parts, strict=True)]
-    return Partial(
+    return RankOfJob(
         origin_of(trace),
         steps_of_host(trace),
         rank_number(trace),
@@ -307,7 +307,7 @@ class _Group:
 _Key = tuple[str, str, int, int]
 
 
-def merge(partials: Sequence[Partial]) -> DistributedReport:
+def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
     """Compares all ranks."""
     ordered, doubtful = _one_of_each(sorted(partials, key=lambda part: (part.rank < 0, part.rank)))
     named = name_groups([part.collectives for part in ordered])
@@ -377,13 +377,13 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
     )
 
 
-def _median_steps(parts: Sequence[Partial]) -> list[float]:
+def _median_steps(parts: Sequence[RankOfJob]) -> list[float]:
     """The median step of each rank in ps; 0 without steps."""
     lengths = [[row.duration_ps for row in part.stepping.rows if row.complete] for part in parts]
     return [median(each) if each else 0.0 for each in lengths]
 
 
-def _describe_alone(parts: Sequence[Partial], medians: Sequence[float]) -> Iterator[str]:
+def _describe_alone(parts: Sequence[RankOfJob], medians: Sequence[float]) -> Iterator[str]:
     """The slowest of ranks that meet in no collective."""
     at = slowest_alone(medians)
     if at is not None:
@@ -403,9 +403,9 @@ def _sentences(job: Job | None, answer: Answer | None, names: Sequence[str]) -> 
         yield f"the replay of all ranks is {error_of(job):.1f} % off, so the gain of equal work is unknown"
 
 
-def _one_of_each(parts: Sequence[Partial]) -> tuple[list[Partial], list[str]]:
+def _one_of_each(parts: Sequence[RankOfJob]) -> tuple[list[RankOfJob], list[str]]:
     """One part of each rank, and what is wrong with the others, as warnings."""
-    kept: list[Partial] = []
+    kept: list[RankOfJob] = []
     doubtful = []
     for part in parts:
         twice = part.rank >= 0 and kept and kept[-1].rank == part.rank
@@ -423,11 +423,11 @@ def _one_of_each(parts: Sequence[Partial]) -> tuple[list[Partial], list[str]]:
     return kept, doubtful
 
 
-def _name(part: Partial) -> str:
+def _name(part: RankOfJob) -> str:
     return rank_title(part.rank, part.origin.host)
 
 
-def _keys(part: Partial) -> list[_Key]:
+def _keys(part: RankOfJob) -> list[_Key]:
     of = part.collectives
     return [
         (of.names[name], of.groups[group], size, count)
@@ -435,14 +435,14 @@ def _keys(part: Partial) -> list[_Key]:
     ]
 
 
-def _count_collectives(part: Partial, groups: dict[_Key, _Group]) -> None:
+def _count_collectives(part: RankOfJob, groups: dict[_Key, _Group]) -> None:
     for key, duration in zip(_keys(part), part.collectives.duration_ps, strict=True):
         group = groups.setdefault(key, _Group())
         group.count += 1
         group.total_ps += duration
 
 
-def _compare_collective(parts: Sequence[Partial], groups: dict[_Key, _Group], rows: Matched) -> None:
+def _compare_collective(parts: Sequence[RankOfJob], groups: dict[_Key, _Group], rows: Matched) -> None:
     """Compares one collective; `rows` is its index on each participating rank."""
     durations = {rank: parts[rank].collectives.duration_ps[at] for rank, at in rows.items()}
     last = min(durations, key=durations.__getitem__)
@@ -465,7 +465,7 @@ def _parts(window: WorkParts) -> dict[str, Cell]:
     return {f"{name}_ms": round_ms(ps) for name, ps in zip(PARTS, window.parts_ps, strict=True)}
 
 
-def _rank_row(part: Partial, waits: RankWaits | None, place: tuple[Layout, int] | None) -> dict[str, Cell]:
+def _rank_row(part: RankOfJob, waits: RankWaits | None, place: tuple[Layout, int] | None) -> dict[str, Cell]:
     whole = part.whole
     layout, at = place or (None, 0)
     stage = int(layout.stage[at]) if layout is not None else -1
@@ -485,7 +485,7 @@ def _rank_row(part: Partial, waits: RankWaits | None, place: tuple[Layout, int] 
 
 
 def _wait_rows(
-    parts: Sequence[Partial], taking: Sequence[int], waits: Sequence[RankWaits | None]
+    parts: Sequence[RankOfJob], taking: Sequence[int], waits: Sequence[RankWaits | None]
 ) -> list[dict[str, Cell]]:
     """Every pair of which one rank waits for the other, those that wait longest first."""
     names = [part.origin.host for part in parts]
@@ -495,7 +495,7 @@ def _wait_rows(
 
 
 def _step_rows(
-    parts: Sequence[Partial], steps: Sequence[Sequence[StepKey]], waits: Sequence[RankWaits | None]
+    parts: Sequence[RankOfJob], steps: Sequence[Sequence[StepKey]], waits: Sequence[RankWaits | None]
 ) -> list[dict[str, Cell]]:
     rows = [
         (key, part, waited, step)
@@ -535,7 +535,7 @@ def _collective_rows(groups: dict[_Key, _Group]) -> Iterable[dict[str, Cell]]:
         }
 
 
-def _transfers(parts: Sequence[Partial], matched: Sequence[Matched]) -> Iterable[bandwidth.Transfer]:
+def _transfers(parts: Sequence[RankOfJob], matched: Sequence[Matched]) -> Iterable[bandwidth.Transfer]:
     """The collectives with their transfer times; without several ranks, with all of their time."""
     if len(parts) == 1:
         matched = [{0: at} for at in range(len(parts[0].collectives.name))]
@@ -547,7 +547,7 @@ def _transfers(parts: Sequence[Partial], matched: Sequence[Matched]) -> Iterable
         yield bandwidth.Transfer(operation, algorithm, of.bytes[at], of.size[at], time_ps)
 
 
-def _clock_rows(parts: Sequence[Partial], clocks: Sequence[ClockOffset | None]) -> Iterable[dict[str, Cell]]:
+def _clock_rows(parts: Sequence[RankOfJob], clocks: Sequence[ClockOffset | None]) -> Iterable[dict[str, Cell]]:
     for part, clock in zip(parts, clocks, strict=True):
         if clock is not None:
             yield {
@@ -559,7 +559,7 @@ def _clock_rows(parts: Sequence[Partial], clocks: Sequence[ClockOffset | None]) 
             }
 
 
-def _clock_finding(parts: Sequence[Partial], clocks: Sequence[ClockOffset | None]) -> Iterable[str]:
+def _clock_finding(parts: Sequence[RankOfJob], clocks: Sequence[ClockOffset | None]) -> Iterable[str]:
     """How far the clocks are apart, if that is more than its uncertainty and worth knowing."""
     known = [(clock, part) for clock, part in zip(clocks, parts, strict=True) if clock is not None]
     if not known:
@@ -574,7 +574,7 @@ def _clock_finding(parts: Sequence[Partial], clocks: Sequence[ClockOffset | None
         )
 
 
-def _culprit_text(parts: Sequence[Partial], worst: int) -> list[str]:
+def _culprit_text(parts: Sequence[RankOfJob], worst: int) -> list[str]:
     """What the straggler spends more time on than the others in its median step, and what most of that is."""
     own = parts[worst].account
     others = [part.account for at, part in enumerate(parts) if at != worst and part.account is not None]
@@ -594,7 +594,7 @@ def _culprit_text(parts: Sequence[Partial], worst: int) -> list[str]:
     ]
 
 
-def _describe_cost(parts: Sequence[Partial]) -> Iterable[str]:
+def _describe_cost(parts: Sequence[RankOfJob]) -> Iterable[str]:
     """What communication costs the ranks."""
     exposed = [percent(part.whole.parts_ps[3], part.whole.duration_ps) or 0.0 for part in parts]
     if exposed:
@@ -603,7 +603,7 @@ def _describe_cost(parts: Sequence[Partial]) -> Iterable[str]:
         yield f"exposed communication takes {statistics.fmean(exposed):.1f} % of the time{most}"
 
 
-def _warnings(parts: Sequence[Partial], uneven: int, job: Job | None) -> Iterable[str]:
+def _warnings(parts: Sequence[RankOfJob], uneven: int, job: Job | None) -> Iterable[str]:
     hosts = [part.stepping for part in parts]
     yield from warn_of_missing_steps(hosts, hosts_with_steps(hosts))
     unknown = Counter(of.names[at] for of in (part.collectives for part in parts) for at in of.name)

@@ -131,7 +131,7 @@ WORKER_FIELDS: tuple[Field, ...] = (
 
 
 @dataclass(frozen=True)
-class Partial:
+class WorkerOfPod:
     """The part of one host: its steps, the name of its device if it has one, the steps of several devices, the
     accounts of the host and of these devices, the collectives that say how far its clock is wrong, and what a replay
     with the other hosts needs of it."""
@@ -200,10 +200,10 @@ class PodViewerReport(Report):
 # -- one host ----------------------------------------------------------------------------------------------------
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> WorkerOfPod:
     """The part of one host."""
     working = working_devices(trace)
-    return Partial(
+    return WorkerOfPod(
         steps=steps_of_host(trace),
         device=device_name(trace, working[0]) if len(working) == 1 else ALL if working else "CPU",
         devices=device_steps(trace),
@@ -216,7 +216,7 @@ def partial(trace: HostTrace) -> Partial:
 # -- all hosts ---------------------------------------------------------------------------------------------------
 
 
-def merge(partials: Sequence[Partial]) -> PodViewerReport:
+def merge(partials: Sequence[WorkerOfPod]) -> PodViewerReport:
     """Compares the steps of all workers."""
     hosts, corrected_ps = correct_clocks([part.steps for part in partials], [part.collectives for part in partials])
     aligned = align(hosts)
@@ -245,7 +245,7 @@ def _describe_correction(corrected_ps: float | None) -> Iterator[str]:
         yield f"the hosts' clocks differ, and were set right by up to {number_text(corrected_ps / 1e9)} ms"
 
 
-def _side_by_side(taking: Sequence[Partial], aligned: Aligned) -> list[list[HostStep]]:
+def _side_by_side(taking: Sequence[WorkerOfPod], aligned: Aligned) -> list[list[HostStep]]:
     places = [{id(row): place for place, row in enumerate(part.steps.rows)} for part in taking]
     devices = [_devices_by_place(part) for part in taking]
     causes = [_causes_by_place(part) for part in taking]
@@ -262,7 +262,7 @@ def _side_by_side(taking: Sequence[Partial], aligned: Aligned) -> list[list[Host
     return found
 
 
-def _causes_by_place(part: Partial) -> dict[int, dict[str, list[int]]]:
+def _causes_by_place(part: WorkerOfPod) -> dict[int, dict[str, list[int]]]:
     """For each step of a host, the account of the host and of its devices."""
     found: dict[int, dict[str, list[int]]] = {}
     for device, steps in part.accounts.items():
@@ -271,7 +271,7 @@ def _causes_by_place(part: Partial) -> dict[int, dict[str, list[int]]]:
     return found
 
 
-def _devices_by_place(part: Partial) -> dict[int, list[tuple[DeviceSteps, int]]]:
+def _devices_by_place(part: WorkerOfPod) -> dict[int, list[tuple[DeviceSteps, int]]]:
     """For each step of a host, the participating devices and the step's index in their columns."""
     found: dict[int, list[tuple[DeviceSteps, int]]] = {}
     for device in part.devices:
@@ -281,7 +281,7 @@ def _devices_by_place(part: Partial) -> dict[int, list[tuple[DeviceSteps, int]]]
 
 
 def _host_step(
-    part: Partial,
+    part: WorkerOfPod,
     row: StepRow,
     devices: Sequence[tuple[DeviceSteps, int]],
     causes: Mapping[str, list[int]],
@@ -350,7 +350,7 @@ def _behind(late: Lateness | None) -> dict[str, Cell]:
     }
 
 
-def _median_causes(parts: Sequence[Partial]) -> dict[tuple[str, str], list[int]]:
+def _median_causes(parts: Sequence[WorkerOfPod]) -> dict[tuple[str, str], list[int]]:
     """The account of the median step of every worker."""
     return {
         (part.steps.host, device or part.device): step.causes_ps

@@ -108,7 +108,7 @@ class ProgramGraph(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Partial:
+class GraphsOfHost:
     """What one host contributes."""
 
     origin: Origin
@@ -133,15 +133,15 @@ class GraphViewerReport(Report):
 NOT_COMPARABLE = "it shows how a program is put together; hlo-stats compares the time of its instructions"
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> GraphsOfHost:
     """What one host contributes: the surroundings of the slowest instruction of each program that ran."""
     programs, times = programs_of(trace), _program_times(trace)
     slowest = sorted(times, key=lambda place: -int(times[place].self_ps.sum()))[:MOST_PROGRAMS]
     graphs = [draw_graph(trace, place, [], HOPS, _MOST_NODES) for place in slowest if programs.entries]
-    return Partial(origin_of(trace), graphs)
+    return GraphsOfHost(origin_of(trace), graphs)
 
 
-def graph_around(trace: HostTrace, program: str = "", node: str = "", hops: int = HOPS, find: str = "") -> Partial:
+def graph_around(trace: HostTrace, program: str = "", node: str = "", hops: int = HOPS, find: str = "") -> GraphsOfHost:
     """The surroundings of an instruction, or what a search finds.
 
     Args:
@@ -161,7 +161,7 @@ def graph_around(trace: HostTrace, program: str = "", node: str = "", hops: int 
             raise UsageError(f"no instruction of {programs_of(trace).entries[place].label} holds {find!r}")
     else:
         seeds = seeds_of(module, node)
-    return Partial(origin_of(trace), [draw_graph(trace, place, seeds, hops)])
+    return GraphsOfHost(origin_of(trace), [draw_graph(trace, place, seeds, hops)])
 
 
 def find_program(trace: HostTrace, program: str) -> int:
@@ -284,7 +284,7 @@ def nodes_of(trace: HostTrace, place: int, rows: Sequence[int], hops: Sequence[i
     ]  # fmt: skip
 
 
-def merge(partials: Sequence[Partial]) -> GraphViewerReport:
+def merge(partials: Sequence[GraphsOfHost]) -> GraphViewerReport:
     """The graphs of all hosts; a program that several have is shown once."""
     found: dict[str, ProgramGraph] = {}
     for graph in (graph for part in partials for graph in part.graphs):

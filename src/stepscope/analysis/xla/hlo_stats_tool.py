@@ -40,7 +40,7 @@ from stepscope.analysis.xla.op_table import (
     warnings_of,
     why_empty,
 )
-from stepscope.analysis.xla.ops import Partial, partial
+from stepscope.analysis.xla.ops import XlaOpsOfHost, partial
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -60,7 +60,7 @@ from stepscope.report import (
     round_us,
 )
 
-__all__ = ["HloStatsReport", "Partial", "merge", "partial"]
+__all__ = ["HloStatsReport", "merge", "partial"]
 
 FIELDS: tuple[Field, ...] = (
     Field("rank", "number", "place in the list, by self time", "int", role=Role.ORDINAL),
@@ -120,7 +120,7 @@ class HloStatsReport(Report):
     empty: str = not_in_json()
 
 
-def merge(partials: Sequence[Partial]) -> HloStatsReport:
+def merge(partials: Sequence[XlaOpsOfHost]) -> HloStatsReport:
     """The instructions of all hosts together."""
     ops = host_ops(partials)
     busy = sum(part.busy_ps for part in partials)

@@ -274,7 +274,7 @@ class RunsOfKind(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Partial:
+class RequestsOfHost:
     """What one host contributes."""
 
     origin: Origin
@@ -323,9 +323,9 @@ COMPARABLES = (
 )
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> RequestsOfHost:
     """What one host contributes."""
-    return Partial(origin_of(trace), [_kind(runs) for runs in find_runs(trace)])
+    return RequestsOfHost(origin_of(trace), [_kind(runs) for runs in find_runs(trace)])
 
 
 def _kind(runs: Runs) -> RunsOfKind:
@@ -336,7 +336,7 @@ def _kind(runs: Runs) -> RunsOfKind:
     return RunsOfKind(runs.source, runs.name, len(listed), listed[:MOST_RUNS])
 
 
-def merge(partials: Sequence[Partial]) -> InferenceReport:
+def merge(partials: Sequence[RequestsOfHost]) -> InferenceReport:
     """The runs of all hosts; those of equal name are of one kind."""
     kinds: dict[tuple[str, str], list[tuple[str, Run]]] = {}
     for part in partials:

@@ -129,7 +129,7 @@ class ProgramMemory(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Partial:
+class BuffersOfHost:
     """What one host contributes; `without` are programs without a buffer assignment."""
 
     origin: Origin
@@ -171,7 +171,7 @@ COMPARABLES = (
 )
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> BuffersOfHost:
     """What one host contributes."""
     programs = programs_of(trace)
     found, damaged = [], []
@@ -188,7 +188,7 @@ def partial(trace: HostTrace) -> Partial:
         if module.damaged:
             damaged.append(entry.label)
     found.sort(key=lambda program: (-program.figures["peak_bytes"], program.program))
-    return Partial(origin_of(trace), found, without, damaged)
+    return BuffersOfHost(origin_of(trace), found, without, damaged)
 
 
 def _program(label: str, module: Module, memory: Memory) -> ProgramMemory:
@@ -342,7 +342,7 @@ def _points(memory: Memory) -> tuple[list[int], list[int]]:
     return bounds.tolist(), np.maximum.reduceat(live, bounds).tolist()
 
 
-def merge(partials: Sequence[Partial]) -> MemoryViewerReport:
+def merge(partials: Sequence[BuffersOfHost]) -> MemoryViewerReport:
     """The programs of all hosts; one that several have is listed once."""
     found: dict[str, ProgramMemory] = {}
     for part in partials:
@@ -396,7 +396,7 @@ def _groups(program: ProgramMemory) -> list[dict[str, Cell]]:
     return rows
 
 
-def _warnings(partials: Sequence[Partial], any_programs: bool) -> list[str]:
+def _warnings(partials: Sequence[BuffersOfHost], any_programs: bool) -> list[str]:
     if not any_programs:
         return [_EMPTY]
     found = []

@@ -29,7 +29,7 @@ from stepscope.analysis.xla.op_table import (
     warnings_of,
     why_empty,
 )
-from stepscope.analysis.xla.ops import Partial, partial
+from stepscope.analysis.xla.ops import XlaOpsOfHost
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -112,8 +112,6 @@ def _user_line(each: UsedOp) -> str:
     return next((frame for frame in frames if not is_in_package(frame)), each.op.source)
 
 
-__all__ = ["OpProfileReport", "Partial", "merge", "partial"]
-
 MOST_CHILDREN = 100  # of a node; the rest are one row
 
 FIELDS: tuple[Field, ...] = (
@@ -170,7 +168,7 @@ class OpProfileReport(Report):
     empty: str = not_in_json()
 
 
-def merge(partials: Sequence[Partial]) -> OpProfileReport:
+def merge(partials: Sequence[XlaOpsOfHost]) -> OpProfileReport:
     """The trees of all hosts together."""
     ops = host_ops(partials)
     busy, idle = sum(part.busy_ps for part in partials), sum(part.idle_ps for part in partials)

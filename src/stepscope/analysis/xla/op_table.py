@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from stepscope.analysis.hlo.programs import WHY_NONE
 from stepscope.analysis.xla.device_facts import DeviceFacts
-from stepscope.analysis.xla.ops import Partial, XlaOp
+from stepscope.analysis.xla.ops import XlaOp, XlaOpsOfHost
 from stepscope.analysis.xla.peaks import HOW_TO_ADD, Peaks, peaks_of
 from stepscope.analysis.xla.step_time import StepTime
 from stepscope.records import dataclass
@@ -212,19 +212,19 @@ def _add_runs(ops: Sequence[XlaOp]) -> XlaOp:
     return summed._replace(instructions=max(op.instructions for op in ops))
 
 
-def ops_of_host(part: Partial) -> list[UsedOp]:
+def ops_of_host(part: XlaOpsOfHost) -> list[UsedOp]:
     """The XLA ops of a host."""
     peaks = peaks_of_host(part.devices)
     return [UsedOp(op, part.programs[op.program].label, peaks) for op in part.ops]
 
 
-def host_ops(partials: Sequence[Partial]) -> list[UsedOp]:
+def host_ops(partials: Sequence[XlaOpsOfHost]) -> list[UsedOp]:
     """The XLA ops of all hosts, those of equal program and name added up, longest first."""
     ops = add_ops(used for part in partials for used in ops_of_host(part))
     return sorted(ops, key=lambda used: (-used.op.self_ps, used.program, used.op.name))
 
 
-def list_programs(partials: Sequence[Partial], ops: Sequence[UsedOp]) -> list[tuple[str, int, list[UsedOp]]]:
+def list_programs(partials: Sequence[XlaOpsOfHost], ops: Sequence[UsedOp]) -> list[tuple[str, int, list[UsedOp]]]:
     """The label, the runs and the ops of each program that has ops."""
     runs: dict[str, int] = {}
     for program in (each for part in partials for each in part.programs):
@@ -291,7 +291,7 @@ def step_use(hosts: Sequence[tuple[StepTime | None, Sequence[UsedOp], Sequence[D
     }
 
 
-def totals(partials: Sequence[Partial]) -> dict[str, Cell]:
+def totals(partials: Sequence[XlaOpsOfHost]) -> dict[str, Cell]:
     """The figures of TOTAL_FIELDS."""
     busy = sum(part.busy_ps for part in partials)
     shares: dict[str, Cell] = {
@@ -310,7 +310,7 @@ def totals(partials: Sequence[Partial]) -> dict[str, Cell]:
     }
 
 
-def program_rows(partials: Sequence[Partial], ops: Sequence[UsedOp]) -> list[dict[str, Cell]]:
+def program_rows(partials: Sequence[XlaOpsOfHost], ops: Sequence[UsedOp]) -> list[dict[str, Cell]]:
     """One row for each program, longest first."""
     busy = sum(part.busy_ps for part in partials)
     programs = list_programs(partials, ops)
@@ -337,12 +337,12 @@ def _program_row(label: str, runs: int, ops: Sequence[UsedOp], busy: int) -> dic
     }
 
 
-def step_figures(partials: Sequence[Partial]) -> dict[str, Cell]:
+def step_figures(partials: Sequence[XlaOpsOfHost]) -> dict[str, Cell]:
     """The figures of STEP_FIELDS, over the hosts that have steps."""
     return step_use([(part.steps, ops_of_host(part), part.devices) for part in partials])
 
 
-def warnings_of(partials: Sequence[Partial]) -> list[str]:
+def warnings_of(partials: Sequence[XlaOpsOfHost]) -> list[str]:
     """What the reader must know: programs without instructions, unmatched work, unknown peaks."""
     if not any(part.ops for part in partials):
         return [why_empty(partials)]
@@ -362,7 +362,7 @@ def warnings_of(partials: Sequence[Partial]) -> list[str]:
     return found + peak_warnings([(part.origin.host, part.devices) for part in partials])
 
 
-def why_empty(partials: Sequence[Partial]) -> str:
+def why_empty(partials: Sequence[XlaOpsOfHost]) -> str:
     """Why there are no XLA ops, and what would record them."""
     if any(part.recorded_programs for part in partials):
         return "no XLA op ran during the capture, or the device's tracer was off (device_tracer_level=1)"

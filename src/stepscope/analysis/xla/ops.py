@@ -48,7 +48,7 @@ class XlaOp(NamedTuple):
     """One op; times in ps, costs of all runs, unknown is None.
 
     Attributes:
-        program: place in `Partial.programs`.
+        program: place in `XlaOpsOfHost.programs`.
         name: the instruction; OTHERS for all of a category that are not listed.
         runs: how often it ran.
         precision: element type of its matrix product, else of its result, as XLA writes it.
@@ -89,7 +89,7 @@ class ProgramRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Partial:
+class XlaOpsOfHost:
     """What one host contributes.
 
     Attributes:
@@ -121,15 +121,15 @@ class Partial:
         return sum(op.self_ps for op in self.ops) + self.unmatched_ps + self.copies_ps
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> XlaOpsOfHost:
     """What one host contributes."""
     return trace.derived("xla ops", _partial)
 
 
-def _partial(trace: HostTrace) -> Partial:
+def _partial(trace: HostTrace) -> XlaOpsOfHost:
     done, programs = op_time(trace), programs_of(trace)
     table = _OpTable(trace, done, programs)
-    return Partial(
+    return XlaOpsOfHost(
         origin=origin_of(trace),
         ops=table.rows(),
         programs=table.program_rows(),

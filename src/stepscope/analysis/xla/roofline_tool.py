@@ -210,10 +210,10 @@ ROOF_FIELDS: tuple[Field, ...] = (
 
 
 @dataclass(frozen=True)
-class Partial:
+class RooflineOfHost:
     """What one host contributes: XLA's ops, the framework's, and the time of all work of its devices."""
 
-    xla: ops.Partial
+    xla: ops.XlaOpsOfHost
     framework: list[FrameworkOp]
     devices: list[DeviceFacts]
     busy_ps: int
@@ -245,17 +245,17 @@ COMPARABLES = (
 )
 
 
-def partial(trace: HostTrace) -> Partial:
+def partial(trace: HostTrace) -> RooflineOfHost:
     """What one host contributes."""
     xla, found = ops.partial(trace), attribute(trace)
     devices = device_facts(trace, found.rows) if len(found.rows) else xla.devices
-    return Partial(xla, framework_ops(trace), devices, xla.busy_ps or int(found.time_ps.sum()))
+    return RooflineOfHost(xla, framework_ops(trace), devices, xla.busy_ps or int(found.time_ps.sum()))
 
 
 _EMPTY = "no device work with a known cost: XLA programs state it, PyTorch records shapes with record_shapes=True"
 
 
-def merge(partials: Sequence[Partial]) -> RooflineReport:
+def merge(partials: Sequence[RooflineOfHost]) -> RooflineReport:
     """The ops of all hosts together."""
     busy = sum(part.busy_ps for part in partials)
     xla = host_ops([part.xla for part in partials])
@@ -276,18 +276,18 @@ def merge(partials: Sequence[Partial]) -> RooflineReport:
     )
 
 
-def _warnings(partials: Sequence[Partial], known: bool) -> list[str]:
+def _warnings(partials: Sequence[RooflineOfHost], known: bool) -> list[str]:
     xla = [part.xla for part in partials if part.xla.ops]
     found = warnings_of(xla) if xla else peak_warnings([(part.xla.origin.host, part.devices) for part in partials])
     return found if known else [_EMPTY, *found]
 
 
-def _framework_ops(part: Partial) -> list[UsedOp]:
+def _framework_ops(part: RooflineOfHost) -> list[UsedOp]:
     peaks = peaks_of_host(part.devices)
     return [UsedOp(each.op, "", peaks, each.shapes) for each in part.framework]
 
 
-def _all_ops(part: Partial) -> list[UsedOp]:
+def _all_ops(part: RooflineOfHost) -> list[UsedOp]:
     """All ops of a host, with the share of them that lies in steps."""
     return [
         *(replace(used, peaks=peaks_of_host(part.devices)) for used in ops_of_host(part.xla)),

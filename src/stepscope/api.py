@@ -659,7 +659,7 @@ class LoadedProfile:
 
     def sql_schema(self) -> SqlReport:
         """The tables and columns that `sql` can ask for, with their units and meanings."""
-        from stepscope.sql.schema import schema_report
+        from stepscope.sql.answer import schema_report
 
         return schema_report(self.hosts)
 

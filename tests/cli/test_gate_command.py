@@ -21,9 +21,7 @@ from stepscope.cli.main import run
 from stepscope.errors import RegressionError, UsageError
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
-from stepscope.report.findings import Case, Finding
-from stepscope.report.junit import render_junit
-from stepscope.report.sarif import render_sarif
+from stepscope.report.findings import Case, Finding, render_junit, render_sarif
 
 EVEN = """
     host main | M0--------M1--------M2--------M3--------

@@ -229,20 +229,6 @@ def test_the_command_prints_the_findings_and_the_rows(tmp_path, capfd):
     assert len(rows) == 401
 
 
-def test_the_page_draws_the_curves_and_the_triggers(tmp_path, capfd):
-    folder = write_rows(tmp_path, [row(60 * number, resident_bytes=1e9) for number in range(50)])
-    mark = {"unix_s": 1.7e9 + 100, "trigger": "crash", "sentence": "<script>alert(1)</script>", "run": "", "step": None}
-    series.marks_path(folder, "host").write_text(json.dumps(mark) + "\n")
-
-    assert run(["over-time", str(tmp_path), "--captures", "0", "--format", "html"]) == 0
-    page = capfd.readouterr().out
-
-    assert page.count("<svg") == page.count("</svg>") == 2  # step time and memory; nothing else is known
-    assert page.count("<polyline") == 2
-    assert "&lt;script&gt;" in page
-    assert "<script>" not in page
-
-
 def test_the_command_that_triggers_writes_a_request(tmp_path, capsys):
     assert run(["trigger", str(tmp_path), "why so slow"]) == 0
 

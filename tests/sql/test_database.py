@@ -12,8 +12,8 @@ from sql_sessions import Drawn, open_database, training
 from stepscope.analysis.registry import TOOLS
 from stepscope.errors import UnreadableError, UsageError
 from stepscope.report.export import to_csv, to_json, to_parquet
+from stepscope.sql.answer import schema_report
 from stepscope.sql.database import Database
-from stepscope.sql.schema import schema_report
 from stepscope.sql.tool_tables import declared_tables
 
 SESSION = Drawn(host=training())

@@ -479,7 +479,7 @@ def _describe_tools(session: str) -> Description:
 
 def _declare(tool: str) -> Report:
     """A report that describes what a tool, or sql, can show of any session."""
-    from stepscope.sql.schema import schema_report
+    from stepscope.sql.answer import schema_report
     from stepscope.sql.tool_tables import declared_report
 
     return schema_report(()) if tool == _SQL else declared_report(tool_named(tool))

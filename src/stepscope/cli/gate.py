@@ -83,13 +83,11 @@ def gate(
 def _write_files(
     report: GateReport, budget: str, junit: Path | None, sarif: Path | None, markdown: Path | None
 ) -> None:
-    if junit is not None:
-        from stepscope.report.junit import render_junit
+    from stepscope.report.findings import render_junit, render_sarif
 
+    if junit is not None:
         write_file(junit, render_junit("stepscope gate", report.cases()))
     if sarif is not None:
-        from stepscope.report.sarif import render_sarif
-
         places = find_sources(Path.cwd(), {each.file for each in report.findings if each.file})
         write_file(sarif, render_sarif(__version__, report.findings, places, _relative_path(budget)))
     if markdown is not None:

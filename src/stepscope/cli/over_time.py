@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 from stepscope.cli.options import Format, Output, OutputFormat, Sort, Top, Where, argument, option
-from stepscope.cli.show import put, show_report, working
+from stepscope.cli.show import show_report, working
 from stepscope.cli.tools import check_output
 from stepscope.errors import UsageError
-from stepscope.report.sections import TABLE_ROWS
 
 
 def over_time(
@@ -30,15 +29,11 @@ def over_time(
     Step time, utilisation, memory and its growth, triggers and captures.
     """
     from stepscope.overtime import examine_run
-    from stepscope.overtime.page import render_run_page
 
     check_output(form, output)
     with working() as progress:
         report = examine_run(logdir, run, captures, progress)
-    if form is OutputFormat.HTML:
-        put(render_run_page(report, TABLE_ROWS if top is None else top).encode(), output)
-    else:
-        show_report(report.arranged(sort, where or ()), form, output, top)
+    show_report(report.arranged(sort, where or ()), form, output, top)
 
 
 def trigger(

@@ -6,7 +6,6 @@
     chrome.py      Chrome's JSON, for chrome://tracing, Perfetto, and our own reader
     perfetto.py    Perfetto's protobuf, which is smaller and opens faster
     collapsed.py, pprof.py   for flame graphs and pprof, both of which Speedscope opens
-    fragments.py   lines of JSON from texts that are encoded once
 
 Each has `pieces(traces, hosts)`, which yields bytes piece by piece, so that a file of any size never has to fit into
 memory.

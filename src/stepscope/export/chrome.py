@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 import numpy as np
 
+from stepscope import kernels
 from stepscope.analysis.resources.counters import Counter
 from stepscope.export.content import FULL_NAME, Content, Process, contents, display_names
-from stepscope.export.fragments import Fragments, StatText, encode_json, no_stats
 from stepscope.model import EventKind, HostTrace, StatTag
-from stepscope.model.arrays import I32, I64, distinct
+from stepscope.model.arrays import I32, I64, U8, distinct, offsets_of
+from stepscope.records import dataclass
 
 _AT_ONCE = 1 << 16
 _KIND_NAMES = {int(kind): kind.name.lower() for kind in EventKind}
@@ -62,7 +63,7 @@ def _line_heads(content: Content, phase: str) -> list[bytes]:
 
 
 def _event_lines(content: Content) -> Iterator[bytes]:
-    trace, fragments = content.trace, Fragments()
+    trace, fragments = content.trace, _Fragments()
     heads = fragments.add(_line_heads(content, "X"))
     length = fragments.add([b',"dur":'])
     kinds = fragments.add(_encode_kind(kind) for kind in range(int(max(EventKind)) + 1))
@@ -93,7 +94,7 @@ def _encode_kind(kind: int) -> bytes:
 
 def _type_names(trace: HostTrace, types: I32) -> Iterator[bytes]:
     strings = trace.strings
-    return (b',"name":' + encode_json(strings[text]) for text in display_names(trace)[types].tolist())
+    return (b',"name":' + msgspec.json.encode(strings[text]) for text in display_names(trace)[types].tolist())
 
 
 def _type_stats(trace: HostTrace, types: I32) -> Iterator[bytes]:
@@ -115,30 +116,30 @@ def _json_value(value: int | float | str | bytes) -> int | float | str | None:
 class _EventStats:
     """The stats of all events, as fragments."""
 
-    def __init__(self, trace: HostTrace, fragments: Fragments) -> None:
+    def __init__(self, trace: HostTrace, fragments: _Fragments) -> None:
         stats = self._stats = trace.event_stats
         strings = trace.strings
         keys = distinct(stats.name)
         self._key = np.zeros(len(strings), np.int32)
-        self._key[keys] = fragments.add(encode_json(strings[row]) + b":" for row in keys.tolist()) + np.arange(
+        self._key[keys] = fragments.add(msgspec.json.encode(strings[row]) + b":" for row in keys.tolist()) + np.arange(
             len(keys)
         )
         self._text = {
-            StatTag.STRING: self._add(fragments, StatTag.STRING, lambda row: encode_json(strings[row])),
+            StatTag.STRING: self._add(fragments, StatTag.STRING, lambda row: msgspec.json.encode(strings[row])),
             StatTag.BYTES: self._add(
-                fragments, StatTag.BYTES, lambda row: encode_json(f"{len(strings.raw(row)):,} bytes")
+                fragments, StatTag.BYTES, lambda row: msgspec.json.encode(f"{len(strings.raw(row)):,} bytes")
             ),
             StatTag.DOUBLE: self._add(fragments, StatTag.DOUBLE, _encode_double),
             StatTag.UINT: self._add(fragments, StatTag.UINT, lambda bits: str(bits & 0xFFFF_FFFF_FFFF_FFFF).encode()),
         }
 
-    def _add(self, fragments: Fragments, tag: StatTag, text: Callable[[int], bytes]) -> tuple[I64, int]:
+    def _add(self, fragments: _Fragments, tag: StatTag, text: Callable[[int], bytes]) -> tuple[I64, int]:
         """The distinct values of a tag, and the fragment of the first.  Of unsigned integers only those above 2^63."""
         values = self._stats.value[self._stats.tag == tag]
         different = distinct(values[values < 0] if tag == StatTag.UINT else values)
         return different, fragments.add(map(text, different.tolist()))
 
-    def select(self, rows: I64) -> StatText:
+    def select(self, rows: I64) -> _StatText:
         """The stats of some events."""
         at, offsets = self._stats.owned_rows(rows)
         tag, value = self._stats.tag[at], self._stats.value[at]
@@ -146,7 +147,7 @@ class _EventStats:
         for kind, (different, first) in self._text.items():
             here = (tag == kind) & ((value < 0) | (kind != StatTag.UINT))
             text[here] = first + np.searchsorted(different, value[here])
-        return StatText(offsets, self._key[self._stats.name[at]], text, value)
+        return _StatText(offsets, self._key[self._stats.name[at]], text, value)
 
 
 def _encode_double(bits: int) -> bytes:
@@ -159,7 +160,7 @@ def _encode_double(bits: int) -> bytes:
 
 def _arrow_lines(content: Content) -> Iterator[bytes]:
     """Each arrow as two lines with the same number: one at the start of its cause, one at the start of its effect."""
-    fragments = Fragments()
+    fragments = _Fragments()
     heads = [fragments.add(_line_heads(content, phase)) for phase in "sf"]
     cat = fragments.add([b',"name":"cause","cat":"cause"', b',"name":"cause","cat":"cause","bp":"e"'])
     number = fragments.add([b',"id":'])
@@ -173,7 +174,7 @@ def _arrow_lines(content: Content) -> Iterator[bytes]:
             parts[:, 0] = heads[end] + content.track[ends]
             parts[:, 2] = cat + end
             none, key = np.full(len(ids), -1), np.full(len(ids), number, np.int32)
-            stats = StatText(np.arange(len(ids) + 1), key, none.astype(np.int32), _arrow_ids(content, ids))
+            stats = _StatText(np.arange(len(ids) + 1), key, none.astype(np.int32), _arrow_ids(content, ids))
             yield table.lines(parts, start[ends], none, glue, stats)
 
 
@@ -183,9 +184,9 @@ def _arrow_ids(content: Content, arrows: I64) -> I64:
 
 
 def _counter_lines(content: Content, process: Process, counter: Counter) -> Iterator[bytes]:
-    fragments = Fragments()
+    fragments = _Fragments()
     head = fragments.add([f',\n{{"ph":"C","pid":{process.pid},"ts":'.encode()])
-    name = fragments.add([b',"name":' + encode_json(counter.name) + b',"args":{"value":'])
+    name = fragments.add([b',"name":' + msgspec.json.encode(counter.name) + b',"args":{"value":'])
     bits, place = np.unique(counter.value.view(np.int64), return_inverse=True)
     values = fragments.add(map(_encode_double, bits.tolist()))
     glue = np.array([0, fragments.add([b"}}"])], np.int32)
@@ -195,4 +196,56 @@ def _counter_lines(content: Content, process: Process, counter: Counter) -> Iter
         parts = np.zeros((len(here), 5), np.int32)
         parts[:, 0], parts[:, 2], parts[:, 3] = head, name, values + here
         time = content.time_ps(counter.time_ps[first : first + _AT_ONCE])
-        yield table.lines(parts, time, np.full(len(here), -1), glue, no_stats(len(here)))
+        yield table.lines(parts, time, np.full(len(here), -1), glue, _no_stats(len(here)))
+
+
+# -- lines from fragments: a kernel puts together texts of which each is encoded once --------------------------------
+
+
+class _Fragments:
+    """The texts that lines are assembled from; number 0 is the empty one."""
+
+    def __init__(self) -> None:
+        self._texts = [b""]
+
+    def add(self, texts: Iterable[bytes]) -> int:
+        """Adds texts; returns the number of the first."""
+        first = len(self._texts)
+        self._texts += texts
+        return first
+
+    def table(self) -> _FragmentTable:
+        """The texts so far, for assembling lines."""
+        sizes = np.fromiter(map(len, self._texts), np.int64, len(self._texts))
+        return _FragmentTable(np.frombuffer(b"".join(self._texts), np.uint8), offsets_of(sizes), sizes)
+
+
+@dataclass(frozen=True)
+class _FragmentTable:
+    """The texts in one blob: text `i` is `blob[bounds[i]:bounds[i + 1]]`."""
+
+    blob: U8
+    bounds: I64
+    sizes: I64
+
+    def lines(self, parts: I32, time: I64, length: I64, glue: I32, stats: _StatText) -> bytes:
+        """One line for each row of `parts`; see `kernels.tracks.render`."""
+        return kernels.tracks.render(
+            self.blob, self.bounds, parts, time, length, glue, stats.offsets, stats.key, stats.text, stats.value
+        )
+
+
+@dataclass(frozen=True)
+class _StatText:
+    """Stats of some lines: the offsets of each line's stats, the fragments of key and value, or the value itself."""
+
+    offsets: I64
+    key: I32
+    text: I32
+    value: I64
+
+
+def _no_stats(lines: int) -> _StatText:
+    """No stats for any of some lines."""
+    none = np.empty(0, np.int32)
+    return _StatText(np.zeros(lines + 1, np.int64), none, none, np.empty(0, np.int64))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -16,6 +16,9 @@ from stepscope.report import Cell, Field, Report, Role, Rows, Section
 from stepscope.report.base import make_arrow_table
 from stepscope.sql.all_views import VIEWS
 from stepscope.sql.source import Notes
+from stepscope.sql.stats_view import DOC as STATS_DOC
+from stepscope.sql.stats_view import NAME as STATS
+from stepscope.sql.tool_tables import declared_tables
 
 _UNIT = re.compile(r"(?:^|_)(ps|ns|us|ms|bytes|percent)$")
 _KNOWN = {column.name: column for view in reversed(VIEWS) for column in view.columns}
@@ -166,3 +169,31 @@ def _cell(value: Any) -> Cell:
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     return str(value)
+
+
+# -- what can be asked, as the answer to no question ------------------------------------------------------------------
+
+_HEAD = ("table", "column", "type", "unit", "meaning")
+_TYPES = {"float": "DOUBLE", "int": "BIGINT", "str": "VARCHAR", "bool": "BOOLEAN", "ints": "BIGINT[]"}
+
+_Line = tuple[str, str | None, str | None, str | None, str]
+
+
+def schema_report(hosts: tuple[str, ...]) -> SqlReport:
+    """The tables and columns of a session, as the answer to no question."""
+    lines = [*_view_lines(), *_tool_lines()]
+    columns = {name: pa.array([line[at] for line in lines], pa.string()) for at, name in enumerate(_HEAD)}
+    return SqlReport(hosts=hosts, warnings=(), partial=False, query="", table=pa.table(columns))
+
+
+def _view_lines() -> Iterator[_Line]:
+    for view in VIEWS:
+        for column in view.columns:
+            yield view.name, column.name, column.type_name, column.unit or None, column.doc
+    yield STATS, None, None, None, STATS_DOC
+
+
+def _tool_lines() -> Iterator[_Line]:
+    for table in declared_tables():
+        for field in table.fields:
+            yield table.names[-1], field.name, _TYPES[field.kind], field.unit or None, field.doc

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.dataset
 
 from stepscope.analysis.registry import all_tools
 from stepscope.errors import UsageError
 from stepscope.sql.all_views import VIEWS
 from stepscope.sql.answer import SqlReport, make_report, plain_table
-from stepscope.sql.dataset import LateDataset
 from stepscope.sql.macros import MACROS
-from stepscope.sql.mistakes import explain_mistake, missing_table
-from stepscope.sql.source import ColumnSource, Notes
-from stepscope.sql.statement import require_reading
+from stepscope.sql.mistakes import explain_mistake, missing_table, require_reading
+from stepscope.sql.source import BATCH_ROWS, ColumnSource, Notes
 from stepscope.sql.stats_view import NAME as STATS
 from stepscope.sql.tool_tables import tool_of_table
 
@@ -41,6 +40,44 @@ _ONE_LINE_UP = re.compile(r"(?m)^LINE (\d+):")
 _AT_ONCE = 1 << 16
 _NAME = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
 _OWN_SCHEMAS = frozenset({"temp", "system", "information_schema", "pg_catalog"})
+
+
+class LateDataset(pyarrow.dataset.Dataset):  # type: ignore[misc]
+    """A view that DuckDB can scan: a dataset whose columns are made when a scan asks for them.
+
+    Args:
+        schema: all columns.
+        read: makes batches with some columns.
+    """
+
+    def __init__(self, schema: pa.Schema, read: Callable[[list[str]], Iterator[pa.RecordBatch]]) -> None:
+        self._columns, self._read = schema, read
+
+    @classmethod
+    def make(cls, schema: pa.Schema, read: Callable[[list[str]], Iterator[pa.RecordBatch]]) -> LateDataset:
+        """A dataset; the library's class cannot be called."""
+        made: LateDataset = cls.__new__(cls)
+        made.__init__(schema, read)  # type: ignore[misc]
+        return made
+
+    @property
+    def schema(self) -> pa.Schema:
+        """All columns."""
+        return self._columns
+
+    def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> Any:  # noqa: A002
+        """A scan of some columns of the rows that a filter lets through."""
+        shown = list(self._columns.names if columns is None else columns)
+        read = [name for name in self._columns.names if name in shown or _mentions(filter, name)]
+        schema = pa.schema([self._columns.field(name) for name in read])
+        return pyarrow.dataset.Scanner.from_batches(
+            self._read(read), schema=schema, columns=shown, filter=filter, batch_size=BATCH_ROWS
+        )
+
+
+def _mentions(expression: Any, name: str) -> bool:
+    """Whether a filter may need a column; one too many is only read in vain."""
+    return expression is not None and name in str(expression)
 
 
 class Database:

@@ -1,16 +1,26 @@
-"""The engine's errors as ours: one sentence with the position in the query and the nearest names."""
+"""What may be asked, one statement that reads; and the engine's errors as ours, one sentence with the position in the
+query and the nearest names."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 from stepscope.errors import UsageError
 from stepscope.report import size_text
 from stepscope.sql.macros import MACROS
-from stepscope.sql.statement import READS_ONLY
 
+READS_ONLY = "a profile is only read: ask with SELECT, WITH, FROM, DESCRIBE, SUMMARIZE, PIVOT or EXPLAIN"
+
+# MULTI is a PIVOT, which finds its columns by a query of its own.
+_READING = frozenset({"SELECT", "EXPLAIN", "RELATION", "MULTI"})
+# Between words may stand spaces and comments.
+_SPACE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)"
+_EXPLAINS = re.compile(
+    rf"{_SPACE}*EXPLAIN(?:{_SPACE}+ANALYZE)?(?:{_SPACE}*\([^)]*\))?(?={_SPACE}|\()", re.IGNORECASE | re.DOTALL
+)
 _PLACE = re.compile(r"\n\nLINE (\d+):(?P<rest> .*)\n(?P<marks> *\^[\^ ]*)\s*$", re.DOTALL)
 _KIND = re.compile(r"^[\w ]+? Error: ")
 _MISSING_TABLE = re.compile(r'Table with name "?(?P<name>[^"\n]+?)"? does not exist')
@@ -19,6 +29,23 @@ _MEANT = re.compile(r'(?:Did you mean|Candidate bindings:?) (?P<names>"[^\n]*)')
 _MOST_NAMES = 3
 
 ASK_LESS = "ask for less: add a condition, or aggregate before a join"
+
+
+def require_reading(connection: Any, query: str) -> None:
+    """Raises UsageError unless a query is one statement that only reads; the engine's error if it is no SQL."""
+    found = connection.extract_statements(query)
+    if len(found) != 1:
+        raise UsageError(
+            "there is no query" if not found else f"these are {len(found)} statements", hint="give one SELECT"
+        )
+    kind = str(found[0].type).rpartition(".")[2]
+    if kind not in _READING:
+        raise UsageError(f"{kind} is not allowed", code="read-only", hint=READS_ONLY)
+    if kind == "EXPLAIN":
+        explained, count = _EXPLAINS.subn("", query, count=1)
+        if not count:
+            raise UsageError("this form of EXPLAIN is not supported", hint="write EXPLAIN SELECT ...")
+        require_reading(connection, explained)
 
 
 def missing_table(error: Exception) -> str | None:

@@ -12,11 +12,14 @@ from stepscope.errors import InputError, StepscopeError
 from stepscope.model import HostTrace
 from stepscope.report import Report
 from stepscope.sql.all_views import VIEWS
-from stepscope.sql.dataset import BATCH_ROWS
 from stepscope.sql.stats_view import NAME as STATS
 from stepscope.sql.stats_view import stats_view
 from stepscope.sql.tool_tables import tables_of_report
 from stepscope.sql.views import View
+
+BATCH_ROWS = 1 << 18
+"""Rows that one thread of the engine takes at a time.  Each batch brings its lists of texts, so few large ones are
+quicker than many small ones."""
 
 
 class AskedSession(Protocol):

@@ -129,10 +129,16 @@ def test_logging_is_left_out_in_the_changed_blocks_only(clock, caplog):
     assert 0 < len(caplog.records) < 400
 
 
-def test_functions_that_a_program_has_frozen_for_its_collector_are_found(clock):
+def test_functions_that_a_program_has_frozen_for_its_collector_are_found(clock, monkeypatch):
     def step():
         clock.now += 0.01
 
+    class Deprecated:
+        def __getattribute__(self, name):
+            raise AssertionError(f"the program's own code ran, for {name}")
+
+    monkeypatch.setitem(sys.modules, "loads_when_looked_at", Deprecated())
+    monkeypatch.setattr(sys.modules[__name__], "deprecated_name", Deprecated(), raising=False)
     gc.freeze()
     try:
         proof = prove(clock, step, at=("test_proving.py:prove",))["test_proving.py:prove"]

@@ -14,7 +14,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from stepscope.capture.patches import Change, Undo, swap_attribute, swap_code
@@ -158,19 +158,22 @@ def _functions() -> list[FunctionType]:
     what the collector knew before."""
     found = {id(each): each for each in gc.get_objects() if type(each) is FunctionType}
     if gc.get_freeze_count():
-        values = [value for module in [*sys.modules.values()] for value in [*getattr(module, "__dict__", {}).values()]]
-        values += [member for value in values if isinstance(value, type) for member in [*vars(value).values()]]
-        for value in values:
-            function = value if type(value) is FunctionType else _function_in(value)
-            if function is not None:
-                found[id(function)] = function
+        values = [value for module in [*sys.modules.values()] for value in _own_values(module, ModuleType)]
+        values += [member for value in values for member in _own_values(value, type)]
+        values += [value.__func__ for value in values if type(value) is staticmethod or type(value) is classmethod]
+        found |= {id(each): each for each in values if type(each) is FunctionType}
     return [*found.values()]
 
 
-def _function_in(value: object) -> FunctionType | None:
-    """The function of a static method or a class method."""
-    function = value.__func__ if isinstance(value, staticmethod | classmethod) else None
-    return function if type(function) is FunctionType else None
+def _own_values(owner: object, kind: type) -> list[object]:
+    """What the dictionary of a module or a class holds; nothing for what is of another kind.
+
+    Asked of the type alone: `isinstance` and attributes of a stranger's object run the program's code, such as a warning
+    about a deprecated name, or a module that loads itself when it is looked at.
+    """
+    if not issubclass(type(owner), kind):
+        return []
+    return [*kind.__dict__["__dict__"].__get__(owner).values()]
 
 
 def _is_called(code: CodeType, file: str, name: str) -> bool:

@@ -2,57 +2,9 @@
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import type { CategoryRule } from "./design/colours";
-import type { Kind, Role } from "./generated/reports";
-import type { ReportOf, Sections, ToolName } from "./sections";
+import type { Cell, ReportOf, Sections, ToolName } from "./sections";
 
-export type Cell = string | number | boolean | null | readonly number[];
-
-export interface Field {
-  readonly name: string;
-  /** Its heading. */
-  readonly label: string;
-  readonly unit: string;
-  readonly doc: string;
-  readonly kind: Kind;
-  /** What it is to a reader; nothing in the page goes by the name of a field. */
-  readonly role: Role;
-}
-
-/** Values by the names of their fields. */
-export type Values = Readonly<Record<string, Cell>>;
-
-export interface Figures<V = Values> {
-  readonly kind: "figures";
-  readonly id: string;
-  readonly title: string;
-  readonly fields: readonly Field[];
-  readonly values: V;
-}
-
-export interface TableSection<V = Values> {
-  readonly kind: "table";
-  readonly id: string;
-  readonly title: string;
-  readonly fields: readonly Field[];
-  /** The columns to show first, if not all of them. */
-  readonly usual?: readonly string[] | null;
-  readonly columns?: { readonly [N in keyof V]: readonly V[N][] } | null;
-  /** Where the rows are if they are too many to come along: an Arrow stream, relative to the tool's address. */
-  readonly arrow?: string | null;
-  readonly row_count: number;
-  /** Under which key the report's JSON has the rows. */
-  readonly key?: string | null;
-  readonly empty?: string;
-}
-
-export interface Prose {
-  readonly kind: "prose";
-  readonly id: string;
-  readonly title: string;
-  readonly lines: readonly string[];
-}
-
-export type Section = Figures | TableSection | Prose;
+export type { Cell, Field, Figures, Prose, Report, Section, TableSection, Values } from "./sections";
 
 export interface ToolInfo {
   readonly name: string;
@@ -133,15 +85,6 @@ export interface ToolAnswer<T extends ToolName = ToolName, R = ReportOf<T>> {
   readonly report: R;
   readonly sections: Sections<T>;
   readonly missing: string | null;
-}
-
-export interface Report {
-  readonly tool: string;
-  readonly hosts: readonly string[];
-  readonly partial: boolean;
-  readonly warnings: readonly string[];
-  /** What it found, in sentences, where it says so. */
-  readonly findings?: readonly string[];
 }
 
 /** The server's error answer: a sentence, what to do next, and the valid choices. */

@@ -1,6 +1,63 @@
 /** The sections of a report by their ids.  An id or a column that no tool declares does not pass the compiler. */
-import type { Field, Figures, Report, Section, TableSection } from "./api";
-import type { Reports } from "./generated/reports";
+import type { Kind, Reports, Role } from "./generated/reports";
+
+export type Cell = string | number | boolean | null | readonly number[];
+
+export interface Field {
+  readonly name: string;
+  /** Its heading. */
+  readonly label: string;
+  readonly unit: string;
+  readonly doc: string;
+  readonly kind: Kind;
+  /** What it is to a reader; nothing in the page goes by the name of a field. */
+  readonly role: Role;
+}
+
+/** Values by the names of their fields. */
+export type Values = Readonly<Record<string, Cell>>;
+
+export interface Figures<V = Values> {
+  readonly kind: "figures";
+  readonly id: string;
+  readonly title: string;
+  readonly fields: readonly Field[];
+  readonly values: V;
+}
+
+export interface TableSection<V = Values> {
+  readonly kind: "table";
+  readonly id: string;
+  readonly title: string;
+  readonly fields: readonly Field[];
+  /** The columns to show first, if not all of them. */
+  readonly usual?: readonly string[] | null;
+  readonly columns?: { readonly [N in keyof V]: readonly V[N][] } | null;
+  /** Where the rows are if they are too many to come along: an Arrow stream, relative to the tool's address. */
+  readonly arrow?: string | null;
+  readonly row_count: number;
+  /** Under which key the report's JSON has the rows. */
+  readonly key?: string | null;
+  readonly empty?: string;
+}
+
+export interface Prose {
+  readonly kind: "prose";
+  readonly id: string;
+  readonly title: string;
+  readonly lines: readonly string[];
+}
+
+export type Section = Figures | TableSection | Prose;
+
+export interface Report {
+  readonly tool: string;
+  readonly hosts: readonly string[];
+  readonly partial: boolean;
+  readonly warnings: readonly string[];
+  /** What it found, in sentences, where it says so. */
+  readonly findings?: readonly string[];
+}
 
 export type ToolName = keyof Reports;
 

@@ -8,8 +8,8 @@ import { Code } from "../ui/basics";
 import { isProjected, isScoped } from "./layout";
 import type { Hover, Model } from "./model";
 import { runUnder, type Under, under } from "./mouse";
-import type { Run } from "./ribbon";
 import { duration, moment } from "./ticks";
+import type { Run } from "./viewport";
 
 export function Tip({ model }: { model: Model }) {
   const hover = model.hover.value;

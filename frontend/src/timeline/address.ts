@@ -1,8 +1,7 @@
 /** The state of the timeline in the page's address, so that a link shows the same picture. */
 import type { Route } from "../router";
 import { type Choices, collapsedAtFirst, hiddenAtFirst } from "./layout";
-import type { Run } from "./ribbon";
-import type { Span } from "./viewport";
+import type { Run, Span } from "./viewport";
 import type { GroupInfo } from "./wire";
 
 const MS = 1e9;

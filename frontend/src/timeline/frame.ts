@@ -16,10 +16,9 @@ import {
   paintStepLines,
   paintSteps,
   RULER,
-  type Scene,
   STEP_BAND,
 } from "./paint";
-import { Painter } from "./paint-colours";
+import { Painter, type Scene } from "./paint-colours";
 import { clamp, type Span } from "./viewport";
 
 /** The canvases of one timeline; draws at most once per frame and only after a change. */

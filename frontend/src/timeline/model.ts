@@ -4,9 +4,8 @@ import type { Evidence, Mark } from "./address";
 import { type Choices, collapsedAtFirst, findTrack, type Hit, hiddenAtFirst, itemAt, layoutOf, pathTo } from "./layout";
 import { Names } from "./names";
 import type { QueryTracks } from "./query";
-import type { Run } from "./ribbon";
 import { Tiles } from "./tiles";
-import { around, between, clamp, levelFor, pan, type Span, toTime, zoomAt } from "./viewport";
+import { around, between, clamp, levelFor, pan, type Run, type Span, toTime, zoomAt } from "./viewport";
 import type {
   ArrowEnd,
   EventDetails,

@@ -1,9 +1,9 @@
 /** The mouse and the fingers on a timeline: they move and zoom the window, and choose what lies under them. */
 import { isProjected, isScoped, visibleItems } from "./layout";
 import type { Model, Region } from "./model";
-import { type Run, runAt } from "./ribbon";
+import { runAt } from "./ribbon";
 import { sliceAt } from "./slices";
-import { around, clamp, pan, type Span, toTime, toX, zoomAt } from "./viewport";
+import { around, clamp, pan, type Run, type Span, toTime, toX, zoomAt } from "./viewport";
 import type { LaneSlices } from "./wire";
 
 const DRAG = 4;

@@ -1,5 +1,7 @@
 /** Colours of slices: the hue of their category; names that belong to none get a hue of their own, always the same. */
-import { CATEGORY_COLOUR, type Category, inkOn, KIND_CATEGORY, mix } from "../design/colours";
+import { CATEGORY_COLOUR, type Category, inkOn, KIND_CATEGORY, mix, type Palette } from "../design/colours";
+import type { Model } from "./model";
+import type { Span } from "./viewport";
 
 /** Steps are the frame of the picture, not work. */
 const STEP_KINDS = new Set(["step_mark", "device_step"]);
@@ -21,6 +23,16 @@ export function hash(text: string): number {
   for (let at = 0; at < text.length; at += 1) value = Math.imul(value ^ text.charCodeAt(at), 16777619);
   value ^= value >>> 13;
   return Math.imul(value, 0x5bd1e995) >>> 0;
+}
+
+/** What a picture is painted from. */
+export interface Scene {
+  readonly model: Model;
+  readonly painter: Painter;
+  readonly palette: Palette;
+  readonly isDark: boolean;
+  readonly span: Span;
+  readonly width: number;
 }
 
 export class Painter {

@@ -1,11 +1,10 @@
 /** Draws the tracks, the ruler and the overview.  All sizes are CSS pixels; the caller has scaled the canvas. */
-import type { Palette } from "../design/colours";
 import { CATEGORY_COLOUR, mix } from "../design/colours";
 import { counterText } from "../format";
 import { COUNTER, GAP, type Item, visibleItems } from "./layout";
 import type { ArrowPair, Model, Region } from "./model";
 import { brief, cut } from "./names";
-import type { Painter } from "./paint-colours";
+import type { Scene } from "./paint-colours";
 import { paintRibbon } from "./ribbon";
 import { firstEndingAfter } from "./slices";
 import { NARROW, stripOf } from "./strip";
@@ -13,15 +12,6 @@ import { duration, ticksOf } from "./ticks";
 import type { Piece } from "./tiles";
 import { type Span, toX } from "./viewport";
 import type { GroupInfo, LaneSlices, TrackInfo } from "./wire";
-
-export interface Scene {
-  readonly model: Model;
-  readonly painter: Painter;
-  readonly palette: Palette;
-  readonly isDark: boolean;
-  readonly span: Span;
-  readonly width: number;
-}
 
 const FONT = '"Inter Variable", system-ui, sans-serif';
 const LABEL_FONT = `500 11px ${FONT}`;

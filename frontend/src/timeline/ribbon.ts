@@ -3,10 +3,10 @@ import { colourOfCause } from "../design/causes";
 import { inkOn, rgb } from "../design/colours";
 import { termText } from "../terms";
 import type { Model } from "./model";
-import type { Scene } from "./paint";
+import type { Scene } from "./paint-colours";
 import { duration } from "./ticks";
 import { CELLS, type Piece, type Tile } from "./tiles";
-import { type Span, toX } from "./viewport";
+import { type Run, toX } from "./viewport";
 
 /** From the bottom: what devices do, why they idle, what nobody knows. */
 const STACK = [
@@ -29,12 +29,6 @@ const TALL = 24;
 const FULL = 255;
 const LEAST_LABEL = 40;
 const PURE = 0.85;
-
-/** A stretch of a ribbon that one cause goes through, in whole cells. */
-export interface Run extends Span {
-  readonly ribbon: string;
-  readonly cause: string;
-}
 
 /** The places of the causes from the bottom up. */
 function stackOf(causes: readonly string[]): readonly number[] {

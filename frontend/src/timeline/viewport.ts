@@ -9,6 +9,12 @@ export interface Span {
   readonly end: number;
 }
 
+/** A stretch of a ribbon that one cause goes through, in whole cells. */
+export interface Run extends Span {
+  readonly ribbon: string;
+  readonly cause: string;
+}
+
 /** No window is narrower: below this a pixel would be less than the clock's resolution. */
 export const NARROWEST = 1_000;
 /** How far outside the trace one may look, as a share of the window. */

@@ -147,6 +147,32 @@ def test_stepscopes_own_threads_are_left_out():
     ]
 
 
+def test_a_recording_that_ended_before_the_main_thread_could_join_it_is_forgotten():
+    """The main thread waits outside of Python while another one records and is done."""
+    program = """
+import _thread, gc, threading, time
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.tracers.python_calls import PythonTracer
+
+def record():
+    tracer = PythonTracer()
+    tracer.start(ProfilerOptions(python_tracer_level=1), time.perf_counter_ns)
+    tracer.stop()
+    del tracer
+    gc.collect()
+    done.release()
+
+for _ in range(20):
+    done = _thread.allocate_lock()
+    done.acquire()
+    threading.Thread(target=record).start()
+    done.acquire()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_another_profiler_keeps_its_hook_and_the_capture_goes_on(tmp_path, monkeypatch):
     monkeypatch.setenv("STEPSCOPE_TRACER", "host")  # other tests of this process may have imported a framework
 

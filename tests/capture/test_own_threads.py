@@ -87,3 +87,48 @@ print(before, [each.wait(60) for each in woken], called.acquire(timeout=60))
     )
 
     assert (done.stdout, done.stderr) == ("4 [True, True] True\n", "")
+
+
+@needs_fork
+def test_threads_of_the_program_may_fork_at_once():
+    program = """
+import os, threading
+from stepscope.capture.own_threads import Recurring
+waiting = [Recurring(lambda: None, 1e6) for _ in range(20)]
+for each in waiting:
+    each.start()
+
+def fork():
+    for _ in range(10):
+        if not (child := os.fork()):
+            os._exit(0)
+        os.waitpid(child, 0)
+
+forking = [threading.Thread(target=fork) for _ in range(4)]
+for each in forking:
+    each.start()
+for each in forking:
+    each.join()
+for each in waiting:
+    each.wake()
+print([each.join(60) for each in waiting] == [True] * 20)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+@needs_fork
+def test_one_that_is_due_when_the_interpreter_has_ended_calls_nothing():
+    """The C library ends the process by a call of sleep(1), long after Python's own end."""
+    program = """
+import ctypes, sys
+from stepscope.kernels.waiting import Waiter
+library = ctypes.CDLL(None)
+library.on_exit(library.sleep, None)
+waiting = Waiter(lambda goes_on: None, 0.4)
+sys.exit(1)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+
+    assert (done.returncode, done.stderr) == (1, "")

@@ -9,7 +9,7 @@ import threading
 from contextlib import contextmanager
 from types import FunctionType
 
-from stepscope.kernels.stacks import file_of, read_stack, read_stacks
+from stepscope.kernels.stacks import file_of, list_objects, read_stack, read_stacks
 
 # Threads that start and end all the time while their stacks are read.  Read frame by frame from Python, this ends
 # with a segmentation fault on CPython 3.11.
@@ -120,3 +120,22 @@ def test_code_without_a_file_has_that_of_its_module():
 
     assert [file_of(code) for code, _ in stacks[threading.get_ident()]] == ["/jobs/train.py"]
     assert file_of(sent.__code__) == __file__
+
+
+def test_objects_are_picked_by_their_exact_type():
+    class Kind(type):
+        __hash__ = None  # a program's types may be of any kind
+
+        def __eq__(cls, other):
+            raise AssertionError
+
+    class Plain(metaclass=Kind): ...
+
+    class Derived(Plain): ...
+
+    plain, derived = Plain(), Derived()
+
+    assert [id(each) for each in list_objects([Plain])] == [id(plain)]
+    assert [id(each) for each in list_objects([Derived], 0)] == [id(derived)]
+    assert list_objects([Plain], most=0) == []
+    assert gc.isenabled()

@@ -17,7 +17,7 @@ import sys
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
-from itertools import chain, compress, islice
+from itertools import chain, islice
 from math import prod
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
@@ -25,7 +25,7 @@ from typing import Any
 from stepscope.capture.program_files import is_users_file
 from stepscope.formats.spool.layout import StatValue
 from stepscope.kernels.observe import read_locals
-from stepscope.kernels.stacks import list_frames
+from stepscope.kernels.stacks import list_frames, list_objects
 
 KEPT = "kept:"  # before the number of a group in the facts of a capture
 TYPES = ("torch.Tensor", "torch.nn.parameter.Parameter", "jaxlib._jax.ArrayImpl", "jaxlib.xla_extension.ArrayImpl",
@@ -197,8 +197,7 @@ class KeptArrays:
         self._ages = _count_agings() if gc.isenabled() else -1
         self._young = {*map(id, self._list_young())}
         # By number: an array that is made where one was freed counts as that one, as in each step of a loop.
-        everything = self._select(gc.get_objects()) if self._types else []
-        self._before = {kind: {*map(id, arrays)} for kind, arrays in self._group(everything).items()}
+        self._before = {kind: {*map(id, arrays)} for kind, arrays in self._group(self._list_all()).items()}
         self._seen: dict[str, StatValue] = {}
         self._holders: dict[Kind, tuple[str, str, str]] = {}
 
@@ -212,7 +211,7 @@ class KeptArrays:
         is_young = self._ages == _count_agings()
         if is_young and not self._compare(self._list_young(), self._young):
             return {}  # no need to know which of the old ones are gone
-        more = self._compare(self._select(gc.get_objects()) if self._types else [])
+        more = self._compare(self._list_all())
         most = sorted(more, key=lambda kind: -more[kind][0])[:_MOST_GROUPS]
         with unseen():
             for kind in most:
@@ -250,17 +249,13 @@ class KeptArrays:
         graph = next((each for each in others if each[0] and each[2] == _WITH_GRAPH), None)
         return (*graph[:2], use) if not name and graph is not None else (name, place, use)
 
-    def _list_young(self) -> list[Any]:
-        """The young arrays.  A list of both generations, made in one expression, would be among the young and hold
-        itself, and with itself all others until the next collection."""
-        return [*self._select(gc.get_objects(0)), *self._select(gc.get_objects(1))] if self._types else []
+    def _list_all(self) -> list[Any]:
+        return list_objects(self._types, most=_MOST_OBJECTS) if self._types else []
 
-    def _select(self, objects: list[Any]) -> list[Any]:
-        return (
-            [*compress(objects, map(self._types.__contains__, map(type, objects)))]
-            if len(objects) < _MOST_OBJECTS
-            else []
-        )
+    def _list_young(self) -> list[Any]:
+        if not self._types:
+            return []
+        return [each for age in (0, 1) for each in list_objects(self._types, age, _MOST_OBJECTS)]
 
     def _group(self, arrays: list[Any]) -> dict[Kind, list[Any]]:
         groups: dict[Kind, list[Any]] = defaultdict(list)

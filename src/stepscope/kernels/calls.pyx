@@ -132,11 +132,17 @@ cdef class CallLog:
 
     def take(self):
         """The calls that have ended since the last time: code objects, and two lists of starts and ends in ns."""
+        cdef Growing begin = self.begin, end = self.end
+        cdef int64_t row
         codes, self.codes = self.codes, []
-        begin = [self.begin.items[row] for row in range(self.begin.size)]
-        end = [self.end.items[row] for row in range(self.end.size)]
-        self.begin.size = self.end.size = 0
-        return codes, begin, end
+        # Not in place: making a list may have other threads run, and more calls end.
+        self.begin.items = self.end.items = NULL
+        self.begin.size = self.end.size = self.begin.room = self.end.room = 0
+        try:
+            return codes, [begin.items[row] for row in range(begin.size)], [end.items[row] for row in range(end.size)]
+        finally:
+            free(begin.items)
+            free(end.items)
 
     cdef int64_t now(self) except -1:
         return now_of_system() if self.reads_system else self.clock()

@@ -1,12 +1,17 @@
-"""Reads the Python stacks of all threads in one go.
+"""Reads the Python stacks of all threads in one go, and picks among all objects.
 
 Python code that walks from frame to frame lets other threads run between two of its instructions.  The frames that it
 holds then end while it looks at them, and CPython 3.11 reads freed memory when it asks such a frame for its caller: the
 program ends with a segmentation fault.  Compiled code lets no other thread run until it returns.  It must not run
 Python code either, so the collector, which may call finalizers, rests meanwhile.  A frame that is handed out must not be
 asked for its caller.
+
+The list of all objects that the collector knows holds unfinished ones, too: a tuple that another thread makes can no
+longer grow once somebody else refers to it, and what that thread lets go of would end here.  So that list is gone
+before another thread runs.
 """
 
+import gc
 import sys
 
 cdef extern from *:
@@ -28,6 +33,7 @@ UNNAMED = "<dynamic-code>"
 cdef int MOST_FILES = 10_000
 cdef dict files = {}  # id of such code -> the code, which so keeps its id, and the file of its module
 cdef dict of_libraries = {}  # file -> whether it is a library's
+cdef object get_objects = gc.get_objects
 
 
 def current_frames():
@@ -60,6 +66,8 @@ def read_stacks(int most, str skipped, str kept="\0", str last="\0", dict places
         the line that defines the function; the code of a module, which has none, is named by the line that runs.
     """
     cdef dict found = {}
+    if len(files) >= MOST_FILES:  # not while frames are walked: what ends with such code may be of the program
+        files.clear()
     cdef int was_on = PyGC_Disable()
     try:
         frames = current_frames()
@@ -116,6 +124,32 @@ def list_frames():
             PyGC_Enable()
 
 
+def list_objects(types, generation=None, Py_ssize_t most=sys.maxsize):
+    """The objects of some types, and of none that is derived from these, that Python's collector knows.
+
+    Args:
+        types: the types.
+        generation: of the collector, 0 for the youngest, in which objects may be unfinished; None for all.
+        most: objects of all types; of more none is picked.
+    """
+    cdef tuple wanted = tuple(types)
+    cdef list found = [], known
+    cdef int was_on = PyGC_Disable()
+    try:
+        known = get_objects(generation)
+        if len(known) <= most:
+            for each in known:
+                for kind in wanted:
+                    if type(each) is kind:
+                        found.append(each)
+                        break
+        return found
+    finally:
+        each = known = None
+        if was_on:
+            PyGC_Enable()
+
+
 def file_of(code):
     """The file of code that was met on a stack."""
     found = files.get(id(code))
@@ -139,9 +173,7 @@ cdef list named_frames(frame, int most, str skipped, str kept, str last, list ow
         code = frame.f_code
         file = code.co_filename
         if file == UNNAMED:
-            if len(files) >= MOST_FILES:
-                files.clear()
-            files[id(code)] = code, frame.f_globals.get("__file__", file)
+            files[id(code)] = code, dict.get(frame.f_globals, "__file__", file)  # past a `get` of the program
         if not file.startswith(skipped) or file.startswith(kept):
             found.append((code, frame.f_lineno if code.co_name == "<module>" else code.co_firstlineno))
             if own is not None and is_own(file, libraries):

@@ -61,6 +61,8 @@ cdef extern from *:
 
     static stepscope_waiter *stepscope_waiters;
     static pthread_mutex_t stepscope_list = PTHREAD_MUTEX_INITIALIZER;
+    static pthread_mutex_t stepscope_pausing = PTHREAD_MUTEX_INITIALIZER;
+    static int stepscope_forks;   /* under way, of all threads; under the mutex of the list */
 
     static double stepscope_now(void) {
         struct timespec now;
@@ -136,6 +138,10 @@ cdef extern from *:
         while (!waiter->over && (due = stepscope_wait(waiter)) != 2) {
             double seconds = -1;
             pthread_mutex_unlock(&waiter->mutex);
+            if (!Py_IsInitialized()) {   /* the program has ended: whoever asked for the interpreter would crash */
+                pthread_mutex_lock(&waiter->mutex);
+                break;
+            }
             PyGILState_STATE state = PyGILState_Ensure();
             PyThreadState_EnterTracing(PyThreadState_Get());   /* profilers of all threads do not see this one */
             PyObject *said = PyObject_CallFunction(waiter->call, "O", due ? Py_True : Py_False);
@@ -219,7 +225,9 @@ cdef extern from *:
         struct timespec until, moment = {0, 20000};
         int count = 0;
         double limit;
+        pthread_mutex_lock(&stepscope_pausing);   /* of two that fork at once, one waits for the threads' ends */
         pthread_mutex_lock(&stepscope_list);
+        stepscope_forks++;
         for (stepscope_waiter *waiter = stepscope_waiters; waiter != NULL; waiter = waiter->next) {
             pthread_mutex_lock(&waiter->mutex);
             if (waiter->runs && count < STEPSCOPE_MOST_PAUSED) {
@@ -251,11 +259,13 @@ cdef extern from *:
                 nanosleep(&moment, NULL);
             stepscope_forget(waiter);
         }
+        pthread_mutex_unlock(&stepscope_pausing);
     }
 
     static void stepscope_resume(void) {
         pthread_mutex_lock(&stepscope_list);
-        for (stepscope_waiter *waiter = stepscope_waiters; waiter != NULL; waiter = waiter->next) {
+        stepscope_forks--;
+        for (stepscope_waiter *waiter = stepscope_forks ? NULL : stepscope_waiters; waiter; waiter = waiter->next) {
             pthread_mutex_lock(&waiter->mutex);
             if (waiter->rests) {
                 waiter->rests = 0;
@@ -269,7 +279,9 @@ cdef extern from *:
     /* In a forked child, which has none of these threads. */
     static void stepscope_lose(void) {
         pthread_mutex_init(&stepscope_list, NULL);
+        pthread_mutex_init(&stepscope_pausing, NULL);
         stepscope_waiters = NULL;
+        stepscope_forks = 0;
     }
     #endif
     """

@@ -22,6 +22,7 @@ from stepscope.capture.program_files import is_users_file
 from stepscope.capture.proving.changes import refuse_generator
 from stepscope.errors import CaptureError
 from stepscope.kernels.observe import divert_calls
+from stepscope.kernels.stacks import list_objects
 from stepscope.proof.parts import PARTS
 from stepscope.records import dataclass
 
@@ -156,7 +157,7 @@ def _function_targets(file: str, name: str) -> Iterator[Target]:
 def _functions() -> list[FunctionType]:
     """The functions that Python's collector knows, and those of modules and their classes, as a program may have frozen
     what the collector knew before."""
-    found = {id(each): each for each in gc.get_objects() if type(each) is FunctionType}
+    found: dict[int, FunctionType] = {id(each): each for each in list_objects((FunctionType,))}
     if gc.get_freeze_count():
         values = [value for module in [*sys.modules.values()] for value in _own_values(module, ModuleType)]
         values += [member for value in values for member in _own_values(value, type)]
@@ -189,7 +190,7 @@ def _is_called(code: CodeType, file: str, name: str) -> bool:
 def has_workers() -> bool:
     """Whether a loader of PyTorch here has worker processes."""
     kind = getattr(sys.modules.get("torch.utils.data.dataloader"), "_MultiProcessingDataLoaderIter", None)
-    return kind is not None and any(type(each) is kind for each in gc.get_objects())
+    return kind is not None and bool(list_objects((kind,)))
 
 
 def is_file(path: str, wanted: str) -> bool:
@@ -202,13 +203,11 @@ def _compiled_targets(codes: dict[int, CodeType]) -> Iterator[tuple[CodeType, Ta
     tensorflow = sys.modules.get("tensorflow")
     traced_type = type(tensorflow.function(lambda: None)) if tensorflow is not None else None
     jitted_type = next((sys.modules[name].PjitFunction for name in _HOMES_OF_JITTED if name in sys.modules), None)
-    for each in gc.get_objects():
-        if jitted_type is not None and type(each) is jitted_type:
+    for each in list_objects(kind for kind in (jitted_type, traced_type) if kind is not None):
+        if type(each) is jitted_type:
             install, made_of = functools.partial(_divert_calls, each), getattr(each, "__wrapped__", each)
-        elif traced_type is not None and type(each) is traced_type:
-            install, made_of = functools.partial(_replace_attribute, each, "_call"), each.python_function
         else:
-            continue
+            install, made_of = functools.partial(_replace_attribute, each, "_call"), each.python_function
         code = codes.get(id(getattr(inspect.unwrap(made_of), "__code__", None)))
         if code is not None:
             yield code, Target(code.co_name, install, code.co_filename, code.co_firstlineno)

@@ -25,7 +25,7 @@ from stepscope.capture.program_files import called, path_shown
 from stepscope.capture.tracers.base import Clock, Probe
 from stepscope.errors import CaptureError
 from stepscope.formats.spool.layout import Chunk
-from stepscope.kernels.calls import CallLog
+from stepscope.kernels.calls import CallLog, call_on_main_thread
 from stepscope.records import dataclass
 
 PLANE = "/host:python-tracer"
@@ -179,7 +179,6 @@ class _Hook:
 
     def __init__(self, tracer: PythonTracer) -> None:
         self._tracer = tracer
-        self._pending: object = None
 
     def install(self) -> None:
         if sys.getprofile() is not None or threading.getprofile() is not None or _a_thread_is_profiled():
@@ -202,15 +201,12 @@ class _Hook:
 
         The interpreter makes such pending calls on the main thread, between two instructions of its Python code.
         """
-        import ctypes
 
-        def install(_: object) -> int:
+        def install() -> None:
             if self._tracer._recording and sys.getprofile() is None:
                 sys.setprofile(self._event)
-            return 0
 
-        self._pending = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(install)  # kept until after the call
-        ctypes.pythonapi.Py_AddPendingCall(self._pending, None)
+        call_on_main_thread(install)
 
     def remove(self) -> None:
         """Removes the hook from this thread; other threads remove it at their next call."""

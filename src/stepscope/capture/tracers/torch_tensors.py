@@ -11,15 +11,14 @@ loader fills again and again, or with another process, is read before and after.
 from __future__ import annotations
 
 import ctypes
-import gc
 import json
 import sys
 import time
 from contextlib import suppress
-from itertools import compress
 from typing import Any, NamedTuple
 
 from stepscope.capture.kept_arrays import unseen
+from stepscope.kernels.stacks import list_objects
 
 _MOST_TENSORS = 20_000  # that are looked up: 2 us each, while the program waits
 _MOST_EVENTS = 500_000  # in a capture: making the roots of the tree of more takes half a second
@@ -127,12 +126,10 @@ class Tensors:
 def _held_tensors() -> list[Any]:
     """The tensors that Python's collector knows and that have been there for some time.
 
-    Objects of the youngest generation may be unfinished.  No code in Python runs while the list of all objects exists.
+    Objects of the youngest generation may be unfinished.
     """
     torch = sys.modules["torch"]
-    wanted = {torch.Tensor, torch.nn.Parameter}.__contains__
-    found = [list(compress(each, map(wanted, map(type, each)))) for each in map(gc.get_objects, (2, 1))]
-    return [tensor for each in found for tensor in each]
+    return [each for age in (2, 1) for each in list_objects((torch.Tensor, torch.nn.Parameter), age)]
 
 
 def _is_shared(storage: Any) -> bool:

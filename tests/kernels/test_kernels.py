@@ -277,6 +277,51 @@ def test_what_intervals_share_with_a_set_is_counted_tick_by_tick(rows: list[Inte
     assert shared.tolist() == expected
 
 
+def _settle(rows: list[Interval]) -> list[NDArray[np.int64]]:
+    """Starts and ends of the instants of some intervals."""
+    _, _, start, end = columns(sorted(rows, key=lambda row: row[2]))
+    return [*np.asarray(intervals.union(start, end)).T.copy()]
+
+
+@given(_intervals, _intervals)
+@settings(deadline=None)
+def test_either_of_two_sets_is_the_union_of_all_their_intervals(rows: list[Interval], others: list[Interval]) -> None:
+    one, other = _settle(rows), _settle(others)
+    start, end = (np.concatenate(both) for both in zip(one, other, strict=True))
+    order = np.argsort(start, kind="stable")
+    found = np.asarray(intervals.either(*one, *other))
+    assert found.tolist() == np.asarray(intervals.union(start[order], end[order])).tolist()
+
+
+@given(_intervals, _intervals)
+@settings(deadline=None)
+def test_shared_parts_are_those_that_a_search_for_each_interval_finds(
+    rows: list[Interval], others: list[Interval]
+) -> None:
+    _, _, start, end = columns(rows)
+    low, high = _settle(others)
+    first, last = np.searchsorted(high, start, side="right"), np.searchsorted(low, end, side="left")
+    expected = [
+        (i, at, max(low[at], start[i]), min(high[at], end[i]))
+        for i in range(len(start))
+        for at in range(first[i], last[i])
+    ]
+    assert [tuple(row) for row in np.asarray(intervals.intersect(start, end, low, high)).tolist()] == expected
+
+
+@given(_intervals, _intervals)
+@settings(deadline=None)
+def test_an_interval_lies_in_the_only_one_that_holds_both_its_bounds(
+    rows: list[Interval], others: list[Interval]
+) -> None:
+    _, _, start, end = columns(rows)
+    low, high = _settle(others)
+    out = np.empty(len(start), np.int32)
+    intervals.places_around(low, high, start, end, out)
+    around = (low <= start[:, None]) & (end[:, None] <= high)
+    assert out.tolist() == [int(np.argmax(row)) if row.any() else -1 for row in around]
+
+
 def test_columns_of_other_lengths_are_refused() -> None:
     one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
     with pytest.raises(IndexError):

@@ -272,12 +272,12 @@ class HostWork:
 
 
 def _analyse(tool: Tool, trace: HostTrace) -> Any:
-    """A host's part of a report.  A second core computes what every report needs, and what the tool needs late: in the
-    other order, the peak of the memory is a twentieth higher."""
+    """A host's part of a report.  A second core computes what the tool needs late, then what every report needs: first
+    that would only wait for the account of the steps, with which most tools begin."""
     if len(trace.events) < _WORTH_A_THREAD or usable_cores() == 1:
         return tool.partial(trace)
     trust = tool_named("trust")
-    with computing(lambda: trust.partial(trace), lambda: tool.compute_ahead(trace)):
+    with computing(lambda: tool.compute_ahead(trace), lambda: trust.partial(trace)):
         return tool.partial(trace)
 
 

@@ -63,14 +63,49 @@ cdef int _unite(const int64_t[::1] start, const int64_t[::1] end, Growing* found
     for i in range(start.shape[0]):
         if i > 0 and start[i] < start[i - 1]:
             return 0
-        if end[i] <= start[i]:
-            continue
-        if found.size and start[i] <= found.items[found.size - 1]:
-            found.items[found.size - 1] = max(found.items[found.size - 1], end[i])
-            continue
-        push(found, start[i])
-        push(found, end[i])
+        _append(start[i], end[i], found)
     return 1
+
+
+cdef inline int _append(int64_t start, int64_t end, Growing* found) except -1 nogil:
+    """Adds an interval to united ones, none of which starts later; an empty one counts for nothing."""
+    if end <= start:
+        return 0
+    if found.size and start <= found.items[found.size - 1]:
+        found.items[found.size - 1] = max(found.items[found.size - 1], end)
+        return 0
+    push(found, start)
+    push(found, end)
+    return 0
+
+
+def either(
+    const int64_t[::1] start, const int64_t[::1] end, const int64_t[::1] other_start, const int64_t[::1] other_end,
+):
+    """The instants that are in one of two sets or in both, each given as sorted intervals that do not touch each other.
+
+    Args:
+        start, end: int64 of shape (n,); other_start, other_end: int64 of shape (m,).
+
+    Returns:
+        int64 of shape (united, 2), start and end of each, by start.
+    """
+    cdef Growing found = Growing(NULL, 0, 0)
+    cdef int64_t i = 0, j = 0
+    if start.shape[0] != end.shape[0] or other_start.shape[0] != other_end.shape[0]:
+        raise IndexError("the columns are not of one length")
+    try:
+        with nogil:
+            while i < start.shape[0] or j < other_start.shape[0]:
+                if j == other_start.shape[0] or (i < start.shape[0] and start[i] <= other_start[j]):
+                    _append(start[i], end[i], &found)
+                    i += 1
+                else:
+                    _append(other_start[j], other_end[j], &found)
+                    j += 1
+        return as_table(&found, 2)
+    finally:
+        free(found.items)
 
 
 def count_crossings(
@@ -153,6 +188,54 @@ cdef int64_t _count_below(const int64_t[::1] values, int64_t near, int64_t limit
         else:
             high = middle
     return high
+
+
+def intersect(const int64_t[::1] start, const int64_t[::1] end, const int64_t[::1] low, const int64_t[::1] high):
+    """The parts that intervals share with others; both are best in order of time, since each is looked for from the last.
+
+    Args:
+        start, end: int64 of shape (n,); low, high: int64 of shape (m,), ascending each, so that no two overlap.
+
+    Returns:
+        int64 of shape (parts, 4): the place of the one and of the other interval, start and end of what they share.
+    """
+    cdef Growing found = Growing(NULL, 0, 0)
+    cdef int64_t i, at, first = 0, last = 0
+    if start.shape[0] != end.shape[0] or low.shape[0] != high.shape[0]:
+        raise IndexError("the columns are not of one length")
+    try:
+        with nogil:
+            for i in range(start.shape[0]):
+                first = _count_below(high, first, start[i] + 1)
+                last = _count_below(low, last if last >= first else first, end[i])
+                for at in range(first, last):
+                    push(&found, i)
+                    push(&found, at)
+                    push(&found, max(low[at], start[i]))
+                    push(&found, min(high[at], end[i]))
+        return as_table(&found, 4)
+    finally:
+        free(found.items)
+
+
+def places_around(
+    const int64_t[::1] low, const int64_t[::1] high, const int64_t[::1] start, const int64_t[::1] end,
+    int32_t[::1] out,
+):
+    """The one of some intervals that each other interval lies in.
+
+    Args:
+        low, high: int64 of shape (m,), ascending each, so that no two overlap.
+        start, end: int64 of shape (n,), in any order; best in that of time.
+        out: int32 of shape (n,), receives the place, -1 for none.
+    """
+    cdef int64_t i, near = 0
+    if low.shape[0] != high.shape[0] or not start.shape[0] == end.shape[0] == out.shape[0]:
+        raise IndexError("the columns are not of one length")
+    with nogil:
+        for i in range(start.shape[0]):
+            near = _count_below(low, near, start[i] + 1)
+            out[i] = <int32_t>(near - 1) if near > 0 and end[i] <= high[near - 1] else -1
 
 
 def overlap(

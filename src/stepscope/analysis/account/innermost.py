@@ -7,7 +7,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64, run_rows
+from stepscope.model.arrays import I64
 
 
 def cut_by_events(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I64, I64, I64, I64]:
@@ -31,8 +31,5 @@ def cut_by_events(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I6
 def intersect(start: I64, end: I64, low: I64, high: I64) -> tuple[I64, I64, I64, I64]:
     """What stretches share with others, both in order of time and without overlap: for each shared part the place of
     the one and of the other, start and end."""
-    first = np.searchsorted(high, start, side="right")
-    last = np.searchsorted(low, end, side="left")
-    count = np.maximum(last - first, 0)
-    at, place = run_rows(first, count), np.repeat(np.arange(len(start)), count)
-    return place, at, np.maximum(low[at], start[place]), np.minimum(high[at], end[place])
+    place, at, begin, until = np.asarray(kernels.intervals.intersect(start, end, low, high)).T.copy()
+    return place, at, begin, until

@@ -109,7 +109,7 @@ def _cut_at_events(trace: HostTrace, graph: Graph, pieces: Pieces, inside: Piece
         rows = np.flatnonzero(on_thread & (line == each))
         rows = rows[np.argsort(inside.start_ps[rows])]
         place, begin, stop, event = cut_by_events(trace, each, inside.start_ps[rows], inside.end_ps[rows])
-        part, begin, stop = cut_at_stretches(trace, begin, stop)
+        part, begin, stop = cut_at_stretches(trace, each, begin, stop)
         row = rows[place[part]]
         parts.append(Pieces(begin, stop, pieces.node[row], pieces.edge[row], event[part]))
     return _join_pieces(parts)

@@ -27,6 +27,7 @@ from stepscope.analysis.account.innermost import intersect
 from stepscope.analysis.account.model import MOST_ERROR_PERCENT
 from stepscope.analysis.account.nodes import numbers_in, sum_of_busiest_line
 from stepscope.analysis.account.pieces import OWN, Pieces, clip_to_steps, kinds_of, places_in_steps
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
@@ -48,14 +49,11 @@ def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple
     if not len(work):
         return pieces, cause
     work = work[np.argsort(graph.start_ps[work], kind="stable")]
-    place, inside = clip_to_steps(trace, graph, pieces)
-    length = np.maximum(inside.end_ps - inside.start_ps, 0)
-    step = np.bincount(place, weights=length, minlength=len(graph.steps))
     does = causes_of_work(trace)[kinds_of(trace, graph.event[work].astype(np.int64))]
-    is_limit = _are_of_devices(graph, work, does, place, inside, step, cause)
+    start, end = _bounds_of_steps(trace, graph)
+    is_limit = _are_of_devices(trace, graph, work, does, start, end, pieces, cause)
     mine = work if is_limit.all() else work[_is_of_busiest_device(trace, graph, work)]
-    filled = _filled_by_messages(graph, work, does, place, inside, step)
-    del inside, length  # as many bytes as the pieces themselves, which become more now
+    filled = _filled_by_messages(graph, work, does, start, end)
     for steps, order in ((filled, _OF_MESSAGES), (~filled, _ON_DEVICES)):
         place = places_in_steps(graph, pieces)
         yields = np.isin(cause, WHILE_IDLE) | (is_limit[place] & (cause == Cause.HOST_COMPUTE))
@@ -113,41 +111,46 @@ def _is_of_busiest_device(trace: HostTrace, graph: Graph, work: I64) -> Mask:
     return most
 
 
-def _are_of_devices(graph: Graph, work: I64, does: U8, place: I64, inside: Pieces, step: F64 | I64, cause: U8) -> Mask:
+def _bounds_of_steps(trace: HostTrace, graph: Graph) -> tuple[I64, I64]:
+    """When the steps of a graph start and end, without what lies between them and without what is in none: int64 of
+    shape (steps,) each, ps.  Their pieces fill that time and overlap nowhere."""
+    steps, bounds = steps_of(trace), graph.end_ps[graph.bounds]
+    start = np.maximum(bounds[:-1], steps.start_ps[graph.steps])
+    return start, np.maximum(np.minimum(bounds[1:], steps.until_ps[graph.steps]), start)
+
+
+def _are_of_devices(
+    trace: HostTrace, graph: Graph, work: I64, does: U8, start: I64, end: I64, pieces: Pieces, cause: U8
+) -> Mask:
     """Steps that are the devices', as the host could make them hardly shorter: bool of shape (steps,)."""
-    computes = does == Cause.DEVICE_COMPUTE
-    busy = _busy_ps(graph, work, computes, place, inside, len(step))
-    during = _spans(graph, work).overlap_ps(inside.start_ps, np.maximum(inside.end_ps, inside.start_ps))
-    wrong = np.bincount(place, weights=np.where(np.isin(cause, _OF_HOST), during, 0), minlength=len(step))
+    computes, step = does == Cause.DEVICE_COMPUTE, end - start
+    busy = _busy_ps(graph, work, computes, start, end)
     is_limit: Mask = (1 - LARGE_SHARE / 100) * step < busy
     longer = (2 * busy > step) & (busy > _own_of_threads(graph) + LARGE_SHARE / 100 * step)
-    if _is_one_queue(graph, work[computes]):  # others could overlap more if the host started their work earlier
+    if longer.any() and _is_one_queue(graph, work[computes]):  # others could overlap more if their work started earlier
+        place, inside = clip_to_steps(trace, graph, pieces.take(np.isin(cause, _OF_HOST)))
+        during = _spans(graph, work).overlap_ps(inside.start_ps, np.maximum(inside.end_ps, inside.start_ps))
+        wrong = np.bincount(place, weights=during, minlength=len(step))
         is_limit |= longer & (100 * wrong > MOST_ERROR_PERCENT * step)
     return is_limit
 
 
-def _filled_by_messages(graph: Graph, work: I64, does: U8, place: I64, inside: Pieces, step: F64 | I64) -> Mask:
+def _filled_by_messages(graph: Graph, work: I64, does: U8, start: I64, end: I64) -> Mask:
     """Whether a queue that communicates works for nearly all of a step, and clearly longer than any that computes: bool
     of shape (steps,)."""
-    longest = {}
+    longest, step = {}, end - start
     for cause in (Cause.COMMUNICATION, Cause.DEVICE_COMPUTE):
         mine = work[does == cause]
         lines = numbers_in(graph.line[mine]) if len(mine) else ()
-        of_lines = [_time_in_steps(graph, mine[graph.line[mine] == each], place, inside, len(step)) for each in lines]
-        longest[cause] = np.max(of_lines, axis=0) if of_lines else np.zeros(len(step))
+        of_lines = [_spans(graph, mine[graph.line[mine] == each]).overlap_ps(start, end) for each in lines]
+        longest[cause] = np.max(of_lines, axis=0) if of_lines else np.zeros(len(step), np.int64)
     most = longest[Cause.COMMUNICATION]
     filled: Mask = most > (1 - LARGE_SHARE / 100) * step
     return filled & (most > longest[Cause.DEVICE_COMPUTE] + LARGE_SHARE / 100 * step)
 
 
-def _time_in_steps(graph: Graph, work: I64, place: I64, inside: Pieces, steps: int) -> F64:
-    """How long some work lasts in each step: float64 of shape (steps,), ps."""
-    ps = _spans(graph, work).overlap_ps(inside.start_ps, np.maximum(inside.end_ps, inside.start_ps))
-    return np.bincount(place, weights=ps, minlength=steps).astype(np.float64)
-
-
-def _busy_ps(graph: Graph, work: I64, computes: Mask, place: I64, inside: Pieces, steps: int) -> F64:
-    """How long devices work in each step at least, whatever else changes: float64 of shape (steps,), ps.
+def _busy_ps(graph: Graph, work: I64, computes: Mask, start: I64, end: I64) -> I64:
+    """How long devices work in each step at least, whatever else changes: int64 of shape (steps,), ps.
 
     It is the time of the busiest queue that computes, as work of several could overlap more, with what others
     communicate and copy meanwhile; and that of all of them where nothing tells what launched their work, so that there
@@ -159,9 +162,7 @@ def _busy_ps(graph: Graph, work: I64, computes: Mask, place: I64, inside: Pieces
     parts = [work]
     if computes.any() and 2 * taken[launched[work]].sum() >= taken.sum():
         parts = [work[(line == each) | ~computes] for each in numbers_in(line[computes])]
-    busiest = np.zeros(steps)
-    for part in parts:
-        busiest = np.maximum(busiest, _time_in_steps(graph, part, place, inside, steps))
+    busiest: I64 = np.max([_spans(graph, part).overlap_ps(start, end) for part in parts], axis=0)
     return busiest
 
 

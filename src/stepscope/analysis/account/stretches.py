@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope import kernels
 from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes, unrecorded_causes
 from stepscope.analysis.account.compiled_code import compiled_time
 from stepscope.analysis.account.contention import lost_spans
@@ -20,7 +21,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thr
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, U8, Mask, distinct
+from stepscope.model.arrays import I64, U8, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, is_called
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
@@ -174,14 +175,23 @@ def _extents(trace: HostTrace, chosen: Mask) -> Spans:
     return Spans.union(start, start + forest(trace).extent_ps[chosen])
 
 
-def cut_at_stretches(trace: HostTrace, start: I64, end: I64) -> tuple[I64, I64, I64]:
-    """Some time of a thread, in order, cut where such a stretch begins or ends: for each part its place, start and
-    end."""
+def _is_of_others(known: Stretches) -> Mask:
+    """Which stretches are a cause for other threads than that of the loop: silence and a lost processor are its own."""
+    found: Mask = ~known.silent & (known.cause != Cause.CONTENTION)
+    return found
+
+
+def cut_at_stretches(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I64, I64, I64]:
+    """Some time of a thread, in order, cut where a stretch begins or ends that is a cause for it: for each part its
+    place, start and end."""
     known = stretches_of(trace)
-    if not len(known.start_ps) or not len(start):
+    chosen = slice(None) if line == threads_of(trace).main else _is_of_others(known)
+    low, high = known.start_ps[chosen], known.end_ps[chosen]
+    if not len(low) or not len(start):
         return np.arange(len(start)), start, end
-    first, last = min(int(start[0]), int(known.start_ps[0])), max(int(end[-1]), int(known.end_ps[-1]))
-    bounds = distinct(np.concatenate([[first], known.start_ps, known.end_ps, [last]]))
+    first, last = min(int(start[0]), int(low[0])), max(int(end[-1]), int(high[-1]))
+    bounds = np.concatenate([[first], np.stack([low, high], axis=1).ravel(), [last]])
+    bounds = bounds[np.append(True, np.diff(bounds) > 0)]
     place, _, begin, stop = intersect(start, end, bounds[:-1], bounds[1:])
     return place, begin, stop
 
@@ -195,13 +205,12 @@ def causes_within(trace: HostTrace, line: NDArray[np.integer], start: I64, end: 
     Args:
         own: bool of shape (n,), time that the thread does not wait for a known reason.
     """
-    known = stretches_of(trace)
-    if not len(known.start_ps):
-        return np.full(len(start), NO_STRETCH, np.uint8)
-    at = np.maximum(np.searchsorted(known.start_ps, start, side="right") - 1, 0)
-    inside: Mask = (known.start_ps[at] <= start) & (end <= known.end_ps[at])
-    inside &= (own & (line == threads_of(trace).main)) | (~known.silent[at] & (known.cause[at] != Cause.CONTENTION))
-    return np.where(inside, known.cause[at], NO_STRETCH).astype(np.uint8)
+    known, at = stretches_of(trace), np.empty(len(start), np.int32)
+    kernels.intervals.places_around(known.start_ps, known.end_ps, start, end, at)
+    cause = np.append(known.cause, np.uint8(NO_STRETCH))  # the last is for those around which there is none
+    of_others = np.append(_is_of_others(known), False)
+    found: U8 = np.where(of_others[at] | (own & (line == threads_of(trace).main)), cause[at], NO_STRETCH)
+    return found
 
 
 def parts_within(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I64, I64, U8, I64]:

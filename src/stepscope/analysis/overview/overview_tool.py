@@ -10,7 +10,7 @@ from stepscope.analysis.account import shown
 from stepscope.analysis.account.account import CONTENTION, StepAccount, account_of
 from stepscope.analysis.account.every_step import accounted_steps
 from stepscope.analysis.account.model import OUTLIER, model_of
-from stepscope.analysis.account.saves import saves_of
+from stepscope.analysis.account.stretches import stretches_of
 from stepscope.analysis.account.verdict import input_percent
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.items import describe_speedup
@@ -27,6 +27,9 @@ from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tab
 from stepscope.analysis.overview.findings import RECORD_AGAIN, list_findings
 from stepscope.analysis.overview.purpose_rows import EXCESS_FIELDS, PURPOSE_FIELDS, excess_rows, purpose_rows
 from stepscope.analysis.overview.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown
+from stepscope.analysis.purpose.excess import excesses_of
+from stepscope.analysis.purpose.graphs import made_by_ops
+from stepscope.analysis.purpose.purposes import purposes_of
 from stepscope.analysis.resources.counted_memory import kept_sentence, last_memory_sentence
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.profiling_cost import ProfilingCost, missed_steps, profiling_cost
@@ -572,15 +575,17 @@ def partial(trace: HostTrace) -> HostPart:
     return trace.derived("overview", _partial)
 
 
-# What needs no account of the steps comes first, then what needs their graph, then what needs the account.
-_NEEDED_LATE = (
-    breakdown_of, host_ops, device_ops, saves_of, work_of, feed_of, device_facts_of, model_of, account_of, culprits_of,
+# While `partial` finds the steps, makes the graph of what ran in them and follows it back through each.  First comes
+# what needs none of that, so that neither thread waits for the other; then what the way back needs; then the account.
+_MEANWHILE = (
+    made_by_ops, device_ops, host_ops, breakdown_of, work_of, stretches_of, purposes_of, device_facts_of, excesses_of,
+    feed_of, model_of, account_of, culprits_of,
 )  # fmt: skip
 
 
 def compute_ahead(trace: HostTrace) -> None:
-    """Computes what `partial` needs after the account of the steps or at its end; that takes half of its time."""
-    for compute in _NEEDED_LATE:
+    """Computes what `partial` needs beside and after the account of the steps; that takes half of its time."""
+    for compute in _MEANWHILE:
         compute(trace)
 
 

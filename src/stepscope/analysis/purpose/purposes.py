@@ -29,7 +29,11 @@ _NUMBER = {name: at for at, name in enumerate(PURPOSES)}
 
 def purposes_of(trace: HostTrace) -> dict[str, int]:
     """The time per step of each purpose that the computing of a host has, in ps: of the devices' work where a device
-    computes, else the self time of ops on the host's threads.  Empty without steps or ops."""
+    computes, else the self time of ops on the host's threads.  Empty without steps or ops; computed once per trace."""
+    return trace.derived("purposes", _find_purposes)
+
+
+def _find_purposes(trace: HostTrace) -> dict[str, int]:
     steps = len(whole_steps(trace).number)
     if not steps:
         return {}

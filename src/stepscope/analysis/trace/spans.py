@@ -36,7 +36,8 @@ class Spans:
         return int((self.end - self.start).sum())
 
     def __or__(self, other: Spans) -> Spans:
-        return Spans.union(np.concatenate([self.start, other.start]), np.concatenate([self.end, other.end]))
+        found = kernels.intervals.either(self.start, self.end, other.start, other.end)
+        return Spans(*np.asarray(found).T.copy())
 
     def __and__(self, other: Spans) -> Spans:
         room = len(self.start) + len(other.start)

@@ -169,8 +169,8 @@ def _functions() -> list[FunctionType]:
 def _own_values(owner: object, kind: type) -> list[object]:
     """What the dictionary of a module or a class holds; nothing for what is of another kind.
 
-    Asked of the type alone: `isinstance` and attributes of a stranger's object run the program's code, such as a warning
-    about a deprecated name, or a module that loads itself when it is looked at.
+    Asked of the type alone: `isinstance` and attributes of a stranger's object run the program's code, such as a
+    warning about a deprecated name, or a module that loads itself when it is looked at.
     """
     if not issubclass(type(owner), kind):
         return []

@@ -5,7 +5,7 @@ import { brief, cut } from "../src/timeline/names";
 import { nearestOf } from "../src/timeline/nearest";
 import { EMPTY_TRACK } from "../src/timeline/query";
 import { saidOf } from "../src/timeline/said";
-import { sliceAt } from "../src/timeline/slices";
+import { nearestEdge, sliceAt } from "../src/timeline/slices";
 import { pixelOf } from "../src/timeline/strip";
 import { duration, moment, ticksOf } from "../src/timeline/ticks";
 import { grouped, requestsFor } from "../src/timeline/tiles";
@@ -108,6 +108,10 @@ describe("hits", () => {
     [1305, 2],
     [2000, -1],
   ])("at %d ps is slice %d", (time, at) => expect(sliceAt(lane, time, 10)).toBe(at));
+  it("has edges that what is dragged moves to", () => {
+    const first = lane.begin + lane.unit * (lane.start[0] as number);
+    expect([first - 9, first + 9, first - 11].map((time) => nearestEdge(lane, time, 10))).toEqual([first, first, null]);
+  });
 });
 
 const track = (id: string, rows: number): TrackInfo => ({
@@ -368,10 +372,20 @@ describe("a selected event in a sentence", () => {
   const culprit = { name: "forward", file: "own.py", line: 7, op: null, layer: "Head_1" };
 
   it("says how long, in which layer and line, and what came before", () => {
-    expect(saidOf(details, null)).toBe("17.46 µs (9.610 µs of its own) in `Attention_0`, `model.py:41`");
-    expect(saidOf(details, { work: { ...work, culprit } } as unknown as EventLinks)).toBe(
-      "17.46 µs (9.610 µs of its own) in `Head_1`, `own.py:7`; waited for `bmm` before it",
+    expect(saidOf(details, null)).toBe(
+      "`aten::_softmax` 17.46 µs (9.610 µs of its own) in `Attention_0`, `model.py:41`",
     );
-    expect(saidOf({ ...details, inside: 0, layer: null, place: null }, null)).toBe("17.46 µs");
+    expect(saidOf(details, { work: { ...work, culprit } } as unknown as EventLinks)).toBe(
+      "`aten::_softmax` 17.46 µs (9.610 µs of its own) in `Head_1`, `own.py:7`; waited for `bmm` before it",
+    );
+    expect(saidOf({ ...details, inside: 0, layer: null, place: null }, null)).toBe("`aten::_softmax` 17.46 µs");
+  });
+
+  it("names device work by its op and its kernel", () => {
+    const kernel = { ...details.spot, name: "void at::native::softmax<8, float>(float*)", kind: "kernel" };
+    const ofWork = { work: { ...work, waited_for: null, culprit: null }, op: "aten::_softmax" };
+    expect(saidOf({ ...details, spot: kernel, inside: 0 } as EventDetails, ofWork as unknown as EventLinks)).toBe(
+      "`aten::_softmax`, kernel `softmax`, 17.46 µs in `Attention_0`, `model.py:41`",
+    );
   });
 });

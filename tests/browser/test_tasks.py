@@ -102,7 +102,7 @@ def test_the_longest_kernel_leads_to_its_longest_run(page, page_server, corpus, 
         bars.first.click()
         await_timeline(page)
         name = query_of(href)["find"]
-        expect(page.locator(".tl-details h2")).to_have_text(name)
+        expect(page.locator(".tl-details h2")).to_have_attribute("title", name)
     most = max(
         row["max_us"]
         for row in said(capsys, "kernel-stats", page_server.logdir / TORCH)["rows"]

@@ -13,14 +13,21 @@ export function MarksTab({ model }: { model: Model }) {
     );
   return (
     <ul class="wb-marks">
-      {marks.map((mark, at) => (
-        <MarkRow key={`${mark.begin} ${mark.end}`} model={model} mark={mark} at={at} />
+      {inOrder(marks).map((at, place, order) => (
+        <MarkRow key={at} model={model} at={at} before={place ? (marks[order[place - 1] as number] ?? null) : null} />
       ))}
     </ul>
   );
 }
 
-function MarkRow({ model, mark, at }: { model: Model; mark: Mark; at: number }) {
+/** The places of marks in the order of time. */
+export function inOrder(marks: readonly Mark[]): number[] {
+  return marks.map((_, at) => at).sort((a, b) => (marks[a] as Mark).begin - (marks[b] as Mark).begin);
+}
+
+function MarkRow({ model, at, before }: { model: Model; at: number; before: Mark | null }) {
+  const mark = model.marks.value[at];
+  if (!mark) return null;
   return (
     <li>
       <input
@@ -32,6 +39,7 @@ function MarkRow({ model, mark, at }: { model: Model; mark: Mark; at: number }) 
         onChange={(event) => model.renameMark(at, event.currentTarget.value.trim())}
       />
       <span class="muted">{`${duration(mark.end - mark.begin)} from ${moment(mark.begin)}`}</span>
+      {before && <span>{`${duration(mark.begin - before.begin)} after ${before.name || "the one before"}`}</span>}
       <button type="button" class="button quiet" onClick={() => model.show(around(mark, model.whole))}>
         Show
       </button>

@@ -5,12 +5,12 @@ import { percent, words } from "../format";
 import { linkTo } from "../router";
 import { fromRows, type TableData } from "../table/model";
 import { Table } from "../table/Table";
-import { Code } from "../ui/basics";
+import { Code, Segmented } from "../ui/basics";
 import { fieldNamed, PS_A_US } from "./columns";
 import { isScoped } from "./layout";
-import type { Model } from "./model";
+import type { Model, SumBy } from "./model";
 import { culpritFacts, StretchDetails } from "./StretchTab";
-import { saidOf } from "./said";
+import { nameOf, saidOf } from "./said";
 import { duration, moment } from "./ticks";
 import type { EventDetails, EventLinks, SelectionAnswer, Spot } from "./wire";
 
@@ -28,38 +28,13 @@ export function SelectionTab({ model }: { model: Model }) {
 function Details({ model, details, links }: { model: Model; details: EventDetails; links: EventLinks | null }) {
   const { spot } = details;
   const track = model.track(spot.line);
-  const whole_ps = details.inside ? spot.duration_ps : 0;
-  const share = whole_ps > 0 && details.self_ps !== null ? ` (${percent((details.self_ps / whole_ps) * 100, 0)})` : "";
   const isScope = track !== null && isScoped(track);
-  const facts: [string, preact.ComponentChildren][] = [
-    ["Duration", <strong key="d">{duration(spot.duration_ps)}</strong>],
-    [
-      "Self time",
-      details.self_ps === null ? <span class="muted">not nested</span> : `${duration(details.self_ps)}${share}`,
-    ],
-    ["Start", moment(spot.start_ps)],
-    ["End", moment(spot.start_ps + spot.duration_ps)],
-    ["Track", `${track?.name ?? ""} ${track?.detail ?? ""}`],
-    ["Kind", spot.kind === "other" ? <span class="muted">unknown</span> : words(spot.kind)],
-    ["Step", links ? (links.step ?? <span class="muted">none</span>) : <Wait />],
-    [
-      "Op",
-      links ? (
-        links.op ? (
-          <a href={linkTo("op-stats", { "ops.filter": `name="${links.op.replaceAll('"', "")}"` })}>{links.op}</a>
-        ) : (
-          <span class="muted">none</span>
-        )
-      ) : (
-        <Wait />
-      ),
-    ],
-    ...(links?.work ? workFacts(model, links.work) : []),
-  ];
   return (
     <div class="tl-details">
       <header>
-        <h2 title={details.full_name}>{details.full_name || "(no name)"}</h2>
+        <h2 title={details.full_name}>
+          <Code text={saidOf(details, links)} />
+        </h2>
         <div class="flex gap-m rigid">
           <button type="button" class="button" onClick={() => model.fit()} title="Zoom to it (F)">
             {isScope ? "Zoom to scope" : "Zoom to event"}
@@ -93,34 +68,53 @@ function Details({ model, details, links }: { model: Model; details: EventDetail
           </button>
         </div>
       </header>
-      <p class="tl-said">
-        <Code text={saidOf(details, links)} />
-      </p>
-      <div class="tl-columns list fills">
-        <Flows model={model} details={details} links={links} />
-        <dl class="tl-facts">
-          {facts
-            .filter(([name]) => !(isScope && OF_EVENTS.includes(name)))
-            .map(([name, value]) => (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>{value}</dd>
-              </div>
-            ))}
-        </dl>
-        {isScope ? (
-          <div class="tl-stats muted">{OF_A_SCOPE}</div>
-        ) : (
-          <details>
-            <summary>
-              {`As recorded: ${details.stats.length} ${details.stats.length === 1 ? "value" : "values"}`}
-            </summary>
-            <Stats stats={details.stats} />
-          </details>
-        )}
-      </div>
+      {isScope ? <p class="tl-path muted">{OF_A_SCOPE}</p> : <Paths model={model} details={details} links={links} />}
+      <details class="tl-recorded">
+        <summary>
+          {`As recorded: times, track and ${details.stats.length} ${details.stats.length === 1 ? "value" : "values"}`}
+        </summary>
+        <div class="tl-columns list">
+          <dl class="tl-facts">
+            {factsOf(model, details, links)
+              .filter(([name]) => !(isScope && OF_EVENTS.includes(name)))
+              .map(([name, value]) => (
+                <div key={name}>
+                  <dt>{name}</dt>
+                  <dd>{value}</dd>
+                </div>
+              ))}
+          </dl>
+          {!isScope && <Stats stats={details.stats} />}
+        </div>
+      </details>
     </div>
   );
+}
+
+function factsOf(
+  model: Model,
+  { spot, self_ps, inside, full_name }: EventDetails,
+  links: EventLinks | null,
+): [string, preact.ComponentChildren][] {
+  const track = model.track(spot.line);
+  const whole_ps = inside ? spot.duration_ps : 0;
+  const share = whole_ps > 0 && self_ps !== null ? ` (${percent((self_ps / whole_ps) * 100, 0)})` : "";
+  const op = links?.op && (
+    <a href={linkTo("op-stats", { "ops.filter": `name="${links.op.replaceAll('"', "")}"` })}>{links.op}</a>
+  );
+  return [
+    ["Name", full_name || "(no name)"],
+    ["Duration", duration(spot.duration_ps)],
+    ["Self time", self_ps === null ? <span class="muted">not nested</span> : `${duration(self_ps)}${share}`],
+    ["Start", moment(spot.start_ps)],
+    ["End", moment(spot.start_ps + spot.duration_ps)],
+    ["Track", `${track?.name ?? ""} ${track?.detail ?? ""}`],
+    ["Kind", spot.kind === "other" ? <span class="muted">unknown</span> : words(spot.kind)],
+    ["Step", links ? (links.step ?? <span class="muted">none</span>) : <Wait />],
+    ["Op", links ? op || <span class="muted">none</span> : <Wait />],
+    ...(links?.work ? workFacts(model, links.work) : []),
+    ...(inside ? [["Inside it", `${inside.toLocaleString("en-US")} events`] as [string, string]] : []),
+  ];
 }
 
 /** Facts that a scope of a program does not have. */
@@ -160,65 +154,66 @@ function Wait() {
   return <span class="muted">…</span>;
 }
 
-function Flows({ model, details, links }: { model: Model; details: EventDetails; links: EventLinks | null }) {
-  const around = details.around.slice(-12);
-  const more = details.around_hidden + details.around.length - around.length;
+/** Where an event comes from, the outermost call first, and what it starts. */
+function Paths({ model, details, links }: { model: Model; details: EventDetails; links: EventLinks | null }) {
+  const around = details.around.filter((spot) => spot.lane >= 0);
+  const launch = links?.cause ? [links.cause] : [];
+  const effects = links?.effects ?? [];
+  const started = effects.length + (links?.effects_hidden ?? 0);
   return (
-    <div class="tl-flows">
-      {links?.cause && (
+    <>
+      {links?.work ? (
+        <Path model={model} label="Launched from" spots={[...links.work.stack, ...launch]} />
+      ) : (
         <>
-          <h3>Caused by</h3>
-          <SpotLink model={model} spot={links.cause} />
+          <Path model={model} label="Caused by" spots={launch} />
+          <Path model={model} label="Inside" spots={around} />
         </>
       )}
-      {links && links.effects.length > 0 && (
-        <>
-          <h3>
-            Caused{" "}
-            {links.effects.length + links.effects_hidden > 1 && (
-              <span class="muted">{(links.effects.length + links.effects_hidden).toLocaleString("en-US")} events</span>
-            )}
-          </h3>
-          {links.effects.slice(0, 6).map((spot) => (
-            <SpotLink key={spot.event} model={model} spot={spot} />
-          ))}
-          {links.effects.length + links.effects_hidden > 6 && (
-            <div class="muted">
-              and {(links.effects.length + links.effects_hidden - 6).toLocaleString("en-US")} more
-            </div>
-          )}
-        </>
-      )}
-      {links?.work && links.work.stack.length > 0 && (
-        <>
-          <h3>Launched from</h3>
-          {links.work.stack.map((spot) => (
-            <SpotLink key={spot.event} model={model} spot={spot} />
-          ))}
-        </>
-      )}
-      {(around.length > 0 || !links?.work) && <h3>Inside</h3>}
-      {more > 0 && <div class="muted">{more} more around these</div>}
-      {around.map((spot, depth) => (
-        <div key={spot.event} style={{ paddingLeft: Math.min(depth, 8) * 8 }}>
-          <SpotLink model={model} spot={spot} />
-        </div>
+      <Path
+        model={model}
+        label={started > 1 ? `Starts ${started.toLocaleString("en-US")}` : "Starts"}
+        spots={effects.slice(0, MOST_IN_PATH)}
+        isApart
+      />
+    </>
+  );
+}
+
+/** So many of a stack are shown, the innermost. */
+const MOST_IN_PATH = 8;
+
+interface PathProps {
+  model: Model;
+  label: string;
+  spots: readonly Spot[];
+  /** They do not lie inside each other. */
+  isApart?: boolean;
+}
+
+function Path({ model, label, spots, isApart = false }: PathProps) {
+  if (!spots.length) return null;
+  const shown = spots.slice(-MOST_IN_PATH);
+  return (
+    <p class={`tl-path ${isApart ? "apart" : ""}`}>
+      <span class="muted">{label}</span>
+      {spots.length > shown.length && <span class="muted">{`… ${spots.length - shown.length} more ›`}</span>}
+      {shown.map((spot) => (
+        <SpotLink key={spot.event} model={model} spot={spot} />
       ))}
-      {!around.length && !links?.work && <div class="muted">nothing: no event of its track contains it</div>}
-      {details.inside > 0 && (
-        <div class="muted tl-inside">
-          {details.inside === 1 ? "1 event inside it" : `${details.inside.toLocaleString("en-US")} events inside it`}
-        </div>
-      )}
-    </div>
+    </p>
   );
 }
 
 function SpotLink({ model, spot }: { model: Model; spot: Spot }) {
   return (
-    <button type="button" class="tl-spot flex gap-l" title={spot.name} onClick={() => void model.goTo(spot)}>
-      <span class="tl-spot-name cut fills">{spot.name}</span>
-      <span class="rigid muted">{duration(spot.duration_ps)}</span>
+    <button
+      type="button"
+      class="tl-spot cut"
+      title={`${spot.name}, ${duration(spot.duration_ps)}`}
+      onClick={() => void model.goTo(spot)}
+    >
+      {nameOf(spot)}
     </button>
   );
 }
@@ -248,19 +243,30 @@ function statText(name: string, value: string | number | null): string {
 
 // -- a selection ----------------------------------------------------------------------------------------------------
 
-const SUMS: readonly Field[] = [
-  fieldNamed("name", "name", "Name of the events; a click finds all of them"),
-  fieldNamed("events", "count", "How many events of this name overlap the selection"),
-  fieldNamed("total_us", "us", "Sum of the time of these events inside the selection"),
-  fieldNamed("self_us", "us", "Total without the time of the events nested directly inside them"),
-  fieldNamed("share", "share", "Self time as a share of the selection's length, summed over tracks"),
-];
+/** What a region is summed by. */
+const SUMMED_BY: Readonly<Record<SumBy, string>> = { name: "Name", op: "Op", track: "Track" };
+
+function sumFields(by: SumBy): readonly Field[] {
+  return [
+    fieldNamed(by, "name", by === "track" ? "A click selects that track alone" : "A click finds all of them"),
+    fieldNamed("events", "count", "How many of its events overlap the selection"),
+    fieldNamed("total_us", "us", "Sum of the time of these events inside the selection"),
+    fieldNamed("self_us", "us", "Total without the time of the events nested directly inside them"),
+    fieldNamed("share", "share", "Self time as a share of the selection's length, summed over tracks"),
+  ];
+}
 
 function Selected({ model, summary }: { model: Model; summary: SelectionAnswer | null }) {
   const region = model.region.value;
+  const by = model.sumBy.value;
   const length = region ? region.end - region.begin : 1;
-  const data = useMemo(() => sumsOf(summary, length), [summary, length]);
+  const data = useMemo(() => sumsOf(summary, by, length), [summary, by, length]);
   if (!region) return null;
+  const pick = (row: number) => {
+    const found = summary?.rows[row];
+    if (by === "track" && found) void model.choose({ ...region, tracks: [`t${found.type}`] });
+    else if (found) void model.search(found.name.slice(0, 400), false);
+  };
   return (
     <div class="tl-details">
       <header>
@@ -272,6 +278,12 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
           </span>
         </h2>
         <div class="flex gap-m rigid">
+          <Segmented
+            label="Sum up by"
+            value={by}
+            options={(Object.keys(SUMMED_BY) as SumBy[]).map((each) => ({ value: each, label: SUMMED_BY[each] }))}
+            onChange={(chosen) => model.sumUpBy(chosen)}
+          />
           <button type="button" class="button" title="Zoom to the selection (F)" onClick={() => model.fit()}>
             Zoom to selection
           </button>
@@ -281,12 +293,7 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
         </div>
       </header>
       {summary ? (
-        <Table
-          id="sums"
-          title="Events of the selection"
-          data={data}
-          pick={(row) => void model.search(String(data.columns.name?.[row]).slice(0, 400), false)}
-        />
+        <Table id="sums" title="Events of the selection" data={data} pick={pick} />
       ) : (
         <p class="muted tl-wait">Computing totals …</p>
       )}
@@ -294,12 +301,12 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
   );
 }
 
-function sumsOf(summary: SelectionAnswer | null, length: number): TableData {
+function sumsOf(summary: SelectionAnswer | null, by: SumBy, length: number): TableData {
   const rows = [...(summary?.rows ?? []), ...(summary?.rest ? [summary.rest] : [])];
   return fromRows(
-    SUMS,
+    sumFields(by),
     rows.map(({ name, events, total_ps, self_ps }) => ({
-      ...{ name: name || "(no name)", events, total_us: total_ps / PS_A_US, self_us: self_ps / PS_A_US },
+      ...{ [by]: name || "(no name)", events, total_us: total_ps / PS_A_US, self_us: self_ps / PS_A_US },
       share: (100 * self_ps) / length,
     })),
   );

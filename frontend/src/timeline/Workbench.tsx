@@ -38,7 +38,7 @@ export function setTab(id: string | null): void {
 }
 
 /** An event is said in a sentence; tables and graphs need more room. */
-const HEIGHT = { least: 120, event: 190, usual: 300 };
+const HEIGHT = { least: 120, event: 160, usual: 300 };
 const stored = remembered("workbench");
 /** As the reader has dragged it; null until then. */
 const dragged = signal(typeof stored === "number" ? stored : null);

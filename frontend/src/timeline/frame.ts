@@ -8,6 +8,7 @@ import {
   paintArrows,
   paintEvidence,
   paintItems,
+  paintMarks,
   paintOverview,
   paintRegion,
   paintRuler,
@@ -136,7 +137,7 @@ export class Frame implements Canvases {
     paintStepLines(ctx, scene, model.height);
     paintItems(ctx, scene, items, model.scrollTop, model.height);
     paintEvidence(ctx, scene, model.height);
-    for (const mark of model.marks.peek()) paintRegion(ctx, scene, mark, model.height, false);
+    paintMarks(ctx, scene, model.height);
     const region = this.mouse.band ?? model.region.peek();
     if (region) paintRegion(ctx, scene, region, model.height, true);
     paintArrows(ctx, scene, items, model.scrollTop, this.ownArrows());

@@ -30,6 +30,9 @@ export interface Region extends Span {
   readonly tracks: readonly string[] | null;
 }
 
+/** What the events of a region are summed by. */
+export type SumBy = "name" | "op" | "track";
+
 export interface Sought {
   readonly text: string;
   readonly regex: boolean;
@@ -68,6 +71,7 @@ export class Model {
   readonly problem = signal<string | null>(null);
   readonly region = signal<Region | null>(null);
   readonly summary = signal<SelectionAnswer | null>(null);
+  readonly sumBy = signal<SumBy>("name");
   /** The chosen stretch of a ribbon, and what the server says of it. */
   readonly run = signal<Run | null>(null);
   readonly stretch = signal<Stretch | null>(null);
@@ -354,11 +358,17 @@ export class Model {
     if (!region) return;
     await this.select(null);
     try {
-      const answer = await this.source.selection(region.begin, region.end, region.tracks ?? this.shownTracks(), abort);
+      const tracks = region.tracks ?? this.shownTracks();
+      const answer = await this.source.selection(region.begin, region.end, tracks, this.sumBy.peek(), abort);
       if (!abort.aborted) this.summary.value = answer;
     } catch (error) {
       if (!abort.aborted) this.problem.value = String(error instanceof Error ? error.message : error);
     }
+  }
+
+  sumUpBy(by: SumBy): void {
+    this.sumBy.value = by;
+    void this.choose(this.region.peek());
   }
 
   /** What stands for everything on the page in a question: groups whose tracks are all shown, else tracks. */

@@ -2,13 +2,15 @@
 import { isProjected, isScoped, visibleItems } from "./layout";
 import type { Model, Region } from "./model";
 import { runAt } from "./ribbon";
-import { sliceAt } from "./slices";
+import { nearestEdge, sliceAt } from "./slices";
 import { around, clamp, pan, type Run, type Span, toTime, toX, zoomAt } from "./viewport";
 import type { LaneSlices } from "./wire";
 
 const DRAG = 4;
 const WHEEL_ZOOM = 0.0016;
 const REACH = 3;
+/** A dragged edge moves to one that is so near, in pixels. */
+const SNAP = 7;
 
 /** Slices under the mouse. */
 export interface Under {
@@ -49,6 +51,29 @@ function ribbonOfStream(model: Model, track: string): string | null {
   );
   const kind = group?.tracks.find(({ id }) => id === track)?.kind;
   return kind === "stream" || kind === "ops" ? (group?.ribbon ?? null) : null;
+}
+
+/** The nearest edge of a slice in the row at a height, of a step or of a mark; the time itself without one. */
+function snapped(model: Model, time: number, y: number): number {
+  const span = model.span.peek();
+  const reach = (SNAP / model.width) * (span.end - span.begin);
+  const hit = model.hitAt(y);
+  const pieces =
+    hit?.item.track && hit.lane >= 0 ? model.tiles.pieces(`${hit.item.id}.${hit.lane}`, span, model.width) : [];
+  const steps = model.steps.peek();
+  const edges = [
+    ...pieces.map(({ tile }) => (tile.lane ? nearestEdge(tile.lane, time, reach) : null)),
+    ...(steps ? [...steps.start_ps, ...steps.end_ps] : []),
+    ...model.marks.peek().flatMap((mark) => [mark.begin, mark.end]),
+  ];
+  let best = time;
+  let distance = reach;
+  for (const edge of edges)
+    if (edge !== null && Math.abs(edge - time) < distance) {
+      distance = Math.abs(edge - time);
+      best = edge;
+    }
+  return best;
 }
 
 function spanOf({ lane, at }: Under): Span {
@@ -146,9 +171,15 @@ export class Mouse {
     else
       this.gesture = {
         kind: tool === "zoom" ? "zoom" : "region",
-        from: model.timeAt(event.offsetX),
+        from: this.edgeAt(event, event.offsetX),
         y: tool === "select" ? event.offsetY : -1,
       };
+  }
+
+  /** Where what is dragged begins or ends: at an edge of what is drawn there, or, with Alt, just there. */
+  private edgeAt(event: PointerEvent, x: number): number {
+    const time = this.model.timeAt(x);
+    return event.altKey ? time : snapped(this.model, time, event.offsetY);
   }
 
   private overviewGesture(x: number): Gesture {
@@ -184,7 +215,7 @@ export class Mouse {
       this.moveOverview(gesture, event.offsetX);
       return;
     }
-    const [a, b] = [gesture.from, model.timeAt(Math.max(0, Math.min(model.width, event.offsetX)))];
+    const [a, b] = [gesture.from, this.edgeAt(event, Math.max(0, Math.min(model.width, event.offsetX)))];
     this.band = {
       begin: Math.min(a, b),
       end: Math.max(a, b),

@@ -336,6 +336,18 @@ export function paintRegion(
   if (withLabel) paintMeasure(ctx, scene, x0, x1, duration(region.end - region.begin));
 }
 
+/** The marks, and from the start of each to the next how long it is. */
+export function paintMarks(ctx: CanvasRenderingContext2D, scene: Scene, height: number): void {
+  const marks = scene.model.marks.peek();
+  const starts = marks.map((mark) => mark.begin).sort((a, b) => a - b);
+  for (const mark of marks) paintRegion(ctx, scene, mark, height, false);
+  for (let at = 1; at < starts.length; at += 1) {
+    const [from, to] = [starts[at - 1] as number, starts[at] as number];
+    const [x0, x1] = [toX(scene.span, scene.width, from), toX(scene.span, scene.width, to)];
+    if (x1 > 0 && x0 < scene.width) paintMeasure(ctx, scene, x0, x1, duration(to - from));
+  }
+}
+
 const EVIDENCE = "#e5a100";
 
 /** What a page points to: a band in a colour of its own, with its name. */

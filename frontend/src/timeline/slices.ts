@@ -35,3 +35,19 @@ export function sliceAt(lane: LaneSlices, time: number, reach: number): number {
   }
   return best;
 }
+
+/** The start or end of a slice that is nearest to a time, within a reach on both sides; null if there is none. */
+export function nearestEdge(lane: LaneSlices, time: number, reach: number): number | null {
+  const place = (time - lane.begin) / lane.unit;
+  let best: number | null = null;
+  let distance = reach / lane.unit;
+  for (let at = firstEndingAfter(lane, place - distance - 1); at < lane.start.length; at += 1) {
+    if ((lane.start[at] as number) > place + distance) break;
+    for (const edge of [lane.start[at] as number, lane.end[at] as number])
+      if (Math.abs(edge - place) <= distance) {
+        distance = Math.abs(edge - place);
+        best = lane.begin + edge * lane.unit;
+      }
+  }
+  return best;
+}

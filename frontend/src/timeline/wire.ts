@@ -284,11 +284,15 @@ export class Source {
     );
   }
 
-  selection(begin: number, end: number, tracks: readonly string[], abort?: AbortSignal): Promise<Selection> {
-    return getJson(
-      this.url("selection", { begin: Math.floor(begin), end: Math.ceil(end), tracks: tracks.join(",") }),
-      abort,
-    );
+  selection(
+    begin: number,
+    end: number,
+    tracks: readonly string[],
+    by: string,
+    abort?: AbortSignal,
+  ): Promise<Selection> {
+    const query = { begin: Math.floor(begin), end: Math.ceil(end), tracks: tracks.join(","), by };
+    return getJson(this.url("selection", query), abort);
   }
 
   slices(scope: Scope, top: number, abort?: AbortSignal): Promise<SlicesAnswer> {

@@ -304,14 +304,15 @@ def get_links(site: TraceSite, request: Request, session: str, event: int) -> An
     if wait is None:
         return json_answer(links | {"work": None})
     spot = asdict(details.spot_of(trace, wait.event, own_code)) if wait.event >= 0 else None
-    stack = _stack(trace, links["cause"]["event"]) if links["cause"] else []
+    stack = _stack(trace, links["cause"]["event"], own_code) if links["cause"] else []
     work = {"how": wait.how, "idle_ps": wait.idle_ps, "waited_for": spot, "culprit": culprit_json(wait.culprit)}
     return json_answer(links | {"work": work | {"stack": stack}})
 
 
-def _stack(trace: HostTrace, event: int) -> list[Any]:
-    """The events around a launch, the innermost first: spots of the nearest few."""
-    return [asdict(spot) for spot in details.details_of(trace, event).around[: -_MOST_FRAMES - 1 : -1]]
+def _stack(trace: HostTrace, event: int, own_code: bool) -> list[Any]:
+    """The events around a launch that are not folded, the outermost first: spots of the nearest few."""
+    around = details.details_of(trace, event, own_code).around
+    return [asdict(spot) for spot in around if spot.lane >= 0][-_MOST_FRAMES:]
 
 
 def get_search(site: TraceSite, request: Request, session: str) -> Answer:
@@ -337,9 +338,11 @@ def get_search(site: TraceSite, request: Request, session: str) -> Answer:
 
 
 def get_selection(site: TraceSite, request: Request, session: str) -> Answer:
-    """Answers with the events in a window on some tracks, summed by name."""
-    trace = requested_trace(site, request, session)
-    return json_answer(asdict(selection.sum_selection(trace, *_window(request), requested_lines(trace, request))))
+    """Answers with the events in a window on some tracks, summed by name, op or track (`by`)."""
+    trace, by = requested_trace(site, request, session), request.args.get("by") or "name"
+    with site.opened(session).working():
+        found = selection.sum_selection(trace, *_window(request), requested_lines(trace, request), by)
+    return json_answer(asdict(found))
 
 
 def _stat_value(value: object) -> object:

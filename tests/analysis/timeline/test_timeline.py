@@ -517,6 +517,27 @@ def test_a_selection_adds_up_what_is_inside_it():
     assert selection_rows(part) == [("b", 2, 3, 2), ("a", 1, 4, 1), ("c", 1, 1, 1)]
 
 
+def test_a_selection_is_summed_by_op_and_by_track():
+    trace = draw("""
+        host main | a-------
+        host main |  L1
+        host io   | b---
+        gpu0 s    |     K1--
+    """)  # the op a launches the kernel
+
+    by_op = selection.sum_selection(trace, 0, 20 * MS, range(len(trace.lines)), by="op")
+    by_track = selection.sum_selection(trace, 0, 20 * MS, range(len(trace.lines)), by="track")
+
+    assert selection_rows(by_op) == [("a", 3, 14, 12), ("b", 1, 4, 4)]
+    assert selection_rows(by_track) == [
+        ("Host threads \N{MIDDLE DOT} main", 2, 10, 8),
+        ("Host threads \N{MIDDLE DOT} io", 1, 4, 4),
+        ("GPU 0 \N{MIDDLE DOT} s", 1, 4, 4),
+    ]
+    with pytest.raises(UsageError, match="not summed by 'colour'"):
+        selection.sum_selection(trace, 0, 1, [0], by="colour")
+
+
 def test_names_beyond_the_most_are_added_up_and_not_left_out():
     trace = spans([(at * 10, at) for at in range(5)], "abcde")
 

@@ -261,7 +261,7 @@ def test_the_widget_is_the_pages_own_timeline(browser: Any, logdir: Path, look: 
         main = frame.locator(".tl-label", has_text="main").bounding_box()
         page.mouse.click(main["x"] + main["width"] + 200, main["y"] + 8)
         if has_kernel:
-            expect = "document.querySelector('.tl-details h2')?.textContent === 'train'"
+            expect = "document.querySelector('.tl-details h2')?.title === 'train'"
         else:
             expect = "document.querySelector('.tl-problem')?.textContent.includes('kernel')"
         inside.wait_for_function(expect)

@@ -36,7 +36,15 @@ _CELLS = {"float": "number", "int": "number", "str": "string", "bool": "boolean"
 _PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 
 _ANSWERS = (
-    *(tracks.Track, tracks.Group, details.Spot, details.Details, details.Links, selection.NameRow, selection.Selection),
+    *(
+        tracks.Track,
+        tracks.Group,
+        details.Spot,
+        details.Details,
+        details.Links,
+        selection.NameRow,
+        selection.SelectionSum,
+    ),
     Stretch,
 )
 

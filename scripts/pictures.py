@@ -83,7 +83,7 @@ def serving(logdir: str) -> Iterator[str]:
     bound = server_of.bind_socket("127.0.0.1", 0)
     address = server_of.page_url(bound)
     site = Site(SiteOptions([Root(logdir)], host_names=own_names("127.0.0.1")))
-    server = server_of.Server(site, bound)
+    server = server_of.PageServer(site, bound)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

@@ -20,7 +20,7 @@ from stepscope.analysis.registry import TOOLS, Tool, all_tools, tool_named
 from stepscope.cache import Cache, cache_key
 from stepscope.engines.budget import MEMORY_OF_FILE
 from stepscope.engines.host_work import CHANGED, HostWork
-from stepscope.engines.session_work import WHOLE, Placement, Selection, SessionWork, parse_placement
+from stepscope.engines.session_work import WHOLE, Placement, SessionWork, StepSelection, parse_placement
 from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError, UsageError
 from stepscope.formats import store
 from stepscope.formats.session import (
@@ -362,7 +362,7 @@ class LoadedProfile:
         tools = [tool_named(name) for name in wanted]
         files = self._files if host is None else (pick_host(self._session, host),)
         if len(files) > 1:
-            self._session_work.analyse(files, tools, Selection(within_steps), ended)
+            self._session_work.analyse(files, tools, StepSelection(within_steps), ended)
 
     def report(self, tool_name: str, host: str | None = None, steps: StepRange | str | int | None = None) -> Report:
         """A tool's report.  A host that cannot be read is left out and named, unless it is the only one.
@@ -461,7 +461,7 @@ class LoadedProfile:
         return Path(self._files[0].path).parent / FILE
 
     def _partials(
-        self, files: Sequence[HostFile], tool: Tool, selection: Selection = WHOLE
+        self, files: Sequence[HostFile], tool: Tool, selection: StepSelection = WHOLE
     ) -> tuple[list[Any], list[Problem]]:
         """The hosts' parts of a report, and the problems of the hosts that are left out."""
         if len(files) == 1:
@@ -486,7 +486,7 @@ class LoadedProfile:
             self._doubts[hosts] = found.partials[_TRUST]
         return found.partials[tool.name], [*found.problems]
 
-    def _only_partial(self, file: HostFile, tool: Tool, selection: Selection) -> Any:
+    def _only_partial(self, file: HostFile, tool: Tool, selection: StepSelection) -> Any:
         try:
             return self._session_work.only_partial(tool, file, selection)
         except InputError as error:
@@ -504,7 +504,7 @@ class LoadedProfile:
 
     def _select(
         self, files: Sequence[HostFile], wanted: StepRange | None
-    ) -> tuple[Sequence[HostFile], Selection, list[Problem]]:
+    ) -> tuple[Sequence[HostFile], StepSelection, list[Problem]]:
         """The hosts that have the wanted steps, what to analyse of them, and what its reader should know.
 
         Some of the steps are not cached: there are too many ranges.
@@ -513,7 +513,7 @@ class LoadedProfile:
             return files, WHOLE, []
         if wanted.is_all:
             said = "only the steps, without what ran before the first and after the last"
-            return files, Selection(within_steps=True), [Problem(_STEPS_NOTICE, said)]
+            return files, StepSelection(within_steps=True), [Problem(_STEPS_NOTICE, said)]
         from stepscope.analysis.steps.step_range import choose_steps
 
         parts, problems = self._partials(files, tool_named("steps"))
@@ -522,7 +522,7 @@ class LoadedProfile:
         without = [part.host for part in parts if part.host not in rows]
         if without:
             problems.append(Problem(_STEPS_NOTICE, f"{', '.join(without)} has no such steps and is left out"))
-        return [file for file in files if file.host in rows], Selection(rows=rows), problems
+        return [file for file in files if file.host in rows], StepSelection(rows=rows), problems
 
     def whatif(
         self,
@@ -594,12 +594,12 @@ class LoadedProfile:
         report = whatif.what_if(models, changes, ops_of_class, tuple(file.host for file in files))
         return cast("WhatIfReport", _add_problems(report, notices, False))
 
-    def _trace_of(self, file: HostFile, selection: Selection) -> HostTrace:
+    def _trace_of(self, file: HostFile, selection: StepSelection) -> HostTrace:
         """A host's trace with the selected steps."""
         rows = None if selection.rows is None else selection.rows[file.host]
         return self._work.trace(file) if rows is None else self._work.trace_of_steps(file, rows)
 
-    def _slowest_hosts(self, files: Sequence[HostFile], selection: Selection) -> Sequence[HostFile]:
+    def _slowest_hosts(self, files: Sequence[HostFile], selection: StepSelection) -> Sequence[HostFile]:
         """The hosts with the longest median steps, eight at most."""
         if len(files) <= _MOST_MODELS:
             return files

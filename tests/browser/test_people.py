@@ -11,9 +11,9 @@ from browsing import DRAWN, PageServer, objections, running_team, settle, store_
 from draw import draw
 from playwright.sync_api import expect
 
-from stepscope.web.auth.roles import Role
+from stepscope.web.auth.roles import Rights
 
-TOKENS = {role: f"a-token-of-those-who-{role.name.lower()}" for role in Role}
+TOKENS = {role: f"a-token-of-those-who-{role.name.lower()}" for role in Rights}
 
 
 # Drops a profile of so many bytes.
@@ -40,13 +40,13 @@ def page(browser, team, page_problems) -> Iterator[Any]:
         yield opened
 
 
-def log_in(page: Any, role: Role) -> None:
+def log_in(page: Any, role: Rights) -> None:
     """Types the token of a role into the login page."""
     page.get_by_label("Token").fill(TOKENS[role])
     page.get_by_role("button", name="Log in").click()
 
 
-def enter(page: Any, team: PageServer, role: Role = Role.LABEL) -> None:
+def enter(page: Any, team: PageServer, role: Rights = Rights.LABEL) -> None:
     """Comes in, and opens the list of sessions."""
     page.goto(team.address)
     log_in(page, role)
@@ -77,7 +77,7 @@ def test_a_login_that_has_ended_leads_to_the_login_page_and_back(page, team, pag
     page.evaluate("setInterval(() => document.dispatchEvent(new Event('visibilitychange')), 100)")  # makes it look
     page.context.clear_cookies()
     page.wait_for_url("**/login?next=**")
-    log_in(page, Role.LABEL)
+    log_in(page, Rights.LABEL)
     settle(page)
 
     assert page.url == place
@@ -140,7 +140,7 @@ def test_deleting_is_undone(page, team):
 
 
 def test_who_may_only_look_is_offered_nothing_else(page, team):
-    enter(page, team, Role.SEE)
+    enter(page, team, Rights.SEE)
 
     expect(page.locator(".session-row")).to_have_count(2)
     for name in ("Star first", "About first", "Capture"):
@@ -148,7 +148,7 @@ def test_who_may_only_look_is_offered_nothing_else(page, team):
 
 
 def test_the_token_of_a_jobs_port_is_sent_and_not_remembered(page, team):
-    enter(page, team, Role.CAPTURE)
+    enter(page, team, Rights.CAPTURE)
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Capture").click()
     page.get_by_label("Addresses").fill("127.0.0.1:1")
@@ -165,7 +165,7 @@ def test_the_token_of_a_jobs_port_is_sent_and_not_remembered(page, team):
 
 def test_logging_out_leads_to_the_login_page_and_the_cookie_is_worth_nothing(page, team, page_problems):
     page.goto(team.address)
-    log_in(page, Role.SEE)
+    log_in(page, Rights.SEE)
     settle(page)
     kept = page.context.cookies()
 

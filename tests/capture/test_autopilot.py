@@ -16,7 +16,7 @@ from stepscope.capture import cost, job, report
 from stepscope.capture.auto import autopilot as auto
 from stepscope.capture.auto.autopilot import Autopilot
 from stepscope.capture.auto.finders import FINDERS
-from stepscope.capture.auto.ledger import Entry, Ledger
+from stepscope.capture.auto.ledger import Captured, Ledger
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, LOADED, MARKED, OPTIMIZED, StepLoop, StepSource
 from stepscope.capture.job import Worker, this_worker
@@ -424,7 +424,10 @@ def test_a_line_that_was_cut_short_counts_for_nothing(tmp_path):
         lines.write('{"outcome": "4 ste\n[1]\n{"outcome": "x", "profile": 3}\n')
     ledger.add("5 steps captured", tmp_path / "rank1.xplane.pb")
 
-    assert ledger.entries() == [Entry("3 steps captured"), Entry("5 steps captured", tmp_path / "rank1.xplane.pb")]
+    assert ledger.entries() == [
+        Captured("3 steps captured"),
+        Captured("5 steps captured", tmp_path / "rank1.xplane.pb"),
+    ]
 
 
 def test_processes_of_a_program_write_down_what_they_captured(tmp_path):
@@ -434,7 +437,7 @@ def test_processes_of_a_program_write_down_what_they_captured(tmp_path):
     child.add("1 step captured", tmp_path / "é.xplane.pb")
     child.add("nothing was captured")
 
-    assert ledger.entries() == [Entry("1 step captured", tmp_path / "é.xplane.pb"), Entry("nothing was captured")]
+    assert ledger.entries() == [Captured("1 step captured", tmp_path / "é.xplane.pb"), Captured("nothing was captured")]
     ledger.remove()
     assert ledger.entries() == []
 

@@ -101,7 +101,7 @@ class FakeTracer:
 @pytest.fixture
 def fake(monkeypatch) -> type[FakeTracer]:
     """Stands for a framework and its profiler."""
-    entry = tracers.Entry("fake", f"{__name__}:FakeTracer")
+    entry = tracers.TracerEntry("fake", f"{__name__}:FakeTracer")
     monkeypatch.setattr(tracers, "REGISTRY", (entry, tracers.REGISTRY[-1]))
     monkeypatch.setitem(sys.modules, "fake", SimpleNamespace(profiler=True))
     monkeypatch.delenv("STEPSCOPE_TRACER")

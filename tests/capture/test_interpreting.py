@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from stepscope.capture.tracers.interpreting import MEANINGS, Instructions, Runs
+from stepscope.capture.tracers.interpreting import MEANINGS, Instructions, SampledRuns
 
 
 def straight(a: object, b: object) -> object:
@@ -42,7 +42,7 @@ def test_what_an_instruction_tells(function: Callable[..., object], instruction:
 
 
 def test_samples_that_find_the_same_are_one_range() -> None:
-    runs = Runs()
+    runs = SampledRuns()
     for what, now in (("call", 10), ("call", 20), ("python", 30), ("call", 40)):
         runs.note(MEANINGS.index(what), now - 10, now)
     runs.end(45)

@@ -17,7 +17,7 @@ from stepscope import last_error
 from stepscope.capture import client, server
 from stepscope.capture.remote import handlers, messages, service
 from stepscope.capture.remote.access import Access
-from stepscope.capture.remote.outcome import CaptureRequest, Cause, Failure
+from stepscope.capture.remote.outcome import CaptureRequest, Failure, Reason
 from stepscope.errors import CaptureError, StepscopeError, UsageError
 
 TOKEN = "correct-horse-battery-staple"
@@ -86,7 +86,7 @@ def test_only_calls_with_the_token_are_answered(monkeypatch):
         return found and (found.cause, found.detail)
 
     said = "the job's profiler server asks for a token"
-    assert cause(None)[0] == Cause.NOT_ALLOWED
+    assert cause(None)[0] == Reason.NOT_ALLOWED
     assert cause(None)[1].startswith(f"{said} ([token] this server needs a token; set STEPSCOPE_CAPTURE_TOKEN")
     assert cause(TOKEN + "x")[1].startswith(f"{said} ([token] the token is wrong")
     assert cause(TOKEN) is None
@@ -133,7 +133,7 @@ def test_tensorflows_own_client_is_told_what_to_use_where_a_token_is_needed(tmp_
 def test_no_text_of_ours_shows_a_token(tmp_path):
     request = CaptureRequest(["a:1"], tmp_path, token=TOKEN)
 
-    assert TOKEN not in repr(request) + repr(Access(TOKEN)) + str(Failure(Cause.NOT_ALLOWED, ""))
+    assert TOKEN not in repr(request) + repr(Access(TOKEN)) + str(Failure(Reason.NOT_ALLOWED, ""))
 
 
 # -- what a request may ask for ----------------------------------------------------------------------------------------

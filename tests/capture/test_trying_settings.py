@@ -9,7 +9,7 @@ import pytest
 from program_runs import run_command
 
 from stepscope.capture.proving.options import ProveOptions
-from stepscope.capture.proving.stopwatch import Settings, Stopwatch
+from stepscope.capture.proving.stopwatch import KnobTurner, Stopwatch
 from stepscope.proof.knobs import TimedRun
 from stepscope.proof.record import read_proofs
 
@@ -44,7 +44,7 @@ def loaders(monkeypatch) -> ModuleType:
     ],
 )
 def test_a_knob_of_loaders_is_turned_where_they_are_made(loaders, setting, given, made, note):
-    settings = Settings(setting)
+    settings = KnobTurner(setting)
     undo = settings.install()
     loader = loaders.DataLoader([1, 2], 1, **given)
     undo()
@@ -53,21 +53,21 @@ def test_a_knob_of_loaders_is_turned_where_they_are_made(loaders, setting, given
 
 
 def test_an_iterable_dataset_keeps_its_workers(loaders):
-    settings = Settings("workers=2")
+    settings = KnobTurner("workers=2")
     settings.install()()
     assert loaders.DataLoader(loaders.IterableDataset()).given["workers"] == 0
     assert settings.note == "each worker of an iterable dataset gives all its samples"
 
 
 def test_a_knob_of_what_the_program_does_not_make_is_said():
-    assert Settings("autotune=off").note == "the program did not create tf.data before its steps"
+    assert KnobTurner("autotune=off").note == "the program did not create tf.data before its steps"
 
 
 @pytest.mark.parametrize(("steps", "step_ms"), [(200, 10.0), (30, 10.0), (5, None)])
 def test_steps_are_timed_until_the_budget_or_the_program_ends(tmp_path, steps, step_ms):
     clock = [0.0]
     options = ProveOptions(budget_s=1.0, output=str(tmp_path / "answer.json"), timed=True, setting="A=1")
-    stopwatch = Stopwatch(options, Settings("A=1"), lambda: clock[0])
+    stopwatch = Stopwatch(options, KnobTurner("A=1"), lambda: clock[0])
     running = stopwatch.run()
     next(running)
     try:

@@ -9,7 +9,7 @@ import pytest
 
 from stepscope.capture import files, ranges
 from stepscope.capture.tracers.host import HostTracer
-from stepscope.capture.watching.budget import SHARE, Budget
+from stepscope.capture.watching.budget import SHARE, WatchBudget
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.capture.watching.ring import Ring, Thinner
 from stepscope.capture.watching.sampler import RingSampler
@@ -29,7 +29,7 @@ class Job:
 
     def __init__(self, percent=1.0, hook_share=0.0, queued_share=0.0):
         self.now_s, self.used_s, self.open_since_s = 100.0, 0.0, 0.0
-        self.budget = Budget(
+        self.budget = WatchBudget(
             percent,
             hook_ns=lambda: round(hook_share * (self.now_s - 100) * SECOND),
             queued_ns=lambda: round(queued_share * self.now_s * SECOND),
@@ -233,7 +233,7 @@ def test_windows_come_as_often_as_the_budget_allows():
 
 
 def test_the_figures_of_real_threads_are_processor_time():
-    budget = Budget(1.0, lambda: 0, lambda: 0)
+    budget = WatchBudget(1.0, lambda: 0, lambda: 0)
     before = time.thread_time_ns()
     assert budget.note_thread("sampler") >= before
     assert budget.spent_s > 0

@@ -112,7 +112,7 @@ def pool_process(source: Queue, sink: Queue) -> SimpleNamespace:
 
 def test_a_worker_records_only_while_a_capture_asks_for_it(folder):
     process = pool_process(Queue(), Queue())
-    worker = workers.Worker(process)
+    worker = workers.WorkerProcess(process)
     source, sink = process._args[:2]
 
     def work() -> None:
@@ -147,7 +147,7 @@ def test_the_queues_of_a_worker_stay_what_they_are():
 def test_what_a_killed_worker_wrote_until_then_is_kept(folder, monkeypatch):
     monkeypatch.setattr("stepscope.capture.tracers.workers._PATIENCE_S", 0.0)
     process = pool_process(Queue(), Queue())
-    worker = workers.Worker(process)
+    worker = workers.WorkerProcess(process)
     tracer = WorkersTracer()
     tracer.start(ProfilerOptions(), time.perf_counter_ns)
     worker._look()

@@ -21,7 +21,7 @@ from stepscope.cli.main import run
 from stepscope.errors import RegressionError, UsageError
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
-from stepscope.report.findings import Case, Finding, render_junit, render_sarif
+from stepscope.report.findings import Case, PlacedFinding, render_junit, render_sarif
 
 EVEN = """
     host main | M0--------M1--------M2--------M3--------
@@ -179,8 +179,8 @@ def test_sarif_follows_its_schema_and_names_file_and_line(tmp_path: Path, capsys
 
 
 def test_a_finding_without_a_file_is_placed_at_the_budget() -> None:
-    finding = Finding(rule="budget/step_ms", level="warning", title="t", message="m")
-    odd = Finding(rule="advice/x", level="note", title="t", message="m", file="C:\\a b\\t.py", line=0)
+    finding = PlacedFinding(rule="budget/step_ms", level="warning", title="t", message="m")
+    odd = PlacedFinding(rule="advice/x", level="note", title="t", message="m", file="C:\\a b\\t.py", line=0)
 
     log = json.loads(render_sarif("1", [finding, odd], {}, "/ci/budget.toml"))
     jsonschema.validate(log, sarif_schema())

@@ -32,7 +32,7 @@ from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 from stepscope.web import serving
 from stepscope.web.auth.gate import Gate, GateOptions
 from stepscope.web.auth.proxies import Proxies
-from stepscope.web.auth.roles import Role
+from stepscope.web.auth.roles import Rights
 from stepscope.web.auth.tokens import make_token
 from stepscope.web.catalogue import Root
 from stepscope.web.hosts import own_names
@@ -147,7 +147,7 @@ def running(logdir: Path) -> Iterator[PageServer]:
 
 
 @contextmanager
-def running_team(logdir: Path, tokens: Mapping[Role, str]) -> Iterator[PageServer]:
+def running_team(logdir: Path, tokens: Mapping[Rights, str]) -> Iterator[PageServer]:
     """The same for a team, with a token of each role; what people say lies beside the logdir."""
     options = SiteOptions([Root(str(logdir))], host_names=own_names("127.0.0.1"), is_shared=True)
     known = tuple(make_token(text, role, role.name.title()) for role, text in tokens.items())
@@ -160,7 +160,7 @@ def running_team(logdir: Path, tokens: Mapping[Role, str]) -> Iterator[PageServe
 def _serving(site: Site, logdir: Path, gate: Gate | None = None) -> Iterator[PageServer]:
     bound = serving.bind_socket("127.0.0.1", 0)
     address = serving.page_url(bound)
-    server = serving.Server(site, bound, gate)
+    server = serving.PageServer(site, bound, gate)
     thread = threading.Thread(target=server.run, name="page server", daemon=True)
     thread.start()
     try:

@@ -11,7 +11,7 @@ import pytest
 from waiting import await_until
 
 from stepscope.web import listener
-from stepscope.web.listener import Listener
+from stepscope.web.listener import EvictingServer
 
 PATIENCE_S = 60.0
 ASK = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -27,9 +27,9 @@ def app(environ, start_response):
 
 
 @contextmanager
-def listening(asked=app) -> Iterator[Listener]:
+def listening(asked=app) -> Iterator[EvictingServer]:
     """A server, for as long as the context lasts."""
-    made = Listener(asked, socket.create_server(("127.0.0.1", 0)), THREADS, MOST_BODY)
+    made = EvictingServer(asked, socket.create_server(("127.0.0.1", 0)), THREADS, MOST_BODY)
     thread = threading.Thread(target=made.run, daemon=True)
     thread.start()
     try:
@@ -41,11 +41,11 @@ def listening(asked=app) -> Iterator[Listener]:
         assert not thread.is_alive()
 
 
-def connected(made: Listener) -> socket.socket:
+def connected(made: EvictingServer) -> socket.socket:
     return socket.create_connection(("127.0.0.1", made.effective_port), PATIENCE_S)
 
 
-def answer(made: Listener, request: bytes = ASK) -> bytes:
+def answer(made: EvictingServer, request: bytes = ASK) -> bytes:
     """The answer on a connection of its own."""
     with connected(made) as client:
         client.sendall(request)

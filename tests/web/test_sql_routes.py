@@ -14,7 +14,7 @@ from werkzeug.test import Client
 from stepscope.errors import BusyError
 from stepscope.sql.limits import Limits
 from stepscope.web.app import App
-from stepscope.web.auth.roles import Role, Visitor
+from stepscope.web.auth.roles import Rights, Visitor
 from stepscope.web.catalogue import Root
 from stepscope.web.site import Site, SiteOptions
 
@@ -115,12 +115,14 @@ def test_somebody_elses_question_goes_on_and_one_too_many_is_told_when_to_come_a
             return 1
 
     monkeypatch.setattr(console.site, "asker", Full)
-    monkeypatch.setattr("stepscope.web.api_sql.visitor_of", lambda _: Visitor("Ana", Role.SEE, "10.0.0.7", "token"))
+    monkeypatch.setattr("stepscope.web.api_sql.visitor_of", lambda _: Visitor("Ana", Rights.SEE, "10.0.0.7", "token"))
 
     answer = console.client.post(console.root, json={"query": "SELECT 1"}, headers={"X-Stepscope": "1"})
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "12")
     console.client.delete(f"{console.root}?id=q1", headers={"X-Stepscope": "1"})
-    monkeypatch.setattr("stepscope.web.api_sql.visitor_of", lambda _: Visitor("Ops", Role.CAPTURE, "10.0.0.8", "other"))
+    monkeypatch.setattr(
+        "stepscope.web.api_sql.visitor_of", lambda _: Visitor("Ops", Rights.CAPTURE, "10.0.0.8", "other")
+    )
     console.client.delete(f"{console.root}?id=q1", headers={"X-Stepscope": "1"})
     console.client.delete(console.root, headers={"X-Stepscope": "1"})
     assert seen == [("token 10.0.0.7", "q1"), (None, "q1"), ("other 10.0.0.8", "")]

@@ -30,14 +30,14 @@ from stepscope.web.auth.gate import COOKIE, MOST_FAILURES, Gate, GateOptions
 from stepscope.web.auth.log import write_request
 from stepscope.web.auth.login import safe_next
 from stepscope.web.auth.proxies import Proxies, parse_proxies
-from stepscope.web.auth.roles import Role
+from stepscope.web.auth.roles import Rights
 from stepscope.web.auth.tokens import COOKIE_SECONDS, Tokens, make_token, read_tokens
 from stepscope.web.catalogue import Root
 from stepscope.web.hosts import own_names
 from stepscope.web.notes.note_store import NoteStore
 from stepscope.web.site import Site, SiteOptions
 
-TEXTS = {role: f"token-of-those-who-{role.name.lower()}" for role in Role}
+TEXTS = {role: f"token-of-those-who-{role.name.lower()}" for role in Rights}
 CHANGES = {"X-Stepscope": "1"}
 
 
@@ -55,7 +55,7 @@ class Team:
         self.app = App(self.site, Gate(self.options))
         self.client = Client(self.app)
 
-    def ask(self, path: str, role: Role | None = Role.CAPTURE, method: str = "GET", **more: Any) -> TestResponse:
+    def ask(self, path: str, role: Rights | None = Rights.CAPTURE, method: str = "GET", **more: Any) -> TestResponse:
         """A request of somebody with a role; None for somebody without a token."""
         headers = {"Authorization": f"Bearer {TEXTS[role]}"} if role else {}
         headers |= (CHANGES if method != "GET" else {}) | more.pop("headers", {})
@@ -65,7 +65,7 @@ class Team:
         """The id of a session."""
         return next(one["id"] for one in self.ask("/api/sessions").json["sessions"] if one["run"] == run)
 
-    def change(self, version: int, role: Role = Role.LABEL, **words: Any) -> TestResponse:
+    def change(self, version: int, role: Rights = Rights.LABEL, **words: Any) -> TestResponse:
         """A change of the words of r1."""
         return self.ask(f"/api/sessions/{self.session()}/words", role, "POST", json={"version": version, **words})
 
@@ -95,19 +95,19 @@ def log_in(client: Client, text: str, **headers: str) -> TestResponse:
 
 
 def test_a_login_gives_a_cookie_that_scripts_and_other_sites_do_not_get(team):
-    answer = log_in(team.client, TEXTS[Role.SEE])
+    answer = log_in(team.client, TEXTS[Rights.SEE])
 
     cookie = answer.headers["Set-Cookie"]
     assert (answer.status_code, answer.location) == (303, "/")
     assert all(part in cookie for part in ("HttpOnly", "SameSite=Lax", f"Max-Age={COOKIE_SECONDS}", "Path=/;"))
-    assert TEXTS[Role.SEE] not in cookie
+    assert TEXTS[Rights.SEE] not in cookie
     assert team.client.get("/api/words").json["role"] == "see"
     assert team.client.post("/logout", headers={"Origin": "http://localhost"}).status_code == 303
     assert team.client.get("/api/words").status_code == 401
 
 
 def test_a_cookie_ends_and_clocks_may_differ_by_minutes():
-    token = make_token(TEXTS[Role.SEE])
+    token = make_token(TEXTS[Rights.SEE])
     tokens = Tokens([token])
     cookie = tokens.make_cookie(token, now=1e9)
 
@@ -116,19 +116,19 @@ def test_a_cookie_ends_and_clocks_may_differ_by_minutes():
     assert tokens.read_cookie(cookie, now=1e9 + COOKIE_SECONDS + 1) is None
     assert tokens.read_cookie(cookie, now=1e9 - 400) is None
     assert Tokens([make_token("another-token-altogether")]).read_cookie(cookie, now=1e9) is None
-    assert Tokens([make_token(TEXTS[Role.SEE])]).read_cookie(cookie, now=1e9)  # another server with the same token
+    assert Tokens([make_token(TEXTS[Rights.SEE])]).read_cookie(cookie, now=1e9)  # another server with the same token
 
 
 def test_each_role_may_do_what_it_may(team):
     session = team.session()
     wanted = {
-        Role.SEE: [("GET", f"/api/sessions/{session}"), ("GET", "/api/words")],
-        Role.LABEL: [("POST", f"/api/sessions/{session}/words")],
-        Role.CAPTURE: [("POST", "/api/capture"), ("GET", "/api/capture/1"), ("DELETE", "/api/capture/1")],
+        Rights.SEE: [("GET", f"/api/sessions/{session}"), ("GET", "/api/words")],
+        Rights.LABEL: [("POST", f"/api/sessions/{session}/words")],
+        Rights.CAPTURE: [("POST", "/api/capture"), ("GET", "/api/capture/1"), ("DELETE", "/api/capture/1")],
     }
     for least, requests in wanted.items():
         for method, path in requests:
-            for role in Role:
+            for role in Rights:
                 is_refused = team.ask(path, role, method, json={}).status_code == 403
                 assert is_refused == (role < least), (role, method, path)
 
@@ -148,7 +148,10 @@ def test_tokens_are_read_from_a_file_that_others_cannot_read(tmp_path):
     path.write_text("# ours\nsee-only-see-only see Anna of ops\n\nlet-me-do-all-of-it\n")
     path.chmod(0o600)
 
-    assert [(token.role, token.name) for token in read_tokens(path)] == [(Role.SEE, "Anna of ops"), (Role.CAPTURE, "")]
+    assert [(token.role, token.name) for token in read_tokens(path)] == [
+        (Rights.SEE, "Anna of ops"),
+        (Rights.CAPTURE, ""),
+    ]
     assert "see-only" not in repr(read_tokens(path))
     path.chmod(0o644)
     with pytest.raises(UsageError, match="other users may read these tokens"):
@@ -209,7 +212,7 @@ def test_words_are_kept_with_who_said_them(team, tmp_path):
         True,
     )
     assert (said["version"], said["changed_by"]) == (1, "Label")
-    assert team.ask("/api/words", Role.SEE).json["sessions"] == {team.session(): said}
+    assert team.ask("/api/words", Rights.SEE).json["sessions"] == {team.session(): said}
     assert NoteStore(tmp_path / "words.db").of(team.session()).title == "Baseline"  # another server
 
 
@@ -267,23 +270,23 @@ def test_a_full_disk_is_said(monkeypatch, team):
 
 def _forged_cookie() -> str:
     """A cookie of one token that names another."""
-    token = make_token(TEXTS[Role.SEE])
+    token = make_token(TEXTS[Rights.SEE])
     cookie = Tokens([token]).make_cookie(token)
-    return f"{COOKIE}={cookie.replace(token.id, make_token(TEXTS[Role.CAPTURE]).id)}"
+    return f"{COOKIE}={cookie.replace(token.id, make_token(TEXTS[Rights.CAPTURE]).id)}"
 
 
 ATTACKS = {
     "no token": lambda team: team.ask("/api/words", None),
     "an empty token": lambda team: team.ask("/api/words", None, headers={"Authorization": "Bearer "}),
-    "a token in the address": lambda team: team.ask(f"/api/words?token={TEXTS[Role.SEE]}", None),
+    "a token in the address": lambda team: team.ask(f"/api/words?token={TEXTS[Rights.SEE]}", None),
     "a cookie without a signature": lambda team: team.ask(
-        "/api/words", None, headers={"Cookie": f"{COOKIE}=1.{make_token(TEXTS[Role.SEE]).id}.9999999999."}
+        "/api/words", None, headers={"Cookie": f"{COOKIE}=1.{make_token(TEXTS[Rights.SEE]).id}.9999999999."}
     ),
     "a cookie of another role": lambda team: team.ask(
         "/api/words", None, headers={"Cookie": _forged_cookie()}
     ),
     "a cookie with a time of thousands of digits": lambda team: team.ask(
-        "/api/words", None, headers={"Cookie": f"{COOKIE}=1.{make_token(TEXTS[Role.SEE]).id}.{'9' * 5000}.0"}
+        "/api/words", None, headers={"Cookie": f"{COOKIE}=1.{make_token(TEXTS[Rights.SEE]).id}.{'9' * 5000}.0"}
     ),
     "a person named by nobody's proxy": lambda team: team.ask("/api/words", None, headers={"X-Forwarded-User": "root"}),
     "an address named by nobody's proxy": lambda team: team.ask(
@@ -293,34 +296,34 @@ ATTACKS = {
     "rebinding by a proxy's header": lambda team: team.ask(
         "/api/words", headers={"Host": "evil.example", "X-Forwarded-Host": "localhost"}
     ),
-    "a form of another site": lambda team: log_in(team.client, TEXTS[Role.SEE], Origin="http://evil.example"),
-    "a form without an origin": lambda team: team.client.post("/login", data={"token": TEXTS[Role.SEE]}),
+    "a form of another site": lambda team: log_in(team.client, TEXTS[Rights.SEE], Origin="http://evil.example"),
+    "a form without an origin": lambda team: team.client.post("/login", data={"token": TEXTS[Rights.SEE]}),
     "a change sent by another site": lambda team: Client(team.app).post(
         f"/api/sessions/{team.session()}/words", json={"version": 0, "note": "x"},
-        headers={"Authorization": f"Bearer {TEXTS[Role.LABEL]}"},
+        headers={"Authorization": f"Bearer {TEXTS[Rights.LABEL]}"},
     ),
-    "a change by somebody who may only see": lambda team: team.change(0, Role.SEE, note="x"),
+    "a change by somebody who may only see": lambda team: team.change(0, Rights.SEE, note="x"),
     "a capture by somebody who may only label": lambda team: team.ask(
-        "/api/capture", Role.LABEL, "POST", json={"addresses": ["127.0.0.1:22"]}
+        "/api/capture", Rights.LABEL, "POST", json={"addresses": ["127.0.0.1:22"]}
     ),
     "a session that is a path": lambda team: team.ask(
-        "/api/sessions/..%2f..%2fetc%2fpasswd/words", Role.LABEL, "POST", json={"version": 0}
+        "/api/sessions/..%2f..%2fetc%2fpasswd/words", Rights.LABEL, "POST", json={"version": 0}
     ),
     "a session that is SQL": lambda team: team.ask(
-        "/api/sessions/' OR 1=1; DROP TABLE words; --/words", Role.LABEL, "POST", json={"version": 0, "note": "x"}
+        "/api/sessions/' OR 1=1; DROP TABLE words; --/words", Rights.LABEL, "POST", json={"version": 0, "note": "x"}
     ),
     "an attribute that is not offered": lambda team: team.change(0, changed_by="root"),
     "a note of a megabyte": lambda team: team.change(0, note="x" * 900_000),
     "a thousand labels": lambda team: team.change(0, labels=[str(n) for n in range(1000)]),
     "a version that is no number": lambda team: team.ask(
-        f"/api/sessions/{team.session()}/words", Role.LABEL, "POST", data=b'{"version": 1e999}'
+        f"/api/sessions/{team.session()}/words", Rights.LABEL, "POST", data=b'{"version": 1e999}'
     ),
     "JSON that is nested without end": lambda team: team.ask(
-        f"/api/sessions/{team.session()}/words", Role.LABEL, "POST", data=b"[" * 500_000
+        f"/api/sessions/{team.session()}/words", Rights.LABEL, "POST", data=b"[" * 500_000
     ),
     "a file outside of the page": lambda team: team.ask("/assets/..%2f..%2f..%2fsite.py"),
     "a name that no system can have": lambda team: team.ask("/" + "a" * 5000),
-    "a body behind a GET": lambda team: team.ask("/api/capture", Role.SEE, "GET", data=b"x" * 1000),
+    "a body behind a GET": lambda team: team.ask("/api/capture", Rights.SEE, "GET", data=b"x" * 1000),
 }  # fmt: skip
 
 
@@ -350,7 +353,7 @@ def test_words_with_markup_are_sent_as_data(team):
 def test_a_logout_ends_the_login_for_whoever_has_its_cookie(tmp_path):
     """Also on another server with the same store, and no other login."""
     team = Team(tmp_path)
-    cookies = [log_in(Client(team.app), TEXTS[Role.SEE]).headers["Set-Cookie"].partition(";")[0] for _ in range(2)]
+    cookies = [log_in(Client(team.app), TEXTS[Rights.SEE]).headers["Set-Cookie"].partition(";")[0] for _ in range(2)]
 
     def status(gate: Gate, cookie: str) -> int:
         return Client(App(team.site, gate), use_cookies=False).get("/api/words", headers={"Cookie": cookie}).status_code
@@ -400,7 +403,7 @@ def test_wrong_tokens_lock_out_no_right_one(tmp_path, behind_proxy):
     from_there = {"X-Forwarded-For": "203.0.113.77"} if behind_proxy else {}
     there = {"REMOTE_ADDR": "127.0.0.1"}
     wrong = {"Authorization": "Bearer wrong-wrong-wrong-wrong", **from_there}
-    log_in(team.client, TEXTS[Role.SEE])
+    log_in(team.client, TEXTS[Rights.SEE])
     for _ in range(MOST_FAILURES):
         assert Client(team.app).get("/api/words", headers=wrong, environ_base=there).status_code == 401
 
@@ -408,7 +411,7 @@ def test_wrong_tokens_lock_out_no_right_one(tmp_path, behind_proxy):
     assert (told.status_code, int(told.headers["Retry-After"]) > 200) == (429, True)
     assert team.ask("/api/words", headers=from_there, environ_base=there).status_code == 200  # a token
     assert team.client.get("/api/words", headers=from_there, environ_base=there).status_code == 200  # a cookie
-    form, headers = {"token": TEXTS[Role.SEE]}, {"Origin": "http://localhost", **from_there}
+    form, headers = {"token": TEXTS[Rights.SEE]}, {"Origin": "http://localhost", **from_there}
     assert Client(team.app).post("/login", data=form, headers=headers, environ_base=there).status_code == 303
     team.site.close()
 
@@ -425,20 +428,20 @@ def test_after_the_login_no_other_site_is_shown(wanted):
 def test_a_defect_names_no_file(team, monkeypatch):
     monkeypatch.setattr(type(team.site.catalogue), "look", lambda _: (_ for _ in ()).throw(OSError("/secret/place")))
 
-    answer = team.ask("/api/sessions", Role.SEE)
+    answer = team.ask("/api/sessions", Rights.SEE)
     assert (answer.status_code, "/secret" in answer.text) == (500, False)
 
 
 def test_a_shared_server_shows_no_folder_above_its_logdir(team):
     session = team.session()
     for path in ("/api/config", "/api/sessions", f"/api/sessions/{session}", "/api/words"):
-        assert str(team.logdir.parent) not in team.ask(path, Role.SEE).text, path
+        assert str(team.logdir.parent) not in team.ask(path, Rights.SEE).text, path
 
 
 def test_the_log_has_no_token(team, capsys):
     team.app._log = write_request
-    team.ask(f"/api/words?token={TEXTS[Role.SEE]}")
-    log_in(team.client, TEXTS[Role.SEE])
+    team.ask(f"/api/words?token={TEXTS[Rights.SEE]}")
+    log_in(team.client, TEXTS[Rights.SEE])
     team.ask("/\x1b[31m")
 
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
@@ -513,10 +516,10 @@ def test_tls_by_certificate_files(tmp_path):
 
     (tmp_path / "logs").mkdir()
     served = Process(
-        str(tmp_path / "logs"), "--tls-cert", str(certificate), "--tls-key", str(key), STEPSCOPE_TOKEN=TEXTS[Role.SEE]
+        str(tmp_path / "logs"), "--tls-cert", str(certificate), "--tls-key", str(key), STEPSCOPE_TOKEN=TEXTS[Rights.SEE]
     )
     context = ssl.create_default_context(cafile=str(certificate))
-    headers = {"Authorization": f"Bearer {TEXTS[Role.SEE]}"}
+    headers = {"Authorization": f"Bearer {TEXTS[Rights.SEE]}"}
     with ThreadPoolExecutor(4) as clients:
 
         def ask(_: int) -> int:
@@ -529,7 +532,7 @@ def test_tls_by_certificate_files(tmp_path):
 
     assert served.address.startswith("https://127.0.0.1:")
     assert len(set(sizes)) == 1
-    assert (status, TEXTS[Role.SEE] in err) == (0, False)
+    assert (status, TEXTS[Rights.SEE] in err) == (0, False)
 
 
 NGINX = """
@@ -566,7 +569,7 @@ def test_behind_nginx_below_a_path(tmp_path):
     (tmp_path / "logs").mkdir()
     served = Process(
         str(tmp_path / "logs"), "--prefix", "/prof", "--behind-proxy", "127.0.0.1",
-        "--identity-header", "X-Forwarded-User", "--no-log", STEPSCOPE_TOKEN=TEXTS[Role.SEE],
+        "--identity-header", "X-Forwarded-User", "--no-log", STEPSCOPE_TOKEN=TEXTS[Rights.SEE],
     )  # fmt: skip
     port = free_port()
     backend = served.address.rpartition(":")[2].partition("/")[0]
@@ -626,7 +629,10 @@ def test_a_link_leads_out_of_a_logdir_only_if_that_is_allowed(tmp_path, linked):
 
 def test_under_tls_the_cookie_is_sent_under_tls_only(team):
     answer = team.client.post(
-        "/login", data={"token": TEXTS[Role.SEE]}, headers={"Origin": "https://localhost"}, base_url="https://localhost"
+        "/login",
+        data={"token": TEXTS[Rights.SEE]},
+        headers={"Origin": "https://localhost"},
+        base_url="https://localhost",
     )
 
     assert answer.headers["Set-Cookie"].endswith("; Secure")

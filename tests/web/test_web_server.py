@@ -178,7 +178,7 @@ def test_open_tells_that_it_could_not_have_the_port_it_was_asked_for(logdir, cap
 
         def run(self) -> None: ...
 
-    monkeypatch.setattr(serving, "Server", Server)
+    monkeypatch.setattr(serving, "PageServer", Server)
     with serving.bind_socket("127.0.0.1", free_port()) as other:
         port = other.getsockname()[1]
         if not taken:
@@ -192,7 +192,7 @@ def test_open_tells_that_it_could_not_have_the_port_it_was_asked_for(logdir, cap
 
 
 def test_open_beyond_loopback_says_who_can_see_it(logdir, capsys, monkeypatch):
-    monkeypatch.setattr(serving.Server, "run", lambda server: server._listener.close())
+    monkeypatch.setattr(serving.PageServer, "run", lambda server: server._listener.close())
 
     assert run_command(["open", str(logdir), "--no-browser", "--port", "0", "--host", "0.0.0.0"]) == 0
     assert "anybody who reaches this address sees these profiles" in capsys.readouterr().err
@@ -211,7 +211,7 @@ def test_open_waits_for_a_first_profile(tmp_path, capsys, monkeypatch):
         def run(self) -> None:
             store_profile(tmp_path, "r1", draw(DRAWN))
 
-    monkeypatch.setattr(serving, "Server", Server)
+    monkeypatch.setattr(serving, "PageServer", Server)
     assert run_command(["open", str(tmp_path), "--no-browser", "--port", "0"]) == 0
     assert "no profile yet" in capsys.readouterr().err
     assert [one.session.run for one in served[0].catalogue.sessions()] == ["r1"]

@@ -1,11 +1,11 @@
 /** What the timeline's routes answer, and how a window's bytes are read. */
 
 import { ApiError, address, fetchAnswer, getJson } from "../api";
-import type { Details, Group, Links, Stretch as Reported, Selection, Spot } from "../generated/reports";
+import type { Details, Group, Links, Stretch as Reported, SelectionSum, Spot } from "../generated/reports";
 import type { Culprit as Reason } from "../pages/shared/reports";
 import type { Span } from "./viewport";
 
-export type { Selection as SelectionAnswer, Spot, Track as TrackInfo } from "../generated/reports";
+export type { SelectionSum as SelectionAnswer, Spot, Track as TrackInfo } from "../generated/reports";
 
 export interface GroupInfo extends Omit<Group, "groups"> {
   readonly groups: readonly GroupInfo[];
@@ -290,7 +290,7 @@ export class Source {
     tracks: readonly string[],
     by: string,
     abort?: AbortSignal,
-  ): Promise<Selection> {
+  ): Promise<SelectionSum> {
     const query = { begin: Math.floor(begin), end: Math.ceil(end), tracks: tracks.join(","), by };
     return getJson(this.url("selection", query), abort);
   }

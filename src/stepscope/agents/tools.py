@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Each is small, and ends with the next useful calls.
 
 
-class Call(TypedDict):
+class NextCall(TypedDict):
     """A useful next call: the tool, its arguments, and why."""
 
     tool: str
@@ -34,14 +34,14 @@ class Call(TypedDict):
     why: str
 
 
-class Answer(TypedDict):
+class AgentAnswer(TypedDict):
     """What every answer has: a notice that its texts are data, and useful next calls."""
 
     notice: NotRequired[str]
-    next: list[Call]
+    next: list[NextCall]
 
 
-class OfSession(Answer):
+class OfSession(AgentAnswer):
     """An answer about one session."""
 
     session: str
@@ -57,7 +57,7 @@ class SessionItem(TypedDict):
     size_bytes: int
 
 
-class SessionList(Answer):
+class SessionList(AgentAnswer):
     """Sessions, the newest first; `next_offset` is null on the last page."""
 
     sessions: list[SessionItem]
@@ -65,7 +65,7 @@ class SessionList(Answer):
     next_offset: int | None
 
 
-class Summary(OfSession):
+class SummaryAnswer(OfSession):
     """Where the step time goes. `lines` is the summary for people; `findings` have stable ids."""
 
     verdict: str
@@ -84,7 +84,7 @@ class AdviceList(OfSession):
     advice: list[dict[str, Any]]
 
 
-class Column(TypedDict):
+class AgentColumn(TypedDict):
     """A column or figure: name, unit and meaning."""
 
     name: str
@@ -92,17 +92,17 @@ class Column(TypedDict):
     meaning: str
 
 
-class Table(TypedDict):
+class AgentTable(TypedDict):
     """A table of a report, without its rows; `columns` of the one that was asked for, `total_rows` of a session."""
 
     table: str
     title: str
     total_rows: int | None
     empty: str | None
-    columns: list[Column]
+    columns: list[AgentColumn]
 
 
-class Figure(Column):
+class Figure(AgentColumn):
     """A figure of a report."""
 
     value: Any
@@ -113,7 +113,7 @@ class Description(OfSession):
 
     tool: str
     summary: str
-    tables: list[Table]
+    tables: list[AgentTable]
     figures: list[Figure]
     sentences: list[str]
 
@@ -143,7 +143,7 @@ class Forecast(OfSession):
     reasoning: str
 
 
-class Comparison(Answer):
+class Comparison(AgentAnswer):
     """Two sessions: whether the step time changed by more than the noise, and where."""
 
     before: dict[str, Any]
@@ -157,7 +157,7 @@ class Comparison(Answer):
     tables: dict[str, list[dict[str, Any]]]
 
 
-class GateResult(Answer):
+class GateResult(AgentAnswer):
     """Whether budgets are kept."""
 
     verdict: str
@@ -190,7 +190,7 @@ class Answers:
         items = [_session_item(each) for each in shown]
         return {"sessions": cast(Any, items), "total": len(listed), "next_offset": next_offset, "next": following}
 
-    def summary(self, session: str) -> Summary:
+    def summary(self, session: str) -> SummaryAnswer:
         """Says where the step time of a session goes: the verdict, the account of the median step, the first advice."""
         report = cast("OverviewReport", self._sessions.opened(session).report("overview"))
         whole = make_finite(report.to_dict())
@@ -198,7 +198,9 @@ class Answers:
         own = {"lines": list(report.summary_lines()), "findings": findings[:_MOST_FINDINGS]}
         copied = ("verdict", "verdict_text", "step_time_ms", "steps_source", "environment", "warnings")
         following = _next_calls_of_summary(session, whole, bool(report.account and report.account.why_not is None))
-        return cast(Summary, {"session": session, **{key: whole[key] for key in copied}, **own, "next": following})
+        return cast(
+            SummaryAnswer, {"session": session, **{key: whole[key] for key in copied}, **own, "next": following}
+        )
 
     def advice(self, session: str, top: int = 3) -> AdviceList:
         """Says what to change first, with evidence, expected speed-up, culprit (file and line) and actions."""
@@ -395,7 +397,7 @@ def _asker(opened: Opened) -> Callable[[str, str | None], Report]:
 # -- parts of answers ----------------------------------------------------------------------------------------------
 
 
-def _call(tool: str, why: str, /, **arguments: Any) -> Call:
+def _call(tool: str, why: str, /, **arguments: Any) -> NextCall:
     """A next call, without arguments that say nothing."""
     known = {key: value for key, value in arguments.items() if value not in ("", [])}
     return {"tool": tool, "arguments": known, "why": why}
@@ -410,7 +412,7 @@ def _page(items: Sequence[_Item], top: int, offset: int) -> tuple[Sequence[_Item
 
 
 def _make_page(
-    session: str, report: Report, table: Rows, fields: Sequence[Field], rows: Sequence[Row], following: list[Call]
+    session: str, report: Report, table: Rows, fields: Sequence[Field], rows: Sequence[Row], following: list[NextCall]
 ) -> Page:
     """A page of a table, whose caller says how many rows there are."""
     return {
@@ -443,7 +445,7 @@ def _brief_finding(finding: Mapping[str, Any]) -> dict[str, Any]:
     return known
 
 
-def _next_calls_of_summary(session: str, whole: Mapping[str, Any], carries: bool) -> list[Call]:
+def _next_calls_of_summary(session: str, whole: Mapping[str, Any], carries: bool) -> list[NextCall]:
     """The next calls; `carries` says whether the steps can be replayed well enough for a forecast."""
     following = [_call("advice", "what to change, with evidence", session=session)]
     account = whole["account"]
@@ -456,7 +458,7 @@ def _next_calls_of_summary(session: str, whole: Mapping[str, Any], carries: bool
     return [*following, *ranks * (len(whole["hosts"]) > 1), _call("timeline", "see two steps", session=session)]
 
 
-def _next_calls_of_advice(session: str, items: Sequence[Mapping[str, Any]]) -> list[Call]:
+def _next_calls_of_advice(session: str, items: Sequence[Mapping[str, Any]]) -> list[NextCall]:
     following = []
     for item in items[:1]:
         following.append(_call("rows", "the evidence in rows", session=session, tool=item["tool"]))
@@ -499,7 +501,7 @@ def _find_table(report: Report, table: str) -> Rows:
     return tables[table] if table else next(iter(tables.values()))
 
 
-def _describe_table(table: Rows, of_session: bool, chosen: str) -> Table:
+def _describe_table(table: Rows, of_session: bool, chosen: str) -> AgentTable:
     fields = table.fields if table.id == chosen else ()
     return {
         "table": table.id,

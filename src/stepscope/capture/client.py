@@ -18,7 +18,6 @@ from stepscope.capture.remote.outcome import (
     Cancel,
     CaptureOutcome,
     CaptureRequest,
-    Cause,
     Failure,
     LogDir,
     OnProgress,
@@ -26,6 +25,7 @@ from stepscope.capture.remote.outcome import (
     WorkerStatus,
     check_duration,
 )
+from stepscope.capture.remote.outcome import Reason as Cause
 from stepscope.capture.remote.snapshots import ContinuousProfiling
 from stepscope.errors import CaptureError, UsageError
 

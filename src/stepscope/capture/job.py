@@ -61,7 +61,7 @@ class Worker:
     job: str = ""
 
 
-class Launch:
+class OuterRun:
     """The `stepscope run` that this process belongs to.
 
     Attributes:
@@ -74,7 +74,7 @@ class Launch:
     folder: Path | None = None
 
 
-LAUNCH = Launch()
+LAUNCH = OuterRun()
 
 
 def this_worker() -> Worker:

@@ -149,7 +149,7 @@ def release_taken_signals() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class Captures(Protocol):
+class RunningCapture(Protocol):
     """What a `Recorder` is to the end of the program."""
 
     lock: threading.RLock
@@ -166,7 +166,7 @@ class Captures(Protocol):
 class ProgramEnd:
     """Watches for the end of the program while a capture records."""
 
-    def __init__(self, captures: Captures) -> None:
+    def __init__(self, captures: RunningCapture) -> None:
         self._captures = captures
         self._main_is_busy = False  # the main thread ends or writes a capture: no signal handler can wait for that
         self._sigterm_waits = False  # until the main thread is done

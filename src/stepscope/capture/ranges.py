@@ -30,7 +30,7 @@ _open = threading.local()  # .step: the last step that started on this thread
 _complained: set[str] = set()  # names of ranges whose failure was reported
 
 
-class Route:
+class RangeRoute:
     """Where the ranges of this process go, and who is told of its steps.
 
     Attributes:
@@ -67,7 +67,7 @@ class Route:
         self.safe_opener = ring if recorder is None else recorder if recorder_cannot_fail else None
 
 
-ROUTE = Route()
+ROUTE = RangeRoute()
 
 
 def route(opener: Opener | None, cannot_fail: bool = False, released: threading.Event | None = None) -> None:

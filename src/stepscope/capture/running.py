@@ -58,7 +58,7 @@ class Capture:
 
     def __init__(
         self,
-        entry: tracers.Entry,
+        entry: tracers.TracerEntry,
         target: files.Target | None,
         options: ProfilerOptions,
         end_request: threading.Event | None = None,

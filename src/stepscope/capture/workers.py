@@ -82,7 +82,7 @@ def _watch_processes(module: Any) -> None:
 
     @functools.wraps(bootstrap)
     def bootstrap_and_record(self: Any, *args: Any, **kwargs: Any) -> Any:
-        worker = Worker(self)
+        worker = WorkerProcess(self)
         worker.start()
         try:
             return bootstrap(self, *args, **kwargs)
@@ -139,7 +139,7 @@ def remove_folder(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-class Worker:
+class WorkerProcess:
     """A worker process: looks whether to record, and records.
 
     Args:
@@ -150,7 +150,7 @@ class Worker:
         self._folder = shared_folder()
         self._name = str(getattr(process, "name", "worker"))
         self._spans: list[tuple[str, int, int]] = []
-        self._recording: Recording | None = None
+        self._recording: WorkerRecording | None = None
         self._ended = False
         self._lock = threading.Lock()
         self._looking = Recurring(self._run, _LOOK_S, "stepscope-worker")
@@ -229,7 +229,7 @@ class Worker:
             self._stop()
         if wanted and self._recording is None:
             self._spans.clear()
-            self._recording = Recording(self._folder, wanted)
+            self._recording = WorkerRecording(self._folder, wanted)
         if self._recording is not None:
             self._recording.flush_if_due(self._take)
 
@@ -251,7 +251,7 @@ class Worker:
 Take = Callable[[list[Chunk]], list[Chunk]]
 
 
-class Recording:
+class WorkerRecording:
     """What one worker records for one capture.
 
     Args:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from stepscope.capture import program_end
 from stepscope.capture.auto.autostart import Armed, LastingWatch, arm, disarm, print_for_user
-from stepscope.capture.auto.ledger import Entry
+from stepscope.capture.auto.ledger import Captured
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.out_of_memory import describe_end
 from stepscope.capture.report import print_text
@@ -97,7 +97,7 @@ def _print_hard_end(armed: Armed, followed: Followed, how: str) -> None:
         print_for_user(f"{why}; what is left: stepscope doctor {followed.logdir}")
 
 
-def _print_outcome(armed: Armed, logdir: str, children: Sequence[Entry], failed: bool = False) -> None:
+def _print_outcome(armed: Armed, logdir: str, children: Sequence[Captured], failed: bool = False) -> None:
     """Prints what was captured and where its time went.
 
     A program that failed before it had steps is no training to give advice on.
@@ -138,7 +138,7 @@ def _print_watch(lasting: LastingWatch, logdir: str) -> None:
     print_for_user(f"watched {counts}; more: stepscope over-time {logdir}")
 
 
-def _print_children(children: Sequence[Entry], logdir: str) -> None:
+def _print_children(children: Sequence[Captured], logdir: str) -> None:
     """Prints what the program's child processes captured: each outcome once, then the summary of their session."""
     for outcome, count in Counter(entry.outcome for entry in children).items():
         print_for_user(f"{outcome} (in {_count_processes(count)} that the program started)")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from stepscope.capture.auto.autostart import print_for_user
-from stepscope.capture.auto.run import Program
+from stepscope.capture.auto.run import ProgramToRun
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.files import resolve_logdir
 from stepscope.capture.proving.knobs import KnobRun, try_settings
@@ -53,7 +53,7 @@ def prove(
     refuse_option(script, as_code, given)
     if output is not None and remote_address(output):
         raise UsageError("the proofs are written while the job runs, on its machine", hint="choose a local --output")
-    program = Program(script, tuple(arguments or ()), as_module, as_code)
+    program = ProgramToRun(script, tuple(arguments or ()), as_module, as_code)
     if knobs or knob:
         if at or ablate:
             raise UsageError("--knobs changes settings, --at and --ablate the running job", hint="run them one by one")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Annotated, NoReturn
 
 from stepscope.capture.auto.autostart import can_write, print_for_user
-from stepscope.capture.auto.run import STDIN, Program, can_follow
+from stepscope.capture.auto.run import STDIN, ProgramToRun, can_follow
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.files import resolve_logdir
 from stepscope.capture.options import ProfilerOptions
@@ -96,7 +96,7 @@ def run(
     )
     if watch or watch_options:
         settings = _add_watch(settings, watch_options, given)
-    program = Program(script, tuple(arguments or ()), as_module, as_code)
+    program = ProgramToRun(script, tuple(arguments or ()), as_module, as_code)
     if prove:
         settings = replace(
             settings, prove=ProveOptions(program.name, stop_after=stop_after).to_text(), stop_after=False
@@ -122,7 +122,7 @@ def _add_watch(settings: Settings, options: str, given: Given) -> Settings:
     return replace(settings, watch=options or "1", steps=settings.steps if "steps" in given.fields else 0)
 
 
-def run_program(program: Program, settings: Settings, quiet: bool, logdir: str) -> NoReturn:
+def run_program(program: ProgramToRun, settings: Settings, quiet: bool, logdir: str) -> NoReturn:
     """Runs the program in place of this process; `logdir` is as the user wrote it."""
     text = ""
     if not can_follow():

@@ -78,7 +78,7 @@ def serve(
             print(f"stepscope: {OPEN_WARNING}", file=sys.stderr, flush=True)
         if browser:
             serving.open_browser(address)
-        serving.Server(site, bound).run()
+        serving.PageServer(site, bound).run()
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from stepscope.report.looks import clean
 
 if TYPE_CHECKING:
     from stepscope.web.auth.tokens import Token
-    from stepscope.web.serving import Server
+    from stepscope.web.serving import PageServer
 
 PATIENCE_S = 20.0
 """For open requests when the server is asked to end; orchestrators wait 30 seconds before they kill."""
@@ -117,7 +117,7 @@ def serve_team(
     site = Site(SiteOptions(roots, host_names=names, is_shared=True, follows_links=follow_links))
     bound = serving.bind_socket(host, port, tries=1)
     gate = Gate(GateOptions(tokens, proxies, parse_role(identity_role), token_file, site.words))
-    server = serving.Server(site, bound, gate, tls, write_request if log else None)
+    server = serving.PageServer(site, bound, gate, tls, write_request if log else None)
     _end_gracefully(server)
     address = serving.page_url(bound, "http" if tls is None else "https")
     _announce([root.path for root in roots], f"{address}{proxies.prefix.lstrip('/')}", new_text)
@@ -143,7 +143,7 @@ def _announce(logdirs: list[str], address: str, new_text: str) -> None:
         print(f"token, shown only now: {new_text}", flush=True)
 
 
-def _end_gracefully(server: Server) -> None:
+def _end_gracefully(server: PageServer) -> None:
     """SIGTERM and Ctrl-C let open requests end; the second one ends at once."""
 
     def end(number: int, _: object) -> None:

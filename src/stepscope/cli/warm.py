@@ -37,7 +37,7 @@ _LEFT_OUT = ("engine", "memory", "output")  # options that change this process, 
 
 
 @dataclass(frozen=True)
-class Question:
+class WarmQuestion:
     """A command that somebody wants to be run."""
 
     settings: str
@@ -47,7 +47,7 @@ class Question:
     environment: dict[str, str]
 
     @classmethod
-    def parse(cls, content: bytes) -> Question:
+    def parse(cls, content: bytes) -> WarmQuestion:
         """Takes a question apart.  Raises ValueError, IndexError."""
         settings, folder, out, err, count, *texts = map(os.fsdecode, content.split(b"\0")[:-1])
         words, variables = texts[: int(count)], texts[int(count) :]
@@ -96,12 +96,12 @@ class WarmServer:
         try:
             size = int.from_bytes(start.receive(caller, start.SIZE), "little")
             if len(files) == 3 and size <= start.MOST_BYTES:
-                self._answer(caller, Question.parse(start.receive(caller, size)), files)
+                self._answer(caller, WarmQuestion.parse(start.receive(caller, size)), files)
         finally:
             for each in files:
                 os.close(each)
 
-    def _answer(self, caller: socket.socket, asked: Question, files: Sequence[int]) -> None:
+    def _answer(self, caller: socket.socket, asked: WarmQuestion, files: Sequence[int]) -> None:
         if asked.settings != self._settings:
             caller.sendall(start.NOT_MINE)
             return
@@ -155,7 +155,7 @@ class _Held(io.RawIOBase):
 
 
 @contextmanager
-def _in_place_of(asked: Question, files: Sequence[int]) -> Iterator[list[tuple[int, bytes]]]:
+def _in_place_of(asked: WarmQuestion, files: Sequence[int]) -> Iterator[list[tuple[int, bytes]]]:
     """A context in which this process has what the caller has; it gives what is written: descriptor and bytes."""
     folder, variables, streams = Path.cwd(), dict(os.environ), (sys.stdout, sys.stderr)
     own = [os.dup(each) for each in range(3)]

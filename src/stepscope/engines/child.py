@@ -13,7 +13,7 @@ from stepscope.children import Child, Parent
 
 if TYPE_CHECKING:
     from stepscope.cache import CacheOptions
-    from stepscope.engines.task import Answer, HostOutcome, Task
+    from stepscope.engines.task import HostOutcome, Task, TaskResult
     from stepscope.errors import Problem
     from stepscope.formats.session import HostFile
 
@@ -63,16 +63,16 @@ def answer_task(content: bytes) -> bytes:
     return pack(do_task(unpack_task(content)))
 
 
-def do_task(task: Task) -> Answer:
+def do_task(task: Task) -> TaskResult:
     """Analyses the hosts of a task.  A host that fails has a problem in its outcome; nothing is raised."""
     from stepscope.analysis.registry import tool_named
     from stepscope.engines.host_work import encode_partial
-    from stepscope.engines.task import Answer
+    from stepscope.engines.task import TaskResult
 
     hosts = _Hosts(task)
     outcomes = tuple(hosts.analyse(at) for at in range(len(task.files)))
     parts = {name: encode_partial(tool_named(name).condense(found)) for name, found in hosts.partials.items()}
-    return Answer(outcomes, parts)
+    return TaskResult(outcomes, parts)
 
 
 class _Hosts:

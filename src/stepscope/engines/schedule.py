@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.analysis.registry import tool_named
 from stepscope.engines.base import Done, Engine, Lost, Ticket
 from stepscope.engines.folding import Fold, Piece
-from stepscope.engines.task import Answer, HostOutcome, Task, pack, unpack_answer
+from stepscope.engines.task import HostOutcome, Task, TaskResult, pack, unpack_answer
 from stepscope.errors import Problem
 from stepscope.records import dataclass
 
@@ -70,7 +70,7 @@ class Progress:
         return ", ".join(parts)
 
 
-class Schedule:
+class TaskSchedule:
     """Hands tasks to an engine and puts the answers together.
 
     Args:
@@ -166,7 +166,7 @@ class Schedule:
         state.done_bytes += task.nbytes
 
 
-def _give_up(task: Task, lost: Lost) -> Answer:
+def _give_up(task: Task, lost: Lost) -> TaskResult:
     """The answer for a host that cost its worker again and again."""
     file: HostFile = task.files[0]
     problem = Problem(
@@ -176,4 +176,4 @@ def _give_up(task: Task, lost: Lost) -> Answer:
         host=file.host,
         hint="look at this host alone with --host, or give it more with --memory",
     )
-    return Answer((HostOutcome(file.host, 0, problem),), {})
+    return TaskResult((HostOutcome(file.host, 0, problem),), {})

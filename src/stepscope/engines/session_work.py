@@ -37,7 +37,7 @@ _opened: list[Engine] = []
 
 
 @dataclass(frozen=True)
-class Selection:
+class StepSelection:
     """Which steps to analyse.
 
     Attributes:
@@ -49,7 +49,7 @@ class Selection:
     rows: dict[str, tuple[int, ...]] | None = None
 
 
-WHOLE = Selection()
+WHOLE = StepSelection()
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class SessionWork:
         self,
         files: Sequence[HostFile],
         tools: Sequence[Tool],
-        selection: Selection = WHOLE,
+        selection: StepSelection = WHOLE,
         ended: HostEnded = lambda host, problem: None,
     ) -> Findings:
         """Partials of all hosts.  A host that cannot be analysed is left out and named.
@@ -129,7 +129,7 @@ class SessionWork:
     # -- in this process -----------------------------------------------------------------------------------------------
 
     def _analyse_here(
-        self, files: Sequence[HostFile], tools: Sequence[Tool], selection: Selection, ended: HostEnded
+        self, files: Sequence[HostFile], tools: Sequence[Tool], selection: StepSelection, ended: HostEnded
     ) -> Findings:
         partials: dict[str, list[Any]] = {tool.name: [] for tool in tools}
         problems = []
@@ -147,7 +147,7 @@ class SessionWork:
             ended(file.host, None)
         return Findings(partials, problems)
 
-    def only_partial(self, tool: Tool, file: HostFile, selection: Selection = WHOLE) -> Any:
+    def only_partial(self, tool: Tool, file: HostFile, selection: StepSelection = WHOLE) -> Any:
         """The part of the only host of a report; a child process computes it if the file is too large for this one.
 
         Raises:
@@ -164,7 +164,7 @@ class SessionWork:
         """Whether this process may read a file itself."""
         return not self._must_spill([file])
 
-    def partial(self, tool: Tool, file: HostFile, selection: Selection = WHOLE) -> Any:
+    def partial(self, tool: Tool, file: HostFile, selection: StepSelection = WHOLE) -> Any:
         """One host's part of a report, computed in this process unless it is kept.  Raises InputError."""
         if selection.rows is not None:
             return self.host.partial_of_steps(tool, file, selection.rows[file.host])
@@ -172,7 +172,9 @@ class SessionWork:
 
     # -- by an engine --------------------------------------------------------------------------------------------------
 
-    def _choose(self, files: Sequence[HostFile], tools: Sequence[Tool], selection: Selection) -> EngineChoice | None:
+    def _choose(
+        self, files: Sequence[HostFile], tools: Sequence[Tool], selection: StepSelection
+    ) -> EngineChoice | None:
         """The engine that the user chose, else processes if they pay; None for this process."""
         if self._must_spill(files) and self._choice is None:
             return EngineChoice(LOCAL)
@@ -199,13 +201,13 @@ class SessionWork:
         choice: EngineChoice,
         files: Sequence[HostFile],
         tools: Sequence[Tool],
-        selection: Selection,
+        selection: StepSelection,
         ended: HostEnded,
     ) -> Findings:
         """Takes what the cache holds, and has the engine analyse the rest; it is opened only if something is left."""
-        from stepscope.engines.schedule import Schedule
+        from stepscope.engines.schedule import TaskSchedule
 
-        schedule = Schedule([tool.name for tool in tools], self._progress, ended)
+        schedule = TaskSchedule([tool.name for tool in tools], self._progress, ended)
         left: list[tuple[int, HostFile, KnownFile]] = []
         for place, file in enumerate(files):
             try:
@@ -222,7 +224,7 @@ class SessionWork:
         self.host.events_read.update(schedule.events)
         return Findings(schedule.partials(), schedule.problems())
 
-    def _kept_partials(self, file: HostFile, tools: Sequence[Tool], selection: Selection) -> dict[str, Any] | None:
+    def _kept_partials(self, file: HostFile, tools: Sequence[Tool], selection: StepSelection) -> dict[str, Any] | None:
         if selection.rows is not None:
             return None
         kept = {tool.name: self.host.kept_partial(tool, file, selection.within_steps) for tool in tools}
@@ -249,7 +251,7 @@ class SessionWork:
         self,
         left: Sequence[tuple[int, HostFile, KnownFile]],
         tools: Sequence[Tool],
-        selection: Selection,
+        selection: StepSelection,
         engine: Engine,
     ) -> list[Any]:
         """Tasks for the hosts that are left, each of neighbouring ones."""
@@ -283,7 +285,7 @@ class SessionWork:
 
     # -- what is kept of the whole session -----------------------------------------------------------------------------
 
-    def _session_key(self, files: Sequence[HostFile], selection: Selection) -> str | None:
+    def _session_key(self, files: Sequence[HostFile], selection: StepSelection) -> str | None:
         if len(files) < _MANY_HOSTS or selection.rows is not None or not self.host.cache.is_on:
             return None
         try:
@@ -292,7 +294,7 @@ class SessionWork:
             return None
         return cache_key(identities, "hosts", [file.host for file in files])
 
-    def _kept(self, files: Sequence[HostFile], tools: Sequence[Tool], selection: Selection) -> Findings | None:
+    def _kept(self, files: Sequence[HostFile], tools: Sequence[Tool], selection: StepSelection) -> Findings | None:
         key = self._session_key(files, selection)
         if key is None:
             return None
@@ -303,7 +305,7 @@ class SessionWork:
         whole = {name: kept for name, kept in partials.items() if kept is not None}
         return Findings(whole, []) if len(whole) == len(tools) else None
 
-    def _keep(self, files: Sequence[HostFile], found: Findings, selection: Selection) -> None:
+    def _keep(self, files: Sequence[HostFile], found: Findings, selection: StepSelection) -> None:
         from stepscope.analysis.registry import tool_named
 
         key = self._session_key(files, selection)

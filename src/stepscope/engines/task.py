@@ -92,7 +92,7 @@ class HostOutcome:
 
 
 @dataclass(frozen=True)
-class Answer:
+class TaskResult:
     """What became of a task.
 
     Attributes:
@@ -104,7 +104,7 @@ class Answer:
     parts: dict[str, bytes]
 
 
-def pack(value: Task | Answer) -> bytes:
+def pack(value: Task | TaskResult) -> bytes:
     """A task or an answer as bytes."""
     return pickle.dumps(value, protocol=5)
 
@@ -116,8 +116,8 @@ def unpack_task(content: bytes) -> Task:
     return task
 
 
-def unpack_answer(content: bytes) -> Answer:
+def unpack_answer(content: bytes) -> TaskResult:
     """An answer from its bytes."""
     answer = pickle.loads(content)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, TaskResult)
     return answer

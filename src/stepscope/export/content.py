@@ -37,7 +37,7 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Track:
+class ExportTrack:
     """Events of a line that nest.  A line whose events overlap has several tracks."""
 
     process: Process
@@ -65,7 +65,7 @@ class Content:
     trace: HostTrace
     shift_ps: int
     processes: tuple[Process, ...]
-    tracks: tuple[Track, ...]
+    tracks: tuple[ExportTrack, ...]
     rows: I64
     track: I32
     order: I64
@@ -134,10 +134,10 @@ def _host_content(trace: HostTrace, shift_ps: int, pid: int, tid: int, suffix: s
     )
 
 
-def _make_track(trace: HostTrace, planes: list[Process], tid: int, key: int) -> Track:
+def _make_track(trace: HostTrace, planes: list[Process], tid: int, key: int) -> ExportTrack:
     line, lane = key >> 32, key & 0xFFFF_FFFF
     name = trace.line_name(line) + (f" ({lane + 1})" if lane else "")
-    return Track(planes[int(trace.lines.plane[line])], tid, name)
+    return ExportTrack(planes[int(trace.lines.plane[line])], tid, name)
 
 
 def _counter_process(trace: HostTrace, planes: list[Process], pid: int, counter: Counter) -> Process:

@@ -14,7 +14,7 @@ from stepscope.errors import InputError, Problem, counted
 from stepscope.formats import store
 from stepscope.formats.base import FORMATS, Format, added_formats, format_of, formats_that_may_hold
 from stepscope.formats.candidates import Candidate, Found, Order, describe_file, drop_packed_copies, written_moment
-from stepscope.formats.form import Place
+from stepscope.formats.form import JobPlace
 from stepscope.formats.joining import MOST_SECONDS_APART
 from stepscope.formats.naming import printable
 from stepscope.formats.no_profile import leftover_label
@@ -32,8 +32,8 @@ _RANK = re.compile(
 _NUMBER = re.compile(r"\d+")
 _LAST_NUMBER = re.compile(r"\d+(?=\D*$)")
 
-_Known = tuple[Format, Place | None]  # what it is, and its place in a job
-_Sure = tuple[store.Entry, Format, Place | None]
+_Known = tuple[Format, JobPlace | None]  # what it is, and its place in a job
+_Sure = tuple[store.Entry, Format, JobPlace | None]
 _Unknown = tuple[store.Entry, tuple[Format, ...]]  # a file, and what it may be
 _known: dict[tuple[store.Identity, tuple[str, ...]], _Known | None] = {}
 
@@ -144,7 +144,7 @@ def _group(root: str, sure: list[_Sure], problems: list[Problem]) -> list[Candid
     return kept
 
 
-def _jobs_by_content(files: Iterable[Found], places: Mapping[str, Place], root: str) -> list[list[Found]]:
+def _jobs_by_content(files: Iterable[Found], places: Mapping[str, JobPlace], root: str) -> list[list[Found]]:
     """The files that are ranks of one job by what they state: of one folder, each rank once, and begun together.  Of
     those that do not state when they began, the names differ in numbers alone."""
     jobs: dict[tuple[str, str, str, int], list[Found]] = {}
@@ -160,7 +160,7 @@ def _jobs_by_content(files: Iterable[Found], places: Mapping[str, Place], root: 
     ]
 
 
-def _split(job: list[Found], places: Mapping[str, Place]) -> list[list[Found]]:
+def _split(job: list[Found], places: Mapping[str, JobPlace]) -> list[list[Found]]:
     """The recordings of a job, one after the other: each has a rank once, and its ranks begin at one step."""
     recordings: list[list[Found]] = []
     first, ranks = 0.0, set[int]()
@@ -173,7 +173,7 @@ def _split(job: list[Found], places: Mapping[str, Place]) -> list[list[Found]]:
     return recordings
 
 
-def _note_joined(folder: str, places: list[Place]) -> Problem:
+def _note_joined(folder: str, places: list[JobPlace]) -> Problem:
     begins = [place.begin_s for place in places if place.begin_s is not None]
     begun = f", begun within {max(begins) - min(begins):.2g} s," if len(begins) == len(places) else ""
     return Problem(

@@ -31,7 +31,7 @@ class NameParts(NamedTuple):
     stamp: tuple[int, str] = NO_STAMP
 
 
-class Place(NamedTuple):
+class JobPlace(NamedTuple):
     """A file's place in a job, as its first bytes state it.
 
     Attributes:
@@ -125,7 +125,7 @@ class Format:
         """
         return self.is_certain_match(content)
 
-    def place_in_job(self, content: bytes) -> Place | None:
+    def place_in_job(self, content: bytes) -> JobPlace | None:
         """The place in a job that the first bytes of a file state; None if they state none."""
         return None
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from stepscope.errors import UnreadableError
 from stepscope.formats import store
 from stepscope.formats.base import Format, format_from_prefix, require_format
-from stepscope.formats.form import Place
+from stepscope.formats.form import JobPlace
 from stepscope.formats.no_profile import CAPTURE_HINT, hint_near, leftover_label
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -42,7 +42,7 @@ def format_by_content(path: str, name: str) -> Format:
     return fmt or require_format(name, path)
 
 
-def certain_format(formats: Iterable[Format], path: str) -> tuple[Format, Place | None] | None:
+def certain_format(formats: Iterable[Format], path: str) -> tuple[Format, JobPlace | None] | None:
     """The first format that a file's content can only be of, and the place in a job that its start states.  Raises
     NotFoundError, AccessError."""
     content = _unpack_prefix(store.read_prefix(path, SNIFF_BYTES))

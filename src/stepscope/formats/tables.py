@@ -24,7 +24,7 @@ class Plane:
     ordinal: int = -1
 
 
-class Line(Protocol):
+class TableLine(Protocol):
     """One line of the trace to build."""
 
     name: str
@@ -50,7 +50,7 @@ def make_planes(planes: Sequence[Plane], add: AddText) -> Planes:
     )
 
 
-def make_lines(lines: Sequence[Line], plane: NDArray[np.int32], events: Events, add: AddText) -> Lines:
+def make_lines(lines: Sequence[TableLine], plane: NDArray[np.int32], events: Events, add: AddText) -> Lines:
     """The table of lines, of which events are in the order of lines.
 
     Args:

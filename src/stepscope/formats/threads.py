@@ -23,7 +23,7 @@ def usable_cores() -> int:
     return count or 1
 
 
-class Task(Generic[T]):
+class ThreadWork(Generic[T]):
     """Work that a thread does some time."""
 
     def __init__(self, work: Callable[[], T]) -> None:
@@ -60,12 +60,12 @@ class Workers:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._tasks: SimpleQueue[Task[Any] | None] = SimpleQueue()
+        self._tasks: SimpleQueue[ThreadWork[Any] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
 
-    def submit(self, work: Callable[[], T]) -> Task[T]:
+    def submit(self, work: Callable[[], T]) -> ThreadWork[T]:
         """A task for the next thread that is free."""
-        task = Task(work)
+        task = ThreadWork(work)
         if len(self._threads) < self._count:
             self._start_thread()
         if self._threads:

@@ -25,9 +25,9 @@ I64 = NDArray[np.int64]
 __all__ = [
     "LEVELS",
     "SPARSE",
+    "EventRows",
     "Levels",
     "Places",
-    "Rows",
     "Slices",
     "build_levels",
     "cover",
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 
-class Rows(NamedTuple):
+class EventRows(NamedTuple):
     """The events of each row, in order of time.
 
     Attributes:
@@ -107,25 +107,25 @@ class Places(NamedTuple):
     before: I64
 
 
-def plan_levels(rows: Rows, joins: I64, first: I64, exponent: I64, size: I64) -> int:
+def plan_levels(rows: EventRows, joins: I64, first: I64, exponent: I64, size: I64) -> int:
     """Chooses the levels that each row stores, and counts their slices; see `_pyramid.plan_levels`."""
     return _pyramid.plan_levels(_pyramid.Rows(*rows), joins, first, exponent, size)
 
 
-def build_levels(rows: Rows, levels: Levels, slices: Slices) -> None:
+def build_levels(rows: EventRows, levels: Levels, slices: Slices) -> None:
     """Fills the stored levels, each from the next finer one."""
     _pyramid.build_levels(_pyramid.Rows(*rows), _pyramid.Levels(*levels), _pyramid.Slices(*slices))
 
 
 def locate(
-    begin: int, end: int, wanted: I64, asked: I64, rows: Rows, levels: Levels, slices: Slices, places: Places
+    begin: int, end: int, wanted: I64, asked: I64, rows: EventRows, levels: Levels, slices: Slices, places: Places
 ) -> None:
     """Finds where the slices of a window come from, for each row; see `_pyramid.locate`."""
     known = _pyramid.Rows(*rows), _pyramid.Levels(*levels), _pyramid.Slices(*slices)
     _pyramid.locate(begin, end, wanted, asked, *known, _pyramid.Places(*places))
 
 
-def window(asked: I64, places: Places, rows: Rows, slices: Slices, out_begin: I64, out: Slices) -> None:
+def window(asked: I64, places: Places, rows: EventRows, slices: Slices, out_begin: I64, out: Slices) -> None:
     """The slices that `locate` found, merged to the level of each row; see `_pyramid.window`."""
     known = _pyramid.Places(*places), _pyramid.Rows(*rows), _pyramid.Slices(*slices)
     _pyramid.window(asked, *known, out_begin, _pyramid.Slices(*out))

@@ -46,7 +46,7 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Finding:
+class PairsFinding:
     """What pairs say.
 
     Attributes:
@@ -64,7 +64,7 @@ class Finding:
     steps: int
 
 
-def compare_pairs(pairs: Sequence[Pair], is_delay: bool, cost_s: float, usual_s: float) -> Finding:
+def compare_pairs(pairs: Sequence[Pair], is_delay: bool, cost_s: float, usual_s: float) -> PairsFinding:
     """Compares the settled parts of blocks: a sensitivity for delays, else a gain.
 
     Steps with delays are compared without the time in which their thread waited for a processor.
@@ -84,7 +84,7 @@ def compare_pairs(pairs: Sequence[Pair], is_delay: bool, cost_s: float, usual_s:
     plain_s = fmean(plain.means)
     is_settled = plain.is_settled and changed.is_settled and plain_s > _CLEARLY_QUICKER * usual_s
     steps = sum(len(pair.plain.steps) + len(pair.changed.steps) for pair in pairs)
-    return Finding(found, plain_s, fmean(delays), is_settled, steps)
+    return PairsFinding(found, plain_s, fmean(delays), is_settled, steps)
 
 
 class _Side:

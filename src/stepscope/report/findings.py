@@ -20,7 +20,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class PlacedFinding:
     """One thing that was found, for reviewers of code.
 
     Attributes:
@@ -94,7 +94,7 @@ def _plain(text: str) -> str:
     return _NOT_XML.sub("\N{MIDDLE DOT}", text)
 
 
-def render_sarif(version: str, findings: Sequence[Finding], places: Mapping[str, str], fallback: str) -> bytes:
+def render_sarif(version: str, findings: Sequence[PlacedFinding], places: Mapping[str, str], fallback: str) -> bytes:
     """A log of SARIF with one run.
 
     Args:
@@ -111,7 +111,7 @@ def render_sarif(version: str, findings: Sequence[Finding], places: Mapping[str,
     return (json.dumps(log, indent=2, ensure_ascii=True) + "\n").encode()
 
 
-def _rule(finding: Finding) -> dict[str, Any]:
+def _rule(finding: PlacedFinding) -> dict[str, Any]:
     rule: dict[str, Any] = {
         "id": finding.rule,
         "shortDescription": {"text": finding.title},
@@ -122,7 +122,7 @@ def _rule(finding: Finding) -> dict[str, Any]:
     return rule
 
 
-def _result(finding: Finding, rule: int, places: Mapping[str, str], fallback: str) -> dict[str, Any]:
+def _result(finding: PlacedFinding, rule: int, places: Mapping[str, str], fallback: str) -> dict[str, Any]:
     path = fallback if finding.file is None else places.get(finding.file, finding.file)
     region = {"region": {"startLine": max(finding.line or 1, 1)}}
     place = {"artifactLocation": {"uri": _uri(path)}, **region}

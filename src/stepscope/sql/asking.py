@@ -18,7 +18,7 @@ from stepscope.errors import BusyError, StepscopeError, UsageError
 from stepscope.records import dataclass
 from stepscope.report import size_text
 from stepscope.sql.answer import SqlReport, make_report
-from stepscope.sql.frames import Frame, Kind, pack_batches, pack_frame, unpack_frame
+from stepscope.sql.frames import Message, MessageKind, pack_batches, pack_frame, unpack_frame
 from stepscope.sql.limits import AT_ONCE, EACH, Limits
 from stepscope.sql.mistakes import ASK_LESS
 from stepscope.sql.source import AskedSession, LocalSource, Notes
@@ -268,28 +268,28 @@ class _Worker:
             question.query, pa.ipc.open_stream(answer.body).read_all(), rows, hosts, [*self._notes.values()]
         )
 
-    def _converse(self, question: _Question, sources: dict[str, LocalSource]) -> Frame:
+    def _converse(self, question: _Question, sources: dict[str, LocalSource]) -> Message:
         """The process's answer; before that it is given what it needs."""
         working = {asked.id: asked.working for asked in question.sessions}
         frame, failure = _pack_question(question), None
         while True:
             said = self._exchange(frame, question.limits)
-            if said.kind == Kind.MISTAKE:
+            if said.kind == MessageKind.MISTAKE:
                 raise failure or UsageError(said.head["reason"], code=said.head["code"], hint=said.head["hint"])
-            if said.kind == Kind.ANSWER:
+            if said.kind == MessageKind.ANSWER:
                 return said
             session = said.head["session"]
             try:
                 with working[session]():
                     frame = _supply(sources[session], said)
             except StepscopeError as error:
-                frame, failure = Frame(Kind.MISTAKE, {}), error
+                frame, failure = Message(MessageKind.MISTAKE, {}), error
             except BaseException:
                 self.child.kill()  # it waits for what will never come
                 raise
             self._sent_bytes += len(frame.body)
 
-    def _exchange(self, frame: Frame, limits: Limits) -> Frame:
+    def _exchange(self, frame: Message, limits: Limits) -> Message:
         """What the process says to a frame; its time counts."""
         if self._is_stopped:
             raise ChildLostError("stopped", End.STOPPED)
@@ -310,24 +310,24 @@ def own_asker() -> Asker:
     return asker
 
 
-def _pack_question(question: _Question) -> Frame:
+def _pack_question(question: _Question) -> Message:
     limits = question.limits
     listed = [{"name": each.name, "id": each.id, "hosts": list(each.session.hosts)} for each in question.sessions]
     head = {"query": question.query, "sessions": listed, "memory_bytes": limits.memory_bytes}
-    return Frame(Kind.QUESTION, {**head, "rows": limits.rows, "answer_bytes": limits.answer_bytes})
+    return Message(MessageKind.QUESTION, {**head, "rows": limits.rows, "answer_bytes": limits.answer_bytes})
 
 
-def _supply(source: LocalSource, need: Frame) -> Frame:
+def _supply(source: LocalSource, need: Message) -> Message:
     """What the process needs for its query.  Raises StepscopeError."""
-    if need.kind == Kind.NEED_TOOL:
+    if need.kind == MessageKind.NEED_TOOL:
         tables = source.tool_tables(need.head["tool"])
         packed = [
             {"name": name, "content": pack_batches(table.schema, table.to_batches())} for name, table in tables.items()
         ]
-        return Frame(Kind.SUPPLY, {"tables": packed})
+        return Message(MessageKind.SUPPLY, {"tables": packed})
     view, schema = need.head["view"], source.schema(need.head["view"])
-    if need.kind == Kind.NEED_SCHEMA:
-        return Frame(Kind.SUPPLY, {}, pack_batches(schema, []))
+    if need.kind == MessageKind.NEED_SCHEMA:
+        return Message(MessageKind.SUPPLY, {}, pack_batches(schema, []))
     columns = need.head["columns"]
     wanted = pa.schema([schema.field(column) for column in columns])
-    return Frame(Kind.SUPPLY, {}, pack_batches(wanted, source.read(view, columns)))
+    return Message(MessageKind.SUPPLY, {}, pack_batches(wanted, source.read(view, columns)))

@@ -20,7 +20,7 @@ from stepscope.records import dataclass
 _SIZES = struct.Struct("<BQ")
 
 
-class Kind(IntEnum):
+class MessageKind(IntEnum):
     """What a frame is."""
 
     QUESTION = 0  # to the process: a query, its sessions and its limits
@@ -33,26 +33,26 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True)
-class Frame:
+class Message:
     """A message: what it is, its facts, and a table or none."""
 
-    kind: Kind
+    kind: MessageKind
     head: dict[str, Any]
     body: bytes | memoryview = b""
 
 
-def pack_frame(frame: Frame) -> tuple[bytes, bytes, bytes | memoryview]:
+def pack_frame(frame: Message) -> tuple[bytes, bytes, bytes | memoryview]:
     """A frame as the parts of a message."""
     head = msgspec.msgpack.encode(frame.head)
     return _SIZES.pack(frame.kind, len(head)), head, frame.body
 
 
-def unpack_frame(message: bytes) -> Frame:
+def unpack_frame(message: bytes) -> Message:
     """A frame from its message; the table shares the message's memory."""
     kind, head_size = _SIZES.unpack_from(message)
     body = _SIZES.size + head_size
     whole = memoryview(message)
-    return Frame(Kind(kind), msgspec.msgpack.decode(whole[_SIZES.size : body]), whole[body:])
+    return Message(MessageKind(kind), msgspec.msgpack.decode(whole[_SIZES.size : body]), whole[body:])
 
 
 def pack_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> bytes:

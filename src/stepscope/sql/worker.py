@@ -15,7 +15,7 @@ import pyarrow as pa
 from stepscope.children import Parent
 from stepscope.errors import StepscopeError, UsageError
 from stepscope.sql.database import Database
-from stepscope.sql.frames import Frame, Kind, pack_batches, pack_frame, unpack_batches, unpack_frame
+from stepscope.sql.frames import Message, MessageKind, pack_batches, pack_frame, unpack_batches, unpack_frame
 from stepscope.sql.source import Notes
 
 _NICE = 10  # half of the way down: whoever shows pages goes first where processors are scarce
@@ -34,7 +34,7 @@ class RemoteSource:
     def schema(self, view: str) -> pa.Schema:
         """The columns of a view.  Raises StepscopeError."""
         if view not in self._schemas:
-            answer = self._request(Kind.NEED_SCHEMA, view=view)
+            answer = self._request(MessageKind.NEED_SCHEMA, view=view)
             self._schemas[view] = pa.ipc.open_stream(answer.body).schema
         return self._schemas[view]
 
@@ -42,7 +42,7 @@ class RemoteSource:
         """Some columns of a view.  Raises StepscopeError."""
         missing = [column for column in columns if (view, column) not in self._kept]
         if missing:
-            answer = self._request(Kind.NEED_COLUMNS, view=view, columns=missing)
+            answer = self._request(MessageKind.NEED_COLUMNS, view=view, columns=missing)
             batches = unpack_batches(answer.body)
             for at, column in enumerate(missing):
                 self._kept[view, column] = [batch.column(at) for batch in batches]
@@ -52,14 +52,14 @@ class RemoteSource:
     def tool_tables(self, tool: str) -> Mapping[str, pa.Table]:
         """The tables of a tool.  Raises StepscopeError."""
         made: dict[str, pa.Table] = {}
-        for table in self._request(Kind.NEED_TOOL, tool=tool).head["tables"]:
+        for table in self._request(MessageKind.NEED_TOOL, tool=tool).head["tables"]:
             made[table["name"]] = pa.ipc.open_stream(table["content"]).read_all()
         return made
 
-    def _request(self, kind: Kind, **head: Any) -> Frame:
-        need = Frame(kind, {"session": self._session, **head})
+    def _request(self, kind: MessageKind, **head: Any) -> Message:
+        need = Message(kind, {"session": self._session, **head})
         answer = unpack_frame(self._parent.ask(*pack_frame(need)))
-        if answer.kind == Kind.MISTAKE:
+        if answer.kind == MessageKind.MISTAKE:
             self.notes.failure = StepscopeError("the profile could not be read", code="passed-on")
             raise self.notes.failure
         return answer
@@ -83,7 +83,7 @@ def _open(head: dict[str, Any], parent: Parent) -> Database:
     return Database(sources, head["memory_bytes"])
 
 
-def _answer(database: Database, head: dict[str, Any]) -> Frame:
+def _answer(database: Database, head: dict[str, Any]) -> Message:
     try:
         found = database.ask(head["query"], head["rows"])
         content = pack_batches(found.table.schema, found.table.to_batches())
@@ -93,5 +93,5 @@ def _answer(database: Database, head: dict[str, Any]) -> Frame:
             raise UsageError(f"the answer is larger than {most >> 20} MiB", code="sql", hint=hint)
     except StepscopeError as error:
         problem = error.problem
-        return Frame(Kind.MISTAKE, {"code": problem.code, "reason": problem.reason, "hint": problem.hint})
-    return Frame(Kind.ANSWER, {"more": found.more}, content)
+        return Message(MessageKind.MISTAKE, {"code": problem.code, "reason": problem.reason, "hint": problem.hint})
+    return Message(MessageKind.ANSWER, {"more": found.more}, content)

@@ -10,7 +10,7 @@ from werkzeug import Request
 
 from stepscope.formats import store
 from stepscope.web.answers import Answer, Refused, json_answer
-from stepscope.web.auth.roles import Role
+from stepscope.web.auth.roles import Rights
 from stepscope.web.capturing import PageCapture, Wish
 from stepscope.web.routes import Route
 from stepscope.web.site import Site
@@ -74,8 +74,8 @@ def find_session(site: Site, folder: str) -> str | None:
 
 
 ROUTES = (
-    Route("/api/capture", start, "POST", Role.CAPTURE),
-    Route("/api/capture/addresses", addresses, role=Role.CAPTURE),
-    Route("/api/capture/<capture>", progress, role=Role.CAPTURE),
-    Route("/api/capture/<capture>", cancel, "DELETE", Role.CAPTURE),
+    Route("/api/capture", start, "POST", Rights.CAPTURE),
+    Route("/api/capture/addresses", addresses, role=Rights.CAPTURE),
+    Route("/api/capture/<capture>", progress, role=Rights.CAPTURE),
+    Route("/api/capture/<capture>", cancel, "DELETE", Rights.CAPTURE),
 )

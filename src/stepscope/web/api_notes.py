@@ -8,7 +8,7 @@ import msgspec
 from werkzeug import Request
 
 from stepscope.web.answers import Answer, Refused, json_answer
-from stepscope.web.auth.roles import Role, visitor_of
+from stepscope.web.auth.roles import Rights, visitor_of
 from stepscope.web.notes.note_store import LONGEST_LABEL, LONGEST_NOTE, LONGEST_TITLE, MOST_LABELS, Words
 from stepscope.web.routes import Route
 from stepscope.web.site import Site
@@ -19,7 +19,7 @@ Label = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_LABEL)]
 Labels = Annotated[list[Label], msgspec.Meta(max_length=MOST_LABELS)]
 
 
-class Change(msgspec.Struct, forbid_unknown_fields=True):
+class NoteChange(msgspec.Struct, forbid_unknown_fields=True):
     """A change of what is said of a session; what is left out stays."""
 
     version: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -52,7 +52,7 @@ def all_words(site: Site, request: Request) -> Answer:
 
 def change(site: Site, request: Request, session: str) -> Answer:
     """Changes what is said of a session."""
-    wanted = _decode(request, Change)
+    wanted = _decode(request, NoteChange)
     listed = site.listed(session)
     values = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value is not msgspec.UNSET}
     version = values.pop("version")
@@ -73,5 +73,5 @@ def _decode(request: Request, kind: type[Any]) -> Any:
 
 ROUTES = (
     Route("/api/words", all_words),
-    Route("/api/sessions/<session>/words", change, "POST", Role.LABEL),
+    Route("/api/sessions/<session>/words", change, "POST", Rights.LABEL),
 )

@@ -19,7 +19,7 @@ from stepscope.sql.stats_view import NAME as STATS
 from stepscope.sql.tool_tables import declared_tables
 from stepscope.web.answers import Answer, Refused, json_answer
 from stepscope.web.api_tools import section_json
-from stepscope.web.auth.roles import Role, visitor_of
+from stepscope.web.auth.roles import Rights, visitor_of
 from stepscope.web.site import Site
 
 _SQL_TYPES = {"float": "DOUBLE", "int": "BIGINT", "str": "VARCHAR", "bool": "BOOLEAN", "ints": "BIGINT[]"}
@@ -60,7 +60,7 @@ def ask(site: Site, request: Request, session: str) -> Answer:
 def stop(site: Site, request: Request, session: str) -> Answer:
     """Stops questions of the visitor, or that of `?id=`, which may be another's for those who may do everything."""
     visitor, wanted = visitor_of(request), request.args.get("id", "")
-    is_anybodys = wanted and visitor.role is Role.CAPTURE
+    is_anybodys = wanted and visitor.role is Rights.CAPTURE
     return json_answer({"stopped": site.asker().stop(None if is_anybodys else visitor.person, wanted)})
 
 

@@ -39,7 +39,7 @@ _ROOM = 16  # connections that are closed at once when there is no room, so that
 _log = logging.getLogger(__name__)
 
 
-class Listener(TcpWSGIServer):  # type: ignore[misc]
+class EvictingServer(TcpWSGIServer):  # type: ignore[misc]
     """Waitress on a bound socket."""
 
     def __init__(

@@ -10,7 +10,7 @@ from werkzeug.routing import Map, Rule
 
 from stepscope.records import dataclass
 from stepscope.web.answers import Answer, Refused
-from stepscope.web.auth.roles import Role
+from stepscope.web.auth.roles import Rights
 
 ROUTE_MODULES = (
     "stepscope.web.static",
@@ -37,7 +37,7 @@ class Route:
     path: str
     handler: Callable[..., Answer] | str
     method: str = "GET"
-    role: Role = Role.SEE
+    role: Rights = Rights.SEE
 
     def load(self) -> Callable[..., Answer]:
         """The handler, imported if necessary."""

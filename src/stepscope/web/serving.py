@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from stepscope.errors import UsageError
 from stepscope.web.app import MOST_BODY_BYTES, App, LogRequest
 from stepscope.web.hosts import is_loopback
-from stepscope.web.listener import Listener
+from stepscope.web.listener import EvictingServer
 from stepscope.web.notes.purge import Purger, wanted_days
 from stepscope.web.site import Site
 
 __all__ = [
-    "DEFAULT_PORT", "PORTS_TRIED", "Server", "bind_socket", "has_browser", "is_loopback", "open_browser", "page_url",
+    "DEFAULT_PORT", "PORTS_TRIED", "PageServer", "bind_socket", "has_browser", "is_loopback", "open_browser",
+    "page_url",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def page_url(bound: socket.socket, scheme: str = "http") -> str:
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
-class Server:
+class PageServer:
     """A production WSGI server on a bound socket."""
 
     def __init__(
@@ -86,7 +87,7 @@ class Server:
         log: LogRequest | None = None,
     ) -> None:
         self._site = site
-        self._listener = Listener(App(site, gate, log), bound, THREADS, MOST_BODY_BYTES, tls)
+        self._listener = EvictingServer(App(site, gate, log), bound, THREADS, MOST_BODY_BYTES, tls)
 
     def run(self) -> None:
         """Answers requests until the process is interrupted or `stop` is called."""

@@ -9,16 +9,16 @@ from draw import MS, Sort, draw
 
 from stepscope.analysis.account.foretell import Foretold, foretell
 from stepscope.analysis.account.interventions import (
-    Estimate,
     Intervention,
     Move,
     Overlap,
     ReplayAsGraph,
     Scale,
+    Uncertain,
     replay_after,
 )
 from stepscope.analysis.account.model import StepModel, model_of
-from stepscope.analysis.account.parts import Part, part_of_batches, part_of_events, work_launched_by
+from stepscope.analysis.account.parts import Portion, part_of_batches, part_of_events, work_launched_by
 from stepscope.model import EventKind as K
 
 SYNC = {"S": Sort(K.SYNC, "cudaStreamSynchronize")}
@@ -40,7 +40,7 @@ def made(picture: str) -> StepModel:
     return model
 
 
-def of_kind(model: StepModel, *kinds: K) -> Part:
+def of_kind(model: StepModel, *kinds: K) -> Portion:
     return part_of_events(model, np.flatnonzero(np.isin(model.trace.events.kind, kinds)))
 
 
@@ -129,7 +129,7 @@ def foretold(model: StepModel, *changes: Intervention) -> Foretold:
 
 def test_a_forecast_holds_the_ends_of_uncertain_numbers():
     model = made(FETCHES)
-    found = foretold(model, Scale(of_kind(model, K.INPUT_WAIT), Estimate(0.2, 0.4, 0.8, "a table of devices")))
+    found = foretold(model, Scale(of_kind(model, K.INPUT_WAIT), Uncertain(0.2, 0.4, 0.8, "a table of devices")))
 
     assert (found.now_ps, found.then_ps) == (10 * MS, 7 * MS)
     assert (found.least_ps, found.most_ps) == (5.22 * MS, 9 * MS)  # 22 % of 7 ms and 8 % of 3 ms are the usual error

@@ -8,7 +8,7 @@ from draw import MS, Sort, draw
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.interventions import Intervention, Move, Overlap, Scale, replay_after
 from stepscope.analysis.account.model import StepModel, model_of
-from stepscope.analysis.account.parts import Part, part_of_events
+from stepscope.analysis.account.parts import Portion, part_of_events
 from stepscope.model import EventKind as K
 
 SORTS = {"N": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__")}
@@ -29,7 +29,7 @@ def made(picture: str) -> StepModel:
     return model
 
 
-def of_kind(model: StepModel, kind: K) -> Part:
+def of_kind(model: StepModel, kind: K) -> Portion:
     return part_of_events(model, np.flatnonzero(model.trace.events.kind == kind))
 
 

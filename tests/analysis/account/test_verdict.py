@@ -9,7 +9,7 @@ import pytest
 from draw import Sort, draw
 from places import ROOT
 
-from stepscope.analysis.account.account import AccountRow, Rival, StepAccount, account_of
+from stepscope.analysis.account.account import AccountRow, NextCause, StepAccount, account_of
 from stepscope.analysis.account.shown import SENTENCE_OF, cause_words
 from stepscope.analysis.account.verdict import VERDICT_OF_CAUSE, FirstChange, judge_account
 from stepscope.analysis.registry import TOOLS
@@ -196,7 +196,7 @@ def test_one_step_that_differs_from_the_others_makes_no_noise() -> None:
 
 
 def test_a_cause_whose_place_another_one_takes_is_said_to_gain_little() -> None:
-    rival = replace(account({"launch": 60, "device_compute": 40}), rivals=[Rival("device_compute", 40, 10**11)])
+    rival = replace(account({"launch": 60, "device_compute": 40}), rivals=[NextCause("device_compute", 40, 10**11)])
     rival.rows[0] = replace(rival.rows[0], gain_ps=5 * 10**9)
 
     assert judge_account(rival).evidence[1] == (

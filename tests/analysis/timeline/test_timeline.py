@@ -497,7 +497,7 @@ def test_matches_are_walked_in_order_of_time_across_threads_and_round_the_end():
 # -- selections --------------------------------------------------------------------------------------------------
 
 
-def selection_rows(found: selection.Selection) -> list[tuple[str, int, int, int]]:
+def selection_rows(found: selection.SelectionSum) -> list[tuple[str, int, int, int]]:
     return [(row.name, row.events, row.total_ps // MS, row.self_ps // MS) for row in found.rows]
 
 

@@ -219,7 +219,7 @@ def test_clocks_that_differ_change_nothing(ahead_ns):
 
 
 def test_the_joint_replay_of_all_nodes_is_that_of_the_meetings():
-    from stepscope.analysis.account.interventions import End
+    from stepscope.analysis.account.interventions import RangeEnd
     from stepscope.analysis.workers.foretell_ranks import _expand, _play, join_models
 
     models: list[StepModel] = []
@@ -229,7 +229,7 @@ def test_the_joint_replay_of_all_nodes_is_that_of_the_meetings():
         models.append(model)
     joint, _ = join_models(models)
     assert joint is not None
-    played = _play(joint, [[], []], End.USUAL, [1.0, 1.0])
+    played = _play(joint, [[], []], RangeEnd.USUAL, [1.0, 1.0])
 
     for at, model in enumerate(joint.models):
         expanded = _expand(joint, played, at)

@@ -70,7 +70,7 @@ class AccountRow:
 
 
 @dataclass(frozen=True)
-class Rival:
+class NextCause:
     """What a step is spent on once its longest cause is gone.
 
     Attributes:
@@ -138,7 +138,7 @@ class StepAccount:
     steps: int
     devices: str | None
     why_not: str | None
-    rivals: list[Rival]
+    rivals: list[NextCause]
     noise_percent: dict[str, float]
     mean_percent: dict[str, float]
     own_ps: int
@@ -370,10 +370,10 @@ def moments_of(pieces: Pieces, cause: U8) -> tuple[tuple[str, int], ...]:
     return tuple((Cause(at).name.lower(), ps) for at, ps in zip(causes[begins].tolist(), lengths, strict=True) if ps)
 
 
-def _rivals(model: StepModel, rows: list[AccountRow]) -> list[Rival]:
+def _rivals(model: StepModel, rows: list[AccountRow]) -> list[NextCause]:
     now = {row.cause: row.ps for row in rows}
     then = causes_without(model, Cause[rows[0].cause.upper()]) if rows else {}
-    grown = [Rival(cause, now.get(cause, 0), ps) for cause, ps in then.items()]
+    grown = [NextCause(cause, now.get(cause, 0), ps) for cause, ps in then.items()]
     grown = [rival for rival in grown if rival.then_ps - rival.now_ps > _GROWS * sum(now.values())]
     return sorted(grown, key=lambda rival: rival.now_ps - rival.then_ps)
 

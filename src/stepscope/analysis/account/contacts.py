@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.graph import Edges
-from stepscope.analysis.account.handovers import Meetings, handovers, inferred_meetings
+from stepscope.analysis.account.handovers import Dependencies, handovers, inferred_meetings
 from stepscope.analysis.account.nodes import NodeFinder
 from stepscope.analysis.account.producers import Producers
 from stepscope.analysis.account.queues import Queues
@@ -42,8 +42,8 @@ class Contacts:
     gap_end_ps: I64
     lone: Quiet
     waits: Waits
-    meetings: tuple[Meetings, ...]
-    returns: Meetings
+    meetings: tuple[Dependencies, ...]
+    returns: Dependencies
 
     def line_contacts(self, line: int) -> tuple[I64, I64, I64, I64]:
         """The cuts of a line, the starts and ends of its gaps, and when something is done that other threads wait

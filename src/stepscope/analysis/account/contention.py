@@ -18,7 +18,7 @@ from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.innermost import cut_by_events, intersect
 from stepscope.analysis.account.threads import threads_of
-from stepscope.analysis.steps.own_tracers import Usage, usage_of_thread
+from stepscope.analysis.steps.own_tracers import ThreadTimes, usage_of_thread
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace
@@ -68,7 +68,7 @@ def _find_sleep(trace: HostTrace, line: int) -> _Sleep | None:
     return _Sleep(start, end, _shares_asleep(trace, usage, interval, end - start, event))
 
 
-def _shares_asleep(trace: HostTrace, usage: Usage, interval: I64, length: I64, event: I64) -> F64:
+def _shares_asleep(trace: HostTrace, usage: ThreadTimes, interval: I64, length: I64, event: I64) -> F64:
     """How much of each stretch the thread slept, 0 to 1: expectation and maximisation over kinds of code, which are
     functions, and what nothing recorded.  Ops do not sleep but where their names say so."""
     if not len(length):
@@ -113,7 +113,7 @@ def _share_at(slept: _Sleep, start: I64) -> F64:
     return np.where(at >= 0, slept.share[np.maximum(at, 0)], 0.0)
 
 
-def _stretches(trace: HostTrace, graph: Graph, line: int, usage: Usage) -> tuple[I64, I64, I64, I64]:
+def _stretches(trace: HostTrace, graph: Graph, line: int, usage: ThreadTimes) -> tuple[I64, I64, I64, I64]:
     """The own time of a thread, cut by interval and innermost event: interval, start, end and event of each part."""
     own = np.flatnonzero((graph.line == line) & (graph.own_ps > 0))
     if not len(own):
@@ -123,7 +123,7 @@ def _stretches(trace: HostTrace, graph: Graph, line: int, usage: Usage) -> tuple
     return interval, start, end, event[place]
 
 
-def _place_lost(usage: Usage, interval: I64, start: I64, end: I64, asleep: F64) -> Spans:
+def _place_lost(usage: ThreadTimes, interval: I64, start: I64, end: I64, asleep: F64) -> Spans:
     """What each interval lost, taken from all of its stretches alike, and from their starts: a thread that is woken
     waits before it runs."""
     length, count = end - start, len(usage.start_ps)

@@ -24,7 +24,7 @@ _WINDOW = 64  # collectives before each one to which the least time is kept, to 
 
 
 @dataclass(frozen=True)
-class Meetings:
+class CollectiveNodes:
     """Collectives of a host as nodes of its graph, in order of time.
 
     Attributes:
@@ -39,9 +39,9 @@ class Meetings:
     def __len__(self) -> int:
         return len(self.place)
 
-    def take(self, rows: I64 | Mask) -> Meetings:
+    def take(self, rows: I64 | Mask) -> CollectiveNodes:
         """Some of them."""
-        return Meetings(self.place[rows], self.first[rows], self.last[rows])
+        return CollectiveNodes(self.place[rows], self.first[rows], self.last[rows])
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Contraction:
     lost: int
 
 
-def find_meetings(trace: HostTrace, graph: Graph, rows: I64) -> Meetings:
+def find_meetings(trace: HostTrace, graph: Graph, rows: I64) -> CollectiveNodes:
     """The nodes of some collectives.
 
     Args:
@@ -85,7 +85,7 @@ def find_meetings(trace: HostTrace, graph: Graph, rows: I64) -> Meetings:
         last[threads] = _awaited(graph, first[threads], last[threads])
     sound = (first >= 0) & (last >= first)
     sound[sound] = _are_apart(first[sound], last[sound])
-    return Meetings(np.flatnonzero(sound), first[sound], last[sound])
+    return CollectiveNodes(np.flatnonzero(sound), first[sound], last[sound])
 
 
 def _awaited(graph: Graph, first: I64, last: I64) -> I64:
@@ -112,7 +112,11 @@ def _are_apart(first: I64, last: I64) -> Mask:
 
 
 def contract(
-    graph: Graph, meetings: Meetings, own_ps: I64 | None = None, lag_ps: I64 | None = None, pause_ps: I64 | None = None
+    graph: Graph,
+    meetings: CollectiveNodes,
+    own_ps: I64 | None = None,
+    lag_ps: I64 | None = None,
+    pause_ps: I64 | None = None,
 ) -> Contraction:
     """Contracts a graph.
 
@@ -142,7 +146,9 @@ class _Ways:
     lost: int
 
 
-def _find_ways(graph: Graph, meetings: Meetings, own_ps: I64 | None, lag_ps: I64 | None, pause_ps: I64 | None) -> _Ways:
+def _find_ways(
+    graph: Graph, meetings: CollectiveNodes, own_ps: I64 | None, lag_ps: I64 | None, pause_ps: I64 | None
+) -> _Ways:
     own = graph.own_ps if own_ps is None else own_ps
     lag = graph.edges.lag_ps if lag_ps is None else lag_ps
     pause = graph.pause_ps if pause_ps is None else pause_ps
@@ -179,7 +185,7 @@ class Works:
     pieces: I64
 
 
-def find_works(graph: Graph, meetings: Meetings, kind: I64, apart: Mask, least_ps: int, most: int) -> Works:
+def find_works(graph: Graph, meetings: CollectiveNodes, kind: I64, apart: Mask, least_ps: int, most: int) -> Works:
     """The longest stretches of work: of a device from one contact with others to the next, single nodes of threads.
 
     Work of a queue is one stretch as long as each piece starts a fixed time after the one before, whatever other ranks
@@ -207,7 +213,7 @@ def find_works(graph: Graph, meetings: Meetings, kind: I64, apart: Mask, least_p
     return Works(first[kept], last[kept], kind[first[kept]], work[kept], np.bincount(run, minlength=len(first))[kept])
 
 
-def _nodes_of(graph: Graph, meetings: Meetings) -> Mask:
+def _nodes_of(graph: Graph, meetings: CollectiveNodes) -> Mask:
     """The nodes that lie in meetings: bool of shape (nodes,)."""
     turn = np.zeros(len(graph) + 1, np.int64)
     np.add.at(turn, meetings.first, 1)

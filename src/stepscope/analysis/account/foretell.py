@@ -10,10 +10,10 @@ import numpy as np
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.interventions import (
     Changed,
-    End,
-    Estimate,
     Intervention,
+    RangeEnd,
     Scale,
+    Uncertain,
     change_lengths,
     has_device,
     replay_after,
@@ -35,7 +35,7 @@ _LEAST_HOST_FACTOR, _HALVINGS = 0.2, 8  # a profiler that makes host work five t
 # programs that were written without sight of the rules (docs/advice-truth.md).
 _OFF_OF_REST, _OFF_OF_GAIN = 0.22, 0.08
 _NEARLY_ALL = 0.9  # of a step: what is known of the rest says nothing of it
-ENDS = (End.FAST, End.SLOW)  # of uncertain numbers
+ENDS = (RangeEnd.FAST, RangeEnd.SLOW)  # of uncertain numbers
 _MOST_OF_STEP = 0.5  # where a change leaves more than this, what is left is interrupted much as before
 _WIDEST = 2.5  # between the ends of a range: beyond, the upper end of a gain says nothing that one could plan with
 WIDE = 1.6  # between the ends of a range: from here on the reader is told what narrows it
@@ -112,8 +112,8 @@ def foretell(model: StepModel, changes: Sequence[Intervention], of_machine: bool
         usual = replay_after(model, [*changes, *also], host_factor=factor * (1.0 - (1.0 - cold) * gone / 2.0))
         fast = replay_after(model, [*changes, *also], host_factor=warm)
     if is_uncertain(changes):
-        slow = replay_after(model, [*changes, *also], End.SLOW, factor)
-        fast = replay_after(model, [*changes, *also], End.FAST, warm)
+        slow = replay_after(model, [*changes, *also], RangeEnd.SLOW, factor)
+        fast = replay_after(model, [*changes, *also], RangeEnd.FAST, warm)
     then, least, most = range_after(
         now, model.error_percent, has_device(model), before, *(each.step_ps[steps] for each in (usual, fast, slow))
     )
@@ -295,8 +295,8 @@ def sources_of(changes: Sequence[Intervention]) -> list[str]:
     return [*dict.fromkeys(number.source for change in changes for number in _estimates(change))]
 
 
-def _estimates(change: Intervention) -> list[Estimate]:
-    return [value for value in vars(change).values() if isinstance(value, Estimate)]
+def _estimates(change: Intervention) -> list[Uncertain]:
+    return [value for value in vars(change).values() if isinstance(value, Uncertain)]
 
 
 def _mean_ratio(before: I64, after: I64) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in
-from stepscope.analysis.account.parts import Part, join_parts, part_of_events, part_of_stretches
+from stepscope.analysis.account.parts import Portion, join_parts, part_of_events, part_of_stretches
 from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import observed_time
@@ -109,7 +109,7 @@ def names_of_function(trace: HostTrace, function: LoopFunction) -> list[str]:
     return [own, own.rpartition(".")[2], *places, *(f"{place} {own}" for place in places)]
 
 
-def part_of_function(model: StepModel, function: LoopFunction, without: Spans | None = None) -> Part:
+def part_of_function(model: StepModel, function: LoopFunction, without: Spans | None = None) -> Portion:
     """The time of a function in a model, with what it waits for, and what it starts elsewhere.
 
     Args:
@@ -130,7 +130,7 @@ def part_of_function(model: StepModel, function: LoopFunction, without: Spans | 
     return join_parts([own, part_of_events(model, started_by(model.trace, inside))])
 
 
-def part_with_work(model: StepModel, rows: I64) -> Part:
+def part_with_work(model: StepModel, rows: I64) -> Portion:
     """The time of some events, what threads wait for in them, and what calls inside them start on devices and on other
     threads."""
     trace = model.trace

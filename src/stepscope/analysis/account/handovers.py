@@ -14,7 +14,7 @@ from stepscope.analysis.account.nodes import NodeFinder, is_among, numbers_in
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.account.threads import Quiet, Threads
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.steps.own_tracers import Usage, usage_of_thread
+from stepscope.analysis.steps.own_tracers import ThreadTimes, usage_of_thread
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, spans_of
@@ -42,7 +42,7 @@ _MOST_LEFT, _ALWAYS_LEFT_PS = 0.05, 50_000_000
 
 
 @dataclass(frozen=True)
-class Meetings:
+class Dependencies:
     """Pairs of times: on the first thread something is done that the second one waits for.
 
     Attributes:
@@ -73,7 +73,7 @@ class Meetings:
         return Edges.of(source, target, self.lag_ps, self.kind, self.inferred)
 
 
-def handovers(trace: HostTrace, threads: Threads) -> Meetings:
+def handovers(trace: HostTrace, threads: Threads) -> Dependencies:
     """Work handed from thread to thread, as the trace states it, where it may be what a thread waited for."""
     links, events = forest(trace), trace.events
     rows = np.flatnonzero((links.cause >= 0) & is_thread_event(trace) & (links.extent_ps > 0))
@@ -86,7 +86,7 @@ def handovers(trace: HostTrace, threads: Threads) -> Meetings:
     start = events.start_ps[rows]
     at = _moments_of_handover(trace, cause, start)
     lag = _stated_lags(trace, threads, rows, cause, at)
-    return Meetings(events.line[cause], at, events.line[rows], start, lag, EdgeKind.HANDOVER, False)
+    return Dependencies(events.line[cause], at, events.line[rows], start, lag, EdgeKind.HANDOVER, False)
 
 
 def _moments_of_handover(trace: HostTrace, cause: I64, start: I64) -> I64:
@@ -149,8 +149,8 @@ def _usual_lags(group: I64, lag: I64, telling: Mask) -> I64:
 
 
 def inferred_meetings(
-    trace: HostTrace, threads: Threads, stated: Meetings, queues: Queues
-) -> tuple[Quiet, tuple[Meetings, ...], Meetings, Quiet]:
+    trace: HostTrace, threads: Threads, stated: Dependencies, queues: Queues
+) -> tuple[Quiet, tuple[Dependencies, ...], Dependencies, Quiet]:
     """Waits of threads for threads and for devices.
 
     Returns:
@@ -196,7 +196,7 @@ def inferred_meetings(
         _meetings_of(target.take(mine), source_line[mine], source_ps[mine], kind)
         for mine, kind in ((~of_device, EdgeKind.JOIN), (of_device, EdgeKind.RETURN))
     )
-    calls = Meetings(main, by, called.line, called.end_ps, called.end_ps - by, EdgeKind.HANDOVER, True)
+    calls = Dependencies(main, by, called.line, called.end_ps, called.end_ps - by, EdgeKind.HANDOVER, True)
     return quiet.take(waits), (joins, calls), returns, quiet.take(lone[idle])
 
 
@@ -217,9 +217,9 @@ def _started_by_waits(lone: Quiet, of_step: Mask, waits: Quiet, busy: Spans) -> 
     return places[first], since[first]
 
 
-def _meetings_of(target: Quiet, source_line: I32, source_ps: I64, kind: EdgeKind) -> Meetings:
+def _meetings_of(target: Quiet, source_line: I32, source_ps: I64, kind: EdgeKind) -> Dependencies:
     lag = _usual_lags(target.line.astype(np.int64), target.end_ps - source_ps, np.ones(len(target), np.bool_))
-    return Meetings(source_line, source_ps, target.line, target.end_ps, lag, kind, True)
+    return Dependencies(source_line, source_ps, target.line, target.end_ps, lag, kind, True)
 
 
 def _end_stated_waits(trace: HostTrace, threads: Threads, queues: Queues) -> tuple[Quiet, Mask]:
@@ -326,7 +326,7 @@ def _most_left_ps(quiet: Quiet) -> I64:
     return most
 
 
-def _explained_by(quiet: Quiet, stated: Meetings) -> Mask:
+def _explained_by(quiet: Quiet, stated: Dependencies) -> Mask:
     """Stretches that end with work which was handed over while they lasted: bool of shape (n,)."""
     found = np.zeros(len(quiet), np.bool_)
     for each in numbers_in(quiet.line):
@@ -522,7 +522,7 @@ def _union(threads: Threads, lines: list[int]) -> Spans:
     return Spans.union(np.concatenate([each.start for each in spans]), np.concatenate([each.end for each in spans]))
 
 
-def most_queued_within(usage: Usage, start_ps: I64, end_ps: I64) -> I64:
+def most_queued_within(usage: ThreadTimes, start_ps: I64, end_ps: I64) -> I64:
     """For how long at most a thread was ready without a processor in each of some stretches, which are in order of
     time: int64 of shape (n,), ps.  Where in an interval of the recording that was is not known."""
     place, interval, start, stop = intersect(start_ps, end_ps, usage.start_ps, usage.end_ps)

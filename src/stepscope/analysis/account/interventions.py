@@ -12,7 +12,7 @@ from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in, sum_of_busiest_line
 from stepscope.analysis.account.own_times import OwnTimes
-from stepscope.analysis.account.parts import Part
+from stepscope.analysis.account.parts import Portion
 from stepscope.analysis.account.recording import MOST_OF_NODE, events_in_nodes
 from stepscope.analysis.account.replay import Replay, replay
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
@@ -24,7 +24,7 @@ from stepscope.records import dataclass
 _NEVER_LATE = -1e15  # ps: of the lag of an edge that nothing waits for any more
 
 
-class End(Enum):
+class RangeEnd(Enum):
     """Which end of the range of uncertain numbers a replay takes."""
 
     FAST = "the shortest step times"
@@ -33,7 +33,7 @@ class End(Enum):
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Uncertain:
     """An uncertain number of a change, such as how much faster a kernel is in 16 bits.
 
     Attributes:
@@ -55,8 +55,8 @@ class Scale:
         factor: of its length; 0 removes it, 0.5 makes it twice as fast.
     """
 
-    part: Part
-    factor: float | Estimate = 0.0
+    part: Portion
+    factor: float | Uncertain = 0.0
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Overlap:
         part: what the change is about.
     """
 
-    part: Part
+    part: Portion
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class Move:
         workers: how many do it side by side; their rate is so many times as high.
     """
 
-    part: Part
-    workers: float | Estimate = 1
+    part: Portion
+    workers: float | Uncertain = 1
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class ReplayAsGraph:
         part: the time that goes into dispatching.
     """
 
-    part: Part
+    part: Portion
 
 
 Intervention = Scale | Overlap | Move | ReplayAsGraph
@@ -115,7 +115,7 @@ class Changed:
 
 
 def replay_after(
-    model: StepModel, changes: Sequence[Intervention], end: End = End.USUAL, host_factor: float | F64 = 1.0
+    model: StepModel, changes: Sequence[Intervention], end: RangeEnd = RangeEnd.USUAL, host_factor: float | F64 = 1.0
 ) -> Changed:
     """Replays a model after some changes, all at once.
 
@@ -129,7 +129,7 @@ def replay_after(
 
 
 def change_lengths(
-    model: StepModel, changes: Sequence[Intervention], end: End = End.USUAL, host_factor: float | F64 = 1.0
+    model: StepModel, changes: Sequence[Intervention], end: RangeEnd = RangeEnd.USUAL, host_factor: float | F64 = 1.0
 ) -> Lengths:
     """The lengths of a model's graph after some changes; arguments as of `replay_after`."""
     edits = _Edits(model, host_factor)
@@ -217,7 +217,7 @@ class _Edits:
         rest = self.own.scale(np.where(total > 0, 1.0, self._factor))
         return rest.subtract_some(events.scale(self._each), MOST_OF_NODE)
 
-    def apply(self, change: Intervention, end: End) -> None:
+    def apply(self, change: Intervention, end: RangeEnd) -> None:
         """Makes a change."""
         part, graph = change.part, self._model.graph
         self._shrink(part, 1.0 - number_at(change.factor, end) if isinstance(change, Scale) else 1.0)
@@ -231,7 +231,7 @@ class _Edits:
             self._take_at_least(_longest_line(graph, work))
             self.own = self.own.add(_first_launches(graph), Cause.LAUNCH, _usual_call(graph))
 
-    def _shrink(self, part: Part, share: float) -> None:
+    def _shrink(self, part: Portion, share: float) -> None:
         self.own = self.own.subtract(part.own_ps, self._factor_of(part) * share)
         if part.lag_ps is not None:
             self.lag = self.lag - part.lag_ps * share
@@ -240,10 +240,10 @@ class _Edits:
         if part.waits is not None and share >= 1.0:
             self.lag = np.where(part.waits, _NEVER_LATE, self.lag)
 
-    def _counted(self, part: Part) -> F64:
+    def _counted(self, part: Portion) -> F64:
         return part.own_ps.sum_by_node() * self._factor_of(part)
 
-    def _factor_of(self, part: Part) -> F64:
+    def _factor_of(self, part: Portion) -> F64:
         """What counts of the part's time in each node: as recording costs by the event, a part with few events costs
         little, and what is left without it has the rest of that cost."""
         if part.events is None or self._each is None:
@@ -275,13 +275,13 @@ def _count_events(model: StepModel) -> OwnTimes:
     return OwnTimes.gather(len(graph), counts)
 
 
-def number_at(number: float | Estimate, end: End, more_is_faster: bool = False) -> float:
+def number_at(number: float | Uncertain, end: RangeEnd, more_is_faster: bool = False) -> float:
     """An uncertain number at an end of its range."""
-    if not isinstance(number, Estimate):
+    if not isinstance(number, Uncertain):
         return float(number)
-    if end == End.USUAL:
+    if end == RangeEnd.USUAL:
         return number.usual
-    return number.high if (end == End.FAST) == more_is_faster else number.low
+    return number.high if (end == RangeEnd.FAST) == more_is_faster else number.low
 
 
 def _sum_by_step(graph: Graph, part: F64) -> I64:

@@ -11,7 +11,7 @@ from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Graph
 from stepscope.analysis.account.piece_causes import causes_of_waiting
 from stepscope.analysis.account.pieces import OWN, way_through
 from stepscope.analysis.account.replay import Replay, replay, replay_error_percent
-from stepscope.analysis.account.shares import Shares, shares_of, spent_on
+from stepscope.analysis.account.shares import CauseShares, shares_of, spent_on
 from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.steps.compiled import compile_the_same
 from stepscope.analysis.steps.cycles import LEAST_STEPS
@@ -49,7 +49,7 @@ class StepModel:
     trace: HostTrace
     graph: Graph
     threads: Threads
-    shares: Shares
+    shares: CauseShares
     steps: I64
     median: int
     now: Replay

@@ -28,7 +28,7 @@ from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)
-class Part:
+class Portion:
     """Time in a graph that a change is about.
 
     Attributes:
@@ -47,7 +47,7 @@ class Part:
     events: I64 | None = None
 
 
-def part_of_cause(model: StepModel, cause: Cause) -> Part:
+def part_of_cause(model: StepModel, cause: Cause) -> Portion:
     """All time with a cause: own time of nodes, what launches and returns take, pauses of queues, and what the loop's
     thread waits for in stretches of that cause."""
     graph, waits = model.graph, None
@@ -58,10 +58,10 @@ def part_of_cause(model: StepModel, cause: Cause) -> Part:
     if known.total and cause != Cause.CONTENTION:  # a thread that is not ready waits for no processor
         within = part_of_stretches(model, model.threads.main, known)
         waits, pause = within.waits, pause if within.pause_ps is None else pause + within.pause_ps
-    return Part(model.shares.own_ps.only(cause), lag, pause, waits)
+    return Portion(model.shares.own_ps.only(cause), lag, pause, waits)
 
 
-def part_of_stretches(model: StepModel, line: int, stretches: Spans) -> Part:
+def part_of_stretches(model: StepModel, line: int, stretches: Spans) -> Portion:
     """What a thread does in some stretches of time: its own time, and what it waits for there.
 
     Left out, the thread goes on at once; what others do meanwhile they still do.
@@ -77,7 +77,7 @@ def part_of_stretches(model: StepModel, line: int, stretches: Spans) -> Part:
     trace = model.trace
     rows = np.arange(trace.lines.event_begin[line], trace.lines.event_end[line], dtype=np.int64)
     start = trace.events.start_ps[rows]
-    return Part(
+    return Portion(
         OwnTimes.gather(len(graph), _times_in_stretches(model, line, nodes, stretches)),
         None,
         pause,
@@ -99,7 +99,7 @@ def _times_in_stretches(
     yield from ((nodes, cause, own[:, cause]) for cause in Cause)
 
 
-def part_of_batches(model: StepModel, of_pipeline: bool) -> Part:
+def part_of_batches(model: StepModel, of_pipeline: bool) -> Portion:
     """The work of worker processes for batches, with all waiting for it.
 
     Args:
@@ -112,17 +112,17 @@ def part_of_batches(model: StepModel, of_pipeline: bool) -> Part:
     nodes = np.flatnonzero(is_batch)
     own = model.shares.own_ps.take(nodes)
     times = ((nodes, cause, own[:, cause]) for cause in Cause)
-    return Part(OwnTimes.gather(len(graph), times), waits=waits)
+    return Portion(OwnTimes.gather(len(graph), times), waits=waits)
 
 
-def join_parts(parts: Sequence[Part]) -> Part:
+def join_parts(parts: Sequence[Portion]) -> Portion:
     """Several parts as one; time that is in two of them counts as often as it is there."""
     first, *others = parts
     ones = np.full(len(first.own_ps), -1.0)
     own = first.own_ps
     for other in others:
         own = own.subtract(other.own_ps, ones)
-    return Part(
+    return Portion(
         own,
         _add([part.lag_ps for part in parts]),
         _add([part.pause_ps for part in parts]),
@@ -139,7 +139,7 @@ def _add(columns: Sequence[_Column | None]) -> _Column | None:
     return reduce(operator.add, known) if known else None
 
 
-def part_of_events(model: StepModel, rows: I64) -> Part:
+def part_of_events(model: StepModel, rows: I64) -> Portion:
     """The own time in which some events last.
 
     Device work counts as a whole if it is among the events; the time of threads as far as events of theirs cover it.
@@ -148,7 +148,7 @@ def part_of_events(model: StepModel, rows: I64) -> Part:
     chosen[rows] = 1
     kernels.nesting.inherit(chosen, forest(model.trace).parent)
     inside = np.flatnonzero(chosen) if len(rows) else rows
-    return Part(
+    return Portion(
         OwnTimes.gather(len(model.graph), _times_inside(model, rows)),
         events=events_in_nodes(model.trace, model.graph, inside),
     )

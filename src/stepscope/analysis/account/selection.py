@@ -10,7 +10,7 @@ import numpy as np
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.functions import function_named, part_of_function, part_with_work
 from stepscope.analysis.account.model import StepModel
-from stepscope.analysis.account.parts import Part, part_of_cause, part_of_events
+from stepscope.analysis.account.parts import Portion, part_of_cause, part_of_events
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.source_lines import source_lines
@@ -78,7 +78,7 @@ class Selection:
 
     name: str
     what: str
-    part: Part
+    part: Portion
 
 
 def select_part(model: StepModel, name: str, ops_of_class: Iterable[str] = ()) -> Selection | None:

@@ -21,7 +21,7 @@ from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)
-class Shares:
+class CauseShares:
     """Causes of all time in a graph.
 
     Attributes:
@@ -33,11 +33,11 @@ class Shares:
     edge_cause: U8
 
 
-def shares_of(trace: HostTrace, graph: Graph) -> Shares:
+def shares_of(trace: HostTrace, graph: Graph) -> CauseShares:
     """The causes of all own time and of all waiting in a graph."""
     threads = threads_of(trace)
     own = OwnTimes.gather(len(graph), _own_times(trace, graph, threads))
-    return Shares(own, edge_causes(graph.edges, graph.line, threads))
+    return CauseShares(own, edge_causes(graph.edges, graph.line, threads))
 
 
 def _own_times(trace: HostTrace, graph: Graph, threads: Threads) -> Iterator[tuple[I64, int, I64]]:
@@ -98,7 +98,7 @@ def time_by_cause(trace: HostTrace, line: int, start: I64, end: I64, unrecorded:
     return time_by_label(trace, line, start, end, event_causes(trace), len(Cause), unrecorded)
 
 
-def spent_on(graph: Graph, shares: Shares, steps: I64, start_ps: I64, end_ps: I64, whole_ps: F64) -> F64:
+def spent_on(graph: Graph, shares: CauseShares, steps: I64, start_ps: I64, end_ps: I64, whole_ps: F64) -> F64:
     """What the way back through some steps is spent on: float64 of shape (causes,), ps.
 
     Args:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from stepscope.analysis.account.account import CONTENTION, AccountRow, Rival, StepAccount
+from stepscope.analysis.account.account import CONTENTION, AccountRow, NextCause, StepAccount
 from stepscope.analysis.account.counted import CONTRADICTS
 from stepscope.analysis.account.shown import cause_sentence, cause_words, share_sentence, words_of_row
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, Verdict
@@ -246,7 +246,7 @@ def _close_second(account: StepAccount, limit: AccountRow) -> AccountRow | None:
     return None
 
 
-def _rival(account: StepAccount) -> Rival | None:
+def _rival(account: StepAccount) -> NextCause | None:
     """Another limit that takes over at least half of the longest cause's time once that is removed, so that removing it
     gains less than the other half."""
     row = account.rows[0]

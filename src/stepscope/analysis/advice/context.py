@@ -12,7 +12,7 @@ from stepscope.analysis.account.shown import account_shown
 from stepscope.analysis.advice.items import Interval
 from stepscope.analysis.advice.reading import Read, read_nothing
 from stepscope.analysis.facts.changes import Changes
-from stepscope.analysis.facts.device_facts import DeviceFacts, Share
+from stepscope.analysis.facts.device_facts import DeviceTimes, Share
 from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.facts.lines import LineFacts
@@ -96,7 +96,7 @@ class Context:
         return self.pace.excesses if self.pace else ()
 
     @property
-    def device(self) -> DeviceFacts | None:
+    def device(self) -> DeviceTimes | None:
         """The device facts of the host that sets the pace, or of the first host with devices if it has none."""
         paced = (self.pace,) if self.pace else ()
         return next((host.device for host in (*paced, *self.hosts) if host.device is not None), None)

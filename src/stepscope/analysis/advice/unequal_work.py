@@ -13,7 +13,7 @@ from stepscope.analysis.advice.gain import Gain
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Finding
 from stepscope.analysis.facts.host_facts import HostFacts
-from stepscope.analysis.workers.answer import Answer, answer_of, list_names
+from stepscope.analysis.workers.answer import JobAnswer, answer_of, list_names
 from stepscope.analysis.workers.balance import Balanced, equal_work_of
 from stepscope.analysis.workers.equal_work import MORE_OPS
 from stepscope.analysis.workers.stragglers import Straggling
@@ -78,7 +78,7 @@ def find_unequal_work(context: Context, working: Sequence[HostFacts], least_perc
     return replace(finding, parts=_causes_of_lag(_extra_by_cause_ms(slow, others)), host=slow)
 
 
-def _describe(answer: Answer, found: Balanced, hosts: Sequence[HostFacts], evidence: str) -> Finding:
+def _describe(answer: JobAnswer, found: Balanced, hosts: Sequence[HostFacts], evidence: str) -> Finding:
     culprit = answer.culprit
     assert culprit is not None
     title, actions = _DO.get(culprit.cause, _TAKE_WORK_OFF)

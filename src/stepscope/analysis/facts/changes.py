@@ -13,9 +13,9 @@ from stepscope.analysis.account.causes import Cause, calls_during_their_copy, ev
 from stepscope.analysis.account.foretell import Foretold, foretell, usual_error
 from stepscope.analysis.account.functions import part_with_work
 from stepscope.analysis.account.graph import EdgeKind
-from stepscope.analysis.account.interventions import Estimate, Intervention, Move, Overlap, ReplayAsGraph, Scale
+from stepscope.analysis.account.interventions import Intervention, Move, Overlap, ReplayAsGraph, Scale, Uncertain
 from stepscope.analysis.account.model import StepModel, model_of
-from stepscope.analysis.account.parts import Part, part_of_batches, part_of_cause, part_of_events, part_of_stretches
+from stepscope.analysis.account.parts import Portion, part_of_batches, part_of_cause, part_of_events, part_of_stretches
 from stepscope.analysis.account.stretches import time_of_loop
 from stepscope.analysis.facts.device_facts import work_by_kind
 from stepscope.analysis.facts.factors import (
@@ -196,7 +196,7 @@ _OTHERWISE: Mapping[Cause, tuple[tuple[str, Callable[..., Intervention]], ...]] 
 }
 
 
-def _drop_long_stretches(part: Part) -> Part:
+def _drop_long_stretches(part: Portion) -> Portion:
     """The part without what takes so long between two launches that it waits or computes: that stays however the work
     is launched."""
     blocked = part.own_ps.sum_by_node() >= LONG_CALL_PS
@@ -227,7 +227,7 @@ def _change_events(model: StepModel) -> Iterator[tuple[str, Scale]]:
             yield name, Scale(part_of_events(model, rows), 0.0 if estimate is None else estimate(trace, rows))
 
 
-_ESTIMATES: Mapping[str, Callable[[HostTrace, I64], Estimate]] = {
+_ESTIMATES: Mapping[str, Callable[[HostTrace, I64], Uncertain]] = {
     "elementwise": estimate_fused, "attention": estimate_attention, "optimizer": estimate_update,
     "wide_products": lambda trace, rows: IN_16_BITS,
 }  # fmt: skip
@@ -288,7 +288,7 @@ def _changes_of_loop(model: StepModel, least: float) -> Iterator[tuple[str, list
     ops = {name: rows for name, (rows, _) in work.items()}
     ops["beside"] = ops_of_programs(model.trace, split_programs(work_of(model.trace))[1])
     ops["functions"] = _other_functions(model.trace, loop)
-    kept: dict[str, float | Estimate] = {"doubles": IN_32_BITS}
+    kept: dict[str, float | Uncertain] = {"doubles": IN_32_BITS}
     kept |= {"extra": work_of(model.trace).usual_forward, "last_pass": _one_pass(model.trace)}
     for name, row in _OF_LOOP.items():
         stretches = [loop.spans[each] for each in row.stretches]
@@ -319,7 +319,7 @@ def _one_pass(trace: HostTrace) -> float:
     return min(work.steps / work.backward_passes, 1.0) if work.backward_passes else 1.0
 
 
-def _work_of_others(model: StepModel, loop: int, parts: Sequence[Part], causes: set[Cause]) -> Spans:
+def _work_of_others(model: StepModel, loop: int, parts: Sequence[Portion], causes: set[Cause]) -> Spans:
     """When the part that is left out is seen to work on other threads than that of the loop; when worker processes do
     is not known, and ranks that communicate work all the time."""
     trace, graph = model.trace, model.graph
@@ -344,4 +344,4 @@ def _ease(model: StepModel, loop: int, of_loop: Spans, of_others: Spans) -> list
     if lost < LEAST:
         return []
     source = f"in the quarter of steps where they are fastest, ops take {100 * lost:.0f} % less time"
-    return [Scale(part_of_cause(model, Cause.HOST_COMPUTE), Estimate(1.0 - lost, 1.0 - lost, 1.0, source))]
+    return [Scale(part_of_cause(model, Cause.HOST_COMPUTE), Uncertain(1.0 - lost, 1.0 - lost, 1.0, source))]

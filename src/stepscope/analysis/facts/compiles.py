@@ -15,7 +15,7 @@ from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.steps.compiled import Named, compiled_in_steps, is_in_steps, rows_in_steps
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.columns import is_thread_event
-from stepscope.analysis.trace.noted_compilations import AGAIN, FUNCTION, CompileNote, noted_compilations
+from stepscope.analysis.trace.noted_compilations import AGAIN, FUNCTION, NotedCompilation, noted_compilations
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
@@ -29,7 +29,7 @@ _SEVERAL = 2  # programs with one name, which can be compared
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompileCount:
     """A function or program, and how often it was traced or compiled in the steps."""
 
     name: str
@@ -49,7 +49,7 @@ class CompileFacts:
         change: what made the costliest function be traced or compiled again, in words, where Stepscope noted it.
     """
 
-    programs: list[Compiled]
+    programs: list[CompileCount]
     op: str
     shapes: list[str]
     same_shapes: bool = False
@@ -73,7 +73,7 @@ def compiles_of(trace: HostTrace) -> CompileFacts | None:
 
 def _noted_change(trace: HostTrace) -> str:
     """What made the function on which most time was spent be traced or compiled again; empty if nothing was noted."""
-    groups: dict[tuple[str, str, str], list[CompileNote]] = {}
+    groups: dict[tuple[str, str, str], list[NotedCompilation]] = {}
     for note in noted_compilations(trace):
         if note.reason in (AGAIN, FUNCTION) and is_in_steps(trace, note.event):
             argument = note.changes[0][0] if note.changes else ""
@@ -84,7 +84,7 @@ def _noted_change(trace: HostTrace) -> str:
     return _describe_notes(*largest, groups[largest])
 
 
-def _describe_notes(function: str, place: str, argument: str, notes: list[CompileNote]) -> str:
+def _describe_notes(function: str, place: str, argument: str, notes: list[NotedCompilation]) -> str:
     where = f"{function} ({place})" if place else function
     if notes[0].reason == FUNCTION:
         return f"{where} is defined anew each time, so nothing compiled before is reused"
@@ -130,12 +130,12 @@ def _changing_argument(trace: HostTrace, program: str) -> tuple[str, list[str], 
     return f"argument {most} (from 0, trees flattened) of {program}", of_argument[most][:_MOST_SHAPES], False
 
 
-def _count_names(trace: HostTrace, named: Named) -> list[Compiled]:
+def _count_names(trace: HostTrace, named: Named) -> list[CompileCount]:
     """By time: a small program, such as one that makes a batch, may be compiled just as often as the step."""
     count, spent = Counter(name for name, _ in named), Counter[str]()
     for name, row in named:
         spent[name] += int(trace.events.duration_ps[row])
-    return [Compiled(name, count[name]) for name, _ in spent.most_common(_MOST_NAMES)]
+    return [CompileCount(name, count[name]) for name, _ in spent.most_common(_MOST_NAMES)]
 
 
 def _changing_shapes(trace: HostTrace) -> tuple[str, list[str]]:

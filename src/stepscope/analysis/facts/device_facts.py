@@ -63,7 +63,7 @@ class Update:
 
 
 @dataclass(frozen=True)
-class DeviceFacts:
+class DeviceTimes:
     """The devices of one host in its steps, summed over the steps, in ps.
 
     Attributes:
@@ -116,12 +116,12 @@ class DeviceFacts:
         return time_ps * shrunk / self.steps / 1e9
 
 
-def device_facts_of(trace: HostTrace) -> DeviceFacts | None:
+def device_facts_of(trace: HostTrace) -> DeviceTimes | None:
     """The devices of a host; None without steps, or without device work in them."""
     return trace.derived("device facts", _find_device_facts)
 
 
-def _find_device_facts(trace: HostTrace) -> DeviceFacts | None:
+def _find_device_facts(trace: HostTrace) -> DeviceTimes | None:
     steps, device = whole_steps(trace), is_device_work(trace)
     if not len(steps.number) or not device.any():
         return None
@@ -133,7 +133,7 @@ def _find_device_facts(trace: HostTrace) -> DeviceFacts | None:
     computes, talks = is_any_kind(kind, _COMPUTES), is_any_kind(kind, (K.COLLECTIVE,))
     pageable = _is_pageable_copy(trace, rows)
     busy = Spans.union(*_start_and_end(trace, rows)) & whole
-    return DeviceFacts(
+    return DeviceTimes(
         steps=len(steps.number),
         marked=steps.source != "none",
         observed_ps=whole.total,

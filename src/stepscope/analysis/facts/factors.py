@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from stepscope.analysis.account.interventions import Estimate
+from stepscope.analysis.account.interventions import Uncertain
 from stepscope.analysis.account.parts import work_launched_by
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import is_device_work
@@ -25,7 +25,7 @@ _FASTEST_ATTENTION = 0.25
 _TENSORS_OF_A_LAUNCH = 30
 _MOST_WORKERS = 8  # of a DataLoader or a pool: what its guides begin with
 
-IN_16_BITS = Estimate(
+IN_16_BITS = Uncertain(
     0.125,
     0.5,
     1.0,
@@ -33,7 +33,7 @@ IN_16_BITS = Estimate(
     " they wait for memory, and all of it where they are too small for either",
 )
 
-IN_32_BITS = Estimate(
+IN_32_BITS = Uncertain(
     0.35,
     0.5,
     0.75,
@@ -42,16 +42,18 @@ IN_32_BITS = Estimate(
 )
 
 
-def estimate_workers(trace: HostTrace) -> Estimate:
+def estimate_workers(trace: HostTrace) -> Uncertain:
     """How many workers prepare the input side by side: no more than there are processors, where that is known."""
     cores = op_threads_of(trace).cores or _MOST_WORKERS
     low, usual, most = (max(min(workers, cores), 1) for workers in (2, 4, _MOST_WORKERS))
     if low == most:
-        return Estimate(low, low, low, f"assumes {low} workers that prepare the input, as many as there are processors")
-    return Estimate(low, usual, most, f"assumes {low} to {most} workers that prepare the input")
+        return Uncertain(
+            low, low, low, f"assumes {low} workers that prepare the input, as many as there are processors"
+        )
+    return Uncertain(low, usual, most, f"assumes {low} to {most} workers that prepare the input")
 
 
-def estimate_fused(trace: HostTrace, rows: I64) -> Estimate:
+def estimate_fused(trace: HostTrace, rows: I64) -> Uncertain:
     """What chains of elementwise kernels take as one kernel each.
 
     Each kernel reads its operands from memory and writes its result.  Of k in a row with one operand each, two accesses
@@ -65,7 +67,7 @@ def estimate_fused(trace: HostTrace, rows: I64) -> Estimate:
     least, most = _mean(1.0 / length, ps), _mean((length + 2.0) / (3.0 * length), ps)
     mean = len(rows) / float((1.0 / length).sum())
     words = f"elementwise kernels run {mean:.1f} in a row, and a fused one reads and writes memory once"
-    return Estimate(least, (least + most) / 2, most, f"{words}: {100 * least:.0f} to {100 * most:.0f} % of the time")
+    return Uncertain(least, (least + most) / 2, most, f"{words}: {100 * least:.0f} to {100 * most:.0f} % of the time")
 
 
 def _chain_lengths(trace: HostTrace, rows: I64) -> I64:
@@ -81,7 +83,7 @@ def _chain_lengths(trace: HostTrace, rows: I64) -> I64:
     return found[rows]
 
 
-def estimate_attention(trace: HostTrace, rows: I64) -> Estimate:
+def estimate_attention(trace: HostTrace, rows: I64) -> Uncertain:
     """What attention takes in a fused kernel: the time of its products, which it still computes.
 
     Args:
@@ -92,12 +94,12 @@ def estimate_attention(trace: HostTrace, rows: I64) -> Estimate:
     products = np.isin(rows, work_launched_by(trace, ops))
     usual = max(_mean(products.astype(np.float64), trace.events.duration_ps[rows]), _FASTEST_ATTENTION)
     words = f"a fused attention kernel takes as long as the products, {100 * usual:.0f} % of the time"
-    return Estimate(
+    return Uncertain(
         _FASTEST_ATTENTION, usual, 1.0, f"{words}; {100 * _FASTEST_ATTENTION:.0f} % is the best that was published"
     )
 
 
-def estimate_update(trace: HostTrace, calls: I64) -> Estimate:
+def estimate_update(trace: HostTrace, calls: I64) -> Uncertain:
     """What of the host's time the launches of an update take that does the same for lists of parameters.
 
     Kernels of one name become one for each list.  One fused kernel does everything; the most is one of each name for
@@ -110,11 +112,11 @@ def estimate_update(trace: HostTrace, calls: I64) -> Estimate:
     kinds = len(distinct(trace.events.type[launched]))
     each = len(launched) / len(calls)
     if each <= kinds or not kinds:
-        return Estimate(1.0, 1.0, 1.0, "the update launches no kernel twice")
+        return Uncertain(1.0, 1.0, 1.0, "the update launches no kernel twice")
     lists = math.ceil(each / kinds / _TENSORS_OF_A_LAUNCH)
     least, most = lists / each, min(kinds * lists / each, 1.0)
     words = f"an update of lists of parameters launches {lists} to {kinds * lists} kernels instead of {each:.0f}"
-    return Estimate(least, (least + most) / 2, most, words)
+    return Uncertain(least, (least + most) / 2, most, words)
 
 
 def _mean(factor: F64, ps: I64) -> float:

@@ -10,7 +10,7 @@ from stepscope.analysis.facts.augmentation import AugmentationFacts, augmentatio
 from stepscope.analysis.facts.changes import Changes, changes_of
 from stepscope.analysis.facts.compiles import CompileFacts, compiles_of
 from stepscope.analysis.facts.culprits import culprits_of
-from stepscope.analysis.facts.device_facts import DeviceFacts, device_facts_of
+from stepscope.analysis.facts.device_facts import DeviceTimes, device_facts_of
 from stepscope.analysis.facts.feeding import FeedFacts, feed_of
 from stepscope.analysis.facts.first_calls import FirstCalls, first_calls_of
 from stepscope.analysis.facts.lines import LineFacts, is_one_function, lines_of
@@ -63,7 +63,7 @@ class HostFacts:
     loop: LoopFacts | None
     work: WorkFacts
     feed: FeedFacts
-    device: DeviceFacts | None
+    device: DeviceTimes | None
     compiles: CompileFacts | None
     warm_up: int = 0
     starts_up: bool = False

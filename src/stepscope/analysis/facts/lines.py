@@ -28,7 +28,7 @@ from stepscope.analysis.account.functions import (
     started_by,
 )
 from stepscope.analysis.account.model import StepModel
-from stepscope.analysis.account.parts import Part
+from stepscope.analysis.account.parts import Portion
 from stepscope.analysis.account.statements import Statement, main_statement, reaches, statements_of_loop
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.inside import work_in
@@ -173,13 +173,13 @@ def lines_of(trace: HostTrace) -> list[LineFacts]:
     return [facts for facts, _, _ in trace.derived("lines to leave out", _find_lines)]
 
 
-def parts_of_lines(model: StepModel) -> list[tuple[str, Part]]:
+def parts_of_lines(model: StepModel) -> list[tuple[str, Portion]]:
     """The same as parts of the model, by their rows in the table of changes."""
     found = model.trace.derived("lines to leave out", _find_lines)
     return [(facts.key, part_of_function(model, function, training)) for facts, function, training in found]
 
 
-def part_of_line(model: StepModel, name: str) -> Part | None:
+def part_of_line(model: StepModel, name: str) -> Portion | None:
     """The part of the function with a name or place, as advice on it has it; None if it is none of these."""
     for facts, function, training in model.trace.derived("lines to leave out", _find_lines):
         if name in names_of_function(model.trace, function) or name in facts.names:

@@ -12,7 +12,7 @@ from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, input_function
 from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.account.stretches import other_threads_computing, time_of_loop
-from stepscope.analysis.facts.loop_events import Loop, Starts, loop_events
+from stepscope.analysis.facts.loop_events import LoopEvents, Starts, loop_events
 from stepscope.analysis.facts.work import OpShare, sum_by_name
 from stepscope.analysis.purpose.computing import update_ranges
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
@@ -36,7 +36,7 @@ _MOST_NAMES, _MOST_SPANS = 12, 3  # kept: rules name two, and show three
 
 
 @dataclass(frozen=True)
-class Span:
+class TraceInterval:
     """An interval of the trace: what happens and when, in ps from the start of the session."""
 
     name: str
@@ -76,7 +76,7 @@ class LoopFacts:
 
     steps: int
     observed_ps: int
-    places: dict[str, list[Span]]
+    places: dict[str, list[TraceInterval]]
     calls: dict[str, int]
     python_ps: int
     chance_ps: int
@@ -171,7 +171,7 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
     return facts, LoopTime(line, spans, loop.row[starts])
 
 
-def _fetch_spans(loop: Loop) -> Spans:
+def _fetch_spans(loop: LoopEvents) -> Spans:
     """Fetches of values: each from the end of the previous one if that is near and no product, backward pass or update
     lies between them, else from its own start.
 
@@ -196,15 +196,15 @@ def _places(every: EveryStep, seen: Spans, spans: dict[str, Spans]) -> dict[str,
     return found | {name: spans[name] for name in (PYTHON, FETCHES)}
 
 
-def _longest_spans(loop: Loop, spans: Spans) -> list[Span]:
+def _longest_spans(loop: LoopEvents, spans: Spans) -> list[TraceInterval]:
     length = spans.end - spans.start
     some = np.flatnonzero(length >= np.sort(length)[-_MOST_SPANS:][:1])
     order = some[np.argsort(-length[some], kind="stable")][:_MOST_SPANS]
     bounds = zip(spans.start[order].tolist(), spans.end[order].tolist(), strict=True)
-    return [Span(_span_name(loop, start, end), start, end) for start, end in bounds]
+    return [TraceInterval(_span_name(loop, start, end), start, end) for start, end in bounds]
 
 
-def _span_name(loop: Loop, start: int, end: int) -> str:
+def _span_name(loop: LoopEvents, start: int, end: int) -> str:
     """The name of the longest event inside a span; empty without one."""
     first, last = np.searchsorted(loop.start, (start, end))
     rows = int(first) + np.flatnonzero(loop.end[first:last] <= end)
@@ -212,11 +212,11 @@ def _span_name(loop: Loop, start: int, end: int) -> str:
     return loop.name(int(rows[np.argmax(loop.end[rows] - loop.start[rows])])) if len(rows) else ""
 
 
-def _sum_by_name(loop: Loop, rows: I64) -> list[OpShare]:
+def _sum_by_name(loop: LoopEvents, rows: I64) -> list[OpShare]:
     return sum_by_name(loop.trace, loop.row[rows], loop.end[rows] - loop.start[rows])[:_MOST_NAMES]
 
 
-def _share_with_trait(loop: Loop, claimed: Spans, trait: CodeTrait) -> float | None:
+def _share_with_trait(loop: LoopEvents, claimed: Spans, trait: CodeTrait) -> float | None:
     """Percent of the claimed time inside Python functions with a trait; None without claimed time."""
     if not claimed.total:
         return None
@@ -225,7 +225,7 @@ def _share_with_trait(loop: Loop, claimed: Spans, trait: CodeTrait) -> float | N
     return round(100.0 * (claimed & loop.event_spans(calls)).total / claimed.total, 2)
 
 
-def _asleep_percent(loop: Loop, line: int, spans: Spans, from_python: Spans) -> float | None:
+def _asleep_percent(loop: LoopEvents, line: int, spans: Spans, from_python: Spans) -> float | None:
     """By what the thread used of the processors, else by the recorded Python calls in a part of that time."""
     asleep = asleep_ps(loop.trace, line, spans) if spans.total else None
     if asleep is None:
@@ -236,7 +236,7 @@ def _asleep_percent(loop: Loop, line: int, spans: Spans, from_python: Spans) -> 
 # -- long stretches of Python --------------------------------------------------------------------------------------
 
 
-def _keep_recurring(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
+def _keep_recurring(loop: LoopEvents, steps: HostSteps, gaps: Spans) -> Spans:
     """Drops gaps in places where no other step has a gap of half the length: there, other programs used the core, or
     the step stalled.  A gap around a whole step has no place in it, and stays.
 
@@ -265,7 +265,7 @@ def _has_like(group: I32, length: I64) -> Mask:
     return found
 
 
-def _counts_within_steps(loop: Loop, steps: HostSteps, names: I64, chosen: I64) -> tuple[I64, I64]:
+def _counts_within_steps(loop: LoopEvents, steps: HostSteps, names: I64, chosen: I64) -> tuple[I64, I64]:
     """For each event with a chosen name, how many of its name precede it in its step, and how many follow, itself
     included; entries of other events have no meaning."""
     rows = np.flatnonzero(np.isin(names, chosen))
@@ -277,7 +277,7 @@ def _counts_within_steps(loop: Loop, steps: HostSteps, names: I64, chosen: I64) 
     return since, until
 
 
-def _gaps_before_work(loop: Loop, steps: HostSteps, python: Spans, gaps: Spans, others: Spans) -> Spans:
+def _gaps_before_work(loop: LoopEvents, steps: HostSteps, python: Spans, gaps: Spans, others: Spans) -> Spans:
     """The long gaps in which the loop makes its batch, as far as is known: those of Python before a step's first
     program, transfer or op, from its mark on, but for what samples of the stack show there.
 
@@ -307,7 +307,7 @@ def _gaps_before_work(loop: Loop, steps: HostSteps, python: Spans, gaps: Spans, 
     return (gaps & making) | (python & (Spans.union(steps.start_ps, first) - others))
 
 
-def _first_work(loop: Loop) -> I64:
+def _first_work(loop: LoopEvents) -> I64:
     """What a step may start with: programs, transfers and ops, but for those that make a tensor from Python numbers."""
     work = [loop.outer[each] for each in (Starts.PROGRAM, Starts.EAGER, Starts.OP)]
     if loop.trace.strings.find(LIFTS_VALUES) > 0:
@@ -315,14 +315,14 @@ def _first_work(loop: Loop) -> I64:
     return np.sort(np.concatenate([*work, loop.kind_events(K.COPY_HOST_TO_DEVICE_CALL)]))
 
 
-def _takes_array_in(loop: Loop, rows: I64) -> Mask:
+def _takes_array_in(loop: LoopEvents, rows: I64) -> Mask:
     """Whether an array of the host is copied in during each of some events, such as the call of a program."""
     copies = loop.start[loop.kind_events(K.COPY_HOST_TO_DEVICE_CALL)]
     found: Mask = np.searchsorted(copies, loop.start[rows]) < np.searchsorted(copies, loop.end[rows])
     return found
 
 
-def _gaps_freeing(loop: Loop, gaps: Spans) -> Spans:
+def _gaps_freeing(loop: LoopEvents, gaps: Spans) -> Spans:
     """The long gaps in which memory is freed: they follow an op that only moves data, and are no longer than that, as
     writing memory takes longer than freeing it, or many bytes are freed in them."""
     ops = loop.outer[Starts.OP]
@@ -336,7 +336,7 @@ def _gaps_freeing(loop: Loop, gaps: Spans) -> Spans:
     return Spans(gaps.start[freeing], gaps.end[freeing])
 
 
-def _freed_bytes(loop: Loop, gaps: Spans) -> I64:
+def _freed_bytes(loop: LoopEvents, gaps: Spans) -> I64:
     """Recorded bytes freed in each gap."""
     frees = loop.kind_events(K.DEALLOCATION)
     size = np.abs(loop.trace.stat_ints(stat_names.ALLOCATED_BYTES, rows=loop.row[frees]))

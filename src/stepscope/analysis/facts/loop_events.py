@@ -44,7 +44,7 @@ _OTHERWISE = CallTrait.SAVES_STATE | CallTrait.MAKES_INPUT | CallTrait.WAITS
 
 
 @dataclass(frozen=True)
-class Loop:
+class LoopEvents:
     """The events of the loop's thread in the observed time, as columns."""
 
     trace: HostTrace = field(repr=False)
@@ -96,7 +96,7 @@ def is_read_by_op(trace: HostTrace, reads: I64) -> Mask:
     return found & ~is_device_work(trace).any()
 
 
-def loop_events(trace: HostTrace, line: int, seen: Spans) -> Loop:
+def loop_events(trace: HostTrace, line: int, seen: Spans) -> LoopEvents:
     """The events of a thread in the observed time; `seen` holds at least one interval."""
     rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
     start = trace.events.start_ps[rows]
@@ -104,4 +104,4 @@ def loop_events(trace: HostTrace, line: int, seen: Spans) -> Loop:
     inside = (end > seen.start[0]) & (start < seen.end[-1])
     chosen: slice | Mask = slice(None) if inside.all() else inside
     kind, types = trace.events.kind[rows][chosen], trace.events.type[rows][chosen]
-    return Loop(trace, np.arange(rows.start, rows.stop)[chosen], kind, start[chosen], end[chosen], types)
+    return LoopEvents(trace, np.arange(rows.start, rows.stop)[chosen], kind, start[chosen], end[chosen], types)

@@ -16,7 +16,7 @@ from stepscope.analysis.gate.judge import (
     STATES,
     UNKNOWN,
     WITHIN_NOISE,
-    Check,
+    BudgetCheck,
     check_budgets,
     find_all_doubts,
     refuse_other_jobs,
@@ -25,7 +25,7 @@ from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.errors import counted
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Lines, Part, Report, Role, Table, as_prose, as_table, make_rows
-from stepscope.report.findings import Case, Finding, Level
+from stepscope.report.findings import Case, Level, PlacedFinding
 
 FIELDS: tuple[Field, ...] = (
     Field("figure", "text", "the figure, as the budget names it", role=Role.LABEL),
@@ -65,7 +65,7 @@ class GateReport(Report):
     rows: Table = as_table("Budgets", FIELDS, "no budget", (Part("Budgets", _ON_SCREEN),))
     foretold: Table
     notes: Lines = as_prose("Notes")
-    findings: tuple[Finding, ...] = as_prose(
+    findings: tuple[PlacedFinding, ...] = as_prose(
         "What to change first",
         "advice",
         lambda report: (_finding_line(each) for each in report.findings if each.rule.startswith("advice/")),
@@ -124,12 +124,12 @@ def _notes(compared: CompareReport | None) -> tuple[str, ...]:
     return (f"step time: {compared.verdict_text}", *foretold_lines(compared.foretold), *compared.notes)
 
 
-def _verdict(checks: Sequence[Check]) -> str:
+def _verdict(checks: Sequence[BudgetCheck]) -> str:
     states = {check.state for check in checks}
     return "failed" if states & {BROKEN, UNKNOWN} else "warned" if WITHIN_NOISE in states else "passed"
 
 
-def _verdict_text(checks: Sequence[Check]) -> str:
+def _verdict_text(checks: Sequence[BudgetCheck]) -> str:
     count = {state: [check for check in checks if check.state == state] for state in STATES}
     parts = [f"{len(count[KEPT])} of {counted(len(checks), 'budget')} kept"]
     parts += [f"{check.figure} is broken: {check.reason}" for check in count[BROKEN]]
@@ -142,13 +142,13 @@ def _verdict_text(checks: Sequence[Check]) -> str:
 
 
 def _budget_findings(
-    checks: Sequence[Check], overview: OverviewReport, compared: CompareReport | None
-) -> Iterator[Finding]:
+    checks: Sequence[BudgetCheck], overview: OverviewReport, compared: CompareReport | None
+) -> Iterator[PlacedFinding]:
     """What is beyond a limit, at the line that most of the longer time is spent in."""
     place = _place_of_growth(overview, compared)
     for check in checks:
         if check.state != KEPT:
-            yield Finding(
+            yield PlacedFinding(
                 rule=f"budget/{check.figure}",
                 level=_LEVELS[check.state],
                 title=f"The budget of {check.figure}",
@@ -170,10 +170,10 @@ def _place_of_growth(overview: OverviewReport, compared: CompareReport | None) -
     return (culprit.file, culprit.line) if culprit else (None, None)
 
 
-def _advice_findings(overview: OverviewReport) -> Iterator[Finding]:
+def _advice_findings(overview: OverviewReport) -> Iterator[PlacedFinding]:
     for item in overview.advice:
         if item.kind != "none":
-            yield Finding(
+            yield PlacedFinding(
                 rule=f"advice/{item.kind}",
                 level="note",
                 title=item.title,
@@ -184,7 +184,7 @@ def _advice_findings(overview: OverviewReport) -> Iterator[Finding]:
             )
 
 
-def _finding_line(finding: Finding) -> str:
+def _finding_line(finding: PlacedFinding) -> str:
     return f"{finding.file}:{finding.line}  {finding.message}" if finding.file else finding.message
 
 

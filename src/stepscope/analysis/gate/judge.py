@@ -61,7 +61,7 @@ STATES = {
 
 
 @dataclass(frozen=True)
-class Check:
+class BudgetCheck:
     """One limit of a budget, and how it was kept.
 
     Attributes:
@@ -88,7 +88,7 @@ class Check:
 
 def check_budgets(
     before: Sequence[JudgedSession], after: Sequence[JudgedSession], budgets: Sequence[Budget]
-) -> tuple[Check, ...]:
+) -> tuple[BudgetCheck, ...]:
     """Checks every limit of every budget.
 
     Args:
@@ -143,7 +143,7 @@ class _Side:
         return [value for session in self.sessions for value in step_samples(session, *asked)]
 
 
-def _check(before: Sequence[JudgedSession], after: Sequence[JudgedSession], budget: Budget) -> Iterator[Check]:
+def _check(before: Sequence[JudgedSession], after: Sequence[JudgedSession], budget: Budget) -> Iterator[BudgetCheck]:
     asked = budget.figure, budget.take, budget.per_step
     one, other = (_Side(side, tuple(read_figure(session, *asked) for session in side)) for side in (before, after))
     readings = (*one.readings, *other.readings)
@@ -155,7 +155,9 @@ def _check(before: Sequence[JudgedSession], after: Sequence[JudgedSession], budg
         (r for r in (*other.readings, *(one.readings if budget.is_relative else ())) if r.value is None), None
     )
     if unknown is not None:
-        yield Check(budget.figure, UNKNOWN, unknown.field, one.mean, other.mean, None, None, False, unknown.why_unknown)
+        yield BudgetCheck(
+            budget.figure, UNKNOWN, unknown.field, one.mean, other.mean, None, None, False, unknown.why_unknown
+        )
         return
     unit = other.readings[0].field.unit
     if budget.most is not None:
@@ -168,7 +170,7 @@ def _check(before: Sequence[JudgedSession], after: Sequence[JudgedSession], budg
         yield _check_relative(one, other, budget, 1 - budget.fall_percent / 100, is_least=True)
 
 
-def _check_absolute(before: _Side, after: _Side, budget: Budget, limit: float, is_least: bool) -> Check:
+def _check_absolute(before: _Side, after: _Side, budget: Budget, limit: float, is_least: bool) -> BudgetCheck:
     check = _check_limit(before, after, budget, limit, is_least)
     if check.state == KEPT:
         return check
@@ -182,7 +184,7 @@ def _noise_of_value(side: _Side, budget: Budget) -> float | None:
     return 0.0 if side.readings[0].is_exact else noise_of_mean(side.samples(budget))
 
 
-def _check_relative(before: _Side, after: _Side, budget: Budget, factor: float, is_least: bool) -> Check:
+def _check_relative(before: _Side, after: _Side, budget: Budget, factor: float, is_least: bool) -> BudgetCheck:
     """The limit is a multiple of the figure before, and so is its noise."""
     check = _check_limit(before, after, budget, factor * (before.mean or 0.0), is_least)
     if check.state == KEPT:
@@ -194,16 +196,16 @@ def _check_relative(before: _Side, after: _Side, budget: Budget, factor: float, 
     return _judge(check, noise_of_difference(*steps, *runs), budget)
 
 
-def _check_limit(before: _Side, after: _Side, budget: Budget, limit: float, is_least: bool) -> Check:
+def _check_limit(before: _Side, after: _Side, budget: Budget, limit: float, is_least: bool) -> BudgetCheck:
     """The check as kept or, for now, as broken; rounding errors break nothing."""
     value, field = after.mean or 0.0, after.readings[0].field
     beyond = limit - value if is_least else value - limit
     state = BROKEN if beyond > 1e-9 * max(abs(limit), 1.0) else KEPT
-    check = Check(budget.figure, state, field, before.mean, value, limit, None, is_least, "")
+    check = BudgetCheck(budget.figure, state, field, before.mean, value, limit, None, is_least, "")
     return replace(check, reason=f"{_value_words(check)} is within {_limit_words(check)}")
 
 
-def _judge(check: Check, noise: float | None, budget: Budget) -> Check:
+def _judge(check: BudgetCheck, noise: float | None, budget: Budget) -> BudgetCheck:
     """Whether a figure beyond its limit is so by more than the noise."""
     value, limit = check.after or 0.0, check.limit or 0.0
     beyond = abs(value - limit)
@@ -218,14 +220,14 @@ def _judge(check: Check, noise: float | None, budget: Budget) -> Check:
     return replace(check, state=state, noise=width, reason=reason)
 
 
-def _beyond_words(check: Check) -> str:
+def _beyond_words(check: BudgetCheck) -> str:
     return f"{_value_words(check)} is {'below' if check.is_least else 'above'} {_limit_words(check)}"
 
 
-def _value_words(check: Check) -> str:
+def _value_words(check: BudgetCheck) -> str:
     value = value_with_unit(check.field, check.after)
     return value if check.before is None else f"{value} ({value_with_unit(check.field, check.before)} before)"
 
 
-def _limit_words(check: Check) -> str:
+def _limit_words(check: BudgetCheck) -> str:
     return f"the limit of {value_with_unit(check.field, check.limit)}"

@@ -220,7 +220,7 @@ DIMENSIONS, WINDOW, CONVOLUTION, DOT, FEATURE_GROUPS, BATCH_GROUPS, FFT_LENGTH =
 
 
 @dataclass(frozen=True)
-class Links:
+class LinkedRows:
     """Several rows for each instruction.
 
     Attributes:
@@ -403,26 +403,26 @@ class Module:
     # -- links ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def operands(self) -> Links:
+    def operands(self) -> LinkedRows:
         """The instructions whose results an instruction takes."""
         offsets, wanted = self.instructions.numbers(_OPERANDS)
         inside = np.repeat(self.computation, np.diff(offsets))
-        return Links(offsets, _find_in_computation(self.ids, self.computation, wanted, inside))
+        return LinkedRows(offsets, _find_in_computation(self.ids, self.computation, wanted, inside))
 
     @cached_property
-    def users(self) -> Links:
+    def users(self) -> LinkedRows:
         """The instructions that take an instruction's result."""
         links = self.operands
         known = links.rows >= 0
         order = np.argsort(links.rows[known], kind="stable")
         counts = np.bincount(links.rows[known], minlength=len(self))
-        return Links(offsets_of(counts), links.owner[known][order])
+        return LinkedRows(offsets_of(counts), links.owner[known][order])
 
     @cached_property
-    def callees(self) -> Links:
+    def callees(self) -> LinkedRows:
         """The computations that an instruction calls: a fusion's body, a loop's condition and body, a reducer."""
         offsets, wanted = self.instructions.numbers(_CALLED)
-        return Links(offsets, find_ids(self.computation_ids, wanted))
+        return LinkedRows(offsets, find_ids(self.computation_ids, wanted))
 
     @cached_property
     def parameter_number(self) -> I64:

@@ -9,7 +9,7 @@ import numpy as np
 
 from stepscope.analysis.account.functions import part_with_work
 from stepscope.analysis.account.model import StepModel
-from stepscope.analysis.account.parts import Part, work_launched_by
+from stepscope.analysis.account.parts import Portion, work_launched_by
 from stepscope.analysis.purpose.autograd import (
     checked_backward,
     repeated_backward,
@@ -89,7 +89,7 @@ class Excess:
     is_part: bool
     made: SetUp | None = None
 
-    def part(self, model: StepModel) -> Part:
+    def part(self, model: StepModel) -> Portion:
         """What goes with it, in a model of the steps."""
         return part_with_work(model, self.rows) if self.made is None else part_of_set_up(model, self.made)
 

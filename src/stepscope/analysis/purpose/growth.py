@@ -23,7 +23,7 @@ _NAMED = 3  # ops: as many as a sentence bears
 
 
 @dataclass(frozen=True)
-class Growth:
+class OpGrowth:
     """Ops whose number, or whose largest tensor, grows in every step.
 
     Attributes:
@@ -36,7 +36,7 @@ class Growth:
     what: str
 
 
-def growth_of(trace: HostTrace) -> Growth | None:
+def growth_of(trace: HostTrace) -> OpGrowth | None:
     """The work that grows; None where none does, or nothing is trained: generating text step by step needs it."""
     work, steps = computing_of(trace), whole_steps(trace)
     count = len(steps.number)
@@ -62,7 +62,7 @@ def growth_of(trace: HostTrace) -> Growth | None:
     said = ", ".join(f"{names[each]} {table[each][0]:,.0f} to {table[each][-1]:,.0f}" for each in order[:_NAMED])
     of = "times" if of_number.any() else "numbers in its largest tensor"
     what = f"grows with every step: over {count} steps {said} {of}"
-    return Growth(rows[chosen[place]], kept, what)
+    return OpGrowth(rows[chosen[place]], kept, what)
 
 
 def _largest_operands(trace: HostTrace, rows: I64) -> F64:

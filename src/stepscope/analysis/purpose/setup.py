@@ -14,7 +14,7 @@ import numpy as np
 
 from stepscope.analysis.account.functions import started_by
 from stepscope.analysis.account.model import StepModel
-from stepscope.analysis.account.parts import Part, join_parts, part_of_events, part_of_stretches
+from stepscope.analysis.account.parts import Portion, join_parts, part_of_events, part_of_stretches
 from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, whole_steps
@@ -81,7 +81,7 @@ def set_up_of(trace: HostTrace) -> SetUp | None:
     return trace.derived("set up in each step", _find)
 
 
-def part_of_set_up(model: StepModel, made: SetUp) -> Part:
+def part_of_set_up(model: StepModel, made: SetUp) -> Portion:
     """The time in which the loop's thread makes it, with what that starts elsewhere."""
     trace, line, spans = model.trace, model.threads.main, made.spans
     if made.overlaps:

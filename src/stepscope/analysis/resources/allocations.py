@@ -68,7 +68,7 @@ _WANTED: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Column:
+class RawStat:
     """One stat of some events: the raw 64-bit values and tags that say how to read them; tag 0 where there is none."""
 
     value: I64
@@ -105,8 +105,8 @@ class Column:
         found: Mask = self.tag != StatTag.NONE
         return found
 
-    def __getitem__(self, rows: I64) -> Column:
-        return Column(self.value[rows], self.tag[rows])
+    def __getitem__(self, rows: I64) -> RawStat:
+        return RawStat(self.value[rows], self.tag[rows])
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Allocations:
     event: I64
     time_ps: I64
     is_allocation: Mask
-    columns: dict[str, Column]
+    columns: dict[str, RawStat]
     device: int | None
 
     def __len__(self) -> int:
@@ -145,7 +145,7 @@ def allocations_of(trace: HostTrace) -> list[Allocations]:
     return sorted(found, key=lambda memory: memory.memory)
 
 
-def _memory_keys(columns: dict[str, Column]) -> I64:
+def _memory_keys(columns: dict[str, RawStat]) -> I64:
     """A number that identifies the memory of each event: from its allocator's name, else from its device."""
     kind, index = columns["device_type"].ints(), columns["index"].ints()
     ordinal = np.clip(columns["device_id"].signed(-1), -1, _MOST_ORDINAL)
@@ -157,7 +157,7 @@ def _memory_keys(columns: dict[str, Column]) -> I64:
     return np.where(named >= 0, named, key)
 
 
-def _select_memory(trace: HostTrace, event: I64, columns: dict[str, Column], key: I64, wanted: int) -> Allocations:
+def _select_memory(trace: HostTrace, event: I64, columns: dict[str, RawStat], key: I64, wanted: int) -> Allocations:
     rows = np.flatnonzero(key == wanted)
     rows = rows[np.argsort(trace.events.start_ps[event[rows]], kind="stable")]
     own = event[rows]
@@ -198,7 +198,7 @@ def device_memory_bytes(trace: HostTrace, ordinal: int) -> int | None:
 # -- stats -------------------------------------------------------------------------------------------------------
 
 
-def stat_columns(trace: HostTrace, events: I64, wanted: Sequence[tuple[str, ...]]) -> list[Column]:
+def stat_columns(trace: HostTrace, events: I64, wanted: Sequence[tuple[str, ...]]) -> list[RawStat]:
     """The values of some stats of some events, from one pass over these events' stats.
 
     A stat may have several spellings; the first that has a value wins.  An event's own stat wins over its type's.
@@ -215,14 +215,14 @@ def stat_columns(trace: HostTrace, events: I64, wanted: Sequence[tuple[str, ...]
     return [_first_known(found, [slots.get(trace.strings.find(name), -1) for name in names]) for names in wanted]
 
 
-def _gather_stats(stats: Stats, owners: I64, slot_of_name: NDArray[np.int16], n_slots: int) -> Column:
+def _gather_stats(stats: Stats, owners: I64, slot_of_name: NDArray[np.int16], n_slots: int) -> RawStat:
     """The stats as a table: value and tag of shape (slots, owners)."""
     value, tag = np.zeros((n_slots, len(owners)), np.int64), np.zeros((n_slots, len(owners)), np.uint8)
     kernels.stats.gather(stats.offsets, owners, stats.name, stats.tag, stats.value, slot_of_name, value, tag)
-    return Column(value, tag)
+    return RawStat(value, tag)
 
 
-def _fill_from_types(trace: HostTrace, events: I64, slot_of_name: NDArray[np.int16], found: Column) -> None:
+def _fill_from_types(trace: HostTrace, events: I64, slot_of_name: NDArray[np.int16], found: RawStat) -> None:
     present = np.zeros(len(trace.event_types), np.bool_)
     present[trace.events.type[events]] = True
     types = np.flatnonzero(present)
@@ -235,14 +235,14 @@ def _fill_from_types(trace: HostTrace, events: I64, slot_of_name: NDArray[np.int
     found.tag[lacking] = of_type.tag[:, place][lacking]
 
 
-def _first_known(table: Column, slots: Sequence[int]) -> Column:
+def _first_known(table: RawStat, slots: Sequence[int]) -> RawStat:
     """For each owner, the value of the first of some rows of a table that has one."""
     known = [slot for slot in slots if slot >= 0]
     if not known:
-        return Column(np.zeros(table.value.shape[1], np.int64), np.zeros(table.value.shape[1], np.uint8))
-    out = Column(table.value[known[0]], table.tag[known[0]])
+        return RawStat(np.zeros(table.value.shape[1], np.int64), np.zeros(table.value.shape[1], np.uint8))
+    out = RawStat(table.value[known[0]], table.tag[known[0]])
     if len(known) > 1:
-        out = Column(out.value.copy(), out.tag.copy())
+        out = RawStat(out.value.copy(), out.tag.copy())
     for slot in known[1:]:
         lacking = out.tag == StatTag.NONE
         out.value[lacking], out.tag[lacking] = table.value[slot][lacking], table.tag[slot][lacking]

@@ -32,7 +32,7 @@ def events_of_thread(trace: HostTrace, line: int, is_plane: Callable[[str], bool
 
 
 @dataclass(frozen=True)
-class Usage:
+class ThreadTimes:
     """What a thread used from reading to reading, in order of time; int64 of shape (n,), ps.
 
     Attributes:
@@ -44,16 +44,16 @@ class Usage:
     ran_ps: I64
     queued_ps: I64
 
-    def take(self, rows: Mask) -> Usage:
+    def take(self, rows: Mask) -> ThreadTimes:
         """Some of the intervals."""
-        return Usage(*(column[rows] for column in vars(self).values()))
+        return ThreadTimes(*(column[rows] for column in vars(self).values()))
 
 
-def usage_of_thread(trace: HostTrace, line: int) -> Usage | None:
+def usage_of_thread(trace: HostTrace, line: int) -> ThreadTimes | None:
     """What a thread used; None where that was not recorded."""
     rows = events_of_thread(trace, line, holds_thread_usage)
     ran, queued = (trace.stat_ints(name, rows=rows) for name in (stat_names.RAN_NS, stat_names.QUEUED_NS))
     start = trace.events.start_ps[rows]
-    usage = Usage(start, start + trace.events.duration_ps[rows], ran * _PS_PER_NS, queued * _PS_PER_NS)
+    usage = ThreadTimes(start, start + trace.events.duration_ps[rows], ran * _PS_PER_NS, queued * _PS_PER_NS)
     known = usage.take((ran >= 0) & (queued >= 0))
     return known if len(known.start_ps) else None

@@ -306,7 +306,7 @@ def _describe_source(part: StepsOfHost) -> str:
 
 
 @dataclass(frozen=True)
-class Finding:
+class StepsFinding:
     """How the steps of a session were found.
 
     Attributes:
@@ -322,13 +322,13 @@ class Finding:
     measured: bool
 
 
-def finding_of(parts: Sequence[StepsOfHost]) -> Finding:
+def finding_of(parts: Sequence[StepsOfHost]) -> StepsFinding:
     """How the steps of the hosts were found; `parts` holds at least one host."""
     by_trust = sorted(parts, key=lambda part: _LEAST_CERTAIN_FIRST.index(part.source))
     sentences = merge_sentences({part.host: part.how for part in by_trust}, len(parts))
     more = [f"and {len(sentences) - _MOST_SENTENCES} more"] if len(sentences) > _MOST_SENTENCES else []
     confidences = [part.confidence for part in parts if part.confidence is not None]
-    return Finding(
+    return StepsFinding(
         by_trust[0].source,
         "; ".join([*sentences[:_MOST_SENTENCES], *more]),
         min(confidences, default=None),

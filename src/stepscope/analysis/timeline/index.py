@@ -20,7 +20,7 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.traits import CodeTrait
 
 if TYPE_CHECKING:
-    from stepscope.kernels.pyramid import Levels, Rows, Slices
+    from stepscope.kernels.pyramid import EventRows, Levels, Slices
 
 
 COARSEST = 56
@@ -42,7 +42,7 @@ class Index:
 
     lane: I32
     first_row: I64
-    rows: Rows
+    rows: EventRows
     levels: Levels
     slices: Slices
 
@@ -156,7 +156,7 @@ def lay_out(start: I64, duration: I64, shown: Mask, line_begin: I64, line_end: I
     order = np.empty(int(shown.sum()), np.int32)
     pyramid.sort_into_rows(lane, line_begin, line_end, first_row, row_begin, np.empty(first_row[-1], np.int64), order)
 
-    rows = pyramid.Rows(start, duration, order, row_begin)
+    rows = pyramid.EventRows(start, duration, order, row_begin)
     most_levels = int(np.ceil(np.log2(np.maximum(np.diff(row_begin), 1))).sum())
     level_first = np.zeros(len(row_begin), np.int64)
     exponent, size = np.empty(most_levels, np.int64), np.empty(most_levels, np.int64)

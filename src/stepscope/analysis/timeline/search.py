@@ -17,7 +17,7 @@ LONGEST_QUERY = 500
 
 
 @dataclass(frozen=True)
-class Found:
+class Matches:
     """The events and scopes whose name matches.
 
     Attributes:
@@ -30,14 +30,14 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Place:
+class MatchPlace:
     """One of those found: its row or the scope's number, and which one it is in order of time, counted from 1."""
 
     event: int
     number: int
 
 
-def find_events(trace: HostTrace, text: str, regex: bool = False) -> Found:
+def find_events(trace: HostTrace, text: str, regex: bool = False) -> Matches:
     """The events whose full or short name contains a text, or matches a regular expression, and such scopes.
 
     Case is ignored.  Regular expressions are RE2's: none takes longer than proportional to the text that it searches.
@@ -47,14 +47,14 @@ def find_events(trace: HostTrace, text: str, regex: bool = False) -> Found:
     """
     if not text or len(text) > LONGEST_QUERY:
         raise UsageError(f"a search needs 1 to {LONGEST_QUERY} characters, not {len(text)}")
-    last: dict[tuple[str, bool], Found] = trace.derived("timeline search", lambda _: {})
+    last: dict[tuple[str, bool], Matches] = trace.derived("timeline search", lambda _: {})
     found = last.get((text, regex))
     if found is None:
         types = trace.event_types
         matches = _match_names(trace, types.name, text, regex) | _match_names(trace, types.display_name, text, regex)
         events = np.flatnonzero(look_up(matches, trace.events.type) & is_drawn(trace))
         scopes = _match_scopes(trace, text, regex)
-        found = Found(np.append(matches, scopes), np.append(events, _scopes_named(trace, scopes)))
+        found = Matches(np.append(matches, scopes), np.append(events, _scopes_named(trace, scopes)))
         last.clear()  # stepping from match to match repeats the same search
         last[text, regex] = found
     return found
@@ -103,7 +103,7 @@ def _match(names: Any, text: str, regex: bool) -> Mask:
     return hit
 
 
-def find_nearest(trace: HostTrace, found: Found, from_ps: int, from_event: int, forward: bool) -> Place | None:
+def find_nearest(trace: HostTrace, found: Matches, from_ps: int, from_event: int, forward: bool) -> MatchPlace | None:
     """The match after or before a moment; the first or last match of the trace if there is none; None without matches.
 
     They are in order of their start; those with equal starts are in order of their rows, scopes last.
@@ -128,10 +128,10 @@ def find_nearest(trace: HostTrace, found: Found, from_ps: int, from_event: int, 
     chosen = int(ties[0] if forward else ties[-1])
     event = int(found.rows[chosen])
     before = int((start < edge).sum() + ((start == edge) & (found.rows < event)).sum())
-    return Place(event, before + 1)
+    return MatchPlace(event, before + 1)
 
 
-def match_histogram(trace: HostTrace, found: Found, begin_ps: int, end_ps: int, bins: int) -> I64:
+def match_histogram(trace: HostTrace, found: Matches, begin_ps: int, end_ps: int, bins: int) -> I64:
     """The number of matches that start in each of `bins` equal parts of a time span: int64 of shape (bins,)."""
     start = times_of(trace, found.rows)[0] - begin_ps
     inside = start[(start >= 0) & (start < end_ps - begin_ps)]

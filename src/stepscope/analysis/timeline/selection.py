@@ -40,7 +40,7 @@ class NameRow:
 
 
 @dataclass(frozen=True)
-class Selection:
+class SelectionSum:
     """A selection, summed by name.
 
     Attributes:
@@ -69,7 +69,7 @@ class _Keys:
 
 def sum_selection(
     trace: HostTrace, begin_ps: int, end_ps: int, lines: Sequence[int], by: str = "name", most: int = 500
-) -> Selection:
+) -> SelectionSum:
     """Sums the events of some lines in a window of time.
 
     Args:
@@ -100,7 +100,7 @@ def sum_selection(
     others = there[most:]
     left = tuple(int(sums[others].sum()) for sums in (count, total, own))
     rest = NameRow(f"{len(others):,} other names", -1, *left) if len(others) else None
-    return Selection(int(events), len(there), int(total.sum()), int(own.sum()), rows, rest)
+    return SelectionSum(int(events), len(there), int(total.sum()), int(own.sum()), rows, rest)
 
 
 def _by_name(trace: HostTrace) -> _Keys:

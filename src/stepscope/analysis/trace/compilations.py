@@ -18,7 +18,7 @@ from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import Programs, programs_of
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest
-from stepscope.analysis.trace.noted_compilations import Change, CompileNote, noted_compilations
+from stepscope.analysis.trace.noted_compilations import Change, NotedCompilation, noted_compilations
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
@@ -91,7 +91,7 @@ def _find_compilations(trace: HostTrace) -> list[Compilation]:
     return sorted(found, key=lambda each: int(trace.events.start_ps[each.event]))
 
 
-def _compilation_of_note(note: CompileNote) -> Compilation:
+def _compilation_of_note(note: NotedCompilation) -> Compilation:
     return Compilation(
         event=note.event,
         function=note.function,

@@ -25,7 +25,7 @@ Change = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class CompileNote:
+class NotedCompilation:
     """One function that was traced or compiled.
 
     Attributes:
@@ -48,7 +48,7 @@ class CompileNote:
     changes: tuple[Change, ...]
 
 
-def noted_compilations(trace: HostTrace) -> list[CompileNote]:
+def noted_compilations(trace: HostTrace) -> list[NotedCompilation]:
     """The notes of a trace in order of time; none where Stepscope did not capture it."""
     rows = _note_rows(trace)
     calls = _calls_around(trace, rows)
@@ -92,11 +92,11 @@ def _calls_around(trace: HostTrace, rows: I64) -> I64:
     return found
 
 
-def _make_note(trace: HostTrace, row: int, call: int, own_ps: int, total_ps: int) -> CompileNote:
+def _make_note(trace: HostTrace, row: int, call: int, own_ps: int, total_ps: int) -> NotedCompilation:
     stats = trace.stats_of_event(row)
     backend = stats.get(stat_names.BACKEND_COMPILE_NS[0])
     backend_ps = min(backend * 1000, own_ps) if isinstance(backend, int) and backend > 0 else 0
-    return CompileNote(
+    return NotedCompilation(
         event=call,
         function=trace.name_of(row),
         place=_text(stats, stat_names.COMPILED_PLACE),

@@ -16,7 +16,7 @@ from stepscope.analysis.workers.matching import name_groups
 from stepscope.analysis.workers.stragglers import (
     NEARLY_ALL,
     WORTH_NAMING,
-    Culprit,
+    JobCulprit,
     Straggling,
     find_culprit,
     share_cores,
@@ -56,7 +56,7 @@ class LateRank:
 
 
 @dataclass(frozen=True)
-class Answer:
+class JobAnswer:
     """What is said of a job.
 
     Attributes:
@@ -67,7 +67,7 @@ class Answer:
 
     job: Job
     error_percent: float
-    culprit: Culprit | None
+    culprit: JobCulprit | None
     late: LateRank | None = None
 
     @property
@@ -109,13 +109,13 @@ def error_of(job: Job) -> float:
     return max((each for each in joint_error_percent(job.graph, job.now) if each is not None), default=0.0)
 
 
-def answer_of(ranks: Sequence[RankModel]) -> Answer | None:
+def answer_of(ranks: Sequence[RankModel]) -> JobAnswer | None:
     """The answer about some ranks; None if these cannot be replayed together, or not well enough."""
     job = job_of(ranks)
     return answer_for(job, [rank.name for rank in ranks]) if job is not None else None
 
 
-def answer_for(job: Job, hosts: Sequence[str]) -> Answer | None:
+def answer_for(job: Job, hosts: Sequence[str]) -> JobAnswer | None:
     """The same for a job.
 
     Args:
@@ -127,7 +127,7 @@ def answer_for(job: Job, hosts: Sequence[str]) -> Answer | None:
     machines = [machine_of(host) for host in hosts]
     culprit = find_culprit(job, machines)
     is_known = culprit or job.layout.stages or share_cores(job, machines)
-    return Answer(job, error, culprit, None if is_known else _find_late_rank(job))
+    return JobAnswer(job, error, culprit, None if is_known else _find_late_rank(job))
 
 
 def _find_late_rank(job: Job) -> LateRank | None:
@@ -140,7 +140,7 @@ def _find_late_rank(job: Job) -> LateRank | None:
     return LateRank(rank, waits[rank].last, held_up, of_time, held_up / whole)
 
 
-def _name_fault(job: Job, culprit: Culprit, names: Sequence[str]) -> str:
+def _name_fault(job: Job, culprit: JobCulprit, names: Sequence[str]) -> str:
     who = list_names([names[rank] for rank in culprit.ranks])
     more = f"{100 * culprit.more:.0f} %"
     if culprit.cause == Straggling.UNEQUAL_STAGES:
@@ -167,7 +167,7 @@ def _name_stage(job: Job, stage: int) -> str:
     return f"pipeline stage {stage} (from 0)"
 
 
-def _clear_workers(job: Job, culprit: Culprit) -> str:
+def _clear_workers(job: Job, culprit: JobCulprit) -> str:
     """That no single rank of a stage that is too long is at fault, if so."""
     if culprit.stage < 0 or len(culprit.ranks) < 2:
         return ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stepscope.analysis.workers.answer import Answer, answer_of
+from stepscope.analysis.workers.answer import JobAnswer, answer_of
 from stepscope.analysis.workers.equal_work import Job
 from stepscope.analysis.workers.joint_replay import RankModel
 from stepscope.analysis.workers.waiting import find_waits
@@ -64,7 +64,7 @@ def balance(ranks: Sequence[RankModel], what: str = RANKS) -> Balanced | None:
     return _compare(answer, job.steps_with(job.rows.kind == _kind_of(job, what)))
 
 
-def equal_work_of(answer: Answer) -> Balanced:
+def equal_work_of(answer: JobAnswer) -> Balanced:
     """The gain of equal work on all ranks."""
     return _compare(answer, answer.job.best_ps)
 
@@ -92,7 +92,7 @@ def _kind_of(job: Job, what: str) -> int:
     return job.rows.kinds.index(kind)
 
 
-def _compare(answer: Answer, after: I64) -> Balanced:
+def _compare(answer: JobAnswer, after: I64) -> Balanced:
     """The steps as they are and after a change, on the rank that waits least in each.
 
     Args:

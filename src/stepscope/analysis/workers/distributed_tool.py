@@ -40,7 +40,7 @@ from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.workers import bandwidth, missing_calls
-from stepscope.analysis.workers.answer import Answer, answer_for, error_of, job_of
+from stepscope.analysis.workers.answer import JobAnswer, answer_for, error_of, job_of
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS, ClockOffset
 from stepscope.analysis.workers.collectives import Collectives, collectives_of, rank_number, rank_title, world_size
 from stepscope.analysis.workers.equal_work import Job
@@ -395,7 +395,7 @@ def _describe_alone(parts: Sequence[RankOfJob], medians: Sequence[float]) -> Ite
         )
 
 
-def _sentences(job: Job | None, answer: Answer | None, names: Sequence[str]) -> Iterable[str]:
+def _sentences(job: Job | None, answer: JobAnswer | None, names: Sequence[str]) -> Iterable[str]:
     """The job in one sentence."""
     if answer is not None:
         yield answer.sentence(names)

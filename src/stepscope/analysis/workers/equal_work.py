@@ -32,7 +32,7 @@ MORE_OPS = 0.05  # that a rank runs more than the others: recorded ranks with th
 
 
 @dataclass(frozen=True)
-class Rows:
+class JointRows:
     """The rows of a joint graph with what they are.
 
     Attributes:
@@ -192,7 +192,7 @@ def _ratio(steps: I64, best: I64) -> float:
     return float(steps.sum()) / whole if whole > 0 else 1.0
 
 
-def _rows_of(graph: JointGraph, schedule: Schedule, places: I64) -> Rows:
+def _rows_of(graph: JointGraph, schedule: Schedule, places: I64) -> JointRows:
     count = len(graph.meeting)
     own = schedule.own_ps
     shortest = schedule.shortest(own)[graph.meeting]
@@ -220,14 +220,14 @@ def _rows_of(graph: JointGraph, schedule: Schedule, places: I64) -> Rows:
         work[works], is_work[works] = mine.work_ps, ~meets_others
         pieces[works], turn[works] = mine.pieces, mine.turn
     work = np.where(is_work, np.minimum(work, own), shortest)
-    return Rows(graph.rank_of_rows(), step, kind, is_work, work, own, pieces, turn, tuple(kinds))
+    return JointRows(graph.rank_of_rows(), step, kind, is_work, work, own, pieces, turn, tuple(kinds))
 
 
 def _transfer_kind(operation: str, purpose: str, size: int) -> str:
     return " ".join(str(each) for each in (operation, purpose, size) if each)
 
 
-def _equal_lengths(rows: Rows, layout: Layout, does_more: Mask) -> I64:
+def _equal_lengths(rows: JointRows, layout: Layout, does_more: Mask) -> I64:
     """How long each row takes with equal work: int64 of shape (rows,), ps."""
     target = rows.work_ps.astype(np.float64)
     for kind in distinct(rows.kind[(rows.kind >= 0) & (rows.step >= 0)]).tolist():
@@ -237,7 +237,7 @@ def _equal_lengths(rows: Rows, layout: Layout, does_more: Mask) -> I64:
     return np.maximum(rows.own_ps + (target - rows.work_ps).astype(np.int64), 0)
 
 
-def _mean_work(rows: Rows, layout: Layout, here: I64, does_more: Mask) -> F64:
+def _mean_work(rows: JointRows, layout: Layout, here: I64, does_more: Mask) -> F64:
     """The lengths of all works of one kind with the mean of all ranks in each step: float64 of shape (n,)."""
     name, ranks, steps = rows.kinds[rows.kind[here[0]]], len(layout.stage), int(rows.step.max()) + 1
     slot = rows.rank[here] * steps + rows.step[here]
@@ -265,7 +265,7 @@ def _mean_work(rows: Rows, layout: Layout, here: I64, does_more: Mask) -> F64:
     return found
 
 
-def _shares_of_passes(rows: Rows, here: I64, slot: I64) -> F64:
+def _shares_of_passes(rows: JointRows, here: I64, slot: I64) -> F64:
     """What each work is of the pass over its microbatch, which ends where the rank sends or receives: float64 of shape
     (n,)."""
     each = np.unique(np.stack([slot, rows.turn[here]]), axis=1, return_inverse=True)[1].reshape(-1)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause
-from stepscope.analysis.account.contraction import Contraction, Meetings, contract
+from stepscope.analysis.account.contraction import CollectiveNodes, Contraction, contract
 from stepscope.analysis.account.foretell import (
     ENDS,
     Foretold,
@@ -23,10 +23,17 @@ from stepscope.analysis.account.foretell import (
     steady_steps,
 )
 from stepscope.analysis.account.graph import Graph
-from stepscope.analysis.account.interventions import Changed, End, Intervention, Lengths, change_lengths, has_device
+from stepscope.analysis.account.interventions import (
+    Changed,
+    Intervention,
+    Lengths,
+    RangeEnd,
+    change_lengths,
+    has_device,
+)
 from stepscope.analysis.account.model import MOST_ERROR_PERCENT, StepModel
 from stepscope.analysis.account.replay import replay
-from stepscope.analysis.account.shares import Shares
+from stepscope.analysis.account.shares import CauseShares
 from stepscope.analysis.workers.joint_replay import (
     JointGraph,
     JointReplay,
@@ -56,7 +63,7 @@ class JointModel:
     """
 
     models: tuple[StepModel, ...]
-    meetings: tuple[Meetings, ...]
+    meetings: tuple[CollectiveNodes, ...]
     shares: tuple[F64, ...]
     graph: JointGraph
     error_percent: tuple[float, ...]
@@ -87,7 +94,7 @@ def _join(models: Sequence[StepModel], graph: JointGraph, errors: Sequence[float
     return JointModel(shortened, meetings, tuple(left), graph, tuple(errors))
 
 
-def _share_without_wait(graph: Graph, meetings: Meetings, recorded_ps: I64, own_ps: I64) -> F64:
+def _share_without_wait(graph: Graph, meetings: CollectiveNodes, recorded_ps: I64, own_ps: I64) -> F64:
     """What is left of each node's length: float64 of shape (nodes,)."""
     share = np.ones(len(graph))
     ratio = np.divide(own_ps, recorded_ps, out=np.ones(len(meetings)), where=recorded_ps > 0)
@@ -98,7 +105,7 @@ def _share_without_wait(graph: Graph, meetings: Meetings, recorded_ps: I64, own_
 def _shorten(model: StepModel, share: F64) -> StepModel:
     own = model.shares.own_ps.scale(share)
     graph = replace(model.graph, own_ps=own.sum_by_node().astype(np.int64))
-    return replace(model, graph=graph, shares=Shares(own, model.shares.edge_cause))
+    return replace(model, graph=graph, shares=CauseShares(own, model.shares.edge_cause))
 
 
 def foretell_ranks(joint: JointModel, changes: Sequence[Sequence[Intervention]]) -> tuple[int, Foretold]:
@@ -113,8 +120,8 @@ def foretell_ranks(joint: JointModel, changes: Sequence[Sequence[Intervention]])
         for mine, share in zip(changes, joint.shares, strict=True)
     ]
     factors = [share_undisturbed(model) for model in joint.models]
-    before = _play(joint, [[] for _ in changes], End.USUAL, factors)
-    usual = _play(joint, changes, End.USUAL, factors)
+    before = _play(joint, [[] for _ in changes], RangeEnd.USUAL, factors)
+    usual = _play(joint, changes, RangeEnd.USUAL, factors)
     uncertain = any(is_uncertain(mine) for mine in changes)
     ends = [_play(joint, changes, end, factors) if uncertain else usual for end in ENDS]
     sources = [*dict.fromkeys(source for mine in changes for source in sources_of(mine))]
@@ -142,7 +149,7 @@ class _Played:
 
 
 def _play(
-    joint: JointModel, changes: Sequence[Sequence[Intervention]], end: End, factors: Sequence[float | F64]
+    joint: JointModel, changes: Sequence[Sequence[Intervention]], end: RangeEnd, factors: Sequence[float | F64]
 ) -> _Played:
     lengths = [
         change_lengths(model, mine, end, factor)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from stepscope.analysis.workers.answer import Answer, list_names
+from stepscope.analysis.workers.answer import JobAnswer, list_names
 from stepscope.analysis.workers.equal_work import Job
-from stepscope.analysis.workers.stragglers import Culprit, Straggling
+from stepscope.analysis.workers.stragglers import JobCulprit, Straggling
 from stepscope.report import Cell, Field, Role, round_ms
 
 JOB_FIELDS: tuple[Field, ...] = (
@@ -69,7 +69,7 @@ _EVIDENCE = {
 
 
 def describe_job(
-    answer: Answer | None, names: Sequence[str], numbers: Sequence[int]
+    answer: JobAnswer | None, names: Sequence[str], numbers: Sequence[int]
 ) -> tuple[dict[str, Cell], dict[str, Any]]:
     """Answers the questions of the study: the figures of JOB_FIELDS that it asks for, and the tables by attribute of
     the report of `distributed`.
@@ -109,7 +109,7 @@ def _workers(job: Job, by_replica: np.ndarray, by_stage: np.ndarray) -> np.ndarr
     return found
 
 
-def _cause_row(culprit: Culprit, names: Sequence[str], numbers: Sequence[int]) -> dict[str, Cell]:
+def _cause_row(culprit: JobCulprit, names: Sequence[str], numbers: Sequence[int]) -> dict[str, Cell]:
     return {
         "cause": culprit.cause.name.lower(),
         "stage": culprit.stage if culprit.stage >= 0 else None,
@@ -122,7 +122,7 @@ def _cause_row(culprit: Culprit, names: Sequence[str], numbers: Sequence[int]) -
 
 
 def _part_rows(
-    answer: Answer,
+    answer: JobAnswer,
     names: Sequence[str],
     workers: np.ndarray,
     stages: Sequence[np.ndarray],

@@ -40,7 +40,7 @@ from stepscope.analysis.steps.session_steps import (
     steps_of_host,
     usual_of,
 )
-from stepscope.analysis.workers.answer import Answer, answer_of
+from stepscope.analysis.workers.answer import JobAnswer, answer_of
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS
 from stepscope.analysis.workers.collectives import Collectives, collectives_of, rank_title
 from stepscope.analysis.workers.joint_replay import RankModel
@@ -398,7 +398,7 @@ def _worker(
     }
 
 
-def _findings(steps: Sequence[Sequence[HostStep]], answer: Answer | None, ranks: Mapping[str, int]) -> Iterable[str]:
+def _findings(steps: Sequence[Sequence[HostStep]], answer: JobAnswer | None, ranks: Mapping[str, int]) -> Iterable[str]:
     """What a replay of the hosts together says; without one, which worker is busy longest, and with what."""
     if answer is not None:
         yield answer.sentence([rank.title for rank in answer.job.graph.ranks])

@@ -7,7 +7,14 @@ from dataclasses import fields
 import numpy as np
 
 from stepscope.analysis.account.build import graph_of
-from stepscope.analysis.account.contraction import Contraction, Meetings, Works, contract, find_meetings, find_works
+from stepscope.analysis.account.contraction import (
+    CollectiveNodes,
+    Contraction,
+    Works,
+    contract,
+    find_meetings,
+    find_works,
+)
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import model_of, usual_steps
 from stepscope.analysis.trace.collective_events import collective_rows
@@ -120,7 +127,7 @@ def rank_graph_of(trace: HostTrace, with_work: bool) -> RankGraph | None:
     return trace.derived("rank graph", lambda each: _rank_graph(each, False))
 
 
-def meetings_of(trace: HostTrace, graph: Graph) -> tuple[Meetings, int]:
+def meetings_of(trace: HostTrace, graph: Graph) -> tuple[CollectiveNodes, int]:
     """The collectives of as many last steps as there is room for, as nodes of a graph, and how many are left out.
 
     Whole steps are left out, so that all ranks leave out the same.
@@ -144,7 +151,7 @@ def _rank_graph(trace: HostTrace, with_work: bool) -> RankGraph | None:
         return None
     meetings, left_out = meetings_of(trace, graph)
     kinds, works = _works(trace, graph, meetings) if with_work else ((), _NO_WORKS)
-    kept = Meetings(
+    kept = CollectiveNodes(
         np.concatenate([meetings.place, np.full(len(works.first), -1)]),
         np.concatenate([meetings.first, works.first]),
         np.concatenate([meetings.last, works.last]),
@@ -159,7 +166,7 @@ def _rank_graph(trace: HostTrace, with_work: bool) -> RankGraph | None:
     )  # fmt: skip
 
 
-def _works(trace: HostTrace, graph: Graph, meetings: Meetings) -> tuple[tuple[str, ...], Works]:
+def _works(trace: HostTrace, graph: Graph, meetings: CollectiveNodes) -> tuple[tuple[str, ...], Works]:
     """A rank's own work and its kinds."""
     model = model_of(trace)
     if model is None:

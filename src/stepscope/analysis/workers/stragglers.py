@@ -49,7 +49,7 @@ class Straggling(Kind):
 
 
 @dataclass(frozen=True)
-class Culprit:
+class JobCulprit:
     """What makes a job slow.
 
     Attributes:
@@ -68,7 +68,7 @@ class Culprit:
     more: float
 
 
-def find_culprit(job: Job, machines: Sequence[str]) -> Culprit | None:
+def find_culprit(job: Job, machines: Sequence[str]) -> JobCulprit | None:
     """What makes a job slow; None where nothing considerable is to be gained, or little and no cause is known.
 
     Args:
@@ -87,7 +87,7 @@ def find_culprit(job: Job, machines: Sequence[str]) -> Culprit | None:
     places = [(rank,) for rank in range(len(machines))]
     alone = list(_of_places(job, job.rows.is_work, Straggling.UNKNOWN, places))
     alone = [each for each in alone if each.explains >= NEARLY_ALL and each.gain >= WORTH_NAMING]
-    return max(alone, key=lambda each: each.explains, default=Culprit(Straggling.UNKNOWN, (), -1, 0.0, waste, 0.0))
+    return max(alone, key=lambda each: each.explains, default=JobCulprit(Straggling.UNKNOWN, (), -1, 0.0, waste, 0.0))
 
 
 def share_cores(job: Job, machines: Sequence[str]) -> bool:
@@ -96,7 +96,7 @@ def share_cores(job: Job, machines: Sequence[str]) -> bool:
     return len({*machines}) == 1 and not any(rank.graph.on_device for rank in job.graph.ranks)
 
 
-def _candidates(job: Job, machines: Sequence[str]) -> Iterator[Culprit]:
+def _candidates(job: Job, machines: Sequence[str]) -> Iterator[JobCulprit]:
     rows, alone = job.rows, [(rank,) for rank in range(len(machines))]
     name = np.array([*rows.kinds, ""])[rows.kind]
     computes = rows.is_work & np.isin(name, [*SHARED])
@@ -116,9 +116,9 @@ def _candidates(job: Job, machines: Sequence[str]) -> Iterator[Culprit]:
 
 def _culprit(
     job: Job, cause: Straggling, part: Mask, ranks: Sequence[int] = (), stage: int = -1, more: float = 0.0
-) -> Culprit:
+) -> JobCulprit:
     explains = job.explains(part)
-    return Culprit(cause, tuple(ranks), stage, explains, explains * (1.0 - 1.0 / job.slowdown), more)
+    return JobCulprit(cause, tuple(ranks), stage, explains, explains * (1.0 - 1.0 / job.slowdown), more)
 
 
 def _work_of(job: Job, part: Mask) -> tuple[F64, F64]:
@@ -138,7 +138,7 @@ def _ratio(work: tuple[F64, F64], ranks: Sequence[int]) -> float:
     return more / (now - more) if now > more else 0.0
 
 
-def _of_places(job: Job, part: Mask, cause: Straggling, places: Sequence[tuple[int, ...]]) -> Iterator[Culprit]:
+def _of_places(job: Job, part: Mask, cause: Straggling, places: Sequence[tuple[int, ...]]) -> Iterator[JobCulprit]:
     """The places with most extra work of a part, where these have it in most steps."""
     work = _work_of(job, part)
     extra = [(work[1][[*ranks]].sum(axis=0), ranks) for ranks in places]
@@ -149,7 +149,7 @@ def _of_places(job: Job, part: Mask, cause: Straggling, places: Sequence[tuple[i
             yield _culprit(job, cause, part & job.rows_of_places(ranks), ranks, more=_ratio(work, ranks))
 
 
-def _of_machines(job: Job, device: Mask, machines: Sequence[str]) -> Iterator[Culprit]:
+def _of_machines(job: Job, device: Mask, machines: Sequence[str]) -> Iterator[JobCulprit]:
     """One rank or all ranks of a machine: each pass is slower there than on ranks of the same stage."""
     by_machine: dict[str, list[int]] = defaultdict(list)
     for rank, machine in enumerate(machines):
@@ -173,7 +173,7 @@ def _slows_all_passes(job: Job, ranks: Sequence[int]) -> bool:
     return len(more) >= _USUAL_PASSES and max(more) - min(more) <= _ALIKE
 
 
-def _of_stages(job: Job, device: Mask) -> Iterator[Culprit]:
+def _of_stages(job: Job, device: Mask) -> Iterator[JobCulprit]:
     """A stage whose work is longer on all of its ranks."""
     stage, work = job.layout.stage, _work_of(job, device)
     places = [tuple(np.flatnonzero(stage == each).tolist()) for each in range(job.layout.stages)]
@@ -184,7 +184,7 @@ def _of_stages(job: Job, device: Mask) -> Iterator[Culprit]:
             yield replace(found, stage=own, more=longer)
 
 
-def _of_pauses(job: Job, host: Mask) -> Iterator[Culprit]:
+def _of_pauses(job: Job, host: Mask) -> Iterator[JobCulprit]:
     """Pauses of threads, here and there: rare, long, and on many ranks."""
     rows = job.rows
     own = np.where(host & (rows.step >= 0), rows.work_ps, 0)
@@ -203,10 +203,10 @@ def _of_pauses(job: Job, host: Mask) -> Iterator[Culprit]:
     explains = gain / max(float(job.now_ps.sum() - job.best_ps.sum()), 1.0)
     if often <= MOSTLY and times.max() <= MOSTLY * len(long):
         share = gain / float(job.now_ps.sum())
-        yield Culprit(Straggling.GARBAGE_COLLECTION, (), -1, explains, share, float(own[long].mean()) / step_ps)
+        yield JobCulprit(Straggling.GARBAGE_COLLECTION, (), -1, explains, share, float(own[long].mean()) / step_ps)
 
 
-def _of_links(job: Job, transfers: Mask) -> Iterator[Culprit]:
+def _of_links(job: Job, transfers: Mask) -> Iterator[JobCulprit]:
     """The ranks between which transfers take longer, in most steps, than those of the same kind elsewhere."""
     between = _links(job, np.flatnonzero(transfers & (job.rows.step >= 0)))
     more = {ranks: job.rows.work_ps[rows] - job.equal_ps[rows] for ranks, rows in between.items()}
@@ -234,7 +234,7 @@ def _links(job: Job, transfers: I64) -> dict[tuple[int, ...], I64]:
     return {ranks: np.array(rows) for ranks, rows in found.items() if len(ranks) > 1}
 
 
-def _of_sequences(job: Job, name: F64) -> Iterator[Culprit]:
+def _of_sequences(job: Job, name: F64) -> Iterator[JobCulprit]:
     """Lengths that vary from microbatch to microbatch: forward and backward work of each grow together."""
     rows = job.rows
     passes = [rows.is_work & (name == each) & (rows.step >= 0) for each in OF_MICROBATCHES]

@@ -27,7 +27,7 @@ MAIN_MEMORY = 0
 
 
 @dataclass(frozen=True)
-class Allocations:
+class BufferAllocations:
     """The allocations of a program, columns of shape (allocations,).
 
     Attributes:
@@ -70,7 +70,7 @@ class Buffers:
         ids, nbytes, space: number, size and memory of each.
         row: the instruction that makes it, -1 if it is not there.
         is_table: bool of shape (buffers,), the pointers of a tuple, which have no elements of their own.
-        allocation: place in `Allocations`, -1 if it has none.
+        allocation: place in `BufferAllocations`, -1 if it has none.
         index_offsets, indices: int64 of shape (buffers + 1,) and (parts,), the place of each in its instruction's
             result, for results of several parts.
     """
@@ -117,7 +117,7 @@ class Heap:
 class Memory:
     """The memory of a program in its device's main memory; `heap` is None where no simulation was recorded."""
 
-    allocations: Allocations
+    allocations: BufferAllocations
     buffers: Buffers
     heap: Heap | None
 
@@ -164,12 +164,12 @@ def memory_of(module: Module) -> Memory | None:
     return Memory(allocations, buffers, _heap(module, parts, allocations, buffers))
 
 
-def _allocations(fields: Fields) -> Allocations:
+def _allocations(fields: Fields) -> BufferAllocations:
     is_parameter = fields.scalar(_IS_PARAMETER) != 0
     flags = [fields.scalar(number) != 0 for number in (_LIVE_OUT, _CONSTANT, _THREAD_LOCAL, _IS_TUPLE, _ALIASED)]
     number = np.where(is_parameter, fields.scalar(_PARAMETER), -1)
     sizes = np.maximum(fields.scalar(_SIZE), 0)
-    return Allocations(fields.scalar(_INDEX), sizes, fields.scalar(_SPACE), number, *flags)
+    return BufferAllocations(fields.scalar(_INDEX), sizes, fields.scalar(_SPACE), number, *flags)
 
 
 def _buffers(module: Module, fields: Fields, allocations: Fields) -> Buffers:
@@ -189,7 +189,7 @@ def _buffers(module: Module, fields: Fields, allocations: Fields) -> Buffers:
     return Buffers(ids, sizes, fields.scalar(_BUFFER_SPACE), row, is_table, allocation, offsets, numbers)
 
 
-def _heap(module: Module, parts: Fields, allocations: Allocations, buffers: Buffers) -> Heap | None:
+def _heap(module: Module, parts: Fields, allocations: BufferAllocations, buffers: Buffers) -> Heap | None:
     """The simulation of the temporaries in the main memory."""
     _, starts, stops = parts.ranges(_TRACE)
     traces = fields_of(module.buf, starts, stops)
@@ -204,7 +204,7 @@ def _heap(module: Module, parts: Fields, allocations: Allocations, buffers: Buff
     return _replay(events, buffers)
 
 
-def _trace_of_main_memory(traces: Fields, owner: I64, allocations: Allocations) -> int:
+def _trace_of_main_memory(traces: Fields, owner: I64, allocations: BufferAllocations) -> int:
     """The trace of the allocation that holds the temporaries; -1 if there is none."""
     wanted = find_ids(allocations.index, traces.scalar(_EVENT_ALLOCATION))
     counts = np.bincount(owner, minlength=traces.count)

@@ -59,7 +59,7 @@ COMPILATION_FIELDS: tuple[Field, ...] = (
 )
 
 
-class Compiled(NamedTuple):
+class HostCompilation(NamedTuple):
     """One compilation of a host; times in ps, unknown is None or empty.  See COMPILATION_FIELDS."""
 
     function: str
@@ -77,13 +77,13 @@ class Compiled(NamedTuple):
     place: str
 
 
-def compiled_programs(trace: HostTrace) -> list[Compiled]:
+def compiled_programs(trace: HostTrace) -> list[HostCompilation]:
     """The compilations of a host, in order of time."""
     found = compilations_of(trace)[:MOST_COMPILATIONS]
     start = trace.span_ps()[0]
     steps = _step_numbers(trace, [each.event for each in found])
     return [
-        Compiled(
+        HostCompilation(
             each.function, each.program, step, int(trace.events.start_ps[each.event]) - start, each.total_ps,
             each.lower_ps, each.compile_ps, each.cache, *find_change(each), each.place or site,
         )
@@ -151,14 +151,14 @@ def _kind_of_change(changed: Sequence[Change]) -> str:
     return " and ".join(kinds)
 
 
-def compilation_cells(hosts: Sequence[tuple[str, Sequence[Compiled]]]) -> list[Row]:
+def compilation_cells(hosts: Sequence[tuple[str, Sequence[HostCompilation]]]) -> list[Row]:
     """One row for each compilation of all hosts."""
     return [row for host, compiled in hosts for row in make_rows(COMPILATION_FIELDS, compiled, host=host)]
 
 
-def function_cells(hosts: Sequence[tuple[str, Sequence[Compiled]]]) -> list[dict[str, Cell]]:
+def function_cells(hosts: Sequence[tuple[str, Sequence[HostCompilation]]]) -> list[dict[str, Cell]]:
     """One row for each function that was compiled, the one that took longest first."""
-    groups: dict[str, list[Compiled]] = {}
+    groups: dict[str, list[HostCompilation]] = {}
     for _, compiled in hosts:
         for each in compiled:
             groups.setdefault(each.function, []).append(each)
@@ -166,7 +166,7 @@ def function_cells(hosts: Sequence[tuple[str, Sequence[Compiled]]]) -> list[dict
     return sorted(rows, key=lambda row: (-float(str(row["total_ms"])), str(row["function"])))
 
 
-def _function_row(function: str, group: Sequence[Compiled]) -> dict[str, Cell]:
+def _function_row(function: str, group: Sequence[HostCompilation]) -> dict[str, Cell]:
     caches = [each.cache for each in group if each.cache]
     names = [each.argument for each in group if each.argument]
     places = [each.place for each in group if each.place]

@@ -16,7 +16,7 @@ from stepscope.analysis.hlo.sources import InstructionSource
 from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.op_work import device_idle
 from stepscope.analysis.trace.origin import Origin, origin_of
-from stepscope.analysis.xla.compiled import Compiled, compiled_programs
+from stepscope.analysis.xla.compiled import HostCompilation, compiled_programs
 from stepscope.analysis.xla.costs import first_operands, program_costs
 from stepscope.analysis.xla.device_facts import DeviceFacts, device_facts
 from stepscope.analysis.xla.op_time import OpTime, find_instruction_rows, op_runs, op_time
@@ -113,7 +113,7 @@ class XlaOpsOfHost:
     recorded_programs: int
     devices: list[DeviceFacts]
     steps: StepTime | None
-    compiled: list[Compiled]
+    compiled: list[HostCompilation]
 
     @property
     def busy_ps(self) -> int:

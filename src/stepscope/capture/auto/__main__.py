@@ -6,7 +6,7 @@ import os
 import sys
 
 from stepscope.capture.auto.autostart import print_for_user
-from stepscope.capture.auto.run import WRONG_USAGE, Program
+from stepscope.capture.auto.run import WRONG_USAGE, ProgramToRun
 from stepscope.capture.auto.settings import LOGDIR
 
 _FOLLOW = "stepscope.capture.auto.autostart:arm_program\nfrom the environment"
@@ -21,7 +21,7 @@ def main(words: list[str]) -> None:
         sys.exit(WRONG_USAGE)
     if not os.environ.get(LOGDIR):
         print_for_user(f"nothing is captured, because {LOGDIR} is not set")
-    Program(target, tuple(arguments), as_module).start(_FOLLOW if os.environ.get(LOGDIR) else "")
+    ProgramToRun(target, tuple(arguments), as_module).start(_FOLLOW if os.environ.get(LOGDIR) else "")
 
 
 if __name__ == "__main__":

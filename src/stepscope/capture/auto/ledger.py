@@ -23,7 +23,7 @@ _NOBODY = "1"  # no file that the launcher could read
 
 
 @dataclass(frozen=True)
-class Entry:
+class Captured:
     """What one process captured.
 
     Attributes:
@@ -73,7 +73,7 @@ class Ledger:
             with (self.folder / _FILE).open("ab", buffering=0) as file:
                 file.write(line.encode())
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[Captured]:
         """The entries so far.  A line that was cut short, as by a full disk, is ignored."""
         if self.folder is None:
             return []
@@ -95,9 +95,9 @@ class Ledger:
             drop_if_empty(self.folder.parent)
 
 
-def _parse_entry(line: str) -> Entry | None:
+def _parse_entry(line: str) -> Captured | None:
     try:
         said = json.loads(line)
-        return Entry(str(said["outcome"]), Path(said["profile"]) if said["profile"] else None)
+        return Captured(str(said["outcome"]), Path(said["profile"]) if said["profile"] else None)
     except (ValueError, LookupError, TypeError):
         return None

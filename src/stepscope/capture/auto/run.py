@@ -20,7 +20,7 @@ STDIN = "-"  # as a target
 
 
 @dataclass(frozen=True)
-class Program:
+class ProgramToRun:
     """A program to run.
 
     Attributes:

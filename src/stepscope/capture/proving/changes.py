@@ -139,7 +139,7 @@ def do_nothing(*args: Any, **kwargs: Any) -> None:
     """In place of a function that is left out."""
 
 
-class Replay(CallChange):
+class ReplayedStep(CallChange):
     """Gives the results of one whole step again: the first step with calls is real."""
 
     def __init__(self) -> None:

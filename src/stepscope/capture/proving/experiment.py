@@ -20,11 +20,11 @@ from statistics import median
 from typing import TypeVar
 
 from stepscope.capture.job import this_worker
-from stepscope.capture.proving.changes import CallChange, Count, Defer, Delay, Omit, Replay, measure_cost
+from stepscope.capture.proving.changes import CallChange, Count, Defer, Delay, Omit, ReplayedStep, measure_cost
 from stepscope.capture.proving.options import ProveOptions
-from stepscope.capture.proving.places import Target, find_targets, find_why_not_called, has_workers
+from stepscope.capture.proving.places import TargetFunction, find_targets, find_why_not_called, has_workers
 from stepscope.errors import CaptureError
-from stepscope.proof.pairs import Block, Finding, Pair, compare_pairs
+from stepscope.proof.pairs import Block, Pair, PairsFinding, compare_pairs
 from stepscope.proof.parts import PARTS
 from stepscope.proof.plan import (
     BLOCK_S,
@@ -77,7 +77,7 @@ class Treatment:
     block_s: float = BLOCK_S
     steps: tuple[int, int] = (0, 0)
     fewest: int = FEWEST_STEPS
-    targets: Sequence[Target] = ()
+    targets: Sequence[TargetFunction] = ()
     make_change: Callable[[], CallChange] = CallChange
     cost_s: float = 0.0
     pairs: list[Pair] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Treatment:
         """Leaves the program alone from now on; in a job of several ranks the others keep to the same blocks."""
         self.refused, self.targets, self.make_change = why, (), CallChange
 
-    def judge(self) -> Finding | None:
+    def judge(self) -> PairsFinding | None:
         """What the pairs say; None without any."""
         return compare_pairs(self.pairs, self.is_delay, self.cost_s, self.usual_s) if self.pairs else None
 
@@ -230,7 +230,7 @@ class Experiment:
             treatment.make_change = functools.partial(Delay, dose, count.computes)
             bare: CallChange = Delay(replace(dose, seconds=0.0), computes=False)
         else:
-            make = _ABLATIONS.get(name, Replay)
+            make = _ABLATIONS.get(name, ReplayedStep)
             treatment.make_change, bare = functools.cache(make), make()  # what was kept serves all blocks
         if is_on_loop:
             treatment.cost_s = measure_cost(bare) * calls

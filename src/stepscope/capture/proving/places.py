@@ -35,7 +35,7 @@ Install = Callable[[Change], Undo]
 
 
 @dataclass(frozen=True)
-class Target:
+class TargetFunction:
     """One function that belongs to a place.
 
     Attributes:
@@ -50,7 +50,7 @@ class Target:
     line: int | None = None
 
 
-def find_targets(place: str) -> list[Target]:
+def find_targets(place: str) -> list[TargetFunction]:
     """The functions that a place stands for.
 
     Raises:
@@ -71,7 +71,7 @@ def find_targets(place: str) -> list[Target]:
     return found
 
 
-def find_why_not_called(targets: Sequence[Target]) -> CaptureError:
+def find_why_not_called(targets: Sequence[TargetFunction]) -> CaptureError:
     """Why no step called a place: all of its functions run now, between two steps, or it is called at other times."""
     frame: FrameType | None = sys._getframe()
     running = set()
@@ -92,7 +92,7 @@ def _hint(name: str) -> str:
     return f"functions of the program: {named}" if named else "workers of a loader are other processes; try --at input"
 
 
-def find_attribute_targets(dotted: str) -> Iterator[Target]:
+def find_attribute_targets(dotted: str) -> Iterator[TargetFunction]:
     """What hangs at a dotted name, if its module is imported."""
     found = _look_up(dotted)
     if found is None:
@@ -102,7 +102,7 @@ def find_attribute_targets(dotted: str) -> Iterator[Target]:
     if isinstance(function, FunctionType):
         yield _function_target(function, dotted)
     elif callable(value):
-        yield Target(dotted, functools.partial(_replace_attribute, owner, name))
+        yield TargetFunction(dotted, functools.partial(_replace_attribute, owner, name))
 
 
 def _replace_attribute(owner: Any, name: str, change: Change) -> Undo:
@@ -127,7 +127,7 @@ def _look_up(dotted: str) -> tuple[Any, str, Any] | None:
     return None
 
 
-def _function_target(function: FunctionType, name: str = "") -> Target:
+def _function_target(function: FunctionType, name: str = "") -> TargetFunction:
     code = function.__code__
     called = RESUMED.get(code, function)
 
@@ -135,10 +135,10 @@ def _function_target(function: FunctionType, name: str = "") -> Target:
         refuse_generator(called)
         return swap_code(called, change)
 
-    return Target(name or function.__qualname__, install, code.co_filename, code.co_firstlineno)
+    return TargetFunction(name or function.__qualname__, install, code.co_filename, code.co_firstlineno)
 
 
-def _function_targets(file: str, name: str) -> Iterator[Target]:
+def _function_targets(file: str, name: str) -> Iterator[TargetFunction]:
     """The functions with this name, or around this line, of a file; of the program, if no file is named.
 
     A compiled function is changed where it is called: its code in Python runs once, when it is traced.
@@ -198,7 +198,7 @@ def is_file(path: str, wanted: str) -> bool:
     return not wanted or path == wanted or path.endswith(os.sep + wanted.lstrip("./"))
 
 
-def _compiled_targets(codes: dict[int, CodeType]) -> Iterator[tuple[CodeType, Target]]:
+def _compiled_targets(codes: dict[int, CodeType]) -> Iterator[tuple[CodeType, TargetFunction]]:
     """The compiled functions, of JAX or TensorFlow, that were made of some code."""
     tensorflow = sys.modules.get("tensorflow")
     traced_type = type(tensorflow.function(lambda: None)) if tensorflow is not None else None
@@ -210,7 +210,7 @@ def _compiled_targets(codes: dict[int, CodeType]) -> Iterator[tuple[CodeType, Ta
             install, made_of = functools.partial(_replace_attribute, each, "_call"), each.python_function
         code = codes.get(id(getattr(inspect.unwrap(made_of), "__code__", None)))
         if code is not None:
-            yield code, Target(code.co_name, install, code.co_filename, code.co_firstlineno)
+            yield code, TargetFunction(code.co_name, install, code.co_filename, code.co_firstlineno)
 
 
 def _divert_calls(function: Any, change: Change) -> Undo:

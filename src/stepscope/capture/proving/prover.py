@@ -37,7 +37,7 @@ from stepscope.capture.proving.deadlines import (
 from stepscope.capture.proving.devices import wait_for_devices
 from stepscope.capture.proving.experiment import TOO_EARLY, Experiment, Steps, split_rank
 from stepscope.capture.proving.options import ProveOptions
-from stepscope.capture.proving.stopwatch import Settings, Stopwatch
+from stepscope.capture.proving.stopwatch import KnobTurner, Stopwatch
 from stepscope.capture.recorder import RECORDER
 from stepscope.capture.watching.baseline import Baseline
 from stepscope.capture.watching.steps import StepFollower, StepRecord, ThreadMeter
@@ -96,7 +96,7 @@ class Prover:
         self._thread = self._since_ns = 0
         self._meter: ThreadMeter | None = None
         self._inside = threading.Lock()  # a handler of a signal may end a step, too
-        self._knobs = Settings(options.setting)
+        self._knobs = KnobTurner(options.setting)
         self._undo = ExitStack()
         if options.timed:
             self._undo.callback(self._knobs.install())

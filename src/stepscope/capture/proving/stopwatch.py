@@ -38,7 +38,7 @@ _KNOBS_OF_LOADER = {"workers": "num_workers", "prefetch": "prefetch_factor", "pi
 _FOR_WORKERS_ONLY = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
 
 
-class Settings:
+class KnobTurner:
     """Turns a knob of the objects that the program makes, and notes which it makes.
 
     Args:
@@ -116,7 +116,7 @@ class Stopwatch(Experiment):
     """
 
     def __init__(
-        self, options: ProveOptions, settings: Settings, clock: Callable[[], float] = time.perf_counter
+        self, options: ProveOptions, settings: KnobTurner, clock: Callable[[], float] = time.perf_counter
     ) -> None:
         super().__init__(options, lambda line: None, clock)
         self._settings = settings

@@ -25,7 +25,7 @@ from stepscope.capture.remote.outcome import (
     Phase,
     WorkerStatus,
 )
-from stepscope.capture.remote.worker import Drive, Plan, Worker
+from stepscope.capture.remote.worker import CapturePlan, Drive, RemoteWorker
 from stepscope.formats.store import is_remote
 
 _DELAY_MS = 200  # until several workers start, so that the request has reached all of them
@@ -50,7 +50,8 @@ class FanOut:
         """Captures; returns the result of each worker.  Raises CaptureError if the logdir cannot be written."""
         plan = self._plan()
         workers = [
-            Worker(address, plan, self._statuses.put) for address in addresses.parse(",".join(self._request.workers))
+            RemoteWorker(address, plan, self._statuses.put)
+            for address in addresses.parse(",".join(self._request.workers))
         ]
         try:
             for attempt in range(plan.attempts):
@@ -66,15 +67,17 @@ class FanOut:
         self._report_progress()
         return _outcome(plan, workers, self._cancel.is_set())
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> CapturePlan:
         folder, url = _open_run(self._request.logdir)
         duration_ms = self._request.duration_ms or OPEN_ENDED_MS
         session_id = f"{folder.name}-{os.urandom(4).hex()}"
         token = choose_token(self._request.token)
-        return Plan(folder, url, session_id, duration_ms / 1e3, self._request.options, self._request.attempts, token)
+        return CapturePlan(
+            folder, url, session_id, duration_ms / 1e3, self._request.options, self._request.attempts, token
+        )
 
-    def _attempt(self, workers: Sequence[Worker]) -> None:
-        found = self._drive(workers, Worker.connect)
+    def _attempt(self, workers: Sequence[RemoteWorker]) -> None:
+        found = self._drive(workers, RemoteWorker.connect)
         ready = [worker for worker, is_there in zip(workers, found, strict=True) if is_there]
         if ready and not self._cancel.is_set():
             start_unix_ns = time.time_ns() + self._delay_ms() * 1_000_000
@@ -86,7 +89,7 @@ class FanOut:
             return asked
         return _DELAY_MS if len(self._request.workers) > 1 else 0
 
-    def _drive(self, workers: Sequence[Worker], drive: Drive) -> list[object]:
+    def _drive(self, workers: Sequence[RemoteWorker], drive: Drive) -> list[object]:
         """Calls a function for all workers at once, and reports progress until all calls have returned."""
         with ThreadPoolExecutor(len(workers), "stepscope-capture") as pool:
             running = [pool.submit(drive, worker) for worker in workers]
@@ -100,7 +103,7 @@ class FanOut:
         self._report_progress()
         return [future.result() for future in running]
 
-    def _look(self, workers: Sequence[Worker]) -> None:
+    def _look(self, workers: Sequence[RemoteWorker]) -> None:
         with suppress(queue.Empty):
             self._on_progress(self._statuses.get(timeout=_LOOK_SECONDS))
         if not self._cancel.is_set():
@@ -123,7 +126,7 @@ class FanOut:
             time.sleep(_LOOK_SECONDS)
 
 
-def _close(workers: Sequence[Worker]) -> None:
+def _close(workers: Sequence[RemoteWorker]) -> None:
     for worker in workers:
         worker.close()
 
@@ -139,7 +142,7 @@ def _open_run(logdir: LogDir) -> tuple[Path, str | None]:
     return folder, f"{place}/plugins/profile/{run}"
 
 
-def _clean_up(plan: Plan) -> None:
+def _clean_up(plan: CapturePlan) -> None:
     # Old servers write their files there; those on our disk have been moved.
     files.drop_if_empty(plan.folder.parent / plan.session_id)
     files.drop_if_empty(plan.folder)
@@ -147,7 +150,7 @@ def _clean_up(plan: Plan) -> None:
         files.drop_if_empty(plan.folder.parent)
 
 
-def _outcome(plan: Plan, workers: Sequence[Worker], cancelled: bool) -> CaptureOutcome:
+def _outcome(plan: CapturePlan, workers: Sequence[RemoteWorker], cancelled: bool) -> CaptureOutcome:
     statuses = tuple(worker.status for worker in workers)
     saved = any(status.phase == Phase.SAVED for status in statuses)
     return CaptureOutcome(statuses, (plan.url or str(plan.folder)) if saved else None, cancelled)

@@ -32,7 +32,7 @@ class Phase(StrEnum):
     FAILED = "failed"
 
 
-class Cause(StrEnum):
+class Reason(StrEnum):
     """Why a worker gave no profile."""
 
     NAME_NOT_FOUND = "name not found"
@@ -51,7 +51,7 @@ class Cause(StrEnum):
     NOT_ALLOWED = "not allowed"
 
 
-RETRIED = frozenset({Cause.REFUSED, Cause.BUSY, Cause.DISCONNECTED, Cause.EMPTY})
+RETRIED = frozenset({Reason.REFUSED, Reason.BUSY, Reason.DISCONNECTED, Reason.EMPTY})
 """Failures that may be gone a moment later."""
 
 
@@ -59,7 +59,7 @@ RETRIED = frozenset({Cause.REFUSED, Cause.BUSY, Cause.DISCONNECTED, Cause.EMPTY}
 class Failure:
     """Why a worker gave no profile: as a constant for decisions, and in plain words."""
 
-    cause: Cause
+    cause: Reason
     detail: str
 
     def to_error(self, address: addresses.Address) -> CaptureError:
@@ -86,7 +86,7 @@ class WorkerStatus:
     phase: Phase
     attempt: int = 1
     detail: str = ""
-    cause: Cause | None = None
+    cause: Reason | None = None
     path: str | None = None
     size_bytes: int | None = None
     ended_early: bool = False

@@ -11,7 +11,7 @@ import grpc
 
 from stepscope.capture.remote import messages, service
 from stepscope.capture.remote.addresses import Address
-from stepscope.capture.remote.outcome import Cause, Failure
+from stepscope.capture.remote.outcome import Failure, Reason
 
 TIMEOUT_SECONDS = 5.0
 
@@ -30,11 +30,12 @@ def _check_connection(address: Address, timeout: float) -> Failure | None:
         socket.create_connection((address.host.strip("[]"), address.port), timeout).close()
     except (socket.gaierror, UnicodeError):
         return Failure(
-            Cause.NAME_NOT_FOUND, f"there is no machine named {address.host}; check the spelling, or use its IP address"
+            Reason.NAME_NOT_FOUND,
+            f"there is no machine named {address.host}; check the spelling, or use its IP address",
         )
     except ConnectionRefusedError:
         return Failure(
-            Cause.REFUSED,
+            Reason.REFUSED,
             f"connection refused: nothing listens on port {address.port}; start a profiler server in the job with"
             f" stepscope.server.start({address.port}), and check that the job still runs",
         )
@@ -47,7 +48,7 @@ def _check_connection(address: Address, timeout: float) -> Failure | None:
 
 
 def _make_no_answer(reason: str) -> Failure:
-    return Failure(Cause.NO_ANSWER, f"{reason}; there may be a firewall, or the machine is down or in another network")
+    return Failure(Reason.NO_ANSWER, f"{reason}; there may be a firewall, or the machine is down or in another network")
 
 
 def _check_service(channel: Any, timeout: float) -> Failure | None:
@@ -57,7 +58,7 @@ def _check_service(channel: Any, timeout: float) -> Failure | None:
     except grpc.RpcError as error:
         if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
             return Failure(
-                Cause.NOT_GRPC,
+                Reason.NOT_GRPC,
                 "what listens there does not speak plain gRPC; the web pages of TensorBoard and Stepscope have other"
                 " ports, so use the port that the job gave to server.start",
             )
@@ -79,7 +80,7 @@ def call(address: Address, channel: Any, method: service.Method, request: Any, s
         return service.caller(channel, method)(request, timeout=seconds)
     except grpc.RpcError as error:
         if error.code() == grpc.StatusCode.UNIMPLEMENTED:
-            raise Failure(Cause.NO_PROFILER, unsupported).to_error(address) from None
+            raise Failure(Reason.NO_PROFILER, unsupported).to_error(address) from None
         raise translate_rpc_error(error, seconds).to_error(address) from None
 
 
@@ -94,32 +95,32 @@ def translate_rpc_error(error: Any, waited_seconds: float) -> Failure:
     if code in (_CODE.ALREADY_EXISTS, _CODE.INTERNAL, _CODE.FAILED_PRECONDITION):
         if _BUSY.search(said):
             hint = "wait until it ends, or end it where it was started"
-            return Failure(Cause.BUSY, f"busy with another capture; {hint} (it says: {said})")
+            return Failure(Reason.BUSY, f"busy with another capture; {hint} (it says: {said})")
         if _DISABLED.search(said):
-            return Failure(Cause.DISABLED, f"profiling is switched off in the job: {said}")
+            return Failure(Reason.DISABLED, f"profiling is switched off in the job: {said}")
     if code in _FAILURES:
         cause, text = _FAILURES[code]
         return Failure(cause, text.format(seconds=waited_seconds, said=said or "nothing more"))
     if code == _CODE.UNKNOWN and "Stream removed" in said:
-        return Failure(Cause.DISCONNECTED, "the connection broke while it recorded")
-    return Failure(Cause.SERVER_ERROR, f"the server answered {code.name}: {said or 'nothing more'}")
+        return Failure(Reason.DISCONNECTED, "the connection broke while it recorded")
+    return Failure(Reason.SERVER_ERROR, f"the server answered {code.name}: {said or 'nothing more'}")
 
 
-_FAILURES: dict[Any, tuple[Cause, str]] = {
+_FAILURES: dict[Any, tuple[Reason, str]] = {
     _CODE.UNIMPLEMENTED: (
-        Cause.NO_PROFILER,
+        Reason.NO_PROFILER,
         "the server speaks gRPC but has no profiler service; another program uses this port, so use the port that the"
         " job gave to server.start",
     ),
     _CODE.UNAVAILABLE: (
-        Cause.DISCONNECTED,
+        Reason.DISCONNECTED,
         "the connection broke while it recorded; check whether the job still runs (gRPC says: {said})",
     ),
     _CODE.DEADLINE_EXCEEDED: (
-        Cause.DEADLINE,
+        Reason.DEADLINE,
         "no answer within {seconds:.0f} s; the job may be stuck, the profile very large, or the worker's clock behind"
         " this machine's",
     ),
-    _CODE.UNAUTHENTICATED: (Cause.NOT_ALLOWED, "the job's profiler server asks for a token ({said})"),
-    _CODE.CANCELLED: (Cause.CANCELLED, "cancelled; what it had recorded is lost"),
+    _CODE.UNAUTHENTICATED: (Reason.NOT_ALLOWED, "the job's profiler server asks for a token ({said})"),
+    _CODE.CANCELLED: (Reason.CANCELLED, "cancelled; what it had recorded is lost"),
 }

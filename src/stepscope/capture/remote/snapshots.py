@@ -10,7 +10,7 @@ from stepscope.capture import files
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.remote import addresses
 from stepscope.capture.remote.access import choose_token
-from stepscope.capture.remote.outcome import Cause, Failure, LogDir
+from stepscope.capture.remote.outcome import Failure, LogDir, Reason
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact
 from stepscope.errors import CaptureError
@@ -81,7 +81,7 @@ class ContinuousProfiling:
             raise CaptureError("no continuous profiling is running", code="not-running", hint="call start() first")
         space = bytes(self._call(service.GET_SNAPSHOT).xspace)
         if not space:
-            empty = Failure(Cause.EMPTY, "the snapshot is empty; ask again while the job trains")
+            empty = Failure(Reason.EMPTY, "the snapshot is empty; ask again while the job trains")
             raise empty.to_error(self._address)
         folder = files.make_run_folder(self._logdir)
         try:

@@ -15,7 +15,7 @@ from stepscope.capture import files
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.remote import messages, reach, service
 from stepscope.capture.remote.addresses import Address
-from stepscope.capture.remote.outcome import RETRIED, Cause, Failure, OnProgress, Phase, WorkerStatus
+from stepscope.capture.remote.outcome import RETRIED, Failure, OnProgress, Phase, Reason, WorkerStatus
 from stepscope.capture.remote.reach import translate_rpc_error
 from stepscope.capture.remote.xspace import has_events
 from stepscope.capture.tracers.base import Artifact
@@ -27,7 +27,7 @@ _END_SECONDS = 5.0  # for a server to accept the request to end
 
 
 @dataclass(frozen=True)
-class Plan:
+class CapturePlan:
     """The request to all workers of a capture.
 
     Attributes:
@@ -50,10 +50,10 @@ class Plan:
     token: str | None = field(default=None, repr=False)
 
 
-class Worker:
+class RemoteWorker:
     """A worker and its progress.  `connect` and `record` block, so each worker has a thread."""
 
-    def __init__(self, address: Address, plan: Plan, on_progress: OnProgress) -> None:
+    def __init__(self, address: Address, plan: CapturePlan, on_progress: OnProgress) -> None:
         self.status = WorkerStatus(str(address), Phase.CONNECTING)
         self._address = address
         self._plan = plan
@@ -155,7 +155,7 @@ class Worker:
             self._fail(self._describe_empty())
         elif content is None:
             self._fail(
-                Failure(Cause.NOT_SAVED, f"the server wrote the profile to its own disk, in {self._servers_folder()}")
+                Failure(Reason.NOT_SAVED, f"the server wrote the profile to its own disk, in {self._servers_folder()}")
             )
         else:
             self._store(content)
@@ -167,7 +167,7 @@ class Worker:
             size = path.stat().st_size
             place = str(path) if plan.url is None else files.upload([path], files.Target(plan.folder, name, plan.url))
         except CaptureError as error:
-            self._fail(Failure(Cause.NOT_SAVED, str(error)))
+            self._fail(Failure(Reason.NOT_SAVED, str(error)))
             return
         if isinstance(content, Path):
             content.unlink(missing_ok=True)
@@ -183,13 +183,13 @@ class Worker:
 
     def _describe_empty(self) -> Failure:
         if self._over.is_set():
-            return Failure(Cause.CANCELLED, "cancelled before it recorded anything")
+            return Failure(Reason.CANCELLED, "cancelled before it recorded anything")
         options, ms = self._plan.options, round(self._plan.seconds * 1e3)
         why = f"it recorded for {ms:,} ms without any event"
         if options.host_tracer_level == 0:
-            return Failure(Cause.EMPTY, f"{why}; host_tracer_level is 0 and nothing ran on an accelerator: use 2")
+            return Failure(Reason.EMPTY, f"{why}; host_tracer_level is 0 and nothing ran on an accelerator: use 2")
         hint = "it may be waiting, compiling or ending; capture longer, or while it trains"
-        return Failure(Cause.EMPTY, f"{why}; {hint}")
+        return Failure(Reason.EMPTY, f"{why}; {hint}")
 
     def _fail(self, failure: Failure) -> None:
         again = self.status.attempt < self._plan.attempts and not self._over.is_set()
@@ -204,9 +204,9 @@ class Worker:
         self._on_progress(self.status)
 
 
-_CANCELLED = Failure(Cause.CANCELLED, "cancelled before it recorded anything")
+_CANCELLED = Failure(Reason.CANCELLED, "cancelled before it recorded anything")
 
-Drive = Callable[[Worker], object]
+Drive = Callable[[RemoteWorker], object]
 
 
 def _content(response: Any) -> bytes | None:

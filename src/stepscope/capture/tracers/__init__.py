@@ -32,7 +32,7 @@ ENVIRONMENT = "STEPSCOPE_TRACER"
 
 
 @dataclass(frozen=True)
-class Entry:
+class TracerEntry:
     """A tracer as the registry knows it.
 
     Attributes:
@@ -57,11 +57,11 @@ class Entry:
 
 
 # In the order of rule 3; in reverse, the order of rule 4.
-REGISTRY: tuple[Entry, ...] = (
-    Entry("jax", "stepscope.capture.tracers.jax:JaxTracer"),
-    Entry("tensorflow", "stepscope.capture.tracers.tensorflow:TensorFlowTracer"),
-    Entry("torch", "stepscope.capture.tracers.torch:TorchTracer"),
-    Entry("host", "", needs_framework=False),
+REGISTRY: tuple[TracerEntry, ...] = (
+    TracerEntry("jax", "stepscope.capture.tracers.jax:JaxTracer"),
+    TracerEntry("tensorflow", "stepscope.capture.tracers.tensorflow:TensorFlowTracer"),
+    TracerEntry("torch", "stepscope.capture.tracers.torch:TorchTracer"),
+    TracerEntry("host", "", needs_framework=False),
 )
 
 
@@ -145,7 +145,7 @@ PROBES: tuple[ProbeEntry, ...] = (
 )
 
 
-def choose(options: ProfilerOptions | None = None) -> Entry:
+def choose(options: ProfilerOptions | None = None) -> TracerEntry:
     """The tracer for a capture that starts now.
 
     One that asks a framework's profiler for nothing, such as stack samples alone, does not start it: PyTorch's
@@ -167,12 +167,12 @@ def choose(options: ProfilerOptions | None = None) -> Entry:
     return chosen
 
 
-def find_imported() -> Iterator[Entry]:
+def find_imported() -> Iterator[TracerEntry]:
     """The tracers whose framework is imported, in the registry's order."""
     return (entry for entry in REGISTRY if entry.needs_framework and entry.is_imported())
 
 
-def _find_by_name(wanted: str) -> Entry:
+def _find_by_name(wanted: str) -> TracerEntry:
     entry = next((entry for entry in REGISTRY if entry.name == wanted), None)
     if entry is None:
         names = ", ".join(entry.name for entry in REGISTRY)
@@ -188,17 +188,17 @@ def _find_by_name(wanted: str) -> Entry:
     return entry
 
 
-def _choose_by_keras(candidates: list[Entry]) -> Entry | None:
+def _choose_by_keras(candidates: list[TracerEntry]) -> TracerEntry | None:
     backend = getattr(getattr(sys.modules.get("keras"), "config", None), "backend", None)
     name = backend() if backend else "tensorflow"
     return next((entry for entry in candidates if entry.name == name != "tensorflow"), None)
 
 
-def _choose_by_use(candidates: list[Entry]) -> Entry | None:
+def _choose_by_use(candidates: list[TracerEntry]) -> TracerEntry | None:
     return next((entry for entry in candidates if entry.load().is_in_use()), None)
 
 
-def _warn_of_others(chosen: Entry, candidates: list[Entry]) -> None:
+def _warn_of_others(chosen: TracerEntry, candidates: list[TracerEntry]) -> None:
     others = [entry.name for entry in candidates if entry is not chosen]
     if "jax" in others and not REGISTRY[0].load().is_in_use():
         others.remove("jax")  # TensorFlow has imported it

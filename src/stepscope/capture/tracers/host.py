@@ -30,7 +30,7 @@ Event = tuple[str, int, int, Metadata]  # name, start and end in ns of the clock
 
 
 @dataclass(frozen=True)
-class Thread:
+class RecordedThread:
     """What one thread recorded: its name, the system's number for it, and the ranges in the order of their ends."""
 
     name: str
@@ -44,7 +44,7 @@ class HostTracer(Probe):
     def __init__(self) -> None:
         self._clock: Clock = time.perf_counter_ns
         self._local = threading.local()
-        self._threads: list[Thread] = []
+        self._threads: list[RecordedThread] = []
         self._stop_ns = _FOREVER
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
@@ -73,7 +73,7 @@ class HostTracer(Probe):
             if thread.number not in running and not thread.events:
                 self._threads.remove(thread)
 
-    def _chunk(self, thread: Thread, events: list[Event]) -> Chunk:
+    def _chunk(self, thread: RecordedThread, events: list[Event]) -> Chunk:
         if self._stop_ns != _FOREVER:
             events = [event for event in events if event[2] <= self._stop_ns]
         rows = [(_text(name), begin, end) for name, begin, end, _ in events]
@@ -86,7 +86,7 @@ class HostTracer(Probe):
 
     def make_append(self) -> Callable[[Event], None]:
         """Makes the function that stores the events of the calling thread."""
-        thread = Thread(name_of_this_thread(), threading.get_native_id())
+        thread = RecordedThread(name_of_this_thread(), threading.get_native_id())
         self._threads.append(thread)
         append: Callable[[Event], None] = thread.events.append
         self._local.append = append

@@ -71,7 +71,7 @@ def _loops(instructions: bytes) -> list[tuple[int, int]]:
     return found
 
 
-class Runs:
+class SampledRuns:
     """What samples of one thread found, those that found the same after each other as one range, on the clock.
 
     Attributes:

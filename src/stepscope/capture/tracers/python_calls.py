@@ -40,7 +40,7 @@ _TOOL_OF_HOOKS = 6  # the place of `sys.setprofile` among the tools of sys.monit
 
 
 @dataclass(slots=True)
-class Thread:
+class TracedThread:
     """One thread, and the log of its calls."""
 
     name: str
@@ -54,7 +54,7 @@ class PythonTracer(Probe):
     def __init__(self) -> None:
         self._clock: Clock = time.perf_counter_ns
         self._local = threading.local()
-        self._threads: list[Thread] = []
+        self._threads: list[TracedThread] = []
         self._hook: _Hook | None = None
         self._min_ns = 0
         self._max_depth = _MOST_DEPTH
@@ -115,7 +115,7 @@ class PythonTracer(Probe):
         made = CallLog(self._clock, self._min_ns, self._max_depth)
         made.recording = self._recording and not is_own
         self._local.log = made
-        self._threads.append(Thread(name or f"thread {number}", number, made))
+        self._threads.append(TracedThread(name or f"thread {number}", number, made))
         return made
 
 
@@ -133,7 +133,7 @@ def _time_calls() -> float:
     return min(rounds)
 
 
-def _chunk(thread: Thread, codes: list[CodeType], begin: list[int], end: list[int]) -> Chunk:
+def _chunk(thread: TracedThread, codes: list[CodeType], begin: list[int], end: list[int]) -> Chunk:
     """The calls of the program: Stepscope's own are left out."""
     own: dict[int, bool] = {id(code): code.co_filename.startswith(_OWN_FOLDER) for code in codes}
     kept = [row for row, code in enumerate(codes) if not own[id(code)]]

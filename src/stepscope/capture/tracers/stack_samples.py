@@ -37,7 +37,7 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_threads import own_threads
 from stepscope.capture.program_files import LIBRARIES, called
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
-from stepscope.capture.tracers.interpreting import Instructions, Runs
+from stepscope.capture.tracers.interpreting import Instructions, SampledRuns
 from stepscope.capture.tracers.statements import Statements, statement_name
 from stepscope.capture.tracers.switching import SwitchInterval
 from stepscope.capture.tracers.thread_usage import ThreadUsage
@@ -63,7 +63,7 @@ Frame = tuple[CodeType, int]
 
 
 @dataclass
-class Thread:
+class SampledThread:
     """One thread of the program.
 
     Attributes:
@@ -78,7 +78,7 @@ class Thread:
     stack: list[Frame] = field(default_factory=list)
     began: array[int] = field(default_factory=lambda: array("q"))
     ended: array[int] = field(default_factory=lambda: array("q"))
-    runs: Runs = field(default_factory=Runs)
+    runs: SampledRuns = field(default_factory=SampledRuns)
     statements: Statements = field(default_factory=Statements)
 
 
@@ -91,8 +91,8 @@ class StackSampler(Probe):
 
     def __init__(self, reads_usage: bool = True) -> None:
         self._clock: Clock = time.perf_counter_ns
-        self._threads: dict[int, Thread] = {}  # those of the last sample, by Python's thread id, which is reused
-        self._gone: list[Thread] = []
+        self._threads: dict[int, SampledThread] = {}  # those of the last sample, by Python's thread id, which is reused
+        self._gone: list[SampledThread] = []
         self._ticker: Ticker | None = None
         self._last_ns = 0
         self._times = array("q")
@@ -183,7 +183,7 @@ class StackSampler(Probe):
                 self._forget(ident)
             self._last_ns = now
 
-    def _note(self, ident: int, thread: Thread, stack: list[Frame], now: int) -> None:
+    def _note(self, ident: int, thread: SampledThread, stack: list[Frame], now: int) -> None:
         """A thread has this stack now, innermost frame first."""
         if stack == thread.stack:
             return  # it waits where it did; most threads of a program do, most of the time
@@ -197,24 +197,24 @@ class StackSampler(Probe):
         thread.stack = stack
         thread.began.extend(repeat(changed, len(stack) - common))
 
-    def _end(self, thread: Thread, depth: int, now: int) -> None:
+    def _end(self, thread: SampledThread, depth: int, now: int) -> None:
         """Ends the frames that are deeper than `depth`."""
         inner = len(thread.stack) - depth
         for frame, began in zip(reversed(thread.stack[:inner]), thread.began[depth:], strict=True):
             self._keep(thread, frame, began, max(began, now))
         del thread.began[depth:], thread.stack[:inner]
 
-    def _keep(self, thread: Thread, frame: Frame, began: int, ended: int) -> None:
+    def _keep(self, thread: SampledThread, frame: Frame, began: int, ended: int) -> None:
         thread.ended.extend((self._names.number(frame), began, ended))
 
-    def _thread(self, ident: int, named: threading.Thread | None) -> Thread:
+    def _thread(self, ident: int, named: threading.Thread | None) -> SampledThread:
         name, number = (named.name, named.native_id or ident) if named else (f"thread {ident}", ident)
         known = self._threads.get(ident)
         if known is not None and known.number != number:
             self._forget(ident)
             known = None
         if known is None:
-            known = self._threads[ident] = Thread(name, number)
+            known = self._threads[ident] = SampledThread(name, number)
         return known
 
     def _forget(self, ident: int) -> None:
@@ -260,7 +260,7 @@ class StackSampler(Probe):
         return stacks + (self._usage.drain() if self._usage is not None else [])
 
 
-def _chunk(plane: str, kind: str, thread: Thread, ranges: array[int], name: Callable[[int], str]) -> Chunk:
+def _chunk(plane: str, kind: str, thread: SampledThread, ranges: array[int], name: Callable[[int], str]) -> Chunk:
     frames, begin, end = (ranges[part::_NUMBERS_OF_RANGE] for part in range(_NUMBERS_OF_RANGE))
     rows = list(zip(map(name, frames), begin, end, strict=True))
     return make_chunk(plane, thread.name, thread.number, kind, rows)

@@ -65,7 +65,7 @@ class Allowance:
         self._job_s, self._spent_s = job_s, spent_s
 
 
-class Budget:
+class WatchBudget:
     """Adds up what the watch takes, and says what it may do.  Safe to use from several threads.
 
     Args:

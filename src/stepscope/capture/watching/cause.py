@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from stepscope.capture.watching.places import Place
+from stepscope.capture.watching.places import ThreadPlace
 from stepscope.capture.watching.steps import StepRecord
 from stepscope.records import dataclass
 
@@ -35,7 +35,7 @@ OF_MACHINE = frozenset({STARVED, OTHERS})
 
 
 @dataclass(frozen=True)
-class Cause:
+class Blame:
     """Why a step was slow.
 
     Attributes:
@@ -52,7 +52,7 @@ class Cause:
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineLoad:
     """What the machine did during a step.
 
     Attributes:
@@ -66,7 +66,9 @@ class Machine:
     processors: int = 1
 
 
-def find_cause(step: StepRecord, during: Sequence[Place], usually: Iterable[Place], machine: Machine) -> Cause:
+def find_cause(
+    step: StepRecord, during: Sequence[ThreadPlace], usually: Iterable[ThreadPlace], machine: MachineLoad
+) -> Blame:
     """Why a step took longer than usual.
 
     Args:
@@ -88,8 +90,8 @@ def find_cause(step: StepRecord, during: Sequence[Place], usually: Iterable[Plac
     ):
         if found is not None:
             kind, where, ns, words = found
-            return Cause(kind, where, ns / 1e6, f"{head}: {words}")
-    return Cause(UNKNOWN, "", 0.0, f"{head}: no cause was found, and no sample of its stack was taken")
+            return Blame(kind, where, ns / 1e6, f"{head}: {words}")
+    return Blame(UNKNOWN, "", 0.0, f"{head}: no cause was found, and no sample of its stack was taken")
 
 
 _Found = tuple[str, str, float, str]
@@ -102,7 +104,7 @@ def _blame_collector(step: StepRecord, extra_ns: int) -> _Found | None:
     return GARBAGE, "", ns, f"Python's garbage collector ran for {_ms(ns)}"
 
 
-def _blame_contention(step: StepRecord, extra_ns: int, least: float, during: Sequence[Place]) -> _Found | None:
+def _blame_contention(step: StepRecord, extra_ns: int, least: float, during: Sequence[ThreadPlace]) -> _Found | None:
     ns = step.end.queued_ns - step.start.queued_ns
     if ns < least * extra_ns:
         return None
@@ -117,7 +119,7 @@ def _blame_paging(step: StepRecord) -> _Found | None:
     return PAGING, "", 0.0, f"memory was read back from the disk ({faults:,} page faults)"
 
 
-def _blame_others(machine: Machine, extra_ns: int) -> _Found | None:
+def _blame_others(machine: MachineLoad, extra_ns: int) -> _Found | None:
     busy, own = machine.busy_percent, machine.own_percent
     if busy is None or own is None or busy < _BUSY_PERCENT or busy - own < _OTHERS_PERCENT:
         return None
@@ -127,7 +129,9 @@ def _blame_others(machine: Machine, extra_ns: int) -> _Found | None:
     return OTHERS, "", float(extra_ns), words
 
 
-def _blame_place(during: Sequence[Place], usually: Iterable[Place], extra_ns: int, step: StepRecord) -> _Found | None:
+def _blame_place(
+    during: Sequence[ThreadPlace], usually: Iterable[ThreadPlace], extra_ns: int, step: StepRecord
+) -> _Found | None:
     """The function of the program in which the step spent a share of its samples that is unusual."""
     if not during:
         return None
@@ -145,7 +149,7 @@ def _blame_place(during: Sequence[Place], usually: Iterable[Place], extra_ns: in
     return _describe_place(there, min(more_ns, extra_ns), step.end.queued_ns - step.start.queued_ns)
 
 
-def _blame_most_sampled(during: Sequence[Place], extra_ns: int, step: StepRecord) -> _Found | None:
+def _blame_most_sampled(during: Sequence[ThreadPlace], extra_ns: int, step: StepRecord) -> _Found | None:
     """The function in which the step was most, though other steps are there as well: it took longer this time."""
     if not during:
         return None
@@ -154,7 +158,7 @@ def _blame_most_sampled(during: Sequence[Place], extra_ns: int, step: StepRecord
     return _describe_place(there, extra_ns * count / len(during), step.end.queued_ns - step.start.queued_ns)
 
 
-def _describe_place(places: Sequence[Place], more_ns: float, queued_ns: int) -> _Found:
+def _describe_place(places: Sequence[ThreadPlace], more_ns: float, queued_ns: int) -> _Found:
     place, _ = Counter(places).most_common(1)[0]
     activity = place.activity or (f"in {place.leaf}" if not place.leaf.endswith(place.function) else "")
     words = f"{_ms(more_ns)} more in {place.source}" + (f", {activity}" if activity else "")
@@ -163,7 +167,7 @@ def _describe_place(places: Sequence[Place], more_ns: float, queued_ns: int) -> 
     return place.activity or PLACE, place.source, more_ns, words
 
 
-def _identify(place: Place) -> tuple[str, str, str]:
+def _identify(place: ThreadPlace) -> tuple[str, str, str]:
     """What makes two samples count as the same: the function and what it does, whatever the line."""
     return place.file, place.function, place.activity
 

@@ -26,8 +26,8 @@ from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact
 from stepscope.capture.watching import keep, memory, places, quota
 from stepscope.capture.watching.baseline import Baseline
-from stepscope.capture.watching.budget import Budget
-from stepscope.capture.watching.cause import OF_MACHINE, Cause, find_cause
+from stepscope.capture.watching.budget import WatchBudget
+from stepscope.capture.watching.cause import OF_MACHINE, Blame, find_cause
 from stepscope.capture.watching.collector import CollectorMeter
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.capture.watching.rank_coordination import Ranks, Request
@@ -85,7 +85,7 @@ class Watch:
         self.steps = StepFollower(
             usual, self._on_step, _is_profiled, lambda: self.collector.total_ns, lambda: self.windows.is_free
         )
-        self.budget = Budget(
+        self.budget = WatchBudget(
             options.budget_percent, lambda: self.steps.hook_ns + self.collector.hook_ns, lambda: self.steps.queued_ns
         )
         self.bucket = Bucket()
@@ -260,7 +260,7 @@ class Watch:
             return
         self._consider(mark)
 
-    def explain(self, step: StepRecord) -> Cause:
+    def explain(self, step: StepRecord) -> Blame:
         """Why a step was slow."""
         start_ns, end_ns = step.start.at_ns, step.end.at_ns
         samples = list(self.ring.sampler.places)

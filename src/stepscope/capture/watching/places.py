@@ -20,7 +20,7 @@ from stepscope.kernels.stacks import read_stack
 from stepscope.records import dataclass
 
 
-class Place(NamedTuple):
+class ThreadPlace(NamedTuple):
     """Where a thread is.
 
     Attributes:
@@ -100,7 +100,7 @@ def _activity(file: str, function: str) -> str:
     return next((rule.activity for rule in fitting), "")
 
 
-def find_place(stack: Sequence[tuple[CodeType, int]]) -> Place | None:
+def find_place(stack: Sequence[tuple[CodeType, int]]) -> ThreadPlace | None:
     """Where a thread is; None without a frame.
 
     Args:
@@ -115,7 +115,7 @@ def find_place(stack: Sequence[tuple[CodeType, int]]) -> Place | None:
             users = (code, line)
             break
     code, line = users
-    return Place(code.co_qualname, code.co_filename, line, _name_leaf(stack[0][0]), activity)
+    return ThreadPlace(code.co_qualname, code.co_filename, line, _name_leaf(stack[0][0]), activity)
 
 
 def _name_leaf(code: CodeType) -> str:
@@ -146,7 +146,7 @@ def _describe_thread(thread: threading.Thread, stack: Sequence[tuple[CodeType, i
     return f"Thread {thread.name} ({thread.native_id})\n{''.join(traceback.format_list(frames))}"
 
 
-def place_of_thread(number: int) -> Place | None:
+def place_of_thread(number: int) -> ThreadPlace | None:
     """Where the thread with the system's number is; None if there is none."""
     ident = next((thread.ident for thread in threading.enumerate() if thread.native_id == number), None)
     return find_place(read_stack(ident))

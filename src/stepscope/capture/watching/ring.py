@@ -19,8 +19,8 @@ from stepscope.capture.tracers.probes import Probes
 from stepscope.capture.tracers.system import MACHINE, PROCESS, VALUE, SystemTracer
 from stepscope.capture.tracers.system import PLANE as COUNTERS
 from stepscope.capture.tracers.ticker import Ticker
-from stepscope.capture.watching.budget import Budget
-from stepscope.capture.watching.cause import Machine
+from stepscope.capture.watching.budget import WatchBudget
+from stepscope.capture.watching.cause import MachineLoad
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.capture.watching.sampler import RingSampler
 from stepscope.capture.watching.steps import StepFollower
@@ -57,7 +57,7 @@ class Ring:
         steps: StepFollower,
         on_counters: Callable[[dict[str, list[float]]], None],
         on_flush: Callable[[], None],
-        budget: Budget,
+        budget: WatchBudget,
     ) -> None:
         self._on_flush = on_flush
         self._budget = budget
@@ -130,7 +130,7 @@ class Ring:
         ]
         return lost * bool(self._spool.lost_events) + thin * (left_out_s >= 1)
 
-    def machine_during(self, start_ns: int, end_ns: int) -> Machine:
+    def machine_during(self, start_ns: int, end_ns: int) -> MachineLoad:
         """What the machine did in a span of time, by the samples in it and the next one."""
         means: dict[str, float] = {}
         for name in (MACHINE, PROCESS):
@@ -138,7 +138,7 @@ class Ring:
             if values:
                 means[name] = sum(values) / len(values)
         own, processors = means.get(PROCESS), os.cpu_count() or 1
-        return Machine(means.get(MACHINE), None if own is None else own / processors, processors)
+        return MachineLoad(means.get(MACHINE), None if own is None else own / processors, processors)
 
     def stop(self, keep: bool) -> None:
         """Ends the tracers.
@@ -184,7 +184,7 @@ class Ring:
 class _SeldomSystem(SystemTracer):
     """Samples the machine, and less often where the watch has spent more than its budget."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: WatchBudget) -> None:
         super().__init__()
         self._budget = budget
 

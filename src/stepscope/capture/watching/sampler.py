@@ -11,10 +11,10 @@ from collections import deque
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock
-from stepscope.capture.tracers.stack_samples import Frame, StackSampler, Thread
+from stepscope.capture.tracers.stack_samples import Frame, SampledThread, StackSampler
 from stepscope.capture.tracers.ticker import Ticker
-from stepscope.capture.watching.budget import Budget
-from stepscope.capture.watching.places import Place, find_place
+from stepscope.capture.watching.budget import WatchBudget
+from stepscope.capture.watching.places import ThreadPlace, find_place
 from stepscope.capture.watching.steps import StepFollower
 from stepscope.formats.spool.layout import Chunk
 from stepscope.kernels.stacks import read_stack
@@ -43,7 +43,7 @@ class RingSampler(StackSampler):
         places: when and where the thread of the steps was sampled last.
     """
 
-    def __init__(self, steps: StepFollower, most_hz: float, budget: Budget) -> None:
+    def __init__(self, steps: StepFollower, most_hz: float, budget: WatchBudget) -> None:
         super().__init__(reads_usage=False)
         self._steps = steps
         self._interval_s = 1 / most_hz if most_hz else float("inf")
@@ -53,7 +53,7 @@ class RingSampler(StackSampler):
         self._look_s = _LOOK_S
         self._next_ns = 0  # when the next sample is due
         self._burst = self._looks = self._of_step = 0  # the latter: samples of the overdue step
-        self.places: deque[tuple[int, Place]] = deque(maxlen=_MOST_PLACES)
+        self.places: deque[tuple[int, ThreadPlace]] = deque(maxlen=_MOST_PLACES)
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Starts sampling."""
@@ -129,7 +129,7 @@ class RingSampler(StackSampler):
         look_s = max(self._look_s, (overdue_at_ns - now) / 1e9) if self._steps.usual.median_ns else _SELDOM_LOOK_S
         return max(min((self._next_ns - now) / 1e9, look_s), _BURST_S)
 
-    def _note(self, ident: int, thread: Thread, stack: list[Frame], now: int) -> None:
+    def _note(self, ident: int, thread: SampledThread, stack: list[Frame], now: int) -> None:
         super()._note(ident, thread, stack, now)
         if thread.number == self._steps.thread_number:
             place = find_place(read_stack(ident))

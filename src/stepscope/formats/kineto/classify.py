@@ -16,7 +16,7 @@ from stepscope.vocabulary.tables import KindRule
 K = EventKind
 
 
-class Place(IntEnum):
+class LineType(IntEnum):
     """The type of line that an event belongs on."""
 
     THREAD = 0
@@ -59,31 +59,31 @@ _COLLECTIVE_RULES = _rules_for_any_name(K.COLLECTIVE)
 _TF1_RULES = (*_compile_rules(tf_data.SESSION_KINDS), *_rules_for_any_name(K.OP))
 
 # By category in lower case.  PyTorch 1.8 and 1.9 use the short names.
-_CATEGORIES: dict[str, tuple[Place, _Rules]] = {
-    **dict.fromkeys(("cpu_op", "operator"), (Place.THREAD, _OP_RULES)),
-    "user_annotation": (Place.THREAD, _ANNOTATION_RULES),
-    **dict.fromkeys(("python_function", "python"), (Place.THREAD, _PYTHON_RULES)),
-    **dict.fromkeys(("kernel", "mtia_ccp_events"), (Place.STREAM, _KERNEL_RULES)),
-    **dict.fromkeys(("gpu_memcpy", "memcpy"), (Place.STREAM, _COPY_RULES)),
-    **dict.fromkeys(("gpu_memset", "memset"), (Place.STREAM, _MEMSET_RULES)),
-    "cuda_profiler_range": (Place.STREAM, _KERNEL_RULES),  # a kernel with the counters that CUPTI measured
-    "gpu_user_annotation": (Place.SCOPE, _SCOPE_RULES),
+_CATEGORIES: dict[str, tuple[LineType, _Rules]] = {
+    **dict.fromkeys(("cpu_op", "operator"), (LineType.THREAD, _OP_RULES)),
+    "user_annotation": (LineType.THREAD, _ANNOTATION_RULES),
+    **dict.fromkeys(("python_function", "python"), (LineType.THREAD, _PYTHON_RULES)),
+    **dict.fromkeys(("kernel", "mtia_ccp_events"), (LineType.STREAM, _KERNEL_RULES)),
+    **dict.fromkeys(("gpu_memcpy", "memcpy"), (LineType.STREAM, _COPY_RULES)),
+    **dict.fromkeys(("gpu_memset", "memset"), (LineType.STREAM, _MEMSET_RULES)),
+    "cuda_profiler_range": (LineType.STREAM, _KERNEL_RULES),  # a kernel with the counters that CUPTI measured
+    "gpu_user_annotation": (LineType.SCOPE, _SCOPE_RULES),
     **dict.fromkeys(
         ("cuda_runtime", "cuda_driver", "runtime", "xpu_runtime", "xpu_driver", "mtia_runtime", "glow_runtime",
-         "privateuse1_runtime", "privateuse1_driver"), (Place.THREAD, _RUNTIME_RULES)),
-    **dict.fromkeys(("cuda_sync", "xpu_sync"), (Place.WAIT, _WAIT_RULES)),
-    "cuda_event": (Place.WAIT, _NO_RULES),
-    "overhead": (Place.OVERHEAD, _OVERHEAD_RULES),
-    "trace": (Place.SPAN, _NO_RULES),
-    NPU_TASK: (Place.STREAM, _NPU_RULES),
-    NPU_COLLECTIVE: (Place.STREAM, _COLLECTIVE_RULES),
-    NPU_WAIT: (Place.WAIT, _NO_RULES),
-    TF1_OP: (Place.THREAD, _TF1_RULES),
-    TF1_DISPATCH: (Place.THREAD, _rules_for_any_name(K.OP)),
-    SUMS: (Place.NOWHERE, _NO_RULES),
+         "privateuse1_runtime", "privateuse1_driver"), (LineType.THREAD, _RUNTIME_RULES)),
+    **dict.fromkeys(("cuda_sync", "xpu_sync"), (LineType.WAIT, _WAIT_RULES)),
+    "cuda_event": (LineType.WAIT, _NO_RULES),
+    "overhead": (LineType.OVERHEAD, _OVERHEAD_RULES),
+    "trace": (LineType.SPAN, _NO_RULES),
+    NPU_TASK: (LineType.STREAM, _NPU_RULES),
+    NPU_COLLECTIVE: (LineType.STREAM, _COLLECTIVE_RULES),
+    NPU_WAIT: (LineType.WAIT, _NO_RULES),
+    TF1_OP: (LineType.THREAD, _TF1_RULES),
+    TF1_DISPATCH: (LineType.THREAD, _rules_for_any_name(K.OP)),
+    SUMS: (LineType.NOWHERE, _NO_RULES),
 }  # fmt: skip
 _DEVICES = (("mtia_", "MTIA"), ("npu_", "NPU"))
-_ELSEWHERE = (Place.THREAD, _OTHER_RULES)
+_ELSEWHERE = (LineType.THREAD, _OTHER_RULES)
 
 EXPORTED = "stepscope"
 """The category that marks all events exported by Stepscope."""
@@ -112,7 +112,7 @@ def is_exported(category: str) -> bool:
     return _exported_kind(category) is not None
 
 
-def place_of(category: str) -> Place:
+def place_of(category: str) -> LineType:
     """The type of line that events of a category belong on."""
     return _CATEGORIES.get(category.lower(), _ELSEWHERE)[0]
 
@@ -133,15 +133,15 @@ def _exported_kind(category: str) -> EventKind | None:
     return EventKind.__members__.get(kind.upper()) if comma and rest == EXPORTED else None
 
 
-def classify(category: str, name: str) -> tuple[Place, EventKind, Trait]:
+def classify(category: str, name: str) -> tuple[LineType, EventKind, Trait]:
     """The type of line, the kind and the traits of an event, according to its category and name."""
     exported = _exported_kind(category)
     if exported is not None:
-        return Place.THREAD, exported, Trait.NONE
+        return LineType.THREAD, exported, Trait.NONE
     place, rules = _CATEGORIES.get(category.lower(), _ELSEWHERE)
     name = name[:_LONGEST_NAME]
     if rules is _OTHER_RULES and name.startswith(torch.WINDOW_MARKS):
-        return Place.NOWHERE, K.OTHER, Trait.NONE
+        return LineType.NOWHERE, K.OTHER, Trait.NONE
     for pattern, kind, traits in rules:
         if pattern.match(name):
             return place, kind, traits

@@ -11,7 +11,7 @@ from dataclasses import field
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.formats.kineto.classify import Place, classify
+from stepscope.formats.kineto.classify import LineType, classify
 from stepscope.formats.kineto.document import Raw
 from stepscope.kernels import trace_events
 from stepscope.kernels import trace_json as scan
@@ -119,7 +119,7 @@ def keep_events(raw: Raw, classes: EventClasses) -> Kept:
     """Finds the events among the rows and converts their times to one clock."""
     counts = np.zeros(trace_events.COUNTS, np.int64)
     rows = np.empty(len(raw), np.int64)
-    is_kept = classes.place != Place.NOWHERE
+    is_kept = classes.place != LineType.NOWHERE
     found = trace_events.find_events(
         raw.phase, raw.flags, raw.us, raw.frac_ps, classes.of_row, is_kept, _ROLES, _middle_us(raw), _FAR_US, rows,
         counts,
@@ -197,7 +197,7 @@ def _match_ends(
 def _apply_roles(raw: Raw, classes: EventClasses, kept: Kept, role: U8) -> None:
     """Corrects kinds, traits and durations according to the phase, in place."""
     counter = role == trace_events.COUNTER
-    kept.place[counter] = Place.COUNTER
+    kept.place[counter] = LineType.COUNTER
     kept.kind[counter] = EventKind.COUNTER
     kept.traits[role == trace_events.LOOSE_BEGIN] |= np.uint8(Trait.ASYNC)
     # One of PyTorch's exporters gives allocations a duration that lasts to the end of the trace.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Set
 
-from stepscope.formats.form import NO_STAMP, Companion, Format, NameParts, Place
+from stepscope.formats.form import NO_STAMP, Companion, Format, JobPlace, NameParts
 
 _TORCH_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<stamp>\d+))?\.pt\.trace\.json")
 _JAX_COPY = "remote"  # how earlier releases name their copy
@@ -32,14 +32,14 @@ class KinetoFormat(Format):
             return b'"ph"' in text[:_FIRST_EVENTS]
         return text.startswith(b"{") and (b'"traceEvents"' in text or b'"deviceProperties"' in text)
 
-    def place_in_job(self, content: bytes) -> Place | None:
+    def place_in_job(self, content: bytes) -> JobPlace | None:
         """The place in a job that PyTorch 2 writes before the events, with the time of the first of these."""
         found = _JOB.search(content)
         if not found:
             return None
         first, base = _FIRST_US.search(content), _BASE_NS.search(content)
         begin_s = int(first[1]) / 1e6 + (int(base[1]) / 1e9 if base else 0.0) if first else None
-        return Place(int(found[1]), int(found[2]), begin_s)
+        return JobPlace(int(found[1]), int(found[2]), begin_s)
 
     def name_parts(self, basename: str) -> NameParts:
         """The worker and the stamp that torch.profiler appends to it.

@@ -12,7 +12,7 @@ from dataclasses import field
 
 import numpy as np
 
-from stepscope.formats.kineto.classify import Place, device_of
+from stepscope.formats.kineto.classify import LineType, device_of
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import Kept, is_phase
 from stepscope.formats.kineto.processes import Processes
@@ -27,15 +27,15 @@ _ALL_STREAMS = -1  # the stream of a wait for a whole device or context
 _MOST_SMALL = 1 << 15  # lines whose numbers fit into two bytes, which are sorted without comparisons
 _MOST_ORDINAL = (1 << 31) - 1
 _LINE_KIND = {
-    Place.THREAD: LineKind.THREAD,
-    Place.STREAM: LineKind.STREAM,
-    Place.SCOPE: LineKind.DERIVED,
-    Place.WAIT: LineKind.OTHER,
-    Place.OVERHEAD: LineKind.OVERHEAD,
-    Place.SPAN: LineKind.OTHER,
-    Place.COUNTER: LineKind.COUNTERS,
+    LineType.THREAD: LineKind.THREAD,
+    LineType.STREAM: LineKind.STREAM,
+    LineType.SCOPE: LineKind.DERIVED,
+    LineType.WAIT: LineKind.OTHER,
+    LineType.OVERHEAD: LineKind.OVERHEAD,
+    LineType.SPAN: LineKind.OTHER,
+    LineType.COUNTER: LineKind.COUNTERS,
 }
-_ON_DEVICE = (Place.STREAM, Place.SCOPE, Place.WAIT)
+_ON_DEVICE = (LineType.STREAM, LineType.SCOPE, LineType.WAIT)
 WORK_NAMES: dict[EventKind, str] = {
     EventKind.KERNEL: "Compute",
     EventKind.COLLECTIVE: "Collective",
@@ -50,11 +50,11 @@ WORK_NAMES: dict[EventKind, str] = {
 
 
 @dataclass
-class Line:
+class KinetoLine:
     """One line of the trace to build; `first` is its first event."""
 
     plane: Plane
-    place: Place
+    place: LineType
     name: str
     line_id: int
     kind: LineKind
@@ -67,11 +67,11 @@ class Line:
 
 
 @dataclass
-class Layout:
+class LineLayout:
     """Planes and lines in their final order, and the line of each event: int32 of shape (events,)."""
 
     planes: list[Plane] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
+    lines: list[KinetoLine] = field(default_factory=list)
     plane_row: list[int] = field(default_factory=list)
     line_of: I32 = field(default_factory=lambda: np.empty(0, np.int32))
     is_converted: bool = False
@@ -111,10 +111,10 @@ def read_labels(raw: Raw) -> Labels:
     return Labels(process, thread)
 
 
-def lay_out(raw: Raw, kept: Kept, labels: Labels, kineto: bool, processes: Processes) -> Layout:
+def lay_out(raw: Raw, kept: Kept, labels: Labels, kineto: bool, processes: Processes) -> LineLayout:
     """Assigns events to lines and lines to planes."""
     pid, tid = kept.column(raw.pid), kept.column(raw.tid)
-    counters = kept.place == Place.COUNTER
+    counters = kept.place == LineType.COUNTER
     if counters.any():
         tid = np.where(counters, kept.column(raw.name), tid)
     code, first = number_pairs((kept.place.astype(np.int64) << 32) | pid, tid)
@@ -129,7 +129,7 @@ def lay_out(raw: Raw, kept: Kept, labels: Labels, kineto: bool, processes: Proce
     line_of[ranked] = np.arange(len(lines), dtype=np.int32)
     ordered = [lines[at] for at in ranked]
     plane_row = [place[id(line.plane)] for line in ordered]
-    return Layout(order, ordered, plane_row, line_of[code], labels.is_converted and not kineto)
+    return LineLayout(order, ordered, plane_row, line_of[code], labels.is_converted and not kineto)
 
 
 class _Planes:
@@ -161,29 +161,29 @@ class _Planes:
         return self.found.setdefault(name, Plane(name, kind, ordinal))
 
 
-def _make_line(raw: Raw, kept: Kept, labels: Labels, planes: _Planes, first: int, tid: int) -> Line:
+def _make_line(raw: Raw, kept: Kept, labels: Labels, planes: _Planes, first: int, tid: int) -> KinetoLine:
     """The line whose first event is `first`."""
-    row, place = int(kept.row[first]), Place(int(kept.place[first]))
+    row, place = int(kept.row[first]), LineType(int(kept.place[first]))
     pid = int(raw.pid[row])
     pid_text, tid_text = raw.texts[pid], raw.texts[tid]
     number = _number(tid_text)
     if place in _ON_DEVICE:
-        drawn_aside = place == Place.WAIT and number >= _WAIT_TID_BASE + _ALL_STREAMS
+        drawn_aside = place == LineType.WAIT and number >= _WAIT_TID_BASE + _ALL_STREAMS
         stream = number - _WAIT_TID_BASE if drawn_aside else number
-        name = f"Stream #{stream}" + {Place.SCOPE: " annotations", Place.WAIT: " waits"}.get(place, "")
-        if place == Place.WAIT and stream == _ALL_STREAMS:
+        name = f"Stream #{stream}" + {LineType.SCOPE: " annotations", LineType.WAIT: " waits"}.get(place, "")
+        if place == LineType.WAIT and stream == _ALL_STREAMS:
             name = "waits for all streams"
         device = device_of(raw.texts[int(raw.cat[row])])
         gpu = planes.gpu_plane(min(max(_number(pid_text), 0), _MOST_ORDINAL), device)
-        return Line(gpu, place, name, stream, _LINE_KIND[place], first)
-    counters = re.fullmatch(r"GPU (\d{1,9}) Counters", pid_text) if place == Place.COUNTER else None
+        return KinetoLine(gpu, place, name, stream, _LINE_KIND[place], first)
+    counters = re.fullmatch(r"GPU (\d{1,9}) Counters", pid_text) if place == LineType.COUNTER else None
     plane = planes.gpu_plane(int(counters[1])) if counters else planes.process_plane(pid)
-    if place == Place.THREAD:
+    if place == LineType.THREAD:
         name = labels.thread.get((pid, tid)) or (f"thread {tid_text}" if tid_text else "unknown thread")
         kind = LineKind.THREAD if plane.kind == PlaneKind.HOST else schema.line_kind(plane.kind, name, number)
-        return Line(plane, place, name, number, kind, first, main=pid_text == tid_text)
-    name = "profiler overhead" if place == Place.OVERHEAD else tid_text
-    return Line(plane, place, name, number, _LINE_KIND[place], first)
+        return KinetoLine(plane, place, name, number, kind, first, main=pid_text == tid_text)
+    name = "profiler overhead" if place == LineType.OVERHEAD else tid_text
+    return KinetoLine(plane, place, name, number, _LINE_KIND[place], first)
 
 
 def _number(text: str) -> int:
@@ -192,9 +192,9 @@ def _number(text: str) -> int:
     return int(digits[0]) if digits else zlib.crc32(text.encode()) if text else 0
 
 
-def _name_streams(lines: list[Line], code: I32, kept: Kept) -> None:
+def _name_streams(lines: list[KinetoLine], code: I32, kept: Kept) -> None:
     """Adds the kinds of work on each stream to its name, in place."""
-    streams = kept.place == Place.STREAM
+    streams = kept.place == LineType.STREAM
     pairs = distinct(code[streams].astype(np.int64) << 8 | kept.kind[streams])
     work: dict[int, list[str]] = {}
     for pair in pairs.tolist():
@@ -202,11 +202,11 @@ def _name_streams(lines: list[Line], code: I32, kept: Kept) -> None:
         if name:
             work.setdefault(pair >> 8, []).append(name)
     for at, line in enumerate(lines):
-        if line.place == Place.STREAM and at in work:
+        if line.place == LineType.STREAM and at in work:
             line.name += f"({','.join(work[at])})"
 
 
-def time_order(layout: Layout, kept: Kept) -> I64:
+def time_order(layout: LineLayout, kept: Kept) -> I64:
     """The order of events in the tables: by line, start, and descending duration.
 
     Most lines are in the order of time in their file: only the others are sorted by it, each by itself, since the

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.formats.kineto.classify import Place, is_op, kernel_computes_16bit
+from stepscope.formats.kineto.classify import LineType, is_op, kernel_computes_16bit
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import EventClasses, Kept, is_phase
 from stepscope.kernels import trace_events
@@ -127,7 +127,7 @@ def link(raw: Raw, classes: EventClasses, kept: Kept, names: I32) -> Extra:
     _mark_deallocations(raw, classes, kept, stats)
     _mark_collectives(kept, stats)
     _number_steps(raw, classes, kept, extra)
-    device = np.flatnonzero(kept.place == Place.STREAM)
+    device = np.flatnonzero(kept.place == LineType.STREAM)
     texts = raw.texts
     class_is_op = [
         is_op(texts[cat], kind) for cat, kind in zip(classes.cat.tolist(), classes.kind.tolist(), strict=True)
@@ -188,7 +188,9 @@ def _find_ops(raw: Raw, kept: Kept, stats: StatColumns, device: I64, ops: I64) -
     # Some releases store the correlation id if they know no op; that is not the id of an op.
     external = np.where(external == correlation, _MISSING, external)
     op_with = Lookup(external[ops], ops)
-    calls = np.flatnonzero(np.isin(kept.kind, (EventKind.RUNTIME_CALL, EventKind.SYNC)) & (kept.place == Place.THREAD))
+    calls = np.flatnonzero(
+        np.isin(kept.kind, (EventKind.RUNTIME_CALL, EventKind.SYNC)) & (kept.place == LineType.THREAD)
+    )
     call = Lookup(correlation[calls], calls)(correlation[device])
     op_of = op_with(external[device])
     started = op_of < 0  # by an op without a call in between, as in timelines of TensorFlow 1

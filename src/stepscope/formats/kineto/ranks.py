@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from stepscope.errors import Problem
-from stepscope.formats.kineto.classify import Place, is_op_category, place_of
+from stepscope.formats.kineto.classify import LineType, is_op_category, place_of
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import is_phase
 from stepscope.model import StatTag
@@ -33,7 +33,7 @@ _BASE = "baseTimeNanoseconds"
 
 
 @dataclass(frozen=True)
-class Process:
+class FileProcess:
     """One process of a file.
 
     Attributes:
@@ -53,7 +53,7 @@ class Process:
 class ToldApart:
     """The processes of a file, and how their ranks are known."""
 
-    processes: tuple[Process, ...]
+    processes: tuple[FileProcess, ...]
     ranks_from: str
 
 
@@ -68,7 +68,7 @@ def of_documents(raw: Raw) -> ToldApart | None:
         return None
     ends = [*(begin for begin, _, _ in stated[1:]), len(raw)]
     processes = [
-        Process(f"rank {rank}", rank, np.arange(begin, end), _on_the_clock_of(raw, metadata))
+        FileProcess(f"rank {rank}", rank, np.arange(begin, end), _on_the_clock_of(raw, metadata))
         for (begin, metadata, rank), end in zip(stated, ends, strict=True)
     ]
     return ToldApart(tuple(sorted(processes, key=lambda each: each.rank)), "ranks as each part of the file states it")
@@ -144,7 +144,7 @@ def tell_apart(raw: Raw, names: Mapping[int, str], owners: Sequence[Sequence[int
     _assign_rest(raw, owner, owner_of_pid)
     ranks, how = _ranks_of(labels, devices)
     processes = [
-        Process(
+        FileProcess(
             f"rank {ranks[number]}" if ranks[number] >= 0 else _host_name(raw, names, pids),
             ranks[number],
             np.flatnonzero((owner == number) | (owner == _NOBODY)),
@@ -156,7 +156,7 @@ def tell_apart(raw: Raw, names: Mapping[int, str], owners: Sequence[Sequence[int
 
 def _rows_on_device(raw: Raw) -> Mask:
     cats = distinct(raw.cat).tolist()
-    places = (Place.STREAM, Place.SCOPE, Place.WAIT)
+    places = (LineType.STREAM, LineType.SCOPE, LineType.WAIT)
     found: Mask = np.isin(raw.cat, [cat for cat in cats if place_of(raw.texts[cat]) in places])
     return found & is_phase(raw, "X")
 
@@ -252,7 +252,7 @@ def _ranks_of(labels: Sequence[str], devices: Sequence[Sequence[int]]) -> tuple[
 # -- a file for each ---------------------------------------------------------------------------------------------------
 
 
-def raw_of(raw: Raw, process: Process) -> Raw:
+def raw_of(raw: Raw, process: FileProcess) -> Raw:
     """The rows of one process.  Texts are shared; the place in a job that the file states is of one process only."""
     rows = process.rows
     counts = np.diff(raw.stat_offsets)[rows]

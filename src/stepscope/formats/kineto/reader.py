@@ -23,7 +23,7 @@ from stepscope.formats.kineto.document import Raw, decode
 from stepscope.formats.kineto.events import EventClasses, Kept, Oddities, classify_rows, keep_events
 from stepscope.formats.kineto.graph_annotations import normalize_annotations
 from stepscope.formats.kineto.ids import normalize_ids
-from stepscope.formats.kineto.lines import Labels, Layout, lay_out, read_labels, time_order
+from stepscope.formats.kineto.lines import Labels, LineLayout, lay_out, read_labels, time_order
 from stepscope.formats.kineto.links import EXTERNAL_ID, Extra, canonical_names, link, unescape
 from stepscope.formats.kineto.processes import Processes, count_unknown, sort_rows
 from stepscope.formats.tables import make_lines, make_planes, make_stats
@@ -195,7 +195,7 @@ def _is_copy(raw: Raw) -> bool:
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def _plane_table(raw: Raw, layout: Layout) -> tuple[Planes, Stats]:
+def _plane_table(raw: Raw, layout: LineLayout) -> tuple[Planes, Stats]:
     facts = [
         gpu_stats(raw.metadata, plane.ordinal, plane.name)
         if plane.kind == PlaneKind.GPU
@@ -205,7 +205,7 @@ def _plane_table(raw: Raw, layout: Layout) -> tuple[Planes, Stats]:
     return make_planes(layout.planes, raw.texts.add), make_stats(facts, raw.texts.add)
 
 
-def _type_table(raw: Raw, classes: EventClasses, kept: Kept, layout: Layout) -> tuple[EventTypes, I32, Stats]:
+def _type_table(raw: Raw, classes: EventClasses, kept: Kept, layout: LineLayout) -> tuple[EventTypes, I32, Stats]:
     """Event types, the type of each kept event, and the types' one stat: the category."""
     plane_of_line = np.array(layout.plane_row, np.int32)
     plane = plane_of_line[layout.line_of]
@@ -228,7 +228,7 @@ def _type_table(raw: Raw, classes: EventClasses, kept: Kept, layout: Layout) -> 
     return types, type_of, stats
 
 
-def _event_table(raw: Raw, kept: Kept, layout: Layout, types: EventTypes, type_of: I32, order: I64) -> Events:
+def _event_table(raw: Raw, kept: Kept, layout: LineLayout, types: EventTypes, type_of: I32, order: I64) -> Events:
     events = Events(
         start_ps=kept.start_ps[order],
         duration_ps=kept.duration_ps[order],
@@ -241,7 +241,7 @@ def _event_table(raw: Raw, kept: Kept, layout: Layout, types: EventTypes, type_o
     return events
 
 
-def _classify_by_plane(raw: Raw, layout: Layout, types: EventTypes, events: Events) -> None:
+def _classify_by_plane(raw: Raw, layout: LineLayout, types: EventTypes, events: Events) -> None:
     """Sets the kinds of events in a trace that was converted from XSpace, in place.
 
     Its events have no category, so their kinds are still unknown.

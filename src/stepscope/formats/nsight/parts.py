@@ -34,7 +34,7 @@ STREAM_BITS, DEVICE_BITS = 32, 16
 PROCESS_SHIFT = STREAM_BITS + DEVICE_BITS
 
 
-class Place(IntEnum):
+class Lane(IntEnum):
     """Where an event belongs."""
 
     THREAD = 0
@@ -42,7 +42,7 @@ class Place(IntEnum):
     WAIT = 2  # a wait that belongs to a stream; the host's part of it is a call on a thread
 
 
-_LINE_KIND = {Place.THREAD: LineKind.THREAD, Place.STREAM: LineKind.STREAM, Place.WAIT: LineKind.OTHER}
+_LINE_KIND = {Lane.THREAD: LineKind.THREAD, Lane.STREAM: LineKind.STREAM, Lane.WAIT: LineKind.OTHER}
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class StatColumn:
 
 
 @dataclass(frozen=True)
-class Part:
+class TablePart:
     """Events of one table.
 
     Attributes:
@@ -72,17 +72,17 @@ class Part:
     name: I64
     kind: U8
     traits: U8
-    place: Place
+    place: Lane
     line: I64
     stats: Sequence[StatColumn] = ()
 
-    def take(self, rows: NDArray[np.integer] | Mask) -> Part:
+    def take(self, rows: NDArray[np.integer] | Mask) -> TablePart:
         """The part with only some of its rows."""
         stats = [
             StatColumn(each.name, each.tag, each.values[rows], None if each.has is None else each.has[rows])
             for each in self.stats
         ]
-        return Part(
+        return TablePart(
             self.start_ns[rows], self.end_ns[rows], self.name[rows], self.kind[rows], self.traits[rows],
             self.place, self.line[rows], stats,
         )  # fmt: skip
@@ -136,7 +136,7 @@ def process_of(thread: int) -> int:
 
 
 def assemble(
-    parts: Sequence[Part],
+    parts: Sequence[TablePart],
     texts: Texts,
     names: Names,
     gpus: Mapping[int, Mapping[str, StatValue]],
@@ -150,7 +150,7 @@ def assemble(
     key = _joined(sound, "line")
     of_event, first = number_pairs(place, key)
     kinds = _joined(sound, "kind").astype(np.uint8)
-    lines = [_Line(Place(int(place[row])), int(key[row])) for row in first.tolist()]
+    lines = [_Line(Lane(int(place[row])), int(key[row])) for row in first.tolist()]
     _name_lines(lines, of_event, kinds, names)
     planes = _find_planes(lines, names, gpus)
     order = sorted(range(len(lines)), key=lambda at: (planes.index(lines[at].plane), *lines[at].rank()))
@@ -190,12 +190,12 @@ def assemble(
     )
 
 
-def _is_sound(part: Part) -> Mask:
+def _is_sound(part: TablePart) -> Mask:
     inside: Mask = (part.start_ns >= 0) & (part.start_ns < _LIMIT_NS) & (part.end_ns < _LIMIT_NS)
     return inside
 
 
-def _joined(parts: Sequence[Part], column: str) -> I64:
+def _joined(parts: Sequence[TablePart], column: str) -> I64:
     return np.concatenate([np.empty(0, np.int64), *(getattr(part, column) for part in parts)])
 
 
@@ -204,7 +204,7 @@ def _joined(parts: Sequence[Part], column: str) -> I64:
 
 @dataclass
 class _Line:
-    place: Place
+    place: Lane
     key: int
     name: str = ""
     plane: Plane = field(default_factory=lambda: Plane(schema.HOST_PLANE, PlaneKind.HOST))
@@ -215,11 +215,11 @@ class _Line:
 
     @property
     def line_id(self) -> int:
-        return self.key & 0xFFFFFF if self.place == Place.THREAD else stream_of(self.key)
+        return self.key & 0xFFFFFF if self.place == Lane.THREAD else stream_of(self.key)
 
     def rank(self) -> tuple[int, bool, int, int]:
         """The sort key within a plane: main threads first, then by number."""
-        is_main = self.place == Place.THREAD and process_of(self.key) == self.line_id
+        is_main = self.place == Lane.THREAD and process_of(self.key) == self.line_id
         return int(self.place), not is_main, self.line_id, self.key
 
 
@@ -230,9 +230,9 @@ def _name_lines(lines: list[_Line], of_event: NDArray[np.int32], kinds: U8, name
         if name := WORK_NAMES.get(EventKind(pair & 255)):
             work.setdefault(pair >> 8, []).append(name)
     for at, line in enumerate(lines):
-        if line.place == Place.THREAD:
+        if line.place == Lane.THREAD:
             line.name = names.threads.get(line.key) or f"thread {line.line_id}"
-        elif line.place == Place.STREAM:
+        elif line.place == Lane.STREAM:
             line.name = f"Stream #{line.line_id}" + (f"({','.join(work[at])})" if at in work else "")
         else:
             line.name = f"Stream #{line.line_id} waits" if line.line_id >= 0 else "waits for all streams"
@@ -240,24 +240,24 @@ def _name_lines(lines: list[_Line], of_event: NDArray[np.int32], kinds: U8, name
 
 def _find_planes(lines: list[_Line], names: Names, gpus: Mapping[int, Mapping[str, StatValue]]) -> list[Plane]:
     """The planes of all lines, hosts first; a process has its own if there are several."""
-    processes = sorted({process_of(line.key) for line in lines if line.place == Place.THREAD})
+    processes = sorted({process_of(line.key) for line in lines if line.place == Lane.THREAD})
     hosts = {
         process: Plane(f"{names.processes.get(process) or 'process'} [{process}]", PlaneKind.HOST)
         for process in processes
     }
     if len(hosts) < 2:
         hosts = dict.fromkeys(processes, Plane(schema.HOST_PLANE, PlaneKind.HOST))
-    devices = sorted({*gpus, *(device_of(line.key) for line in lines if line.place != Place.THREAD)})
+    devices = sorted({*gpus, *(device_of(line.key) for line in lines if line.place != Lane.THREAD)})
     on_gpu = {device: Plane(f"/device:GPU:{device}", PlaneKind.GPU, device) for device in devices}
     for line in lines:
-        line.plane = hosts[process_of(line.key)] if line.place == Place.THREAD else on_gpu[device_of(line.key)]
+        line.plane = hosts[process_of(line.key)] if line.place == Lane.THREAD else on_gpu[device_of(line.key)]
     return [*dict.fromkeys(hosts.values()), *on_gpu.values()]
 
 
 # -- stats -------------------------------------------------------------------------------------------------------------
 
 
-def _event_stats(parts: Sequence[Part], texts: Texts) -> Stats:
+def _event_stats(parts: Sequence[TablePart], texts: Texts) -> Stats:
     """The stats of all events, in the order of the parts."""
     names, tags, values, counts = [], [], [], [np.empty(0, np.int64)]
     for part in parts:

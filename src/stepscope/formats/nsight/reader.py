@@ -19,10 +19,10 @@ from stepscope.formats.nsight.parts import (
     PROCESS_SHIFT,
     STREAM_BITS,
     Assembled,
+    Lane,
     Names,
-    Part,
-    Place,
     StatColumn,
+    TablePart,
     assemble,
     device_of,
     process_number,
@@ -108,7 +108,7 @@ _MOST_DEVICES = 1 << 15
 _LONGEST_NAME = 16_384
 _API_VERSION = re.compile(r"_v\d{4,5}(?=$|_)")
 _WARNS = ("Warning", "Error")
-_READ_OF = {Place.THREAD: "NVTX", Place.STREAM: "CUDA", Place.WAIT: "CUDA"}  # in the words of Nsight's messages
+_READ_OF = {Lane.THREAD: "NVTX", Lane.STREAM: "CUDA", Lane.WAIT: "CUDA"}  # in the words of Nsight's messages
 _TOPIC = re.compile(
     r"No (?P<missing>.+) events collected|Not all (?P<partly>.+) events might"
     r"|(?P<unsure>.+) profiling might have not been started"
@@ -197,7 +197,7 @@ class _Reader:
     def read_hosts(self, host: str) -> tuple[HostTrace, ...]:
         """A trace for each process whose work a device did; one of all where only one has such work."""
         parts, gpus = self._parts(), self._gpu_facts()
-        on_device = [part.line for part in parts if part.place == Place.STREAM]
+        on_device = [part.line for part in parts if part.place == Lane.STREAM]
         keys = [distinct(each) for each in on_device]
         used: dict[int, set[int]] = {}
         for key in np.concatenate(keys).tolist() if keys else []:
@@ -207,7 +207,7 @@ class _Reader:
         pid_of = {number: pid for pid, number in self.process.items()}
         number_of = self._numbers_by_process(used, pid_of)
         names = self._names()
-        left_out = {process_of(line) for line in np.concatenate([p.line for p in parts if p.place == Place.THREAD])}
+        left_out = {process_of(line) for line in np.concatenate([p.line for p in parts if p.place == Lane.THREAD])}
         left_out -= {pid_of[number] for number in used}
         traces = []
         for number, own_gpus in sorted(used.items(), key=lambda each: number_of.get(each[0], min(each[1]))):
@@ -246,20 +246,24 @@ class _Reader:
             hint=None,
         )
 
-    def _parts(self) -> list[Part]:
+    def _parts(self) -> list[TablePart]:
         """The events of all tables.  Raises UnreadableError if none can be read."""
-        makers: dict[str, Callable[[Columns], Part]] = {
+        makers: dict[str, Callable[[Columns], TablePart]] = {
             _CALLS: self._calls, _RANGES: self._ranges, _NODES: self._node_calls, _KERNELS: self._kernels,
             _COPIES: self._copies, _SETS: self._sets, _GRAPHS: self._graphs, _SYNCS: self._syncs,
         }  # fmt: skip
         parts = [part for table, make in makers.items() if (part := self._make(table, make)) is not None]
         if not parts:
             raise self._no_tables()
-        work = [part.line for part in parts if part.place == Place.STREAM]
-        return [_move_to_device_of_work(part, work) if part.place == Place.WAIT and work else part for part in parts]
+        work = [part.line for part in parts if part.place == Lane.STREAM]
+        return [_move_to_device_of_work(part, work) if part.place == Lane.WAIT and work else part for part in parts]
 
     def _trace(
-        self, host: str, parts: Sequence[Part], gpus: Mapping[int, Mapping[str, StatValue]], rank: int | None = None
+        self,
+        host: str,
+        parts: Sequence[TablePart],
+        gpus: Mapping[int, Mapping[str, StatValue]],
+        rank: int | None = None,
     ) -> HostTrace:
         """The trace of some events."""
         made = assemble(parts, self.texts, self._names(), gpus, {} if rank is None else {RANK[0]: rank})
@@ -286,7 +290,7 @@ class _Reader:
             framework=detect_framework(strings) or self._framework(strings),
         )
 
-    def _make(self, table: str, make: Callable[[Columns], Part]) -> Part | None:
+    def _make(self, table: str, make: Callable[[Columns], TablePart]) -> TablePart | None:
         """The events of a table; None if it is not there, empty, or of a schema that says too little."""
         has = self.tables.columns_of(table)
         missing = [name for name in _NEEDED[table] if name not in has]
@@ -415,8 +419,8 @@ class _Reader:
         return stream_key(process, np.clip(device, 0, _MOST_DEVICES - 1), columns["streamId"])
 
     def _on_device(
-        self, columns: Columns, name: I64, rules: Sequence[KindRule], stats: Sequence[StatColumn], place: Place
-    ) -> Part:
+        self, columns: Columns, name: I64, rules: Sequence[KindRule], stats: Sequence[StatColumn], place: Lane
+    ) -> TablePart:
         kind, traits = self._kinds(name, rules)
         stats = (
             self._correlation(columns),
@@ -424,7 +428,7 @@ class _Reader:
             StatColumn("stream", StatTag.INT, columns["streamId"]),
             *stats,
         )
-        return Part(columns["start"], columns["end"], name, kind, traits, place, self._stream(columns), stats)
+        return TablePart(columns["start"], columns["end"], name, kind, traits, place, self._stream(columns), stats)
 
     def _of_graph(self, columns: Columns) -> list[StatColumn]:
         """The node of a graph that work replays, and the node that this one was copied from."""
@@ -443,7 +447,7 @@ class _Reader:
             stats.append(_number(GRAPH_ORIGINAL_NODE_ID[0], original))
         return stats
 
-    def _kernels(self, columns: Columns) -> Part:
+    def _kernels(self, columns: Columns) -> TablePart:
         name = self.text(columns["demangledName"])
         name = np.where(name > 0, name, self.text(columns.get("shortName", columns["demangledName"])))
         stats = [*self._of_graph(columns)]
@@ -456,7 +460,7 @@ class _Reader:
             sizes = [columns[f"{letter}{axis}"] for axis in "XYZ" if f"{letter}{axis}" in columns]
             if len(sizes) == len("XYZ"):
                 stats += [StatColumn(stat, StatTag.STRING, self._sizes(np.stack(sizes)))]
-        part = self._on_device(columns, name, torch.KERNEL_KINDS, stats, Place.STREAM)
+        part = self._on_device(columns, name, torch.KERNEL_KINDS, stats, Lane.STREAM)
         part.traits[self._is_narrow(name)] |= np.uint8(Trait.COMPUTES_16BIT)
         return part
 
@@ -471,24 +475,24 @@ class _Reader:
         narrow = [bool(precision.kernel_computes_16bit(self._string(row)[:_LONGEST_NAME])) for row in distinct.tolist()]
         return np.array(narrow, np.bool_)[place]
 
-    def _copies(self, columns: Columns) -> Part:
+    def _copies(self, columns: Columns) -> TablePart:
         unknown = np.full(len(columns["start"]), MISSING, np.int64)
         sides = [columns.get(name, unknown) for name in ("srcKind", "dstKind")]
         distinct, place = np.unique(np.stack([columns["copyKind"], *sides]), axis=1, return_inverse=True)
         rows = [self.texts.add(_copy_name(*kinds)) for kinds in distinct.T.tolist()]
         name = np.array(rows, np.int64)[place.reshape(-1)]
         stats = [*self._of_graph(columns), _number(BYTES_COPIED[0], columns.get("bytes", unknown))]
-        return self._on_device(columns, name, devices.COPIES, stats, Place.STREAM)
+        return self._on_device(columns, name, devices.COPIES, stats, Lane.STREAM)
 
-    def _sets(self, columns: Columns) -> Part:
+    def _sets(self, columns: Columns) -> TablePart:
         unknown = np.full(len(columns["start"]), MISSING, np.int64)
         distinct, place = np.unique(columns.get("memKind", unknown), return_inverse=True)
         rows = [self.texts.add(f"Memset ({_memory_name(kind)})") for kind in distinct.tolist()]
         stats = [*self._of_graph(columns), _number(BYTES_COPIED[0], columns.get("bytes", unknown))]
         name = np.array(rows, np.int64)[place]
-        return self._on_device(columns, name, ((r"", K.MEMSET, Trait.NONE),), stats, Place.STREAM)
+        return self._on_device(columns, name, ((r"", K.MEMSET, Trait.NONE),), stats, Lane.STREAM)
 
-    def _graphs(self, columns: Columns) -> Part:
+    def _graphs(self, columns: Columns) -> TablePart:
         """Whole launches of graphs: what is recorded unless nodes are asked for."""
         unknown = np.full(len(columns["start"]), MISSING, np.int64)
         graph = columns.get("graphId", unknown)
@@ -496,9 +500,9 @@ class _Reader:
         rows = [self.texts.add(f"graph {number}" if number >= 0 else "graph") for number in distinct.tolist()]
         stats = [_number(GRAPH_ID[0], graph)]
         name = np.array(rows, np.int64)[place]
-        return self._on_device(columns, name, ((r"", K.GRAPH_LAUNCH, Trait.NONE),), stats, Place.STREAM)
+        return self._on_device(columns, name, ((r"", K.GRAPH_LAUNCH, Trait.NONE),), stats, Lane.STREAM)
 
-    def _syncs(self, columns: Columns) -> Part:
+    def _syncs(self, columns: Columns) -> TablePart:
         """Waits of streams and of the host, with the record of the event that they wait for."""
         names = [self.texts.add(_SYNC_NAMES.get(kind, "Unknown Sync")) for kind in range(max(_SYNC_NAMES) + 1)]
         kind = np.where((columns["syncType"] >= 0) & (columns["syncType"] < len(names)), columns["syncType"], 0)
@@ -512,7 +516,7 @@ class _Reader:
         stats = [
             StatColumn(each.name, each.tag, each.values, each.has & is_wait) for each in stats if each.has is not None
         ]
-        return self._on_device(columns, np.array(names, np.int64)[kind], devices.WAITS, stats, Place.WAIT)
+        return self._on_device(columns, np.array(names, np.int64)[kind], devices.WAITS, stats, Lane.WAIT)
 
     def _records(self, columns: Columns) -> tuple[I64, I64]:
         """The stream and the correlation id of each record of an event, with one more for none."""
@@ -555,23 +559,23 @@ class _Reader:
         rules: Sequence[KindRule],
         stats: Sequence[StatColumn],
         end: I64 | None = None,
-    ) -> Part:
+    ) -> TablePart:
         kind, traits = self._kinds(name, rules)
         ends = columns["end"] if end is None else end
-        return Part(columns["start"], ends, name, kind, traits, Place.THREAD, columns["globalTid"], stats)
+        return TablePart(columns["start"], ends, name, kind, traits, Lane.THREAD, columns["globalTid"], stats)
 
-    def _calls(self, columns: Columns) -> Part:
+    def _calls(self, columns: Columns) -> TablePart:
         name = self._renamed(self.text(columns["nameId"]), lambda text: _API_VERSION.sub("", text))
         return self._on_thread(columns, name, devices.RUNTIME_CALLS, [self._correlation(columns)])
 
-    def _node_calls(self, columns: Columns) -> Part:
+    def _node_calls(self, columns: Columns) -> TablePart:
         """The calls that recorded the nodes of graphs: what is around them names the work of every replay."""
         name = self.text(columns["nameId"])
         original = columns.get("originalGraphNodeId", np.full(len(name), MISSING, np.int64))
         stats = [_number(GRAPH_NODE_ID[0], columns["graphNodeId"]), _number(GRAPH_ORIGINAL_NODE_ID[0], original)]
         return self._on_thread(columns, name, ((r"", K.RUNTIME_CALL, Trait.NONE),), stats)
 
-    def _ranges(self, columns: Columns) -> Part:
+    def _ranges(self, columns: Columns) -> TablePart:
         """Ranges and marks of NVTX.  Those that never end last until the last one that does."""
         kind = columns.get("eventType", np.full(len(columns["start"]), _RANGE, np.int64))
         rows = np.flatnonzero(np.isin(kind, _RANGE_TYPES))
@@ -622,13 +626,13 @@ class _Reader:
         found = rows[0][0] if rows else None
         return found if isinstance(found, int) and 0 < found < 1 << 62 else None
 
-    def _messages(self, parts: Sequence[Part]) -> tuple[str, ...]:
+    def _messages(self, parts: Sequence[TablePart]) -> tuple[str, ...]:
         """What Nsight itself warned of: of the processes that have events, or of none; of what it traces only what is
         read of it, and not that something is missing which is there."""
         labels = dict(self.tables.records("ENUM_DIAGNOSTIC_SEVERITY_LEVEL", ("id", "label")))
         rows = self.tables.records("DIAGNOSTIC_EVENT", ("severity", "text", "globalPid"))
         has = {_READ_OF[part.place] for part in parts}
-        pids = {process_of(line) for part in parts if part.place == Place.THREAD for line in distinct(part.line)}
+        pids = {process_of(line) for part in parts if part.place == Lane.THREAD for line in distinct(part.line)}
         found = []
         for level, text, pid in rows:
             of_another = isinstance(pid, int) and pid > 0 and process_of(pid) not in pids
@@ -652,14 +656,14 @@ def _is_about_this(message: str, has: set[str]) -> bool:
     return traced in _READ_OF.values() and (topic["partly"] is not None or traced not in has)
 
 
-def _is_of(part: Part, pid: int, number: int) -> Mask:
+def _is_of(part: TablePart, pid: int, number: int) -> Mask:
     """Which events of a part are of a process."""
-    on_thread = part.place == Place.THREAD
+    on_thread = part.place == Lane.THREAD
     found: Mask = (part.line >> 24 & 0xFFFFFF) == pid if on_thread else (part.line >> PROCESS_SHIFT) == number
     return found
 
 
-def _move_to_device_of_work(waits: Part, work: Sequence[I64]) -> Part:
+def _move_to_device_of_work(waits: TablePart, work: Sequence[I64]) -> TablePart:
     """Waits, on the device of their process where all of its work is on one: rows of waits may state another one.
 
     Args:

@@ -24,7 +24,7 @@ from stepscope.records import dataclass
 _TEXT_KEYS = (b"Process Group Name", b"Process Group Description", b"Collective name", b"dtype")
 
 
-class Track(NamedTuple):
+class PerfettoTrack(NamedTuple):
     """A track as the file describes it.
 
     Attributes:
@@ -71,15 +71,15 @@ class Losses:
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedPackets:
     """The rows of a file, its tracks, and what it lacks.  `raw.tid` is a row of `tracks`."""
 
     raw: Raw
-    tracks: Sequence[Track]
+    tracks: Sequence[PerfettoTrack]
     losses: Losses
 
 
-def decode(content: bytes | memoryview, source: str) -> Decoded:
+def decode(content: bytes | memoryview, source: str) -> DecodedPackets:
     """Reads the packets of a file.  Raises UnreadableError if it holds none."""
     packed = bytes(content[:2]) == GZIP_MAGIC
     damage = ""
@@ -152,7 +152,7 @@ class _Reading:
         if why in (wire.COMPRESSED, wire.BROKEN, wire.CUT) and not damage:
             self.decoder.note_damage(begin)
 
-    def result(self, packed: bool, damage: str) -> Decoded:
+    def result(self, packed: bool, damage: str) -> DecodedPackets:
         """The rows that were read."""
         decoder = self.decoder
         columns: dict[str, Any] = {**self.scanner.take()}
@@ -176,7 +176,7 @@ class _Reading:
             self.cut_at, damage or self.cut_because, decoder.damaged, decoder.damaged_at, self.locked,
             self.locked_because, decoder.lost, decoder.skipped, decoder.unnamed, decoder.unknown_clocks,
         )  # fmt: skip
-        return Decoded(raw, [Track(*track) for track in decoder.tracks()], losses)
+        return DecodedPackets(raw, [PerfettoTrack(*track) for track in decoder.tracks()], losses)
 
 
 # -- compression -------------------------------------------------------------------------------------------------------

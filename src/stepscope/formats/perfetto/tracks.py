@@ -12,7 +12,7 @@ import numpy as np
 
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.lines import Labels
-from stepscope.formats.perfetto.packets import Track
+from stepscope.formats.perfetto.packets import PerfettoTrack
 from stepscope.kernels.wire import packets as wire
 from stepscope.model import StatTag
 from stepscope.model.arrays import I64, Mask, distinct
@@ -41,7 +41,7 @@ _LANE = re.compile(r"\[0*(\d+)\] ")  # before the name of a queue, so that queue
 _MOST_ANCESTORS = 32
 
 
-def place_rows(raw: Raw, tracks: Sequence[Track]) -> Labels:
+def place_rows(raw: Raw, tracks: Sequence[PerfettoTrack]) -> Labels:
     """Sets process, thread and category of all rows as in JSON, in place.
 
     Returns:
@@ -65,7 +65,7 @@ def place_rows(raw: Raw, tracks: Sequence[Track]) -> Labels:
 class _Places:
     """The process and thread of each track, as text ids, and the names of both."""
 
-    def __init__(self, raw: Raw, tracks: Sequence[Track]) -> None:
+    def __init__(self, raw: Raw, tracks: Sequence[PerfettoTrack]) -> None:
         self.process: dict[int, str] = {}
         self.thread: dict[tuple[int, int], str] = {}
         self._texts = raw.texts
@@ -84,7 +84,7 @@ class _Places:
         overhead = {pid for pid, name in self.process.items() if name == _OVERHEAD}
         return [row for row, track in enumerate(self._tracks) if self._place(track)[0] in overhead]
 
-    def _place(self, track: Track) -> tuple[int, int]:
+    def _place(self, track: PerfettoTrack) -> tuple[int, int]:
         add, name = self._texts.add, self._texts[track.name]
         if track.kind == wire.QUEUE_TRACK:
             lane = _LANE.match(name)
@@ -106,7 +106,7 @@ class _Places:
             self.thread[pid, tid] = name
         return pid, tid
 
-    def _owner(self, track: Track | None) -> Track | None:
+    def _owner(self, track: PerfettoTrack | None) -> PerfettoTrack | None:
         """The nearest process or thread among a track and its ancestors; None if there is none."""
         for _ in range(_MOST_ANCESTORS):
             if track is None or track.kind in (wire.PROCESS_TRACK, wire.THREAD_TRACK):

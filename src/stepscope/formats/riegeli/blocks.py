@@ -25,7 +25,7 @@ SIGNATURE, METADATA, PADDING, SIMPLE, TRANSPOSED = (ord(letter) for letter in "s
 
 
 @dataclass(frozen=True)
-class Chunk:
+class RiegeliChunk:
     """A chunk whose header is sound.
 
     Attributes:
@@ -50,7 +50,7 @@ class Chunk:
 
 
 @dataclass
-class Walk:
+class BlockWalk:
     """What was found on the way.
 
     Attributes:
@@ -62,7 +62,7 @@ class Walk:
     cut_at: int | None = None
 
 
-def find_chunks(data: U8, walk: Walk) -> Iterator[Chunk]:
+def find_chunks(data: U8, walk: BlockWalk) -> Iterator[RiegeliChunk]:
     """All chunks of a file in order, the last one even if the file ends inside; notes damage in `walk`."""
     at = 0
     while at < len(data):
@@ -81,12 +81,12 @@ def find_chunks(data: U8, walk: Walk) -> Iterator[Chunk]:
         at = chunk.end
 
 
-def chunk_data(data: U8, chunk: Chunk) -> U8:
+def chunk_data(data: U8, chunk: RiegeliChunk) -> U8:
     """The data of a chunk, as much as the file has."""
     return read_across_blocks(data, _add_overhead(chunk.begin, _CHUNK_HEADER.size), chunk.data_bytes)
 
 
-def is_sound(chunk: Chunk, content: U8) -> bool:
+def is_sound(chunk: RiegeliChunk, content: U8) -> bool:
     """Whether the data of a chunk is as it was written."""
     return len(content) == chunk.data_bytes and is_right(content, chunk.data_hash)
 
@@ -110,17 +110,17 @@ def is_right(content: U8, checksum: int) -> bool:
     return int(kernel.highway_hash(np.ascontiguousarray(content), _KEY)) == checksum
 
 
-def _parse_header(begin: int, header: U8) -> Chunk | None:
+def _parse_header(begin: int, header: U8) -> RiegeliChunk | None:
     """The chunk that a header describes; None if its checksum is wrong."""
     checksum, data_bytes, data_hash, kind, decoded_bytes = _CHUNK_HEADER.unpack(header.tobytes())
     if not is_right(header[8:], checksum):
         return None
     records = kind >> 8
     end = max(_add_overhead(begin, _CHUNK_HEADER.size + data_bytes), _round_up(begin + records))
-    return Chunk(begin, end, kind & 255, data_bytes, data_hash, records, decoded_bytes)
+    return RiegeliChunk(begin, end, kind & 255, data_bytes, data_hash, records, decoded_bytes)
 
 
-def _data_end(chunk: Chunk) -> int:
+def _data_end(chunk: RiegeliChunk) -> int:
     return _add_overhead(chunk.begin, _CHUNK_HEADER.size + chunk.data_bytes)
 
 

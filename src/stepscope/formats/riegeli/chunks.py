@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.formats.protobuf import read_varint
-from stepscope.formats.riegeli.blocks import SIMPLE, TRANSPOSED, Chunk
+from stepscope.formats.riegeli.blocks import SIMPLE, TRANSPOSED, RiegeliChunk
 from stepscope.kernels import riegeli as kernel
 from stepscope.model.arrays import U8
 
@@ -22,7 +22,7 @@ class ChunkError(Exception):
     """A chunk cannot be decoded; the text says why."""
 
 
-def decode_chunk(chunk: Chunk, content: U8, out: U8) -> tuple[int, str]:
+def decode_chunk(chunk: RiegeliChunk, content: U8, out: U8) -> tuple[int, str]:
     """Writes the records of a chunk into `out`, one after the other.
 
     Args:
@@ -51,7 +51,7 @@ def _decode_simple(content: U8, out: U8) -> tuple[int, str]:
     return _unpack_into(reader.rest(), compression, out)
 
 
-def _decode_transposed(chunk: Chunk, content: U8, out: U8) -> tuple[int, str]:
+def _decode_transposed(chunk: RiegeliChunk, content: U8, out: U8) -> tuple[int, str]:
     """A transposed chunk: a header, buckets of buffers, transitions."""
     reader = _Reader(content)
     compression = reader.byte()

@@ -14,7 +14,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.errors import Problem, UnreadableError, counted
 from stepscope.formats.kineto.text import LIMIT_VARIABLE, size_limit
-from stepscope.formats.riegeli.blocks import Chunk, Walk, chunk_data, find_chunks, is_sound
+from stepscope.formats.riegeli.blocks import BlockWalk, RiegeliChunk, chunk_data, find_chunks, is_sound
 from stepscope.formats.riegeli.chunks import decode_chunk
 from stepscope.formats.xspace import reader as xspace
 from stepscope.formats.xspace.parts import join_parts
@@ -27,7 +27,7 @@ _OF_PARTS = frozenset({"repeated-planes"})  # what is wrong in one XSpace and us
 
 
 @dataclass
-class Losses:
+class RiegeliLosses:
     """What could not be read.
 
     Attributes:
@@ -70,9 +70,9 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
     return replace(trace, problems=(*found, *theirs), partial=trace.partial or bool(found))
 
 
-def _unpack(data: U8, source: str) -> tuple[memoryview, Losses]:
+def _unpack(data: U8, source: str) -> tuple[memoryview, RiegeliLosses]:
     """The records of a file, one after the other, and what is lost of them."""
-    walk = Walk([])
+    walk = BlockWalk([])
     chunks = [chunk for chunk in find_chunks(data, walk) if chunk.has_records]
     size = sum(chunk.decoded_bytes for chunk in chunks)
     if size > size_limit(len(data)):
@@ -91,10 +91,10 @@ def _unpack(data: U8, source: str) -> tuple[memoryview, Losses]:
         done += written
         if damage and chunk.begin != walk.cut_at:
             places.append((chunk.begin, damage))
-    return memory[:done], Losses(walk.cut_at, sorted(places))
+    return memory[:done], RiegeliLosses(walk.cut_at, sorted(places))
 
 
-def _decode_chunk(data: U8, chunk: Chunk, out: U8, is_cut: bool) -> tuple[int, str]:
+def _decode_chunk(data: U8, chunk: RiegeliChunk, out: U8, is_cut: bool) -> tuple[int, str]:
     content = chunk_data(data, chunk)
     if not is_cut and not is_sound(chunk, content):
         return 0, "a chunk with a wrong checksum"
@@ -102,7 +102,7 @@ def _decode_chunk(data: U8, chunk: Chunk, out: U8, is_cut: bool) -> tuple[int, s
     return (written, damage) if is_cut or not damage else (0, damage)
 
 
-def _problems(losses: Losses, source: str) -> Iterator[Problem]:
+def _problems(losses: RiegeliLosses, source: str) -> Iterator[Problem]:
     if losses.cut_at is not None:
         yield Problem(
             "truncated",
@@ -126,7 +126,7 @@ def _problems(losses: Losses, source: str) -> Iterator[Problem]:
         )
 
 
-def _unreadable_error(losses: Losses, source: str) -> UnreadableError:
+def _unreadable_error(losses: RiegeliLosses, source: str) -> UnreadableError:
     reason = f": {losses.places[0][1]}" if losses.places else ""
     if losses.cut_at is not None:
         reason = ": it ends inside its first chunk"

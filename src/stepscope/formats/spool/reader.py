@@ -37,7 +37,7 @@ def read(data: bytes, source: str, host: str) -> HostTrace:
     return spool.trace(host or spool.host, source=source, problems=tuple(_problems(source, spool)))
 
 
-def _problems(source: str, spool: Spool) -> Iterator[Problem]:
+def _problems(source: str, spool: SpoolContent) -> Iterator[Problem]:
     yield _unconverted_problem(source, spool) if spool.ended else _unfinished_problem(source, spool)
     if spool.skipped:
         yield Problem(
@@ -50,7 +50,7 @@ def _problems(source: str, spool: Spool) -> Iterator[Problem]:
         )
 
 
-def _unfinished_problem(source: str, spool: Spool) -> Problem:
+def _unfinished_problem(source: str, spool: SpoolContent) -> Problem:
     lost = f"the events of {spool.framework}'s own profiler" if spool.framework else "the last second"
     if spool.cut_by:
         why, until = f"the program ended with {spool.cut_by} during the capture", "the program ends"
@@ -67,7 +67,7 @@ def _unfinished_problem(source: str, spool: Spool) -> Problem:
     )
 
 
-def _unconverted_problem(source: str, spool: Spool) -> Problem:
+def _unconverted_problem(source: str, spool: SpoolContent) -> Problem:
     return Problem(
         "unconverted",
         "this capture has ended, and its profile was not written: that still goes on, failed, or its job was killed",
@@ -78,11 +78,11 @@ def _unconverted_problem(source: str, spool: Spool) -> Problem:
     )
 
 
-def parse(data: bytes) -> Spool | None:
+def parse(data: bytes) -> SpoolContent | None:
     """Everything in a spool's bytes; None if they are not a spool."""
     if not data.startswith(layout.MAGIC):
         return None
-    spool = Spool()
+    spool = SpoolContent()
     found = False
     for head, body in layout.records(data):
         try:
@@ -125,7 +125,7 @@ class _LineEvents:
 
 
 @dataclass
-class Spool:
+class SpoolContent:
     """The contents of a spool, before they become a trace."""
 
     host: str = ""

@@ -16,7 +16,7 @@ from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.lines import LineReader
 from stepscope.formats.xspace.names import Interner
 from stepscope.formats.xspace.pages import Pages
-from stepscope.formats.xspace.planes import Failures, Fields, PlaneReader, StatColumns
+from stepscope.formats.xspace.planes import Failures, PlaneFields, PlaneReader, StatColumns
 from stepscope.kernels import wire
 from stepscope.records import dataclass
 
@@ -70,7 +70,7 @@ def decode(data: Bytes | Iterator[Bytes], *, may_be_joined: bool = True) -> Deco
     content = next(data) if isinstance(data, Iterator) else data
     pages = Pages(content if isinstance(data, Iterator) else None)
     buf = memoryview(content).toreadonly()
-    space = Fields.scan(buf, array("q", [0]), array("q", [len(buf)]))
+    space = PlaneFields.scan(buf, array("q", [0]), array("q", [len(buf)]))
     decoded = Decoded(len(buf), bytes(buf[:_HEAD_BYTES]), space.failures)
     strings = Interner(buf)
     _, begins, ends = space.messages(schema.SPACE_PLANES)
@@ -100,7 +100,7 @@ def decode(data: Bytes | Iterator[Bytes], *, may_be_joined: bool = True) -> Deco
     return decoded
 
 
-def _find_another_profile(space: Fields, begins: Any, planes: PlaneReader, of_sessions: list[int]) -> int | None:
+def _find_another_profile(space: PlaneFields, begins: Any, planes: PlaneReader, of_sessions: list[int]) -> int | None:
     """Where the second of several joined profiles begins; None if there is one.
 
     Joined files are one valid file, and so is a profile to which planes were appended.  But only a profile says when
@@ -135,6 +135,6 @@ def _declared_times(stats: StatColumns, planes: PlaneReader, strings: Interner, 
     ]
 
 
-def _read_texts(buf: memoryview, space: Fields, number: int) -> list[str]:
+def _read_texts(buf: memoryview, space: PlaneFields, number: int) -> list[str]:
     _, begins, ends = space.messages(number)
     return [bytes(buf[a:b]).decode("utf-8", "replace") for a, b in zip(begins, ends, strict=True)]

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import accumulate
 
 from stepscope.formats import progress
-from stepscope.formats.threads import MOST_THREADS, Task, Workers, usable_cores
+from stepscope.formats.threads import MOST_THREADS, ThreadWork, Workers, usable_cores
 from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.clock import line_zeros_ps, session_start_ns
 from stepscope.formats.xspace.names import Interner
@@ -125,7 +125,7 @@ class LineReader:
         The kernels release the interpreter's lock.  Only as many parts are decoded ahead as keep all threads busy.
         """
         free = [wire.StatTable(strings.seed) for _ in range(2 * self._workers)]
-        running: deque[tuple[int, int, wire.StatTable, Task[None]]] = deque()
+        running: deque[tuple[int, int, wire.StatTable, ThreadWork[None]]] = deque()
         with Workers(self._workers) as workers:
 
             def take_over() -> None:

@@ -53,7 +53,7 @@ class LostStats:
 
 
 @dataclass(frozen=True)
-class Fields:
+class PlaneFields:
     """Fields of messages, in order.
 
     Attributes:
@@ -65,7 +65,7 @@ class Fields:
     failures: Failures
 
     @classmethod
-    def scan(cls, buf: memoryview, begins: Table, ends: Table) -> Fields:
+    def scan(cls, buf: memoryview, begins: Table, ends: Table) -> PlaneFields:
         """Finds the fields of messages."""
         bad_at, codes = array("q", [-1]) * len(begins), zeros(len(begins))
         columns = wire.scan_fields(buf, begins, ends, bad_at, codes)
@@ -131,7 +131,7 @@ class PlaneReader:
     def __init__(self, buf: memoryview, ranges: Ranges, strings: Interner) -> None:
         self._buf = buf
         self._strings = strings
-        fields = Fields.scan(buf, *ranges)
+        fields = PlaneFields.scan(buf, *ranges)
         self.plane_id = fields.last(schema.PLANE_ID, wire.FIELD_START)
         self.plane_name = strings.add(fields.last(schema.PLANE_NAME, wire.FIELD_PLACE))
         self.lines = fields.messages(schema.PLANE_LINES)

@@ -20,7 +20,7 @@ from stepscope.records import dataclass
 from stepscope.web.answers import Answer, Refused, json_answer
 from stepscope.web.auth.login import login_page, safe_next
 from stepscope.web.auth.proxies import Proxies
-from stepscope.web.auth.roles import Role, Visitor
+from stepscope.web.auth.roles import Rights, Visitor
 from stepscope.web.auth.tokens import COOKIE_SECONDS, Token, Tokens, visitor_with
 from stepscope.web.notes.note_store import NoteStore
 
@@ -54,7 +54,7 @@ class GateOptions:
 
     tokens: tuple[Token, ...]
     proxies: Proxies
-    identity_role: Role = Role.LABEL
+    identity_role: Rights = Rights.LABEL
     token_file: Path | None = None
     store: NoteStore = field(default_factory=lambda: NoteStore(None))
 

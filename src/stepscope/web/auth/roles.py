@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from werkzeug import Request
 
 
-class Role(IntEnum):
+class Rights(IntEnum):
     """Each may do what those before it may."""
 
     SEE = 1  # look at sessions and compare them
@@ -31,7 +31,7 @@ class Visitor:
     """
 
     name: str
-    role: Role
+    role: Rights
     address: str = ""
     login: str = ""
 
@@ -41,7 +41,7 @@ class Visitor:
         return f"{self.login} {self.address}" if self.login else ""
 
 
-OWNER = Visitor("", Role.CAPTURE)
+OWNER = Visitor("", Rights.CAPTURE)
 """Whoever uses a server without a door: the person who started it."""
 
 _KEY = "visitor of stepscope"

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from stepscope.errors import OutputError, UsageError
 from stepscope.records import dataclass
-from stepscope.web.auth.roles import Role, Visitor
+from stepscope.web.auth.roles import Rights, Visitor
 
 TOKEN_VARIABLE = "STEPSCOPE_TOKEN"
 LEAST_CHARACTERS = 16
@@ -31,7 +31,7 @@ _COOKIE = re.compile(
     r"(?P<body>2\.(?P<token>[0-9a-f]{12})\.(?P<issued>[0-9]{1,12})\.(?P<login>[0-9a-f]{16}))\.(?P<signature>[0-9a-f]{64})"
 )
 _log = logging.getLogger(__name__)
-_ROLES = {role.name.lower(): role for role in Role}
+_ROLES = {role.name.lower(): role for role in Rights}
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Token:
 
     digest: bytes
     key: bytes
-    role: Role
+    role: Rights
     name: str = ""
 
     @property
@@ -59,7 +59,7 @@ class Token:
         return f"Token(role={self.role.name}, name={self.name!r})"
 
 
-def make_token(text: str, role: Role = Role.CAPTURE, name: str = "") -> Token:
+def make_token(text: str, role: Rights = Rights.CAPTURE, name: str = "") -> Token:
     """A token from its text.  Raises UsageError if it is too short, or has other characters than ASCII's."""
     if len(text) < LEAST_CHARACTERS or not all("!" <= char <= "~" for char in text):
         hint = "python -c 'import secrets; print(secrets.token_urlsafe())' makes one"
@@ -99,7 +99,7 @@ def _is_token(line: str) -> bool:
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
-def add_token(path: Path, text: str, role: Role, name: str) -> None:
+def add_token(path: Path, text: str, role: Rights, name: str) -> None:
     """Adds a token to a file, which is made if there is none.  Raises UsageError, OutputError."""
     lines = _lines(path) if path.exists() else []
     _write_lines(path, [*lines, f"{text} {role.name.lower()} {' '.join(name.split())}".rstrip()])
@@ -131,13 +131,13 @@ def _write_lines(path: Path, lines: Sequence[str]) -> None:
 
 def _parse_line(line: str, path: Path) -> Token:
     text, *rest = line.split(maxsplit=2)
-    role = _ROLES.get(rest[0].lower()) if rest else Role.CAPTURE
+    role = _ROLES.get(rest[0].lower()) if rest else Rights.CAPTURE
     if role is None:
         raise UsageError(f"there is no role {rest[0]!r}", path=path, hint=f"the roles are {', '.join(_ROLES)}")
     return make_token(text, role, rest[1].strip()[:100] if len(rest) > 1 else "")
 
 
-def parse_role(text: str) -> Role:
+def parse_role(text: str) -> Rights:
     """A role by its name.  Raises UsageError."""
     if text.lower() not in _ROLES:
         raise UsageError(f"there is no role {text!r}", hint=f"the roles are {', '.join(_ROLES)}")

@@ -11,7 +11,7 @@ from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for, rows_of
 from stepscope.analysis.advice.rules.dispatch import TINY_BATCH
 from stepscope.analysis.facts.changes import LONG_CALL_PS
-from stepscope.analysis.facts.device_facts import DeviceFacts, Share
+from stepscope.analysis.facts.device_facts import DeviceTimes, Share
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.report import duration_text
 from stepscope.vocabulary.lookup import name_has
@@ -101,7 +101,7 @@ def _find_launches(context: Context) -> Finding | None:
     )
 
 
-def _launching_ms(context: Context, device: DeviceFacts) -> float:
+def _launching_ms(context: Context, device: DeviceTimes) -> float:
     """Time per step that goes into launching.  Where no launch is linked to its work, that is what the host computes
     while the devices are idle, unless one gap before many kernels is most of that."""
     blocked = sum(call.total_ps for call in _blocking_calls(device)) / device.steps / MS
@@ -133,7 +133,7 @@ def _small_batch_evidence(context: Context) -> str:
     return tiny
 
 
-def _find_larger_programs(context: Context, device: DeviceFacts, launching: float) -> Finding:
+def _find_larger_programs(context: Context, device: DeviceTimes, launching: float) -> Finding:
     """Compiled programs of few kernels, which the host starts more slowly than the device runs them."""
     return Finding(
         part_ms=launching,
@@ -151,7 +151,7 @@ def _find_larger_programs(context: Context, device: DeviceFacts, launching: floa
     )
 
 
-def _describe_programs(device: DeviceFacts, programs: float, launching: float) -> str:
+def _describe_programs(device: DeviceTimes, programs: float, launching: float) -> str:
     """`a program runs for 1.92 ms and takes 14.6 ms to start`, on average."""
     each = programs or 1.0  # where other threads start them, one is all of a step
     runs, starts = device.busy_ps / device.steps / MS / each, launching / each
@@ -194,7 +194,7 @@ def _find_waits(context: Context) -> Finding | None:
     )
 
 
-def _blocking_calls(device: DeviceFacts) -> list[Share]:
+def _blocking_calls(device: DeviceTimes) -> list[Share]:
     """Calls that copy or wait, during which the devices are idle for most of the idle time or for long each time: that
     is no launching."""
     calls = [call for call in device.calls if name_has(call.name, CallTrait.MAY_BLOCK)]

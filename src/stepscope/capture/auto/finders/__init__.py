@@ -45,7 +45,7 @@ def finder(name: str) -> Finder:
     return found
 
 
-class Finding:
+class StepFinders:
     """Finds the steps of this process, for everybody who listens.  The finders are installed once, for frameworks that
     are imported now or later.
 
@@ -85,7 +85,7 @@ class Finding:
         self.loop.forget()
 
 
-FINDING = Finding()
+FINDING = StepFinders()
 
 
 class Depth:

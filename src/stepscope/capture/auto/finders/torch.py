@@ -31,7 +31,7 @@ def install(torch: ModuleType, loop: StepLoop) -> Undo:
         # `backward` and `grad` both call it; these two are known by identity to PyTorch's compilers.
         observe_attribute(torch.autograd, "_engine_run_backward", gradients),
         observe_attribute(
-            torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", Batches(loop, made), called_from_c=True
+            torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", BatchFinder(loop, made), called_from_c=True
         ),
     )
 
@@ -133,7 +133,7 @@ def _is_differentiated(args: tuple[Any, ...]) -> bool:
     return len(args) > 3 and bool(args[3])
 
 
-class Batches:
+class BatchFinder:
     """Reports the batches of each loop over a DataLoader."""
 
     def __init__(self, loop: StepLoop, made: MadeOptimizers) -> None:

@@ -39,11 +39,11 @@ KEEPS_ROWS = Pattern(
     r"|mish|hardswish|leaky_relu|prelu|glu|normalize"
 )
 FACTORS = Pattern(
-    r"cholesky|linalg_(?:cholesky(?:_ex)?|inv(?:_ex)?|svd|svdvals|qr|eigh|eigvalsh|eig|lu|lu_factor|pinv|solve|lstsq"
-    r"|matrix_exp|det|slogdet|ldl_factor)|inverse|pinverse|qr|svd|matrix_exp|det|logdet|slogdet"
+    r"(?:linalg_)?(?:cholesky(?:_ex)?|inv(?:_ex)?|svd|svdvals|qr|eigh|eigvalsh|eig|lu|lu_factor|pinv|lstsq|matrix_exp"
+    r"|det|slogdet|ldl_factor)|linalg_solve|inverse|pinverse|logdet|schur|householder_product"
     r"|Svd|Qr|SelfAdjointEig(?:V2)?|Eig|Cholesky|MatrixInverse|MatrixDeterminant|LogMatrixDeterminant|MatrixSquareRoot|Lu"
 )
-DIAGONALS = Pattern(r"diag|diag_embed|diagflat|eye")
+CONVOLVES = Pattern(r"(?:mkldnn_|cudnn_|_)?conv(?:olution|_transpose[123]d|[123]d)")
 DRAWS = Pattern(  # another value each time, or none that is set, or of operands that no recording holds
     r"rand\w*|normal_?|bernoulli\w*|multinomial|poisson|uniform_|exponential_|geometric_|\w*dropout\w*|rrelu\w*"
     r"|(?:new_)?empty\w*|resize_|binomial|_sample_dirichlet|_standard_gamma|random_|from_file|scalar_tensor|lift_fresh\w*"

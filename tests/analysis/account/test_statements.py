@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 from draw import MS, K
 from sampling import sampled_thread
 
-from stepscope.analysis.account.statements import Statement, main_statement
+from stepscope.analysis.account.statements import Statement, main_statement, takes_result
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import observed_time
+from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace, TraceBuilder
 
 STEPS = 6
@@ -60,3 +62,17 @@ def test_the_line_furthest_in_of_a_function_of_the_program_that_is_called_there(
 
 def test_what_calls_the_function_is_no_statement_of_it():
     assert found({"$train.py:1 main @30 make": "x" * 10}) is None
+
+
+def test_a_function_that_is_called_with_what_the_training_gives():
+    loop = "$train.py:9 make"
+    said = {
+        f"{loop} @10 step to=11,12": "xxx       ",
+        f"{loop} @11 update": "   xxxxxxx",
+        "$update.py:3 update @4 ": "   xxxxxxx",
+    }
+    trace, line = sampled(said), threads_of(sampled(said)).main
+    training = Spans.union(10 * MS * np.arange(STEPS), 10 * MS * np.arange(STEPS) + 3 * MS)
+
+    assert takes_result(trace, line, "$update.py:3 update", training)
+    assert not takes_result(trace, line, "$update.py:3 update", observed_time(trace) - training)

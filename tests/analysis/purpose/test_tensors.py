@@ -3,9 +3,11 @@ that needs it."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from helpers.draw import MS, Sort, draw
 
+from stepscope.analysis.purpose.autograd import ops_per_parameter
 from stepscope.analysis.purpose.excess import excesses_of
 from stepscope.analysis.purpose.tensors import constant_factors, gradient_penalty, ops_with_sizes, product_order
 from stepscope.model import EventKind, HostTrace
@@ -71,15 +73,6 @@ _CHAIN = """
 @pytest.mark.parametrize(
     ("a", "v", "b", "found"),
     [
-        (
-            _op("aten::matmul", "9,24,24", "9,24,24"), _op("aten::expand", "9,24,24"),
-            _op("aten::linalg_cholesky", "9,24,24"), [("factored_product", 20.0, 0.0)],
-        ),
-        (_op("aten::matmul", "9,24,8", "9,8,24"), _op("aten::expand", "9,24,24"),
-         _op("aten::linalg_cholesky", "9,24,24"), []),
-        (_op("aten::diag", "512"), _op("aten::t", "512,512"), _op("aten::mm", "512,512", "512,64"),
-         [("diagonal_products", 20.0, 0.0)]),
-        (_op("aten::add", "512,512"), _op("aten::t", "512,512"), _op("aten::mm", "512,512", "512,64"), []),
         (_op("aten::repeat", "8,1,64", ""), _op("aten::view", "8,50,64"), _op("aten::linear", "8,50,64", "32,64"),
          [("repeated_rows", 20.0, 1 / 50)]),
         (_op("aten::repeat", "8,1,64", ""), _op("aten::view", "8,50,64"), _op("aten::linear", "8,50,96", "32,96"), []),
@@ -173,6 +166,44 @@ def test_a_branch_that_is_detached_to_be_a_target_is_needed() -> None:
     assert _excess(_BRANCH.format("d6-"), **_BRANCH_SORTS) == []
 
 
+def test_a_branch_that_ends_in_a_convolution_is_taken_by_what_has_its_batch_and_as_many_axes() -> None:
+    sorts = {
+        **_BRANCH_SORTS,
+        "h": _op("aten::conv_transpose2d", "8,3,9,9", "3,4,2,2"),
+        "r": _op("aten::relu", "8,4,9,9"),
+    }
+    taken = {**sorts, "c": _op("aten::mse_loss", "8,4,18,18", "8,4,18,18")}
+
+    assert _excess(_BRANCH.format("   "), **sorts) == [("dead_branch", 4.0 + 3.0 + 4.0, 0.0)]
+    assert _excess(_BRANCH.format("   "), **taken) == []
+
+
+# -- padding -----------------------------------------------------------------------------------------------------------
+
+# four rows are copied into longer ones, a layer computes all, and the way back
+_PADDED = """
+    host main | M0------------------M1------------------
+    host main | scscscsc--l1--B1----scscscsc--l2--B2----
+"""
+
+
+def _padded(length: int, row: int) -> list[str]:
+    sorts = {
+        "s": _op("aten::slice", f"{length}", "", "", "", ""),
+        "c": _op("aten::copy_", f"{row}", f"{row}", ""),
+        "l": _op("aten::linear", f"4,{length},16", "8,16"),
+    }
+    return [each.fact for each in excesses_of(_trace(_PADDED, **sorts))]
+
+
+def test_batches_that_are_filled_up_to_more_than_their_longest_row() -> None:
+    assert _padded(40, 10) == [
+        "computes batches that are filled up to 40 from rows of 10 on average, at most 10: 25 % of that is what the"
+        " longest row of a batch needs"
+    ]
+    assert _padded(40, 36) == []
+
+
 # -- growth --------------------------------------------------------------------------------------------------------
 
 
@@ -202,3 +233,29 @@ def test_what_grows_where_nothing_is_trained_has_to() -> None:
     generates = [step.partition("B")[0] for step in _GROWING]
 
     assert excesses_of(_trace(_steps(*generates), **_HOOK)) == ()
+
+
+# -- updates -----------------------------------------------------------------------------------------------------------
+
+
+def test_ops_that_are_as_many_for_each_parameter() -> None:
+    """As in an update that is written out: two ops for each of two parameters, and one for the loss."""
+    sorts = {
+        "A": Sort(K.BACKWARD, f"{_NODE}torch::autograd::AccumulateGrad"),
+        "a": Sort(K.OP, "torch::autograd::AccumulateGrad", "", {"Input Dims": "[[8,4]]"}),
+        "l": _op("aten::linear", "2,4", "8,4"),
+        "m": _op("aten::mul", "8,4", ""),
+        "n": _op("aten::mul", "1", ""),
+    }
+    trace = _trace("""
+        host main | M0----------------------
+        host main | l1-B1A-A---mmmm-nn------
+        host main |      a a
+    """, **sorts)  # fmt: skip
+    by_name = {
+        name: np.flatnonzero([trace.name_of(row) == f"aten::{name}" for row in range(len(trace.events))])
+        for name in ("mul", "linear")
+    }
+
+    assert ops_per_parameter(trace, by_name["mul"]) == 2
+    assert ops_per_parameter(trace, by_name["linear"]) == 0

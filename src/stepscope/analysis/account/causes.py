@@ -13,6 +13,7 @@ from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import count_kinds, events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
+from stepscope.analysis.trace.eager import computing_eager_ops
 from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.program_runs import runs_on_devices
@@ -207,10 +208,20 @@ def _event_causes(trace: HostTrace) -> U8:
     dispatches = _dispatches(trace)
     if dispatches is not None:
         cause[(cause == int(Cause.HOST_COMPUTE)) & dispatches] = Cause.LAUNCH
+    cause[_within_eager_ops(trace)] = Cause.HOST_COMPUTE
     _correct_runtimes(trace, cause)
     cause[is_called(trace, (AWAITS_PROGRAM,))] = Cause.HOST_COMPUTE  # its ops run on threads that may record none
     cause[_programs_that_copy(trace)] = Cause.TRANSFER
     return _take_enclosing_causes(trace, cause)
+
+
+def _within_eager_ops(trace: HostTrace) -> I64:
+    """What runs inside eager ops that compute: rows of events."""
+    among = np.zeros(len(trace.events), np.bool_)
+    among[computing_eager_ops(trace)] = True
+    inside = events_of_kind(trace, K.OTHER) if among.any() else np.empty(0, np.int64)
+    found: I64 = inside[enclosing_events(trace, among)[inside] >= 0]
+    return found
 
 
 def _waits_for_peers(trace: HostTrace) -> I64:

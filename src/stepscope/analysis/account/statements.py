@@ -153,13 +153,29 @@ def reaches(trace: HostTrace, line: int, frame: str, wanted: Spans) -> bool | No
         type_ = front.pop()
         seen.add(type_)
         said = told[type_].said
-        peers = [each for each in told.values() if each.said.frame == said.frame]
-        if any(each.said.line in (said.to or ()) and (each.shown & wanted).total for each in peers):
+        peers = [each for each in told.values() if each.said.frame == said.frame and (each.shown & wanted).total]
+        within = {each.said.line for each in peers if each.said.called != said.called}  # train(states(x))
+        if within & {*(said.to or ()), said.line} or {each.said.line for each in peers} & (said.to or frozenset()):
             return True
         if said.is_returned:
             front |= _callers(told, said.frame) - seen
         is_known &= said.to is not None and not said.is_kept
     return False if seen and is_known else None
+
+
+def takes_result(trace: HostTrace, line: int, frame: str, made: Spans) -> bool:
+    """Whether a function is called with what statements give that run in some time.
+
+        loss, gradients = step(weights)    # runs in that time
+        weights = update(gradients)        # the function takes its result
+
+    Args:
+        line: of the thread; frame: the function, as its frames are named.
+    """
+    told = _shown_statements(trace, line)
+    calls = {told[type_].said[:2] for type_ in _callers(told, frame)}
+    giving = [each.said for each in told.values() if (each.shown & made).total >= _MOST_OF * made.total > 0]
+    return any((said.frame, each) in calls for said in giving for each in said.to or ())
 
 
 def _callers(told: Mapping[int, _Shown], frame: str) -> set[int]:

@@ -29,7 +29,7 @@ from stepscope.analysis.account.functions import (
 )
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.parts import Portion
-from stepscope.analysis.account.statements import Statement, main_statement, reaches, statements_of_loop
+from stepscope.analysis.account.statements import Statement, main_statement, reaches, statements_of_loop, takes_result
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.inside import work_in
 from stepscope.analysis.facts.loop import FETCHES, LoopTime, loop_time_of
@@ -43,6 +43,7 @@ from stepscope.analysis.facts.work import (
     work_events_of,
     work_of,
 )
+from stepscope.analysis.purpose.autograd import ops_per_parameter
 from stepscope.analysis.purpose.computing import computing_of, inside_any, passed_since, update_ranges
 from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.purpose.values import has_operands, takes_what_steps_write
@@ -76,6 +77,7 @@ _ALL = 0.95  # of a plain step: what takes so much is the step itself; judgement
 _OTHERS = 2  # samples that do not show it: of the loop none but one at an edge are such; 0 to 8 are the same
 _FEWEST_SAMPLES = 4  # of the stack: fewer show a function by accident; 1 to 8 are the same, 16 loses some in two
 _SEVERAL_STEPS = 5  # with fewer, one may well be a fifth of what the loop does; 2 loses one function, 20 is the same
+_MANY = 50  # ops per step: making a batch starts fewer in all recordings with such functions, an update by hand 200
 _MOST_LINES, _MOST_OPS = 4, 4  # kept, since each function has to be replayed; not moved
 
 
@@ -108,6 +110,7 @@ class LineFacts:
         in_layer: it is what a framework calls to compute a layer, or lies within: what follows needs its result.
         statement: the line in it that holds most of its time; None where that is not known.
         inside: of a line, not a function, the library's function that it calls and that a cheaper form is known of.
+        of_parameters: how many ops it has for each parameter, as in an update that is written out; else 0.
         often: the ops that it starts most often, and as often as each other, the longest first: calls and time in all
             steps. often_size: the largest operand of most calls of the first; None if not recorded.
     """
@@ -138,6 +141,7 @@ class LineFacts:
     in_layer: bool = False
     statement: Statement | None = None
     inside: str = ""
+    of_parameters: float = 0.0
     often: Sequence[OpShare] = ()
     often_size: Size | None = None
 
@@ -401,22 +405,22 @@ def _updates(trace: HostTrace, loop: LoopTime, backward: I64) -> I64:
 
 
 def _calls_that_train(trace: HostTrace, loop: LoopTime) -> I64:
-    """Calls by the loop's thread of the compiled program that trains: the only one, or the one that `split_programs`
-    names, else those whose names say training: rows of events."""
+    """Calls by the loop's thread of the compiled program that trains: the one that `split_programs` names, else those
+    whose names say training, else the one that computes for most of the time: rows of events."""
     rows, work = loop.starts, work_of(trace)
     types = distinct(trace.events.type[rows]).astype(np.int64)
     names = dict(zip(types.tolist(), type_names(trace, types), strict=True))
     main, _ = split_programs(work)
+    named = [type_ for type_, name in names.items() if is_training_function(name)]
     longest = max(work.modules, key=lambda module: module.total_ps, default=None)
     if main is None and longest is not None and 2 * longest.total_ps > work.self_ps:
-        main = longest
+        main = longest if not named or is_training_function(function_of_program(module_of(longest))) else None
     wanted = function_of_program(module_of(main)) if main is not None else ""
     mine = [type_ for type_, name in names.items() if wanted and function_of_call(name) == wanted]
     calls = int(np.isin(trace.events.type[rows], mine).sum())
     if main is not None and main.calls <= OPS_OF_A_PROGRAM * calls:  # an op that is dispatched by itself trains nothing
         mine = []
-    mine = mine or [type_ for type_, name in names.items() if is_training_function(name)]
-    return rows[np.isin(trace.events.type[rows], mine)]
+    return rows[np.isin(trace.events.type[rows], mine or named)]
 
 
 def _describe(
@@ -441,13 +445,18 @@ def _describe(
     copies = events_of_kind(trace, K.COPY_HOST_TO_DEVICE_CALL)
     copies = trace.events.start_ps[copies[trace.events.line[copies] == loop.line]]
     name, file, line = place_of(trace.name_of(inner.frame))
+    owner = "" if inner is outer else place_of(trace.name_of(outer.frame))[0]
+    frame = trace.name_of((inner if owner == CODE_OF_MODULE else outer).frame)
     shares = sum_by_name(trace, inside, trace.events.duration_ps[inside])
     named = [each for each in shares if each.name not in OF_ANY_OP]
     most = max((each.calls for each in named), default=0)
     often = [each for each in named if each.calls >= _AS_OFTEN * most][:_SHOWN_OPS]
-    owner = "" if inner is outer else place_of(trace.name_of(outer.frame))[0]
     calls_model = _calls_model(trace, heavy[certain.overlap_ps(multiplied, multiplied + 1) > 0])
-    feeds_next = _is_waited_for(trace, loop, spans) or _makes_input(trace, loop, training, outer, (outer, inner))
+    feeds_next = _is_waited_for(trace, loop, spans) or (
+        _makes_input(trace, loop, training, outer, (outer, inner))
+        # Many ops on what the training gave are its update, which the next step begins with.
+        and not (len(inside) >= _MANY * steps and takes_result(trace, loop.line, frame, training.spans))
+    )
     return LineFacts(
         name=name,
         file=file or "",
@@ -469,9 +478,10 @@ def _describe(
         asleep=_share_asleep(trace, loop, spans),
         is_input=feeds_next and not calls_model,
         is_needed=feeds_next and calls_model,
+        of_parameters=ops_per_parameter(trace, inside),
         often=often,
         often_size=_usual_size(trace, inside, often[0]) if often else None,
-        feeds=reaches(trace, loop.line, trace.name_of(outer.frame), training.spans) if training.spans.total else None,
+        feeds=reaches(trace, loop.line, frame, training.spans) if training.spans.total else None,
         calls_model=calls_model,
         statement=main_statement(trace, loop.line, trace.name_of(inner.frame), spans),
     )

@@ -24,7 +24,7 @@ from stepscope.analysis.purpose.operands import ops_in_64_bits
 from stepscope.analysis.purpose.python_loops import tiny_share
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside
-from stepscope.analysis.trace.eager import eager_ops
+from stepscope.analysis.trace.eager import computing_eager_ops, eager_ops
 from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
@@ -182,9 +182,10 @@ def _find_work_facts(trace: HostTrace) -> tuple[WorkFacts, dict[str, _Timed]]:
     device = is_device_work(trace)
     computing = computing_of(trace)
     ops, own, outer = computing.rows, computing.own_ps, computing.rows[computing.outer]
-    found = WorkFacts(
-        steps=len(steps.number), compute_ps=_compute_time(trace, ops, device), self_ps=int(own.sum()), ops=len(outer)
-    )
+    eager = computing_eager_ops(trace)
+    eager = eager[steps.label[eager] >= 0]
+    compute_ps = _compute_time(trace, np.append(ops, eager), device)
+    found = WorkFacts(steps=len(steps.number), compute_ps=compute_ps, self_ps=int(own.sum()), ops=len(outer))
     if device.any():
         known = trace.has_stat(stat_names.INPUT_DIMS) or len(events_of_kind(trace, K.BACKWARD)) > 0
         return replace(found, **_batch_facts(trace, steps, ops, _kinds_of_work(trace, ops))) if known else found, {}

@@ -464,7 +464,7 @@ class OverviewReport(Report):
         gain = f": makes steps {_gain_text(first)}" if first.predicted_speedup or first.measured else ""
         culprit = first.culprit if first.kind != "none" else None
         is_named = culprit is None or (culprit.file or culprit.name) in first.title
-        where = "" if is_named or culprit is None else f", such as in `{shown.culprit_name(culprit)}`"
+        where = "" if is_named or culprit is None else f", such as {shown.where_to_look(culprit)}"
         after = f"{first.beside} " if first.beside else ""
         lines = [f"do first   {after}{first.title}{where}{gain}", first.also, *first.actions[:2]]
         return [*lines[:1], *(f"           - {line}" for line in lines[1:] if line)]

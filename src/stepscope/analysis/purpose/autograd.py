@@ -7,10 +7,13 @@ between a node and the next that the node does not need.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+
 import numpy as np
 
 from stepscope.analysis.purpose.computing import backward_runs, computing_of, inside_any, update_ranges
-from stepscope.analysis.purpose.sizes import sizes_of
+from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_inside, is_inside_another
 from stepscope.analysis.trace.grouping import forest
@@ -22,6 +25,8 @@ from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 K = EventKind
 
+_FEWEST_OPS = 2  # for each parameter: the plainest update scales a gradient and subtracts it
+_NEARLY_ALL = 0.9  # of the parameters: some may be frozen for a while, or have another rule
 _FORWARD_THREAD = ("Fwd thread id",)
 
 
@@ -222,6 +227,34 @@ def _inner_adds(trace: HostTrace, rows: I64) -> I64:
     at = np.minimum(np.searchsorted(rows[order], parent), max(len(rows) - 1, 0))
     match = rows[order][at] == parent
     found[order[at[match]]] = ops[match]
+    return found
+
+
+def ops_per_parameter(trace: HostTrace, ops: I64) -> float:
+    """How many of some ops there are for each parameter that gets a gradient, where nearly all parameters have as many
+    of their size, as in an update that is written out in a loop; 0 where they have not.
+
+    Args:
+        ops: outermost ops, rows of events, none of them trained.
+    """
+    passes = passes_of(trace)
+    if not passes.adds.any() or not trace.has_stat(stat_names.INPUT_DIMS):
+        return 0.0
+    given = _count_sizes(trace, _inner_adds(trace, passes.rows[passes.adds]))
+    taken = _count_sizes(trace, ops)
+    worked_on = sum(count for size, count in given.items() if taken[size] >= _FEWEST_OPS * count)
+    if worked_on < _NEARLY_ALL * given.total():
+        return 0.0
+    return sum(taken[size] for size in given) / given.total()
+
+
+def _count_sizes(trace: HostTrace, ops: I64) -> Counter[Size]:
+    """How many of some ops have a largest operand of each size."""
+    texts, calls = np.unique(trace.stat_strings(stat_names.INPUT_DIMS, rows=ops), return_counts=True)
+    found: Counter[Size] = Counter()
+    for text, count in zip(texts.tolist(), calls.tolist(), strict=True):
+        if text > 0:
+            found[max(sizes_of(trace.strings[text]), key=math.prod, default=())] += count
     return found
 
 

@@ -32,13 +32,15 @@ from stepscope.analysis.purpose.graphs import dense_gradient, graph_checks, grap
 from stepscope.analysis.purpose.growth import growth_of
 from stepscope.analysis.purpose.loops import independent_rounds
 from stepscope.analysis.purpose.operands import half_ops, one_hots, whole_table
+from stepscope.analysis.purpose.padding import padding_of
 from stepscope.analysis.purpose.pairs import pairs_of
 from stepscope.analysis.purpose.python_loops import loop_of_model, recurrence_of_model
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
 from stepscope.analysis.purpose.tensors import FINDERS, feeds_training
 from stepscope.analysis.purpose.updates import unfused_update
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
-from stepscope.analysis.steps.verdict import LEAST_PERCENT
+from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT
+from stepscope.analysis.trace.eager import computing_eager_ops
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import HostTrace
@@ -47,6 +49,7 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import FACTORS, ORDERS, op_alone
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.patterns import Pattern
+from stepscope.vocabulary.tensorflow import eager_op
 from stepscope.vocabulary.traits import PurposeTrait
 
 (
@@ -56,11 +59,12 @@ from stepscope.vocabulary.traits import PurposeTrait
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
     "copied_arguments", "one_by_one", "many_optimizers", "ordering", "factoring", "half", "set_up",
 )  # fmt: skip
-GROWTH, UNFUSED = "growth", "unfused_update"
+GROWTH, UNFUSED, PADDING = "growth", "unfused_update", "padding"
 (
-    PICKED, FACTORED, CONSTANT_FACTORS, DIAGONAL, REPEATED_ROWS, PAIRS, ORDER, DEAD, PENALTY, EQUAL, CONSTANT, PREFIX,
+    PICKED, CONSTANT_FACTORS, REPEATED_ROWS, PAIRS, ORDER, DEAD, PENALTY, EQUAL, CONSTANT, PREFIX,
 ) = FINDERS  # fmt: skip
 LOOPED, RECURRENCE = "looped", "recurrence"
+_MOST_OF = 0.5  # of what is computed, by the word: ordering is a usual part of a step, decomposing is not
 LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
 _FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
 
@@ -392,7 +396,7 @@ def _find_unfused(trace: HostTrace) -> _Found | None:
 
 def _find_ordering(trace: HostTrace) -> _Found | None:
     """Where a few of the rows are taken, selecting these would do, which no recording shows."""
-    found = _find_costly(trace, ORDERS)
+    found = _find_costly(trace, ORDERS, _MOST_OF)
     return found and _Found(
         found[0], 0.0,
         f"puts arrays in order ({found[1]}); where only some of the rows are taken, selecting these takes a fraction of"
@@ -403,7 +407,7 @@ def _find_ordering(trace: HostTrace) -> _Found | None:
 
 def _find_factoring(trace: HostTrace) -> _Found | None:
     """Of a decomposition in a graph, whether all of it is used is not recorded."""
-    found = _find_costly(trace, FACTORS) if trace.framework in ("tensorflow", "jax") else None
+    found = _find_costly(trace, FACTORS, LARGE_SHARE / 100.0) if trace.framework in ("tensorflow", "jax") else None
     return found and _Found(
         found[0], 0.0,
         f"decomposes or inverts matrices ({found[1]}); where a part of the result is used, such as singular values or a"
@@ -412,26 +416,27 @@ def _find_factoring(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
-def _find_costly(trace: HostTrace, pattern: Pattern[str]) -> tuple[I64, str] | None:
-    """Ops of a kind, where they are most of what is computed, and their names."""
+def _find_costly(trace: HostTrace, pattern: Pattern[str], least: float) -> tuple[I64, str] | None:
+    """Ops of a kind, where they are a share of what is computed, and their names."""
     rows, own_ps, types, names = trace.derived("what is computed by op", _ops_computed)
     wanted = {name for name in set(names) if pattern.fullmatch(name)}
     if not wanted:
         return None
     chosen = np.isin(trace.events.type[rows], types[np.array([name in wanted for name in names], np.bool_)])
-    if not chosen.any() or 2 * own_ps[chosen].sum() < own_ps.sum():
+    if not chosen.any() or own_ps[chosen].sum() < least * own_ps.sum():
         return None
     return rows[chosen], ", ".join(sorted(wanted))
 
 
 def _ops_computed(trace: HostTrace) -> tuple[I64, I64, I64, list[str]]:
     """What is computed: rows of events, their own times in ps, their types, and what op each of these types is."""
-    work = computing_of(trace)
-    parts = [] if len(work) else [each.rows for each in program_work(trace)]
-    rows = np.concatenate([work.rows, *parts])
-    own_ps = work.own_ps if len(work) else trace.events.duration_ps[rows]
+    work, eager = computing_of(trace), computing_eager_ops(trace)
+    eager = eager[whole_steps(trace).label[eager] >= 0]
+    others = [eager] if len(work) else [eager, *(each.rows for each in program_work(trace))]
+    rows = np.concatenate([work.rows, *others])
+    own_ps = np.append(work.own_ps, trace.events.duration_ps[rows[len(work) :]])
     types = distinct(trace.events.type[rows]).astype(np.int64)
-    return rows, own_ps, types, [op_alone(name) for name in type_names(trace, types)]
+    return rows, own_ps, types, [eager_op(name) or op_alone(name) for name in type_names(trace, types)]
 
 
 def _find_pairs(trace: HostTrace) -> _Found | None:
@@ -444,6 +449,20 @@ def _find_pairs(trace: HostTrace) -> _Found | None:
     return _Found(
         pairs.rows, 0.0, f"writes and sums an array of all pairs, {pairs.shape} of {of}; {same}",
         "something else than their sums, or sums of squares, is needed of the pairs",
+    )  # fmt: skip
+
+
+def _find_padding(trace: HostTrace) -> _Found | None:
+    found = padding_of(trace)
+    if found is None:
+        return None
+    rows = f"rows of {found.mean:.0f} on average, at most {found.longest:,}"
+    own = ", the longest of each batch," if found.is_to_longest else ""
+    return _Found(
+        found.rows, found.kept,
+        f"computes batches that are filled up to {found.length:,}{own} from {rows}: {100 * found.kept:.0f} % of that"
+        f" {'is of rows' if found.is_to_longest else 'is what the longest row of a batch needs'}",
+        "the model or a compiled program needs one length",
     )  # fmt: skip
 
 
@@ -513,9 +532,7 @@ def _find_in_tensors(kind: str, against: str, trace: HostTrace) -> _Found | None
 
 _AGAINST_IN_TENSORS: Mapping[str, str] = {
     PICKED: "the other rows are used elsewhere",
-    FACTORED: "the factor that is computed is another one than that of the product",
     CONSTANT_FACTORS: "these matrices change in every step",
-    DIAGONAL: "the matrix has more than its diagonal",
     REPEATED_ROWS: "the rows are changed, as by noise, before the product",
     ORDER: "the first product is used by itself, too",
     DEAD: "the program reads its values itself",
@@ -540,6 +557,7 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     FACTORING: _find_factoring,
     PAIRS: _find_pairs,
     HALF: _find_half,
+    PADDING: _find_padding,
     SET_UP: _find_set_up,
     GROWTH: _find_growth,
     LOOPED: _find_looped,

@@ -1,8 +1,6 @@
 """Work of PyTorch's ops that the sizes of their operands show to be more than its result needs.
 
     linear [48,32,96]x[3000,96] -> select [48,32,3000]      of 32 positions one is taken: 31/32 of the product
-    matmul [9,24,24]x[9,24,24]  -> cholesky [9,24,24]       takes a product of square matrices apart again
-    diag   [512]                -> mm [512,512]x[512,64]     a product with a diagonal scales rows
     repeat [8,1,64]             -> linear [8,50,64]          equal rows are computed again and again
     sub    [400,1,64]-[1,300,64] -> ... sum [400,300,64]     differences of all pairs
 
@@ -29,7 +27,7 @@ from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import (
-    DIAGONALS,
+    CONVOLVES,
     FACTORS,
     KEEPS_ROWS,
     PICKS,
@@ -264,23 +262,6 @@ def _others_take(ops: list[_Op], made: int, at: int, whole: Size, taken: dict[in
     return used > _HALF * numbers
 
 
-def factored_product(trace: HostTrace) -> TensorWork | None:
-    """Products of square matrices that are taken apart again at once."""
-    ops, found = ops_with_sizes(trace), dict[str, tuple[list[int], float]]()
-    for at, op in enumerate(ops):
-        if not _matches(FACTORS, op) or "cholesky" not in op.name or len(op.first) < 2:
-            continue
-        for place in range(at - 1, max(at - _NEAR, -1), -1):
-            other = ops[place]
-            square = other.product is not None and all(each[-2:] == op.first[-2:] for each in other.product)
-            if square:
-                what = f"multiplies matrices of {_size_text(op.first)} and takes the product apart again (`{op.name}`)"
-                _note(found, what, [other, op], 0.0)
-            if not _matches(VIEWS, other) and math.prod(other.first) >= math.prod(op.first):
-                break
-    return _largest(trace, found)
-
-
 def constant_factors(trace: HostTrace) -> TensorWork | None:
     """Matrices that are taken apart or inverted in every step, without a backward pass through it, where the recording
     does not tell whether they change."""
@@ -290,23 +271,6 @@ def constant_factors(trace: HostTrace) -> TensorWork | None:
     for op, value in zip(ops, known, strict=True):  # of a known value it is known, too, whether it changes
         if _matches(FACTORS, op) and op.row not in learned and value < 0:
             _note(found, f"takes matrices of {_size_text(op.first)} apart (`{op.name}`), with no gradient", [op], 0.0)
-    return _largest(trace, found)
-
-
-def diagonal_products(trace: HostTrace) -> TensorWork | None:
-    """Products with a matrix that was just made of its diagonal."""
-    ops, found = ops_with_sizes(trace), dict[str, tuple[list[int], float]]()
-    for at, op in enumerate(ops):
-        if not _matches(DIAGONALS, op) or not op.first:
-            continue
-        side = op.first[-1]
-        for other in ops[at + 1 : at + 4]:
-            if other.product is not None and any(each[-2:] == (side, side) for each in other.product):
-                what = f"multiplies with matrices of {side:,} x {side:,} that hold a diagonal alone (`{op.name}`)"
-                _note(found, what, [op, other], 0.0)
-                break
-            if not _matches(VIEWS, other):
-                break
     return _largest(trace, found)
 
 
@@ -433,7 +397,7 @@ def equal_work(trace: HostTrace) -> TensorWork | None:
     more = "1 more op" if others == 1 else f"{others} more ops"
     also = f"; {more} compute{'s' if others == 1 else ''} the same again" if others else ""
     what = f"`{first.name}`{_describe_size(first)} runs {times} times per step on equal tensors{also}"
-    return TensorWork(_all_like(trace, [ops[at].row for at in again]), 0.0, what)
+    return TensorWork(with_backward(trace, [ops[at].row for at in again]), 0.0, what)
 
 
 def constant_work(trace: HostTrace) -> TensorWork | None:
@@ -457,7 +421,7 @@ def constant_work(trace: HostTrace) -> TensorWork | None:
     length = _durations(trace, ops)
     longest = ops[max(wanted, key=lambda at: length[at])]
     what = f"`{longest.name}`{_describe_size(longest)} computes the same in every step: nothing writes what it takes"
-    return TensorWork(_all_like(trace, [ops[at].row for at in wanted]), 0.0, what)
+    return TensorWork(with_backward(trace, [ops[at].row for at in wanted]), 0.0, what)
 
 
 def grown_prefix(trace: HostTrace) -> TensorWork | None:
@@ -516,9 +480,12 @@ def _describe_size(op: _Op) -> str:
     return f" of {_size_text(size)}" if size else ""
 
 
-def _all_like(trace: HostTrace, rows: list[int]) -> I64:
+def with_backward(trace: HostTrace, rows: list[int]) -> I64:
+    """Those of `ops_with_sizes` with some rows and their like in all steps, and the backward work that belongs to them:
+    rows of events."""
     equal = _traced(trace).equal
-    return _with_backward(trace, distinct(np.concatenate([equal[row] for row in rows])))
+    like = [equal[row] for row in rows]
+    return _with_backward(trace, distinct(np.concatenate(like))) if like else np.empty(0, np.int64)
 
 
 def _same_in_all_steps(trace: HostTrace, rows: list[int]) -> list[bool]:
@@ -560,12 +527,26 @@ def dead_branch(trace: HostTrace) -> TensorWork | None:
         while at < len(ops) and ops[at].row in idle:
             at += 1
         chain = ops[begin:at]
-        if chain and (last := chain[-1]).result and at < len(ops):
+        if chain and at < len(ops):
+            last = chain[-1]
             after = [size for op in ops[at : at + _NEAR] if op.step == last.step for size in op.sizes]
-            if math.prod(last.result) not in map(math.prod, after):
-                _note(found, f"ends in {last.name} of {_size_text(last.result)}, which no op takes", chain, 0.0)
+            if _is_size_known(last) and not any(_may_be_result(last, size) for size in after):
+                _note(found, f"ends in {last.name}{_describe_size(last)}, whose result no op takes", chain, 0.0)
         at = max(at, begin + 1)
     return _largest(trace, found)
+
+
+def _is_size_known(op: _Op) -> bool:
+    """Whether it can be told from sizes whether another op takes the result of one."""
+    keeps = _matches(KEEPS_ROWS, op) and op.name != "glu" and all(each in ((), op.first) for each in op.sizes)
+    return op.result is not None or bool(op.first and (keeps or _matches(CONVOLVES, op)))
+
+
+def _may_be_result(op: _Op, size: Size) -> bool:
+    """Whether a tensor of a size may be the result of an op; that of a convolution has the batch and as many axes."""
+    if _matches(CONVOLVES, op):
+        return len(size) == len(op.first) and size[0] == op.first[0]
+    return math.prod(size) == math.prod(op.result or op.first)
 
 
 def gradient_penalty(trace: HostTrace) -> TensorWork | None:
@@ -617,9 +598,7 @@ def _holds(trace: HostTrace, work: Computing, numbers: I64) -> Mask:
 
 FINDERS: dict[str, Callable[[HostTrace], TensorWork | None]] = {
     "picked_after": picked_after,
-    "factored_product": factored_product,
     "constant_factors": constant_factors,
-    "diagonal_products": diagonal_products,
     "repeated_rows": repeated_rows,
     "spread_pairs": spread_pairs,
     "product_order": product_order,

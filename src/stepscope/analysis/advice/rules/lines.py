@@ -63,6 +63,10 @@ _AT_ONCE: Actions = {
     "pytorch": ("torch.stack and one op with dim=, x[rows], index_add_ or scatter_reduce, or torch.vmap",),
     "": ("put what they work on into one array",),
 }
+_COMPILED = {
+    "jax": "compile {0} as a whole: {0} = jax.jit({0}), or call it inside the jitted step",
+    "tensorflow": "compile {0} as a whole: {0} = tf.function({0}), or call it inside the tf.function of the step",
+}
 _FEW_NUMBERS = 8  # an op on as many spends all its time on being started; judgement
 _TITLES = {
     "checkpoint_stall": "Save less often, or in the background, in {}",
@@ -290,6 +294,14 @@ def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
     names = " and ".join(f"`{function_of_call(each.name) or each.name}`" for each in line.often)
     times = f"{line.often[0].calls / (context.loop.steps if context.loop else 1):,.0f} times"
     (how,) = actions_for(context.framework, _AT_ONCE)
+    if context.framework in _COMPILED and not (said is not None and said.loop):
+        return (f"{_COMPILED[context.framework].format(line.name)}, instead of op by op: it starts {names} {times}",)
+    if line.of_parameters:
+        return (
+            f"work on all parameters at once: torch.optim's class for it with fused=True, or torch._foreach_mul_,"
+            f" torch._foreach_add_ and the like on lists of tensors, instead of {line.of_parameters:.0f} ops for each"
+            f" parameter ({names} {times})",
+        )
     loop = f"the loop in line {said.loop}" if said is not None and said.loop else "its loop"
     few = line.often_size is not None and math.prod(line.often_size) <= _FEW_NUMBERS
     if said is not None and said.carries:

@@ -16,9 +16,7 @@ from stepscope.analysis.purpose.excess import (
     CONSTANT_FACTORS,
     COPIED,
     DEAD,
-    DIAGONAL,
     EQUAL,
-    FACTORED,
     FACTORING,
     GROWTH,
     HALF,
@@ -29,6 +27,7 @@ from stepscope.analysis.purpose.excess import (
     OPTIMIZERS,
     ORDER,
     ORDERING,
+    PADDING,
     PAIRS,
     PENALTY,
     PICKED,
@@ -301,19 +300,24 @@ _SELECT: Actions = {
     "": ("select what is needed without ordering everything: topk, a threshold, indices drawn at random",),
 }
 
+_FACTOR_ONCE = (
+    "if the matrix is the same in every step, do it once, before the loop, and keep the result; if it changes slowly,"
+    " every N steps"
+)
 _FACTOR_LESS: Actions = {
     "tensorflow": (
-        "tf.linalg.svd(x, compute_uv=False) gives singular values alone; a few rounds of power iteration give the"
-        " largest one",
-        "tf.linalg.solve instead of an inverse; or do it every N steps, and keep the result",
+        _FACTOR_ONCE,
+        "tf.linalg.svd(x, compute_uv=False) gives singular values alone, a few rounds of power iteration the largest"
+        " one; tf.linalg.solve replaces an inverse",
     ),
     "jax": (
+        _FACTOR_ONCE,
         "jnp.linalg.svd(x, compute_uv=False) gives singular values alone; jax.scipy.linalg.cho_solve or"
         " jnp.linalg.solve replaces an inverse",
-        "or do it every N steps, and keep the result",
     ),
     "": (
-        "solve instead of inverting, compute values without vectors where these are not used, or do it every N steps",
+        _FACTOR_ONCE,
+        "solve instead of an inverse, cholesky where it is positive definite, eigvalsh or svdvals for values alone",
     ),
 }
 _IN_32_BITS: Actions = {
@@ -343,27 +347,10 @@ _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "Compute only the rows that are taken",
         ("take the rows first, then compute: head(h[:, -1]) instead of head(h)[:, -1]; h[mask] for tokens that count",),
     ),
-    FACTORED: (
-        "multiplying and taking apart",
-        "Use the factor that is there instead of computing it again",
-        (
-            "pass the factor: MultivariateNormal(mean, scale_tril=factor) instead of covariance_matrix=",
-            "with a triangular factor solve_triangular or cholesky_solve, and its diagonal for the determinant",
-        ),
-    ),
     CONSTANT_FACTORS: (
         "taking matrices apart",
         "Take matrices apart once, not in every step",
-        (
-            "if the matrix is the same in every step: once, before the loop, and keep the result",
-            "if it changes slowly: every N steps",
-            "solve instead of an inverse, cholesky where it is positive definite, eigvalsh or svdvals for values alone",
-        ),
-    ),
-    DIAGONAL: (
-        "products with diagonals",
-        "Scale rows instead of multiplying with a diagonal matrix",
-        ("d[:, None] * x instead of torch.diag(d) @ x; x * d instead of x @ torch.diag(d)",),
+        _FACTOR_LESS[""],
     ),
     REPEATED_ROWS: (
         "computing equal rows again",
@@ -427,6 +414,15 @@ _ONE_LAYER: Actions = {
     ),
 }
 
+_SHORTER_BATCHES: Actions = {
+    "": (
+        "put rows of about equal length into one batch (sort or bucket them by length in the batch sampler), and fill"
+        " each batch up to its own longest row in the collate function: torch.nn.utils.rnn.pad_sequence, or"
+        " padding='longest' of a tokenizer",
+        "or join several short rows into one (packing), with a mask that keeps them apart",
+    ),
+}
+
 _BOUNDED: Actions = {
     "": (
         "attach hooks, handlers and callbacks once, before the loop, not in every step; remove what is attached",
@@ -476,14 +472,17 @@ _EXCESSES = (
         unknown="it does not show how many of the rows are taken",
     ),
     _Excess(
-        FACTORING, "factoring", "decomposing matrices", "See whether all of the decomposition is used", _FACTOR_LESS,
-        unknown="it does not show what of the result is used",
+        FACTORING, "factoring", "decomposing matrices", "Take matrices apart once, not in every step", _FACTOR_LESS,
+        unknown="it does not show whether the matrices change, nor what of the result is used",
     ),
     _Excess(
         HALF, "half", "products in float16", "Compute in 32 bits on a CPU", _IN_32_BITS, kind="low_precision",
         unknown="it does not show how long they take in 32 bits",
     ),
     _Excess(PAIRS, "spread-pairs", "the array of all pairs", "Compute all pairs by a product of matrices", _AS_PRODUCT),
+    _Excess(
+        PADDING, "padding", "what fills batches up", "Compute less padding", _SHORTER_BATCHES,
+    ),
     _Excess(
         MEASURES, "measures", "running the model again for a metric",
         "Take the metric from the output that is trained on", _KEEP_OUTPUT, yields_to=("straggler",),

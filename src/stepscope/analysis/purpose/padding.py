@@ -1,0 +1,102 @@
+"""Batches whose rows are filled up to one length, and how much of what the model computes is of what fills them.
+
+    zero_  [16,320]                      a batch is made
+    slice  [320] 0:25    copy_ [25]      a row of 25 goes into one of 320
+    slice  [320] 0:14    copy_ [14]      ...
+    linear [16,320,64]                   the model computes all of it
+
+`pad_sequence` and `pad` run the same ops inside.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stepscope.analysis.purpose.sizes import Size, sizes_of
+from stepscope.analysis.purpose.tensors import ops_with_sizes, with_backward
+from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64, distinct
+from stepscope.records import dataclass
+from stepscope.vocabulary.computing_ops import strip_library
+from stepscope.vocabulary.lookup import type_names
+
+_FEWEST_ROWS = 4  # a step, of one length: fewer copies into a part of a tensor are no batch that is filled up
+_MOST_USED = 0.75  # of the batch: of more, shorter batches save little; judgement
+
+
+@dataclass(frozen=True)
+class Padding:
+    """Batches that are filled up.
+
+    Attributes:
+        rows: what the model computes on them: rows of events.
+        kept: the share of it that the rows' own lengths need, with batches as they are, or, where these are as long as
+            their longest row already, with rows of about equal lengths in one batch.
+        length: of the rows as they are filled up, the most of all batches; longest, mean: before.
+        is_to_longest: each batch is filled up to its own longest row.
+    """
+
+    rows: I64
+    kept: float
+    length: int
+    longest: int
+    mean: float
+    is_to_longest: bool
+
+
+def padding_of(trace: HostTrace) -> Padding | None:
+    """The padding of the batches that the steps compute; None where there is none worth a change, or no sizes tell."""
+    if not trace.has_stat(stat_names.INPUT_DIMS):
+        return None
+    own, filled, batch = _copied_rows(trace)
+    if not len(own):
+        return None
+    steps = distinct(batch)
+    most, to = (np.array([values[batch == each].max() for each in steps]) for values in (own, filled))
+    is_to_longest = bool((most == to).all())
+    kept = float(own.sum() / filled.sum()) if is_to_longest else float(most.mean() / to.mean())
+    if len(own) < _FEWEST_ROWS * len(steps) or kept > _MOST_USED:
+        return None
+    rows = _computed_on(trace, set(to.tolist()), len(own) // len(steps))
+    return Padding(rows, kept, int(to.max()), int(most.max()), float(own.mean()), is_to_longest)
+
+
+def _copied_rows(trace: HostTrace) -> tuple[I64, I64, I64]:
+    """Of each row that is copied into the front of a longer one: its length, that of the other, and its step."""
+    rows = events_of_kind(trace, EventKind.OP)
+    types = distinct(trace.events.type[rows]).astype(np.int64)
+    wanted = {
+        name: [type_ for type_, text in zip(types.tolist(), type_names(trace, types), strict=True)
+               if strip_library(text) == name]
+        for name in ("slice", "copy_")
+    }  # fmt: skip
+    rows = rows[np.isin(trace.events.type[rows], [*wanted["slice"], *wanted["copy_"]])]
+    rows = rows[np.lexsort((trace.events.start_ps[rows], trace.events.line[rows]))]
+    cuts = np.isin(trace.events.type[rows], wanted["slice"])
+    follows = np.flatnonzero(cuts[:-1] & ~cuts[1:]) if len(rows) else np.empty(0, np.int64)
+    texts = trace.stat_strings(stat_names.INPUT_DIMS, rows=rows)
+    first = {row: next(iter(sizes_of(trace.strings[row])), ()) if row > 0 else () for row in distinct(texts).tolist()}
+    pairs, place = np.unique(np.stack([texts[follows], texts[follows + 1]], axis=1), axis=0, return_inverse=True)
+    lengths = np.array([_front(first[whole], first[part]) for whole, part in pairs.tolist()], np.int64).reshape(-1, 2)
+    own, filled = lengths[place.ravel()].T
+    step = np.searchsorted(steps_of(trace).start_ps, trace.events.start_ps[rows[follows]], side="right")
+    chosen = own > 0
+    return own[chosen], filled[chosen], step[chosen]
+
+
+def _front(whole: Size, part: Size) -> tuple[int, int]:
+    """The lengths of a part and of the whole along the first axis, where it is a part along that alone; else zeros."""
+    return (part[0], whole[0]) if part and whole and part[1:] == whole[1:] and part[0] <= whole[0] else (0, 0)
+
+
+def _computed_on(trace: HostTrace, lengths: set[int], batch: int) -> I64:
+    """The ops of the model with an operand that has such a length, or all rows of a batch in one axis."""
+    axes = lengths | {length * batch for length in lengths}
+    ops = [
+        op.row for op in ops_with_sizes(trace) if any(axes & {*size} and math.prod(size) >= batch for size in op.sizes)
+    ]
+    return with_backward(trace, ops)

@@ -176,7 +176,7 @@ NAMED_ONLY |= {"stepscope.autostart"}
 MOST_LINES: dict[str, int] = {
     "capture": 21_500,
     "formats": 12_780,
-    "account": 9_230,
+    "account": 9_260,
     "web": 5_360,
     "xla": 5230,
     "workers": 5010,

@@ -38,7 +38,7 @@ LEAST_STEPS = 3  # needed to predict one step from the others
 AVERAGE, MOST = 3.3, 10.0
 _COLUMNS = (
     "capture", "steps", "ms", "events", "edges a step", "inferred %", "waits %", "unknown %", "replay %",
-    "worst step %", "from others %", "foretold %", "guess %",
+    "worst step %", "from others %", "predicted %", "guess %",
 )  # fmt: skip
 
 
@@ -57,7 +57,7 @@ class Replayed:
     error: float
     worst: float
     from_others: float | None
-    foretold: float | None
+    predicted: float | None
     guess: float | None
 
 
@@ -142,7 +142,7 @@ def replay_capture(name: str, trace: HostTrace) -> Replayed | None:
         error=measured.error,
         worst=100.0 * float(np.max(np.abs(measured.again.step_ps[usual] / recorded - 1))),
         from_others=others[0],
-        foretold=others[1],
+        predicted=others[1],
         guess=others[2],
     )
 
@@ -150,12 +150,12 @@ def replay_capture(name: str, trace: HostTrace) -> Replayed | None:
 def _measure_forecast(trace: HostTrace, usual: np.ndarray, recorded: np.ndarray) -> tuple[float, float, float]:
     graph = build_graph(trace)
     assert graph is not None
-    foretold = replay_from_others(trace, graph, usual)
+    predicted = replay_from_others(trace, graph, usual)
     guess = np.array([np.median(np.delete(recorded, at)) for at in range(len(recorded))])
     median = float(np.median(recorded))
     return (
-        abs(float(np.median(foretold)) - median) / median * 100.0,
-        float(np.median(np.abs(foretold - recorded) / recorded)) * 100.0,
+        abs(float(np.median(predicted)) - median) / median * 100.0,
+        float(np.median(np.abs(predicted - recorded) / recorded)) * 100.0,
         float(np.median(np.abs(guess - recorded) / recorded)) * 100.0,
     )
 
@@ -198,7 +198,7 @@ def _make_table(found: Sequence[Replayed]) -> str:
         cells = [
             f"{each.steps}", f"{each.step_ms:,.1f}", f"{each.events:,}", f"{each.edges:,.0f}", f"{each.inferred:.0f}",
             f"{each.waits:,.0f}", f"{each.unknown:.1f}", f"{each.error:.2f}", f"{each.worst:.1f}",
-            *("" if value is None else f"{value:.1f}" for value in (each.from_others, each.foretold, each.guess)),
+            *("" if value is None else f"{value:.1f}" for value in (each.from_others, each.predicted, each.guess)),
         ]  # fmt: skip
         lines.append(f"| {each.name} | {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""A step replayed with what the other steps say: the test that a model foretells and does not only repeat.
+"""A step replayed with what the other steps say: the test that a model predicts and does not only repeat.
 
 Whatever runs in a step, an op, a call or a kernel, gets the length that the same thing has in the other steps: the
 median of the so many-th of its name. What has its name more or less often than in most steps keeps its length, for

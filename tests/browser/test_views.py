@@ -12,7 +12,7 @@ from browsing import await_address, settle, until
 from playwright.sync_api import expect
 from test_pages import CORPUS, TF, TORCH, downloaded, said, same, show, shown_rows
 
-from stepscope.analysis.compare.foretold import foretold_lines
+from stepscope.analysis.compare.predicted import predicted_lines
 from stepscope.analysis.registry import TOOLS
 from stepscope.cli.main import run
 
@@ -295,7 +295,7 @@ def test_a_page_compares_as_the_command_does(page, page_server, corpus, capsys, 
     rows = side_by_side(page)
 
     expect(page.locator(".compare-line")).to_have_text(re.compile(re.escape(told["verdict_text"][5:20])))
-    said_there = {"What the advice predicted": list(foretold_lines(told["foretold"])), "Notes": told["notes"]}
+    said_there = {"What the advice predicted": list(predicted_lines(told["foretold"])), "Notes": told["notes"]}
     for heading, sentences in said_there.items():
         shown_there = page.get_by_role("list", name=heading).get_by_role("listitem").all_inner_texts()
         assert shown_there == [text[0].upper() + text[1:] for text in sentences] != []

@@ -50,7 +50,7 @@ def test_a_proof_is_a_sentence(proof, sentence):
     assert proof.sentence == sentence
 
 
-def test_the_sensitivity_foretells_the_gain_of_the_time_at_the_place():
+def test_the_sensitivity_predicts_the_gain_of_the_time_at_the_place():
     assert DELAYED.speedup == pytest.approx((20 / (20 - 7.6), 20 / (20 - 7.2), 20 / (20 - 8)))
     assert LEFT_OUT.speedup == (1.6, 1.52, 1.69)
     assert Proof("train.py", DELAY, "prepare").speedup is None

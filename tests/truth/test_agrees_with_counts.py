@@ -37,7 +37,7 @@ HOST_ONLY = (
     "host_sync",
     "checkpoint_stall",
 )  # leave device work as it is
-OFF = 0.9  # a replay that is further off foretells nothing
+OFF = 0.9  # a replay that is further off predicts nothing
 
 
 def check(path: Path) -> None:

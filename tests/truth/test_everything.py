@@ -182,7 +182,7 @@ def unbounded_gains(report: OverviewReport) -> Iterator[str]:
 
 
 def what_if_is_the_advice(profile: LoadedProfile) -> None:
-    """What-if of each advised class is the advice, to the last digit; where nothing is foretold, in neither."""
+    """What-if of each advised class is the advice, to the last digit; where nothing is predicted, in neither."""
     for item in {row["class"]: row for row in reversed(profile.advice().rows) if row["class"] != "none"}.values():
         if item["predicted_speedup"] is None:
             with pytest.raises(InputError, match="not predictable from this recording, because"):

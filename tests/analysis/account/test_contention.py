@@ -9,10 +9,10 @@ from draw import MS, Sort, draw
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.contention import asleep_ps, lost_spans
-from stepscope.analysis.account.foretell import foretell
 from stepscope.analysis.account.interventions import Scale
 from stepscope.analysis.account.model import model_of
 from stepscope.analysis.account.parts import part_of_cause
+from stepscope.analysis.account.predict import predict
 from stepscope.analysis.account.verdict import judge_account
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind as K
@@ -128,13 +128,13 @@ def test_the_verdict_names_it_beside_the_limit_of_the_program():
     assert account.rows[0].culprit is None
 
 
-def test_the_model_foretells_the_step_on_a_quiet_machine():
+def test_the_model_predicts_the_step_on_a_quiet_machine():
     model = model_of(draw(LOOP, usage=[(0, 16, 8, 8), (16, 32, 8, 8), (32, 48, 8, 8)]))
     assert model is not None
-    foretold = foretell(model, [Scale(part_of_cause(model, Cause.CONTENTION))], of_machine=True)
+    predicted = predict(model, [Scale(part_of_cause(model, Cause.CONTENTION))], of_machine=True)
 
-    assert foretold is not None
-    assert foretold.then_ps == pytest.approx(8 * MS)
+    assert predicted is not None
+    assert predicted.then_ps == pytest.approx(8 * MS)
     assert model.shares.own_ps.sum_by_cause(model.graph.step >= 0)[Cause.PYTHON] == pytest.approx(18 * MS)
 
 
@@ -155,7 +155,7 @@ def test_what_other_threads_wait_for_a_core_bounds_no_gain(ran_ms: int, least_ms
     usage = [(16 * step, 16 * step + 16, ran_ms, 16 - ran_ms) for step in range(3)]
     model = model_of(draw(picture, sorts, usage=usage))
     assert model is not None
-    foretold = foretell(model, [Scale(part_of_cause(model, Cause.CHECKPOINT))])
+    predicted = predict(model, [Scale(part_of_cause(model, Cause.CHECKPOINT))])
 
-    assert foretold is not None
-    assert foretold.least_ps / MS == pytest.approx(least_ms, abs=0.1)
+    assert predicted is not None
+    assert predicted.least_ps / MS == pytest.approx(least_ms, abs=0.1)

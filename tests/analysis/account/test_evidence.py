@@ -162,4 +162,4 @@ def test_without_copies_the_calls_that_hand_them_over_take_no_time() -> None:
     found = changes_of(trace)
 
     assert found is not None
-    assert found.foretold["copies_in"].then_ps <= 4 * MS
+    assert found.predicted["copies_in"].then_ps <= 4 * MS

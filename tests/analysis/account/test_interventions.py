@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 from draw import MS, Sort, draw
 
-from stepscope.analysis.account.foretell import Foretold, foretell
 from stepscope.analysis.account.interventions import (
     Intervention,
     Move,
@@ -19,6 +18,7 @@ from stepscope.analysis.account.interventions import (
 )
 from stepscope.analysis.account.model import StepModel, model_of
 from stepscope.analysis.account.parts import Portion, part_of_batches, part_of_events, work_launched_by
+from stepscope.analysis.account.predict import Predicted, predict
 from stepscope.model import EventKind as K
 
 SYNC = {"S": Sort(K.SYNC, "cudaStreamSynchronize")}
@@ -121,15 +121,15 @@ def test_work_is_found_by_the_call_that_launched_it():
 # -- the range of a forecast ---------------------------------------------------------------------------------------
 
 
-def foretold(model: StepModel, *changes: Intervention) -> Foretold:
-    found = foretell(model, changes)
+def predicted(model: StepModel, *changes: Intervention) -> Predicted:
+    found = predict(model, changes)
     assert found is not None
     return found
 
 
 def test_a_forecast_holds_the_ends_of_uncertain_numbers():
     model = made(FETCHES)
-    found = foretold(model, Scale(of_kind(model, K.INPUT_WAIT), Uncertain(0.2, 0.4, 0.8, "a table of devices")))
+    found = predicted(model, Scale(of_kind(model, K.INPUT_WAIT), Uncertain(0.2, 0.4, 0.8, "a table of devices")))
 
     assert (found.now_ps, found.then_ps) == (10 * MS, 7 * MS)
     assert (found.least_ps, found.most_ps) == (5.22 * MS, 9 * MS)  # 22 % of 7 ms and 8 % of 3 ms are the usual error
@@ -143,7 +143,7 @@ def test_steps_that_gain_differently_widen_the_range():
         host main | aaaaaI-aaaaaI----aaaaaI-------aaaaa
         """
     )
-    found = foretold(model, Scale(of_kind(model, K.INPUT_WAIT)))
+    found = predicted(model, Scale(of_kind(model, K.INPUT_WAIT)))
 
     # Steps of 10 and 13 ms become 5 ms each; the first one, before which nothing is known, does not count.
     assert (found.now_ps, found.then_ps) == (10 * MS, round(10 * MS * 5 / 11.5))
@@ -153,19 +153,19 @@ def test_steps_that_gain_differently_widen_the_range():
 def test_what_is_critical_then_is_what_remains():
     model = made(LAUNCHES_LATE)
 
-    assert list(foretold(model, Scale(of_kind(model, K.KERNEL))).causes) == ["host_compute", "launch"]
+    assert list(predicted(model, Scale(of_kind(model, K.KERNEL))).causes) == ["host_compute", "launch"]
 
 
-def test_a_model_that_does_not_carry_foretells_nothing():
+def test_a_model_that_does_not_carry_predicts_nothing():
     model = made("tpu0 Steps | W0------W1------\ntpu0 ops   | k--    kk--    k")
 
     assert model.why_not is not None and "50.0 % of the step is unexplained" in model.why_not
-    assert foretell(model, [Scale(of_kind(model, K.DEVICE_OP))]) is None
+    assert predict(model, [Scale(of_kind(model, K.DEVICE_OP))]) is None
 
 
 def test_a_forecast_of_which_nearly_all_would_be_what_nobody_recorded_promises_nothing():
-    foretold = Foretold(100, 40, 40, 40, {"unknown": 38, "launch": 2}, (), {})
+    predicted = Predicted(100, 40, 40, 40, {"unknown": 38, "launch": 2}, (), {})
 
-    assert foretold.why_not == "95 % of what would be left of the step is unexplained"
-    assert replace(foretold, causes={"unknown": 25, "launch": 15}).why_not is None
-    assert replace(foretold, then_ps=100).why_not is None  # it promises nothing anyway
+    assert predicted.why_not == "95 % of what would be left of the step is unexplained"
+    assert replace(predicted, causes={"unknown": 25, "launch": 15}).why_not is None
+    assert replace(predicted, then_ps=100).why_not is None  # it promises nothing anyway

@@ -142,7 +142,7 @@ def test_a_replay_reads_no_recorded_time():
     assert replay(hidden).step_ps.tolist() == replay(graph).step_ps.tolist()
 
 
-def test_a_step_is_foretold_from_the_median_lengths_of_the_others():
+def test_a_step_is_predicted_from_the_median_lengths_of_the_others():
     def drawn(third: str) -> HostTrace:
         return draw(f"host main | M0-------M1-------M2-------\nhost main | a--b-----a--b-----{third}")
 

@@ -13,8 +13,8 @@ from draw import MS, Sort, draw
 from reporting import context_of
 
 import stepscope
-from stepscope.analysis.account.foretell import range_after
 from stepscope.analysis.account.own_times import OwnTimes
+from stepscope.analysis.account.predict import range_after
 from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.advice import Context, advise
 from stepscope.analysis.facts.feeding import feed_of

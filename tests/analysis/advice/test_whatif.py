@@ -260,10 +260,10 @@ def test_of_several_hosts_the_one_that_is_longest_then_counts() -> None:
 
 
 def test_what_is_left_of_a_step_is_that_of_steps_without_a_profiler(monkeypatch) -> None:
-    from stepscope.analysis.account import foretell
+    from stepscope.analysis.account import predict
     from stepscope.analysis.steps.profiling_cost import ProfilingCost
 
-    monkeypatch.setattr(foretell, "profiling_cost", lambda _: ProfilingCost(5.0, 10.0, 20, 10))
+    monkeypatch.setattr(predict, "profiling_cost", lambda _: ProfilingCost(5.0, 10.0, 20, 10))
     found = ask(STEPS, Change(REMOVE, "input"))
 
     assert found.figures["step_time_ms"] == 10.0

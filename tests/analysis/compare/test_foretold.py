@@ -9,7 +9,7 @@ from typing import Any
 from reporting import table
 
 from stepscope.analysis.advice.items import Advice
-from stepscope.analysis.compare.foretold import compare_foretold, foretold_lines
+from stepscope.analysis.compare.predicted import compare_predicted, predicted_lines
 from stepscope.proof.record import ABLATION, Proof
 
 
@@ -29,18 +29,18 @@ WHAT_CAME = ("class", "is_gone", "measured_speedup", "is_inside")
 
 
 def test_a_cause_that_is_gone_tests_the_prediction() -> None:
-    found = compare_foretold(side("host_sync"), side("none"), 1.9)
+    found = compare_predicted(side("host_sync"), side("none"), 1.9)
 
     assert table(found, *WHAT_CAME) == [("host_sync", True, 1.9, True)]
-    assert list(foretold_lines(found)) == ["Mend host_sync: predicted 2.00x (1.25 to 2.50), measured 1.90x"]
-    assert table(compare_foretold(side("host_sync"), side("none"), 3.1), *WHAT_CAME)[0][-1] is False
+    assert list(predicted_lines(found)) == ["Mend host_sync: predicted 2.00x (1.25 to 2.50), measured 1.90x"]
+    assert table(compare_predicted(side("host_sync"), side("none"), 3.1), *WHAT_CAME)[0][-1] is False
 
 
 def test_a_cause_that_is_still_there_tests_nothing() -> None:
-    found = compare_foretold(side("host_sync", "input_python"), side("host_sync"), 1.3)
+    found = compare_predicted(side("host_sync", "input_python"), side("host_sync"), 1.3)
 
     assert table(found, *WHAT_CAME) == [("host_sync", False, None, None), ("input_python", True, 1.3, True)]
-    assert list(foretold_lines(found)) == [
+    assert list(predicted_lines(found)) == [
         "Mend host_sync: predicted 2.00x (1.25 to 2.50), its cause is still there",
         "Mend input_python: predicted 2.00x (1.25 to 2.50), measured 1.30x",
     ]
@@ -50,20 +50,20 @@ def test_a_proof_stands_between_what_was_predicted_and_what_came() -> None:
     proof = Proof("train.py", ABLATION, "sync", step_ms=10.0, changed_ms=5.4, value=1.85, least=1.8, most=1.9)
     before = side("host_sync")
     proved = (replace(before.overview.advice[0], measured=proof),)
-    found = compare_foretold(SimpleNamespace(overview=SimpleNamespace(advice=proved)), side("none"), 1.9)
+    found = compare_predicted(SimpleNamespace(overview=SimpleNamespace(advice=proved)), side("none"), 1.9)
 
     assert table(found, "proved_speedup", "proved_speedup_least", "proved_speedup_most") == [(1.85, 1.8, 1.9)]
-    [line] = foretold_lines(found)
+    [line] = predicted_lines(found)
     assert line == "Mend host_sync: predicted 2.00x (1.25 to 2.50), proved 1.85x (1.80 to 1.90), measured 1.90x"
 
 
 def test_what_several_changes_gained_together_is_no_test_of_one() -> None:
-    found = compare_foretold(side("host_sync", "input_python"), side("none"), 3.0)
+    found = compare_predicted(side("host_sync", "input_python"), side("none"), 3.0)
 
     assert table(found, "is_gone", "measured_speedup", "is_inside") == [(True, 3.0, None)] * 2
 
 
 def test_without_advice_or_without_steps_there_is_nothing_to_test() -> None:
-    assert compare_foretold(side("none"), side("host_sync"), 1.0) == ()
-    [line] = foretold_lines(compare_foretold(side("host_sync"), side("none"), None))
+    assert compare_predicted(side("none"), side("host_sync"), 1.0) == ()
+    [line] = predicted_lines(compare_predicted(side("host_sync"), side("none"), None))
     assert line == "Mend host_sync: predicted 2.00x (1.25 to 2.50), the gain is unknown"

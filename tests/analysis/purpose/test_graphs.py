@@ -114,7 +114,7 @@ def test_without_it_no_less_goes_than_the_time_in_which_it_runs() -> None:
     changes = changes_of(drawn(picture))
 
     assert changes is not None
-    found = changes.foretold["checks"]
+    found = changes.predicted["checks"]
     assert found.then_ps / MS <= 12
     assert found.least_ps <= found.then_ps <= found.most_ps
 

@@ -76,7 +76,7 @@ def test_equal_ranks_gain_nothing():
     ],
     ids=["one rank", "no communication", "no common step"],
 )
-def test_without_ranks_that_meet_nothing_is_foretold(pictures):
+def test_without_ranks_that_meet_nothing_is_predicted(pictures):
     assert balance(ranks(**pictures)) is None
     with pytest.raises(UsageError, match="no two ranks"):
         report(**pictures)

@@ -220,7 +220,7 @@ def test_clocks_that_differ_change_nothing(ahead_ns):
 
 def test_the_joint_replay_of_all_nodes_is_that_of_the_meetings():
     from stepscope.analysis.account.interventions import RangeEnd
-    from stepscope.analysis.workers.foretell_ranks import _expand, _play, join_models
+    from stepscope.analysis.workers.predict_ranks import _expand, _play, join_models
 
     models: list[StepModel] = []
     for name, picture in (("a", BESIDE), ("b", BEHIND)):

@@ -17,10 +17,10 @@ from stepscope.analysis.account.culprits import Culprit, PieceFinder
 from stepscope.analysis.account.devices import busy_by_device, devices_text, idle_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step, median_by_device
 from stepscope.analysis.account.evidence import Known
-from stepscope.analysis.account.foretell import causes_without, gain_of_cause
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import OUTLIER, StepModel, model_of, usual_steps
 from stepscope.analysis.account.pieces import Pieces
+from stepscope.analysis.account.predict import causes_without, gain_of_cause
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import holds_only_dispatch, steps_of

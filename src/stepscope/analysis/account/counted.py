@@ -6,7 +6,7 @@
                                              the recording does
 
 What the account says of its step is compared with these sums.  Where they are further apart than the error of a replay
-that still foretells something, `trust` says so.
+that still predicts something, `trust` says so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
 
 # Percent of the step from which on the account and what is counted contradict each other: the error of a replay that
-# still foretells something, see `model.MOST_ERROR_PERCENT`.
+# still predicts something, see `model.MOST_ERROR_PERCENT`.
 CONTRADICTS = 10.0
 _NOBODY = (Cause.SYNC, Cause.UNKNOWN)  # causes that name nothing that computes
 _OF_INPUT = (Cause.INPUT, Cause.TRANSFER, Cause.CONTENTION, Cause.CHECKPOINT, Cause.COMPILE)

@@ -26,7 +26,7 @@ from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import F64, I64
 from stepscope.records import dataclass
 
-MOST_ERROR_PERCENT = 10.0  # of the step: a replay further off foretells nothing (the goal of the published table)
+MOST_ERROR_PERCENT = 10.0  # of the step: a replay further off predicts nothing (the goal of the published table)
 MOST_UNKNOWN = 1 / 3  # of the step without a known reason; that may be anything
 OUTLIER = 1.5  # times the median step: what the overview calls a slow step
 _USUAL_SHARE = 0.25  # of the steps: a quartile of them is no exception
@@ -43,7 +43,7 @@ class StepModel:
         now: the replay of the graph as it is.
         spent_ps: float64 of shape (causes,), what the median step was spent on, as recorded.
         error_percent: how far the replayed median step is from the recorded one; None without usual steps.
-        why_not: why nothing is foretold from the model; None where it carries.
+        why_not: why nothing is predicted from the model; None where it carries.
     """
 
     trace: HostTrace

@@ -15,7 +15,7 @@ class Gain:
 
     Attributes:
         now_ms: the step time now.
-        then_ms: the step time after the change; None if nothing can be foretold.
+        then_ms: the step time after the change; None if nothing can be predicted.
         reasoning: how `then_ms` is computed.
         least_ms, most_ms: the range of `then_ms`; None to estimate it.
         part_ms: time of the part, as measured; None if that is the gain.
@@ -62,7 +62,7 @@ def _round(ms: float | None) -> float | None:
     return None if ms is None else round(ms, 3)
 
 
-def foretell_change(context: Context, change: str, part_ms: float, what: str) -> Gain:
+def predict_change(context: Context, change: str, part_ms: float, what: str) -> Gain:
     """The gain of a change by the replay of the step's model; unknown if the model does not carry it.
 
     Args:
@@ -75,12 +75,12 @@ def foretell_change(context: Context, change: str, part_ms: float, what: str) ->
     if changes is not None and change in _OF_LAUNCHING and not changes.are_launches_linked:
         why = "the trace does not link device work to its launches"
     if changes is None or why is not None:
-        return foretell_nothing(context, part_ms, why or "")
-    found = changes.foretold.get(change)
+        return predict_nothing(context, part_ms, why or "")
+    found = changes.predicted.get(change)
     if found is None:
         return Gain(context.period_ms, context.period_ms, f"the step does not wait for {what}", part_ms=part_ms)
     if found.why_not is not None:
-        return foretell_nothing(context, part_ms, found.why_not)
+        return predict_nothing(context, part_ms, found.why_not)
     now, then = found.now_ps / MS, min(found.then_ps, found.now_ps) / MS
     then_text = f"{'at most ' * found.is_most}{then:.2f} ms"
     step = "the median step" if context.account is None or context.account.is_median else "a long step"
@@ -97,7 +97,7 @@ def predict_without(context: Context, removed_ms: float, what: str) -> Gain:
     return Gain(now, then, f"{now:.2f} ms per step, minus {removed_ms:.2f} ms of {what}: {then:.2f} ms")
 
 
-def foretell_nothing(context: Context, part_ms: float | None, why: str) -> Gain:
+def predict_nothing(context: Context, part_ms: float | None, why: str) -> Gain:
     """An unknown gain, of a part of each step.
 
     Args:

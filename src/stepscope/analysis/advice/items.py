@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.account.foretell import usual_error
+from stepscope.analysis.account.predict import usual_error
 from stepscope.analysis.account.shown import culprit_json
 from stepscope.proof.record import Proof, measured_json
 from stepscope.records import dataclass
@@ -100,7 +100,7 @@ class Advice:
         confidence: 0 to 1, how sure the rule is of the class.
         step_time_ms: the step now, as the account has it.
         predicted_step_time_ms: the same without the cause, or the most that may be left of it where the error of the
-            prediction is as large as what is left; None if nothing can be foretold.
+            prediction is as large as what is left; None if nothing can be predicted.
         least_step_time_ms, most_step_time_ms: its range; None to estimate it.
         part_ms: time per step that the advice is about, which ranks it if no gain is known.
         reasoning: how the prediction is computed; also: what it says of other causes that get shorter, too.

@@ -247,16 +247,16 @@ def _say_share(context: Context, first: Advice, account: StepAccount) -> Advice:
 
 def _say_rest(advice: Advice, context: Context, account: StepAccount) -> Advice:
     """The advice with what else gets shorter, where the change gains more than the time of the cause that it names."""
-    foretold = context.changes.foretold.get(advice.change) if context.changes else None
+    predicted = context.changes.predicted.get(advice.change) if context.changes else None
     named = None if context.line(advice.change) else row_of_change(account, causes_shortened(advice))
     shown = account.percent(named.ps) if named else 0.0
-    if foretold is None or named is None or round((advice.gain_percent or 0.0) - shown) < 1:
+    if predicted is None or named is None or round((advice.gain_percent or 0.0) - shown) < 1:
         return advice
     # A replay does not know what the devices do while it waits for launches; the account does.
     most = account.mean_percent
     saved = [
-        (min(100.0 * (ps - foretold.causes.get(each, 0)) / foretold.now_ps, most.get(each, 0.0)), each)
-        for each, ps in foretold.causes_now.items()
+        (min(100.0 * (ps - predicted.causes.get(each, 0)) / predicted.now_ps, most.get(each, 0.0)), each)
+        for each, ps in predicted.causes_now.items()
         if each != named.cause
     ]
     usual = most.get(named.cause, 0.0)
@@ -268,14 +268,14 @@ def _say_rest(advice: Advice, context: Context, account: StepAccount) -> Advice:
 
 def _say_beside(first: Advice, others: Sequence[Advice], context: Context, verdict: Verdict) -> Advice:
     """The first advice with the words that nothing known shortens what limits the run, where it shortens another cause:
-    by the replay, or by its class where nothing is foretold; or that another advice does so, and what that gains."""
+    by the replay, or by its class where nothing is predicted; or that another advice does so, and what that gains."""
     limit = verdict.cause
     if limit is None or first.kind == "none" or verdict.name == "unknown" or limit in _causes_in(context, first):
         return first
-    foretold = context.changes.foretold.get(first.change) if context.changes else None
-    if foretold is not None:
-        saved = foretold.causes_now.get(limit, 0) - foretold.causes.get(limit, 0)
-        if saved >= LEAST_PERCENT / 100.0 * foretold.now_ps:
+    predicted = context.changes.predicted.get(first.change) if context.changes else None
+    if predicted is not None:
+        saved = predicted.causes_now.get(limit, 0) - predicted.causes.get(limit, 0)
+        if saved >= LEAST_PERCENT / 100.0 * predicted.now_ps:
             return first
     named = cause_words(limit)
     of_limit = [other.gain_percent for other in others if limit in _causes_in(context, other)]
@@ -394,15 +394,15 @@ def _is_less_than_unexplained(context: Context, advice: Advice) -> bool:
         return False
     if advice.gain_percent is None:
         return unexplained.ps > row.ps / 2
-    foretold = context.changes.foretold.get(advice.change) if context.changes else None
+    predicted = context.changes.predicted.get(advice.change) if context.changes else None
     shortened = 0.0  # of what is unexplained, by the change
-    if foretold is not None:
+    if predicted is not None:
         now, then = (
-            100.0 * each.get("unknown", 0) / foretold.now_ps for each in (foretold.causes_now, foretold.causes)
+            100.0 * each.get("unknown", 0) / predicted.now_ps for each in (predicted.causes_now, predicted.causes)
         )
         shortened = now - then
     more = account.percent(unexplained.ps) - shortened - max(account.percent(row.ps), advice.gain_percent)
-    without = context.changes.foretold.get(UNEXPLAINED) if context.changes else None
+    without = context.changes.predicted.get(UNEXPLAINED) if context.changes else None
     if without is not None:
         part_of_it = max(advice.gain_percent - account.percent(row.ps), 0.0)  # which the change removes as well
         more = max(more, 100.0 * (1.0 - without.then_ps / without.now_ps) - part_of_it - advice.gain_percent)

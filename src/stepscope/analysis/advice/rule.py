@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Gain, foretell_change, foretell_nothing
+from stepscope.analysis.advice.gain import Gain, predict_change, predict_nothing
 from stepscope.analysis.advice.hardware import fit_actions
 from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.advice.naming import has_culprit, name_culprit, name_op
@@ -51,7 +51,7 @@ class Finding:
         change: the row of `facts.changes` that is replayed; empty where none is.
         without: the part, in words that follow "replayed without".
         gain: the gain, where it is not that of a change.
-        unknown: why nothing is foretold, in words that follow "because".
+        unknown: why nothing is predicted, in words that follow "because".
         parts: where the culprit is looked for, see `name_culprit`; op: the culprit where no line of the program is.
         culprit: what a person can edit, where the finding is about one.
         host: that the finding is about; None for the one that sets the pace.
@@ -90,7 +90,7 @@ class Rule:
     Attributes:
         id: stable name; the advice's `id` starts with it.
         threshold_percent: the share of the step from which the rule applies: the least gain that is advised, but where
-            no gain can be foretold, or what is counted is no share of the step.
+            no gain can be predicted, or what is counted is no share of the step.
         evaluate: a rule that makes its advice itself: returns it for a run and the threshold, or None.
         yields_to: classes of advice that explain the same time better.  If one of them predicts at least half the gain,
             this rule's advice is dropped.
@@ -150,8 +150,8 @@ def _gain(context: Context, found: Finding) -> Gain:
     if found.gain is not None:
         return found.gain
     if found.change and not found.unknown:
-        return foretell_change(context, found.change, found.part_ms or 0.0, found.without)
-    return replace(foretell_nothing(context, found.part_ms, found.unknown), change=found.change)
+        return predict_change(context, found.change, found.part_ms or 0.0, found.without)
+    return replace(predict_nothing(context, found.part_ms, found.unknown), change=found.change)
 
 
 def _name(context: Context, found: Finding, advice: Advice) -> Advice:

@@ -85,7 +85,7 @@ def _describe(answer: JobAnswer, found: Balanced, hosts: Sequence[HostFacts], ev
     names = [rank.title for rank in answer.job.graph.ranks]
     return Finding(
         part_ms=(found.now_ps - found.then_ps) / MS,
-        gain=_foretell(found),
+        gain=_predict(found),
         title=title.format(who=list_names([names[rank] for rank in culprit.ranks]) or "the busiest workers"),
         evidence=evidence,
         actions=actions,
@@ -98,7 +98,7 @@ def _busy_ms(host: HostFacts) -> float:
     return host.account.own_ps / MS if host.account else 0.0
 
 
-def _foretell(found: Balanced) -> Gain:
+def _predict(found: Balanced) -> Gain:
     """The gain of equal work, as `whatif --balance-ranks` has it."""
     return Gain(
         found.now_ps / MS,

@@ -14,9 +14,9 @@ import numpy as np
 from stepscope.analysis.account.account import CONTENTION
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.every_step import CausesOfStep
-from stepscope.analysis.account.foretell import Foretold, foretell
 from stepscope.analysis.account.interventions import Intervention, Move, Overlap, Scale
 from stepscope.analysis.account.model import StepModel
+from stepscope.analysis.account.predict import Predicted, predict
 from stepscope.analysis.account.selection import CAUSES, CAUSES_OF_CLASS, Selection, select_part, similar_names
 from stepscope.analysis.account.shown import SENTENCE_OF
 from stepscope.analysis.advice.context import Context
@@ -25,8 +25,8 @@ from stepscope.analysis.facts.changes import CHANGES_OF_CLASS, LEAST
 from stepscope.analysis.facts.lines import part_of_line
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.workers.balance import KIND, RANKS, STAGES, balance
-from stepscope.analysis.workers.foretell_ranks import JointModel, foretell_ranks, join_models
 from stepscope.analysis.workers.joint_replay import RankModel
+from stepscope.analysis.workers.predict_ranks import JointModel, join_models, predict_ranks
 from stepscope.errors import InputError, UsageError, counted
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section, duration_text, percent, round_ms
@@ -158,10 +158,10 @@ def what_if(
     ops = {kind: ops_of_class(kind) for kind in without_cause}
     found = [(model, _select(model, changes, ops)) for model in carrying]
     joint, why_alone = join_models(carrying) if len(carrying) > 1 else (None, "")
-    foretold = _foretell_together(joint, changes, found) if joint else _foretell_alone(changes, found)
-    if not foretold:
+    predicted = _predict_together(joint, changes, found) if joint else _predict_alone(changes, found)
+    if not predicted:
         raise _no_such_part(carrying[0], changes, ops)
-    model, parts, longest, error = max(foretold, key=lambda each: each[2].then_ps)
+    model, parts, longest, error = max(predicted, key=lambda each: each[2].then_ps)
     return WhatIfReport(
         hosts=hosts or tuple(model.trace.host for model in models),
         warnings=warnings,
@@ -181,12 +181,12 @@ def what_if_advised(advice: Advice, context: Context, warnings: tuple[str, ...] 
     """The median step after what an advice changes: the replay that the advice itself is ranked by.
 
     Raises:
-        InputError: nothing is foretold of it.
+        InputError: nothing is predicted of it.
     """
     now, then = advice.step_time_ms, advice.predicted_step_time_ms
     if now is None or then is None:
         raise InputError(advice.reasoning, hint="`stepscope advice` says what it is about, and for how long")
-    foretold = context.changes.foretold.get(advice.change) if context.changes else None
+    predicted = context.changes.predicted.get(advice.change) if context.changes else None
     figures: dict[str, Cell] = {
         "step_time_ms": now,
         "removed_ms": round(now - then, 3),
@@ -196,7 +196,7 @@ def what_if_advised(advice: Advice, context: Context, warnings: tuple[str, ...] 
         "predicted_speedup": advice.predicted_speedup,
     }
     row: dict[str, Cell] = {"part": advice.kind, "what": advice.title, "part_ms": advice.part_ms}
-    return _report_of_class(context, row, figures, foretold, (advice.reasoning,), warnings)
+    return _report_of_class(context, row, figures, predicted, (advice.reasoning,), warnings)
 
 
 def what_if_of_class(kind: str, context: Context, warnings: tuple[str, ...] = ()) -> WhatIfReport:
@@ -209,22 +209,22 @@ def what_if_of_class(kind: str, context: Context, warnings: tuple[str, ...] = ()
     changes, account = context.changes, context.account
     if changes is None or account is None or changes.why_not is not None:
         raise _cannot_replay("there are no steps" if changes is None else changes.why_not)
-    known = {name: found for name, found in changes.foretold.items() if name in CHANGES_OF_CLASS.get(kind, ())}
+    known = {name: found for name, found in changes.predicted.items() if name in CHANGES_OF_CLASS.get(kind, ())}
     known = {name: found for name, found in known.items() if found.then_ps < found.now_ps}
     name, now = min(known, key=lambda each: known[each].then_ps, default=""), account.step_ps
     nothing = f"the step waits for nothing of that kind, or for less than {100 * LEAST:g} % of its time"
     causes = {row.cause: row.ps for row in account.rows}
-    foretold = known.get(name, Foretold(now, now, now, now, causes, (nothing,), causes))
+    predicted = known.get(name, Predicted(now, now, now, now, causes, (nothing,), causes))
     row: dict[str, Cell] = {"part": kind, "what": SENTENCE_OF.get(name, name.replace("_", " ")), "part_ms": None}
-    why = ("no advice of that class is given", *foretold.reasons)
-    return _report_of_class(context, row, _figures(None, foretold), foretold, why, warnings)
+    why = ("no advice of that class is given", *predicted.reasons)
+    return _report_of_class(context, row, _figures(None, predicted), predicted, why, warnings)
 
 
 def _report_of_class(
     context: Context,
     row: dict[str, Cell],
     figures: dict[str, Cell],
-    foretold: Foretold | None,
+    predicted: Predicted | None,
     reasoning: tuple[str, ...],
     warnings: tuple[str, ...],
 ) -> WhatIfReport:
@@ -235,7 +235,7 @@ def _report_of_class(
         partial=False,
         changes=({"change": REMOVE, "number": None, **row},),
         figures=figures | {"replay_error_percent": None if error is None else round(error, 2)},
-        causes=_cause_rows(foretold) if foretold else (),
+        causes=_cause_rows(predicted) if predicted else (),
         reasoning=reasoning,
     )
 
@@ -248,10 +248,10 @@ def _cannot_replay(why: str | None) -> InputError:
 
 
 _Part = tuple[StepModel, Selection]
-_Prediction = tuple[StepModel, Sequence[_Part], Foretold, float | None]
+_Prediction = tuple[StepModel, Sequence[_Part], Predicted, float | None]
 
 
-def _foretell_alone(
+def _predict_alone(
     changes: Sequence[Change], found: Sequence[tuple[StepModel, list[Selection | None]]]
 ) -> list[_Prediction]:
     """Each host that has all of the parts by itself."""
@@ -260,13 +260,13 @@ def _foretell_alone(
         parts = [(model, each) for each in selections if each is not None]
         of_machine = any(change.part == CONTENTION for change in changes)
         given = _interventions(changes, selections)
-        foretold = foretell(model, given, of_machine) if len(parts) == len(changes) else None
-        if foretold is not None:
-            predictions.append((model, parts, foretold, model.error_percent))
+        predicted = predict(model, given, of_machine) if len(parts) == len(changes) else None
+        if predicted is not None:
+            predictions.append((model, parts, predicted, model.error_percent))
     return predictions
 
 
-def _foretell_together(
+def _predict_together(
     joint: JointModel, changes: Sequence[Change], found: Sequence[tuple[StepModel, list[Selection | None]]]
 ) -> list[_Prediction]:
     """All hosts at once, each with those parts that it has: the one that waits least for others then; none if one of
@@ -276,8 +276,8 @@ def _foretell_together(
     if not all(known):
         return []
     longest = [max(parts, key=lambda part: _part_ps(*part)) for parts in known]
-    at, foretold = foretell_ranks(joint, [_interventions(changes, selections) for _, selections in found])
-    return [(found[at][0], longest, foretold, joint.error_percent[at])]
+    at, predicted = predict_ranks(joint, [_interventions(changes, selections) for _, selections in found])
+    return [(found[at][0], longest, predicted, joint.error_percent[at])]
 
 
 _BALANCED = {RANKS: "all work of every rank", STAGES: "the device work of every stage of the pipeline"}
@@ -312,14 +312,14 @@ def what_if_balanced(
         "part_ms": round_ms(found.now_ps - found.then_ps),
     }
     causes = _causes_when_balanced(steps_of_ranks.get(found.slowest, ()), found.then_ps)
-    foretold = Foretold(found.now_ps, found.then_ps, found.least_ps, found.most_ps, causes, (), {})
+    predicted = Predicted(found.now_ps, found.then_ps, found.least_ps, found.most_ps, causes, (), {})
     return WhatIfReport(
         hosts=tuple(rank.name for rank in ranks),
         warnings=warnings,
         partial=False,
         changes=(change,),
-        figures=_figures(found.error_percent, foretold),
-        causes=_cause_rows(foretold),
+        figures=_figures(found.error_percent, predicted),
+        causes=_cause_rows(predicted),
         reasoning=(
             "the recorded steps of all ranks were replayed together with the mean of their work: sends meet receives,"
             " collectives all their ranks",
@@ -413,43 +413,43 @@ def _part_ps(model: StepModel, selection: Selection) -> float:
     return selection.part.own_ps.select_nodes(in_steps).sum() / max(len(model.steps), 1)
 
 
-def _figures(error_percent: float | None, foretold: Foretold) -> dict[str, Cell]:
-    now, then = foretold.now_ps, foretold.then_ps
+def _figures(error_percent: float | None, predicted: Predicted) -> dict[str, Cell]:
+    now, then = predicted.now_ps, predicted.then_ps
     return {
         "step_time_ms": round_ms(now),
         "removed_ms": round_ms(now - then),
         "predicted_step_time_ms": round_ms(then),
-        "predicted_least_ms": round_ms(foretold.least_ps),
-        "predicted_most_ms": round_ms(foretold.most_ps),
+        "predicted_least_ms": round_ms(predicted.least_ps),
+        "predicted_most_ms": round_ms(predicted.most_ps),
         "predicted_speedup": round(now / then, 2) if then > 0 else None,
         "replay_error_percent": None if error_percent is None else round(error_percent, 2),
     }
 
 
-def _cause_rows(foretold: Foretold) -> tuple[dict[str, Cell], ...]:
-    total = sum(foretold.causes.values())
+def _cause_rows(predicted: Predicted) -> tuple[dict[str, Cell], ...]:
+    total = sum(predicted.causes.values())
     return tuple(
-        {"cause": cause, "ms": round_ms(ps), "percent": percent(ps, total)} for cause, ps in foretold.causes.items()
+        {"cause": cause, "ms": round_ms(ps), "percent": percent(ps, total)} for cause, ps in predicted.causes.items()
     )
 
 
-def _reasoning(model: StepModel, foretold: Foretold, hosts: int, why_alone: str) -> tuple[str, ...]:
+def _reasoning(model: StepModel, predicted: Predicted, hosts: int, why_alone: str) -> tuple[str, ...]:
     said = ["the recorded steps were replayed with the changes made"]
-    if foretold.causes:
-        first = next(iter(foretold.causes))
+    if predicted.causes:
+        first = next(iter(predicted.causes))
         said.append(f"most of the step is then spent on {SENTENCE_OF[first]}")
     if hosts > 1:
         said.append(f"of {hosts} hosts, {model.trace.host} has the longest step then")
     if why_alone:
         said.append(f"each rank was replayed alone, waits for others as recorded: {why_alone}")
-    return (*said, *foretold.reasons)
+    return (*said, *predicted.reasons)
 
 
-def _explain_small_gain(model: StepModel, parts_ps: Sequence[float], foretold: Foretold) -> Iterator[str]:
+def _explain_small_gain(model: StepModel, parts_ps: Sequence[float], predicted: Predicted) -> Iterator[str]:
     """Why a change gives little, where it gives less than half of the time that it is about."""
-    removed, whole = foretold.now_ps - foretold.then_ps, sum(parts_ps)
+    removed, whole = predicted.now_ps - predicted.then_ps, sum(parts_ps)
     if 2 * removed < whole:
-        more = {cause: ps - model.spent_ps[Cause[cause.upper()]] for cause, ps in foretold.causes.items()}
+        more = {cause: ps - model.spent_ps[Cause[cause.upper()]] for cause, ps in predicted.causes.items()}
         grown = max(more, key=lambda cause: more[cause], default=UNKNOWN)
         beside = f"of its {duration_text(round_ms(whole))} in a step, most runs in parallel with other work"
         if grown == UNKNOWN:

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.differences import DifferenceTable, find_differences
-from stepscope.analysis.compare.foretold import compare_foretold
 from stepscope.analysis.compare.notes import find_notes, other_surroundings
+from stepscope.analysis.compare.predicted import compare_predicted
 from stepscope.analysis.compare.sides import Side, per_batch
 from stepscope.analysis.compare.step_times import STEP_TABLES, step_times
 from stepscope.analysis.compare.verdict import StepTimeDifference, compare_means, verdict_text
@@ -78,7 +78,7 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
         verdict_text=verdict_text(found, *samples, breakdown),
         difference=found,
         sides=(_side_row("before", before, samples[0]), _side_row("after", after, samples[1])),
-        foretold=compare_foretold(before, after, None if other_surroundings(before, after, True) else found.speedup),
+        predicted=compare_predicted(before, after, None if other_surroundings(before, after, True) else found.speedup),
         notes=find_notes(before, after),
         tables=tuple(tables),
         main=main.id,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.compare.differences import DifferenceTable
-from stepscope.analysis.compare.foretold import foretold_lines, foretold_table
+from stepscope.analysis.compare.predicted import predicted_lines, predicted_table
 from stepscope.analysis.compare.verdict import DIFFERENCE_FIELDS, StepTimeDifference
 from stepscope.analysis.registry import tool_named
 from stepscope.records import dataclass
@@ -24,7 +24,7 @@ class CompareReport(Report):
         sides: the two sessions: `side` is `before` or `after`, `run` its name, `mean_ms` and `std_ms` (n - 1) describe
             the time from step to step, `steps` is the number that count, `input_bound_percent` is that of the overview,
             `first_advice` the title of its first advice.
-        foretold: what the advice on the session before predicted, and what came; see `foretold.FIELDS`.
+        predicted: what the advice on the session before predicted, and what came; see `predicted.FIELDS`.
         notes: what makes the two hard to compare, one sentence each.
         tables: the requested differences, in order.
         main: the id of the table that is filtered, sorted and cut.
@@ -36,7 +36,7 @@ class CompareReport(Report):
     verdict_text: str
     difference: StepTimeDifference
     sides: tuple[dict[str, Cell], ...]
-    foretold: tuple[dict[str, Cell], ...]
+    predicted: tuple[dict[str, Cell], ...]
     notes: tuple[str, ...]
     tables: tuple[DifferenceTable, ...]
     main: str
@@ -54,7 +54,7 @@ class CompareReport(Report):
             "verdict_text": self.verdict_text,
             **{str(side["side"]): {key: side[key] for key in side if key != "side"} for side in self.sides},
             **self.difference.figures,
-            "foretold": list(self.foretold),
+            "foretold": list(self.predicted),
             "notes": list(self.notes),
             "tables": [table.index() for table in tables],
             **{table.id: list(table.rows) for table in tables},
@@ -64,12 +64,12 @@ class CompareReport(Report):
         """The verdict first, then the tables, each after its sentences."""
         return [
             Prose("verdict", "Verdict", (self.verdict_text,)),
-            Prose("prediction", "What the advice before predicted", tuple(foretold_lines(self.foretold))),
+            Prose("prediction", "What the advice before predicted", tuple(predicted_lines(self.predicted))),
             Prose("notes", "Notes", self.notes),
             Prose("sides", "Steps", tuple(map(_side_line, self.sides))),
             Figures("difference", "Difference", DIFFERENCE_FIELDS, self.difference.figures),
             *(section for table in self._tables() for section in _table_sections(table)),
-            foretold_table(self.foretold),
+            predicted_table(self.predicted),
         ]
 
     def visible_sections(self) -> Sequence[Section]:

@@ -10,12 +10,12 @@ from functools import reduce
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause, calls_during_their_copy, event_causes
-from stepscope.analysis.account.foretell import Foretold, foretell, usual_error
 from stepscope.analysis.account.functions import part_with_work
 from stepscope.analysis.account.graph import EdgeKind
 from stepscope.analysis.account.interventions import Intervention, Move, Overlap, ReplayAsGraph, Scale, Uncertain
 from stepscope.analysis.account.model import StepModel, model_of
 from stepscope.analysis.account.parts import Portion, part_of_batches, part_of_cause, part_of_events, part_of_stretches
+from stepscope.analysis.account.predict import Predicted, predict, usual_error
 from stepscope.analysis.account.stretches import time_of_loop
 from stepscope.analysis.facts.device_facts import work_by_kind
 from stepscope.analysis.facts.factors import (
@@ -71,13 +71,13 @@ class Changes:
     """What each change gives the median step.
 
     Attributes:
-        foretold: by the name of the change: a cause of the account for removing it, or a key of CHANGES.
-        why_not: why nothing is foretold; None where the model carries.
+        predicted: by the name of the change: a cause of the account for removing it, or a key of CHANGES.
+        why_not: why nothing is predicted; None where the model carries.
         are_launches_linked: the trace links device work to the calls that launched it; else nothing is known of
             changes of how it is launched.
     """
 
-    foretold: dict[str, Foretold]
+    predicted: dict[str, Predicted]
     why_not: str | None
     are_launches_linked: bool
 
@@ -94,7 +94,7 @@ def _changes(trace: HostTrace) -> Changes | None:
     if model.why_not is not None:
         return Changes({}, model.why_not, False)
     found = {
-        name: foretell(model, changes, of_machine=name == Cause.CONTENTION.name.lower())
+        name: predict(model, changes, of_machine=name == Cause.CONTENTION.name.lower())
         for name, changes in _worthwhile(model)
     }
     if not is_device_work(trace).any():
@@ -113,7 +113,7 @@ def _ops_left_out(trace: HostTrace) -> dict[str, tuple[I64, float]]:
     return {name: (np.concatenate(rows), kept.get(name, 0.0)) for name, rows in named.items() if rows}
 
 
-def _drop_pauses(trace: HostTrace, rows: I64, keeps: float, found: Foretold | None) -> Foretold | None:
+def _drop_pauses(trace: HostTrace, rows: I64, keeps: float, found: Predicted | None) -> Predicted | None:
     """The forecast without the pauses of a compiled program that go with its ops.
 
     Between its ops a program hands work from thread to thread, and each waits for a core in proportion to what it
@@ -137,7 +137,7 @@ def _drop_pauses(trace: HostTrace, rows: I64, keeps: float, found: Foretold | No
     )  # fmt: skip
 
 
-def _leave_out(trace: HostTrace, excess: Excess, found: Foretold | None) -> Foretold | None:
+def _leave_out(trace: HostTrace, excess: Excess, found: Predicted | None) -> Predicted | None:
     """The forecast without work that is not needed: no less than the time in which that runs goes with it, and at best
     as much of the step as it is of the time in which ops run, and the usual error more; how much, if it is only a part
     of what goes, is not known.

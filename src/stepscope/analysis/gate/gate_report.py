@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from stepscope.analysis.compare.compare import compare
 from stepscope.analysis.compare.compare_report import CompareReport
-from stepscope.analysis.compare.foretold import foretold_lines
+from stepscope.analysis.compare.predicted import predicted_lines
 from stepscope.analysis.gate.budgets import Budget
 from stepscope.analysis.gate.figures import JudgedSession
 from stepscope.analysis.gate.judge import (
@@ -51,7 +51,7 @@ class GateReport(Report):
         verdict_text: the same in a sentence.
         rows: the checks; see FIELDS.
         before, after: the names of the sessions.
-        foretold: what the advice on the session before predicted, and what came, as of `compare`.
+        predicted: what the advice on the session before predicted, and what came, as of `compare`.
         notes: what the step time did, what came of the advice, and what makes the two sides hard to compare.
         findings: broken budgets and the advice of the session after, each with its line where one is known.
     """
@@ -63,7 +63,7 @@ class GateReport(Report):
     before: tuple[str, ...]
     after: tuple[str, ...]
     rows: Table = as_table("Budgets", FIELDS, "no budget", (Part("Budgets", _ON_SCREEN),))
-    foretold: Table
+    predicted: Table
     notes: Lines = as_prose("Notes")
     findings: tuple[PlacedFinding, ...] = as_prose(
         "What to change first",
@@ -112,7 +112,7 @@ def make_gate_report(
         rows=make_rows(FIELDS, checks, unit=lambda check: check.field.unit),
         before=tuple(one.side.run for one in before),
         after=tuple(one.side.run for one in after),
-        foretold=() if compared is None else compared.foretold,
+        predicted=() if compared is None else compared.predicted,
         notes=(*_notes(compared), *find_all_doubts(before, after)),
         findings=(*_budget_findings(checks, last.overview, compared), *_advice_findings(last.overview)),
     )
@@ -121,7 +121,7 @@ def make_gate_report(
 def _notes(compared: CompareReport | None) -> tuple[str, ...]:
     if compared is None:
         return ()
-    return (f"step time: {compared.verdict_text}", *foretold_lines(compared.foretold), *compared.notes)
+    return (f"step time: {compared.verdict_text}", *predicted_lines(compared.predicted), *compared.notes)
 
 
 def _verdict(checks: Sequence[BudgetCheck]) -> str:

@@ -12,7 +12,7 @@ from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.shown import cause_words
 from stepscope.analysis.advice.actions import Named, order_actions, place_actions
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import foretell_change
+from stepscope.analysis.advice.gain import predict_change
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.advice.rules import (
@@ -146,14 +146,14 @@ def _is_needed(line: LineFacts) -> bool:
 
 def _find(context: Context) -> Finding | None:
     lines = context.pace.lines if context.pace is not None and context.changes is not None else []
-    foretold = context.changes.foretold if context.changes is not None else {}
-    known = [line for line in lines if line.key in foretold and not _is_needed(line)]
+    predicted = context.changes.predicted if context.changes is not None else {}
+    known = [line for line in lines if line.key in predicted and not _is_needed(line)]
     known = [line for line in known if not is_model(line) and not _is_kept_up(context, line)]
-    line = min(known, key=lambda each: foretold[each.key].then_ps, default=None)
+    line = min(known, key=lambda each: predicted[each.key].then_ps, default=None)
     if line is None:
         return None
     kind, part = kind_of(line), line.own_ps / MS / context.quiet
-    gain, actions = foretell_change(context, line.key, part, line.name), _actions(context, kind, line)
+    gain, actions = predict_change(context, line.key, part, line.name), _actions(context, kind, line)
     if kind.startswith("input"):
         actions, gain = place_actions(context, actions, gain, part)
     what = f"{line.name} ({line.where})" if line.file else line.name

@@ -171,7 +171,7 @@ class _Excess(NamedTuple):
         without: the work, in words that follow "replayed without".
         title, actions: what to do.
         kind: its class; yields_to: see `Rule`.
-        unknown: why its gain is not foretold; empty where it is.
+        unknown: why its gain is not predicted; empty where it is.
     """
 
     change: str

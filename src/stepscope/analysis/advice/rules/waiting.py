@@ -8,7 +8,7 @@ from dataclasses import replace
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.actions import Beside, Named, place_actions
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import foretell_change, foretell_nothing
+from stepscope.analysis.advice.gain import predict_change, predict_nothing
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.feeding import FeedFacts
@@ -224,9 +224,9 @@ def _find(context: Context) -> Finding | None:
         why = f"{why}; they already run in parallel, and none of their ops is random"
     change = _change(context, kind, unnamed)
     if cause is _UNRECORDED_BEFORE:  # what goes on there may be anything, and so may its gain
-        gain = foretell_nothing(context, waits, f"that gap was not recorded: {remedy(PYTHON_CALLS, context.framework)}")
+        gain = predict_nothing(context, waits, f"that gap was not recorded: {remedy(PYTHON_CALLS, context.framework)}")
     else:
-        gain = foretell_change(context, change, waits, cause.without)
+        gain = predict_change(context, change, waits, cause.without)
     actions, gain = place_actions(
         context, _add_stage_action(context, kind, cause.general_actions(context)), gain, waits
     )

@@ -44,7 +44,7 @@ _ERRORS = 1.28  # standard errors of a mean to either side, which hold it in 80 
 
 
 @dataclass(frozen=True)
-class Foretold:
+class Predicted:
     """The median step before and after changes.
 
     Attributes:
@@ -81,7 +81,7 @@ class Foretold:
         return self.least_ps == 0 < self.then_ps == self.most_ps
 
 
-def foretell(model: StepModel, changes: Sequence[Intervention], of_machine: bool = False) -> Foretold | None:
+def predict(model: StepModel, changes: Sequence[Intervention], of_machine: bool = False) -> Predicted | None:
     """What some changes give, all at once; None where the model does not carry a forecast (see `model.why_not`).
 
     Where it is known how long steps take without a profiler, what is left of the step is that of those: the work of
@@ -133,7 +133,7 @@ def foretell(model: StepModel, changes: Sequence[Intervention], of_machine: bool
     rest, on_devices = then - sum(causes[0].values()), Cause.DEVICE_COMPUTE.name.lower()
     if rest > 0 and all(isinstance(change, Scale) for change in changes):  # what the threads are faster than
         causes[0][on_devices] = causes[0].get(on_devices, 0) + rest
-    return Foretold(now, then, least, most, causes[0], tuple(reasons), causes[1], _silent_share(model))
+    return Predicted(now, then, least, most, causes[0], tuple(reasons), causes[1], _silent_share(model))
 
 
 def _left_of_own_time(model: StepModel, changes: Sequence[Intervention]) -> float | None:
@@ -269,7 +269,7 @@ def share_undisturbed(model: StepModel) -> float | F64:
 
 def gain_of_cause(model: StepModel, cause: Cause) -> int | None:
     """By how much the median step gets shorter without all time of a cause, in ps; None where the model does not carry
-    that.  `foretell` says the same and more, in ten times the time."""
+    that.  `predict` says the same and more, in ten times the time."""
     if model.why_not is not None or cause == Cause.UNKNOWN:
         return None
     lengths = change_lengths(model, [Scale(part_of_cause(model, cause))])
@@ -281,8 +281,8 @@ def gain_of_cause(model: StepModel, cause: Cause) -> int | None:
 
 def causes_without(model: StepModel, cause: Cause) -> dict[str, int]:
     """What the median step is spent on without a cause; empty where the model does not carry that."""
-    foretold = foretell(model, [Scale(part_of_cause(model, cause))]) if cause != Cause.UNKNOWN else None
-    return foretold.causes if foretold else {}
+    predicted = predict(model, [Scale(part_of_cause(model, cause))]) if cause != Cause.UNKNOWN else None
+    return predicted.causes if predicted else {}
 
 
 def is_uncertain(changes: Sequence[Intervention]) -> bool:

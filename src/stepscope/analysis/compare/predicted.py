@@ -1,4 +1,4 @@
-"""What the advice on the session before foretold, and what came: each comparison is a test of the model."""
+"""What the advice on the session before predicted, and what came: each comparison is a test of the model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIELDS: tuple[Field, ...] = (
 )
 
 
-def compare_foretold(before: Side, after: Side, speedup: float | None) -> tuple[dict[str, Cell], ...]:
+def compare_predicted(before: Side, after: Side, speedup: float | None) -> tuple[dict[str, Cell], ...]:
     """The advice on the session before, with what came of it; see FIELDS.
 
     Args:
@@ -53,12 +53,12 @@ def compare_foretold(before: Side, after: Side, speedup: float | None) -> tuple[
     return tuple(rows)
 
 
-def foretold_table(rows: Sequence[dict[str, Cell]]) -> Rows:
+def predicted_table(rows: Sequence[dict[str, Cell]]) -> Rows:
     """The rows as a table."""
     return Rows("foretold", "Predicted and measured", FIELDS, tuple(rows), "no advice on the session before")
 
 
-def foretold_lines(rows: Sequence[Mapping[str, Cell]]) -> Iterator[str]:
+def predicted_lines(rows: Sequence[Mapping[str, Cell]]) -> Iterator[str]:
     """What came of the first advice, and of every other whose cause is gone."""
     for at, row in enumerate(rows):
         if at == 0 or row["is_gone"]:

@@ -10,18 +10,6 @@ import numpy as np
 
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.contraction import CollectiveNodes, Contraction, contract
-from stepscope.analysis.account.foretell import (
-    ENDS,
-    Foretold,
-    causes_after,
-    describe_factor,
-    is_uncertain,
-    range_after,
-    recorded_ps,
-    share_undisturbed,
-    sources_of,
-    steady_steps,
-)
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.interventions import (
     Changed,
@@ -32,6 +20,18 @@ from stepscope.analysis.account.interventions import (
     has_device,
 )
 from stepscope.analysis.account.model import MOST_ERROR_PERCENT, StepModel
+from stepscope.analysis.account.predict import (
+    ENDS,
+    Predicted,
+    causes_after,
+    describe_factor,
+    is_uncertain,
+    range_after,
+    recorded_ps,
+    share_undisturbed,
+    sources_of,
+    steady_steps,
+)
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.account.shares import CauseShares
 from stepscope.analysis.workers.joint_replay import (
@@ -108,7 +108,7 @@ def _shorten(model: StepModel, share: F64) -> StepModel:
     return replace(model, graph=graph, shares=CauseShares(own, model.shares.edge_cause))
 
 
-def foretell_ranks(joint: JointModel, changes: Sequence[Sequence[Intervention]]) -> tuple[int, Foretold]:
+def predict_ranks(joint: JointModel, changes: Sequence[Sequence[Intervention]]) -> tuple[int, Predicted]:
     """What some changes give, all at once and on all ranks: the place of the rank that waits least for others then, and
     what its steps are.
 
@@ -131,7 +131,7 @@ def foretell_ranks(joint: JointModel, changes: Sequence[Sequence[Intervention]])
     range_ps = range_after(now_ps, joint.error_percent[at], has_device(model), first, then, fast, slow)
     causes = causes_after(model, _expand(joint, usual, at), range_ps[0])
     causes_now = causes_after(model, _expand(joint, before, at), now_ps)
-    return at, Foretold(now_ps, *range_ps, causes, (*_reasons(joint, at, factors[at]), *sources), causes_now)
+    return at, Predicted(now_ps, *range_ps, causes, (*_reasons(joint, at, factors[at]), *sources), causes_now)
 
 
 @dataclass(frozen=True)

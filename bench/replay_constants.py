@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stepscope.analysis.account import handovers, queues, threads
+from stepscope.analysis.account import dependencies, queues, threads
 from stepscope.analysis.account.build import build_graph
 from stepscope.analysis.account.graph import NO_LINE, Graph
 from stepscope.analysis.account.model import usual_steps
@@ -57,11 +57,13 @@ class Measured(NamedTuple):
 
 
 CONSTANTS: tuple[Constant, ...] = (
-    Constant(handovers, "_MOSTLY", "share of a wait in a call that others fill with work", (0.1, 0.3, 0.5, 0.7, 0.9)),
-    Constant(handovers, "_NEARLY_ALL", "the same of a wait that looks like Python", (0.7, 0.8, 0.9, 0.95, 0.99)),
-    Constant(handovers, "_MOST_LEFT", "share of a wait left after what ended it", (0.02, 0.05, 0.1, 0.2, 0.4)),
     Constant(
-        handovers,
+        dependencies, "_MOSTLY", "share of a wait in a call that others fill with work", (0.1, 0.3, 0.5, 0.7, 0.9)
+    ),
+    Constant(dependencies, "_NEARLY_ALL", "the same of a wait that looks like Python", (0.7, 0.8, 0.9, 0.95, 0.99)),
+    Constant(dependencies, "_MOST_LEFT", "share of a wait left after what ended it", (0.02, 0.05, 0.1, 0.2, 0.4)),
+    Constant(
+        dependencies,
         "_ALWAYS_LEFT_PS",
         "time left after what ended a wait (ps)",
         (10_000_000, 25_000_000, 50_000_000, 100_000_000, 200_000_000),

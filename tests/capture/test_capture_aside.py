@@ -21,7 +21,7 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.spool import Spool
 from stepscope.capture.tracers import torch as torch_tracer
 from stepscope.capture.tracers.base import Artifact, Collected
-from stepscope.capture.tracers.giving_way import Possession
+from stepscope.capture.tracers.giving_way import ProfilerOwnership
 from stepscope.capture.tracers.torch import TorchRecording, TorchTracer
 from stepscope.errors import CaptureError
 from stepscope.formats.base import require_format
@@ -161,7 +161,7 @@ def recording():
     def export(path):
         Path(path).write_text(TRACE)
 
-    made = TorchRecording(SimpleNamespace(export_chrome_trace=export), Possession(lambda: None))
+    made = TorchRecording(SimpleNamespace(export_chrome_trace=export), ProfilerOwnership(lambda: None))
     yield made
     made.close()
 
@@ -178,7 +178,7 @@ def test_a_trace_that_pytorch_could_not_write_is_not_said_to_be_kept(content, mo
         raise OSError("the conversion failed")
 
     monkeypatch.setattr(torch_tracer, "_convert", fail)
-    made = TorchRecording(SimpleNamespace(export_chrome_trace=export), Possession(lambda: None))
+    made = TorchRecording(SimpleNamespace(export_chrome_trace=export), ProfilerOwnership(lambda: None))
     with pytest.raises(CaptureError, match=r"could not write its trace .* set TMPDIR"):
         made.collect("vm", helper)
     made.close()

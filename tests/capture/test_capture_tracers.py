@@ -13,7 +13,7 @@ import pytest
 from stepscope.capture import ProfilerOptions, ranges, tracers
 from stepscope.capture.tracers import host, jax
 from stepscope.capture.tracers.base import Probe
-from stepscope.capture.tracers.giving_way import Possession
+from stepscope.capture.tracers.giving_way import ProfilerOwnership
 from stepscope.capture.tracers.ticker import Ticker
 from stepscope.errors import CaptureError
 from stepscope.formats.spool import layout
@@ -316,7 +316,7 @@ def test_the_program_starts_a_profiler_after_ours_has_ended():
     said: list[str] = []
     native = framework(said)
     original = native.start
-    possession = Possession(lambda: said.append("ours ends"))
+    possession = ProfilerOwnership(lambda: said.append("ours ends"))
     possession.end_before_call(native, "start", then=lambda folder: said.append(f"prepare {folder}"))
     native.start("theirs")
     native.start("again")
@@ -331,7 +331,7 @@ def test_a_capture_that_nobody_disturbs_ends_once_and_leaves_the_framework_as_it
     said: list[str] = []
     native = framework(said)
     original = native.start
-    possession = Possession(lambda: said.append("ours ends"))
+    possession = ProfilerOwnership(lambda: said.append("ours ends"))
     possession.end_before_call(native, "start")
     possession.end_before_call(native, "of_another_release")
     possession.end()
@@ -349,7 +349,7 @@ def test_a_failure_of_ours_does_not_reach_the_program_but_the_capture():
     def fails() -> None:
         raise RuntimeError("no session")
 
-    possession = Possession(fails)
+    possession = ProfilerOwnership(fails)
     possession.end_before_call(native, "start")
     native.start("theirs")
 

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from werkzeug import Request
 
+from stepscope.analysis.account.account_text import culprit_json
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.ribbon import ribbon_of, ribbon_planes, stretch_of, work_wait
-from stepscope.analysis.account.shown import culprit_json
 from stepscope.analysis.compare.one_step import compare_with_median
 from stepscope.analysis.resources.counters import counter_window, counters_of
 from stepscope.analysis.steps.find_steps import steps_of

@@ -9,8 +9,8 @@ from draw import MS, Sort, draw
 from gallery import gallery
 
 from stepscope.analysis.account.account import AccountRow, StepAccount, account_of
+from stepscope.analysis.account.account_text import account_shown
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.account.shown import account_shown
 from stepscope.model import EventKind as K
 from stepscope.model import HostTrace
 

@@ -11,8 +11,8 @@ from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.contention import asleep_ps, lost_spans
 from stepscope.analysis.account.interventions import Scale
 from stepscope.analysis.account.model import model_of
-from stepscope.analysis.account.parts import part_of_cause
 from stepscope.analysis.account.predict import predict
+from stepscope.analysis.account.selectors import part_of_cause
 from stepscope.analysis.account.verdict import judge_account
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind as K

@@ -10,9 +10,9 @@ from draw import MS, Sort, draw
 from gallery import gallery
 
 from stepscope.analysis.account.account import account_of
+from stepscope.analysis.account.account_text import account_json
 from stepscope.analysis.account.causes import Cause, event_causes
 from stepscope.analysis.account.counted import contradiction_of
-from stepscope.analysis.account.shown import account_json
 from stepscope.analysis.facts.changes import changes_of
 from stepscope.model import EventKind as K
 

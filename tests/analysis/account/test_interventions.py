@@ -17,8 +17,8 @@ from stepscope.analysis.account.interventions import (
     replay_after,
 )
 from stepscope.analysis.account.model import StepModel, model_of
-from stepscope.analysis.account.parts import Portion, part_of_batches, part_of_events, work_launched_by
 from stepscope.analysis.account.predict import Predicted, predict
+from stepscope.analysis.account.selectors import Portion, part_of_batches, part_of_events, work_launched_by
 from stepscope.model import EventKind as K
 
 SYNC = {"S": Sort(K.SYNC, "cudaStreamSynchronize")}

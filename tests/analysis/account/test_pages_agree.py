@@ -13,7 +13,7 @@ from every_form import SESSIONS
 from hypothesis import given, settings
 
 import stepscope
-from stepscope.analysis.account.shown import CAUSE_FIELDS
+from stepscope.analysis.account.account_text import CAUSE_FIELDS
 from stepscope.analysis.registry import tool_named
 from stepscope.model import EventKind as K
 from stepscope.model import HostTrace

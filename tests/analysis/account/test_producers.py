@@ -8,7 +8,7 @@ from draw import MS, Sort, draw
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.interventions import Intervention, Move, Overlap, Scale, replay_after
 from stepscope.analysis.account.model import StepModel, model_of
-from stepscope.analysis.account.parts import Portion, part_of_events
+from stepscope.analysis.account.selectors import Portion, part_of_events
 from stepscope.model import EventKind as K
 
 SORTS = {"N": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__")}

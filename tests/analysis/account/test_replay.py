@@ -20,10 +20,10 @@ from bench.replay_others import replay_from_others
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.build import build_graph
 from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.critical_path import OWN, way_through
 from stepscope.analysis.account.graph import EdgeKind, Graph
 from stepscope.analysis.account.model import usual_steps
 from stepscope.analysis.account.piece_causes import causes_of_waiting
-from stepscope.analysis.account.pieces import OWN, way_through
 from stepscope.analysis.account.replay import replay, replay_error_percent
 from stepscope.analysis.account.shares import shares_of, spent_on
 from stepscope.analysis.account.threads import threads_of

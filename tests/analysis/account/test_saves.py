@@ -9,8 +9,8 @@ from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.interventions import Scale, replay_after
 from stepscope.analysis.account.model import model_of
-from stepscope.analysis.account.parts import part_of_cause
 from stepscope.analysis.account.saves import saves_of
+from stepscope.analysis.account.selectors import part_of_cause
 from stepscope.model import EventKind as K
 from stepscope.model import PlaneKind, TraceBuilder
 

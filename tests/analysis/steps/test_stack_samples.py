@@ -7,7 +7,7 @@ import pytest
 from draw import MS, K, draw
 
 from stepscope.analysis.account.account import account_of
-from stepscope.analysis.account.shown import cause_sentence
+from stepscope.analysis.account.account_text import cause_sentence
 from stepscope.analysis.advice.rules import waiting
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.steps.stack_samples import main_function, spans_of_others

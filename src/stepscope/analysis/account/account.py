@@ -13,13 +13,13 @@ import numpy as np
 from stepscope.analysis.account.causes import Cause, causes_of_work, own_work_ps
 from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.coverage import Blindness, blindness_of, exposed_spans
+from stepscope.analysis.account.critical_path import Pieces
 from stepscope.analysis.account.culprits import Culprit, PieceFinder
 from stepscope.analysis.account.devices import busy_by_device, devices_text, idle_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step, median_by_device
 from stepscope.analysis.account.evidence import Known
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import OUTLIER, StepModel, model_of, usual_steps
-from stepscope.analysis.account.pieces import Pieces
 from stepscope.analysis.account.predict import causes_without, gain_of_cause
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.device_steps import device_name

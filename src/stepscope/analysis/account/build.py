@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.account.contacts import Contacts, contacts_of
 from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Edges, Graph, NodeKind
 from stepscope.analysis.account.nodes import NodeFinder, Nodes, cut_line
 from stepscope.analysis.account.producers import Producers, producers_of
 from stepscope.analysis.account.queue_edges import queue_edges
 from stepscope.analysis.account.queues import Queues, queues_of
+from stepscope.analysis.account.step_bounds import StepBounds, bounds_of
+from stepscope.analysis.account.sync_points import SyncPoints, sync_points_of
 from stepscope.analysis.account.threads import threads_of
-from stepscope.analysis.account.windows import StepBounds, bounds_of
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, Mask, offsets_of
@@ -35,7 +35,7 @@ def build_graph(trace: HostTrace) -> Graph | None:
     queues, threads = queues_of(trace, zero), threads_of(trace)
     bounds = bounds_of(trace, steps)
     producers = producers_of(trace, threads, zero)
-    contacts = contacts_of(trace, threads, queues, bounds, producers)
+    contacts = sync_points_of(trace, threads, queues, bounds, producers)
     host = _host_nodes(contacts, threads.lines)
     nodes = _join_nodes(host, queues, producers, bounds)
     batches = len(host) + len(queues)
@@ -67,7 +67,7 @@ def build_graph(trace: HostTrace) -> Graph | None:
     )
 
 
-def _host_nodes(contacts: Contacts, lines: list[int]) -> Nodes:
+def _host_nodes(contacts: SyncPoints, lines: list[int]) -> Nodes:
     found = [cut_line(each, *contacts.line_contacts(each)) for each in sorted(lines)]
     line = np.concatenate([each[0] for each in found] or [np.empty(0, np.int32)])
     start, end = (np.concatenate([each[at] for each in found] or [np.empty(0, np.int64)]) for at in (1, 2))
@@ -118,7 +118,7 @@ class _Pauses:
 def _pauses(
     host: Nodes,
     finder: NodeFinder,
-    contacts: Contacts,
+    contacts: SyncPoints,
     main: int,
     queues: Queues,
     producers: Producers,

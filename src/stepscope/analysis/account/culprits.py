@@ -10,10 +10,10 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.account.asked_by import function_that_asked
 from stepscope.analysis.account.causes import Cause, event_causes
+from stepscope.analysis.account.critical_path import Pieces, around, kinds_of
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
-from stepscope.analysis.account.pieces import Pieces, around, kinds_of
 from stepscope.analysis.account.statements import Statement, has_statements, main_statement
 from stepscope.analysis.account.worker_functions import function_of_workers, waits_for_workers
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, steps_of, whole_steps

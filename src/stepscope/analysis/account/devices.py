@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.account.critical_path import Pieces
 from stepscope.analysis.account.graph import Graph, NodeKind
-from stepscope.analysis.account.pieces import Pieces
 from stepscope.analysis.steps.device_steps import working_devices
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of

@@ -16,12 +16,12 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.account.build import build_graph, graph_of
 from stepscope.analysis.account.causes import Cause, causes_of_work, own_work_ps
+from stepscope.analysis.account.critical_path import OWN, Pieces, clip_to_steps, pieces_of_steps
 from stepscope.analysis.account.devices import busy_by_device, work_of_device
 from stepscope.analysis.account.evidence import Known, known_of
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import median_step, usual_steps
 from stepscope.analysis.account.piece_causes import causes_of
-from stepscope.analysis.account.pieces import OWN, Pieces, clip_to_steps, pieces_of_steps
 from stepscope.analysis.account.reconciled import give_way
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.device_steps import device_name

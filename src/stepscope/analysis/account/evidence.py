@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause, is_silent
+from stepscope.analysis.account.critical_path import OWN, PAUSE, Pieces
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
-from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces
 from stepscope.analysis.account.silence import seen_spans, silent_spans
 from stepscope.analysis.account.stretches import NO_STRETCH, causes_within
 from stepscope.analysis.account.threads import threads_of

@@ -12,8 +12,8 @@ import numpy as np
 
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in
-from stepscope.analysis.account.parts import Portion, join_parts, part_of_events, part_of_stretches
 from stepscope.analysis.account.sampled_time import sampled_time_of
+from stepscope.analysis.account.selectors import Portion, join_parts, part_of_events, part_of_stretches
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import observed_time
 from stepscope.analysis.steps.stack_samples import sampled_frames

@@ -12,9 +12,9 @@ from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in, sum_of_busiest_line
 from stepscope.analysis.account.own_times import OwnTimes
-from stepscope.analysis.account.parts import Portion
 from stepscope.analysis.account.recording import MOST_OF_NODE, events_in_nodes
 from stepscope.analysis.account.replay import Replay, replay
+from stepscope.analysis.account.selectors import Portion
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import EventKind, HostTrace

@@ -7,9 +7,9 @@ import numpy as np
 from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.contention import lost_spans
+from stepscope.analysis.account.critical_path import OWN, way_through
 from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Graph
 from stepscope.analysis.account.piece_causes import causes_of_waiting
-from stepscope.analysis.account.pieces import OWN, way_through
 from stepscope.analysis.account.replay import Replay, replay, replay_error_percent
 from stepscope.analysis.account.shares import CauseShares, shares_of, spent_on
 from stepscope.analysis.account.threads import Threads, threads_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause, causes_of_work, event_causes, unrecorded_causes
+from stepscope.analysis.account.critical_path import OWN, PAUSE, Pieces, kinds_of
 from stepscope.analysis.account.graph import EdgeKind, Edges, Graph, NodeKind
-from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, kinds_of
 from stepscope.analysis.account.stretches import NO_STRETCH, causes_within
 from stepscope.analysis.account.threads import Threads
 from stepscope.analysis.trace.grouping import forest

@@ -19,9 +19,9 @@ from stepscope.analysis.account.interventions import (
     replay_after,
 )
 from stepscope.analysis.account.model import StepModel
-from stepscope.analysis.account.parts import part_of_cause
 from stepscope.analysis.account.recording import share_uninterrupted, share_without_recording
 from stepscope.analysis.account.replay import replay
+from stepscope.analysis.account.selectors import part_of_cause
 from stepscope.analysis.account.shares import spent_on
 from stepscope.analysis.account.silence import seen_spans, silent_spans
 from stepscope.analysis.account.stretches import stretches_of

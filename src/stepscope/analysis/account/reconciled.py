@@ -22,11 +22,11 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause, causes_of_work
+from stepscope.analysis.account.critical_path import OWN, Pieces, clip_to_steps, kinds_of, places_in_steps
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.innermost import intersect
 from stepscope.analysis.account.model import MOST_ERROR_PERCENT
 from stepscope.analysis.account.nodes import numbers_in, sum_of_busiest_line
-from stepscope.analysis.account.pieces import OWN, Pieces, clip_to_steps, kinds_of, places_in_steps
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.spans import Spans

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.account.account_text import SENTENCE_OF, describe_culprit
 from stepscope.analysis.account.causes import Cause, causes_of_work
 from stepscope.analysis.account.culprits import Culprit, Finder, PieceFinder
 from stepscope.analysis.account.devices import busy_by_device, work_of_device
 from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.account.graph import EdgeKind, NodeKind
-from stepscope.analysis.account.shown import SENTENCE_OF, describe_culprit
 from stepscope.analysis.steps.device_steps import device_name, working_devices
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of

@@ -10,7 +10,7 @@ import numpy as np
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.functions import function_named, part_of_function, part_with_work
 from stepscope.analysis.account.model import StepModel
-from stepscope.analysis.account.parts import Portion, part_of_cause, part_of_events
+from stepscope.analysis.account.selectors import Portion, part_of_cause, part_of_events
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.source_lines import source_lines

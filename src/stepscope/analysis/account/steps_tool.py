@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from stepscope.analysis.account.account_text import CAUSE_FIELDS, cause_cells
 from stepscope.analysis.account.every_step import accounted_steps
-from stepscope.analysis.account.shown import CAUSE_FIELDS, cause_cells
 from stepscope.analysis.steps import breakdown
 from stepscope.analysis.steps.host_steps import Loop
 from stepscope.analysis.steps.session_steps import (

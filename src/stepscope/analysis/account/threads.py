@@ -43,7 +43,7 @@ _SERVES_INPUT = (K.ITERATOR, K.INPUT_HANDOVER, K.INPUT_CALLBACK)
 
 
 @dataclass(frozen=True)
-class Quiet:
+class IdleSpans:
     """Stretches of threads in which nothing is recorded that works, as columns sorted by line and time.
 
     Attributes:
@@ -56,9 +56,9 @@ class Quiet:
     end_ps: I64
     event: I64
 
-    def take(self, rows: I64 | Mask) -> Quiet:
+    def take(self, rows: I64 | Mask) -> IdleSpans:
         """Some of the stretches."""
-        return Quiet(*(column[rows] for column in vars(self).values()))
+        return IdleSpans(*(column[rows] for column in vars(self).values()))
 
     def __len__(self) -> int:
         return len(self.line)
@@ -83,7 +83,7 @@ class Threads:
     main: int
     serves_input: Mask
     background: Mask
-    quiet: Quiet
+    quiet: IdleSpans
     working: dict[int, Spans]
 
 
@@ -104,7 +104,7 @@ def _threads(trace: HostTrace) -> Threads:
     zero = trace.span_ps()[0]
     found = [_quiet_of_line(trace, line, works, zero if line != main else None) for line in lines]
     columns = [np.concatenate(column) for column in zip(*(vars(each).values() for each in found), strict=True)]
-    quiet = Quiet(*columns) if columns else Quiet(np.empty(0, np.int32), *3 * [np.empty(0, np.int64)])
+    quiet = IdleSpans(*columns) if columns else IdleSpans(np.empty(0, np.int32), *3 * [np.empty(0, np.int64)])
     return Threads(lines, main, serves, _background(trace, main, serves), quiet, working)
 
 
@@ -183,7 +183,7 @@ def _working_spans(trace: HostTrace, line: int, works: Mask) -> Spans:
     return Spans.union(start, start + forest(trace).extent_ps[rows])
 
 
-def _quiet_of_line(trace: HostTrace, line: int, works: Mask, since_ps: int | None) -> Quiet:
+def _quiet_of_line(trace: HostTrace, line: int, works: Mask, since_ps: int | None) -> IdleSpans:
     """The stretches of a line; the first from a time on, before anything is recorded on it, if that is given."""
     begin, end = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
     links, first = forest(trace), int(trace.events.start_ps[begin])
@@ -194,4 +194,4 @@ def _quiet_of_line(trace: HostTrace, line: int, works: Mask, since_ps: int | Non
     start, stop, event = np.asarray(found).T.copy()
     if since_ps is not None and since_ps < first:
         start, stop, event = np.append(since_ps, start), np.append(first, stop), np.append(-1, event)
-    return Quiet(np.full(len(start), line, np.int32), start, stop, event)
+    return IdleSpans(np.full(len(start), line, np.int32), start, stop, event)

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from stepscope.analysis.account.account import CONTENTION, AccountRow, NextCause, StepAccount
+from stepscope.analysis.account.account_text import cause_sentence, cause_words, share_sentence, words_of_row
 from stepscope.analysis.account.counted import CONTRADICTS
-from stepscope.analysis.account.shown import cause_sentence, cause_words, share_sentence, words_of_row
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, Verdict
 from stepscope.records import dataclass
 from stepscope.vocabulary.python import CODE_OF_MODULE

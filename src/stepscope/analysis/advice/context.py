@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from stepscope.analysis.account.account import CONTENTION, StepAccount
-from stepscope.analysis.account.shown import account_shown
+from stepscope.analysis.account.account_text import account_shown
 from stepscope.analysis.advice.items import Interval
 from stepscope.analysis.advice.reading import Read, read_nothing
 from stepscope.analysis.facts.changes import Changes

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from stepscope.analysis.account.account_text import culprit_json
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.predict import usual_error
-from stepscope.analysis.account.shown import culprit_json
 from stepscope.proof.record import Proof, measured_json
 from stepscope.records import dataclass
 from stepscope.vocabulary.python import place_of

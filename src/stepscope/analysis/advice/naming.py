@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stepscope.analysis.account.account import AccountRow
+from stepscope.analysis.account.account_text import cause_sentence, cause_words, describe_culprit
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.account.shown import cause_sentence, cause_words, describe_culprit
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.facts.host_facts import HostFacts

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from stepscope.analysis.account.account import CONTENTION, StepAccount
+from stepscope.analysis.account.account_text import cause_words, culprit_name, share_sentence, shorten_op, words_of_row
 from stepscope.analysis.account.selection import CAUSES, CAUSES_OF_CLASS, causes_of_class
-from stepscope.analysis.account.shown import cause_words, culprit_name, share_sentence, shorten_op, words_of_row
 from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
 from stepscope.analysis.advice.actions import Named
 from stepscope.analysis.advice.context import MS, Context
@@ -89,7 +89,9 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     sure = [round(each.confidence * (_DOUBTED if _is_covered(context, each) else 1.0), 4) for each in kept]
     kept = [replace(advice, confidence=each) for advice, each in zip(kept, sure, strict=True)]
     if account is not None:
-        kept = [_say_rest(_scale_to_step(advice, account.step_ps / MS), context, account) for advice in kept]
+        kept = [
+            _explain_other_savings(_scale_to_step(advice, account.step_ps / MS), context, account) for advice in kept
+        ]
         kept[:1] = [_say_beside(advice, kept[1:], context, verdict) for advice in kept[:1]]
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
 
@@ -245,7 +247,7 @@ def _say_share(context: Context, first: Advice, account: StepAccount) -> Advice:
     return replace(first, evidence=found if counted.match(first.evidence) else f"{sentence}; {found}")
 
 
-def _say_rest(advice: Advice, context: Context, account: StepAccount) -> Advice:
+def _explain_other_savings(advice: Advice, context: Context, account: StepAccount) -> Advice:
     """The advice with what else gets shorter, where the change gains more than the time of the cause that it names."""
     predicted = context.changes.predicted.get(advice.change) if context.changes else None
     named = None if context.line(advice.change) else row_of_change(account, causes_shortened(advice))

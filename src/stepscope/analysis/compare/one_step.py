@@ -10,13 +10,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from stepscope.analysis.account.account import moments_of
+from stepscope.analysis.account.account_text import cause_words, describe_place
 from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.critical_path import Pieces
 from stepscope.analysis.account.culprits import Culprit, PieceFinder
 from stepscope.analysis.account.every_step import CausesOfStep, every_step
 from stepscope.analysis.account.every_step import causes_of_steps as accounts_of
 from stepscope.analysis.account.graph import Graph
-from stepscope.analysis.account.pieces import Pieces
-from stepscope.analysis.account.shown import cause_words, describe_place
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, U8, Mask

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from stepscope.analysis.account.account_text import account_rows
 from stepscope.analysis.account.causes import MEANING
-from stepscope.analysis.account.shown import account_rows
 from stepscope.analysis.compare.differences import DifferenceTable, change_cells, find_differences, make_table
 from stepscope.analysis.compare.sides import Side
 from stepscope.analysis.compare.welch import sample_of

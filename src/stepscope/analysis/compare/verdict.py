@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from stepscope.analysis.account.shown import cause_words
+from stepscope.analysis.account.account_text import cause_words
 from stepscope.analysis.compare.differences import percent_of
 from stepscope.analysis.compare.welch import Sample, half_width
 from stepscope.records import dataclass

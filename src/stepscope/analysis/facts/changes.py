@@ -14,8 +14,14 @@ from stepscope.analysis.account.functions import part_with_work
 from stepscope.analysis.account.graph import EdgeKind
 from stepscope.analysis.account.interventions import Intervention, Move, Overlap, ReplayAsGraph, Scale, Uncertain
 from stepscope.analysis.account.model import StepModel, model_of
-from stepscope.analysis.account.parts import Portion, part_of_batches, part_of_cause, part_of_events, part_of_stretches
 from stepscope.analysis.account.predict import Predicted, predict, usual_error
+from stepscope.analysis.account.selectors import (
+    Portion,
+    part_of_batches,
+    part_of_cause,
+    part_of_events,
+    part_of_stretches,
+)
 from stepscope.analysis.account.stretches import time_of_loop
 from stepscope.analysis.facts.device_facts import work_by_kind
 from stepscope.analysis.facts.factors import (

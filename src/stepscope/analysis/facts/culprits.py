@@ -21,7 +21,7 @@ from stepscope.analysis.account.every_step import every_step
 from stepscope.analysis.account.functions import functions_of_loop
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
-from stepscope.analysis.account.parts import work_launched_by
+from stepscope.analysis.account.selectors import work_launched_by
 from stepscope.analysis.account.statements import main_statement
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.device_facts import work_by_kind

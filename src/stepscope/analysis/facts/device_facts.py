@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stepscope.analysis.account.parts import work_launched_by
+from stepscope.analysis.account.selectors import work_launched_by
 from stepscope.analysis.purpose.computing import update_ranges
 from stepscope.analysis.purpose.forward import recomputed_ops
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps

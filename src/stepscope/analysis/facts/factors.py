@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from stepscope.analysis.account.interventions import Uncertain
-from stepscope.analysis.account.parts import work_launched_by
+from stepscope.analysis.account.selectors import work_launched_by
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.program_facts import op_threads_of

@@ -28,7 +28,7 @@ from stepscope.analysis.account.functions import (
     started_by,
 )
 from stepscope.analysis.account.model import StepModel
-from stepscope.analysis.account.parts import Portion
+from stepscope.analysis.account.selectors import Portion
 from stepscope.analysis.account.statements import Statement, main_statement, reaches, statements_of_loop, takes_result
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.inside import work_in

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from stepscope.analysis.account.account import StepAccount
-from stepscope.analysis.account.shown import account_json
+from stepscope.analysis.account.account_text import account_json
 from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.steps.verdict import Verdict
 from stepscope.analysis.trace.environment import Missing

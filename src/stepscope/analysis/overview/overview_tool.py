@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, ClassVar, cast
 
-from stepscope.analysis.account import shown
+from stepscope.analysis.account import account_text
 from stepscope.analysis.account.account import CONTENTION, StepAccount, account_of
 from stepscope.analysis.account.every_step import accounted_steps
 from stepscope.analysis.account.model import OUTLIER, model_of
@@ -243,9 +243,9 @@ class OverviewReport(Report):
             "profiling_cost_is_clear": None if self.profiling is None else self.profiling.is_clear,
             "profiling_cost_limits_percent": None if self.profiling is None else self._cost_limits(self.profiling),
             "filled": list(filled_rows(self.context)),
-            "account": shown.account_json(self.account),
-            "account_step": shown.account_step_json(self.account),
-            "account_devices": shown.device_bars_json(self.account),
+            "account": account_text.account_json(self.account),
+            "account_step": account_text.account_step_json(self.account),
+            "account_devices": account_text.device_bars_json(self.account),
             "replay_error_percent": self._replay_error(),
             "purpose": list(purpose_rows(self.context.pace)),
             "excess": list(excess_rows(self.context.pace)),
@@ -265,8 +265,8 @@ class OverviewReport(Report):
             Rows(
                 "step_account",
                 "Account of the median step",
-                shown.FIELDS,
-                shown.account_rows(self.account),
+                account_text.FIELDS,
+                account_text.account_rows(self.account),
                 empty="no steps, so there is nothing to account for",
             ),
             Figures("step_time", "Step time", LIMIT_FIELDS, self._limit_figures(), _ON_SCREEN),
@@ -464,7 +464,7 @@ class OverviewReport(Report):
         gain = f": makes steps {_gain_text(first)}" if first.predicted_speedup or first.measured else ""
         culprit = first.culprit if first.kind != "none" else None
         is_named = culprit is None or (culprit.file or culprit.name) in first.title
-        where = "" if is_named or culprit is None else f", such as {shown.where_to_look(culprit)}"
+        where = "" if is_named or culprit is None else f", such as {account_text.where_to_look(culprit)}"
         after = f"{first.beside} " if first.beside else ""
         lines = [f"do first   {after}{first.title}{where}{gain}", first.also, *first.actions[:2]]
         return [*lines[:1], *(f"           - {line}" for line in lines[1:] if line)]
@@ -691,7 +691,7 @@ def _are_snapshots(partials: Sequence[HostPart]) -> bool:
 
 
 _STEP_CELLS = (
-    *("step", "name", "slowest_host", "duration_ms", "complete", "usual"), *shown.CAUSE_CELLS, *CATEGORIES
+    *("step", "name", "slowest_host", "duration_ms", "complete", "usual"), *account_text.CAUSE_CELLS, *CATEGORIES
 )  # fmt: skip
 
 
@@ -705,7 +705,7 @@ def _step_rows(session: SessionFigures) -> tuple[dict[str, Cell], ...]:
         rows_in_ms([[row.duration_ps for row in slowest]])[0],
         aligned.complete,
         [at in counted for at in range(len(slowest))],
-        shown.cause_values([row.causes_ps for row in slowest]),
+        account_text.cause_values([row.causes_ps for row in slowest]),
         rows_in_ms([row.parts_ps for row in slowest]),
         strict=True,
     )

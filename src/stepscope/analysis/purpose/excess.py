@@ -9,7 +9,7 @@ import numpy as np
 
 from stepscope.analysis.account.functions import part_with_work
 from stepscope.analysis.account.model import StepModel
-from stepscope.analysis.account.parts import Portion, work_launched_by
+from stepscope.analysis.account.selectors import Portion, work_launched_by
 from stepscope.analysis.purpose.autograd import (
     checked_backward,
     repeated_backward,

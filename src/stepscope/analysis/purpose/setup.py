@@ -14,8 +14,8 @@ import numpy as np
 
 from stepscope.analysis.account.functions import started_by
 from stepscope.analysis.account.model import StepModel
-from stepscope.analysis.account.parts import Portion, join_parts, part_of_events, part_of_stretches
 from stepscope.analysis.account.sampled_time import sampled_time_of
+from stepscope.analysis.account.selectors import Portion, join_parts, part_of_events, part_of_stretches
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, whole_steps
 from stepscope.analysis.steps.stack_samples import sampled_frames

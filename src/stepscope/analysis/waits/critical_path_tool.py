@@ -20,10 +20,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.account.account_text import account_shown, cause_sentence
 from stepscope.analysis.account.causes import MEANING, Cause
+from stepscope.analysis.account.critical_path import OWN, Pieces
 from stepscope.analysis.account.every_step import CausesOfStep, EveryStep, causes_of_steps, every_step
-from stepscope.analysis.account.pieces import OWN, Pieces
-from stepscope.analysis.account.shown import account_shown, cause_sentence
 from stepscope.analysis.steps.session_steps import StepsOfHost, hosts_with_steps, steps_of_host, warn_of_missing_steps
 from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.origin import Origin, header, origin_of

@@ -24,10 +24,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from stepscope.analysis.account.account_text import cause_words
 from stepscope.analysis.account.causes import MEANING
 from stepscope.analysis.account.devices import busy_by_device
 from stepscope.analysis.account.every_step import EveryStep, every_step
-from stepscope.analysis.account.shown import cause_words
 from stepscope.analysis.ops import launches
 from stepscope.analysis.ops.launches import StreamLaunches, launches_of_streams, stream_name
 from stepscope.analysis.steps.device_steps import device_name

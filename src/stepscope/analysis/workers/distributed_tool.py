@@ -30,8 +30,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.account.account_text import cause_words
 from stepscope.analysis.account.causes import Cause
-from stepscope.analysis.account.shown import cause_words
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.session_steps import StepsOfHost, hosts_with_steps, steps_of_host, warn_of_missing_steps
 from stepscope.analysis.trace.collective_events import collective_rows

@@ -26,8 +26,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from stepscope.analysis.account.account_text import CAUSE_FIELDS, cause_cells, cause_words
 from stepscope.analysis.account.every_step import CausesOfStep, causes_by_device, causes_of_steps
-from stepscope.analysis.account.shown import CAUSE_FIELDS, cause_cells, cause_words
 from stepscope.analysis.steps.breakdown import category_cells
 from stepscope.analysis.steps.device_steps import DeviceSteps, device_name, device_steps, working_devices
 from stepscope.analysis.steps.session_steps import (

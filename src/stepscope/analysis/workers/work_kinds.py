@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.critical_path import around
 from stepscope.analysis.account.graph import NodeKind
 from stepscope.analysis.account.model import StepModel
-from stepscope.analysis.account.pieces import around
 from stepscope.analysis.account.silence import silence_of
 from stepscope.analysis.steps.find_steps import steps_of_events
 from stepscope.analysis.trace.columns import events_of_kind, is_inside, is_inside_another

@@ -21,7 +21,7 @@ from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.errors import CaptureError
 
 
-class Possession:
+class ProfilerOwnership:
     """The framework's profiler, as long as a capture drives it.
 
     Args:
@@ -110,7 +110,7 @@ class ExportFolder:
     """A temporary folder, outside the logdir, that a profiler exports to.  In the logdir, two workers might overwrite
     each other's files, and a folder that cannot be written would end the program."""
 
-    def __init__(self, possession: Possession) -> None:
+    def __init__(self, possession: ProfilerOwnership) -> None:
         self._possession = possession
         self._folder = ScratchFolder()
         self.path = self._folder.path

@@ -16,7 +16,7 @@ from typing import Any
 from stepscope.capture.frameworks import has_jax_backend
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Metadata, Span
-from stepscope.capture.tracers.giving_way import ExportFolder, Possession
+from stepscope.capture.tracers.giving_way import ExportFolder, ProfilerOwnership
 
 _LEVELS = ("host_tracer_level", "python_tracer_level", "device_tracer_level")
 
@@ -31,7 +31,7 @@ class JaxTracer:
 
     def __init__(self) -> None:
         self._profiler: Any = sys.modules["jax"].profiler
-        self._possession = Possession(self._stop_session)
+        self._possession = ProfilerOwnership(self._stop_session)
         self._folder: ExportFolder | None = None
 
     @staticmethod

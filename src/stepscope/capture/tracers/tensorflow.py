@@ -7,7 +7,7 @@ from typing import Any
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Metadata, Span
-from stepscope.capture.tracers.giving_way import ExportFolder, Possession
+from stepscope.capture.tracers.giving_way import ExportFolder, ProfilerOwnership
 
 
 class TensorFlowTracer:
@@ -17,7 +17,7 @@ class TensorFlowTracer:
 
     def __init__(self) -> None:
         self._profiler: Any = sys.modules["tensorflow"].profiler.experimental
-        self._possession = Possession(lambda: self._profiler.stop(save=self._saves))
+        self._possession = ProfilerOwnership(lambda: self._profiler.stop(save=self._saves))
         self._saves = True
         self._folder: ExportFolder | None = None
 

@@ -17,7 +17,7 @@ from stepscope.capture import kineto, report
 from stepscope.capture.aside import Helper, UnableError
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Artifact, Collected, Metadata, Span
-from stepscope.capture.tracers.giving_way import Possession
+from stepscope.capture.tracers.giving_way import ProfilerOwnership
 from stepscope.capture.tracers.torch_tensors import Tensors
 from stepscope.errors import CaptureError
 
@@ -46,7 +46,7 @@ class TorchTracer:
     def __init__(self) -> None:
         self._torch: Any = sys.modules["torch"]
         self._native: Any = None
-        self._possession = Possession(self._end)
+        self._possession = ProfilerOwnership(self._end)
         self._open_steps: list[str] = []
         self._heap_at_start: int | None = None
         self._bytes_of_event = _BYTES_OF_EVENT
@@ -304,7 +304,7 @@ class TorchRecording:
     def __init__(
         self,
         native: Any,
-        possession: Possession,
+        possession: ProfilerOwnership,
         open_steps: Sequence[str] = (),
         held_s: float = 0.0,
         describe: Callable[[], bytes | None] | None = None,

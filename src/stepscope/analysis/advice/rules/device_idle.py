@@ -5,7 +5,7 @@ Idle time caused by input, saving, compiling or Python belongs to other rules.
 
 from __future__ import annotations
 
-from stepscope.analysis.account.shown import cause_words
+from stepscope.analysis.account.account_text import cause_words
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for, rows_of

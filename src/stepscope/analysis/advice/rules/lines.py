@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
+from stepscope.analysis.account.account_text import cause_words
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.account.shown import cause_words
 from stepscope.analysis.advice.actions import Named, order_actions, place_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_change

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.account.blocking_calls import Waits, waits_of
+from stepscope.analysis.account.dependencies import Dependencies, handovers, infer_waits
 from stepscope.analysis.account.graph import Edges
-from stepscope.analysis.account.handovers import Dependencies, handovers, inferred_meetings
 from stepscope.analysis.account.nodes import NodeFinder
 from stepscope.analysis.account.producers import Producers
 from stepscope.analysis.account.queues import Queues
-from stepscope.analysis.account.returns import Waits, waits_of
-from stepscope.analysis.account.threads import Quiet, Threads
-from stepscope.analysis.account.windows import StepBounds, line_span
+from stepscope.analysis.account.step_bounds import StepBounds, line_span
+from stepscope.analysis.account.threads import IdleSpans, Threads
 from stepscope.analysis.trace.collective_events import collective_rows
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.model import HostTrace
@@ -20,7 +20,7 @@ from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)
-class Contacts:
+class SyncPoints:
     """Points of contact of all threads, and what they wait for there.
 
     Attributes:
@@ -40,7 +40,7 @@ class Contacts:
     gap_line: I32
     gap_start_ps: I64
     gap_end_ps: I64
-    lone: Quiet
+    lone: IdleSpans
     waits: Waits
     meetings: tuple[Dependencies, ...]
     returns: Dependencies
@@ -69,13 +69,13 @@ class Contacts:
         return found
 
 
-def contacts_of(
+def sync_points_of(
     trace: HostTrace, threads: Threads, queues: Queues, bounds: StepBounds, producers: Producers
-) -> Contacts:
+) -> SyncPoints:
     """The points of contact of all threads of a host."""
     waits = waits_of(trace, queues)
     stated = handovers(trace, threads)
-    quiet, inferred, returns, lone = inferred_meetings(trace, threads, stated, queues)
+    quiet, inferred, returns, lone = infer_waits(trace, threads, stated, queues)
     meetings = (stated, *inferred)
     launching = distinct(queues.call[queues.call >= 0])
     call = distinct(np.concatenate([launching, waits.call]))
@@ -99,7 +99,7 @@ def contacts_of(
     gap_line = np.concatenate([waits.line[known], quiet.line, np.full(int(late.sum()), threads.main, np.int32)])
     gaps = np.argsort(gap_line, kind="stable")
     order = np.argsort(cuts.line, kind="stable")
-    return Contacts(
+    return SyncPoints(
         call=call,
         call_line=line,
         call_start_ps=start,

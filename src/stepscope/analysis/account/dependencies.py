@@ -12,7 +12,7 @@ from stepscope.analysis.account.graph import EdgeKind, Edges
 from stepscope.analysis.account.innermost import intersect
 from stepscope.analysis.account.nodes import NodeFinder, is_among, numbers_in
 from stepscope.analysis.account.queues import Queues
-from stepscope.analysis.account.threads import Quiet, Threads
+from stepscope.analysis.account.threads import IdleSpans, Threads
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.own_tracers import ThreadTimes, usage_of_thread
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
@@ -119,7 +119,7 @@ def _stated_lags(trace: HostTrace, threads: Threads, rows: I64, cause: I64, at: 
     return np.where(trace.events.duration_ps[cause] > 0, least[types], usual)
 
 
-def _ends_quiet(quiet: Quiet, line: I32, start: I64) -> Mask:
+def _ends_quiet(quiet: IdleSpans, line: I32, start: I64) -> Mask:
     found = np.zeros(len(line), np.bool_)
     for each in numbers_in(quiet.line):
         here = line == each
@@ -148,9 +148,9 @@ def _usual_lags(group: I64, lag: I64, telling: Mask) -> I64:
     return out
 
 
-def inferred_meetings(
+def infer_waits(
     trace: HostTrace, threads: Threads, stated: Dependencies, queues: Queues
-) -> tuple[Quiet, tuple[Dependencies, ...], Dependencies, Quiet]:
+) -> tuple[IdleSpans, tuple[Dependencies, ...], Dependencies, IdleSpans]:
     """Waits of threads for threads and for devices.
 
     Returns:
@@ -200,7 +200,7 @@ def inferred_meetings(
     return quiet.take(waits), (joins, calls), returns, quiet.take(lone[idle])
 
 
-def _started_by_waits(lone: Quiet, of_step: Mask, waits: Quiet, busy: Spans) -> tuple[I64, I64]:
+def _started_by_waits(lone: IdleSpans, of_step: Mask, waits: IdleSpans, busy: Spans) -> tuple[I64, I64]:
     """Threads with nothing to do that start first while the loop's thread waits in a call: the call has started what
     they do, as far as anyone can tell.  Their places, and when the call began to wait.
 
@@ -217,12 +217,12 @@ def _started_by_waits(lone: Quiet, of_step: Mask, waits: Quiet, busy: Spans) -> 
     return places[first], since[first]
 
 
-def _meetings_of(target: Quiet, source_line: I32, source_ps: I64, kind: EdgeKind) -> Dependencies:
+def _meetings_of(target: IdleSpans, source_line: I32, source_ps: I64, kind: EdgeKind) -> Dependencies:
     lag = _usual_lags(target.line.astype(np.int64), target.end_ps - source_ps, np.ones(len(target), np.bool_))
     return Dependencies(source_line, source_ps, target.line, target.end_ps, lag, kind, True)
 
 
-def _end_stated_waits(trace: HostTrace, threads: Threads, queues: Queues) -> tuple[Quiet, Mask]:
+def _end_stated_waits(trace: HostTrace, threads: Threads, queues: Queues) -> tuple[IdleSpans, Mask]:
     """The quiet stretches, and which of them are waits by a mark at their start, or by the name of the call that they
     are in: bool of shape (n,).
 
@@ -266,7 +266,7 @@ def _at_work_since(threads: Threads, line: int, time_ps: I64) -> I64:
     return np.where((at >= 0) & (np.append(spans.end, 0)[at] >= time_ps), since, time_ps)
 
 
-def _is_in_wait(trace: HostTrace, quiet: Quiet) -> Mask:
+def _is_in_wait(trace: HostTrace, quiet: IdleSpans) -> Mask:
     """Stretches in a Python call that waits by its name: bool of shape (n,)."""
     found = (quiet.event >= 0) & (trace.events.kind[np.maximum(quiet.event, 0)] == K.PYTHON_CALL)
     rows = np.flatnonzero(found)
@@ -274,7 +274,7 @@ def _is_in_wait(trace: HostTrace, quiet: Quiet) -> Mask:
     return np.asarray(found)
 
 
-def _end_waits_for_collectives(trace: HostTrace, threads: Threads, quiet: Quiet) -> Quiet:
+def _end_waits_for_collectives(trace: HostTrace, threads: Threads, quiet: IdleSpans) -> IdleSpans:
     """The quiet stretches; those in which the main thread waits for a collective of a library's thread end with it.
 
     A thread that is woken may find no processor: as far as that is recorded, it is its own time.
@@ -293,7 +293,7 @@ def _end_waits_for_collectives(trace: HostTrace, threads: Threads, quiet: Quiet)
     return replace(quiet, end_ps=end)
 
 
-def _is_in_call(trace: HostTrace, quiet: Quiet) -> Mask:
+def _is_in_call(trace: HostTrace, quiet: IdleSpans) -> Mask:
     """Stretches in a call that may wait for other threads: bool of shape (n,)."""
     kind = trace.events.kind[np.maximum(quiet.event, 0)]
     return (quiet.event >= 0) & is_any_kind(kind, (*_MAY_WAIT, *_MEETS_INPUT))
@@ -309,7 +309,7 @@ def _last_done(trace: HostTrace, calls: I64, limit: I64) -> I64:
     return np.where(at < 0, np.iinfo(np.int64).min, np.minimum(over, limit))
 
 
-def _events_before(trace: HostTrace, quiet: Quiet) -> I64:
+def _events_before(trace: HostTrace, quiet: IdleSpans) -> I64:
     """The last event of the line that has started when each stretch starts: int64 of shape (n,), -1 without one."""
     found = np.full(len(quiet), -1, np.int64)
     for line in numbers_in(quiet.line):
@@ -320,13 +320,13 @@ def _events_before(trace: HostTrace, quiet: Quiet) -> I64:
     return found
 
 
-def _most_left_ps(quiet: Quiet) -> I64:
+def _most_left_ps(quiet: IdleSpans) -> I64:
     """How long the way back from a wait may take: int64 of shape (n,)."""
     most: I64 = np.maximum(_MOST_LEFT * (quiet.end_ps - quiet.start_ps), _ALWAYS_LEFT_PS).astype(np.int64)
     return most
 
 
-def _explained_by(quiet: Quiet, stated: Dependencies) -> Mask:
+def _explained_by(quiet: IdleSpans, stated: Dependencies) -> Mask:
     """Stretches that end with work which was handed over while they lasted: bool of shape (n,)."""
     found = np.zeros(len(quiet), np.bool_)
     for each in numbers_in(quiet.line):
@@ -346,7 +346,7 @@ def _explained_by(quiet: Quiet, stated: Dependencies) -> Mask:
 def _group(
     trace: HostTrace,
     threads: Threads,
-    quiet: Quiet,
+    quiet: IdleSpans,
     known: Mask,
     is_stated: Mask,
     serves_input: bool,
@@ -403,7 +403,7 @@ def _group(
     )
 
 
-def _meet_devices(quiet: Quiet, rows: I64, waits: Mask, in_python: Mask, drained: Drained) -> I64:
+def _meet_devices(quiet: IdleSpans, rows: I64, waits: Mask, in_python: Mask, drained: Drained) -> I64:
     """Those of the stretches that end when a device has done all that was launched, and in which it worked for long
     enough: rows of the stretches.
 
@@ -442,7 +442,7 @@ def _collectives_of_helpers(trace: HostTrace, threads: Threads, of_helpers: bool
     return found
 
 
-def _meet_closing_collectives(trace: HostTrace, threads: Threads, quiet: Quiet, rows: I64) -> tuple[I64, I64, I64]:
+def _meet_closing_collectives(trace: HostTrace, threads: Threads, quiet: IdleSpans, rows: I64) -> tuple[I64, I64, I64]:
     """Those of the stretches that a collective of a library's thread lasts through, which that thread closes a little
     after it has woken the one that waits: rows, lines and times."""
     calls = _collectives_of_helpers(trace, threads, True)
@@ -458,7 +458,7 @@ def _meet_closing_collectives(trace: HostTrace, threads: Threads, quiet: Quiet, 
     return rows[good], trace.events.line[call[good]].astype(np.int64), end[good]
 
 
-def _meet_collectives(trace: HostTrace, threads: Threads, quiet: Quiet, rows: I64) -> tuple[I64, I64, I64]:
+def _meet_collectives(trace: HostTrace, threads: Threads, quiet: IdleSpans, rows: I64) -> tuple[I64, I64, I64]:
     """Those of the stretches in which a thread of a library waits for a collective, and the call that handed over the
     next one: rows, lines and times."""
     calls = _collectives_of_helpers(trace, threads, False)
@@ -473,7 +473,7 @@ def _meet_collectives(trace: HostTrace, threads: Threads, quiet: Quiet, rows: I6
 
 
 def _meet(
-    trace: HostTrace, quiet: Quiet, rows: I64, lines: list[int], least: float, busy: Spans
+    trace: HostTrace, quiet: IdleSpans, rows: I64, lines: list[int], least: float, busy: Spans
 ) -> tuple[I64, I64, I64]:
     """Those of the stretches of which others fill at least a share, and what another thread did last before their end:
     rows of the stretches, lines and times.

@@ -545,7 +545,7 @@ def test_what_to_expect_of_a_gain(now: float, then: float | None, expected: tupl
 
 def test_advice_in_words_says_what_to_expect_and_when_to_doubt_it() -> None:
     doubtful, sure = (
-        "\n".join(tool.merge([tool.partial(draw(picture, sorts))]).sections()[1].lines)  # type: ignore[attr-defined]
+        "\n".join(tool.merge([overview.partial(draw(picture, sorts))]).sections()[1].lines)  # type: ignore[attr-defined]
         for picture, sorts in ((STEP_THAT_LOADS, LOADED), (DRAWN["a save"][0], SORTS))
     )
 
@@ -563,7 +563,7 @@ def test_where_the_error_is_as_large_as_what_is_left_only_the_certain_end_is_sai
         """,
         SORTS,
     )
-    report = tool.merge([tool.partial(host)])
+    report = tool.merge([overview.partial(host)])
     item = report.to_dict()["advice"][0]
 
     assert (item["step_time_ms"], item["predicted_step_time_ms"]) == (25.0, 3.14)
@@ -960,7 +960,7 @@ def test_entry_points_give_rules_and_bad_ones_give_warnings(tmp_path: Path, monk
 
 def test_the_tool_says_what_the_overview_says_and_asks_others_for_details() -> None:
     picture, _, _ = DRAWN["iterators that take turns with the step"]
-    partial = tool.partial(draw(picture, SORTS))
+    partial = overview.partial(draw(picture, SORTS))
     asked = []
 
     def read(name: str) -> SimpleNamespace:
@@ -976,7 +976,7 @@ def test_the_tool_says_what_the_overview_says_and_asks_others_for_details() -> N
 
 
 def test_an_item_in_json() -> None:
-    report = tool.merge([tool.partial(draw(DRAWN["a save"][0], SORTS))])
+    report = tool.merge([overview.partial(draw(DRAWN["a save"][0], SORTS))])
     (item,) = json.loads(json.dumps(report.to_dict()))["advice"]
 
     assert item | {"actions": item["actions"][:1]} == {

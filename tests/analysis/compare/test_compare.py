@@ -340,7 +340,7 @@ def test_no_advice_made_the_difference_between_two_devices() -> None:
     """)
 
     def came(after: HostTrace) -> list[bool]:
-        return [row["measured_speedup"] is not None for row in compared(slow, after).predicted]
+        return [row["measured_speedup"] is not None for row in compared(slow, after).foretold]
 
     assert came(fast) == [True]
     assert came(gpu) == [False]

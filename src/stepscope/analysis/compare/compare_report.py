@@ -24,7 +24,7 @@ class CompareReport(Report):
         sides: the two sessions: `side` is `before` or `after`, `run` its name, `mean_ms` and `std_ms` (n - 1) describe
             the time from step to step, `steps` is the number that count, `input_bound_percent` is that of the overview,
             `first_advice` the title of its first advice.
-        predicted: what the advice on the session before predicted, and what came; see `predicted.FIELDS`.
+        foretold: what the advice on the session before predicted, and what came; see `predicted.FIELDS`.
         notes: what makes the two hard to compare, one sentence each.
         tables: the requested differences, in order.
         main: the id of the table that is filtered, sorted and cut.
@@ -36,7 +36,7 @@ class CompareReport(Report):
     verdict_text: str
     difference: StepTimeDifference
     sides: tuple[dict[str, Cell], ...]
-    predicted: tuple[dict[str, Cell], ...]
+    foretold: tuple[dict[str, Cell], ...]
     notes: tuple[str, ...]
     tables: tuple[DifferenceTable, ...]
     main: str
@@ -54,7 +54,7 @@ class CompareReport(Report):
             "verdict_text": self.verdict_text,
             **{str(side["side"]): {key: side[key] for key in side if key != "side"} for side in self.sides},
             **self.difference.figures,
-            "foretold": list(self.predicted),
+            "foretold": list(self.foretold),
             "notes": list(self.notes),
             "tables": [table.index() for table in tables],
             **{table.id: list(table.rows) for table in tables},
@@ -64,12 +64,12 @@ class CompareReport(Report):
         """The verdict first, then the tables, each after its sentences."""
         return [
             Prose("verdict", "Verdict", (self.verdict_text,)),
-            Prose("prediction", "What the advice before predicted", tuple(predicted_lines(self.predicted))),
+            Prose("prediction", "What the advice before predicted", tuple(predicted_lines(self.foretold))),
             Prose("notes", "Notes", self.notes),
             Prose("sides", "Steps", tuple(map(_side_line, self.sides))),
             Figures("difference", "Difference", DIFFERENCE_FIELDS, self.difference.figures),
             *(section for table in self._tables() for section in _table_sections(table)),
-            predicted_table(self.predicted),
+            predicted_table(self.foretold),
         ]
 
     def visible_sections(self) -> Sequence[Section]:

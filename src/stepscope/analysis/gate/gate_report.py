@@ -51,7 +51,7 @@ class GateReport(Report):
         verdict_text: the same in a sentence.
         rows: the checks; see FIELDS.
         before, after: the names of the sessions.
-        predicted: what the advice on the session before predicted, and what came, as of `compare`.
+        foretold: what the advice on the session before predicted, and what came, as of `compare`.
         notes: what the step time did, what came of the advice, and what makes the two sides hard to compare.
         findings: broken budgets and the advice of the session after, each with its line where one is known.
     """
@@ -63,7 +63,7 @@ class GateReport(Report):
     before: tuple[str, ...]
     after: tuple[str, ...]
     rows: Table = as_table("Budgets", FIELDS, "no budget", (Part("Budgets", _ON_SCREEN),))
-    predicted: Table
+    foretold: Table
     notes: Lines = as_prose("Notes")
     findings: tuple[PlacedFinding, ...] = as_prose(
         "What to change first",
@@ -112,7 +112,7 @@ def make_gate_report(
         rows=make_rows(FIELDS, checks, unit=lambda check: check.field.unit),
         before=tuple(one.side.run for one in before),
         after=tuple(one.side.run for one in after),
-        predicted=() if compared is None else compared.predicted,
+        foretold=() if compared is None else compared.foretold,
         notes=(*_notes(compared), *find_all_doubts(before, after)),
         findings=(*_budget_findings(checks, last.overview, compared), *_advice_findings(last.overview)),
     )
@@ -121,7 +121,7 @@ def make_gate_report(
 def _notes(compared: CompareReport | None) -> tuple[str, ...]:
     if compared is None:
         return ()
-    return (f"step time: {compared.verdict_text}", *predicted_lines(compared.predicted), *compared.notes)
+    return (f"step time: {compared.verdict_text}", *predicted_lines(compared.foretold), *compared.notes)
 
 
 def _verdict(checks: Sequence[BudgetCheck]) -> str:

@@ -22,6 +22,7 @@ from schemas import all_schemas, refusals
 from stepscope.analysis.account.ribbon import Stretch
 from stepscope.analysis.registry import TOOLS
 from stepscope.analysis.timeline import details, selection, tracks
+from stepscope.analysis.workers import late_ranks
 from stepscope.report import Field, Figures, Prose, Report, Role, Rows, palette
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,6 +47,7 @@ _ANSWERS = (
         selection.SelectionSum,
     ),
     Stretch,
+    *(late_ranks.Waiter, late_ranks.LateArrival, late_ranks.LateRanks),
 )
 
 

@@ -47,3 +47,22 @@ def test_the_answer_of_a_job_then_its_causes_then_where_it_is_slow(page, job_ser
     expect(kinds.locator(".heat-said")).to_contain_text("stage 1")
     steps.locator("canvas").click(position={"x": 3, "y": 3})
     await_address(page, "#/timeline?", "begin=", "host=")
+
+
+def test_a_step_of_all_ranks_is_a_timeline_that_names_the_last_one(page, job_server):
+    page.goto(f"{job_server.address}#/timeline?session={job_server.session('stages')}&stack=ranks&find=forward")
+
+    expect(page.locator(".tl-notices")).to_contain_text("comes last: rank")
+    expect(page.locator(".stacked-lanes .lane")).to_have_count(8)
+    expect(page.locator(".tl-legend")).to_contain_text("Communication")
+    expect(page.locator(".tl-toolbar .filter")).to_contain_text("in 8")
+    expect(page.locator(".late-lines .waits")).not_to_have_count(0)
+    canvas = page.locator(".lane canvas").nth(1)
+    canvas.hover(position={"x": 400, "y": 15})
+    expect(page.locator(".lane").nth(1).locator(".tl-tip")).to_be_visible()
+    canvas.click(position={"x": 400, "y": 15})
+    expect(page.locator(".tl-asked h2")).to_contain_text("GPU")
+    page.keyboard.press("Escape")
+    expect(page.locator(".tl-asked")).to_have_count(0)
+    page.get_by_role("button", name="Next step").click()
+    await_address(page, "#/timeline?", "step=")

@@ -55,7 +55,7 @@ export function Stage({ model }: { model: Model }) {
           <Labels model={model} />
         </div>
       </div>
-      <Legend model={model} />
+      <Legend models={[model]} />
     </div>
   );
 }
@@ -93,10 +93,9 @@ function Nearest({ model }: { model: Model }) {
 }
 
 /** What the colours of the ribbons mean. */
-function Legend({ model }: { model: Model }) {
-  void model.arrived.value; // colours come with the tiles
-  void model.span.value;
-  const shown = shownCauses(model);
+export function Legend({ models }: { models: readonly Model[] }) {
+  for (const { arrived, span } of models) void [arrived.value, span.value]; // colours come with the tiles
+  const shown = [...new Set(models.flatMap(shownCauses))];
   if (!shown.length) return null;
   return (
     <ul class="tl-legend flex minor oneline" aria-label="What the step waits for">

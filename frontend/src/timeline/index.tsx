@@ -42,7 +42,12 @@ export function Timeline({ session, host, sourceOf }: TimelineProps) {
     comparedLanes(session, shown) ?? (stack === "ranks" && hosts.length > 1 ? rankLanes(session, hosts) : null);
   if (lanes && stack !== "off")
     return (
-      <Stacked lanes={lanes} own={own} title={otherId.value ? "A step of each session" : `${hosts.length} ranks`} />
+      <Stacked
+        lanes={lanes}
+        own={own}
+        title={otherId.value ? "A step of each session" : `${hosts.length} ranks`}
+        areRanks={!otherId.value}
+      />
     );
   return <OfHost key={`${session} ${shown} ${own}`} session={session} host={shown} own={own} sourceOf={sourceOf} />;
 }

@@ -1,7 +1,17 @@
 /** The state of one timeline: what is looked at, what is chosen, what was found. */
 import { batch, computed, signal } from "@preact/signals";
 import type { Evidence, Mark } from "./address";
-import { type Choices, collapsedAtFirst, findTrack, type Hit, hiddenAtFirst, itemAt, layoutOf, pathTo } from "./layout";
+import {
+  type Choices,
+  collapsedAtFirst,
+  findTrack,
+  type Hit,
+  hiddenAtFirst,
+  type Item,
+  itemAt,
+  layoutOf,
+  pathTo,
+} from "./layout";
 import { Names } from "./names";
 import type { QueryTracks } from "./query";
 import { Tiles } from "./tiles";
@@ -87,7 +97,11 @@ export class Model {
   readonly choices = signal<Choices>({ collapsed: new Set(), hidden: new Set(), pinned: [] });
   /** The answer of a query, as tracks above the others. */
   readonly query = signal<QueryTracks | null>(null);
+  /** The tracks that are drawn, where these are not the reader's to choose. */
+  readonly fixed = signal<readonly Item[] | null>(null);
   readonly layout = computed(() => {
+    const items = this.fixed.value;
+    if (items) return { items, height: heightOf(items), pinnedItems: [], pinnedHeight: 0 };
     const query = this.query.value;
     return layoutOf(query ? [query.group, ...this.tracks.groups] : this.tracks.groups, this.choices.value);
   });
@@ -529,6 +543,10 @@ export class Model {
   level(): number {
     return levelFor(this.span.peek(), this.width);
   }
+}
+
+export function heightOf(items: readonly Item[]): number {
+  return items.reduce((sum, item) => sum + item.height, 0);
 }
 
 /** The tracks of a group and of the groups in it, and the groups themselves. */

@@ -111,7 +111,7 @@ export class Mouse {
     private readonly on: Canvases,
   ) {}
 
-  /** Follows the mouse on canvases: all but the first zoom by the wheel, and the last is that of the tracks. */
+  /** Follows the mouse on canvases: all but the overview zoom by the wheel, and the last is that of the tracks. */
   listen(canvases: readonly HTMLCanvasElement[], signal: AbortSignal): void {
     for (const canvas of canvases) {
       canvas.addEventListener("pointerdown", (event) => this.down(event, canvas), { signal });
@@ -120,7 +120,7 @@ export class Mouse {
       canvas.addEventListener("pointercancel", () => this.cancel(), { signal });
       canvas.addEventListener("pointerleave", () => this.leave(), { signal });
     }
-    for (const canvas of canvases.slice(1))
+    for (const canvas of canvases.filter((each) => each !== this.on.overview))
       canvas.addEventListener("wheel", (event) => this.wheel(event), { signal, passive: false });
     canvases.at(-1)?.addEventListener("dblclick", () => this.doubleClick(), { signal });
   }

@@ -52,6 +52,7 @@ const PATHS: Readonly<Record<string, string>> = {
   help: "M7.5 7.7a2.5 2.5 0 1 1 3.6 2.3c-.8.4-1.1.9-1.1 1.8M10 14.5v.01M10 2.5a7.5 7.5 0 1 0 .01 0",
   close: "M5 5l10 10M15 5 5 15",
   down: "M5 8l5 5 5-5",
+  left: "M12 5l-5 5 5 5",
   right: "M8 5l5 5-5 5",
   menu: "M3 5.5h14M3 10h14M3 14.5h14",
   csv: "M10 3v9M6.5 8.5 10 12l3.5-3.5M4 16h12",

@@ -14,6 +14,7 @@ TIMELINE_ROUTES = (
     Route(f"{TIMELINE}/names/<int:page>", "stepscope.web.timeline:get_names"),
     Route(f"{TIMELINE}/steps", "stepscope.web.timeline:get_steps"),
     Route(f"{TIMELINE}/steps/<int:step>", "stepscope.web.timeline:get_step"),
+    Route(f"{TIMELINE}/late", "stepscope.web.timeline:get_late"),
     Route(f"{TIMELINE}/window", "stepscope.web.timeline:get_window"),
     Route(f"{TIMELINE}/stretch", "stepscope.web.timeline:get_stretch"),
     Route(f"{TIMELINE}/events/<int:event>", "stepscope.web.timeline:get_event"),

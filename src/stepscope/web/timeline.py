@@ -29,6 +29,7 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.step_clocks import step_clocks
 from stepscope.analysis.timeline import details, index, projection, search, selection, tracks
 from stepscope.analysis.timeline.load import group_load, prepare_windows
+from stepscope.analysis.workers.late_ranks import late_ranks
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
@@ -41,6 +42,9 @@ MOST_BYTES = 100_000
 
 MOST_TILES = 16
 """Windows in one answer: those of a screen of 8,192 pixels at 512 cells each."""
+
+MOST_RANKS = 64
+"""The most ranks of one picture."""
 
 MOST_WIDTH = 4096
 NAMES_A_PAGE = 512
@@ -140,6 +144,16 @@ def get_step(site: TraceSite, request: Request, session: str, step: int) -> Answ
         found = compare_with_median(trace, step)
     body = {"sentence": found.sentence, "step": asdict(found.step), "median": asdict(found.median)}
     return json_answer(body | {"section": section_json(found.section(), {})})
+
+
+def get_late(site: TraceSite, request: Request, session: str) -> Answer:
+    """Answers with the rank that is late in a step (`step`, else the median one) of the ranks in `hosts`, and where the
+    others wait for it."""
+    opened, hosts = site.opened(session), request.args.getlist("ranks")[:MOST_RANKS]
+    step = read_integer(request, "step", -_HUGE, _HUGE) if request.args.get("step") else None
+    with opened.working():
+        found = late_ranks([opened.trace(host) for host in hosts], step)
+    return json_answer(asdict(found))
 
 
 # -- windows -----------------------------------------------------------------------------------------------------

@@ -111,9 +111,14 @@ def collectives_of(trace: HostTrace) -> Collectives:
     return trace.derived("collectives", _find_collectives)
 
 
-def _find_collectives(trace: HostTrace) -> Collectives:
+def rows_in_order(trace: HostTrace) -> I64:
+    """The events that the columns are of: int64 of shape (n,), in order of time."""
     rows = collective_rows(trace)
-    rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
+    return rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
+
+
+def _find_collectives(trace: HostTrace) -> Collectives:
+    rows = rows_in_order(trace)
     declared = declared_groups(trace)
     facts = _Facts(trace, rows, declared)
     names, name = _numbered([operation_of(text) for text in facts.names()])

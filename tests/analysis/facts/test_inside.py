@@ -39,7 +39,7 @@ NUMPY = "numpy/_core"
         (f"{NUMPY.split('/')[0]}/lib/_arraysetops_impl.py:340 _unique1d", "np.unique", "bincount"),
         (None, "np.add.at", "bincount"),
         (None, "torch.tensor", "number by number"),
-        (None, "self.ids.index", ""),
+        (None, "self.ids.index", "in a dict"),
         (None, "itertools.groupby", ""),
         ("scipy/sparse/_compressed.py:900 _insert_many", "", "coo_array"),
         ("glob.py:20 glob", "glob.glob", "list the files once"),

@@ -274,6 +274,8 @@ def _say_beside(first: Advice, others: Sequence[Advice], context: Context, verdi
     limit = verdict.cause
     if limit is None or first.kind == "none" or verdict.name == "unknown" or limit in _causes_in(context, first):
         return first
+    if limit == "host_compute" and _is_in_tiny_ops(context, first):
+        return first  # what starts them is computing, too, where no device does
     predicted = context.changes.predicted.get(first.change) if context.changes else None
     if predicted is not None:
         saved = predicted.causes_now.get(limit, 0) - predicted.causes.get(limit, 0)
@@ -486,6 +488,13 @@ def _say_most(context: Context) -> str:
     if account.percent(culprit.ps) < _NEARLY_ALL * 100:
         return ""
     said = f"`{culprit_name(culprit)}` is {account.percent(culprit.ps):.0f} % of the step"
+    where = culprit.statement
+    if where is not None and where.loop and not where.carries:
+        called = f" calls `{where.called}`" if where.called else " runs"
+        return (
+            f"{said}, most of it at {where.place}, which{called} in each round of the loop in line {where.loop}: do all"
+            " rounds with one op on whole arrays, if they do not need each other"
+        )
     return f"{said}: compute less in it, or use faster hardware"
 
 
@@ -588,6 +597,7 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         actions=(
             *(() if context.has_steps else (MARK_STEPS,)),
             *_act_on_most(context, account),
+            *_act_on_untrained(context),
             _suggest_next(context, verdict),
         ),
         tool="op-stats",
@@ -605,6 +615,18 @@ def _act_on_most(context: Context, account: StepAccount) -> tuple[str, ...]:
     if context.has_steps or culprit is None or account.percent(culprit.ps) < 100.0 * _MOST_OF:
         return ()
     return act_on_culprit(culprit)
+
+
+def _act_on_untrained(context: Context) -> tuple[str, ...]:
+    """What to do about a function within the model's forward pass in which nothing is trained, where it takes much."""
+    lines = context.pace.lines if context.pace is not None else []
+    own = [line for line in lines if line.in_layer and not line.calls_model and line.share("host_compute") >= _MOST_OF]
+    return tuple(
+        f"{line.name} ({line.where}) takes {share:.0f} % of the step, and nothing in it is trained: if it computes the"
+        " same in every step, do that once, before the loop, and keep the result"
+        for line in own[:1]
+        if (share := context.percent(line.own_ps / MS / context.quiet)) >= LARGE_SHARE
+    )
 
 
 def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> str:

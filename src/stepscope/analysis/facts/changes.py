@@ -170,7 +170,7 @@ def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:
     # What others take of the machine makes no part of the program small.
     quiet = max(model.graph.recorded_step_ps[model.steps].sum() - own[Cause.CONTENTION], 0)
     usual = max(model.graph.recorded_step_ps[model.median] - model.spent_ps[Cause.CONTENTION], 0)
-    least = LEAST * float(quiet)
+    least = LEAST * float(min(quiet, usual * len(model.steps)))  # nor does a step that stalls
     changes: list[tuple[str, list[Intervention]]] = []
     for cause in Cause:
         large = own[cause] >= least > 0 or model.spent_ps[cause] >= LEAST * usual > 0

@@ -111,6 +111,12 @@ _WORK = (
         "it adds exactly, number by number: numpy.mean, numpy.std or statistics.fmean",
     ),
     Work(
+        frozenset(),
+        frozenset({"index"}),
+        "of a list it looks at one element after another each time: keep the place of each in a dict, made once, before"
+        " the loop",
+    ),
+    Work(
         frozenset({"copy"}),
         frozenset({"deepcopy"}),
         "copy only what changes, or keep one copy and write into it; a model's state needs no deepcopy to be read",

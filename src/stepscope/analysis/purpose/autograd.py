@@ -249,12 +249,13 @@ def ops_per_parameter(trace: HostTrace, ops: I64) -> float:
 
 
 def _count_sizes(trace: HostTrace, ops: I64) -> Counter[Size]:
-    """How many of some ops have a largest operand of each size."""
+    """How many of some ops have operands of one size alone, besides single numbers, by that size."""
     texts, calls = np.unique(trace.stat_strings(stat_names.INPUT_DIMS, rows=ops), return_counts=True)
     found: Counter[Size] = Counter()
     for text, count in zip(texts.tolist(), calls.tolist(), strict=True):
-        if text > 0:
-            found[max(sizes_of(trace.strings[text]), key=math.prod, default=())] += count
+        sizes = {size for size in sizes_of(trace.strings[text]) if math.prod(size) > 1} if text > 0 else set()
+        if len(sizes) == 1:
+            found[sizes.pop()] += count
     return found
 
 

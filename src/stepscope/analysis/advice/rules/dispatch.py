@@ -5,8 +5,11 @@ All three look alike on a timeline, so one rule decides between them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from stepscope.analysis.advice.actions import Named, order_actions
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.items import Row
+from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.work import OPS_OF_A_PROGRAM, OpShare, WorkFacts, module_of
@@ -239,6 +242,21 @@ def _single_ops(context: Context, starts: float, part: float) -> Finding:
     )
 
 
+def _name_loop(context: Context, advice: Advice) -> Advice:
+    """The advice on single ops with the loop of the program that starts most of them first of all actions."""
+    said = advice.culprit.statement if advice.culprit is not None else None
+    if said is None or not said.loop or advice.kind != "eager_dispatch":
+        return advice
+    loop = f"the loop in line {said.loop} of {said.file}"
+    how = f"replace {loop} by ops for all its rounds at once"
+    if said.carries:
+        how = (
+            f"let each round of {loop} work on several rows at once, such as several sequences or environments: a round"
+            f" needs `{said.carries}` of the one before, other rows do not"
+        )
+    return replace(advice, actions=order_actions((Named(how), *advice.actions)))
+
+
 def _evidence_rows(context: Context) -> tuple[Row, ...]:
     loop = context.loop
     named = (*loop.programs[:2], *loop.eager_ops[:2]) if loop else ()
@@ -246,7 +264,7 @@ def _evidence_rows(context: Context) -> tuple[Row, ...]:
 
 
 RULE = Rule(
-    "dispatch", _LEAST_PERCENT, find=_find, tool="op-stats",
+    "dispatch", _LEAST_PERCENT, find=_find, tool="op-stats", reword=_name_loop,
     yields_to=(
         "recompilation", "input_preprocessing", "input_python", "input_file_read", "input_no_prefetch",
         "checkpoint_stall", "straggler", "communication_bound",

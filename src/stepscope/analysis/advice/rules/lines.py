@@ -222,7 +222,7 @@ def _describe(context: Context, line: LineFacts) -> str:
 def work_of(line: LineFacts) -> Work | None:
     """The work of a library that a function spends its time in; None if that is not known."""
     if line.inside:
-        return work_in(line.inside, line.name)
+        return work_in(line.inside if line.inside != line.name else None, line.name)
     return work_in(None, line.statement.called) if line.statement is not None else None
 
 
@@ -269,7 +269,7 @@ def act_on_work(line: LineFacts) -> tuple[str, ...]:
     """What to do about the work in a function, or about a call in its loop that is the same in each round."""
     said = line.statement
     if line.inside:
-        work = work_in(line.inside, line.name)
+        work = work_of(line)
         return (Named(f"look at {line.name} in {line.where}: {work.action}"),) if work is not None else ()
     if said is not None and said.is_same and said.called and not may_give_anew(said.called):
         return (

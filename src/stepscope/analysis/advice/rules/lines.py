@@ -42,21 +42,6 @@ _MANY = 50.0  # starts per step: fewer are no loop over elements; 25 takes a ste
 _MANY_READS = 10.0  # per step: fewer are no loop over values; 5 and 20 are the same
 _NAMED = 3  # ops, causes: as many as a sentence bears
 
-_BATCHED: Actions = {
-    "tensorflow": (
-        "replace the loop over elements in it by one op on whole tensors: gather, scatter_nd_update, vectorized_map",
-        "or wrap it in tf.function, if its loop runs over tensors",
-    ),
-    "jax": (
-        "replace the loop over elements in it by jax.vmap, or by ops on whole arrays",
-        "or put it under jax.jit, with jax.lax.scan for its loop",
-    ),
-    "pytorch": (
-        "replace the loop over elements in it by ops on whole tensors: indexing with a tensor, index_put_, torch.where",
-        "torch.vmap, or the foreach ops for lists of parameters",
-    ),
-    "": ("replace the loop over elements in it by ops on whole arrays",),
-}
 _AT_ONCE: Actions = {
     "tensorflow": ("tf.stack and one op, tf.gather, tf.math.segment_sum, or tf.vectorized_map",),
     "jax": ("jax.vmap, x[rows], jax.ops.segment_sum, or one split of keys",),
@@ -240,8 +225,7 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
         "input_transfer": transfer.ACTIONS,
         "host_sync": dispatch.FETCH,
         "memory_churn": device_work.IN_PLACE,
-        # Without an op that is started again and again there is no loop over elements.
-        "eager_dispatch": _BATCHED if _starts_many(context, line) else dispatch.COMPILE,
+        "eager_dispatch": dispatch.COMPILE,
         "redundant_compute": redundant_compute.ACTIONS,
         "python_overhead": {"": python_overhead.ACTIONS},
     }

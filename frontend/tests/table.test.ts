@@ -78,6 +78,11 @@ describe("in a narrow window the first columns are", () => {
     );
   });
 
+  it("the change between two sides before the sides", () => {
+    const fields = columns("op:name before:duration after:duration difference:change");
+    expect(tellingFirst(fields).map((field) => field.name)).toEqual(["op", "difference", "before", "after"]);
+  });
+
   it("the one by which the table is sorted as well", () => {
     const fields = columns("op:name total:duration avg:duration share:share");
     expect(tellingFirst(fields, "avg").map((field) => field.name)).toEqual(["op", "avg", "total", "share"]);

@@ -226,7 +226,8 @@ def test_advice_leads_to_its_rows_and_intervals(page, page_server, corpus, capsy
         text = card.inner_text()
         assert advice["title"] in text
         assert f"{round(100 * advice['confidence'])} % sure" in text
-        assert advice["reasoning"][1:] in text  # a sentence begins with a capital letter
+        reasoning = advice["reasoning"].replace(" -> ", " \N{RIGHTWARDS ARROW} ")
+        assert reasoning[1:] in text  # a sentence begins with a capital letter
         hrefs = [each.get_attribute("href") for each in card.locator(".evidence-row").all()]
         places = [query_of(href) for href in hrefs if href.startswith("#/timeline")]
         assert len(places) == len(advice["intervals"])

@@ -428,7 +428,7 @@ function HeadCell({
   onSort: (sort: Sort | null) => void;
 }) {
   const sorted = sort?.column === field.name ? (sort.descending ? "descending" : "ascending") : "none";
-  const unit = unitLabel(field.unit);
+  const unit = unitLabel(field.unit) === label ? "" : unitLabel(field.unit);
   return (
     <div class={`cell head ${alignment(field)}`} role="columnheader" aria-sort={sorted}>
       <button

@@ -99,7 +99,7 @@ const AMOUNTS: readonly Role[] = ["duration", "size", "measure"];
 
 /**
  * The columns in the order in which a narrow window needs them: what a row is about, its shape, the amount by which the
- * table is sorted or else its first, the share; then the others as they were.
+ * table is sorted, the change, the first amount, the share; then the others as they were.
  */
 export function tellingFirst(fields: readonly Field[], sorted: string | null = null): Field[] {
   const roles = (role: Role) => fields.find((field) => field.role === role);
@@ -115,6 +115,7 @@ export function tellingFirst(fields: readonly Field[], sorted: string | null = n
   const first = [
     ...(step ? [step, before.at(-1)] : [key, roles("shape")]),
     fields.find((field) => field.name === sorted),
+    roles("change"),
     amount,
     roles("share"),
   ];

@@ -126,7 +126,7 @@ export function Stacked({ lanes, own, title, areRanks }: StackedProps) {
         <span class="muted">aligned at the start of the step</span>
       </div>
       <div class="stacked-scroll">
-        {late.state === "loading" ? (
+        {areRanks && late.state === "loading" ? (
           <Loading what="Comparing the ranks" />
         ) : (
           <div class="stacked-inner">

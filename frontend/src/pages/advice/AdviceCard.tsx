@@ -63,7 +63,7 @@ export function AdviceCard({
       {whole && advice.reasoning && (
         <p class="reasoning">
           <strong>{advice.predicted_speedup === null ? "Why: " : "How it is predicted: "}</strong>
-          <Code text={sentence(advice.reasoning)} />
+          <Code text={sentence(advice.reasoning).replaceAll(" -> ", " → ")} />
         </p>
       )}
       {picture && <Picture of={picture} />}
@@ -302,7 +302,7 @@ function Evidence({ advice }: { advice: Advice }) {
       <section>
         <h3>More</h3>
         <ul>
-          {tool && !tool.missing && (
+          {tool && !tool.missing && !advice.rows.some((row) => row.tool === advice.tool) && (
             <li>
               <a class="evidence-row list gap-m" href={linkTo(advice.tool)}>
                 <Icon name={advice.tool} size={16} /> <span>{tool.heading}</span>

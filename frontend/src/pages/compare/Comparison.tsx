@@ -253,13 +253,20 @@ function TwoBars({ rows }: { rows: NonNullable<CompareReport["breakdown"]> }) {
   );
   const side = (name: "before_ms" | "after_ms") => Object.fromEntries(rows.map((row) => [row.cause, row[name] ?? 0]));
   return (
-    <StackedBars
-      label="Median step of both sessions"
-      parts={parts}
-      rows={[
-        { key: "before", label: "Before", note: otherName(), parts: side("before_ms") },
-        { key: "after", label: "After", note: shortRun(sessionInfo.value?.run ?? ""), parts: side("after_ms") },
-      ]}
-    />
+    <>
+      <h3 class="compare-title">Critical path of the median step</h3>
+      <StackedBars
+        label="Critical path of the median step, before and after"
+        parts={parts}
+        legendOf="after"
+        rows={[
+          { key: "before", label: "Before", note: otherName(), parts: side("before_ms") },
+          {
+            ...{ key: "after", label: "After", parts: side("after_ms") },
+            note: shortRun(sessionInfo.value?.run ?? ""),
+          },
+        ]}
+      />
+    </>
   );
 }

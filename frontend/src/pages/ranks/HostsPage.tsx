@@ -1,12 +1,13 @@
 /** Every step on every worker: which worker is slow, and in which part. */
 import { useMemo } from "preact/hooks";
-import type { ToolAnswer } from "../../api";
+import { type ToolAnswer, useResource } from "../../api";
 import type { Column } from "../../charts/steps";
 import { causeParts, partsOfRow } from "../../design/causes";
 import { palette } from "../../design/theme";
 import { duration, percent } from "../../format";
 import { linkTo, route, setParams } from "../../router";
 import { docOf, type ReportOf, type TableOf, tableOf } from "../../sections";
+import { answerAddress } from "../../session";
 import { termText } from "../../terms";
 import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
@@ -20,9 +21,12 @@ import { TableCard } from "../shared/sections";
 import { usualColumns } from "../summary/StepsPage";
 
 export default function Pod({ report, sections }: ToolAnswer<"pod-viewer">) {
+  const first = useResource<ToolAnswer<"distributed">>(answerAddress("distributed"));
+  const said = (first.state === "ready" && first.data.report.findings) || [];
+  const further = (report.findings ?? []).filter((line) => !said.includes(line)); // the first view says the others
   return (
     <>
-      <Findings lines={report.findings} />
+      {first.state !== "loading" && further.length > 0 && <Findings lines={further} />}
       {(report.rows ?? []).length > 0 && (
         <OneStep report={report} table={tableOf(sections, "rows")} slowestTable={tableOf(sections, "slowest")} />
       )}

@@ -23,6 +23,7 @@ const COLUMNS = ["Session", "Limited by", "Step", "Steps", "First cause", "Hosts
 export default function SessionsPage() {
   const [text, setText] = useState("");
   const compared = (route.value.params.compared ?? "").split(",").filter(Boolean);
+  const hasFigure = Boolean(route.value.params.figure);
   const [ticked, setTicked] = useState<readonly string[]>(compared);
   const all = listedSessions.value;
   const found = useMemo(() => matching(all, text), [all, allWords.value, text]);
@@ -43,7 +44,7 @@ export default function SessionsPage() {
         </div>
       </header>
       {compared.length > 1 && <Compared ids={compared} />}
-      <FigureOverSessions />
+      {hasFigure && <FigureOverSessions />}
       <SearchBox
         label="Filter sessions"
         placeholder="Filter by name, host, label or note"
@@ -74,6 +75,7 @@ export default function SessionsPage() {
           </p>
         )}
       </section>
+      {!hasFigure && all.length > 1 && <FigureOverSessions />}
     </>
   );
 }

@@ -39,14 +39,19 @@ function linksOf(row: number, data: TableData): RowLink[] {
 
 const GUIDE_NOTE = "the categories of the TensorFlow Profiler guide and XProf, which no verdict reads";
 
-/** Hides causes that no step has, and names that only repeat the steps' numbers. */
+/** Of these columns one value in all rows says nothing. */
+const TELL_APART = ["host", "complete", "usual"];
+
+/** Hides causes that no step has, names that only repeat the steps' numbers, and what all rows have alike. */
 export function usualColumns(table: TableSection): string[] {
   const valuesOf = (name: string) => table.columns?.[name] ?? [null];
   const numbers = valuesOf("step");
   const isEmpty = (name: string) =>
     isCause(name.replace(/_ms$/, ""))
       ? valuesOf(name).every((value) => !value)
-      : name === "name" && valuesOf(name).every((value, row) => value === String(numbers[row]));
+      : TELL_APART.includes(name)
+        ? valuesOf(name).every((value, _, [first]) => value === first && first !== false)
+        : name === "name" && valuesOf(name).every((value, row) => value === String(numbers[row]));
   return table.fields.map((field) => field.name).filter((name) => !isEmpty(name));
 }
 

@@ -218,10 +218,12 @@ def culprit_name(culprit: Culprit) -> str:
 
 
 def where_to_look(culprit: Culprit) -> str:
-    """``in `train.py:9 step` ``, or the line of it that holds most of its time: ``at train.py:14, in `step` ``."""
-    if culprit.statement is None or not culprit.file:
+    """``in `train.py:9 step` ``, its line that holds most of its time, ``at train.py:14, in `step` ``, or the line
+    that asks for an op, ``at train.py:14, `mm` ``."""
+    if culprit.statement is None:
         return f"in `{culprit_name(culprit)}`"
-    return f"at {culprit.statement.place}, in `{shorten_name(clean(culprit.name), _LONGEST_NAME)}`"
+    name = f"`{shorten_name(clean(culprit.name), _LONGEST_NAME)}`"
+    return f"at {culprit.statement.place}, {'in ' if culprit.file else ''}{name}"
 
 
 def _calls_text(culprit: Culprit) -> str:

@@ -466,7 +466,7 @@ class OverviewReport(Report):
         is_named = culprit is None or (culprit.file or culprit.name) in first.title
         where = "" if is_named or culprit is None else f", such as {account_text.where_to_look(culprit)}"
         after = f"{first.beside} " if first.beside else ""
-        lines = [f"do first   {after}{first.title}{where}{gain}", first.also, *first.actions[:2]]
+        lines = [f"do first   {after}{first.title}{where}{gain}", *first.actions[:2], first.also]
         return [*lines[:1], *(f"           - {line}" for line in lines[1:] if line)]
 
     def _limit_figures(self) -> dict[str, Cell]:

@@ -214,6 +214,8 @@ def work_of(line: LineFacts) -> Work | None:
 def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     """What to do about a function, what its recording shows first."""
     inside, at_once = act_on_work(line), tuple(map(Named, _start_at_once(context, line)))
+    if work_of(line) is None and not at_once:
+        inside = _replace_python_loop(line) or inside
     if kind.startswith("input"):
         return (*at_once, *act_on_input(context, kind, inside, is_of_framework=_starts_many(context, line)))
     if line.inside and inside:
@@ -238,6 +240,15 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     if line.feeds:
         usual = tuple(each for each in usual if each not in python_overhead.FOR_REPORTS)
     return order_actions((*inside, *at_once, *rarely, *waits, *usual))
+
+
+def _replace_python_loop(line: LineFacts) -> tuple[str, ...]:
+    """What to do about a loop of Python that a function spends its time in, whose rounds do not need each other."""
+    said = line.statement
+    if said is None or not said.loop or said.carries or line.share("python", "input") < _MOST_OF:
+        return ()
+    called = f" ({said.called} at {said.place})" if said.called else f" ({said.place})"
+    return (Named(f"replace the loop in line {said.loop} of {line.name}{called} by ops on whole arrays, as of NumPy"),)
 
 
 def _rarely(line: LineFacts, kind: str) -> tuple[str, ...]:

@@ -1,10 +1,11 @@
 """Measures what a capture costs the training: `python -m bench.overhead` writes bench/OVERHEAD.md.
 
 A process for each framework trains in many short blocks of steps.  The kinds of profiling take turns: none, the
-framework's own profiler by its own calls and with the same levels, Stepscope, and Stepscope with more tracers.  A round
-runs all of them in a random order and then in the reverse of that order, so that a machine that gets slower or faster
-favours none.  Every figure compares two kinds within the same round.  The tables show the Hodges-Lehmann estimate over
-all rounds with its 95 % interval (the signed-rank test's), which a few disturbed rounds do not change.
+framework's own profiler by its own calls and with the same levels and options, Stepscope, and Stepscope with more
+tracers.  A round runs all of them in a random order and then in the reverse of that order, so that a machine that gets
+slower or faster favours none.  Every figure compares two kinds within the same round.  The tables show the
+Hodges-Lehmann estimate over all rounds with its 95 % interval (the signed-rank test's), which a few disturbed rounds do
+not change.
 
 Two clocks are read: the elapsed time, as the median step of a block, and the processor time of the whole process with
 all its threads, over all steps of a block.  Other load on the machine hardly changes the second.  Starting, stopping
@@ -51,6 +52,7 @@ FRAMEWORKS = ("plain", "tensorflow", "jax", "torch")
 SERVERS = ("stepscope", "tensorflow", "jax")
 CLOCKS = ("wall", "cpu")
 LONG_BLOCK_S, OFTEN_MS = 0.5, 20
+DEFAULTS = "native, its defaults"
 COUNTERS, ALONE, SAMPLES = "system counters", "no counters", "samples_per_s"
 MARK = "annotation_ns"
 TIMEOUT_S = 900
@@ -173,11 +175,16 @@ def torch() -> tuple[Step, list[Profiling]]:
             values = torch.tanh(values @ weights)
         values.sum().backward()
 
-    def start() -> None:
-        running.append(torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]))
-        running[-1].start()
+    def native(name: str, **options: Any) -> Profiling:
+        def start() -> None:
+            running.append(torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options))
+            running[-1].start()
 
-    return step, [Profiling("native", start, lambda: running.pop().stop())]
+        return Profiling(name, start, lambda: running.pop().stop())
+
+    # As Stepscope records: sizes of operands, on all threads.  PyTorch's own defaults are neither.
+    everywhere = torch._C._profiler._ExperimentalConfig(profile_all_threads=True, trace_only=True)
+    return step, [native("native", record_shapes=True, experimental_config=everywhere), native(DEFAULTS)]
 
 
 def list_kinds(framework: str) -> tuple[Step, list[Profiling]]:
@@ -364,6 +371,8 @@ def table_rows(framework: str, found: Found) -> list[str]:
     made = [_table_row(framework, found, name, "none") for name in short]
     if "native" in found:
         made.append(_table_row(framework, found, "Stepscope", "native", 1.0))
+    if DEFAULTS in found:
+        made.append(_table_row(framework, found, "Stepscope", DEFAULTS))
     usual = 1000 / profiler.ProfilerOptions().system_interval_ms
     return [*made, _table_row(framework, found, COUNTERS, ALONE, 0.5, usual / found[COUNTERS][SAMPLES][0])]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import os
 import re
 import subprocess
@@ -17,6 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 from places import ROOT
+from waiting import await_until
 
 from stepscope import capture as profiler
 from stepscope.capture import tracers
@@ -30,6 +30,7 @@ from stepscope.formats.spool.reader import parse, read
 from stepscope.formats.xspace.merge import append_planes, start_unix_ns
 from stepscope.formats.xspace.reader import read as read_xspace
 from stepscope.formats.xspace.writer import write
+from stepscope.kernels.stacks import Sampling
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 
 SOURCE = ROOT / "src"
@@ -356,58 +357,72 @@ def stack(*names: str) -> list[tuple[Code, int]]:
     return [(CODES[name], 1) for name in reversed(names)]
 
 
-def moments_of_samples(monkeypatch, seconds, cost_s):
-    """When samples are taken at a hundred a second, in s, if the nth costs `cost_s(n)` of its thread's time."""
-    now, used = [0.0], [0.0]
-    sampler = stack_samples.StackSampler(reads_usage=False)
-    sampler._interval_s, sampler._clock = 0.01, lambda: round(now[0] * 1e9)
-    monkeypatch.setattr(stack_samples.time, "thread_time_ns", lambda: round(used[0] * 1e9))
-    taken = []
-
-    def sample():
-        taken.append(now[0])
-        used[0] += cost_s(len(taken))
-
-    monkeypatch.setattr(sampler, "sample", sample)
-    while now[0] < seconds:
-        now[0] += sampler._tick()
-    return taken
+def logged(*samples):
+    """A log of samples, one each 10 ns: of each its threads, by number, system's number and name, and their stacks."""
+    taken = [
+        (10 * place, [(thread, frames, (stack.__code__, 0), []) for thread, frames in sample.items()])
+        for place, sample in enumerate(samples, 1)
+    ]
+    return SimpleNamespace(take=lambda: [taken.pop(0) for _ in range(len(taken))])
 
 
 def test_the_share_of_sampling_is_kept_over_a_second_so_that_short_captures_have_samples(monkeypatch):
-    taken = moments_of_samples(monkeypatch, seconds=20, cost_s=lambda number: 0.0005)
+    """At a hundred samples a second, each of which takes 0.5 ms of its thread's time."""
+    now_s, taken = 0.0, []
+    monkeypatch.setattr(stack_samples.time, "thread_time_ns", lambda: 500_000 * len(taken))
+    sampler = stack_samples.StackSampler(reads_usage=False)
+    sampler._clock = lambda: round(now_s * 1e9)
+    sampler._log = SimpleNamespace(read=lambda clock, *_: taken.append(now_s) or (clock(), 0))
+    sampling = sampler._make_sampling(0.01)
+
+    while now_s < 20:
+        now_s += sampling.sample()
 
     assert sum(at < 0.15 for at in taken) == 15
     assert 0.0005 * len(taken) <= stack_samples.MOST_SHARE * (20 + 1) + 0.0005
 
 
-def test_what_the_collector_takes_during_a_sample_does_not_count_as_sampling(monkeypatch):
-    def cost_s(number):
-        if number != 20:
-            return 0.0001
-        gc.collect()
-        return 0.1  # it took so long
+def test_a_switch_interval_follows_the_number_of_threads_that_compute():
+    computing, told = iter([0, 1, 1, 2, 3, 1]), []
+    log = SimpleNamespace(read=lambda *_: (0, next(computing)))
+    sampling = Sampling(log, time.perf_counter_ns, {}, (), {}, told.append, 0.01, 1.0, 1.0, 1.0, time.thread_time_ns)
 
-    # Each takes its share of 0.01 s.
-    assert len(moments_of_samples(monkeypatch, seconds=5, cost_s=cost_s)) >= 500
+    for _ in range(6):
+        sampling.sample()
+
+    assert told == [1, 2, 1]
 
 
-def test_equal_neighbours_among_the_samples_are_joined(monkeypatch):
+def test_a_sampler_whose_log_fails_says_so_and_ends(caplog):
+    failing = threading.Event()
+
+    def read(*_):
+        failing.set()
+        raise OSError("no log")
+
+    sampler = stack_samples.StackSampler()
+    log, sampler._log = sampler._log, SimpleNamespace(read=read)
+    sampler.start(ProfilerOptions(stack_samples_hz=1000), time.perf_counter_ns)
+    assert failing.wait(60)
+    await_until(lambda: not sampler._ticker._recurring._ended.locked(), 60, "the end of the sampler")
+    sampler._log = log
+    sampler.stop()
+
+    assert "no log" in caplog.text
+
+
+def test_equal_neighbours_among_the_samples_are_joined():
     #   10     20     30     40     50     a change lies halfway between two samples
     #   main---main---main---main---|
     #   load---load---|      load---|
     #          read---|
-    samples = iter([stack("main", "load"), stack("main", "load", "read"), stack("main"), stack("main", "load")])
+    main, samples = (1, 77, "MainThread"), [("main", "load"), ("main", "load", "read"), ("main",), ("main", "load")]
     sampler = stack_samples.StackSampler()
-    sampler._clock = Clock()
-    monkeypatch.setattr(stack_samples, "read_stacks", lambda *_: {1: next(samples)})
-    monkeypatch.setattr(threading, "_active", {1: SimpleNamespace(native_id=77, name="MainThread")})
-    for _ in range(4):
-        sampler.sample()
+    sampler._log = logged(*[{main: stack(*names)} for names in samples])
+    sampler._note_samples()
     sampler._last_ns = 50
     sampler.stop()
-    monkeypatch.undo()
-    trace = trace_of(sampler.drain())
+    trace = trace_of([chunk for chunk in sampler.drain() if chunk.plane == stack_samples.PLANE])
 
     assert ranges(trace) == [
         ("$job.py:1 main", 10, 50),
@@ -423,8 +438,8 @@ def test_the_frames_of_the_command_that_runs_a_program_are_left_out_and_those_of
     own = stack_samples._OWN_FOLDER
     seen = []
     sampler = stack_samples.StackSampler()
-    monkeypatch.setattr(sampler, "_note", lambda ident, thread, stack, now: seen.append((ident, stack)))
-    call = sampler.sample
+    monkeypatch.setattr(sampler, "_note", lambda thread, stack, now: seen.append((thread.number, stack)))
+    call = sampler._make_sampling(0.01).sample
     for file in (
         f"{own}demo/data.py",
         "/home/train.py",
@@ -436,32 +451,27 @@ def test_the_frames_of_the_command_that_runs_a_program_are_left_out_and_those_of
         exec(compile("def call(): inner()", file, "exec"), names)
         call = names["call"]
     call()
+    sampler.drain()
 
-    files = [code.co_filename for code, _ in dict(seen)[threading.get_ident()]]
+    files = [code.co_filename for code, _ in dict(seen)[threading.get_native_id()]]
     assert files == [f"{own}demo/data.py", "/home/train.py"]
 
 
-def test_a_thread_that_has_ended_ends_its_stack(monkeypatch):
-    sampler = stack_samples.StackSampler()
-    sampler._clock = Clock()
-    frames = iter([{1: stack("main"), 2: stack("loader")}, {1: stack("main")}])
-    monkeypatch.setattr(stack_samples, "read_stacks", lambda *_: next(frames))
-    sampler.sample()
-    sampler.sample()
+def test_a_thread_that_has_ended_ends_its_stack():
+    main, loader = (1, 11, "main"), (2, 12, "loader")
+    sampler = stack_samples.StackSampler(reads_usage=False)
+    sampler._log = logged({main: stack("main"), loader: stack("loader")}, {main: stack("main")})
 
-    assert [(chunk.names, list(chunk.end)) for chunk in sampler.drain()] == [(["$job.py:1 loader"], [10])]
+    assert [(chunk.names, list(chunk.end)) for chunk in sampler.drain() if chunk.plane == stack_samples.PLANE] == [
+        (["$job.py:1 loader"], [10])
+    ]
 
 
-def test_a_thread_that_gets_the_number_of_one_that_has_ended_has_a_line_of_its_own(monkeypatch):
-    sampler = stack_samples.StackSampler()
-    sampler._clock = Clock()
-    monkeypatch.setattr(stack_samples, "read_stacks", lambda *_: {1: stack("main")})
-    for native, name in ((77, "first"), (78, "second")):
-        monkeypatch.setattr(threading, "_active", {1: SimpleNamespace(native_id=native, name=name)})
-        sampler.sample()
-        sampler.sample()
+def test_a_thread_that_gets_the_number_of_one_that_has_ended_has_a_line_of_its_own():
+    first, second = (1, 77, "first"), (1, 78, "second")
+    sampler = stack_samples.StackSampler(reads_usage=False)
+    sampler._log = logged(*[{thread: stack("main")} for thread in (first, first, second, second)])
     sampler.stop()
-    monkeypatch.undo()
 
     drained = {chunk.line: (chunk.line_id, list(chunk.begin), list(chunk.end)) for chunk in sampler.drain()}
     assert drained == {"first": (77, [10], [20]), "second": (78, [30], [40])}

@@ -74,10 +74,10 @@ def test_a_sample_has_the_statements_of_the_program_and_none_of_libraries() -> N
         running.set()
         over.wait()
 
-    thread = threading.Thread(target=waits)
+    thread = threading.Thread(target=waits, daemon=True)
     thread.start()
     running.wait()
-    sampler.sample()
+    sampler._make_sampling(0.01).sample()
     over.set()
     thread.join()
     sampler.stop()

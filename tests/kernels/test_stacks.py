@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import subprocess
 import sys
 import threading
 from contextlib import contextmanager
 from types import FunctionType
 
-from stepscope.kernels.stacks import file_of, list_objects, read_stack, read_stacks
+import pytest
+
+from stepscope.kernels.stacks import StackLog, file_of, list_objects, read_stack
 
 # Threads that start and end all the time while their stacks are read.  Read frame by frame from Python, this ends
 # with a segmentation fault on CPython 3.11.
@@ -32,8 +35,9 @@ threads = [threading.Thread(target=churn) for _ in range(3)]
 for thread in threads:
     thread.start()
 sampler = StackSampler()
+sample = sampler._make_sampling(0.01).sample
 for count in range(20_000):
-    sampler.sample()
+    sample()
     if count % 100 == 0:
         sampler.drain()
 over = True
@@ -68,12 +72,21 @@ def names(stack):
     return [code.co_name for code, _ in stack]
 
 
+def read_stacks(*options, **more):
+    """The shown frames of each thread, by Python's number of it."""
+    log = StackLog(*options, **more)
+    log.read(iter([5]).__next__, {}, ())
+    ((now, threads),) = log.take()
+    assert now == 5
+    return {number: stack for (number, *_), stack, _, _ in threads}
+
+
 def test_each_thread_has_its_frames_innermost_first():
     with waiting_thread() as thread:
         stacks = read_stacks(128, "nowhere")
 
     assert names(stacks[thread.ident])[-5:] == ["inner", "outer", "run", "_bootstrap_inner", "_bootstrap"]
-    assert names(stacks[threading.get_ident()])[0] == "test_each_thread_has_its_frames_innermost_first"
+    assert names(stacks[threading.get_ident()])[1] == "test_each_thread_has_its_frames_innermost_first"
 
 
 def test_a_function_is_named_by_the_line_that_defines_it_and_read_where_it_runs():
@@ -92,6 +105,52 @@ def test_stacks_are_cut_and_files_are_left_out():
         assert "_bootstrap" not in names(read_stacks(99, __file__, last=__file__)[thread.ident])
         assert len(read_stack(thread.ident, 3)) == 3
     assert read_stack(None, 3) == []
+
+
+def test_a_stack_that_is_as_before_is_logged_once():
+    log, sizes = StackLog(128, "nowhere"), [0]
+    with waiting_thread() as thread:
+        own = {each for each in sys._current_frames() if each != thread.ident}
+        for now in (10, 20, 30):
+            assert log.read(lambda now=now: now, {thread.ident: thread}, own)[0] == now
+            sizes.append(len(log))
+        samples = log.take()
+        log.read(lambda: 40, {thread.ident: thread}, own)
+
+    first, second, third = (size - before for before, size in itertools.pairwise(sizes))
+    assert first > second == third
+    assert [now for now, _ in samples] == [10, 20, 30]
+    assert samples[0][1] == samples[1][1] == samples[2][1]
+    assert samples[0][1][0][0] == (thread.ident, thread.native_id, thread.name)
+    assert log.take() == [(40, samples[0][1])]
+    assert log.take() == []
+
+
+def test_the_frames_of_no_library_say_where_they_are():
+    log = StackLog(4, "nowhere", libraries=(threading.__file__,))
+    with waiting_thread() as thread:
+        log.read(lambda: 1, {}, {threading.get_ident()})
+    ((_, threads),) = log.take()
+    (frames, (code, place), own) = next(rest for (number, *_), *rest in threads if number == thread.ident)
+
+    assert names(frames) == ["wait", "wait", "inner", "outer"]
+    assert (code.co_name, names(own)) == ("wait", ["inner", "outer"])
+    assert place > 0
+    assert all(at > 0 for _, at in own)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what a thread has run")
+def test_threads_that_compute_are_counted():
+    log = StackLog(128, "nowhere")
+    with waiting_thread() as thread:
+        main = threading.main_thread()
+        named = {thread.ident: thread, main.ident: main}
+        own = sys._current_frames().keys() - named.keys()
+        log.read(lambda: 0, named, own)
+        sum(range(100_000))
+
+        assert log.read(lambda: 10, named, own)[1] == 1
+        assert log.read(lambda: 10**15, named, own)[1] == 0
 
 
 def test_the_collector_is_as_it_was():
@@ -113,12 +172,12 @@ def test_threads_that_come_and_go_do_no_harm():
 
 def test_code_without_a_file_has_that_of_its_module():
     def sent():
-        return read_stacks(1, "nowhere")
+        return read_stacks(2, "nowhere")
 
     code = sent.__code__.replace(co_filename="<dynamic-code>")  # as cloudpickle makes it in a worker process
     stacks = FunctionType(code, {"__file__": "/jobs/train.py", "read_stacks": read_stacks})()
 
-    assert [file_of(code) for code, _ in stacks[threading.get_ident()]] == ["/jobs/train.py"]
+    assert [file_of(code) for code, _ in stacks[threading.get_ident()]] == [__file__, "/jobs/train.py"]
     assert file_of(sent.__code__) == __file__
 
 

@@ -20,6 +20,7 @@ from contextlib import suppress
 from time import monotonic, sleep
 
 from stepscope.capture import handles
+from stepscope.kernels.stacks import Sampling
 from stepscope.kernels.untraced import untraced
 from stepscope.kernels.waiting import Waiter, lose_waiters, pause_waiters, resume_waiters
 
@@ -37,6 +38,11 @@ _WORK_BEFORE_FORK_S = 2.0  # of waiting for a thread that writes a profile, if n
 def own_threads() -> dict[int, str]:
     """The threads of this kind that run: Python's number, and what each is called."""
     return dict(_names)
+
+
+def names_of_own_threads() -> dict[int, str]:
+    """As `own_threads`, and the dict changes as threads come and go."""
+    return _names
 
 
 def is_main_thread() -> bool:
@@ -161,12 +167,18 @@ class Recurring:
         seconds: until the first call.
         name: as for a thread.
         files: a call is also due when one of these open files can be read.  Closing one ends this.
+        quick: called in place of `call` where the thread is none of Python's.
     """
 
     def __init__(
-        self, call: Callable[[], float | None], seconds: float, name: str = "", files: Sequence[int] = ()
+        self,
+        call: Callable[[], float | None],
+        seconds: float,
+        name: str = "",
+        files: Sequence[int] = (),
+        quick: Sampling | None = None,
     ) -> None:
-        self._call, self._seconds, self._name, self._files = call, seconds, name, files
+        self._call, self._seconds, self._name, self._files, self._quick = call, seconds, name, files, quick
         self._ident: int | None = None
         self._pid = 0
         self._ended = allocate_lock()
@@ -187,7 +199,8 @@ class Recurring:
         try:
             if sys.platform == "linux":
                 self._pipe = handles.open_pipe() if self._files else (-1, -1)
-                self._waiter = Waiter(self._run, self._seconds, self._files, self._pipe)
+                run = self._run if self._quick is None else self._quick.bind(self._run)
+                self._waiter = Waiter(run, self._seconds, self._files, self._pipe)
             else:
                 OwnThread(self._loop, name=self._name).start()
         except BaseException:

@@ -10,8 +10,9 @@ of its demo, which stand for a user's program; and what called the command that 
 
 Joined frames do not show when the samples between their ends were taken, so these times are recorded, too.
 
-What was sampled is kept in arrays of numbers: objects that stay would have Python's collector run, on this thread, and
-more often than the program alone would have it.
+What was sampled is kept as numbers: objects that stay would have Python's collector run, on this thread, and more often
+than the program alone would have it.  A sample is only read when it is taken (`StackLog`), and what many show is joined
+once a second: the thread that samples finds cold caches each time, and takes ten times as long for a line of Python.
 
 Whether a thread interprets Python or is in compiled code is told from the instruction that it runs (`interpreting`).
 
@@ -21,7 +22,6 @@ waking another thread would interrupt the training once more.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import threading
@@ -34,7 +34,7 @@ from pathlib import Path
 from types import CodeType
 
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.own_threads import own_threads
+from stepscope.capture.own_threads import names_of_own_threads
 from stepscope.capture.program_files import LIBRARIES, called
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.capture.tracers.interpreting import Instructions, SampledRuns
@@ -43,7 +43,7 @@ from stepscope.capture.tracers.switching import SwitchInterval
 from stepscope.capture.tracers.thread_usage import ThreadUsage
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, Ticker
 from stepscope.formats.spool.layout import INTERPRETING_PLANE, SAMPLE_TIMES_PLANE, STATEMENTS_PLANE, Chunk
-from stepscope.kernels.stacks import file_of, read_stacks
+from stepscope.kernels.stacks import Sampling, StackLog, file_of
 from stepscope.records import dataclass
 
 PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
@@ -91,17 +91,12 @@ class StackSampler(Probe):
 
     def __init__(self, reads_usage: bool = True) -> None:
         self._clock: Clock = time.perf_counter_ns
+        self._log = StackLog(_MOST_FRAMES, _OWN_FOLDER, _DEMO_FOLDER, _COMMAND_FOLDER, _LIBRARIES)
         self._threads: dict[int, SampledThread] = {}  # those of the last sample, by Python's thread id, which is reused
         self._gone: list[SampledThread] = []
         self._ticker: Ticker | None = None
         self._last_ns = 0
         self._times = array("q")
-        self._interval_s = 0.0
-        self._used_ns = 0
-        self._cost_s = 0.0
-        self._collections = count_collections()
-        self._ticked_ns = 0
-        self._owed_s = 0.0  # of sampling, beyond its share of the time since
         self._lock = threading.Lock()
         self._usage = ThreadUsage() if reads_usage else None
         self._names = FrameNames()
@@ -113,11 +108,17 @@ class StackSampler(Probe):
         """Starts sampling."""
         self._clock = clock
         self._last_ns = clock()
-        self._interval_s = 1 / options.stack_samples_hz
         if self._usage is not None:
             self._usage.start(options, clock)
-        self._ticker = Ticker("sampler", self._interval_s, self._tick)
+        sampling = self._make_sampling(1 / options.stack_samples_hz)
+        self._ticker = Ticker("sampler", 1 / options.stack_samples_hz, sampling.sample, quick=sampling)
         self._ticker.start()
+
+    def _make_sampling(self, interval_s: float) -> Sampling:
+        named = threading._active  # type: ignore[attr-defined]  # `enumerate` may wait for a lock
+        meters = {} if self._usage is None else self._usage.meters
+        pace = interval_s, MOST_SHARE, _BALANCE_S, _MOST_WAIT_S, time.thread_time_ns
+        return Sampling(self._log, self._clock, named, names_of_own_threads(), meters, self._switching.adapt, *pace)
 
     def stop(self) -> None:
         """Ends the sampling and every range that is open."""
@@ -125,6 +126,7 @@ class StackSampler(Probe):
             self._ticker.stop(SHORT_PATIENCE_S)
         self._switching.give_back()
         with self._lock:
+            self._note_samples()
             for thread in self._threads.values():
                 self._end(thread, 0, self._last_ns)
                 thread.runs.end(self._last_ns)
@@ -138,52 +140,22 @@ class StackSampler(Probe):
         if self._usage is not None:
             self._usage.abandon()
 
-    def _tick(self) -> float:
-        """Takes a sample; returns the seconds until the next one: many threads with deep stacks are sampled less often,
-        once the first samples have used up the share of `_BALANCE_S`.
-
-        The cost of a sample is the CPU time of this thread since the last one, which includes waking up.  Where
-        Python's collector has run meanwhile, it is taken to be that of the sample before: what is collected is the
-        program's, and 0.1 s of it, as after an import of PyTorch, would end the sampling for ten seconds.
-        """
-        self.sample()
-        self._switching.adapt((thread.number for thread in self._threads.values()), self._last_ns)
-        if self._usage is not None:
-            with self._lock:
-                self._times.append(self._last_ns)
-            self._usage.read()
-        used_ns = time.thread_time_ns()
-        collections = count_collections()
-        if collections == self._collections:
-            self._cost_s = (used_ns - self._used_ns) / 1e9
-        self._used_ns, self._collections = used_ns, collections
-        now = self._clock()
-        since_s, self._ticked_ns = (now - self._ticked_ns) / 1e9, now
-        self._owed_s = max(self._owed_s - MOST_SHARE * since_s, 0.0) + self._cost_s
-        return max(self._interval_s, min(self._owed_s / MOST_SHARE - _BALANCE_S, _MOST_WAIT_S))
-
-    def sample(self) -> None:
-        """Takes one sample of every thread but Stepscope's own."""
-        named = threading._active  # type: ignore[attr-defined]  # `enumerate` may wait for a lock
-        own = own_threads()
-        places: dict[int, tuple[CodeType, int]] = {}
-        own_frames: dict[int, list[Frame]] = {}
-        stacks = read_stacks(_MOST_FRAMES, _OWN_FOLDER, _DEMO_FOLDER, _COMMAND_FOLDER, places, own_frames, _LIBRARIES)
-        now = self._clock()
-        with self._lock:
-            for ident, stack in stacks.items():
-                if ident not in own:
-                    thread = self._thread(ident, named.get(ident))
-                    self._note(ident, thread, stack, now)
-                    if ident in places:
-                        thread.runs.note(self._instructions.find(*places[ident]), self._last_ns, now)
-                    shown = [self._statements.number(each) for each in reversed(own_frames.get(ident, ()))]
-                    thread.statements.note(shown, self._last_ns, now)
-            for ident in self._threads.keys() - stacks.keys():
+    def _note_samples(self) -> None:
+        """Joins what the samples since the last time show."""
+        for now, threads in self._log.take():
+            for known, stack, place, own in threads:
+                thread = self._thread(*known)
+                self._note(thread, stack, now)
+                thread.runs.note(self._instructions.find(*place), self._last_ns, now)
+                shown = [self._statements.number(each) for each in reversed(own)]
+                thread.statements.note(shown, self._last_ns, now)
+            for ident in self._threads.keys() - {known[0] for known, *_ in threads}:
                 self._forget(ident)
             self._last_ns = now
+            if self._usage is not None:
+                self._times.append(now)
 
-    def _note(self, ident: int, thread: SampledThread, stack: list[Frame], now: int) -> None:
+    def _note(self, thread: SampledThread, stack: list[Frame], now: int) -> None:
         """A thread has this stack now, innermost frame first."""
         if stack == thread.stack:
             return  # it waits where it did; most threads of a program do, most of the time
@@ -202,13 +174,13 @@ class StackSampler(Probe):
         inner = len(thread.stack) - depth
         for frame, began in zip(reversed(thread.stack[:inner]), thread.began[depth:], strict=True):
             self._keep(thread, frame, began, max(began, now))
-        del thread.began[depth:], thread.stack[:inner]
+        del thread.began[depth:]
+        thread.stack = thread.stack[inner:]  # a new list: other samples may show the same one
 
     def _keep(self, thread: SampledThread, frame: Frame, began: int, ended: int) -> None:
         thread.ended.extend((self._names.number(frame), began, ended))
 
-    def _thread(self, ident: int, named: threading.Thread | None) -> SampledThread:
-        name, number = (named.name, named.native_id or ident) if named else (f"thread {ident}", ident)
+    def _thread(self, ident: int, number: int, name: str) -> SampledThread:
         known = self._threads.get(ident)
         if known is not None and known.number != number:
             self._forget(ident)
@@ -230,12 +202,13 @@ class StackSampler(Probe):
         with self._lock:
             threads = (*self._threads.values(), *self._gone)
             ended = [each for thread in threads for each in (thread.ended, thread.runs.ended, thread.statements.ended)]
-            kept = sum(each.itemsize * len(each) for each in ended)
+            kept = len(self._log) + sum(each.itemsize * len(each) for each in ended)
         return kept + (self._usage.waiting_bytes() if self._usage is not None else 0)
 
     def drain(self) -> list[Chunk]:
         """The ranges that have ended, a chunk for each thread with any, the samples' times, and what threads used."""
         with self._lock:
+            self._note_samples()
             threads = [*self._threads.values(), *self._gone]
             taken = [(thread, thread.ended) for thread in threads if thread.ended]
             runs = [(thread, thread.runs.take()) for thread in threads if thread.runs.ended]
@@ -301,11 +274,6 @@ class FrameNames:
     def are_many(self) -> bool:
         """Whether so many frames are kept that it is time to begin anew."""
         return len(self._frames) >= _MOST_NAMES
-
-
-def count_collections() -> int:
-    """How often Python's collector has run."""
-    return sum(generation["collections"] for generation in gc.get_stats())
 
 
 def frame_name(code: CodeType, line: int) -> str:

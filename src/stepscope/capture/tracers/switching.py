@@ -11,14 +11,9 @@ program computes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
-
-from stepscope.capture.tracers.thread_usage import processor_time_ns
 from stepscope.switching import hold, release
 
 _SHORT_S = 1.9e-5  # shorter than the 50 us to which Linux rounds the waiting; no program would set this one
-_COMPUTES = 0.1  # a thread that runs for this part of the time between two samples
 
 
 class SwitchInterval:
@@ -26,22 +21,14 @@ class SwitchInterval:
 
     def __init__(self) -> None:
         self._is_short = False
-        self._used: dict[int, int] = {}
-        self._at_ns = 0
 
-    def adapt(self, threads: Iterable[int], now_ns: int) -> None:
+    def adapt(self, computing: int) -> None:
         """Shortens the interval, or gives it back.
 
         Args:
-            threads: the program's threads, by the system's numbers.
-            now_ns: the time of this sample.
+            computing: how many of the program's threads compute; 0 if that is not known.
         """
-        before, self._used = self._used, {}
-        with suppress(OSError, AttributeError, OverflowError):
-            self._used = {number: processor_time_ns(number) for number in threads}
-        enough_ns, self._at_ns = _COMPUTES * (now_ns - self._at_ns), now_ns
-        computing = [number for number, used in self._used.items() if used - before.get(number, 0) > enough_ns]
-        if len(computing) != 1:
+        if computing != 1:
             self.give_back()
         elif not self._is_short:
             self._is_short = True

@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import field
 
 from stepscope.capture.handles import move_up
 from stepscope.capture.options import ProfilerOptions
@@ -23,11 +22,10 @@ from stepscope.capture.own_threads import name_of_this_thread
 from stepscope.capture.ranges import watch_steps
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.formats.spool.layout import QUEUED_NS, RAN_NS, USAGE_PLANE, Chunk, StatValue
-from stepscope.kernels.small_files import read_start
-from stepscope.records import dataclass
+from stepscope.kernels.small_files import Meter
 
 _NAME = "usage"
-_BYTES_OF_READING = 200
+_BYTES_OF_READING = 24
 _MOST_OTHERS = 8  # threads of the program, the newest: each costs a read of a file, some 3 us, with every sample
 _OF_ONE_THREAD = 6  # the system's number of the clock that counts one thread's processor time
 
@@ -40,34 +38,17 @@ def processor_time_ns(number: int) -> int:
 Reading = tuple[int, int, int]  # ns of the clock, ns that the thread has run, ns that it was ready and did not run
 
 
-@dataclass
-class Meter:
-    """One thread: its counters, and the readings that wait to be drained.
+class ThreadUsage(Probe):
+    """Reads the counters of the main thread and of each thread that marks a step.
 
     Attributes:
-        handle: the open file of its counters.
-        last: the reading that the next interval starts with.
+        meters: of each thread, by the system's number of it.
     """
-
-    name: str
-    number: int
-    handle: int
-    readings: list[Reading] = field(default_factory=list)
-    last: Reading | None = None
-
-    def read(self, now_ns: int) -> None:
-        """Takes a reading; none once the thread has ended."""
-        with suppress(OSError, ValueError, IndexError):
-            queued = int(read_start(self.handle).split()[1])
-            self.readings.append((now_ns, processor_time_ns(self.number), queued))
-
-
-class ThreadUsage(Probe):
-    """Reads the counters of the main thread and of each thread that marks a step."""
 
     def __init__(self) -> None:
         self._clock: Clock = time.perf_counter_ns
-        self._meters: dict[int, Meter] = {}
+        self.meters: dict[int, Meter] = {}
+        self._last: dict[int, Reading] = {}  # of each thread, with which its next interval starts
         self._end_watch: Callable[[], None] = lambda: None
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
@@ -83,21 +64,22 @@ class ThreadUsage(Probe):
 
     def read(self) -> None:
         """Takes a reading of each thread."""
-        for meter in list(self._meters.values()):
-            meter.read(self._clock())
+        now = self._clock()
+        for meter in (*self.meters.values(),):
+            meter.read(now)
 
     def _note_step(self, _: object) -> None:
         """A step starts on this thread."""
         number = threading.get_native_id()
-        if number not in self._meters:
+        if number not in self.meters:
             self._add(number, name_of_this_thread())
-        if (meter := self._meters.get(number)) is not None:
+        if (meter := self.meters.get(number)) is not None:
             meter.read(self._clock())
 
     def _add(self, number: int | None, name: str) -> None:
         with suppress(OSError):  # only Linux has it
             handle = move_up(os.open(f"/proc/self/task/{number}/schedstat", os.O_RDONLY | os.O_CLOEXEC))
-            self._meters[number or 0] = Meter(name, number or 0, handle)
+            self.meters[number or 0] = Meter(name, number or 0, handle)
 
     def stop(self) -> None:
         """Ends with a last reading."""
@@ -108,32 +90,30 @@ class ThreadUsage(Probe):
     def abandon(self) -> None:
         """Closes the files; in a forked child they describe the parent."""
         self._end_watch()
-        for meter in self._meters.values():
+        for meter in self.meters.values():
             handle, meter.handle = meter.handle, -1
             if handle >= 0:
                 os.close(handle)
 
     def waiting_bytes(self) -> int:
         """About how much memory the readings take."""
-        return _BYTES_OF_READING * sum(len(meter.readings) for meter in self._meters.values())
+        return _BYTES_OF_READING * sum(map(len, self.meters.values()))
 
     def drain(self) -> list[Chunk]:
         """What each thread used from one reading to the next, since the last call."""
-        return [chunk for meter in self._meters.values() if (chunk := _drain_meter(meter)) is not None]
+        return [chunk for meter in [*self.meters.values()] if (chunk := self._drain_meter(meter)) is not None]
 
-
-def _drain_meter(meter: Meter) -> Chunk | None:
-    count = len(meter.readings)  # another thread may add one meanwhile
-    taken = sorted(meter.readings[:count])
-    del meter.readings[:count]
-    readings = taken if meter.last is None else [meter.last, *taken]
-    intervals = join_late(readings)
-    if not intervals:
-        return None
-    meter.last = readings[-1]
-    rows = [(_NAME, start[0], stop[0]) for start, stop in intervals]
-    stats = {row: _stats(start, stop) for row, (start, stop) in enumerate(intervals)}
-    return make_chunk(USAGE_PLANE, meter.name, meter.number, "OTHER", rows, stats)
+    def _drain_meter(self, meter: Meter) -> Chunk | None:
+        last = self._last.get(meter.number)
+        readings = [*([] if last is None else [last]), *sorted(meter.take())]
+        if readings:
+            self._last[meter.number] = readings[-1]
+        intervals = join_late(readings)
+        if not intervals:
+            return None
+        rows = [(_NAME, start[0], stop[0]) for start, stop in intervals]
+        stats = {row: _stats(start, stop) for row, (start, stop) in enumerate(intervals)}
+        return make_chunk(USAGE_PLANE, meter.name, meter.number, "OTHER", rows, stats)
 
 
 def join_late(readings: list[Reading]) -> list[tuple[Reading, Reading]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from stepscope.capture.own_threads import Recurring
 from stepscope.capture.report import report
+from stepscope.kernels.stacks import Sampling
 
 _PATIENCE_S = 2.0
 SHORT_PATIENCE_S = 0.05  # if the training thread waits
@@ -20,17 +21,23 @@ class Ticker:
         interval_s: the time until the first call, and between calls.
         call: the function.  It returns the seconds until its next call; None for `interval_s`.
         first: called once before, without delay.
+        quick: called in place of both, see `Recurring`.
     """
 
     def __init__(
-        self, name: str, interval_s: float, call: Callable[[], float | None], first: Callable[[], None] = lambda: None
+        self,
+        name: str,
+        interval_s: float,
+        call: Callable[[], float | None],
+        first: Callable[[], None] = lambda: None,
+        quick: Sampling | None = None,
     ) -> None:
         self._call = call
         self._first = first
         self._name = name
         self._interval_s = interval_s
-        self._has_begun = False
-        self._recurring = Recurring(self._tick, 0.0, f"stepscope-{name}")
+        self._has_begun = quick is not None
+        self._recurring = Recurring(self._tick, interval_s if quick else 0.0, f"stepscope-{name}", quick=quick)
 
     def start(self) -> None:
         """Starts; the first call comes after one interval."""

@@ -148,7 +148,8 @@ def _describe_thread(thread: threading.Thread, stack: Sequence[tuple[CodeType, i
 
 def place_of_thread(number: int) -> ThreadPlace | None:
     """Where the thread with the system's number is; None if there is none."""
-    ident = next((thread.ident for thread in threading.enumerate() if thread.native_id == number), None)
+    known = [*threading._active.values()]  # type: ignore[attr-defined]  # `enumerate` may wait for a lock
+    ident = next((thread.ident for thread in known if thread.native_id == number), None)
     return find_place(read_stack(ident))
 
 

@@ -6,18 +6,19 @@ when the budget of the watch pays for it.  For a step that is overdue, a part of
 
 from __future__ import annotations
 
+import threading
 from array import array
 from collections import deque
 
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.own_threads import own_threads
 from stepscope.capture.tracers.base import Clock
-from stepscope.capture.tracers.stack_samples import Frame, SampledThread, StackSampler
+from stepscope.capture.tracers.stack_samples import StackSampler
 from stepscope.capture.tracers.ticker import Ticker
-from stepscope.capture.watching.budget import WatchBudget
-from stepscope.capture.watching.places import ThreadPlace, find_place
+from stepscope.capture.watching.budget import Budget
+from stepscope.capture.watching.places import Place, place_of_thread
 from stepscope.capture.watching.steps import StepFollower
 from stepscope.formats.spool.layout import Chunk
-from stepscope.kernels.stacks import read_stack
 
 _OVERDUE, _OVERDUE_LEAST_NS = 1.5, 10_000_000  # times the usual length, and this much more
 _BURST_S = 0.02
@@ -43,7 +44,7 @@ class RingSampler(StackSampler):
         places: when and where the thread of the steps was sampled last.
     """
 
-    def __init__(self, steps: StepFollower, most_hz: float, budget: WatchBudget) -> None:
+    def __init__(self, steps: StepFollower, most_hz: float, budget: Budget) -> None:
         super().__init__(reads_usage=False)
         self._steps = steps
         self._interval_s = 1 / most_hz if most_hz else float("inf")
@@ -53,7 +54,7 @@ class RingSampler(StackSampler):
         self._look_s = _LOOK_S
         self._next_ns = 0  # when the next sample is due
         self._burst = self._looks = self._of_step = 0  # the latter: samples of the overdue step
-        self.places: deque[tuple[int, ThreadPlace]] = deque(maxlen=_MOST_PLACES)
+        self.places: deque[tuple[int, Place]] = deque(maxlen=_MOST_PLACES)
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Starts sampling."""
@@ -65,6 +66,7 @@ class RingSampler(StackSampler):
     def drain(self) -> list[Chunk]:
         """The ranges until the last sample, those of open calls included: the ring may end at any moment."""
         with self._lock:
+            self._note_samples()
             for thread in self._threads.values():
                 for frame, since in zip(reversed(thread.stack), thread.began, strict=True):
                     if since < self._last_ns:
@@ -129,9 +131,10 @@ class RingSampler(StackSampler):
         look_s = max(self._look_s, (overdue_at_ns - now) / 1e9) if self._steps.usual.median_ns else _SELDOM_LOOK_S
         return max(min((self._next_ns - now) / 1e9, look_s), _BURST_S)
 
-    def _note(self, ident: int, thread: SampledThread, stack: list[Frame], now: int) -> None:
-        super()._note(ident, thread, stack, now)
-        if thread.number == self._steps.thread_number:
-            place = find_place(read_stack(ident))
-            if place is not None:
-                self.places.append((now, place))
+    def sample(self) -> None:
+        """Takes one sample of every thread but Stepscope's own, and notes where that of the steps is."""
+        named = threading._active  # type: ignore[attr-defined]  # `enumerate` may wait for a lock
+        now, _ = self._log.read(self._clock, named, own_threads())
+        place = place_of_thread(self._steps.thread_number)
+        if place is not None:
+            self.places.append((now, place))

@@ -147,9 +147,9 @@ def test_threads_that_compute_are_counted():
         named = {thread.ident: thread, main.ident: main}
         own = sys._current_frames().keys() - named.keys()
         log.read(lambda: 0, named, own)
-        sum(range(100_000))
+        sum(range(1_000_000))
 
-        assert log.read(lambda: 10, named, own)[1] == 1
+        assert log.read(lambda: 20_000_000, named, own)[1] == 1
         assert log.read(lambda: 10**15, named, own)[1] == 0
 
 

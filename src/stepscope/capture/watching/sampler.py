@@ -15,8 +15,8 @@ from stepscope.capture.own_threads import own_threads
 from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.stack_samples import StackSampler
 from stepscope.capture.tracers.ticker import Ticker
-from stepscope.capture.watching.budget import Budget
-from stepscope.capture.watching.places import Place, place_of_thread
+from stepscope.capture.watching.budget import WatchBudget
+from stepscope.capture.watching.places import ThreadPlace, place_of_thread
 from stepscope.capture.watching.steps import StepFollower
 from stepscope.formats.spool.layout import Chunk
 
@@ -44,7 +44,7 @@ class RingSampler(StackSampler):
         places: when and where the thread of the steps was sampled last.
     """
 
-    def __init__(self, steps: StepFollower, most_hz: float, budget: Budget) -> None:
+    def __init__(self, steps: StepFollower, most_hz: float, budget: WatchBudget) -> None:
         super().__init__(reads_usage=False)
         self._steps = steps
         self._interval_s = 1 / most_hz if most_hz else float("inf")
@@ -54,7 +54,7 @@ class RingSampler(StackSampler):
         self._look_s = _LOOK_S
         self._next_ns = 0  # when the next sample is due
         self._burst = self._looks = self._of_step = 0  # the latter: samples of the overdue step
-        self.places: deque[tuple[int, Place]] = deque(maxlen=_MOST_PLACES)
+        self.places: deque[tuple[int, ThreadPlace]] = deque(maxlen=_MOST_PLACES)
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Starts sampling."""

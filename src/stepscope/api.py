@@ -339,6 +339,10 @@ class LoadedProfile:
         stop = None if trace.stop_unix_ns is None else trace.stop_unix_ns - ahead_ns
         return replace(trace, start_unix_ns=trace.start_unix_ns - ahead_ns, stop_unix_ns=stop, _derived={})
 
+    def read_lean(self) -> None:
+        """Reads hosts without the stats that an overview does not need: for a process that shows one and ends."""
+        self._work.is_lean = True
+
     def is_decoded(self, host: str) -> bool:
         """Whether a host's trace is in memory, so that `trace` returns at once."""
         return self._work.is_decoded(pick_host(self._session, host))

@@ -171,3 +171,7 @@ class RegressionError(StepscopeError):
     """A training step got slower by more than was allowed, or it is unknown whether it did."""
 
     default_code = "slower"
+
+
+class LeftOutError(Exception):
+    """A question needs stats that were not kept when the file was read.  No user meets it: the file is read again."""

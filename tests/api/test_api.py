@@ -222,6 +222,35 @@ def test_threads_that_decode_a_partial_for_the_first_time_do_not_crash() -> None
         assert subprocess.run([sys.executable, "-c", FIRST_DECODES], check=False).returncode == 0
 
 
+def test_a_lean_profile_says_the_same_and_reads_again_for_what_it_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPSCOPE_CACHE", "off")
+    builder = TraceBuilder("h")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
+    line.event("train", 0, 10_000_000, EventKind.STEP_MARK, {"step_num": 7})
+    for at, held in ((1, 512), (3, 1024)):
+        stats = {
+            "allocator_name": "GPU_0_bfc",
+            "bytes_allocated": held,
+            "requested_bytes": 512,
+            "addr": at,
+            "tf_op": "a",
+        }
+        line.event("MemoryAllocation", at * 1_000_000, 0, EventKind.ALLOCATION, stats)
+    path = tmp_path / "h.xplane.pb"
+    path.write_bytes(write(builder.build()))
+    whole, lean, left_out = stepscope.load(path), stepscope.load(path), []
+    read = host_work._read_trace
+    monkeypatch.setattr(host_work, "_read_trace", lambda *of: left_out.append(bool(of[2:])) or read(*of))
+    lean.read_lean()
+
+    assert lean.overview().to_json() == whole.overview().to_json()
+    assert left_out == [True, False]  # the second is that of the other
+    assert lean.memory_profile().to_json() == whole.memory_profile().to_json()
+    assert left_out == [True, False, False]
+
+
 def _changing(monkeypatch: pytest.MonkeyPatch, change: Any, times: int = 1) -> None:
     """Changes the file right before it is read, a number of times."""
     read, left = host_work._read_trace, [times]

@@ -20,6 +20,7 @@ from places import HELPERS
 from warm_python import WARM
 from xspace_build import Ref, Unsigned, event, event_name, line, plane, stat, stat_name
 
+from stepscope.errors import LeftOutError
 from stepscope.formats.xspace import reader
 from stepscope.formats.xspace.decoding import decode
 from stepscope.formats.xspace.reader import read
@@ -708,6 +709,26 @@ def test_a_file_that_was_decoded_before_is_read_as_the_file() -> None:
     decoded = decode(data)
 
     assert view(read(decoded, "f", "h")) == view(read(data, "f", "h"))
+
+
+def test_stats_that_are_left_out_decide_the_kind_all_the_same_and_are_not_taken_for_missing() -> None:
+    data = plane(
+        "/device:GPU:0",
+        line("stream", event(1, at=0, ps=5, stats=[stat(1, "regs:9"), stat(2, 7)])),
+        event_name(1, "k"), stat_name(1, "kernel_details"), stat_name(2, "group_id"),
+    )  # fmt: skip
+    whole, lean = (
+        read(decode(data, left_out=names), "f", "h")
+        for names in (frozenset[str](), frozenset({"kernel_details", "addr"}))
+    )
+
+    assert lean.events.kind.tolist() == whole.events.kind.tolist() == [K.KERNEL]
+    assert (len(whole.event_stats), len(lean.event_stats)) == (2, 1)
+    assert lean.stat_ints(("group_id",)).tolist() == [7]
+    assert lean.stat_ints(("addr",)).tolist() == [-1]  # the file has none
+    for ask in (lambda: lean.stat_strings(("level 0", "kernel_details")), lambda: lean.stats_of_event(0)):
+        with pytest.raises(LeftOutError):
+            ask()
 
 
 def test_decoding_needs_no_numpy(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ NAMED_ONLY |= {"stepscope.autostart"}
 # so that a mend is written plainly and not squeezed in.  Whoever makes a room smaller lowers its number.
 MOST_LINES: dict[str, int] = {
     "capture": 21_500,
-    "formats": 12_780,
+    "formats": 12_800,
     "account": 9_260,
     "web": 5_360,
     "xla": 5230,

@@ -47,6 +47,8 @@ def show_tool(
     check_output(form, output)
     with working() as progress:
         profile = load_profile(path, run, host, progress, more or ())
+        if tool == "overview" and process.shelf is None:
+            profile.read_lean()
         if steps is None and sort is None and top is None and not where:
             report = profile.report_to_show(tool)
         else:
@@ -70,6 +72,8 @@ def show_summary(
     check_output(form, output)
     with working() as progress:
         profile = load_profile(path, run, host, progress, more or ())
+        if process.shelf is None:
+            profile.read_lean()
         report = profile.report("overview", steps=steps) if steps else profile.report_to_show("overview")
     if form == OutputFormat.TABLE:
         show_lines(report, output, "stdin" if path == STDOUT else profile.chosen, why)

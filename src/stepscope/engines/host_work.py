@@ -6,16 +6,17 @@ import contextvars
 import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stepscope.analysis.registry import Tool, tool_named
 from stepscope.cache import Cache, cache_key
 from stepscope.engines.budget import memory_of
-from stepscope.errors import InputError, NotFoundError, Problem, UnreadableError
+from stepscope.errors import InputError, LeftOutError, NotFoundError, Problem, UnreadableError
 from stepscope.formats import progress as reading
 from stepscope.formats import store
+from stepscope.formats.leaving_out import LEFT_OUT_OF_OVERVIEW
 from stepscope.formats.threads import usable_cores
 from stepscope.kernels.memory import ArrayPool
 from stepscope.meanwhile import collecting_later, computing, importing
@@ -42,6 +43,8 @@ _LARGE_FILE_BYTES = 8 << 20
 
 _WORTH_A_THREAD = 100_000  # events
 
+_LEAN = "lean"
+
 
 @dataclass(frozen=True)
 class KnownFile:
@@ -64,6 +67,10 @@ class HostWork:
         progress: called with a short sentence when a longer piece of work starts.
         known: what is known of hosts' files, by host.
         memory_bytes: what this process may take; None for as much as there is.
+
+    Attributes:
+        is_lean: traces are read without the stats that an overview does not need; what does need them reads the file
+            again.  For a process that ends after it.
     """
 
     def __init__(
@@ -78,6 +85,7 @@ class HostWork:
         self.shelf = shelf
         self.events_read: dict[str, int] = {}
         self.bytes_read: dict[str, int] = {}
+        self.is_lean = False
         self._progress = progress
         self._known = known or {}
         self._memory_bytes = memory_bytes
@@ -158,16 +166,34 @@ class HostWork:
         kept = self.kept_partial(tool, file, within_steps)
         if kept is not None:
             return kept
+        if self.is_lean and not within_steps:
+            with suppress(LeftOutError):
+                return self._make_partial(tool, file, self._lean_trace)
+        return self._make_partial(tool, file, self._trace_within_steps if within_steps else self.trace, within_steps)
+
+    def _make_partial(
+        self, tool: Tool, file: HostFile, read: Callable[[HostFile, ArrayPool], HostTrace], within_steps: bool = False
+    ) -> Any:
         reader = file.format.reader.partition(":")[0]  # imported first, since decoding waits for it
         pool = ArrayPool()
         with collecting_later():
             with importing(reader, tool.module):
-                trace = self._trace_within_steps(file) if within_steps else self.trace(file, pool)
+                trace = read(file, pool)
             self._progress(f"analysing {file.host} ({len(trace.events):,} events)")
             with pool:
                 partial = _analyse(tool, trace)
         self._keep(tool, file, partial, trace, within_steps)
         return partial
+
+    def _lean_trace(self, file: HostFile, pool: ArrayPool) -> HostTrace:
+        """A host's trace without the stats that an overview does not need, unless the whole trace is there."""
+        if self.is_decoded(file) or file.process:
+            return self.trace(file, pool)
+
+        def decode() -> HostTrace:
+            return self._read(file, pool, lambda: [_read_trace(file, pool, LEFT_OUT_OF_OVERVIEW)])[0]
+
+        return self.shelf.get((*self._place(file), _LEAN), decode, max(1, memory_of(file)))
 
     def partial_of_steps(self, tool: Tool, file: HostFile, rows: tuple[int, ...]) -> Any:
         """One host's part of a report on some of its steps.  Not cached: there are too many ranges."""
@@ -200,7 +226,7 @@ class HostWork:
 
             self.cache.put_columns(key, _FOREST, forest_columns(trace))
 
-    def _trace_within_steps(self, file: HostFile) -> HostTrace:
+    def _trace_within_steps(self, file: HostFile, _: ArrayPool) -> HostTrace:
         """A host's trace without events before its first step and after its last; the whole trace without steps."""
         rows = tuple(range(len(self.partial(tool_named("steps"), file).rows)))
         return self.trace_of_steps(file, rows) if rows else self.trace(file)
@@ -308,14 +334,14 @@ def _merge_captures(trace: HostTrace, file: HostFile, pool: ArrayPool) -> HostTr
     return replace(merged, problems=(*merged.problems, *problems)) if problems else merged
 
 
-def _read_trace(file: HostFile, pool: ArrayPool) -> HostTrace:
-    """Reads a host's file, and imports what makes the trace of it meanwhile."""
+def _read_trace(file: HostFile, pool: ArrayPool, left_out: frozenset[str] = frozenset()) -> HostTrace:
+    """Reads a host's file, without some stats of events, and imports what makes the trace of it meanwhile."""
     if file.format.takes_pieces and (file.size or 0) >= _LARGE_FILE_BYTES:
         return file.format.read(reading.report_pieces(store.read_pieces(file.path)), file.path, file.host)
     from stepscope.formats.threads import Workers
 
     fetch = (
-        functools.partial(_fetch_released, file, pool)
+        functools.partial(_fetch_released, file, pool, left_out)
         if file.format.releases_input
         else functools.partial(store.read_bytes, file.path)
     )
@@ -329,11 +355,11 @@ def _read_trace(file: HostFile, pool: ArrayPool) -> HostTrace:
         return file.format.read(data, file.path, file.host)
 
 
-def _fetch_released(file: HostFile, pool: ArrayPool) -> Any:
+def _fetch_released(file: HostFile, pool: ArrayPool, left_out: frozenset[str]) -> Any:
     """What can be made of a file's bytes without its reader; a pool gets their memory once nobody reads them."""
     data: list[bytes | memoryview] = [store.read_buffer(file.path)]
     pool.receive(data[0])
-    return file.format.decode(_release_piece(data))
+    return file.format.decode(_release_piece(data), left_out)
 
 
 def _read_hosts(file: HostFile) -> Sequence[HostTrace]:

@@ -171,9 +171,10 @@ class Format:
         reader: Reader = _load(self.reader)
         return reader
 
-    def decode(self, data: Iterator[bytes | memoryview]) -> Any:
-        """What the `decoder` makes of a file's bytes; the bytes as they came if the format has none."""
-        return _load(self.decoder)(data) if self.decoder else data
+    def decode(self, data: Iterator[bytes | memoryview], left_out: frozenset[str] = frozenset()) -> Any:
+        """What the `decoder` makes of a file's bytes, without some stats of events; the bytes as they came without a
+        decoder."""
+        return _load(self.decoder)(data, left_out=left_out) if self.decoder else data
 
     def read(self, data: Any, source: str, host: str) -> HostTrace:
         """Reads one host's trace.

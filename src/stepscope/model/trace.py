@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from stepscope import kernels
-from stepscope.errors import Problem
+from stepscope.errors import LeftOutError, Problem
 from stepscope.model.arrays import I32, I64, blocks_of, settle_arrays
 from stepscope.model.kinds import LineKind, PlaneKind, StatTag
 from stepscope.model.repair import Repair
@@ -43,6 +43,7 @@ class HostTrace:
         recorder_messages: errors and warnings that the recording program stored.
         repairs: what in it could not be so and was changed when it was read.
         framework: "tensorflow", "jax" or "pytorch"; "python" for a program that uses none of these; "" if unknown.
+        left_out: names of stats that were not kept of events; to ask for one that the file has raises LeftOutError.
     """
 
     host: str
@@ -62,6 +63,7 @@ class HostTrace:
     recorder_messages: tuple[str, ...] = ()
     framework: str = ""
     repairs: tuple[Repair, ...] = ()
+    left_out: frozenset[str] = frozenset()
     _derived: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
     _deriving: dict[str, threading.Lock] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -133,9 +135,17 @@ class HostTrace:
         """All stats of one plane by name."""
         return self._stat_dict(self.plane_stats, plane)
 
+    @property
+    def all_event_stats(self) -> Stats:
+        """The stats of events, for whoever does not ask for them by name.  Raises LeftOutError."""
+        if self.left_out:
+            raise LeftOutError
+        return self.event_stats
+
     def stats_of_event(self, event: int) -> dict[str, StatValue]:
-        """All stats of one event by name, including those of its type; its own stats win."""
-        return self._stat_dict(self.type_stats, int(self.events.type[event])) | self._stat_dict(self.event_stats, event)
+        """All stats of one event by name, including those of its type; its own stats win.  Raises LeftOutError."""
+        own = self._stat_dict(self.all_event_stats, event)
+        return self._stat_dict(self.type_stats, int(self.events.type[event])) | own
 
     def stats_of_type(self, event_type: int) -> dict[str, StatValue]:
         """The stats that all events of a type share, by name."""
@@ -225,8 +235,11 @@ class HostTrace:
         return out
 
     def _string_rows(self, names: Sequence[str]) -> list[int]:
-        """The rows of those of some texts that the string table holds."""
-        return [row for row in map(self.strings.find, names) if row > 0]
+        """The rows of those of some texts that the string table holds.  Raises LeftOutError for one of those."""
+        rows = [row for row in map(self.strings.find, names) if row > 0]
+        if rows and not self.left_out.isdisjoint(names) and self.has_stat([*self.left_out.intersection(names)]):
+            raise LeftOutError
+        return rows
 
     # -- derived columns -----------------------------------------------------------------------------------------
 

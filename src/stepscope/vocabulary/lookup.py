@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from enum import IntFlag
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,12 +86,21 @@ def share_nameless(trace: HostTrace) -> float:
 
 def type_names(trace: HostTrace, types: I64) -> list[str]:
     """The names of some event types, each decoded once per trace."""
-    known: dict[int, str] = trace.derived("type names", lambda _: {})
-    rows = types.tolist()
-    missing = [row for row in rows if row not in known]
-    if missing:
-        known.update(zip(missing, trace.strings.texts(trace.event_types.name[missing]), strict=True))
-    return [known[row] for row in rows]
+    return _texts_of_types(
+        trace, "type names", types, lambda missing: trace.strings.texts(trace.event_types.name[missing])
+    )
+
+
+def _texts_of_types(trace: HostTrace, key: str, types: I64, read: Callable[[I64], list[Any]]) -> list[Any]:
+    """What is read of the names of some event types, once per trace and type, under a key."""
+    size = len(trace.event_types)
+    texts, is_known = trace.derived(key, lambda _: (np.empty(size, object), np.zeros(size, np.bool_)))
+    missing = types[~is_known[types]]
+    if len(missing):
+        texts[missing] = read(missing)
+        is_known[missing] = True  # after the texts are set, since another thread may read them
+    found: list[Any] = texts[types].tolist()
+    return found
 
 
 def _read_traits(trace: HostTrace, reader: _Reader, present: I64) -> U64:
@@ -113,12 +122,8 @@ def _read_traits(trace: HostTrace, reader: _Reader, present: I64) -> U64:
 def _keys_of_types(trace: HostTrace, table: NameTable, types: I64) -> list[str | None]:
     """The parts of the names of some event types that a table's rules test.  The trace caches them, since a table has
     rules for several classes of traits."""
-    known: dict[int, str | None] = trace.derived(f"keys of table {id(table)}", lambda _: {})
-    rows = types.tolist()
-    missing = [row for row in rows if row not in known]
-    if missing:
-        known.update(zip(missing, map(table.key_of, type_names(trace, np.array(missing))), strict=True))
-    return [known[row] for row in rows]
+    key = f"keys of table {id(table)}"
+    return _texts_of_types(trace, key, types, lambda missing: [*map(table.key_of, type_names(trace, missing))])
 
 
 @cache

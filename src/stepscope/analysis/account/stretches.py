@@ -145,7 +145,11 @@ def _work_of_others(trace: HostTrace, cause: Cause) -> Spans:
 
 
 def other_threads_computing(trace: HostTrace) -> Spans:
-    """When threads other than that of the loop compute for the steps."""
+    """When threads other than that of the loop compute for the steps; found once per trace."""
+    return trace.derived("other threads computing", _find_others_computing)
+
+
+def _find_others_computing(trace: HostTrace) -> Spans:
     said, kind = event_causes(trace), trace.events.kind
     computes = (said == Cause.HOST_COMPUTE) & is_any_kind(kind, (K.OP, K.BACKWARD))
     computes |= is_called(trace, RUNS_PROGRAM) & (said != Cause.TRANSFER)

@@ -6,6 +6,8 @@ from dataclasses import field
 
 from stepscope.analysis.account.account import AccountRow, StepAccount, account_of
 from stepscope.analysis.account.every_step import CausesOfStep, steps_among_others
+from stepscope.analysis.account.model import model_of
+from stepscope.analysis.account.stretches import stretches_of
 from stepscope.analysis.facts.augmentation import AugmentationFacts, augmentation_of
 from stepscope.analysis.facts.changes import Changes, changes_of
 from stepscope.analysis.facts.compiles import CompileFacts, compiles_of
@@ -19,10 +21,12 @@ from stepscope.analysis.facts.rivals import Rival, rival_of
 from stepscope.analysis.facts.stopped import EndFacts, end_of
 from stepscope.analysis.facts.strategy import strategy_of
 from stepscope.analysis.facts.work import WorkFacts, work_of
-from stepscope.analysis.purpose.excess import ExcessFact, excess_facts_of
+from stepscope.analysis.purpose.excess import ExcessFact, excess_facts_of, excesses_of
+from stepscope.analysis.purpose.graphs import made_by_ops
 from stepscope.analysis.purpose.purposes import purposes_of
 from stepscope.analysis.resources.counters import PROCESS_PERCENT, line_counters
 from stepscope.analysis.steps.find_steps import count_warm_up_steps, starts_up
+from stepscope.analysis.steps.session_steps import breakdown_of
 from stepscope.analysis.trace.environment import settings_of
 from stepscope.analysis.trace.program_facts import OpThreads, TracedGraph, op_threads_of, traced_graphs
 from stepscope.analysis.workers.joint_replay import RankModel, rank_of
@@ -85,6 +89,12 @@ class HostFacts:
     is_one_function: bool = False
     rival: Rival | None = None
     end: EndFacts | None = None
+
+
+# What `facts_of` is made of and takes long, for a thread that computes it ahead.
+NEED_NO_STEP = (made_by_ops,)
+NEED_NO_ACCOUNT = (breakdown_of, work_of, stretches_of, purposes_of, device_facts_of, excesses_of, feed_of)
+NEED_ACCOUNT = (model_of, account_of, culprits_of)
 
 
 def facts_of(trace: HostTrace) -> HostFacts:

@@ -53,9 +53,9 @@ def computing_of(trace: HostTrace) -> Computing:
 
 def _find_computing(trace: HostTrace) -> Computing:
     every = events_of_kind(trace, K.OP)
-    rows = every[is_thread_event(trace)[every] & (whole_steps(trace).label[every] >= 0)]
-    rows = rows[~is_inside(trace, rows, K.INPUT_WAIT) & ~threads_of(trace).serves_input[trace.events.line[rows]]]
-    own = self_times_of(trace, every, trace.events.kind == K.OP)[np.searchsorted(every, rows)]
+    chosen = is_thread_event(trace)[every] & (whole_steps(trace).label[every] >= 0)
+    chosen &= ~is_inside(trace, every, K.INPUT_WAIT) & ~threads_of(trace).serves_input[trace.events.line[every]]
+    rows, own = every[chosen], self_times_of(trace, every, trace.events.kind == K.OP)[chosen]
     backward = is_inside(trace, rows, K.BACKWARD)
     numbered = trace.has_stat(stat_names.SEQUENCE_NUMBER)
     number = sequence_numbers(trace, rows) if numbered else np.full(len(rows), -1, np.int64)
@@ -140,6 +140,8 @@ def is_passed_over(trace: HostTrace, ops: I64, number: I64, forward: Mask) -> Ma
         number: of each op, -1 for none; forward: bool of shape (ops,), it runs outside of any backward pass.
     """
     start, known = trace.events.start_ps[ops], forward & (number >= 0)
+    if not known.any():
+        return known
     line = trace.events.line[ops].astype(np.int64) << 32
     keys, place = np.unique(line | np.maximum(number, 0), return_inverse=True)
     last = np.full(len(keys), -1, np.int64)

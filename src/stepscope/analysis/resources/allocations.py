@@ -210,7 +210,7 @@ def stat_columns(trace: HostTrace, events: I64, wanted: Sequence[tuple[str, ...]
             slots.setdefault(row, len(slots))
     slot_of_name = np.full(len(trace.strings), -1, np.int16)
     slot_of_name[list(slots)] = list(slots.values())
-    found = _gather_stats(trace.event_stats, events, slot_of_name, len(slots))
+    found = _gather_stats(trace.all_event_stats, events, slot_of_name, len(slots))
     _fill_from_types(trace, events, slot_of_name, found)
     return [_first_known(found, [slots.get(trace.strings.find(name), -1) for name in names]) for names in wanted]
 

@@ -87,7 +87,7 @@ def _line_counters(trace: HostTrace) -> list[Counter]:
 
 def _stat_series(trace: HostTrace, events: I64) -> list[tuple[str, I64, F64]]:
     """The numeric stats of some events of a line: name, times and values of each."""
-    stats = trace.event_stats
+    stats = trace.all_event_stats
     rows, offsets = stats.owned_rows(events)
     owner = np.repeat(events, np.diff(offsets))
     found = []

@@ -41,6 +41,7 @@ class Decoded:
         strings: the string table.
         declared_start, declared_stop: of the session, in ns since 1970; None if unknown.
         joined: where the next of several joined profiles begins, and the size of the file that it is in.
+        left_out: the names of stats that events may have in the file and have not here.
     """
 
     size: int
@@ -57,24 +58,28 @@ class Decoded:
     declared_start: int | None = None
     declared_stop: int | None = None
     joined: list[tuple[int, int]] = field(default_factory=list)
+    left_out: frozenset[str] = frozenset()
 
 
-def decode(data: Bytes | Iterator[Bytes], *, may_be_joined: bool = True) -> Decoded:
+def decode(
+    data: Bytes | Iterator[Bytes], *, may_be_joined: bool = True, left_out: frozenset[str] = frozenset()
+) -> Decoded:
     """Decodes one XSpace file.  Of profiles that were joined into one file, it decodes the first.
 
     Args:
         data: the file's bytes, uncompressed; any size.  If it is an iterator over one buffer, only the decoder holds
             that buffer, and frees its memory at the end.
         may_be_joined: whether another profile may follow; not where parts of one profile repeat the names of planes.
+        left_out: names of stats that are not kept of events.
     """
     content = next(data) if isinstance(data, Iterator) else data
     pages = Pages(content if isinstance(data, Iterator) else None)
     buf = memoryview(content).toreadonly()
     space = PlaneFields.scan(buf, array("q", [0]), array("q", [len(buf)]))
-    decoded = Decoded(len(buf), bytes(buf[:_HEAD_BYTES]), space.failures)
+    decoded = Decoded(len(buf), bytes(buf[:_HEAD_BYTES]), space.failures, left_out=left_out)
     strings = Interner(buf)
     _, begins, ends = space.messages(schema.SPACE_PLANES)
-    planes = PlaneReader(buf, (begins, ends), strings)
+    planes = PlaneReader(buf, (begins, ends), strings, left_out)
     if decoded.head.startswith(CRLF_START) or not (len(planes.lines[0]) or any(planes.plane_name)):
         return decoded
     decoded.plane_stats = planes.plane_stats()
@@ -82,7 +87,7 @@ def decode(data: Bytes | Iterator[Bytes], *, may_be_joined: bool = True) -> Deco
     stops = _declared_times(decoded.plane_stats, planes, strings, schema.STOP_TIME_STAT)
     another = _find_another_profile(space, begins, planes, [plane for plane, _ in starts]) if may_be_joined else None
     if another is not None:
-        first = decode(iter([memoryview(content)[:another]]))
+        first = decode(iter([memoryview(content)[:another]]), left_out=left_out)
         first.joined.append((another, len(buf)))
         return first
     decoded.declared_start = starts[-1][1] if starts else None
@@ -90,7 +95,7 @@ def decode(data: Bytes | Iterator[Bytes], *, may_be_joined: bool = True) -> Deco
     lines = LineReader(buf, pages, planes.lines_of_planes(), planes.lines[1:], decoded.declared_start)
     decoded.line_names = strings.add(lines.header[:, wire.LINE_NAME])
     decoded.line_displays = strings.add(lines.header[:, wire.DISPLAY_NAME])
-    lines.decode(strings)
+    lines.decode(strings, bool(left_out))
     decoded.type_stats = planes.type_stats()
     decoded.texts = {number: _read_texts(buf, space, number) for number in schema.SPACE_TEXTS}
     planes.release_buffer()

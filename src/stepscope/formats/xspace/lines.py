@@ -20,7 +20,8 @@ from stepscope.formats.xspace.planes import Ranges, Table
 from stepscope.kernels import wire
 
 _PART_BYTES = 1 << 20  # bytes of lines per task
-_BYTES_A_STAT = 16  # a first guess, to reserve memory
+# A first guess, to reserve memory; what is not used of it lies between tables, where the analysis finds it.
+_BYTES_A_STAT, _BYTES_A_KEPT_STAT = 16, 36
 
 PlaneLines = Sequence[tuple[int, int, wire.Lookups]]  # the first line of each plane, one past its last, its ids
 
@@ -62,10 +63,11 @@ class LineReader:
         self.wild_lines = sum(is_wild and events > 0 for is_wild, events in zip(wild, seen, strict=True))
         self.events = wire.EventTable(sum(seen))
 
-    def decode(self, strings: Interner) -> None:
-        """Decodes all events, in the file's order.  Types are rows of the metadata; -1 if their id is missing there."""
+    def decode(self, strings: Interner, leaves_out: bool = False) -> None:
+        """Decodes all events, in the file's order, with all stats or with half.  Types are rows of the metadata; -1 if
+        their id is missing there."""
         stats = wire.StatTable(strings.seed)
-        stats.reserve(self._bytes // _BYTES_A_STAT)
+        stats.reserve(self._bytes // (_BYTES_A_KEPT_STAT if leaves_out else _BYTES_A_STAT))
         if self._workers == 1:
             self._decode_alone(stats, strings)
         else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -128,7 +128,7 @@ class PlaneReader:
         failures: where reading of messages failed; lost_stats: the stats that could not be read.
     """
 
-    def __init__(self, buf: memoryview, ranges: Ranges, strings: Interner) -> None:
+    def __init__(self, buf: memoryview, ranges: Ranges, strings: Interner, left_out: Iterable[str] = ()) -> None:
         self._buf = buf
         self._strings = strings
         fields = PlaneFields.scan(buf, *ranges)
@@ -143,11 +143,13 @@ class PlaneReader:
         self.failures = [fields.failures, self.types.failures, texts.failures]
         self.lost_stats: list[LostStats] = []
         self.names = [strings.text(row) for row in self.plane_name]
-        self._lookups = self._make_lookups(texts, strings, ranges)
+        self._lookups = self._make_lookups(texts, strings, ranges, left_out)
 
-    def _make_lookups(self, texts: Metadata, strings: Interner, ranges: Ranges) -> list[wire.Lookups]:
+    def _make_lookups(
+        self, texts: Metadata, strings: Interner, ranges: Ranges, left_out: Iterable[str]
+    ) -> list[wire.Lookups]:
         text_rows = strings.add(texts.columns[:, wire.META_NAME])
-        flags = flags_of_texts(strings)
+        flags = flags_of_texts(strings, left_out)
         of_types, of_texts = self._bounds(self.types.plane), self._bounds(texts.plane)
         made = []
         for row, (begin, end) in enumerate(zip(*ranges, strict=True)):

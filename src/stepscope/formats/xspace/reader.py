@@ -104,6 +104,7 @@ def _make_trace(decoded: Decoded, source: str, host: str) -> HostTrace:
             partial=damage.partial or bool(framework_lost or repeated),
             recorder_messages=tuple(decoded.texts[schema.SPACE_ERRORS] + decoded.texts[schema.SPACE_WARNINGS]),
             framework=classify.detect_framework(table),
+            left_out=decoded.left_out,
         )
     )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 
 from stepscope.formats.xspace.names import Interner
-from stepscope.kernels.wire import FLAG_IF_NONZERO
+from stepscope.kernels.wire import FLAG_IF_NONZERO, FLAG_LEAVE_OUT
 
 # Stats that decide an event's kind, as bits of the flags that decoding collects.  The second half of a pair says
 # whether a value of 0 counts.
@@ -33,11 +34,15 @@ FLAG_OF_STAT: dict[str, tuple[int, bool]] = {
 }
 
 
-def flags_of_texts(texts: Interner) -> array[int]:
-    """What a stat with each text so far as its name says of its event: uint32 of shape (texts,)."""
+def flags_of_texts(texts: Interner, left_out: Iterable[str]) -> array[int]:
+    """What a stat with each text so far as its name says of its event, and whether it is left out: uint32 of shape
+    (texts,)."""
     flags = array("I", bytes(4 * texts.count))
     for name, (bit, zero_counts) in FLAG_OF_STAT.items():
         row = texts.find(name)
         if row > 0:
             flags[row] = bit if zero_counts else bit | FLAG_IF_NONZERO
+    for name in left_out:
+        if (row := texts.find(name)) > 0:
+            flags[row] |= FLAG_LEAVE_OUT
     return flags

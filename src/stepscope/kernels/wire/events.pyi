@@ -6,6 +6,7 @@ Array = Any  # an object with a buffer of the type that the documentation names
 
 FLAG_AGGREGATE: int
 FLAG_IF_NONZERO: int
+FLAG_LEAVE_OUT: int
 NAME_OCCURRENCES: int
 EVENTS: int
 BROKEN_AT: int

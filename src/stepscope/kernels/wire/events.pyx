@@ -22,7 +22,9 @@ from stepscope.kernels.wire.texts cimport Interner, Text, hash_text
 cpdef enum:
     # Flags of an event that come from its stats, 16 bits; the bits below are the caller's.
     FLAG_AGGREGATE = 0x8000
-    FLAG_IF_NONZERO = 0x1_0000  # in a stat's flags only: set the others for a value other than 0
+    # In a stat's flags only.
+    FLAG_IF_NONZERO = 0x1_0000  # set the others for a value other than 0
+    FLAG_LEAVE_OUT = 0x2_0000  # of an event it is not kept
 
     # The name of the stat that an aggregate's count becomes, until its row in the string table is known.
     NAME_OCCURRENCES = -1
@@ -310,7 +312,7 @@ cdef class StatTable:
                     with gil:
                         raise IndexError("a stat lies outside the file")
                 error = self._read(
-                    &buf[0] + begins[row], &buf[0] + ends[row], &buf[0] + buf.shape[0], lookups, &flags
+                    &buf[0] + begins[row], &buf[0] + ends[row], &buf[0] + buf.shape[0], lookups, &flags, 0
                 )
                 if error != OK:
                     if lost == 0:
@@ -331,9 +333,11 @@ cdef class StatTable:
         return 0
 
     cdef inline int _read(
-        self, const uint8_t* at, const uint8_t* end, const uint8_t* limit, Lookups lookups, uint32_t* flags
+        self, const uint8_t* at, const uint8_t* end, const uint8_t* limit, Lookups lookups, uint32_t* flags,
+        uint32_t left_out,
     ) except -1 nogil:
-        """Appends one stat and adds what it says of its event to the flags.  Returns OK, or why it is damaged."""
+        """Appends one stat, unless its flags say that it is left out, and adds what it says of its event to the flags.
+        Returns OK, or why it is damaged."""
         cdef _Value value = _Value(0, _NONE, 0, NULL)
         cdef int error = OK, found
         cdef const _Entry* entry
@@ -353,7 +357,8 @@ cdef class StatTable:
         if entry != NULL and entry.row >= 0:
             if value.bits or value.text != NULL or not entry.flags & FLAG_IF_NONZERO:
                 flags[0] |= entry.flags
-            self._put(entry.row, &value)
+            if not entry.flags & left_out:
+                self._put(entry.row, &value)
         else:
             self._put(0, &value)
         return error
@@ -417,7 +422,7 @@ cdef int _read_event(
             at = read_varint_inside(at + 1, end, limit, &value)
             if at == NULL or value > <uint64_t>(end - at):
                 return OVERRUN
-            error = stats._read(at, at + value, limit, lookups, &event.flags)
+            error = stats._read(at, at + value, limit, lookups, &event.flags, FLAG_LEAVE_OUT)
             if error != OK:
                 event.lost_stats += 1
                 event.error = event.error if event.error != OK else error

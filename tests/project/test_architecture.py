@@ -175,7 +175,7 @@ NAMED_ONLY |= {"stepscope.autostart"}
 # so that a mend is written plainly and not squeezed in.  Whoever makes a room smaller lowers its number.
 MOST_LINES: dict[str, int] = {
     "capture": 21_500,
-    "formats": 12_800,
+    "formats": 12_820,
     "account": 9_260,
     "web": 5_360,
     "xla": 5230,
@@ -210,7 +210,7 @@ MOST_LINES: dict[str, int] = {
     "pictures": 300,
 }
 MOST_LINES_ELSEWHERE = 700
-MOST_COMPILED_LINES = 10_805
+MOST_COMPILED_LINES = 10_820
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "rich"}

@@ -29,15 +29,14 @@ class Ticker:
         name: str,
         interval_s: float,
         call: Callable[[], float | None],
-        first: Callable[[], None] = lambda: None,
+        first: Callable[[], None] | None = None,
         quick: Sampling | None = None,
     ) -> None:
         self._call = call
         self._first = first
         self._name = name
         self._interval_s = interval_s
-        self._has_begun = quick is not None
-        self._recurring = Recurring(self._tick, interval_s if quick else 0.0, f"stepscope-{name}", quick=quick)
+        self._recurring = Recurring(self._tick, 0.0 if first else interval_s, f"stepscope-{name}", quick=quick)
 
     def start(self) -> None:
         """Starts; the first call comes after one interval."""
@@ -54,12 +53,9 @@ class Ticker:
 
     def _tick(self) -> float | None:
         try:
-            if self._has_begun:
-                wait_s = self._call()
-                return self._interval_s if wait_s is None else wait_s
-            self._has_begun = True
-            self._first()
-            return self._interval_s
+            first, self._first = self._first, None
+            wait_s = first() if first else self._call()
+            return self._interval_s if wait_s is None else wait_s
         except Exception as error:
             report(error, self._name)
             return None

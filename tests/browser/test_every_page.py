@@ -120,3 +120,16 @@ def test_axe_finds_nothing_in_what_opens_over_a_page(page, page_server, axe):
         page.wait_for_function(UNMOVED)  # what fades in has other colours meanwhile
         assert objections(page) == [], name
         page.keyboard.press("Escape")
+
+
+def test_axe_finds_nothing_in_a_selection_of_the_timeline(page, page_server, axe):
+    session = page_server.session("drawn")
+    for place in ("&selected=5", "&find=kernel&tab=slices", "&tab=flame", "&tab=calls", "&tab=durations"):
+        page.goto(f"{page_server.address}#/timeline?session={session}{place}")
+        settle(page)
+        expect(page.locator(".tl-pane")).to_be_visible()
+        assert objections_in_both_themes(page, axe) == [], place
+    page.goto(f"{page_server.address}#/timeline?session={session}")
+    page.locator(".tl-tracks").click(position={"x": 200, "y": 20})  # a stretch of the ribbon
+    expect(page.locator(".tl-asked h2")).to_be_visible()
+    assert objections_in_both_themes(page, axe) == []

@@ -402,7 +402,7 @@ def test_the_list_of_sessions_stays_in_the_window_and_goes_by_arrows(page, page_
     for key in ("ArrowDown", "ArrowDown", "Enter"):  # past the button that looks for new sessions
         page.keyboard.press(key)
     await_address(page, "#/summary?", f"with={page_server.session('two-hosts')}")
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Compared with")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("vs ")
 
 
 def test_terms_are_in_words_and_their_csv_as_the_report_has_them(page, page_server, corpus, capsys):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from browsing import PageServer, await_address, settle, store_profile
+from browsing import PageServer, await_address, objections, settle, store_profile
 from playwright.sync_api import expect
 from xla_sessions import xla_trace
 
@@ -39,11 +39,13 @@ def test_the_graph_starts_with_the_expensive_path(page: Any, server: PageServer)
     assert "524 kFLOP a run" in page.inner_text(".hlo-details")
 
 
-def test_a_fusion_opens_and_closes(page: Any, server: PageServer) -> None:
+def test_a_fusion_opens_and_closes(page: Any, server: PageServer, axe: str) -> None:
     show(page, server, "graph-viewer")
 
     page.get_by_role("button", name="Open add_fusion").click()
     expect(page.locator(".hlo-node[aria-label^='deep,']")).to_have_count(1)
+    page.evaluate(axe)
+    assert objections(page) == []
     assert page.locator(".hlo-node .hlo-box").count() == 5
     page.get_by_role("button", name="Close add_fusion").click()
     expect(page.locator(".hlo-node")).to_have_count(3)

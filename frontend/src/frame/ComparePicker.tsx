@@ -29,7 +29,7 @@ export function ComparePicker() {
   return (
     <div class="compare-picker row shrinks">
       <Menu
-        label={chosen ? `Compared with ${otherName()}` : "Compare with"}
+        label={chosen ? `vs ${otherName()}: compared` : "Compare with"}
         align="left"
         buttonClass="picker"
         button={

@@ -99,6 +99,7 @@ export function Legend({ models }: { models: readonly Model[] }) {
   if (!shown.length) return null;
   return (
     <ul class="tl-legend flex minor oneline" aria-label="What the step waits for">
+      <li class="muted">{models.some(hasDevices) ? "Devices" : "Critical path"}</li>
       {shown.map((cause) => (
         <li key={cause}>
           <span class="swatch" style={{ background: colourOfCause(cause, palette.value.surface) }} />
@@ -107,6 +108,11 @@ export function Legend({ models }: { models: readonly Model[] }) {
       ))}
     </ul>
   );
+}
+
+/** Without devices the ribbon is that of the loop. */
+function hasDevices({ tracks }: Model): boolean {
+  return tracks.groups.some(({ kind, ribbon }) => kind === "device" && ribbon);
 }
 
 function OverviewCaption({ model }: { model: Model }) {

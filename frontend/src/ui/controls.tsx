@@ -88,10 +88,11 @@ export interface LegendEntry {
   readonly colour: string;
 }
 
-/** What colours mean, where that needs no more words. */
-export function Legend({ entries }: { entries: readonly LegendEntry[] }) {
+/** What colours mean, where that needs no more words; `of` is whose time they divide. */
+export function Legend({ entries, of }: { entries: readonly LegendEntry[]; of?: string | undefined }) {
   return (
     <ul class="legend inline">
+      {of && <li class="muted">{of}</li>}
       {entries.map(({ key, label, colour }) => (
         <li key={key}>
           <span class="swatch" style={{ background: colour }} />

@@ -91,6 +91,7 @@ function OneStep({
             columns={columns}
             xName=""
             noun="worker"
+            of={shown.some((row) => row.device) ? "Devices" : "Critical path"}
             height={300}
           />
         </div>

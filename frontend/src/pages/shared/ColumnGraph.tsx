@@ -24,6 +24,8 @@ interface ColumnGraphProps {
   median_ms?: number | null;
   height?: number;
   note?: ComponentChildren;
+  /** Whose time the causes divide. */
+  of?: string;
 }
 
 export function ColumnGraph({
@@ -35,6 +37,7 @@ export function ColumnGraph({
   median_ms = null,
   height = 260,
   note,
+  of = "Critical path",
 }: ColumnGraphProps) {
   const [picked, setPicked] = useState<number | null>(null);
   const look = palette.value;
@@ -62,7 +65,7 @@ export function ColumnGraph({
         onPick={(index) => setPicked(index === at ? null : index)}
       />
       <div class="graph-foot flex wrap spread above-m minor">
-        <Legend entries={shownParts(columns, parts)} />
+        <Legend entries={shownParts(columns, parts)} of={given ? undefined : of} />
         <span class="muted">
           {note}
           {column || !leads ? "" : `click a ${noun} to see it in the timeline`}

@@ -47,7 +47,7 @@ export function BesideMedian({ step, on }: { step: string; on: string | null }) 
   const { sentence, median, section } = found.data;
   return (
     <>
-      <Card title={`Step ${step} and the median step`} actions={close}>
+      <Card title={`Step ${step} and the median step`} note="critical paths" actions={close}>
         <p class="below-m title-size">
           <Code text={`${sentence}.`} />
         </p>

@@ -85,7 +85,7 @@ class Deadline:
 DEADLINE = Deadline()
 
 
-def hurry(seconds: float) -> None:
+def set_deadline(seconds: float) -> None:
     """This process has been asked to end: from now on every wait ends after this time."""
     DEADLINE.at = time.monotonic() + seconds
 

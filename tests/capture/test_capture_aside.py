@@ -89,7 +89,7 @@ def test_a_process_that_does_not_get_there_says_why(result, what, patience_s, er
 
 
 def test_a_job_that_was_asked_to_end_waits_no_longer(result, no_hurry):
-    children.hurry(0.5)
+    children.set_deadline(0.5)
 
     with pytest.raises(aside.FailedError, match="it took longer"):
         work(result, "sleep", patience_s=600)

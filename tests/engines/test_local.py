@@ -84,7 +84,7 @@ def test_condensed_partials_merge_to_the_same_report(logdir: Path, tool: object)
             continue
     expected = to_json(chosen.merge(readable))
 
-    nested = chosen.condense([*chosen.condense(readable[:2]), *chosen.condense(readable[2:])])
+    nested = chosen.combine_hosts([*chosen.combine_hosts(readable[:2]), *chosen.combine_hosts(readable[2:])])
     assert to_json(chosen.merge(nested)) == expected
 
 

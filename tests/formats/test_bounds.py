@@ -299,7 +299,7 @@ def spend(logdir):
     before = time.process_time()
     profile = stepscope.load(logdir)
     one = profile.analyse("overview", profile.hosts[-1])
-    merged = tool.merge(tool.condense([one] * len(profile.hosts)))
+    merged = tool.merge(tool.combine_hosts([one] * len(profile.hosts)))
     return time.process_time() - before, len(profile.hosts), len(merged.hosts)
 spend(sys.argv[2])
 def growth():

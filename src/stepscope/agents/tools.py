@@ -454,8 +454,9 @@ def _next_calls_of_summary(session: str, whole: Mapping[str, Any], carries: bool
         following.append(
             _call("what_if", f"the step without {cause.replace('_', ' ')}", session=session, remove=[cause])
         )
-    ranks = [_call("describe", "what its ranks wait for", session=session, tool="distributed")]
-    return [*following, *ranks * (len(whole["hosts"]) > 1), _call("timeline", "see two steps", session=session)]
+    if len(whole["hosts"]) > 1:
+        following.append(_call("describe", "what its ranks wait for", session=session, tool="distributed"))
+    return [*following, _call("timeline", "see two steps", session=session)]
 
 
 def _next_calls_of_advice(session: str, items: Sequence[Mapping[str, Any]]) -> list[NextCall]:

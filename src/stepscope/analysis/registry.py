@@ -27,8 +27,8 @@ class Tool:
     The module has two functions: `partial(trace) -> P` makes a small msgspec-encodable value of one host, whose type
     its annotation names; `merge([P]) -> Report`.  This seam gives caching per host and many hosts in parallel.
     `RELATIONS` names the attributes of P that hold rows of a relation: those of many hosts are folded into one.  Where
-    P has other large parts, `condense([P]) -> [P]` makes them small without changing what `merge` makes of them.  Its
-    `COMPARABLES` say what of the report can be compared between two sessions, or `NOT_COMPARABLE` why nothing can.
+    P has other large parts, `combine_hosts([P]) -> [P]` makes them small without changing what `merge` makes of them.
+    Its `COMPARABLES` say what of the report can be compared between two sessions, or `NOT_COMPARABLE` why nothing can.
 
     Attributes:
         name: as on the command line.
@@ -81,7 +81,7 @@ class Tool:
         if compute:
             compute(trace)
 
-    def condense(self, partials: Sequence[Any]) -> list[Any]:
+    def combine_hosts(self, partials: Sequence[Any]) -> list[Any]:
         """As many partials in the same order, with what can be added up moved to one of them.
 
         `merge` makes the same report of them, and of these together with those of other hosts.
@@ -93,8 +93,8 @@ class Tool:
             from stepscope.report.relation import fold_hosts
 
             return fold_hosts(partials, relations)
-        condense = getattr(module, "condense", None)
-        return condense(partials) if condense else [*partials]
+        combine_hosts = getattr(module, "combine_hosts", None)
+        return combine_hosts(partials) if combine_hosts else [*partials]
 
     def merge(self, partials: Sequence[Any]) -> Report:
         """The report of all hosts; at least one partial."""

@@ -19,7 +19,7 @@ from stepscope.capture.own_threads import await_files, is_main_thread
 from stepscope.capture.patches import Undo, observe_attribute
 from stepscope.capture.report import warn
 from stepscope.capture.running import Capture
-from stepscope.children import hurry
+from stepscope.children import set_deadline
 from stepscope.kernels.untraced import untraced
 
 _HAND_OVER_S = 5.0  # how long the program's end waits for a recording that somebody takes in memory
@@ -213,7 +213,7 @@ class ProgramEnd:
         """
         if self._main_is_busy and is_main_thread():
             return  # this is a signal handler: what it would wait for goes on only after it
-        hurry(_CONVERSION_PATIENCE_S)
+        set_deadline(_CONVERSION_PATIENCE_S)
         capture = self._captures.recording
         if capture is not None and self._captures.lock.acquire(timeout=_LOCK_PATIENCE_S):
             try:
@@ -245,7 +245,7 @@ class ProgramEnd:
 
     def _on_sigterm(self, number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        hurry(_CONVERSION_PATIENCE_S)
+        set_deadline(_CONVERSION_PATIENCE_S)
         if self._main_is_busy:
             self._sigterm_waits = True
         else:

@@ -14,7 +14,7 @@ from stepscope.capture.proving.options import ProveOptions
 from stepscope.cli.options import option
 from stepscope.cli.run import AsCode, AsModule, Logdir, Script, ScriptArguments, Skip, refuse_option, run_program
 from stepscope.cli.show import remote_address
-from stepscope.cli.words import Given
+from stepscope.cli.words import ParsedNames
 from stepscope.errors import UsageError
 from stepscope.proof.knobs import parse_knob
 from stepscope.proof.record import write_proofs
@@ -26,7 +26,7 @@ _ABLATE_HELP = "Leave this out: input, logging, checkpoint, sync or a function; 
 
 
 def prove(
-    given: Given,
+    given: ParsedNames,
     script: Script,
     arguments: ScriptArguments = None,
     at: Annotated[list[str] | None, option("--at", value="PLACE", help=_AT_HELP)] = None,

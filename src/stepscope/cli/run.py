@@ -18,7 +18,7 @@ from stepscope.cli import following
 from stepscope.cli.following import Followed
 from stepscope.cli.levels import DeviceLevel, HostLevel, PythonLevel
 from stepscope.cli.options import argument, option
-from stepscope.cli.words import Given
+from stepscope.cli.words import ParsedNames
 from stepscope.errors import UsageError
 
 _RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK")
@@ -54,7 +54,7 @@ AsCode = Annotated[bool, option("-c", help="SCRIPT is the text of a program, as 
 
 
 def run(
-    given: Given,
+    given: ParsedNames,
     script: Script,
     arguments: ScriptArguments = None,
     logdir: Logdir = "stepscope-logs",
@@ -104,7 +104,7 @@ def run(
     run_program(program, settings, quiet or not _is_first_rank(), logdir)
 
 
-def refuse_option(script: str, as_code: bool, given: Given) -> None:
+def refuse_option(script: str, as_code: bool, given: ParsedNames) -> None:
     """Raises UsageError where an option that does not exist stands for the script."""
     if script.startswith("-") and script != STDIN and not as_code:
         near = difflib.get_close_matches(script.partition("=")[0], given.names, n=1)
@@ -112,7 +112,7 @@ def refuse_option(script: str, as_code: bool, given: Given) -> None:
         raise UsageError(f"there is no option {script}", hint=f"{likely}options of the script go after its name")
 
 
-def _add_watch(settings: Settings, options: str, given: Given) -> Settings:
+def _add_watch(settings: Settings, options: str, given: ParsedNames) -> Settings:
     """The settings with a continuous watch, which captures by itself: the first steps only if the user asks for them.
 
     Raises:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from stepscope.cli.options import LOGDIR_HELP, MOST_PORT, Address, argument, option
-from stepscope.cli.words import Given
+from stepscope.cli.words import ParsedNames
 from stepscope.errors import UsageError
 from stepscope.report.looks import clean
 
@@ -66,7 +66,7 @@ _Log = Annotated[bool, option("--log", off="--no-log", help="Write one line of J
 
 def serve_team(
     logdirs: _Logdirs,
-    given: Given,
+    given: ParsedNames,
     host: _Host = "127.0.0.1",
     port: _Port = 8090,
     token_file: _TokenFile = None,

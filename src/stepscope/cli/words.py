@@ -23,7 +23,7 @@ class HelpWanted(Exception):  # noqa: N818 - it is no error
 
 
 @dataclass(frozen=True)
-class Given:
+class ParsedNames:
     """What a command may ask about its words besides their values, by a parameter of this type.
 
     Attributes:
@@ -129,14 +129,14 @@ def _type_of(hint: Any) -> tuple[Any, bool]:
 
 
 def wants_given(function: Callable[..., object]) -> str | None:
-    """The name of the function's parameter that takes a `Given`; None if it has none."""
+    """The name of the function's parameter that takes a `ParsedNames`; None if it has none."""
     hints = get_type_hints(function)
-    return next((name for name, hint in hints.items() if hint is Given), None)
+    return next((name for name, hint in hints.items() if hint is ParsedNames), None)
 
 
 def read_words(
     words: Sequence[str], parameters: Sequence[Parameter], defaults: Mapping[str, Any], passes_on: bool = False
-) -> tuple[dict[str, Any], Given]:
+) -> tuple[dict[str, Any], ParsedNames]:
     """The values of all parameters by field, and what was given.
 
     Args:
@@ -155,7 +155,7 @@ def read_words(
     for each in parameters:
         value = _value_of(each, texts.found, defaults)
         values[each.field] = value if each.option.check is None else each.option.check(value)
-    return values, Given(frozenset(texts.found), tuple(texts.named))
+    return values, ParsedNames(frozenset(texts.found), tuple(texts.named))
 
 
 def _value_of(parameter: Parameter, found: Mapping[str, list[str | bool]], defaults: Mapping[str, Any]) -> Any:

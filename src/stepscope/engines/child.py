@@ -71,7 +71,7 @@ def do_task(task: Task) -> TaskResult:
 
     hosts = _Hosts(task)
     outcomes = tuple(hosts.analyse(at) for at in range(len(task.files)))
-    parts = {name: encode_partial(tool_named(name).condense(found)) for name, found in hosts.partials.items()}
+    parts = {name: encode_partial(tool_named(name).combine_hosts(found)) for name, found in hosts.partials.items()}
     return TaskResult(outcomes, parts)
 
 

@@ -56,4 +56,4 @@ class Fold:
         self.partials += partials
         self._fresh += len(partials)
         if self._fresh >= CONDENSE_EVERY:
-            self.partials, self._fresh = self._tool.condense(self.partials), 0
+            self.partials, self._fresh = self._tool.combine_hosts(self.partials), 0

@@ -143,7 +143,7 @@ class SessionWork:
             for tool, partial in zip(tools, found, strict=True):
                 partials[tool.name].append(partial)
                 if number % CONDENSE_EVERY == 0:
-                    partials[tool.name] = tool.condense(partials[tool.name])
+                    partials[tool.name] = tool.combine_hosts(partials[tool.name])
             ended(file.host, None)
         return Findings(partials, problems)
 
@@ -312,7 +312,7 @@ class SessionWork:
         if key is None:
             return
         for name, partials in found.partials.items():
-            content = encode_partial(tool_named(name).condense(partials))
+            content = encode_partial(tool_named(name).combine_hosts(partials))
             self.host.cache.put_bytes(key, part_name(tool_named(name), selection.within_steps), content)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from stepscope.errors import counted
 from stepscope.report.charts import chart_of_table
 from stepscope.report.drawing import to_svg
 from stepscope.report.fields import Field
@@ -114,11 +115,11 @@ def _render_live(section: Section, one_host: bool, folded: bool, is_below: bool)
     chart = f"<div>{to_svg(drawing)}</div>" if drawing is not None else ""
     most = _FOLDED_ROWS if folded else _LIVE_ROWS
     left = len(section.rows) - most
-    more = f"<p>and {left:,} more row{'s' * (left != 1)}; to_dict() has all</p>" if left > 0 else ""
+    more = f"<p>and {counted(left, 'more row')}; to_dict() has all</p>" if left > 0 else ""
     table = _render_table(section, most, one_host, sortable=len(section.rows) > 1)
     box = f'<div style="max-height:{_BOX};overflow:auto">{table}</div>' if len(section.rows) > TABLE_ROWS else table
     if folded:
-        count = f"{len(section.rows):,} row{'s' * (len(section.rows) != 1)}"
+        count = counted(len(section.rows), "row")
         if is_below:
             return _fold(f"{title}: {count}", chart + box + more)
         return (f"<h4>{title}</h4>{chart}" if chart else "") + _fold(f"{title}: {count}", box + more)
@@ -155,7 +156,7 @@ def _render_body(section: Section, most_rows: int, one_host: bool) -> str:
     if not section.rows:
         return f"<p>{_escape_text(section.empty)}</p>"
     left = len(section.rows) - most_rows
-    more = f"<p>and {left:,} more row{'s' * (left != 1)}</p>" if left > 0 else ""
+    more = f"<p>and {counted(left, 'more row')}</p>" if left > 0 else ""
     return _render_table(section, most_rows, one_host) + more
 
 

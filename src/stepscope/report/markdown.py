@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from stepscope.errors import counted
 from stepscope.report.fields import Field
 from stepscope.report.looks import CODE, clean, column_texts, name_words, unit_symbol, value_text, visible_fields
 from stepscope.report.sections import Figures, Prose, Rows, Section
@@ -57,7 +58,7 @@ def _render_table(section: Rows, most_rows: int, one_host: bool) -> str:
     sides = ["right" if field.kind in _RIGHT else "left" for field in fields]
     left = len(section.rows) - len(rows)
     return _render_grid(heads, sides, list(zip(*columns, strict=True))) + (
-        f"\n\nand {left:,} more row{'s' * (left != 1)}" if left else ""
+        f"\n\nand {counted(left, 'more row')}" if left else ""
     )
 
 

@@ -601,7 +601,7 @@ def _partial(trace: HostTrace) -> HostPart:
 # -- all hosts ---------------------------------------------------------------------------------------------------
 
 
-def condense(partials: Sequence[HostPart]) -> list[HostPart]:
+def combine_hosts(partials: Sequence[HostPart]) -> list[HostPart]:
     """The partials with the ops of all hosts in the first: nine tenths of a partial, and only their sums are shown."""
     first, *others = partials
     device, host = ([part.on_device for part in partials], [part.on_host for part in partials])

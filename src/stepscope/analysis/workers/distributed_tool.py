@@ -200,7 +200,7 @@ _NO_COLLECTIVES = "no collectives: this process trains alone, or its communicati
 
 def _if(table: str, least: int, text: str) -> Callable[[Any], str]:
     """The sentence for an empty table; none where another table has too few rows for it to matter."""
-    return lambda report: text * (len(getattr(report, table)) >= least)
+    return lambda report: text if len(getattr(report, table)) >= least else ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -291,9 +291,9 @@ class Watch:
         others = self._ranks.steps_of_others()
         behind = [f"rank {rank} is at step {step:,}" for rank, (step, _) in sorted(others.items())
                   if step < self.steps.number]  # fmt: skip
-        return behind[:5] or [f"all {len(others)} other ranks are at step {self.steps.number:,} or later"] * bool(
-            others
-        )
+        if behind or not others:
+            return behind[:5]
+        return [f"all {len(others)} other ranks are at step {self.steps.number:,} or later"]
 
     def _consider(self, mark: Mark) -> None:
         """Keeps a trigger, or only lists it if one was kept a moment ago or its cause is known."""

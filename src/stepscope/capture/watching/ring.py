@@ -123,12 +123,13 @@ class Ring:
 
     def notes(self) -> list[str]:
         """What the reader of the ring has to know."""
-        lost = [f"{self._spool.lost_events:,} events of the ring were lost because they could not be written"]
-        left_out_s = self._thinner.left_out_s(time.perf_counter_ns(), self._span_ns)
-        thin = [
-            f"annotations were left out for {left_out_s:.0f} s of the ring to keep the watch's budget, budget_percent"
-        ]
-        return lost * bool(self._spool.lost_events) + thin * (left_out_s >= 1)
+        notes, left_out_s = [], self._thinner.left_out_s(time.perf_counter_ns(), self._span_ns)
+        if lost := self._spool.lost_events:
+            notes.append(f"{lost:,} events of the ring were lost because they could not be written")
+        if left_out_s >= 1:
+            notes.append(f"annotations were left out for {left_out_s:.0f} s of the ring to keep the watch's"
+                         " budget, budget_percent")  # fmt: skip
+        return notes
 
     def machine_during(self, start_ns: int, end_ns: int) -> MachineLoad:
         """What the machine did in a span of time, by the samples in it and the next one."""

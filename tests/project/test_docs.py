@@ -48,6 +48,14 @@ def test_links_lead_to_files_that_exist(page):
     assert [link for link in links if "://" not in link and not (path.parent / link).exists()] == []
 
 
+@pytest.mark.parametrize("page", ["architecture.md", "developing.md"])
+def test_modules_that_a_page_names_exist(page):
+    named = re.findall(r"`([a-z_/]+/[a-z_]+\.pyx?)`", (DOCS / page).read_text(encoding="utf-8"))
+    folders = [ROOT, ROOT / "src" / "stepscope", ROOT / "src" / "stepscope" / "analysis"]
+
+    assert [name for name in named if not any((folder / name).is_file() for folder in folders)] == []
+
+
 def test_readme_opens_with_the_two_commands():
     lines = [line.split("#")[0].strip() for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()]
 

@@ -3,7 +3,6 @@
 `relation` counts events for tables, and is the only module here that knows arrays.
 """
 
-from stepscope.report import forms
 from stepscope.report.base import Report
 from stepscope.report.comparable import Comparable
 from stepscope.report.fields import Cell, Field, Role, amount, fields_named
@@ -40,7 +39,3 @@ __all__ = [
     "duration_text", "fields_named", "make_row", "make_rows", "not_in_json", "number_text", "percent", "round_6",
     "round_ms", "round_us", "shorten_name", "size_text", "value_with_unit",
 ]  # fmt: skip
-
-forms.register_form("text", "stepscope.report.terminal", "render_text")
-forms.register_form("terminal", "stepscope.report.terminal", "render_report")
-forms.register_form("html", "stepscope.report.html", "render_notebook")

@@ -5,6 +5,7 @@ A report is data.  It describes itself by its sections; see `stepscope.report.se
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepscope.errors import UsageError
 from stepscope.records import dataclass
-from stepscope.report import forms, tables
+from stepscope.report import tables
 from stepscope.report.fields import Field, csv_value
 from stepscope.report.sections import FirstScreen, Prose, Rows, Section, split_for_screens
 
@@ -161,15 +162,18 @@ class Report:
 
     def __str__(self) -> str:
         """The report as shown in a terminal, with the first rows of its tables."""
-        text: str = forms.make_form("text", self)
-        return text
+        return str(self._make_form("terminal", "render_text"))
 
     def __rich__(self) -> Any:
-        return forms.make_form("terminal", self)
+        return self._make_form("terminal", "render_report")
 
     def _repr_html_(self) -> str:
-        text: str = forms.make_form("html", self)
-        return text
+        return str(self._make_form("html", "render_notebook"))
+
+    def _make_form(self, module: str, function: str) -> Any:
+        """A form of this report, made by a module that is imported on first use: the terminal's library is not loaded
+        for a report that becomes JSON."""
+        return getattr(importlib.import_module(f"stepscope.report.{module}"), function)(self)
 
 
 _SHARED = frozenset(field.name for field in fields(Report))

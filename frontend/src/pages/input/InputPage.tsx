@@ -38,19 +38,14 @@ export default function Input({ report, sections }: ToolAnswer<"input-pipeline",
   const hasSteps = (report.steps ?? []).length > 1;
   // That all of the host's time is in one stage is said above.
   const isSplit = !hasSteps || stagesOf(report).length !== 1;
-  const sides = (
-    <>
-      {hasSteps && <DeviceSide report={report} />}
-      {isSplit && <HostSide report={report} sections={sections} />}
-    </>
-  );
   return (
     <>
       <Findings lines={report.summary} />
-      {hasSteps && isSplit ? <div class="two uneven">{sides}</div> : sides}
+      {isSplit && <HostSide report={report} sections={sections} />}
       <TableCard section={tableOf(sections, "rows")} id="ops" heading="Input ops" main height="short" />
       {loaders.row_count > 0 && <TableCard section={loaders} heading="Loaders" />}
       <More title="Each step, and copies to devices" tables={["waiting", "copies"]}>
+        {hasSteps && <DeviceSide report={report} />}
         <Card title={isWithoutDevice(report.steps ?? []) ? "Times" : "Device times"} class="fills">
           <h3>Step time</h3>
           <FigureRow section={figuresOf(sections, "step_time")} />

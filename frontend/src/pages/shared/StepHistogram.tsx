@@ -39,7 +39,8 @@ function Slow({ steps }: { steps: readonly GraphStep[] }) {
       {steps.slice(0, MOST_NAMED).map((step, at) => (
         <span key={`${step.step} ${at}`}>
           {at > 0 && ", "}
-          {step.href ? <a href={step.href}>{`step ${step.step}`}</a> : `step ${step.step}`} {duration(step.duration_ms)}
+          {step.beside ? <a href={step.beside}>{`step ${step.step}`}</a> : `step ${step.step}`}{" "}
+          {duration(step.duration_ms)}
         </span>
       ))}
       {more > 0 && ` and ${more} more`}

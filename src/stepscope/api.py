@@ -340,7 +340,7 @@ class LoadedProfile:
         return replace(trace, start_unix_ns=trace.start_unix_ns - ahead_ns, stop_unix_ns=stop, _derived={})
 
     def read_lean(self) -> None:
-        """Reads hosts without the stats that an overview does not need: for a process that shows one and ends."""
+        """Reads hosts without the stats that most tools do not need: for a process that shows one and ends."""
         self._work.is_lean = True
 
     def is_decoded(self, host: str) -> bool:

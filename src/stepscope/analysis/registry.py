@@ -37,6 +37,7 @@ class Tool:
         partial_of: the tool whose partials it merges, so that they are computed and kept once; its own if empty.
         module_name: the dotted name of the module, for a tool that lies elsewhere.
         edition: the package and version of a tool of another package; what it computed is kept for that edition only.
+        asks_for_all: it reads stats of `stepscope.formats.leaving_out`, so a command does not begin without these.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Tool:
     partial_of: str = ""
     module_name: str = ""
     edition: str = ""
+    asks_for_all: bool = False
 
     @property
     def method(self) -> str:
@@ -155,14 +157,15 @@ TOOLS: tuple[Tool, ...] = (
     Tool("steps", "every step with its duration, and what it waited for", "account"),
     Tool("input-pipeline", "whether steps wait for input, and where the input's time goes", "input"),
     Tool("op-stats", "every op on hosts and devices, and the time it takes", "ops"),
-    Tool("kernel-stats", "every kernel, the op it belongs to, and its launch", "ops"),
-    Tool("memory-profile", "how full each memory is, and what fills it at its peak", "resources"),
+    Tool("kernel-stats", "every kernel, the op it belongs to, and its launch", "ops", asks_for_all=True),
+    Tool("memory-profile", "how full each memory is, and what fills it at its peak", "resources", asks_for_all=True),
     Tool("pod-viewer", "every step on every worker, and which worker is slowest", "workers"),
     Tool(
         "advice",
         "what to change first, why, and the step time to expect",
         "overview",
         partial_of="overview",
+        asks_for_all=True,
     ),
     Tool("proofs", "what changes gave when they were tried in the running job", "overview", partial_of="overview"),
     Tool("tf-data", "which stage of a tf.data pipeline is slow, and what to change", "input"),
@@ -190,7 +193,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("roofline", "how near each op and program is to the device's limits", "xla"),
     Tool("inference", "how long a model takes to answer, and why some runs are slow", "xla"),
     Tool("trust", "whether the recording can be trusted, and what it cost", "trust"),
-    Tool("system", "how busy CPU, memory, disk and GPU were during the capture", "resources"),
+    Tool("system", "how busy CPU, memory, disk and GPU were during the capture", "resources", asks_for_all=True),
 )
 
 

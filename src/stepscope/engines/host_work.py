@@ -16,7 +16,7 @@ from stepscope.engines.budget import memory_of
 from stepscope.errors import InputError, LeftOutError, NotFoundError, Problem, UnreadableError
 from stepscope.formats import progress as reading
 from stepscope.formats import store
-from stepscope.formats.leaving_out import LEFT_OUT_OF_OVERVIEW
+from stepscope.formats.leaving_out import LEFT_OUT
 from stepscope.formats.threads import usable_cores
 from stepscope.kernels.memory import ArrayPool
 from stepscope.meanwhile import collecting_later, computing, importing
@@ -69,8 +69,8 @@ class HostWork:
         memory_bytes: what this process may take; None for as much as there is.
 
     Attributes:
-        is_lean: traces are read without the stats that an overview does not need; what does need them reads the file
-            again.  For a process that ends after it.
+        is_lean: traces are read without the stats that most tools do not need; one that does reads the file again.  For
+            a process that shows one tool and ends.
     """
 
     def __init__(
@@ -186,12 +186,12 @@ class HostWork:
         return partial
 
     def _lean_trace(self, file: HostFile, pool: ArrayPool) -> HostTrace:
-        """A host's trace without the stats that an overview does not need, unless the whole trace is there."""
+        """A host's trace without the stats that most tools do not need, unless the whole trace is there."""
         if self.is_decoded(file) or file.process:
             return self.trace(file, pool)
 
         def decode() -> HostTrace:
-            return self._read(file, pool, lambda: [_read_trace(file, pool, LEFT_OUT_OF_OVERVIEW)])[0]
+            return self._read(file, pool, lambda: [_read_trace(file, pool, LEFT_OUT)])[0]
 
         return self.shelf.get((*self._place(file), _LEAN), decode, max(1, memory_of(file)))
 

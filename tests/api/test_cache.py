@@ -19,6 +19,7 @@ import pytest
 from stepscope import cache as cache_module
 from stepscope.cache import DEFAULT_MAX_BYTES, Cache, CacheOptions, cache_key
 from stepscope.formats import store
+from stepscope.shelf import Recent
 
 KEY = "0" * 32
 OTHER = "1" * 32
@@ -449,3 +450,13 @@ def test_an_entry_larger_than_the_bound_is_not_kept(folder: Path) -> None:
     cache = Cache(CacheOptions(folder, max_bytes=1000))
     cache.put_bytes(KEY, "data", bytes(1000))
     assert cache.get_bytes(KEY, "data") is None
+
+
+def test_the_least_recently_used_value_goes() -> None:
+    kept: Recent[str, int] = Recent(2)
+    kept.put("a", 1)
+    kept.put("b", 2)
+    kept.get("a")
+
+    assert kept.put("c", 3) == 3
+    assert [kept.get(key) for key in "abc"] == [1, None, 3]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bench.mutilation.changes import CHANGES
 from bench.mutilation.jobs import FRAMEWORKS, KINDS, draw, play
-from bench.mutilation.judge import FALSE, HONEST, RIGHT, judge
+from bench.mutilation.judge import FALSE, HONEST, RIGHT, ask, judge
 from bench.mutilation.known import Known
 from bench.mutilation.rows import DEVICE, MARK, Recording, read
 from bench.mutilations import judge_of, mutilate, still_false
@@ -100,3 +100,13 @@ def test_right_honest_and_false_are_told_apart() -> None:
     assert judge(report("input_bound", "input_python", 8.0, 3.8), INPUT).why == "a step is 16.00 to 16.00 ms"
     assert judge(report("input_bound", "input_python", 16.1, 12.5), INPUT).why == "at most 4.00x is possible"
     assert judge(report("input_bound", "input_python", 80.5, 3.8), INPUT, longer=(5.0, 5.0)).word == RIGHT
+
+
+@pytest.mark.parametrize("framework", sorted(FRAMEWORKS))
+def test_a_loop_that_runs_ahead_of_a_lost_record_has_no_step_time(framework: str) -> None:
+    recording, known = draw(framework, "ahead")
+    made = mutilate(recording, f"{framework}/ahead", "device-ends")
+    assert made is not None
+
+    assert ask(made)["step_time_ms"]["mean"] is None
+    assert judge_of(made, known, "device-ends").word != FALSE

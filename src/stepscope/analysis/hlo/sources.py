@@ -11,7 +11,7 @@ from stepscope.analysis.hlo.texts import texts_of
 from stepscope.model.arrays import I64, U8
 from stepscope.records import dataclass
 
-_OP_TYPE, _OP_NAME, _FILE, _LINE, _DEDUPLICATED, _FRAME = 1, 2, 3, 4, 12, 15
+_OP_TYPE, _OP_NAME, _FILE, _LINE, _FRAME = 1, 2, 3, 4, 15
 _FILE_NAMES, _FUNCTION_NAMES, _LOCATIONS, _FRAMES = 1, 2, 3, 4
 _LOCATION_FILE, _LOCATION_FUNCTION, _LOCATION_LINE, _FRAME_LOCATION, _FRAME_PARENT = 1, 2, 3, 1, 2
 _DEEPEST = 256  # frames of a stack; more is a circle
@@ -26,14 +26,12 @@ class InstructionSource:
         op_type: its type, as TensorFlow has it.
         line: `file:line` of the innermost call.
         stack: the calls around it, innermost first, each as `file:line function`.
-        deduplicated: the name that equal instructions share.
     """
 
     op_name: str = ""
     op_type: str = ""
     line: str = ""
     stack: tuple[str, ...] = ()
-    deduplicated: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,14 +53,13 @@ class Sources:
     def read(self, rows: list[int]) -> list[InstructionSource]:
         """The sources of some instructions."""
         found = fields_of(self.buf, self.starts[rows], self.stops[rows])
-        numbers = (_OP_NAME, _OP_TYPE, _FILE, _DEDUPLICATED)
-        names, types, files, shared = (texts_of(self.buf, *found.range(number)) for number in numbers)
+        names, types, files = (texts_of(self.buf, *found.range(number)) for number in (_OP_NAME, _OP_TYPE, _FILE))
         lines, frames = found.scalar(_LINE).tolist(), found.scalar(_FRAME).tolist()
         sources = []
         for at in range(len(rows)):
             stack = self.stack(frames[at])
             line = f"{files[at]}:{lines[at]}" if files[at] else stack[0].split(" ")[0] if stack else ""
-            sources.append(InstructionSource(names[at], types[at], line, stack, shared[at]))
+            sources.append(InstructionSource(names[at], types[at], line, stack))
         return sources
 
     def stack(self, frame: int) -> tuple[str, ...]:

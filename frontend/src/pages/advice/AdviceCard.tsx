@@ -273,25 +273,30 @@ function MainEvidence({ advice }: { advice: Advice }) {
 
 function Evidence({ advice }: { advice: Advice }) {
   const tool = toolEntry(advice.tool);
+  // The longest call of a row stands beside it, so that no name is there twice.
+  const placeOf = (row: EvidenceRow) => advice.intervals.find((place) => place.name === evidenceName(row));
+  const beside = advice.rows.map(placeOf);
+  const places = advice.intervals.filter((place) => !beside.includes(place));
   return (
     <div class="evidence-lists">
       {advice.rows.length > 0 && (
         <section>
           <h3>Rows</h3>
           <ul>
-            {advice.rows.map((row) => (
-              <li key={`${row.tool} ${row.key}`}>
+            {advice.rows.map((row, at) => (
+              <li key={`${row.tool} ${row.key}`} class="evidence-pair list">
                 <RowLink row={row} />
+                {beside[at] && <PlaceLink place={beside[at]} advice={advice} isBeside />}
               </li>
             ))}
           </ul>
         </section>
       )}
-      {advice.intervals.length > 0 && (
+      {places.length > 0 && (
         <section>
           <h3>In the timeline</h3>
           <ul>
-            {advice.intervals.map((place) => (
+            {places.map((place) => (
               <li key={`${place.host} ${place.start_ms}`}>
                 <PlaceLink place={place} advice={advice} />
               </li>
@@ -361,7 +366,14 @@ function placeLink(place: EvidenceInterval, advice: Advice): string {
   return evidenceInTimeline(place.start_ms, place.end_ms, why.slice(0, 200), hasSeveralHosts() ? place.host : null);
 }
 
-function PlaceLink({ place, advice }: { place: EvidenceInterval; advice: Advice }) {
+interface PlaceLinkProps {
+  place: EvidenceInterval;
+  advice: Advice;
+  /** It stands behind the row of its name. */
+  isBeside?: boolean;
+}
+
+function PlaceLink({ place, advice, isBeside = false }: PlaceLinkProps) {
   return (
     <a
       class="evidence-row list gap-m"
@@ -369,7 +381,11 @@ function PlaceLink({ place, advice }: { place: EvidenceInterval; advice: Advice 
       {...hint(place.name || "A place in the trace", `on ${place.host}`, `${place.start_ms} to ${place.end_ms} ms`)}
     >
       <Icon name="timeline" size={16} />
-      <LongName text={place.name || `at ${duration(place.start_ms)}`} />
+      {isBeside ? (
+        <span class="offscreen">{`Its longest call: ${place.name}`}</span>
+      ) : (
+        <LongName text={place.name || `at ${duration(place.start_ms)}`} />
+      )}
       <strong>{duration(place.end_ms - place.start_ms)}</strong>
     </a>
   );

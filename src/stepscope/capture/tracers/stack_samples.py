@@ -71,6 +71,7 @@ class SampledThread:
         began: when each of them was first there, in ns, outermost first.
         ended: the frames that have ended: of each its number among `FrameNames`, and the ns when it began and ended.
         runs: what it was found to run; statements: where in the program's functions it was.
+        sampled: what the last sample showed of it, one object for samples that show the same.
     """
 
     name: str
@@ -80,6 +81,7 @@ class SampledThread:
     ended: array[int] = field(default_factory=lambda: array("q"))
     runs: SampledRuns = field(default_factory=SampledRuns)
     statements: Statements = field(default_factory=Statements)
+    sampled: object = None
 
 
 class StackSampler(Probe):
@@ -143,8 +145,13 @@ class StackSampler(Probe):
     def _note_samples(self) -> None:
         """Joins what the samples since the last time show."""
         for now, threads in self._log.take():
-            for known, stack, place, own in threads:
+            for sampled in threads:
+                known, stack, place, own = sampled
+                thread = self._threads.get(known[0])
+                if thread is not None and thread.sampled is sampled:
+                    continue  # it waits where it did; most threads of a program do, most of the time
                 thread = self._thread(*known)
+                thread.sampled = sampled
                 self._note(thread, stack, now)
                 thread.runs.note(self._instructions.find(*place), self._last_ns, now)
                 shown = [self._statements.number(each) for each in reversed(own)]
@@ -158,7 +165,7 @@ class StackSampler(Probe):
     def _note(self, thread: SampledThread, stack: list[Frame], now: int) -> None:
         """A thread has this stack now, innermost frame first."""
         if stack == thread.stack:
-            return  # it waits where it did; most threads of a program do, most of the time
+            return
         common = 0
         for (code, line), (seen, at) in zip(reversed(thread.stack), reversed(stack), strict=False):
             if code is not seen or line != at:
@@ -215,6 +222,7 @@ class StackSampler(Probe):
             if self._statements.are_many():
                 for thread in self._threads.values():
                     thread.statements.end(self._last_ns)
+                    thread.sampled = None  # what it shows is numbered anew
             stated = [(thread, thread.statements.take()) for thread in threads if thread.statements.ended]
             self._gone.clear()
             for thread, _ in taken:

@@ -87,6 +87,11 @@ def holds_interpreter_samples(plane: str) -> bool:
     return plane.startswith("/device:CUSTOM:Interpreter samples")
 
 
+def holds_graph_lines(plane: str) -> bool:
+    """True for the plane that says from which lines of the program the ops of graphs come."""
+    return plane.startswith("/device:CUSTOM:Lines of graphs")
+
+
 def holds_statements(plane: str) -> bool:
     """True for the plane that says in which lines of the program's functions sampled threads were."""
     return plane.startswith("/device:CUSTOM:Statement samples")

@@ -8,7 +8,8 @@ from xla_traces import Ran, trace_of
 from xspace_build import number, text
 
 from stepscope.analysis.trace.source_lines import SourceLine, source_lines
-from stepscope.model import HostTrace
+from stepscope.formats.spool.layout import GRAPH_LINES_PLANE
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 
 
 def location(file: int, function: int, line: int) -> bytes:
@@ -57,3 +58,20 @@ def test_events_of_no_program_have_no_line() -> None:
     line, lines = source_lines(trace, np.arange(1))
 
     assert (line.tolist(), lines) == ([-1], [])
+
+
+def test_ops_of_tensorflow_graphs_have_the_lines_that_the_capture_was_told() -> None:
+    builder = TraceBuilder("host")
+    host, told_of = (
+        builder.plane("/host:CPU", PlaneKind.HOST),
+        builder.plane(GRAPH_LINES_PLANE, PlaneKind.CUSTOM_DEVICE),
+    )
+    thread = builder.line(host, "tf_Compute/1", 1, kind=LineKind.THREAD)
+    ops = ["StatefulPartitionedCall/dense/MatMul:MatMul", "gradient_tape/dense/MatMul/MatMul_1:MatMul", "add:AddV2"]
+    for at, name in enumerate(ops):
+        thread.event(name, at, 1, EventKind.OP)
+    builder.line(told_of, "graphs", 0).event("dense/MatMul train.py:8 step", 9, 0, EventKind.OTHER)
+
+    line, lines = source_lines(builder.build(), np.arange(3))
+
+    assert (line.tolist(), lines) == ([0, 0, -1], [SourceLine("step", "train.py", 8)])

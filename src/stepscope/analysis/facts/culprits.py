@@ -34,6 +34,7 @@ from stepscope.analysis.purpose.setup import SetUp
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.source_lines import knows_lines
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
@@ -167,11 +168,7 @@ def _culprit_of_computing(trace: HostTrace, rows: I64, ps: I64, follows: bool = 
     Args:
         follows: backward work is followed to what ran forward.
     """
-    if (
-        trace.has_stat(stat_names.HLO_OP)
-        and (traced := _culprit_of_events(trace, rows, ps)) is not None
-        and traced.file
-    ):
+    if knows_lines(trace) and (traced := _culprit_of_events(trace, rows, ps)) is not None and traced.file:
         return traced
     loop, launched = loop_time_of(trace), work_launched_by(trace, rows) if is_device_work(trace).any() else rows[:0]
     if loop is not None:

@@ -20,6 +20,7 @@ from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import (
     device_label,
+    holds_graph_lines,
     holds_interpreter_samples,
     holds_ops,
     holds_sample_times,
@@ -230,7 +231,7 @@ def _make_track(
         shown, detail = f"Stream {stream[0]}", stream[1].replace(",", ", ")
     plane = trace.plane_name(int(trace.lines.plane[line]))
     # which analyses read and no person does
-    data = (holds_sample_times, holds_thread_usage, holds_interpreter_samples, holds_statements)
+    data = (holds_sample_times, holds_thread_usage, holds_interpreter_samples, holds_statements, holds_graph_lines)
     is_profiler = kind == "overhead" or is_of_profiler(_line_name(trace, line))
     is_profiler = is_profiler or any(holds(plane) for holds in data)
     rows, events = index.row_count(line), index.event_count(line)

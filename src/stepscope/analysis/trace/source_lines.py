@@ -1,6 +1,9 @@
-"""The line of the program that an XLA instruction was traced from, as the metadata of its program says."""
+"""The line of the program that an XLA instruction was traced from, as the metadata of its program says, or that an op
+of a TensorFlow graph comes from, as TensorFlow told the capture."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -11,7 +14,12 @@ from stepscope.analysis.hlo.sources import InstructionSource
 from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct, number_pairs
 from stepscope.records import dataclass
+from stepscope.vocabulary.lines import holds_graph_lines
+from stepscope.vocabulary.lookup import type_names
 from stepscope.vocabulary.python import is_of_user
+
+_OF_CALLS = ("StatefulPartitionedCall/", "PartitionedCall/")  # what TensorFlow puts before ops of functions within
+_OF_GRADIENTS = "gradient_tape/"
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,7 @@ def source_lines(trace: HostTrace, events: I64) -> tuple[I64, list[SourceLine]]:
     programs = programs_of(trace)
     at = np.flatnonzero(instruction > 0)
     if not len(programs) or not len(at):
-        return line, []
+        return _lines_of_nodes(trace, events)
     place = places_of_events(trace, events[at])
     pair, first = number_pairs(instruction[at], place)
     lines = np.full(len(first), -1, np.int64)
@@ -49,6 +57,50 @@ def source_lines(trace: HostTrace, events: I64) -> tuple[I64, list[SourceLine]]:
         lines[here] = [-1 if one is None else known.setdefault(one, len(known)) for one in found]
     line[at] = lines[pair]
     return line, list(known)
+
+
+def knows_lines(trace: HostTrace) -> bool:
+    """Whether lines of some compiled programs or graphs are known."""
+    return trace.has_stat(stat_names.HLO_OP) or bool(_graph_lines(trace))
+
+
+def _lines_of_nodes(trace: HostTrace, events: I64) -> tuple[I64, list[SourceLine]]:
+    """The same for ops of graphs."""
+    of_node, known = _graph_lines(trace), dict[SourceLine, int]()
+    types, place = np.unique(trace.events.type[events], return_inverse=True)
+    found = [_line_of_node(name, of_node) for name in type_names(trace, types.astype(np.int64))] if of_node else []
+    numbers = [-1 if each is None else known.setdefault(each, len(known)) for each in found]
+    line = np.array(numbers, np.int64)[place.ravel()] if found else np.full(len(events), -1, np.int64)
+    return line, list(known)
+
+
+def _line_of_node(name: str, of_node: Mapping[str, SourceLine]) -> SourceLine | None:
+    """The line of an op such as `StatefulPartitionedCall/dense/MatMul:MatMul`; of a gradient that of its forward op."""
+    node = name.partition(":")[0]
+    for scope in _OF_CALLS:
+        while node.startswith(scope):
+            node = node.removeprefix(scope)
+    if node.startswith(_OF_GRADIENTS):
+        forward = node.removeprefix(_OF_GRADIENTS).rpartition("/")[0]
+        found = (of_node.get(forward) or of_node.get(f"{forward}/MatMul")) if forward else None
+        return found or of_node.get(node)
+    return of_node.get(node)
+
+
+def _graph_lines(trace: HostTrace) -> dict[str, SourceLine]:
+    """The lines of the nodes of graphs by name; empty where they were not recorded."""
+    return trace.derived("lines of graphs", _find_graph_lines)
+
+
+def _find_graph_lines(trace: HostTrace) -> dict[str, SourceLine]:
+    found = {}
+    planes = [row for row, name in enumerate(trace.planes.name.tolist()) if holds_graph_lines(trace.strings[name])]
+    for line in np.flatnonzero(np.isin(trace.lines.plane, planes)).tolist():
+        for row in range(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])):
+            node, place, function = trace.name_of(row).split(" ", 2)
+            file, _, number = place.rpartition(":")
+            found[node] = SourceLine(function, file, int(number))
+    return found
 
 
 def _lines_of_module(trace: HostTrace, module: Module, instructions: I64) -> list[SourceLine | None]:

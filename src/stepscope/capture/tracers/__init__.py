@@ -137,6 +137,11 @@ PROBES: tuple[ProbeEntry, ...] = (
         lambda options, _: options.host_tracer_level > 0 and ("torch" in sys.modules or "tensorflow" in sys.modules),
     ),
     ProbeEntry(
+        "the lines of graphs",
+        "stepscope.capture.tracers.graph_lines:GraphLines",
+        lambda options, framework: options.host_tracer_level > 0 and framework == "tensorflow",
+    ),
+    ProbeEntry(
         "the system's counters",
         "stepscope.capture.tracers.system:SystemTracer",
         lambda options, _: options.system_interval_ms > 0,

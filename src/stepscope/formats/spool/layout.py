@@ -40,6 +40,7 @@ INTERPRETING_PLANE = "/device:CUSTOM:Interpreter samples (Stepscope)"  # a line 
 STATEMENTS_PLANE = "/device:CUSTOM:Statement samples (Stepscope)"  # a line for each thread: where in functions it was
 RUNS_PYTHON, IN_CALL, EITHER = "python", "call", "either"  # these: it interprets, is in compiled code, or one of these
 COMPILATIONS_PLANE = "/device:CUSTOM:Compilations (Stepscope)"  # what TensorFlow traces and PyTorch compiles
+GRAPH_LINES_PLANE = "/device:CUSTOM:Lines of graphs (Stepscope)"  # an event for each op of TensorFlow's graphs
 BYTES_KEY = "\x00bytes"  # JSON has no bytes: {BYTES_KEY: text of code points below 256}
 
 StatValue = int | float | str | bytes

@@ -38,8 +38,10 @@ def purpose_by_traits(name: str, of_gradient: bool, writes_variable: bool) -> st
     by_scopes = _purpose_of_scopes(name[: name.rfind("/") + 1])
     if writes_variable or by_scopes == UPDATE:
         return UPDATE
+    if by_scopes:
+        return by_scopes
     is_forward = ("jvp(" in name and _DIFFERENTIATED.match(name)) or _SCOPED.match(name)
-    return by_scopes or (FORWARD if is_forward else "")
+    return FORWARD if is_forward else ""
 
 
 @lru_cache(maxsize=8192)  # a program has fewer scopes, each around many ops

@@ -55,6 +55,8 @@ def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple
     mine = work if is_limit.all() else work[_is_of_busiest_device(trace, graph, work)]
     filled = _filled_by_messages(graph, work, does, start, end)
     for steps, order in ((filled, _OF_MESSAGES), (~filled, _ON_DEVICES)):
+        if not steps.any():
+            continue
         place = places_in_steps(graph, pieces)
         yields = np.isin(cause, WHILE_IDLE) | (is_limit[place] & (cause == Cause.HOST_COMPUTE))
         pieces, cause = _give(trace, graph, pieces, cause, yields & steps[place], mine, order)
@@ -72,17 +74,17 @@ def _give(
         yields: bool of shape (pieces,), pieces that give way.
         work: nodes in the order of their starts; to: causes of work that counts, at one moment the first.
     """
-    if not yields.any():
-        return pieces, cause
-    start, end = pieces.start_ps, np.maximum(pieces.end_ps, pieces.start_ps)
-    does = causes_of_work(trace)[kinds_of(trace, graph.event[work].astype(np.int64))]
-    spans = {each: _spans(graph, work[does == each]) for each in to if (does == each).any()}
-    shared = sum((each.overlap_ps(start, end) for each in spans.values()), np.zeros(len(pieces), np.int64))
-    rows = np.flatnonzero(yields & (shared > 0))
+    rows = np.flatnonzero(yields)
     if not len(rows):
         return pieces, cause
-    rows = rows[np.argsort(start[rows], kind="stable")]
-    start, end = start[rows], end[rows]
+    rows = rows[np.argsort(pieces.start_ps[rows], kind="stable")]
+    start, end = pieces.start_ps[rows], np.maximum(pieces.end_ps, pieces.start_ps)[rows]
+    does = causes_of_work(trace)[kinds_of(trace, graph.event[work].astype(np.int64))]
+    spans = {each: _spans(graph, work[does == each]) for each in to if (does == each).any()}
+    shared = sum((each.overlap_ps(start, end) for each in spans.values()), np.zeros(len(rows), np.int64)) > 0
+    if not shared.any():
+        return pieces, cause
+    rows, start, end = rows[shared], start[shared], end[shared]
     bounds = distinct(
         np.concatenate([start, end, *(side for each in spans.values() for side in (each.start, each.end))])
     )

@@ -102,8 +102,11 @@ def classify_types(strings: Strings, names: I32, planes: I32, plane_kinds: U8) -
     blob = strings.blob.data
     begins, ends = strings.offsets[names].tolist(), strings.offsets[names + 1].tolist()
     for plane_kind, rules in _RULES_OF_PLANE.items():
+        here = np.flatnonzero(plane_kinds[planes] == plane_kind).tolist()
+        if not here:  # compiling the rules of a device takes a millisecond
+            continue
         match = _compile_rules(rules).match
-        for row in np.flatnonzero(plane_kinds[planes] == plane_kind).tolist():
+        for row in here:
             found = match(blob, begins[row], ends[row])
             if found and found.lastindex:
                 _, kinds[row], traits[row] = rules[found.lastindex - 1]

@@ -13,6 +13,7 @@ from places import ROOT
 from reporting import context_of
 
 from stepscope.analysis.account.culprits import Culprit
+from stepscope.analysis.account.statements import Statement
 from stepscope.analysis.advice import CLASSES, Advice, Rule, advise, ranking, registry
 from stepscope.analysis.advice.rules import RULES
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
@@ -396,6 +397,19 @@ def test_a_line_that_computes_for_nearly_the_whole_step_is_named_where_nothing_s
     file: str | None, ps: int, said: str
 ) -> None:
     culprit = Culprit("kernel", file, 3 if file else None, None, None, 1, ps)
-    account = SimpleNamespace(rows=[SimpleNamespace(culprit=culprit)], percent=lambda part: 100.0 * part / 100)
+    account = SimpleNamespace(
+        rows=[SimpleNamespace(cause="host_compute", culprit=culprit)], percent=lambda part, _="": 100.0 * part / 100
+    )
 
     assert ranking._say_most(SimpleNamespace(account=account, work=None)) == said  # type: ignore[arg-type]
+
+
+def test_a_function_that_goes_round_is_told_to_do_all_rounds_at_once() -> None:
+    culprit = Culprit("nearest", "a.py", 3, None, None, 1, 60, statement=Statement("a.py", 6, "sum", 0.8, loop=5))
+    rows = [SimpleNamespace(cause="contention", culprit=None), SimpleNamespace(cause="host_compute", culprit=culprit)]
+    account = SimpleNamespace(rows=rows, percent=lambda part, _: 100.0 * part / 100)
+
+    assert ranking._say_most(SimpleNamespace(account=account, work=None)) == (  # type: ignore[arg-type]
+        "`a.py:3 nearest` is 60 % of the step, most of it at a.py:6, which calls `sum` in each round of the loop in"
+        " line 5: do all rounds with one op on whole arrays, if they do not need each other"
+    )

@@ -25,6 +25,7 @@ from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, UNKNOWN
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.errors import counted
 from stepscope.records import dataclass
+from stepscope.vocabulary.python import CODE_OF_MODULE
 
 _DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as well as the advice does
 _NEARLY_ALL = 0.9  # of the gain: so much of a function is one cause, which the rule for it describes
@@ -481,15 +482,17 @@ def _suggest_next(context: Context, verdict: Verdict) -> str:
 def _say_most(context: Context) -> str:
     """Which function or line computes for most of the step: what else could be made cheaper gains less than that."""
     account = context.account
-    row = account.rows[0] if account is not None and account.rows else None
+    row = next((row for row in account.rows if row.cause != CONTENTION), None) if account is not None else None
     culprit = row.culprit if row is not None else None
-    if account is None or culprit is None or not culprit.file:
+    if account is None or row is None or culprit is None or not culprit.file or culprit.name == CODE_OF_MODULE:
         return ""
-    if account.percent(culprit.ps) < _NEARLY_ALL * 100:
+    share, where = account.percent(culprit.ps, row.cause), culprit.statement
+    # The loop of a function that is called within a step is none over steps.
+    goes_round = where is not None and bool(where.loop) and not where.carries and culprit.calls is not None
+    if share < 100.0 * (_MOST_OF if goes_round else _NEARLY_ALL):
         return ""
-    said = f"`{culprit_name(culprit)}` is {account.percent(culprit.ps):.0f} % of the step"
-    where = culprit.statement
-    if where is not None and where.loop and not where.carries:
+    said = f"`{culprit_name(culprit)}` is {share:.0f} % of the step"
+    if where is not None and goes_round:
         called = f" calls `{where.called}`" if where.called else " runs"
         return (
             f"{said}, most of it at {where.place}, which{called} in each round of the loop in line {where.loop}: do all"

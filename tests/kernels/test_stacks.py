@@ -139,6 +139,14 @@ def test_the_frames_of_no_library_say_where_they_are():
     assert all(at > 0 for _, at in own)
 
 
+def test_an_object_of_the_program_among_the_threads_is_a_thread_by_its_number():
+    log, own = StackLog(128, "nowhere"), threading.get_ident()
+    log.read(lambda: 1, {own: object()}, sys._current_frames().keys() - {own})
+
+    ((_, (((number, system, name), *_),)),) = log.take()
+    assert (number, system, name) == (own, own, f"thread {own}")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what a thread has run")
 def test_threads_that_compute_are_counted():
     log = StackLog(128, "nowhere")

@@ -234,9 +234,11 @@ cdef class StackLog:
         if row >= 0 and self.clocks.items[row * CLOCKS] == object_:
             return row
         number, name = thread, f"thread {thread}"
-        if named is not None:  # without code in Python, as its properties are
+        try:  # without code in Python, as its properties are
             number = PyObject_GenericGetAttr(named, "_native_id") or thread
             name = PyObject_GenericGetAttr(named, "_name")
+        except AttributeError:  # none, or an object that the program has put there
+            pass
         row = self.rows[thread] = len(self.threads)
         self.threads.append((thread, number, name))
         for each in (object_, number, 0, -1):

@@ -198,12 +198,14 @@ cdef class StackLog:
             The time, and how many threads have run for more than a tenth of the time since the last sample; 0 where the
             system does not say it of each.
         """
-        cdef int64_t begin = self.log.size, enough, used, row
+        cdef int64_t begin, enough, used, row
         cdef int count = 0, computing = 0
         cdef bint is_known = True
-        cdef int was_on = PyGC_Disable()
+        cdef int was_on
+        now = clock()  # may run Python, and so others that take the log; what follows runs none
+        begin = self.log.size
+        was_on = PyGC_Disable()
         try:
-            now = clock()
             enough, self.last_ns = (<int64_t> now - self.last_ns) // COMPUTES, now
             frames = current_frames()
             push(&self.log, now)
@@ -222,11 +224,18 @@ cdef class StackLog:
             return now, computing if is_known else 0
         except BaseException:
             self.log.size = begin
+            self.forget_stacks()
             raise
         finally:
             frame = frames = None
             if was_on:
                 PyGC_Enable()
+
+    cdef void forget_stacks(self) noexcept:
+        """No stack is told any more as being the one before."""
+        cdef int64_t at
+        for at in range(STACK, self.clocks.size, CLOCKS):
+            self.clocks.items[at] = -1
 
     cdef int64_t find_row(self, thread, named) except -1:
         """The row of a thread; a new one if Python has given its number to another one since."""
@@ -315,8 +324,7 @@ cdef class StackLog:
         cdef dict seen = {}, codes = self.codes
         cdef list samples = [], shown, threads = self.threads
         self.log.items, self.log.size, self.log.room = NULL, 0, 0
-        for row in range(len(threads)):
-            self.clocks.items[row * CLOCKS + STACK] = -1
+        self.forget_stacks()
         if len(threads) > MOST_THREADS or len(codes) > MOST_FILES:
             self.codes, self.rows, self.threads, self.clocks.size = {}, {}, [], 0
         if len(files) > MOST_FILES:

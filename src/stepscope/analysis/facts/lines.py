@@ -75,7 +75,7 @@ _NEARLY_ALL = 0.8  # of a function's time: who holds this much of it is where to
 LEAST_OF_STEP = 0.03  # less is not worth a change; a half finds one function more, twice one less, none of them first
 _ALL = 0.95  # of a plain step: what takes so much is the step itself; judgement
 _OTHERS = 2  # samples that do not show it: of the loop none but one at an edge are such; 0 to 8 are the same
-_FEWEST_SAMPLES = 4  # of the stack: fewer show a function by accident; 1 to 8 are the same, 16 loses some in two
+_FEWEST_SAMPLES = 4  # outside of training: fewer show a function by accident; 1 to 8 are the same, 16 loses some in two
 _SEVERAL_STEPS = 5  # with fewer, one may well be a fifth of what the loop does; 2 loses one function, 20 is the same
 _MANY = 50  # ops per step: making a batch starts fewer in all recordings with such functions, an update by hand 200
 _MOST_LINES, _MOST_OPS = 4, 4  # kept, since each function has to be replayed; not moved
@@ -205,12 +205,11 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
     all_samples, training_samples = len(samples), samples[training.spans.overlap_ps(samples, samples + 1) > 0]
     lost = lost_spans(trace)
     quiet = seen if lost is None else seen - lost  # what others take of the machine makes no function small
-    least_shown = _FEWEST_SAMPLES * seen.total / max(all_samples, 1)
     for each in functions:
         ps = ((each.spans - training.spans) & quiet).total
         if ps < LEAST_OF_STEP * quiet.total or _is_loop(trace, each, all_samples):
             continue
-        if len(each.samples) and ps < least_shown:
+        if len(each.samples) and len(np.setdiff1d(each.samples, training_samples)) < _FEWEST_SAMPLES:
             continue
         if _is_one_stall(trace, each.spans - training.spans):
             continue

@@ -91,7 +91,8 @@ function lineOf(arrival: LateArrival, place: Place): Line[] {
     return from && until ? [{ to: path(came, until), span: path(from, until) }] : [];
   });
   const most = arrival.waiters[0];
-  const said = `${arrival.host} comes last to ${arrival.operation}; ${most?.host} waits ${duration(most?.waiting_ps ?? 0)}`;
+  const waited = `${most?.host} waits ${duration(most?.waiting_ps ?? 0)}`;
+  const said = `${arrival.host} comes last to ${arrival.operation}; ${waited}`;
   const key = `${arrival.host} ${arrival.line} ${arrival.start_ps}`;
   return waits.length ? [{ key, launch: path(asked, came), waits, said }] : [];
 }

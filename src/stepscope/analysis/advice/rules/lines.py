@@ -49,8 +49,8 @@ _AT_ONCE: Actions = {
     "": ("put what they work on into one array",),
 }
 _COMPILED = {
-    "jax": "compile {0} as a whole: {0} = jax.jit({0}), or call it inside the jitted step",
-    "tensorflow": "compile {0} as a whole: {0} = tf.function({0}), or call it inside the tf.function of the step",
+    "jax": "compile {0}: {0} = jax.jit({0}), or call it inside the jitted step",
+    "tensorflow": "compile {0}: {0} = tf.function({0}), or call it inside the tf.function of the step",
 }
 _FEW_NUMBERS = 8  # an op on as many spends all its time on being started; judgement
 _TITLES = {
@@ -290,7 +290,7 @@ def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
     times = f"{line.often[0].calls / (context.loop.steps if context.loop else 1):,.0f} times"
     (how,) = actions_for(context.framework, _AT_ONCE)
     if context.framework in _COMPILED and not (said is not None and said.loop):
-        return (f"{_COMPILED[context.framework].format(line.name)}, instead of op by op: it starts {names} {times}",)
+        return (f"{_COMPILED[context.framework].format(line.name)}: op by op it starts {names} {times}",)
     if line.of_parameters:
         return (
             f"work on all parameters at once: torch.optim's class for it with fused=True, or torch._foreach_mul_,"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import copy
 import functools
 import inspect
 import pickle
+import queue
 import sys
 import traceback
 import weakref
@@ -159,6 +161,26 @@ def test_a_request_to_end_the_program_comes_once_the_function_has_returned():
         run()
         for _ in range(100):  # between two instructions, soon
             pass
+
+
+def test_a_request_to_end_the_program_spares_threads_that_have_not_begun_yet():
+    begun, started = queue.SimpleQueue[None](), 200
+
+    def end():
+        for _ in range(started):  # before Python 3.12 they have the number of this thread until they begin
+            _thread.start_new_thread(begun.put, (None,))
+        raise SystemExit
+
+    def run():
+        observe.when_returned(sys._getframe(), end)
+
+    with pytest.raises(SystemExit):
+        run()
+        for _ in range(100):
+            pass
+
+    for _ in range(started):
+        begun.get(timeout=60)
 
 
 def test_variables_are_read_and_not_written():

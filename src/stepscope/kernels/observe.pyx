@@ -469,6 +469,11 @@ cdef extern from *:
         unsigned long thread;
     } observe_token;
 
+    static int observe_leave(void *unused) {
+        PyErr_SetNone(PyExc_SystemExit);
+        return -1;
+    }
+
     static void token_dealloc(PyObject *self) {
         observe_token *this = (observe_token *)self;
         PyTypeObject *kind = Py_TYPE(self);
@@ -481,7 +486,8 @@ cdef extern from *:
             PyObject *answer = observe_tell(callback, NULL, NULL);
             if (answer == NULL && PyErr_ExceptionMatches(PyExc_SystemExit)) {
                 PyErr_Clear();  /* no exception passes from here: it is raised once the function has returned */
-                PyThreadState_SetAsyncExc(this->thread, PyExc_SystemExit);
+                /* Not by the number of this thread: until 3.12 a thread that it has started has the same at first. */
+                Py_AddPendingCall(observe_leave, NULL);
             } else if (answer == NULL)
                 PyErr_WriteUnraisable(callback);
             Py_XDECREF(answer);

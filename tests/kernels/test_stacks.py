@@ -98,6 +98,15 @@ def test_a_function_is_named_by_the_line_that_defines_it_and_read_where_it_runs(
     assert (running["inner"], running["outer"]) == (2, 1)
 
 
+def test_code_of_a_module_that_has_no_lines_is_named_by_its_first_one():
+    asked = "found = read_stacks(128, 'nowhere')[number], read_stack(number)"
+    code = compile(asked, "made.py", "exec").replace(co_linetable=b"")
+    known = {"read_stacks": read_stacks, "read_stack": read_stack, "number": threading.get_ident()}
+    exec(code, known)
+
+    assert [[line for each, line in stack if each is code] for stack in known["found"]] == [[1], [1]]
+
+
 def test_stacks_are_cut_and_files_are_left_out():
     with waiting_thread() as thread:
         assert names(read_stacks(2, threading.__file__)[thread.ident]) == ["inner", "outer"]

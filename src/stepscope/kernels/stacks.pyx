@@ -267,7 +267,7 @@ cdef class StackLog:
             flags = self.find_flags(code, frame)
             if flags & SHOWN:
                 push(&self.log, <int64_t> <PyObject*> code)
-                push(&self.log, frame.f_lineno if flags & BY_LINE else 0)
+                push(&self.log, (frame.f_lineno or 0) if flags & BY_LINE else 0)  # some instructions have no line
                 push(&self.log, frame.f_lasti if flags & OWN else -1)
                 shown += 1
             elif flags & LAST:
@@ -401,7 +401,7 @@ def read_stack(thread, int most=128):
         frames = current_frames()
         frame = (<dict> frames).get(thread)
         while frame is not None and len(found) < most:
-            found.append((frame.f_code, frame.f_lineno))
+            found.append((frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno))
             frame = frame.f_back
         return found
     finally:

@@ -73,14 +73,17 @@ function draw(svg: SVGSVGElement | null, late: LateRanks, drawn: readonly Drawn[
   const place = (host: string, line: number, ps: number) => {
     const lane = drawn.find((each) => each.host === host);
     if (!lane) return null;
-    const y = lane.canvas.getBoundingClientRect().top - parent.top + middleOf(lane.items, line);
-    return [toX(shown, width, ps - lane.begin), y] as const;
+    const [middle, edge] = heightsOf(lane.items, line);
+    const top = lane.canvas.getBoundingClientRect().top - parent.top;
+    return [toX(shown, width, ps - lane.begin), top + middle, top + edge] as const;
   };
   const lines = late.arrivals.flatMap((arrival) => lineOf(arrival, place));
   return { left: box.left - parent.left, width, lines };
 }
 
-type Place = (host: string, line: number, ps: number) => readonly [number, number] | null;
+/** Where a moment of a line is: from the left, in the middle of its row, and at the row's lower edge. */
+type Point = readonly [number, number, number];
+type Place = (host: string, line: number, ps: number) => Point | null;
 
 function lineOf(arrival: LateArrival, place: Place): Line[] {
   const came = place(arrival.host, arrival.line, arrival.start_ps);
@@ -88,7 +91,7 @@ function lineOf(arrival: LateArrival, place: Place): Line[] {
   if (!came || !asked) return [];
   const waits = arrival.waiters.flatMap(({ host, line, start_ps, waiting_ps }) => {
     const [from, until] = [place(host, line, start_ps), place(host, line, start_ps + waiting_ps)];
-    return from && until ? [{ to: path(came, until), span: path(from, until) }] : [];
+    return from && until ? [{ to: path(came, until), span: path(under(from), under(until)) }] : [];
   });
   const most = arrival.waiters[0];
   const waited = `${most?.host} waits ${duration(most?.waiting_ps ?? 0)}`;
@@ -97,11 +100,15 @@ function lineOf(arrival: LateArrival, place: Place): Line[] {
   return waits.length ? [{ key, launch: path(asked, came), waits, said }] : [];
 }
 
-const path = ([x0, y0]: readonly [number, number], [x1, y1]: readonly [number, number]) =>
+const path = ([x0, y0]: Point, [x1, y1]: Point) =>
   `M${x0.toFixed(1)} ${y0.toFixed(1)}L${x1.toFixed(1)} ${y1.toFixed(1)}`;
 
-/** The height of the first row of a line in a lane; that of its ribbon where it has none. */
-function middleOf(items: readonly Item[], line: number): number {
+/** Below the names of events, which stay readable. */
+const under = ([x, , edge]: Point): Point => [x, edge, edge];
+
+/** The middle and the lower edge of the first row of a line in a lane; of its ribbon where it has none. */
+function heightsOf(items: readonly Item[], line: number): readonly [number, number] {
   const item = items.find((each) => each.track?.line === line) ?? items[0];
-  return item ? item.top + (item.track ? item.row : item.height) / 2 : 0;
+  const height = item ? (item.track ? item.row : item.height) : 0;
+  return item ? [item.top + height / 2, item.top + height] : [0, 0];
 }

@@ -11,7 +11,9 @@ import threading
 import time
 
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
+
+from stepscope.kernels.noted cimport Noted, note
 
 cdef extern from *:
     """
@@ -53,11 +55,6 @@ cdef extern from *:
     int Py_AddPendingCall(int (*call)(void*) except -1, void* argument)
     int64_t now_of_system "stepscope_now"()
 
-cdef struct Growing:
-    int64_t* items
-    int64_t size
-    int64_t room
-
 cdef enum:
     CALL = 0  # PyTrace_CALL
     RETURN = 3  # PyTrace_RETURN
@@ -88,8 +85,8 @@ cdef class CallLog:
     cdef object clock
     cdef bint reads_system
     cdef int64_t least_ns, most_depth
-    cdef Growing code, start  # the open calls, innermost last; a code object lives as long as its call
-    cdef Growing begin, end  # the calls that are kept
+    cdef Noted code, start  # the open calls, innermost last; a code object lives as long as its call
+    cdef Noted begin, end  # the calls that are kept
     cdef list codes
 
     def __init__(self, clock, int64_t least_ns, int64_t most_depth):
@@ -132,7 +129,7 @@ cdef class CallLog:
 
     def take(self):
         """The calls that have ended since the last time: code objects, and two lists of starts and ends in ns."""
-        cdef Growing begin = self.begin, end = self.end
+        cdef Noted begin = self.begin, end = self.end
         cdef int64_t row
         codes, self.codes = self.codes, []
         # Not in place: making a list may have other threads run, and more calls end.
@@ -149,8 +146,8 @@ cdef class CallLog:
 
     cdef int open_call(self, PyObject* code) except -1:
         self.calls += 1
-        push(&self.code, <int64_t> code)
-        push(&self.start, self.now())
+        note(&self.code, <int64_t> code)
+        note(&self.start, self.now())
         return 0
 
     cdef int end_call(self, PyObject* code) except -1:
@@ -165,22 +162,10 @@ cdef class CallLog:
         self.start.size -= 1
         begin = self.start.items[self.start.size]
         if end - begin >= self.least_ns and self.code.size < self.most_depth and self.recording:
-            push(&self.begin, begin)
-            push(&self.end, end)
+            note(&self.begin, begin)
+            note(&self.end, end)
             self.codes.append(<object> code)
         return 0
-
-
-cdef int push(Growing* into, int64_t item) except -1:
-    cdef void* moved
-    if into.size == into.room:
-        moved = realloc(into.items, <size_t> (2 * into.room + 64) * sizeof(int64_t))
-        if moved == NULL:
-            raise MemoryError
-        into.items, into.room = <int64_t*> moved, 2 * into.room + 64
-    into.items[into.size] = item
-    into.size += 1
-    return 0
 
 
 cdef void remove_hook() noexcept:

@@ -15,8 +15,10 @@ import gc
 import sys
 
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcmp
+
+from stepscope.kernels.noted cimport Noted, note
 
 cdef extern from *:
     """
@@ -60,11 +62,6 @@ cdef int MOST_FILES = 10_000, MOST_THREADS = 1000
 cdef dict files = {}  # id of such code -> the code, which so keeps its id, and the file of its module
 cdef object get_objects = gc.get_objects
 
-
-cdef struct Growing:
-    int64_t* items
-    int64_t size
-    int64_t room
 
 cdef enum:
     SHOWN = 1  # what is to be done with a frame
@@ -172,8 +169,8 @@ cdef class StackLog:
     cdef dict codes  # id -> the code, which so keeps its id, and what is to be done with its frames
     cdef dict rows  # Python's number of a thread -> its row
     cdef list threads  # of each row Python's number, the system's, and the name
-    cdef Growing log  # of each sample its time and threads: of each its row, and how many numbers follow; 0 if as before
-    cdef Growing clocks  # of each row the id of Python's object, the system's number, the ns used, where its stack is
+    cdef Noted log  # of each sample its time and threads: of each its row, and how many numbers follow; 0 if as before
+    cdef Noted clocks  # of each row the id of Python's object, the system's number, the ns used, where its stack is
 
     def __init__(self, int64_t most, str skipped, str kept="\0", str last="\0", tuple libraries=()):
         self.most, self.skipped, self.kept, self.last, self.libraries = most, skipped, kept, last, libraries
@@ -208,8 +205,8 @@ cdef class StackLog:
         try:
             enough, self.last_ns = (<int64_t> now - self.last_ns) // COMPUTES, now
             frames = current_frames()
-            push(&self.log, now)
-            push(&self.log, 0)
+            note(&self.log, now)
+            note(&self.log, 0)
             for thread, frame in (<dict> frames).items():
                 if thread in own:
                     continue
@@ -251,7 +248,7 @@ cdef class StackLog:
         row = self.rows[thread] = len(self.threads)
         self.threads.append((thread, number, name))
         for each in (object_, number, 0, -1):
-            push(&self.clocks, each)
+            note(&self.clocks, each)
         return row
 
     cdef int add(self, int64_t row, frame) except -1:
@@ -261,14 +258,14 @@ cdef class StackLog:
         cdef int flags
         code = code_of(frame)
         for each in (row, 0, <int64_t> <PyObject*> code, frame.f_lasti, 0):
-            push(&self.log, each)
+            note(&self.log, each)
         while frame is not None and shown < self.most:
             code = code_of(frame)
             flags = self.find_flags(code, frame)
             if flags & SHOWN:
-                push(&self.log, <int64_t> <PyObject*> code)
-                push(&self.log, (frame.f_lineno or 0) if flags & BY_LINE else 0)  # some instructions have no line
-                push(&self.log, frame.f_lasti if flags & OWN else -1)
+                note(&self.log, <int64_t> <PyObject*> code)
+                note(&self.log, (frame.f_lineno or 0) if flags & BY_LINE else 0)  # some instructions have no line
+                note(&self.log, frame.f_lasti if flags & OWN else -1)
                 shown += 1
             elif flags & LAST:
                 break
@@ -319,7 +316,7 @@ cdef class StackLog:
             frame, whosever it is, and the place in it of the instruction that runs, in bytes; and the frames of files of
             no library, innermost first: the code and that place.
         """
-        cdef Growing log = self.log
+        cdef Noted log = self.log
         cdef int64_t at = 0, row, size
         cdef dict seen = {}, codes = self.codes
         cdef list samples = [], shown, threads = self.threads
@@ -374,18 +371,6 @@ cdef tuple decode_stack(int64_t* log, dict codes):
         if log[at + 2] >= 0:
             own.append((code, log[at + 2]))
     return frames, (codes[log[0]][0], log[1]), own
-
-
-cdef int push(Growing* into, int64_t item) except -1:
-    cdef void* moved
-    if into.size == into.room:
-        moved = realloc(into.items, <size_t> (2 * into.room + 64) * sizeof(int64_t))
-        if moved == NULL:
-            raise MemoryError
-        into.items, into.room = <int64_t*> moved, 2 * into.room + 64
-    into.items[into.size] = item
-    into.size += 1
-    return 0
 
 
 def read_stack(thread, int most=128):

@@ -78,7 +78,8 @@ def place_actions(
             gain, then_ms=max(gain.then_ms, least_ms), most_ms=_at_least(gain, least_ms)
         )
     beside = beside if most >= _WORTH_SAYING else []
-    first = type(cheaper[0])(f"{cheaper[0]}: up to {whole:.2g}x")
+    said = f"{cheaper[0]}: up to {whole:.2g}x"
+    first = Named(said) if isinstance(cheaper[0], Named) else said
     half_ms = (gain.now_ms + gain.then_ms) / 2  # how much cheaper it gets, no recording shows
     return (first, *cheaper[1:], *beside), replace(gain, most_ms=_at_least(gain, half_ms))
 

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from stepscope.analysis.purpose.sizes import Size, sizes_of
-from stepscope.analysis.purpose.tensors import ops_with_sizes, with_backward
+from stepscope.analysis.purpose.tensors import alike_with_backward, ops_with_sizes
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.model import EventKind, HostTrace, stat_names
@@ -99,4 +99,4 @@ def _computed_on(trace: HostTrace, lengths: set[int], batch: int) -> I64:
     ops = [
         op.row for op in ops_with_sizes(trace) if any(axes & {*size} and math.prod(size) >= batch for size in op.sizes)
     ]
-    return with_backward(trace, ops)
+    return alike_with_backward(trace, ops)

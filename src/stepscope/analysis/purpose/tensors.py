@@ -397,7 +397,7 @@ def equal_work(trace: HostTrace) -> TensorWork | None:
     more = "1 more op" if others == 1 else f"{others} more ops"
     also = f"; {more} compute{'s' if others == 1 else ''} the same again" if others else ""
     what = f"`{first.name}`{_describe_size(first)} runs {times} times per step on equal tensors{also}"
-    return TensorWork(with_backward(trace, [ops[at].row for at in again]), 0.0, what)
+    return TensorWork(alike_with_backward(trace, [ops[at].row for at in again]), 0.0, what)
 
 
 def constant_work(trace: HostTrace) -> TensorWork | None:
@@ -421,7 +421,7 @@ def constant_work(trace: HostTrace) -> TensorWork | None:
     length = _durations(trace, ops)
     longest = ops[max(wanted, key=lambda at: length[at])]
     what = f"`{longest.name}`{_describe_size(longest)} computes the same in every step: nothing writes what it takes"
-    return TensorWork(with_backward(trace, [ops[at].row for at in wanted]), 0.0, what)
+    return TensorWork(alike_with_backward(trace, [ops[at].row for at in wanted]), 0.0, what)
 
 
 def grown_prefix(trace: HostTrace) -> TensorWork | None:
@@ -480,7 +480,7 @@ def _describe_size(op: _Op) -> str:
     return f" of {_size_text(size)}" if size else ""
 
 
-def with_backward(trace: HostTrace, rows: list[int]) -> I64:
+def alike_with_backward(trace: HostTrace, rows: list[int]) -> I64:
     """Those of `ops_with_sizes` with some rows and their like in all steps, and the backward work that belongs to them:
     rows of events."""
     equal = _traced(trace).equal

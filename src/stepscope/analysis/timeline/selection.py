@@ -103,13 +103,13 @@ def sum_selection(
     return SelectionSum(int(events), len(there), int(total.sum()), int(own.sum()), rows, rest)
 
 
-def _by_name(trace: HostTrace) -> _Keys:
+def _keys_by_name(trace: HostTrace) -> _Keys:
     names, first_type, key_of_type = np.unique(trace.event_types.name, return_index=True, return_inverse=True)
     key = look_up(key_of_type.astype(np.int32), trace.events.type)
     return _Keys(key, [trace.strings[name] for name in names.tolist()], first_type.tolist())
 
 
-def _by_track(trace: HostTrace) -> _Keys:
+def _keys_by_track(trace: HostTrace) -> _Keys:
     names = [""] * len(trace.lines)
     for group in all_groups(groups_of(trace)):
         for track in group.tracks:
@@ -118,7 +118,7 @@ def _by_track(trace: HostTrace) -> _Keys:
     return _Keys(trace.events.line.astype(np.int32), names, range(len(names)))
 
 
-def _by_op(trace: HostTrace) -> _Keys:
+def _keys_by_op(trace: HostTrace) -> _Keys:
     found, numbers = attribute(trace), {_NO_OP: 0}
     nearest = np.empty(len(trace.events), np.int32)
     kernels.nesting.nearest(forest(trace).parent, is_any_kind(trace.events.kind, _OPS), nearest)
@@ -134,4 +134,4 @@ def _numbered(numbers: dict[str, int], names: Sequence[str]) -> I32:
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int32)
 
 
-_KEYS: dict[str, Callable[[HostTrace], _Keys]] = {"name": _by_name, "op": _by_op, "track": _by_track}
+_KEYS: dict[str, Callable[[HostTrace], _Keys]] = {"name": _keys_by_name, "op": _keys_by_op, "track": _keys_by_track}

@@ -243,7 +243,8 @@ def _single_ops(context: Context, starts: float, part: float) -> Finding:
 
 
 def _name_loop(context: Context, advice: Advice) -> Advice:
-    """The advice on single ops with the loop of the program that starts most of them first of all actions."""
+    """The advice on single ops with the loop of the program that starts most of them, first of all actions, but where
+    the step is to be compiled, which does away with what each round costs."""
     said = advice.culprit.statement if advice.culprit is not None else None
     if said is None or not said.loop or advice.kind != "eager_dispatch":
         return advice
@@ -254,6 +255,8 @@ def _name_loop(context: Context, advice: Advice) -> Advice:
             f"let each round of {loop} work on several rows at once, such as several sequences or environments: a round"
             f" needs `{said.carries}` of the one before, other rows do not"
         )
+    if context.framework not in _TITLES:
+        return replace(advice, actions=(*advice.actions, how))
     return replace(advice, actions=order_actions((Named(how), *advice.actions)))
 
 

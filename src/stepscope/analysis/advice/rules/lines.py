@@ -247,8 +247,10 @@ def _replace_python_loop(line: LineFacts) -> tuple[str, ...]:
     said = line.statement
     if said is None or not said.loop or said.carries or line.share("python", "input") < _MOST_OF:
         return ()
-    called = f" ({said.called} at {said.place})" if said.called else f" ({said.place})"
-    return (Named(f"replace the loop in line {said.loop} of {line.name}{called} by ops on whole arrays, as of NumPy"),)
+    loop = f"the loop in line {said.loop} of {line.name}"
+    if said.called:  # which may do the same each time, or work on arrays: its rounds are no loop over numbers by that
+        return (Named(f"call {said.called} ({said.place}) once for all rounds of {loop}, not in each"),)
+    return (Named(f"replace {loop} ({said.place}), with any loops around it, by ops on whole arrays, as of NumPy"),)
 
 
 def _rarely(line: LineFacts, kind: str) -> tuple[str, ...]:

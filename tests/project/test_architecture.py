@@ -174,13 +174,13 @@ NAMED_ONLY |= {"stepscope.autostart"}
 # The most lines of Python that a room, or a wing of `analysis/`, may have: what it had on 28 November 2026 and a tenth,
 # so that a mend is written plainly and not squeezed in.  Whoever makes a room smaller lowers its number.
 MOST_LINES: dict[str, int] = {
-    "capture": 21_500,
-    "formats": 12_820,
-    "account": 9_260,
+    "capture": 21_800,
+    "formats": 12_950,
+    "account": 9_400,
     "web": 5_360,
     "xla": 5230,
     "workers": 5010,
-    "advice": 5_910,
+    "advice": 6_100,
     "cli": 4160,  # 387 of them answer from memory
     "facts": 4_100,
     "steps": 4_250,
@@ -201,7 +201,7 @@ MOST_LINES: dict[str, int] = {
     "waits": 1170,
     "gate": 1020,
     "agents": 1010,
-    "purpose": 4_220,  # what operands show of tensor code: their sizes, what is padding, and which tensors they are
+    "purpose": 4_350,  # what operands show of tensor code: their sizes, what is padding, and which tensors they are
     "proof": 840,
     "api": 780,
     "overtime": 600,

@@ -9,6 +9,7 @@ from stepscope.model import EventKind, Trait
 from tests.helpers.draw import Sort, draw
 
 _START_UP = "M0" + "-" * 400
+_COMPILES = "M0" + "-" * 120
 _USUAL, _PYTHON_STALL, _LONG_OPS = "M0-------", "M0" + "-" * 60, "M0" + "-" * 70
 
 
@@ -51,6 +52,27 @@ def test_two_long_steps_are_accounted_for_if_they_trace_the_same_function(second
     names = {"T": "train_step", "E": "evaluate"}
     sorts = {each: Sort(EventKind.TRACED_FUNCTION, name, stats=traced) for each, name in names.items()}
     sorts["B"] = Sort(EventKind.COMPILE, "tf.function-graph_building", traits=Trait.COMPILES)
+    account = account_of(draw(f"host main | {marks}\nhost main | {ops}\nhost main | {builds}", sorts))
+
+    assert account is not None
+    assert account.is_median == (cause != "compile")
+    assert account.rows[0].cause == cause
+
+
+@pytest.mark.parametrize(("called", "cause"), [("FF", "compile"), ("EE", "host_compute")], ids=["before", "another"])
+def test_one_long_step_is_accounted_for_if_it_compiles_what_ran_before(called: str, cause: str) -> None:
+    marks, ops, builds = "", "", ""
+    for letter in f"{called}T" + " " * 7:
+        step = _COMPILES if letter == "T" else _USUAL
+        marks += step
+        usual = f"{letter}-a----" if letter.strip() else "  a----"
+        ops += (f"F{'-' * 110}a-----" if letter == "T" else usual).ljust(len(step))
+        builds += (f" B{'-' * 108}" if letter == "T" else "").ljust(len(step))
+    sorts = {
+        "F": Sort(EventKind.TRACED_FUNCTION, "PjitFunction(train_step)"),
+        "E": Sort(EventKind.TRACED_FUNCTION, "PjitFunction(evaluate)"),
+        "B": Sort(EventKind.COMPILE, "CpuCompiler::RunBackend", stats={"name": "jit_train_step"}),
+    }
     account = account_of(draw(f"host main | {marks}\nhost main | {ops}\nhost main | {builds}", sorts))
 
     assert account is not None

@@ -14,7 +14,7 @@ from reporting import context_of
 
 import stepscope
 from stepscope.analysis.account.own_times import OwnTimes
-from stepscope.analysis.account.predict import range_after
+from stepscope.analysis.account.predict import range_after, rates_of
 from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.advice import Context, advise
 from stepscope.analysis.facts.feeding import feed_of
@@ -69,6 +69,20 @@ def test_a_range_ends_where_its_upper_end_would_say_nothing(left_ms: float, leas
     usual, least, _ = range_after(10 * MS, 0.0, False, before, then, then, then)
 
     assert (usual / MS, least / MS) == pytest.approx((left_ms, least_ms))
+
+
+@pytest.mark.parametrize(
+    ("saved", "rarely", "often"),
+    [
+        ([5, 5, 5, 5, 5, 5], 1.0, 1.0),
+        ([0, 0, 5, 0, 0, 0], 0.1, 3.87),
+        ([0, 5, 0, 5, 0, 0], 0.32, 2.40),
+    ],
+    ids=["all", "one", "two"],
+)
+def test_what_few_steps_have_may_come_more_or_less_often(saved: list[int], rarely: float, often: float) -> None:
+    """The limits of a Poisson rate that hold it in 80 of 100 cases: for one event 0.105 and 3.89."""
+    assert rates_of(np.array(saved) * MS) == pytest.approx((rarely, often), abs=0.01)
 
 
 # -- competition, other workers ------------------------------------------------------------------------------------

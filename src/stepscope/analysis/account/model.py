@@ -13,7 +13,7 @@ from stepscope.analysis.account.piece_causes import causes_of_waiting
 from stepscope.analysis.account.replay import Replay, replay, replay_error_percent
 from stepscope.analysis.account.shares import CauseShares, shares_of, spent_on
 from stepscope.analysis.account.threads import Threads, threads_of
-from stepscope.analysis.steps.compiled import compile_the_same
+from stepscope.analysis.steps.compiled import compile_again
 from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.steps.find_steps import is_usual, steps_of
 from stepscope.analysis.steps.unmeasured import MOST_LOST
@@ -98,8 +98,8 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
     half = int(order[np.searchsorted(2 * passed, passed[-1])])
     # Long are those like the one in which half of the time has passed: one a little longer than usual repeats no stall.
     long = np.flatnonzero(own > max(OUTLIER * own[middle], own[half] / OUTLIER))
-    # What is compiled again for a new argument comes again, too, whenever that changes.
-    again = long[compile_the_same(trace, graph.steps[steps[long]])]
+    # What is compiled again for a new argument comes again whenever that changes, though one step holds it here.
+    again = long[compile_again(trace, graph.steps[steps[long]])]
     recur = 2 * own[again].sum() > passed[-1] or (2 * own[long].sum() > passed[-1] and _recurs(long, len(length)))
     is_half = recur and not _is_slower_work(trace, graph.steps[steps[[middle, half]]])
     return int(steps[half if is_half else middle])

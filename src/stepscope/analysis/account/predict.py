@@ -25,7 +25,9 @@ from stepscope.analysis.account.selectors import part_of_cause
 from stepscope.analysis.account.shares import spent_on
 from stepscope.analysis.account.silence import seen_spans, silent_spans
 from stepscope.analysis.account.stretches import stretches_of
+from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.steps.profiling_cost import profiling_cost
+from stepscope.analysis.steps.verdict import LEAST_PERCENT
 from stepscope.errors import counted
 from stepscope.model.arrays import F64, I64, median
 from stepscope.records import dataclass
@@ -53,6 +55,8 @@ class Predicted:
         causes: what a step is spent on then, on average and without recording cost, in ps, the longest first.
         reasons: why the range is as wide as it is, a sentence each.
         causes_now: the same before the changes.
+        is_once: but for one of several steps less is saved than any advice is given on, so how often that one comes is
+            not known.
         silent: the share of what is unexplained in which the loop's thread is in no call; a call that says nothing of
             what it does still says how long it takes.
     """
@@ -64,6 +68,7 @@ class Predicted:
     causes: dict[str, int]
     reasons: tuple[str, ...]
     causes_now: dict[str, int]
+    is_once: bool = False
     silent: float = 1.0
 
     @property
@@ -133,7 +138,15 @@ def predict(model: StepModel, changes: Sequence[Intervention], of_machine: bool 
     rest, on_devices = then - sum(causes[0].values()), Cause.DEVICE_COMPUTE.name.lower()
     if rest > 0 and all(isinstance(change, Scale) for change in changes):  # what the threads are faster than
         causes[0][on_devices] = causes[0].get(on_devices, 0) + rest
-    return Predicted(now, then, least, most, causes[0], tuple(reasons), causes[1], _silent_share(model))
+    once = _is_once(undisturbed.step_ps[model.steps], usual.step_ps[model.steps])
+    return Predicted(now, then, least, most, causes[0], tuple(reasons), causes[1], once, _silent_share(model))
+
+
+def _is_once(before: I64, after: I64) -> bool:
+    """Whether less than the least gain is left without the step that gains most; int64 of shape (steps,), ps."""
+    others = np.arange(len(before)) != int(np.argmax(before - after))
+    gain = (before - after)[others].sum()
+    return len(before) >= LEAST_STEPS and bool(gain < LEAST_PERCENT / 100.0 * before[others].sum())
 
 
 def _left_of_own_time(model: StepModel, changes: Sequence[Intervention]) -> float | None:
@@ -231,10 +244,40 @@ def range_after(
     then, fastest, slowest = (now * _mean_ratio(before, each) for each in (usual, fast, slow))
     least = fastest - now * _ERRORS * _error_of_ratio(before, fast)
     most = slowest + now * _ERRORS * _error_of_ratio(before, slow)
+    rare, often = rates_of(before - usual)
+    least, most = (choose(end, _at_rate(now, then, by)) for choose, end, by in ((min, least, often), (max, most, rare)))
     off = doubt if on_device else max(doubt, usual_error(now, then))
     least, most = min(min(least, then) - doubt, then - off), max(max(most, then) + doubt, then + off)
     least = 0.0 if most > _WIDEST * least else least
     return round(most if then <= off and most < now else then), max(round(least), 0), round(most)
+
+
+def rates_of(saved: I64) -> tuple[float, float]:
+    """How much less and more often than in these steps that may happen which a change saves: factors, 1 and 1 where
+    all steps save alike.
+
+    What one of ten steps has may come in one of a hundred.  The savings are counted as that many events of equal size
+    as have their spread; the limits are those of a Poisson rate, which hold it in 80 of 100 cases, by the formula of
+    Wilson and Hilferty for chi-squared.
+    """
+    count, whole = len(saved), float(saved.sum())
+    if count < 2 or whole <= 0:
+        return 1.0, 1.0
+    uneven = (count * float(saved * 1.0 @ saved) / whole**2 - 1.0) / (count - 1)
+    if uneven <= 0:
+        return 1.0, 1.0
+    events = 1.0 / uneven
+    low, high = (
+        max(1.0 - 1.0 / (9.0 * shape) + side * _ERRORS / (3.0 * np.sqrt(shape)), 0.0) ** 3 * shape / events
+        for shape, side in ((events, -1), (events + 1.0, 1))
+    )
+    return float(low), float(high)
+
+
+def _at_rate(now: float, then: float, rate: float) -> float:
+    """The step after a change that saves something which happens that many times as often as it did, in the measure of
+    the step as it was."""
+    return now * then / (then + max(now - then, 0.0) * rate) if then > 0 else then
 
 
 def steady_steps(model: StepModel) -> I64:

@@ -346,6 +346,9 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
         nothing_replayed = context.changes is None or context.changes.why_not is not None
         is_small = not context.has_device and context.percent(advice.part_ms or 0.0) < LARGE_SHARE
         return (nothing_replayed and is_small) or not _is_about_limit(context, context.account, advice)
+    predicted = context.changes.predicted.get(advice.change) if context.changes else None
+    if predicted is not None and predicted.is_once and (advice.certain_percent or 0.0) < LARGE_SHARE:
+        return True  # what one step has may not come again for long
     if context.has_device or not advice.may_gain_nothing:
         return False
     if advice.kind == "python_overhead" and (advice.gain_percent or 0.0) < LARGE_SHARE:

@@ -12,7 +12,7 @@ from collections import Counter
 import numpy as np
 
 from stepscope.analysis.hlo.programs import programs_of
-from stepscope.analysis.steps.compiled import Named, compiled_in_steps, is_in_steps, rows_in_steps
+from stepscope.analysis.steps.compiled import Named, compiled_in_steps, find_rerun, is_in_steps, rows_in_steps
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.noted_compilations import AGAIN, FUNCTION, NotedCompilation, noted_compilations
@@ -42,6 +42,7 @@ class CompileFacts:
 
     Attributes:
         programs: what is traced or compiled, that with most time first.
+        steps: in how many whole steps.
         op, shapes: an op or program argument whose shapes differ between steps, and some of the shapes; empty if
             unknown.
         same_shapes: programs of one name were compiled for arguments of equal shapes.
@@ -50,6 +51,7 @@ class CompileFacts:
     """
 
     programs: list[CompileCount]
+    steps: int
     op: str
     shapes: list[str]
     same_shapes: bool = False
@@ -63,12 +65,13 @@ def compiles_of(trace: HostTrace) -> CompileFacts | None:
     if not len(compiling) or _happens_once(trace, compiling, named):
         return None
     programs, repeated = _count_names(trace, named), _is_repeated(trace, named)
+    steps = len(distinct(whole_steps(trace).label[compiling]))
     if change := _noted_change(trace):
-        return CompileFacts(programs, "", [], repeated=repeated, change=change)
+        return CompileFacts(programs, steps, "", [], repeated=repeated, change=change)
     op, shapes = _changing_shapes(trace)
-    if op or not programs or programs[0].times < _SEVERAL:
-        return CompileFacts(programs, op, shapes, repeated=repeated)
-    return CompileFacts(programs, *_changing_argument(trace, programs[0].name), repeated)
+    if op or not programs:
+        return CompileFacts(programs, steps, op, shapes, repeated=repeated)
+    return CompileFacts(programs, steps, *_changing_argument(trace, programs[0].name), repeated)
 
 
 def _noted_change(trace: HostTrace) -> str:
@@ -102,15 +105,16 @@ def _is_repeated(trace: HostTrace, named: Named) -> bool:
 
 
 def _happens_once(trace: HostTrace, compiling: I64, named: Named) -> bool:
-    """Whether it is over after a few steps: most of the time goes into what is compiled in one step only, such as an
-    evaluation after the first epoch, there perhaps for several shapes."""
+    """Whether it is over after a few steps: most of the time goes into what is compiled in one step only and did not
+    run before, such as an evaluation after the first epoch, there perhaps for several shapes."""
     steps, ps = whole_steps(trace), trace.events.duration_ps
     if not named or 2 * len(distinct(steps.label[compiling])) >= len(steps.number):
         return False
     in_steps: dict[str, set[int]] = {}
     for name, row in named:
         in_steps.setdefault(name, set()).add(int(steps.label[row]))
-    again = sum(int(ps[row]) for name, row in named if len(in_steps[name]) > 1)
+    rerun = find_rerun(trace, named)
+    again = sum(int(ps[row]) for name, row in named if len(in_steps[name]) > 1 or row in rerun)
     return 2 * again < sum(int(ps[row]) for _, row in named)
 
 

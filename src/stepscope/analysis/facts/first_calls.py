@@ -14,10 +14,10 @@ import numpy as np
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.compiles import compiles_of
+from stepscope.analysis.steps.compiled import calls_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
-from stepscope.analysis.trace.compilations import function_of_program
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
 from stepscope.analysis.trace.environment import steps_awaited_s
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
@@ -25,8 +25,6 @@ from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
-from stepscope.vocabulary.jax import function_of_call
-from stepscope.vocabulary.lookup import type_names
 
 K = EventKind
 
@@ -160,14 +158,8 @@ def _compilations(trace: HostTrace, before_loop: bool) -> FirstCalls | None:
 
 
 def _count_calls(trace: HostTrace, program: str) -> int:
-    """How often a traced function, or the function of a compiled program, was called; JAX may record a call twice, one
-    inside the other."""
-    calls = events_of_kind(trace, EventKind.TRACED_FUNCTION)
-    wanted = {program, function_of_program(program)}
-    types = distinct(trace.events.type[calls]).astype(np.int64)
-    names = zip(types.tolist(), type_names(trace, types), strict=True)
-    mine = [type_ for type_, name in names if name in wanted or function_of_call(name) in wanted]
-    calls = calls[np.isin(trace.events.type[calls], mine)]
+    """How often a traced function, or the function of a compiled program, was called."""
+    calls = calls_of(trace, program)
     among = np.zeros(len(trace.events), np.bool_)
     among[calls] = True
     return len(distinct(enclosing_events(trace, among)[calls]))

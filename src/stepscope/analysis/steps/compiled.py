@@ -6,10 +6,11 @@ import numpy as np
 
 from stepscope.analysis.steps.find_steps import steps_of, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind
-from stepscope.analysis.trace.noted_compilations import noted_compilations
+from stepscope.analysis.trace.noted_compilations import AGAIN, FUNCTION, noted_compilations
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct
-from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary import jax
+from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.tensorflow import function_of_program, is_retraced
 from stepscope.vocabulary.traits import CallTrait
 
@@ -23,29 +24,51 @@ def compiled_in_steps(trace: HostTrace) -> Named:
     return traced or _compiled_programs(trace, rows_in_steps(trace, EventKind.COMPILE))
 
 
-def compile_the_same(trace: HostTrace, steps: I64) -> Mask:
-    """Which of some steps trace or compile what another one of them does too, with most of what they compile.
+def compile_again(trace: HostTrace, steps: I64) -> Mask:
+    """Which of some steps trace or compile again, with most of what they compile: what another one of them compiles
+    too, or what ran before.
 
     Args:
         steps: int64 of shape (n,), places among all steps of the host.
     """
-    if len(steps) < 2:
-        return np.zeros(len(steps), np.bool_)
     found, events = steps_of(trace), trace.events
     place_of = {int(step): at for at, step in enumerate(steps)}
-    within: dict[str, dict[int, int]] = {}  # name: step: ps
-    for name, row in compiled_in_steps(trace):
-        at = place_of.get(int(found.label[row]))
-        if at is not None:
-            spent = within.setdefault(name, {})
-            spent[at] = spent.get(at, 0) + int(events.duration_ps[row])
+    named = [(name, row) for name, row in compiled_in_steps(trace) if int(found.label[row]) in place_of]
+    rerun = find_rerun(trace, named)
+    in_steps: dict[str, set[int]] = {}
+    for name, row in named:
+        in_steps.setdefault(name, set()).add(int(found.label[row]))
     again, whole = np.zeros(len(steps), np.int64), np.zeros(len(steps), np.int64)
-    for spent in within.values():
-        for at, ps in spent.items():
-            whole[at] += ps
-            again[at] += ps if len(spent) > 1 else 0
-    same: Mask = 2 * again > whole
-    return same
+    for name, row in named:
+        at, ps = place_of[int(found.label[row])], int(events.duration_ps[row])
+        whole[at] += ps
+        again[at] += ps if len(in_steps[name]) > 1 or row in rerun else 0
+    mostly: Mask = 2 * again > whole
+    return mostly
+
+
+def find_rerun(trace: HostTrace, named: Named) -> set[int]:
+    """The compilations of functions that were called before them in the capture: rows of events.  Those came for other
+    arguments, or for a new function of that name, and not since a part of the program runs for the first time."""
+    noted = {note.event for note in noted_compilations(trace) if note.reason in (AGAIN, FUNCTION)}
+    ends = {name: _end_of_first_call(trace, name) for name, _ in named}
+    return {row for name, row in named if row in noted or trace.events.start_ps[row] >= ends[name]}
+
+
+def _end_of_first_call(trace: HostTrace, program: str) -> int:
+    calls = calls_of(trace, program)
+    return int((trace.events.start_ps + trace.events.duration_ps)[calls].min(initial=np.iinfo(np.int64).max))
+
+
+def calls_of(trace: HostTrace, program: str) -> I64:
+    """The calls of a traced function, or of the function that a program was compiled from: rows of events.  JAX may
+    record a call twice, one inside the other."""
+    calls = events_of_kind(trace, EventKind.TRACED_FUNCTION)
+    wanted = {program, function_of_program(program), jax.function_of_program(program)}
+    types = distinct(trace.events.type[calls]).astype(np.int64)
+    names = zip(types.tolist(), type_names(trace, types), strict=True)
+    mine = [type_ for type_, name in names if name in wanted or jax.function_of_call(name) in wanted]
+    return calls[np.isin(trace.events.type[calls], mine)].astype(np.int64)
 
 
 def rows_in_steps(trace: HostTrace, kind: EventKind) -> I64:

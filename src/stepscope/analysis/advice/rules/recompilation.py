@@ -6,6 +6,9 @@ from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.loop_events import Starts
+from stepscope.errors import counted
+
+_AGAIN = "Stop tracing and compiling again"  # where most steps do not
 
 ACTIONS: Actions = {
     "tensorflow": (
@@ -32,14 +35,17 @@ ACTIONS: Actions = {
 
 
 def _find(context: Context) -> Finding | None:
-    compiling = context.cause_ms("compile")
-    if not compiling or (context.pace and context.pace.compiles is None):
+    compiling, found = context.cause_ms("compile"), context.pace.compiles if context.pace else None
+    if not compiling or (context.pace and found is None):
         return None
-    share = context.percent(compiling)
+    share, steps = context.percent(compiling), context.loop.steps if context.loop else 0
+    some = found is not None and 2 * found.steps <= steps
+    again = f"; that happens in {found.steps} of {counted(steps, 'step')}" if found is not None and some else ""
     return Finding(
         part_ms=compiling,
-        evidence=f"{share:.1f} % of each step is spent tracing or compiling programs"
-        f"{_describe_frequency(context.calls(Starts.COMPILE))}"
+        title=_AGAIN if some else "",
+        evidence=f"{share:.1f} % of {'the average' if some else 'each'} step is spent tracing or compiling programs"
+        f"{again or _describe_frequency(context.calls(Starts.COMPILE))}"
         f"{_describe_change(context)}",
         change="compile" if context.has_device else "compiling",
         without="tracing, compiling and starting new programs",

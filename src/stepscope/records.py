@@ -2,8 +2,9 @@
 
 The standard library writes the text of up to seven methods for each class and compiles them when the class is made:
 two thirds of a millisecond.  A command imports a hundred classes and makes objects of a quarter of them, so this was a
-third of what importing Stepscope took.  Here the standard library only collects the fields.  Comparing, hashing and
-showing need no text of their own; `__init__` gets its text when some objects were made.
+third of what importing Stepscope took.  Here the standard library only collects the fields, once somebody asks for
+them or makes an object.  Comparing, hashing and showing need no text of their own; `__init__` gets its text when some
+objects were made.
 
 The classes are dataclasses to everyone who asks: `fields`, `replace`, `asdict`, `is_dataclass`, msgspec, pickle.  Only
 one that inherits from them has to be made here too: the standard library takes them for classes that are not frozen.
@@ -14,12 +15,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import threading
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass"]
 
-# From this many objects on the text of an `__init__` pays: it takes 0.15 ms to compile and saves a few us an object.
-_WORTH_COMPILING = 8
+# From this many objects on the text of an `__init__` pays: it takes 0.15 ms to compile and saves 4 us an object.
+_WORTH_COMPILING = 32
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,10 +45,39 @@ else:
 
 
 def _collect_fields(cls: type[Any], slots: bool, kw_only: bool) -> type[Any]:
-    """Makes a dataclass of a class that has no more methods than before.
+    """Makes a dataclass of a class that has no more methods than before: at once where that makes another class, or
+    changes what the class says of a default."""
+    if slots or any(isinstance(each, dataclasses.Field) for each in cls.__dict__.values()):
+        return _collect_now(cls, slots, kw_only)
+    cls.__dataclass_fields__ = _LateFields(cls, kw_only)
+    return cls
 
-    The standard library matches the text of each field's type with patterns, to find what is no field, which is half of
-    its time.  Most classes have no such text: theirs is hidden from it meanwhile.
+
+class _LateFields:
+    """Stands in the place of the fields of a class that nobody has asked for yet."""
+
+    _collecting = threading.RLock()
+
+    def __init__(self, cls: type[Any], kw_only: bool) -> None:
+        self._class, self._kw_only = cls, kw_only
+
+    def are_plain(self, types: dict[str, object]) -> bool:
+        """Whether all fields are the class's own, and given in the order of their types."""
+        inherits = any("__dataclass_fields__" in base.__dict__ for base in self._class.__mro__[1:])
+        return not (inherits or self._kw_only or any(_may_be_no_field(text) for text in types.values()))
+
+    def __get__(self, instance: Any, owner: type[Any]) -> Any:
+        with self._collecting:
+            if self._class.__dict__["__dataclass_fields__"] is self:
+                _collect_now(self._class, slots=False, kw_only=self._kw_only)
+        return self._class.__dict__["__dataclass_fields__"]
+
+
+def _collect_now(cls: type[Any], slots: bool, kw_only: bool) -> type[Any]:
+    """Lets the standard library collect the fields.
+
+    It matches the text of each field's type with patterns, to find what is no field, which is half of its time.  Most
+    classes have no such text: theirs is hidden from it meanwhile.
     """
     collect = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)
     types = inspect.get_annotations(cls)
@@ -97,6 +128,8 @@ class _LateInit:
 
     def __init__(self, cls: type[Any], frozen: bool) -> None:
         self._class, self._frozen, self._left = cls, frozen, _WORTH_COMPILING
+        self._fields: list[tuple[str, bool, Any, Any]] = []
+        self._ordered: list[str] = []
 
     def __get__(self, instance: Any, owner: type[Any]) -> Any:
         self._left -= 1
@@ -109,24 +142,36 @@ class _LateInit:
         self._class.__init__ = init
         return init
 
+    def _read_fields(self) -> list[tuple[str, bool, Any, Any]]:
+        """The fields' names, whether they are given, their defaults and what makes these."""
+        own, missing = self._class.__dict__, dataclasses.MISSING
+        types = inspect.get_annotations(self._class)
+        if isinstance(own["__dataclass_fields__"], _LateFields) and own["__dataclass_fields__"].are_plain(types):
+            self._ordered = list(types)
+            self._fields = [(name, True, own.get(name, missing), missing) for name in types]
+        else:
+            fields = dataclasses.fields(self._class)
+            self._ordered = [field.name for field in fields if field.init and not field.kw_only]
+            self._fields = [(field.name, field.init, field.default, field.default_factory) for field in fields]
+        return self._fields
+
     def _fill(self, record: Any, /, *values: Any, **named: Any) -> None:
         """Does what the text would do; a call that it would refuse, it refuses itself."""
-        wanted = [field for field in dataclasses.fields(self._class) if field.init]
-        ordered = [field.name for field in wanted if not field.kw_only]
-        given = {**dict(zip(ordered, values, strict=False)), **named}
-        known = {field.name for field in wanted}
-        if len(given) < len(values) + len(named) or not known >= given.keys():
-            return self._compile()(record, *values, **named)
-        put = object.__setattr__ if self._frozen else setattr
-        for field in dataclasses.fields(self._class):
-            if field.name in given:
-                put(record, field.name, given[field.name])
-            elif _has_factory(field):
-                put(record, field.name, field.default_factory())  # type: ignore[operator]
-            elif field.init and field.default is not dataclasses.MISSING:
-                put(record, field.name, field.default)
-            elif field.init:
+        fields, missing = self._fields or self._read_fields(), dataclasses.MISSING
+        given = {**dict(zip(self._ordered, values, strict=False)), **named}
+        left, put = len(values) + len(named), object.__setattr__ if self._frozen else setattr
+        for name, is_given, default, make in fields:
+            if is_given and name in given:
+                put(record, name, given[name])
+                left -= 1
+            elif make is not missing:
+                put(record, name, make())
+            elif is_given and default is not missing:
+                put(record, name, default)
+            elif is_given:
                 return self._compile()(record, *values, **named)
+        if left:  # given twice, or no field
+            return self._compile()(record, *values, **named)
         if hasattr(record, "__post_init__"):
             record.__post_init__()
         return None

@@ -22,7 +22,6 @@ from stepscope.analysis.facts.stopped import EndFacts, end_of
 from stepscope.analysis.facts.strategy import strategy_of
 from stepscope.analysis.facts.work import WorkFacts, work_of
 from stepscope.analysis.purpose.excess import ExcessFact, excess_facts_of, excesses_of
-from stepscope.analysis.purpose.graphs import made_by_ops
 from stepscope.analysis.purpose.purposes import purposes_of
 from stepscope.analysis.resources.counters import PROCESS_PERCENT, line_counters
 from stepscope.analysis.steps.find_steps import count_warm_up_steps, starts_up
@@ -92,7 +91,6 @@ class HostFacts:
 
 
 # What `facts_of` is made of and takes long, for a thread that computes it ahead.
-NEED_NO_STEP = (made_by_ops,)
 NEED_NO_ACCOUNT = (breakdown_of, work_of, stretches_of, purposes_of, device_facts_of, excesses_of, feed_of)
 NEED_ACCOUNT = (model_of, account_of, culprits_of)
 

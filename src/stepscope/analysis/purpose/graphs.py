@@ -107,6 +107,8 @@ def graph_one_hots(trace: HostTrace) -> tuple[I64, tuple[int, int] | None]:
     """
     work = computing_of(trace)
     makes = np.flatnonzero(_is(trace, work, PurposeTrait.MAKES_ONE_HOT))
+    if not len(makes):
+        return work.rows[:0], None
     types = trace.events.type[work.rows].astype(np.int64)
     wide = max((made.size for made in _made_by(trace, types[makes]) if len(made.size) > 1), key=math.prod, default=None)
     if wide is None or wide[-1] < FEW_CLASSES:

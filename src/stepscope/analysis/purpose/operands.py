@@ -69,6 +69,8 @@ def half_ops(trace: HostTrace) -> I64:
     """
     work = computing_of(trace)
     rows = work.rows[work.heavy] if not is_device_work(trace).any() else work.rows[:0]
+    if not len(rows):
+        return rows
     if trace.has_stat(stat_names.INPUT_TYPES):
         types, inverse = np.unique(trace.stat_strings(stat_names.INPUT_TYPES, rows=rows), return_inverse=True)
         half = [kind > 0 and HALF in trace.strings[kind] for kind in types.tolist()]

@@ -6,7 +6,6 @@ messages and the doctor use this list; no other module names a format.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from stepscope.errors import UnreadableError
@@ -15,6 +14,7 @@ from stepscope.formats.kineto.form import FORMAT as KINETO
 from stepscope.formats.perfetto.form import FORMAT as PERFETTO
 from stepscope.formats.xspace.form import FORMAT as XSPACE
 from stepscope.plugins import plugins_of
+from stepscope.vocabulary.patterns import Pattern
 
 __all__ = [
     "FORMATS",
@@ -31,7 +31,7 @@ _KEYS_OF_DUMPS = (b"pg_config", b"nccl_version", b"comm_lib_version", b"entries"
 _KEY_OF_ROCPROF = b'"rocprofiler-sdk-tool"'
 _KEYS_OF_NODES = (b'"children"', b'"frame"', b'"metrics"')
 _SURE_KEYS_OF_DUMPS = (b"pg_config", b"collective_seq_id")
-_ENDS_WITH_RANK = re.compile(r"\d(?:\.(?:json|pickle|pkl|bin))?$")
+_ENDS_WITH_RANK = Pattern(r"\d(?:\.(?:json|pickle|pkl|bin))?$")
 _TABLES_OF_NSIGHT = (b"CUPTI_ACTIVITY_KIND_", b"NVTX_EVENTS", b"META_DATA_EXPORT", b"TARGET_INFO_GPU")
 
 

@@ -11,6 +11,7 @@ from stepscope.errors import Problem
 from stepscope.formats import store
 from stepscope.formats.base import Format
 from stepscope.formats.form import NameParts
+from stepscope.vocabulary.patterns import Pattern
 
 
 class Found(NamedTuple):
@@ -79,7 +80,7 @@ def drop_packed_copies(found: list[Found]) -> list[Found]:
 
 # ---- time ------------------------------------------------------------------------------------------------------------
 
-TIMED_NAME = re.compile(
+TIMED_NAME = Pattern(
     r"(20\d\d)[-_.]?(0\d|1[0-2])[-_.]?([0-2]\d|3[01])[-_.T ]?([01]\d|2[0-3])[-_.:]?([0-5]\d)[-_.:]?([0-5]\d)(.*)",
     re.DOTALL,
 )

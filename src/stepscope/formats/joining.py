@@ -21,6 +21,7 @@ from stepscope.formats import store
 from stepscope.formats.base import Format
 from stepscope.formats.candidates import TIMED_NAME, Candidate, Found
 from stepscope.formats.naming import natural_key, printable
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.workers import without_process
 
 MOST_SECONDS_APART = 60
@@ -30,12 +31,12 @@ profile.  Ranks that save into one folder are suspected ten minutes apart; here 
 MOST_SECONDS_OF_RANKS = 600
 """Spans of numbered ranks: writing a large trace takes minutes."""
 
-_RANK_FOLDER = re.compile(
+_RANK_FOLDER = Pattern(
     r"(?i)(?P<before>(?:.*[-_.])?)(?P<word>(?:(?:local|global)_)?(?:rank|worker|host|node|proc(?:ess)?|gpu|npu|device"
     r"|task|replica|tp|dp|pp))[-_.]?(?P<number>\d{1,6})"
 )
-_ASCEND = re.compile(r".+_\d+_\d{14,17}_ascend_pt")
-_NAME_OF_ASCEND = re.compile(r"(?P<worker>.+_\d+)_\d{14,17}_ascend_pt")
+_ASCEND = Pattern(r".+_\d+_\d{14,17}_ascend_pt")
+_NAME_OF_ASCEND = Pattern(r"(?P<worker>.+_\d+)_\d{14,17}_ascend_pt")
 
 
 class _Member(NamedTuple):

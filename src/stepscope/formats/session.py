@@ -21,7 +21,6 @@ files.  Other runs count as written at the time of their newest file.  Spans of 
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -46,6 +45,7 @@ from stepscope.formats.joining import join_ranks
 from stepscope.formats.naming import join_names, natural_key, printable, unique_names
 from stepscope.formats.not_recorded import read_notes
 from stepscope.records import dataclass
+from stepscope.vocabulary.patterns import Pattern
 
 _MOST_RUNS = 3  # that the name of a joined session lists
 
@@ -56,11 +56,11 @@ GRAPH_CAPTURES = {"capture_traces", "graph_capture_profile"}
 """Folders in which vLLM, SGLang, ATOM and xDiT keep traces of the capture of graphs, beside those of serving. SGLang's
 own is the second (sgl-project/sglang#24370)."""
 
-_GRAPH_CAPTURE = re.compile(r"(.*_)?bs_\d+_rank\d+\.|graph_capture_rank_\d+\.")
+_GRAPH_CAPTURE = Pattern(r"(.*_)?bs_\d+_rank\d+\.|graph_capture_rank_\d+\.")
 """How they name such a trace: by runner, batch size and rank (sgl-project/sglang#24370), or by rank alone (vLLM's in
 AMD-AGI/Hyperloom#394)."""
 
-_RANK = re.compile(r"(?:rank[_-]?|TP-)(\d+)(?!\d)")
+_RANK = Pattern(r"(?:rank[_-]?|TP-)(\d+)(?!\d)")
 
 BESIDE = "beside"
 """The code of what matters to a list of sessions, and not to what is said of one: it lies beside and was left out."""

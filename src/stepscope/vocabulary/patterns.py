@@ -13,7 +13,7 @@ class Pattern(Generic[AnyStr]):
     match: Callable[..., re.Match[AnyStr] | None]
     search: Callable[..., re.Match[AnyStr] | None]
     fullmatch: Callable[[AnyStr], re.Match[AnyStr] | None]
-    findall: Callable[[AnyStr], list[AnyStr]]
+    findall: Callable[[AnyStr], list[Any]]
     sub: Callable[[AnyStr, AnyStr], AnyStr]
 
     def __init__(self, text: AnyStr, flags: int = 0) -> None:

@@ -73,7 +73,7 @@ def eager_op(name: str) -> str:
     >>> eager_op("EagerLocalExecute: ConcatV2"), eager_op("EagerLocalExecute: __inference_step_12")
     ('ConcatV2', '')
     """
-    found = _EAGER_OP.match(name)
+    found = _EAGER_OP.match(name) if name.startswith(_EAGER) else None  # most names are of ops in graphs
     return found["op"] if found else ""
 
 

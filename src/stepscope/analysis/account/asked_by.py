@@ -38,6 +38,8 @@ class AskedBy:
 def function_that_asked(trace: HostTrace, line: int, spans: Spans) -> AskedBy | None:
     """The innermost function of the program that asked for most of what a thread computes in some time; None where
     little of that is a backward pass, or no function asked for as much."""
+    if not functions_of_loop(trace):
+        return None
     rows, length = _ops_in(trace, line, spans)
     asked = forward_events(trace, rows)
     if length[asked != rows].sum() < max(_BACKWARD * length.sum(), 1):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from stepscope.analysis.advice.context import Context
@@ -10,6 +9,7 @@ from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.facts.stopped import Hang, Holder, find_hang, kept_first
 from stepscope.analysis.steps.verdict import Verdict
 from stepscope.report import Cell, Field, Role, percent, size_text
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.python import place_of
 
 OF_JOB = "job."  # how the ids of this advice begin
@@ -26,12 +26,12 @@ _DETACH = "keep numbers (loss.item()) or tensor.detach(): what is kept now holds
 _KEEP_FEWER = "keep the last few only (collections.deque(maxlen=...)), or write them to a file"
 
 # As a capture writes it when an exception says that memory is used up.
-_CRASH = re.compile(
+_CRASH = Pattern(
     r"(?P<later>after this capture )?the program ran out of memory(?P<op> in .+?)?: "
     r"asked for (?P<size>.+?)(?: in (?P<place>\S+ \([^()]+:\d+\)|[^\s()]+:\d+))?"
 )
 # As the reader of a snapshot writes it.
-_REFUSED = re.compile(
+_REFUSED = Pattern(
     r"GPU (?P<device>\d+) was out of memory: (?P<size>[\d,]+) bytes were refused and (?P<free>[\d,]+) were free"
     r"(?:, asked for by (?P<frame>.+))?"
 )

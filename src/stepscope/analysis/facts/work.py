@@ -6,7 +6,6 @@ Only work for the steps counts; threads that prepare input are left out.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import field, replace
 from typing import Any
@@ -34,6 +33,7 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.copies import KINDS_OF_COPIES, kind_of_copy
 from stepscope.vocabulary.jax import is_backward, is_product
 from stepscope.vocabulary.lookup import has_trait, type_names
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.tensorflow import eager_op
 from stepscope.vocabulary.traits import OpTrait, PurposeTrait
@@ -435,8 +435,8 @@ def _count_backward_passes(trace: HostTrace, steps: HostSteps, heavy: I64, backw
     return int((turned[1:] & ~turned[:-1]).sum()) if len(turned) else 0
 
 
-_DIMS = re.compile(r"\[(\d{1,15}),(\d{1,15})[\],]")  # no tensor has a longer side, so more digits are damage
-_SIZES = re.compile(r"\d+(?:,\d+)*")
+_DIMS = Pattern(r"\[(\d{1,15}),(\d{1,15})[\],]")  # no tensor has a longer side, so more digits are damage
+_SIZES = Pattern(r"\d+(?:,\d+)*")
 _MOST_DIGITS = 15  # of one side of a tensor, see above
 _MOST_NUMBERS = 1 << 48  # elements of a tensor; more are damage
 

@@ -178,11 +178,13 @@ def dense_gradient(trace: HostTrace) -> DenseGradient | None:
     types = trace.events.type[work.rows]
     reads = _is(trace, work, PurposeTrait.LOOKS_UP)
     sums = np.flatnonzero(_is(trace, work, PurposeTrait.SPREADS_ROWS) & ~work.backward)
-    every = distinct(types).astype(np.int64)
-    trained = trained_types(trace, every)
+    read_ps = int(work.own_ps[reads].sum())
+    if not read_ps or work.own_ps[sums].sum() < _MOSTLY_ZEROS * read_ps:
+        return None
+    trained = trained_types(trace, distinct(types).astype(np.int64))
     sums = sums[~np.isin(types[sums], trained)]
-    read_ps, written_ps = int(work.own_ps[reads].sum()), int(work.own_ps[sums].sum())
-    if not read_ps or written_ps < _MOSTLY_ZEROS * read_ps:
+    written_ps = int(work.own_ps[sums].sum())
+    if written_ps < _MOSTLY_ZEROS * read_ps:
         return None
     steps = whole_steps(trace).label[work.rows]
     end = trace.events.start_ps[work.rows] + trace.events.duration_ps[work.rows]

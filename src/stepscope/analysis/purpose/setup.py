@@ -120,6 +120,8 @@ def _restarted_loader(trace: HostTrace, line: int) -> SetUp | None:
         return None
     events, ops = trace.events, events_of_kind(trace, K.OP)
     ops = ops[events.line[ops] == line].astype(np.int64)
+    if not has_trait(trace, events.type[ops], SetUpTrait.DRAWS_ORDER).any():
+        return None
     begin, end = events.start_ps[ops], events.start_ps[ops] + forest(trace).extent_ps[ops]
     outer = is_outermost(begin, end)
     ops, begin, end = ops[outer], begin[outer], end[outer]

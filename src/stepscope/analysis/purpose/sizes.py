@@ -6,12 +6,12 @@ Sizes are texts such as `[[60000,64],[128],[],[]]`, an operand each, `[]` for a 
 
 from __future__ import annotations
 
-import re
+from stepscope.vocabulary.patterns import Pattern
 
 Size = tuple[int, ...]
 
-_OPERAND = re.compile(r"\[((?:\d{1,15}(?:,\d{1,15})*)?)\]")  # no tensor has a longer side, so more digits are damage
-_NAME = re.compile(r"'([^']*)'|\"([^\"]*)\"")
+_OPERAND = Pattern(r"\[((?:\d{1,15}(?:,\d{1,15})*)?)\]")  # no tensor has a longer side, so more digits are damage
+_NAME = Pattern(r"'([^']*)'|\"([^\"]*)\"")
 _DOUBLE, _SINGLE = "double", "float"
 
 

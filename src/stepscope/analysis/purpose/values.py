@@ -35,12 +35,13 @@ from stepscope.vocabulary.computing_ops import (
     SUMS_UP,
 )
 from stepscope.vocabulary.lookup import type_names
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.torch import COMPILED_REGION
 
 _LONGEST = 100  # ops from making a tensor to its first use: what is not used until then has no use that we see
-_WORD = re.compile(r"([cwut])(\d+)\.(\d+)")
-_TEXT = re.compile(r'"([^"]*)"')
-_LIST = re.compile(r"\[([\d, ]*)\]")
+_WORD = Pattern(r"([cwut])(\d+)\.(\d+)")
+_TEXT = Pattern(r'"([^"]*)"')
+_LIST = Pattern(r"\[([\d, ]*)\]")
 
 
 class TracedOp(NamedTuple):

@@ -26,9 +26,8 @@ def find_loop_line(trace: HostTrace, steps: HostSteps) -> int:
     """
     if steps.line >= 0 and trace.lines.kind[steps.line] == LineKind.THREAD:
         return steps.line
-    in_steps, count = steps.label >= 0, len(trace.lines)
-    for counted in (_calls(trace, _CALLING_PROGRAMS, in_steps), _launches(trace), _calls(trace, _CALLING, in_steps)):
-        found = np.bincount(trace.events.line[counted], minlength=count)
+    for find in (_calls_of_programs, _launches, _calls):
+        found = np.bincount(trace.events.line[find(trace, steps)], minlength=len(trace.lines))
         found[trace.lines.kind != LineKind.THREAD] = 0
         if found.any():
             return int(np.argmax(np.where(_serves_another(trace), found > 0, found + np.sign(found))))
@@ -46,11 +45,15 @@ def _serves_another(trace: HostTrace) -> Mask:
     return found
 
 
-def _calls(trace: HostTrace, kinds: tuple[EventKind, ...], in_steps: np.ndarray) -> I64:
-    return np.flatnonzero(is_any_kind(trace.events.kind, kinds) & in_steps)
+def _calls_of_programs(trace: HostTrace, steps: HostSteps) -> I64:
+    return np.flatnonzero(is_any_kind(trace.events.kind, _CALLING_PROGRAMS) & (steps.label >= 0))
 
 
-def _launches(trace: HostTrace) -> I64:
+def _calls(trace: HostTrace, steps: HostSteps) -> I64:
+    return np.flatnonzero(is_any_kind(trace.events.kind, _CALLING) & (steps.label >= 0))
+
+
+def _launches(trace: HostTrace, _: HostSteps) -> I64:
     """The host events that launch device work, once for each piece of it."""
     cause = forest(trace).cause[np.flatnonzero(is_device_work(trace))]
     launched: I64 = cause[cause >= 0].astype(np.int64)

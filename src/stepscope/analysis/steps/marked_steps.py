@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +19,7 @@ from stepscope.model.arrays import I32, I64, Mask, blocks_of, distinct, look_up
 from stepscope.records import dataclass
 from stepscope.report import duration_text, round_ms
 from stepscope.vocabulary.lookup import is_called
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.serving import Batch, served_batch
 from stepscope.vocabulary.tensorflow import KERAS_BATCH
 
@@ -34,7 +34,7 @@ _LARGEST_TABLE = 1 << 16  # of places of numbers
 _LAGS = 0.01  # of a step: less work after its mark is what lasts while the host returns from waiting for it
 _MOST_SAID = 3  # other loops that the sentence names
 
-_STEP_NUMBER = re.compile(r"[0-9]{1,18}")  # as many digits as fit into 64 bits, whatever they are
+_STEP_NUMBER = Pattern(r"[0-9]{1,18}")  # as many digits as fit into 64 bits, whatever they are
 
 
 # -- marks on the host ---------------------------------------------------------------------------------------------

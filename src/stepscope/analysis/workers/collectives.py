@@ -25,6 +25,7 @@ from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.collectives import DIRECTIONS, algorithm_of, bytes_of_type, operation_of
+from stepscope.vocabulary.patterns import Pattern
 
 K = EventKind
 
@@ -32,8 +33,8 @@ _MOST_CLIMB = 32  # calls around a launch
 _MOST_RANKS, _MOST_ELEMENTS = 1 << 31, 1 << 48  # more is garbage
 _MOST_GROUPS = 1000  # of one host
 _LONGEST_NAME, _LONGEST_RANKS = 200, 1000  # characters; the size of a larger group says enough
-_RANK_NUMBER = re.compile(r"[0-9]{1,9}")
-_RANK_IN_NAME = re.compile(r"rank[-_. ]?([0-9]{1,9})", re.IGNORECASE)
+_RANK_NUMBER = Pattern(r"[0-9]{1,9}")
+_RANK_IN_NAME = Pattern(r"rank[-_. ]?([0-9]{1,9})", re.IGNORECASE)
 _NO_PURPOSE = frozenset({"undefined"})  # what PyTorch writes for a group that the program does not describe
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Set
 
 from stepscope.formats.form import NO_STAMP, Companion, Format, JobPlace, NameParts
+from stepscope.vocabulary.patterns import Pattern
 
-_TORCH_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<stamp>\d+))?\.pt\.trace\.json")
+_TORCH_NAME = Pattern(r"(?P<worker>.*?)(?:\.(?P<stamp>\d+))?\.pt\.trace\.json")
 _JAX_COPY = "remote"  # how earlier releases name their copy
 _JAX_PERFETTO = "perfetto_trace.json"  # what `create_perfetto_trace` makes of the xplane file
 _FIRST_EVENTS = 4096  # bytes
-_JOB = re.compile(
+_JOB = Pattern(
     rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*(\d{1,6})\b[^{}\[\]]*?"world_size"\s*:\s*(\d{1,6})\b'
 )
-_BASE_NS = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,20})\b')
-_FIRST_US = re.compile(rb'"ts"\s*:\s*"?([1-9]\d{0,19})\b')
+_BASE_NS = Pattern(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,20})\b')
+_FIRST_US = Pattern(rb'"ts"\s*:\s*"?([1-9]\d{0,19})\b')
 
 
 class KinetoFormat(Format):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Set
 
 from stepscope.formats.form import NO_STAMP, Companion, Format, NameParts
 from stepscope.formats.protobuf import read_varint
+from stepscope.vocabulary.patterns import Pattern
 
-_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<stamp>\d+))?(?:\.pt)?(?:\.trace)?\.(?:pftrace|perfetto-trace)(?:\.gz)?")
-_STAMPED = re.compile(r".*?\.\d+(?:\.pt)?(?:\.trace)?\.pftrace(?:\.gz)?")
+_NAME = r"(?P<worker>.*?)(?:\.(?P<stamp>\d+))?(?:\.pt)?(?:\.trace)?\.(?:pftrace|perfetto-trace)(?:\.gz)?"
+_NAMED = Pattern(_NAME)
+_STAMPED = Pattern(r".*?\.\d+(?:\.pt)?(?:\.trace)?\.pftrace(?:\.gz)?")
 _MOST_PACKETS = 8
 
 # The tags with which packets start: numbers (times, sequences, flags), then messages (events, tracks, clocks, state).
@@ -29,7 +30,7 @@ class PerfettoFormat(Format):
 
     def name_parts(self, basename: str) -> NameParts:
         """The worker, and the stamp that torch.profiler appends to it."""
-        found = _NAME.fullmatch(basename)
+        found = _NAMED.fullmatch(basename)
         if not found:
             return NameParts(self.host_of(basename))
         return NameParts(found["worker"], (int(found["stamp"]), found["stamp"]) if found["stamp"] else NO_STAMP)
@@ -61,7 +62,7 @@ FORMAT = PerfettoFormat(
     name="perfetto",
     noun="a Perfetto trace",
     summary="*.pftrace and *.perfetto-trace (Perfetto)",
-    pattern=_NAME.pattern.replace("worker", "host").replace("(?P<stamp>", "(?:"),
+    pattern=_NAME.replace("worker", "host").replace("(?P<stamp>", "(?:"),
     reader="stepscope.formats.perfetto.reader:read",
     hosts_reader="stepscope.formats.perfetto.reader:read_hosts",
     releases_input=True,

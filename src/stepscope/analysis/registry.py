@@ -192,7 +192,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("memory-viewer", "what fills the memory of each XLA program at its peak", "xla"),
     Tool("roofline", "how near each op and program is to the device's limits", "xla"),
     Tool("inference", "how long a model takes to answer, and why some runs are slow", "xla"),
-    Tool("trust", "whether the recording can be trusted, and what it cost", "trust"),
+    Tool("trust", "whether the recording can be trusted, and what was repaired in it", "trust"),
     Tool("system", "how busy CPU, memory, disk and GPU were during the capture", "resources", asks_for_all=True),
 )
 

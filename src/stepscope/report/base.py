@@ -86,7 +86,8 @@ class Report:
 
         Args:
             sort: a column; `-column` puts the largest first.  Unknown values come last.
-            where: conditions `column=text`; a row stays if the column's CSV text contains the text, ignoring case.
+            where: conditions `column=text`; a row stays if the column's CSV text contains the text; case, and whether
+                words are joined by `_`, `-` or a blank, make no difference.
 
         Raises:
             UsageError: there is no such column, its values have no order, or a condition has no `=`.
@@ -193,12 +194,17 @@ def arrange_rows(
         if not mark:
             raise UsageError(f"{condition!r} is not a condition", hint="write --where COLUMN=TEXT")
         _require_column(columns, column)
-        kept = [row for row in kept if text.lower() in str(csv_value(row[column])).lower()]
+        kept = [row for row in kept if _fold(text) in _fold(str(csv_value(row[column])))]
     unmatched = f"no row has {' and '.join(where)}" if where and not kept else ""
     if sort:
         _require_column(columns, sort.removeprefix("-"))
         kept = _sort_rows(kept, sort.removeprefix("-"), sort.startswith("-"))
     return kept, unmatched
+
+
+def _fold(text: str) -> str:
+    """A text as a reader may type it: a term kept as `input_bound` is shown as `input-bound`."""
+    return text.lower().replace("-", " ").replace("_", " ")
 
 
 def encode_json(value: Any) -> bytes:

@@ -310,13 +310,14 @@ const STEP_FIGURES = ["min", "max", "count", "between_steps_percent", "profiling
 const OF_SEVERAL: readonly string[] = ["min", "max", "count"];
 
 /** The figures that are known and that differ from each other: one step has no longest, and a cost of
- * profiling within the noise is none. */
+ * profiling within the noise, or below nothing, is none. */
 function stepFigures(report: OverviewReport): readonly (keyof RowOf<"overview", "step_time">)[] {
   const isOne = report.step_time_ms.count === 1;
+  const isCost = report.profiling_cost_is_clear !== false && (report.profiling_cost_percent ?? 0) >= 0;
   const known: Readonly<Record<string, unknown>> = {
     ...report.step_time_ms,
     between_steps_percent: report.between_steps_percent,
-    profiling_cost_percent: report.profiling_cost_is_clear === false ? null : report.profiling_cost_percent,
+    profiling_cost_percent: isCost ? report.profiling_cost_percent : null,
   };
   return STEP_FIGURES.filter((name) => typeof known[name] === "number" && !(isOne && OF_SEVERAL.includes(name)));
 }

@@ -7,6 +7,13 @@ import { Findings } from "../shared/Findings";
 import { TableCard } from "../shared/sections";
 import "./trust.css";
 
+/** How a check is said, drawn, and styled, by whether it holds. */
+const STATES: Readonly<Record<string, readonly [string, string, string]>> = {
+  yes: ["holds", "check", ""],
+  unknown: ["not known", "help", ""],
+};
+const FAILS: readonly [string, string, string] = ["does not hold", "warning", "fails"];
+
 export default function Trust({ report, sections }: ToolAnswer<"trust">) {
   const checks = report.checks ?? [];
   const worst = report.rows?.[0];
@@ -16,18 +23,22 @@ export default function Trust({ report, sections }: ToolAnswer<"trust">) {
       {worst && <Findings lines={[String(worst.found)]} />}
       <Card title={`${passed} of ${checks.length} checks hold`}>
         <ul class="ticks">
-          {checks.map((row) => (
-            <li key={row.rule} class={row.holds === "yes" ? "" : "fails"}>
-              <Icon name={row.holds === "yes" ? "check" : "warning"} size={16} />
-              <span>
-                <span class="offscreen">{row.holds === "yes" ? "holds: " : "does not hold: "}</span>
-                {sentence(String(row.rule))}
-                {row.holds === "no" && report.hosts.length > 1 && (
-                  <span class="muted">{` (${row.hosts} of ${report.hosts.length} hosts)`}</span>
-                )}
-              </span>
-            </li>
-          ))}
+          {checks.map((row) => {
+            const [state, icon, look] = STATES[String(row.holds)] ?? FAILS;
+            return (
+              <li key={row.rule} class={look}>
+                <Icon name={icon} size={16} />
+                <span>
+                  <span class="offscreen">{`${state}: `}</span>
+                  {sentence(String(row.rule))}
+                  {row.holds === "unknown" && <span class="muted"> (not known: nothing recorded tells)</span>}
+                  {row.holds === "no" && report.hosts.length > 1 && (
+                    <span class="muted">{` (${row.hosts} of ${report.hosts.length} hosts)`}</span>
+                  )}
+                </span>
+              </li>
+            );
+          })}
         </ul>
       </Card>
       {(report.rows ?? []).length > 0 && <TableCard section={tableOf(sections, "rows")} main />}

@@ -169,9 +169,10 @@ class StepAccount:
         return sum(row.ps for row in self.rows if row.cause == CONTENTION)
 
     def percent(self, ps: float, cause: str = "") -> float:
-        """A time in percent of the step without contention, which says of the program what a quiet machine would show;
-        contention itself is a share of the whole step."""
-        own_ps = self.step_ps if cause == CONTENTION else self.step_ps - self.contention_ps
+        """A time in percent of what `each_step` says: on a busy machine of the step without contention, which says of
+        the program what a quiet one would show, though contention itself is a share of the whole step."""
+        is_of_all = cause == CONTENTION or not self.is_busy
+        own_ps = self.step_ps if is_of_all else self.step_ps - self.contention_ps
         return 100.0 * ps / own_ps if own_ps > 0 else 0.0
 
     @property
@@ -372,7 +373,7 @@ def moments_of(pieces: Pieces, cause: U8) -> tuple[tuple[str, int], ...]:
 
 def _rivals(model: StepModel, rows: list[AccountRow]) -> list[NextCause]:
     now = {row.cause: row.ps for row in rows}
-    then = causes_without(model, Cause[rows[0].cause.upper()]) if rows else {}
+    then = causes_without(model, Cause[rows[0].cause.upper()], now) if rows else {}
     grown = [NextCause(cause, now.get(cause, 0), ps) for cause, ps in then.items()]
     grown = [rival for rival in grown if rival.then_ps - rival.now_ps > _GROWS * sum(now.values())]
     return sorted(grown, key=lambda rival: rival.now_ps - rival.then_ps)

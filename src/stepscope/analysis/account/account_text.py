@@ -227,13 +227,14 @@ def where_to_look(culprit: Culprit) -> str:
 
 
 def _calls_text(culprit: Culprit) -> str:
-    """`16 calls of 1.3 ms`; `4.85 ms in 1 call of 11.1 ms` of calls that spend the rest on something else."""
+    """`16 calls of 1.3 ms`; `4.85 ms in 1 call` of calls that spend the rest on something else, or beside the step."""
+    whole = duration_text(round_ms(culprit.ps))
     if culprit.calls is None:
-        return f"{duration_text(round_ms(culprit.ps))} by samples of the stack"
-    is_part = culprit.length_ps > _ALL_OF_CALLS * culprit.ps
-    each = duration_text(round_ms((culprit.length_ps if is_part else culprit.ps) / max(culprit.calls, 1)))
-    calls = f"{culprit.calls} calls of {each}" if culprit.calls != 1 else f"1 call of {each}"
-    return f"{duration_text(round_ms(culprit.ps))} in {calls}" if is_part else calls
+        return f"{whole} by samples of the stack"
+    calls = f"{culprit.calls} call{'' if culprit.calls == 1 else 's'}"
+    if culprit.length_ps > _ALL_OF_CALLS * culprit.ps:
+        return f"{whole} in {calls}"
+    return f"{calls} of {duration_text(round_ms(culprit.ps / max(culprit.calls, 1)))}"
 
 
 def _while_idle(account: StepAccount, row: AccountRow) -> str:

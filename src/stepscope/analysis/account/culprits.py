@@ -38,6 +38,7 @@ from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait, OpTrai
 K = EventKind
 
 _MOST_OF = 0.5  # of a cause's time: a frame further in that holds as much is where to look
+_NEARLY_ALL = 0.9  # of a step
 _OF_PYTHON = (Cause.PYTHON, Cause.INPUT, Cause.CHECKPOINT, Cause.LAUNCH)  # where a function says more than the op
 _CALLS = OpTrait.CALLS_PYTHON | OpTrait.CALLS_BACK
 _OPS = (K.OP, K.BACKWARD, K.INPUT_WAIT, K.ITERATOR, K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.COLLECTIVE_CALL, K.CHECKPOINT)
@@ -125,9 +126,11 @@ class Finder:
             return found
         op, op_rows = self._longest_op(named)
         frame, calls, ps = self._function(rows)
-        if frame >= 0:
+        length_ps = int(forest(self._trace).extent_ps[calls].sum())
+        # Around all of a step, a function says nothing of what devices do in it.
+        says_where = not self._is_of_devices(rows) or length_ps < _NEARLY_ALL * int(self._length.sum())
+        if frame >= 0 and says_where:
             place = self._place(frame)
-            length_ps = int(forest(self._trace).extent_ps[calls].sum())
             inside, statement = self._inside(rows, frame), self._statement(frame)
             return Culprit(*place, op, self._layer(rows), len(calls), ps, inside, statement, length_ps)
         if not len(named):
@@ -137,6 +140,9 @@ class Finder:
             or self._traced_line(named)
             or self._make_op_culprit(named, op, op_rows)
         )
+
+    def _is_of_devices(self, rows: I64) -> bool:
+        return 2 * int(self._length[rows[self._is_work[rows]]].sum()) > int(self._length[rows].sum())
 
     def op_culprit(self, rows: I64) -> Culprit | None:
         """The op that asked for most of some device work, with its layer; None where no op is known for it: a function

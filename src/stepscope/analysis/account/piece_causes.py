@@ -10,7 +10,6 @@ from stepscope.analysis.account.graph import EdgeKind, Edges, Graph, NodeKind
 from stepscope.analysis.account.stretches import NO_STRETCH, causes_within
 from stepscope.analysis.account.threads import Threads
 from stepscope.analysis.trace.grouping import forest
-from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, U8, blocks_of, look_up
 
@@ -27,7 +26,6 @@ def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) 
     line = graph.line[pieces.node]
     cause = causes_of_waiting(graph, threads, pieces.node, pieces.edge, pieces.end_ps - pieces.start_ps)
     own, work = pieces.edge == OWN, graph.kind[pieces.node] == NodeKind.WORK
-    _fill_gaps(trace, graph, pieces, cause)
     cause[_held_up_in_copies(trace, graph, pieces)] = Cause.SYNC
     cause[own & work] = causes_of_work(trace)[kinds_of(trace, pieces.event[own & work])]
     host = np.flatnonzero(own & ~work)
@@ -37,24 +35,6 @@ def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) 
     told = causes_within(trace, line, pieces.start_ps, pieces.end_ps, own)
     np.copyto(cause, told, where=(told != NO_STRETCH) & ~work)
     return cause
-
-
-def _fill_gaps(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> None:
-    """Sets the cause, in place, of a queue's gaps in which other queues work for most of the time: the devices do that
-    work then, and do not go from one piece to the next."""
-    gaps = np.flatnonzero(cause == Cause.DEVICE_GAP)
-    if not len(gaps):
-        return
-    start, end = pieces.start_ps[gaps], pieces.end_ps[gaps]
-    work = np.flatnonzero(graph.kind == NodeKind.WORK)
-    does = causes_of_work(trace)[kinds_of(trace, graph.event[work].astype(np.int64))]
-    filled = np.zeros(len(gaps), np.int64)
-    for each in (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, Cause.COPY):
-        rows = work[does == each]
-        if len(rows):
-            within = Spans.union(graph.start_ps[rows], graph.end_ps[rows]).overlap_ps(start, end)
-            most = (2 * within > end - start) & (within > filled)
-            cause[gaps[most]], filled = each, np.maximum(filled, within)
 
 
 def _held_up_in_copies(trace: HostTrace, graph: Graph, pieces: Pieces) -> I64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -79,6 +79,25 @@ class Predicted:
         if unknown <= _NEARLY_ALL * self.then_ps or self.then_ps >= self.now_ps:
             return None
         return f"{100.0 * unknown / self.then_ps:.0f} % of what would be left of the step is unexplained"
+
+    def causes_of(self, now: Mapping[str, int]) -> dict[str, int]:
+        """What the step of an account is spent on after the changes, in ps, the longest first.
+
+        An account corrects the way back of a replay by what is counted (see `reconciled`), so that the two differ
+        before any change: a cause that shrinks in the replay shrinks by the same share in the account, one that grows
+        grows by the same time, and all fill the step that is left.  Without a change, that is the account.
+
+        Args:
+            now: what it is spent on, ps by cause.
+        """
+        then = {}
+        for cause in dict.fromkeys([*now, *self.causes]):
+            was, is_ = self.causes_now.get(cause, 0), self.causes.get(cause, 0)
+            if was or cause != _WAITS_FOR_CORE:  # which is left out of both where it is not what changes
+                then[cause] = now.get(cause, 0) * (is_ / was if is_ < was else 1.0) + max(is_ - was, 0)
+        whole = self.then_ps / (sum(then.values()) or 1.0)
+        longest = sorted(then, key=lambda cause: -then[cause])
+        return {cause: round(whole * then[cause]) for cause in longest if whole * then[cause] >= 1.0}
 
     @property
     def is_most(self) -> bool:
@@ -322,10 +341,14 @@ def gain_of_cause(model: StepModel, cause: Cause) -> int | None:
     return max(round(now * (1.0 - _mean_ratio(model.now.step_ps[steps], left[steps]))), 0)
 
 
-def causes_without(model: StepModel, cause: Cause) -> dict[str, int]:
-    """What the median step is spent on without a cause; empty where the model does not carry that."""
+def causes_without(model: StepModel, cause: Cause, now: Mapping[str, int]) -> dict[str, int]:
+    """What the step of an account is spent on without a cause; empty where the model does not carry that.
+
+    Args:
+        now: what it is spent on, ps by cause.
+    """
     predicted = predict(model, [Scale(part_of_cause(model, cause))]) if cause != Cause.UNKNOWN else None
-    return predicted.causes if predicted else {}
+    return predicted.causes_of(now) if predicted else {}
 
 
 def is_uncertain(changes: Sequence[Intervention]) -> bool:
@@ -372,7 +395,8 @@ _QUIET = "the wait for a free core was left out of both"
 
 def _reasons(model: StepModel, host_factor: float | F64) -> list[str]:
     count = len(model.steps)
-    return [f"replay of {counted(count, 'step')}, off by {model.error_percent:.1f} %", *describe_factor(host_factor)]
+    error = round(model.error_percent or 0.0, 2)  # rounded as the figure beside it
+    return [f"replay of {counted(count, 'step')}, off by {error:.1f} %", *describe_factor(host_factor)]
 
 
 def describe_factor(host_factor: float | F64) -> list[str]:

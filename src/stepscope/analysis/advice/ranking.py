@@ -309,7 +309,8 @@ def _scale_to_step(advice: Advice, step_ms: float) -> Advice:
 
 def _contention(context: Context) -> tuple[str, ...]:
     """The warning that other processes, or the program's own threads, took the processor from the loop."""
-    percent = 100.0 * (1.0 - context.quiet)
+    account = context.account
+    percent = 100.0 * (1.0 - context.quiet) if account is None else account.percent(account.contention_ps, CONTENTION)
     if percent < LEAST_PERCENT:
         return ()
     own = ("the program's own threads used most of the cores",) if _uses_most_cores(context) else ()

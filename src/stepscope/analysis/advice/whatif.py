@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stepscope.analysis.account.account import CONTENTION
+from stepscope.analysis.account.account import CONTENTION, StepAccount, account_without_culprits
 from stepscope.analysis.account.account_text import SENTENCE_OF
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.every_step import CausesOfStep
@@ -162,16 +162,17 @@ def what_if(
     if not predicted:
         raise _no_such_part(carrying[0], changes, ops)
     model, parts, longest, error = max(predicted, key=lambda each: each[2].then_ps)
+    now = _spent_on(account_without_culprits(model.trace))
     return WhatIfReport(
         hosts=hosts or tuple(model.trace.host for model in models),
         warnings=warnings,
         partial=False,
         changes=tuple(_change_row(*each) for each in zip(changes, parts, strict=True)),
         figures=_figures(error, longest),
-        causes=_cause_rows(longest),
+        causes=_cause_rows(longest.causes_of(now)),
         reasoning=(
-            *_reasoning(model, longest, 1 if joint else len(carrying), why_alone),
-            *_explain_small_gain(model, [_part_ps(*part) for part in parts], longest),
+            *_reasoning(model, longest, now, 1 if joint else len(carrying), why_alone),
+            *_explain_small_gain([_part_ps(*part) for part in parts], longest, now),
             *([f"no advice promises this, because {longest.why_not}"] if longest.why_not else []),
         ),
     )
@@ -235,7 +236,7 @@ def _report_of_class(
         partial=False,
         changes=({"change": REMOVE, "number": None, **row},),
         figures=figures | {"replay_error_percent": None if error is None else round(error, 2)},
-        causes=_cause_rows(predicted) if predicted else (),
+        causes=_cause_rows(predicted.causes_of(_spent_on(context.account))) if predicted else (),
         reasoning=reasoning,
     )
 
@@ -319,7 +320,7 @@ def what_if_balanced(
         partial=False,
         changes=(change,),
         figures=_figures(found.error_percent, predicted),
-        causes=_cause_rows(predicted),
+        causes=_cause_rows(causes),
         reasoning=(
             "the recorded steps of all ranks were replayed together with the mean of their work: sends meet receives,"
             " collectives all their ranks",
@@ -426,18 +427,22 @@ def _figures(error_percent: float | None, predicted: Predicted) -> dict[str, Cel
     }
 
 
-def _cause_rows(predicted: Predicted) -> tuple[dict[str, Cell], ...]:
-    total = sum(predicted.causes.values())
-    return tuple(
-        {"cause": cause, "ms": round_ms(ps), "percent": percent(ps, total)} for cause, ps in predicted.causes.items()
-    )
+def _spent_on(account: StepAccount | None) -> dict[str, int]:
+    """What an account's step is spent on, ps by cause; empty without account."""
+    return {row.cause: row.ps for row in account.rows} if account else {}
 
 
-def _reasoning(model: StepModel, predicted: Predicted, hosts: int, why_alone: str) -> tuple[str, ...]:
+def _cause_rows(causes: Mapping[str, int]) -> tuple[dict[str, Cell], ...]:
+    total = sum(causes.values())
+    return tuple({"cause": cause, "ms": round_ms(ps), "percent": percent(ps, total)} for cause, ps in causes.items())
+
+
+def _reasoning(
+    model: StepModel, predicted: Predicted, now: Mapping[str, int], hosts: int, why_alone: str
+) -> tuple[str, ...]:
     said = ["the recorded steps were replayed with the changes made"]
-    if predicted.causes:
-        first = next(iter(predicted.causes))
-        said.append(f"most of the step is then spent on {SENTENCE_OF[first]}")
+    if causes := predicted.causes_of(now):
+        said.append(f"most of the step is then spent on {SENTENCE_OF[next(iter(causes))]}")
     if hosts > 1:
         said.append(f"of {hosts} hosts, {model.trace.host} has the longest step then")
     if why_alone:
@@ -445,17 +450,20 @@ def _reasoning(model: StepModel, predicted: Predicted, hosts: int, why_alone: st
     return (*said, *predicted.reasons)
 
 
-def _explain_small_gain(model: StepModel, parts_ps: Sequence[float], predicted: Predicted) -> Iterator[str]:
+def _explain_small_gain(parts_ps: Sequence[float], predicted: Predicted, now: Mapping[str, int]) -> Iterator[str]:
     """Why a change gives little, where it gives less than half of the time that it is about."""
     removed, whole = predicted.now_ps - predicted.then_ps, sum(parts_ps)
     if 2 * removed < whole:
-        more = {cause: ps - model.spent_ps[Cause[cause.upper()]] for cause, ps in predicted.causes.items()}
+        more = {cause: ps - now.get(cause, 0) for cause, ps in predicted.causes_of(now).items()}
         grown = max(more, key=lambda cause: more[cause], default=UNKNOWN)
-        beside = f"of its {duration_text(round_ms(whole))} in a step, most runs in parallel with other work"
-        if grown == UNKNOWN:
+        grows = more.get(grown, 0) > LEAST * predicted.now_ps
+        beside = f"of the part's {duration_text(round_ms(whole))} in a step, most runs in parallel with other work"
+        if not grows:
+            yield beside
+        elif grown == UNKNOWN:
             yield f"{beside}; what the step does meanwhile was not recorded"
         else:
-            yield f"{beside}; the step then waits for {SENTENCE_OF[grown]} instead"
+            yield f"{beside}; the step is then spent on {SENTENCE_OF[grown]} instead"
 
 
 def _describe(action: str, part: str, number: Cell) -> str:

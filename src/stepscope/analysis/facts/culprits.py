@@ -82,7 +82,8 @@ def _average_over_steps(
     """The part in a mean step; the row of the account where that says the same of about as much time."""
     if culprit is not None:
         calls = None if culprit.calls is None else max(round(culprit.calls / steps), 1)
-        culprit = replace(culprit, calls=calls, ps=round(culprit.ps / steps))
+        ps, length_ps = round(culprit.ps / steps), round(culprit.length_ps / steps)
+        culprit = replace(culprit, calls=calls, ps=ps, length_ps=length_ps)
         same = known is not None and known.culprit is not None and known.culprit.place == culprit.place
         if known is not None and same and abs(known.ps - total_ps / steps) <= _ALIKE * known.ps:
             return known

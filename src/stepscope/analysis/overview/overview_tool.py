@@ -397,7 +397,7 @@ class OverviewReport(Report):
         if account is None or not account.is_busy or not said:
             return said
         *own, busy = said
-        return [*own[:-1], f"{own[-1]} of the step without {busy}"] if own else said
+        return [*own[:-1], f"{own[-1]} of the step without contention; {busy} of all of it"] if own else said
 
     def _describe_hidden_device(self) -> str:
         """How busy the busiest device is, where most of that is beside the host, so that the causes do not show it."""

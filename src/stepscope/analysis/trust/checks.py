@@ -427,7 +427,7 @@ CHECKS: dict[Callable[[HostTrace], Doubt | None], str] = {
     check_losses: "nothing was dropped",
     check_account: "the account agrees with what is counted",
     check_clocks: "all times are on one clock",
-    check_cost: "recording did not slow the steps",
+    check_cost: "recording did not slow the steps much",
     check_launches: "work starts after its launch",
     check_syncs: "waits end after their work",
     check_stream_waits: "streams wait for known events",
@@ -440,6 +440,12 @@ CHECKS: dict[Callable[[HostTrace], Doubt | None], str] = {
     check_step_edges: "steps are whole",
 }
 """Each check, and what holds where it finds nothing."""
+
+
+def untold_rules(trace: HostTrace) -> list[str]:
+    """The rules of which a recording tells nothing: whether it slowed the steps, if it does not say what it cost."""
+    cost = profiling_cost(trace)
+    return [CHECKS[check_cost]] if cost is None or cost.limits is None else []
 
 
 # -- help --------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from stepscope.analysis.trace.origin import Origin, header, origin_of
-from stepscope.analysis.trust.checks import CHECKS, Doubt, doubts_of
+from stepscope.analysis.trust.checks import CHECKS, Doubt, doubts_of, untold_rules
 from stepscope.errors import counted
 from stepscope.model import HostTrace, Repair
 from stepscope.records import dataclass
@@ -28,11 +28,11 @@ from stepscope.report import (
     round_ms,
 )
 
-SOUND = f"All {len(CHECKS)} checks of the recording passed"
 NOT_COMPARABLE = "its checks concern each recording, not what changed between them"
 
 _SMALL = "What was found changes no answer."
 _HAVE = ("was", "were")
+_UNTOLD = "unknown"
 _SAID_BY_STEPS = {"steps_cut"}  # pages of steps say it where it counts
 
 FIELDS: tuple[Field, ...] = (
@@ -47,8 +47,13 @@ FIELDS: tuple[Field, ...] = (
 )
 CHECKED: tuple[Field, ...] = (
     Field("rule", "text", "what was checked, as it should be", role=Role.LABEL),
-    Field("holds", "text", "`yes`, or `no` where a doubt below says what was found", role=Role.TERM),
-    Field("hosts", "count", "on how many hosts it does not hold", "int"),
+    Field(
+        "holds",
+        "text",
+        "`yes`, `no` where a doubt below says what was found, or `unknown` where no recording tells",
+        role=Role.TERM,
+    ),
+    Field("hosts", "count", "on how many hosts it does not hold", "int", label="Not on hosts"),
 )
 REPAIRS: tuple[Field, ...] = (
     Field("host", "text", "the host whose recording it is", role=Role.HOST),
@@ -64,11 +69,12 @@ REPAIRS: tuple[Field, ...] = (
 
 @dataclass(frozen=True)
 class DoubtsOfHost:
-    """The doubts about one host's recording, and what was repaired in it."""
+    """The doubts about one host's recording, what was repaired in it, and the rules of which it tells nothing."""
 
     origin: Origin
     doubts: list[Doubt]
     repairs: list[Repair]
+    untold: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +101,7 @@ class TrustReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """The worst doubt, and all of them."""
-        lines: tuple[str, ...] = (self.line or (_SMALL if self.rows else f"{SOUND}."),)
+        lines: tuple[str, ...] = (self.line or (_SMALL if self.rows else _all_passed(self.checks)),)
         if self.repairs:
             faults = counted(len(self.repairs), "fault")
             lines = (f"{faults} of the recording {_HAVE[len(self.repairs) > 1]} repaired.", *lines)
@@ -104,7 +110,7 @@ class TrustReport(Report):
 
 def partial(trace: HostTrace) -> DoubtsOfHost:
     """The part of one host."""
-    return DoubtsOfHost(origin_of(trace), doubts_of(trace), list(trace.repairs))
+    return DoubtsOfHost(origin_of(trace), doubts_of(trace), list(trace.repairs), untold_rules(trace))
 
 
 def merge(partials: Sequence[DoubtsOfHost]) -> TrustReport:
@@ -127,16 +133,24 @@ def merge(partials: Sequence[DoubtsOfHost]) -> TrustReport:
             repair=lambda each: each.code,
             ms=lambda each: round_ms(each.ps),
         ),
-        checks=tuple(_check_row(rule, found) for rule in CHECKS.values()),
+        checks=tuple(_check_row(rule, found, partials) for rule in CHECKS.values()),
         line=_line(found, len(partials)),
         first=next((doubt.fix for _, doubt in found if doubt.is_grave), ""),
         doubtful_percent=max((doubt.of_step for _, doubt in found if doubt.is_grave), default=0.0),
     )
 
 
-def _check_row(rule: str, found: Sequence[tuple[str, Doubt]]) -> dict[str, Cell]:
+def _check_row(rule: str, found: Sequence[tuple[str, Doubt]], partials: Sequence[DoubtsOfHost]) -> dict[str, Cell]:
     hosts = len({host for host, doubt in found if doubt.rule == rule})
-    return {"rule": rule, "holds": "no" if hosts else "yes", "hosts": hosts}
+    is_told = any(rule not in part.untold for part in partials)
+    return {"rule": rule, "holds": "no" if hosts else "yes" if is_told else _UNTOLD, "hosts": hosts}
+
+
+def _all_passed(checks: Table) -> str:
+    untold = [str(row["rule"]) for row in checks if row["holds"] == _UNTOLD]
+    if not untold:
+        return f"All {len(checks)} checks of the recording passed."
+    return f"{len(checks) - len(untold)} checks of the recording passed; not known is whether {', '.join(untold)}."
 
 
 def _line(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:

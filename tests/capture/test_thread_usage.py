@@ -14,7 +14,7 @@ import pytest
 import stepscope
 from stepscope.analysis.account.account import account_of
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.tracers.thread_usage import ThreadUsage, join_late
+from stepscope.capture.tracers.thread_usage import ThreadUsage
 from stepscope.formats.spool.layout import RAN_NS, USAGE_PLANE
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/schedstat").is_file(), reason="this system does not count it")
@@ -84,13 +84,6 @@ def test_threads_that_run_already_are_read_as_well():
     other.join()
 
     assert other.native_id in {chunk.line_id for chunk in usage.drain()}
-
-
-def test_a_wait_that_is_counted_late_belongs_to_the_intervals_before():
-    # 30 ns of waiting are counted in the last 10 ns.
-    readings = [(0, 0, 0), (20, 20, 0), (40, 20, 0), (50, 20, 30)]
-
-    assert join_late(readings) == [(readings[0], readings[1]), (readings[1], readings[3])]
 
 
 def test_a_system_without_the_counters_records_nothing(monkeypatch):

@@ -124,6 +124,10 @@ _PART_OF_STEP = Pattern(
     r"(?i)[ .](?:<(?:genexpr|listcomp|dictcomp|setcomp)>|\w*loss\w*|\w*(?:forward|backward|back_?prop)\w*"
     r"|_*(?:call|predict|evaluate|accuracy)_*)$"
 )
+_MAY_SLEEP = Pattern(
+    r"(?:.*\.)?(?:sleep|acquire|wait\w*|join|get|result|recv\w*|read\w*|select|poll|accept|connect|urlopen|request|post"
+    r"|fsync)"
+)
 _GIVES_ANEW = Pattern(
     r"(?:.*\.)?(?:next|__next__|rand\w*|integers|normal|uniform|choice|sample|shuffle|permutation|multinomial|bernoulli"
     r"|get\w*|read\w*|recv\w*|pop\w*|step|reset|append|extend|put|write\w*|sleep|wait|time|perf_counter|update|add"
@@ -276,6 +280,15 @@ def may_give_anew(called: str) -> bool:
     (True, False)
     """
     return _GIVES_ANEW.fullmatch(called) is not None
+
+
+def may_sleep(called: str) -> bool:
+    """Whether a call may wait for a time, a lock, another thread, a file or a server, as far as its name says.
+
+    >>> may_sleep("time.sleep"), may_sleep("self.queue.get"), may_sleep("self.optimizer.step")
+    (True, True, False)
+    """
+    return _MAY_SLEEP.fullmatch(called) is not None
 
 
 def is_training_function(name: str) -> bool:

@@ -51,6 +51,15 @@ def test_no_more_is_taken_than_the_thread_did_not_run():
     assert causes(draw(LOOP, usage=usage)) == {"host_compute": 3.75, "python": 11.25, "contention": 1}
 
 
+def test_a_wait_that_is_counted_when_it_is_over_is_no_sleep_before():
+    # 12 ms of waiting, 8 of them in the second interval, are counted in the third.
+    usage = [(0, 16, 16, 0), (16, 32, 8, 0), (32, 48, 12, 12)]
+    trace = draw(LOOP, usage=usage)
+
+    assert asleep_ps(trace, 0, Spans(np.array([0]), np.array([48 * MS]))) == 0
+    assert lost_spans(trace).total == 12 * MS
+
+
 # In the first interval one function takes a quarter, in the second three quarters: the more of it, the more sleep.
 MIXED = """
 host main | M0--------------M1--------------M2--------------
@@ -159,3 +168,15 @@ def test_what_other_threads_wait_for_a_core_bounds_no_gain(ran_ms: int, least_ms
 
     assert predicted is not None
     assert predicted.least_ps / MS == pytest.approx(least_ms, abs=0.1)
+
+
+PAUSED = """
+host main | M0---M1---M2---             M3---M4---
+host main | a--- a--- a---              a--- a---
+"""
+
+
+def test_a_pause_between_marks_that_adjoin_is_the_recorders():
+    trace = draw(PAUSED, usage=[(0, 16, 16, 0), (16, 26, 10, 0), (26, 38, 12, 0)])
+
+    assert lost_spans(trace).total == 13 * MS

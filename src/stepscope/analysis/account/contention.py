@@ -18,11 +18,13 @@ from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.innermost import cut_by_events, intersect
 from stepscope.analysis.account.threads import threads_of
+from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.steps.own_tracers import ThreadTimes, usage_of_thread
 from stepscope.analysis.trace.columns import is_any_kind
-from stepscope.analysis.trace.spans import Spans
+from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
+from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import F64, I64
+from stepscope.model.arrays import F64, I64, median, percentiles
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CodeTrait
@@ -94,6 +96,29 @@ def _shares_asleep(trace: HostTrace, usage: ThreadTimes, interval: I64, length: 
 
 
 def _lost_spans(trace: HostTrace) -> Spans | None:
+    lost = _find_lost(trace)
+    return None if lost is None else lost | _between_marks(trace)
+
+
+def _between_marks(trace: HostTrace) -> Spans:
+    """Long pauses between two marks that usually follow each other at once: the recorder ends one and starts the next
+    there, so nothing of the program runs in them.
+
+        marks    M0------M1------        M2------M3------
+                                 ^^^^^^^^
+    """
+    steps = whole_steps(trace)
+    pause = steps.start_ps[1:] - steps.end_ps[:-1]
+    short = max(_LEAST * median(steps.length_ps), LONGEST_DISPATCH_PS) if len(pause) else 0.0
+    if steps.line < 0 or not len(pause) or percentiles(pause, (25,))[0] >= short:
+        return Spans.union(steps.start_ps[:0], steps.end_ps[:0])
+    pauses = Spans(steps.end_ps[:-1][pause >= LONGEST_DISPATCH_PS], steps.start_ps[1:][pause >= LONGEST_DISPATCH_PS])
+    rows = np.arange(trace.lines.event_begin[steps.line], trace.lines.event_end[steps.line])
+    start = trace.events.start_ps[rows]
+    return pauses - spans_of(trace, rows[pauses.overlap_ps(start, start + 1) > 0])
+
+
+def _find_lost(trace: HostTrace) -> Spans | None:
     main, graph = threads_of(trace).main, graph_of(trace)
     usage = usage_of_thread(trace, main) if main >= 0 else None
     if usage is None or graph is None:

@@ -141,8 +141,11 @@ def predict(model: StepModel, changes: Sequence[Intervention], of_machine: bool 
     then, least, most = range_after(
         now, model.error_percent, has_device(model), before, *(each.step_ps[steps] for each in (usual, fast, slow))
     )
-    if also and (own := _left_of_own_time(model, changes)) is not None:
-        least = min(least, max(round(now * own - usual_error(now, now * own)), 0))
+    if also and (left := _left_of_own_time(model, changes)) is not None:
+        # Nothing saves more of the step than its causes take there, on average or in the step that is shown.
+        average, shown = (round(now * each) for each in left)
+        then, most = max(then, average), max(most, average, shown)
+        least = min(least, max(round(average - usual_error(now, average)), 0))
         least = least if most <= _WIDEST * least else 0
     reasons = [*_reasons(model, factor), *([_QUIET] if also else []), *sources_of(changes)]
     if most > WIDE * least:
@@ -168,12 +171,13 @@ def _is_once(before: I64, after: I64) -> bool:
     return len(before) >= LEAST_STEPS and bool(gain < LEAST_PERCENT / 100.0 * before[others].sum())
 
 
-def _left_of_own_time(model: StepModel, changes: Sequence[Intervention]) -> float | None:
-    """What is left of steps, as a share, if changes take from them what they take from their causes, the wait for a
-    free core aside; None where that wait is no longer than a prediction is off anyway.
+def _left_of_own_time(model: StepModel, changes: Sequence[Intervention]) -> tuple[float, float] | None:
+    """What is left of the average step and of the shown one, as shares, if changes take from them what they take from
+    their causes, the wait for a free core aside; None where that wait is no longer than a prediction is off anyway.
 
     What other threads of the program wait for a core is in their calls and cannot be told from them.  So a replay
-    without the wait of the loop's own thread keeps theirs, as if the program needed it, and says too little of a gain.
+    without the wait of the loop's own thread keeps theirs, as if the program needed it: it says too little of a gain,
+    and too much where the loop waits for those threads.
     """
     busy = _undisturbed(model)
     own = {cause: ps for cause, ps in busy.causes.items() if cause != _WAITS_FOR_CORE}
@@ -182,8 +186,15 @@ def _left_of_own_time(model: StepModel, changes: Sequence[Intervention]) -> floa
     after, steps = replay_after(model, list(changes), host_factor=busy.factor), steady_steps(model)
     length = round(recorded_ps(model) * _mean_ratio(busy.steps.step_ps[steps], after.step_ps[steps]))
     left = causes_after(model, after, length)
-    gone = sum(max(ps - left.get(cause, 0), 0) for cause, ps in own.items())
-    return 1.0 - gone / sum(own.values())
+    gone = {cause: max(ps - left.get(cause, 0), 0) / ps for cause, ps in own.items()}
+    shown = {cause: float(model.spent_ps[Cause[cause.upper()]]) for cause in own}
+    return _left(own, gone), _left(shown, gone)
+
+
+def _left(times: Mapping[str, float], gone: Mapping[str, float]) -> float:
+    """What is left of some times, as a share, without a share of each."""
+    whole = sum(times.values())
+    return 1.0 - sum(ps * gone[cause] for cause, ps in times.items()) / whole if whole else 1.0
 
 
 def _silent_share(model: StepModel) -> float:

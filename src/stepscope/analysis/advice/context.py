@@ -20,7 +20,7 @@ from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.work import WorkFacts
 from stepscope.analysis.purpose.excess import ExcessFact
-from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
+from stepscope.analysis.steps.verdict import LARGE_SHARE, MODERATELY_INPUT_BOUND
 from stepscope.records import dataclass
 from stepscope.report import amount
 from stepscope.vocabulary.lookup import name_has
@@ -163,6 +163,12 @@ class Context:
         """The share of the time in which the loop waits for no free core, above 0 to 1."""
         busy = self.account.mean_percent.get(CONTENTION, 0.0) / 100 if self.account else 0.0
         return max(1.0 - busy, _LEAST_QUIET)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the loop waits for a free core for a large share of the time: then other threads of the program do,
+        too, and what waits for those seems to sleep."""
+        return 100.0 * (1.0 - self.quiet) >= LARGE_SHARE
 
     def input_threshold(self, threshold: float) -> float:
         """The share from which input matters.  With a device, no more than the share at which the verdict names it."""

@@ -32,7 +32,10 @@ _NEARLY_ALL = 0.9  # of the gain: so much of a function is one cause, which the 
 _MOST_OF = 0.5  # of the step, or of the time of compiled programs: by the word
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
+_LARGE_EXTRA = 10.0  # percent of the step: a function that no step needs is worth naming from there; judgement
 _MOVES = ("transfer", "copy", "communication")  # what no computation hides, and nobody needs for its own sake
+
+_KNOWN = frozenset((*EXCESSES, "recomputed"))  # work that the recording itself shows to be unneeded
 
 Candidate = tuple[Rule, Advice]
 
@@ -126,7 +129,7 @@ def _is_about_known(context: Context, advice: Advice) -> bool:
 
 def _is_of_model(context: Context, advice: Advice) -> bool:
     """Whether an advice takes a part of the model for computation that nothing needs."""
-    if advice.kind != "redundant_compute" or advice.change in EXCESSES or advice.culprit is None:
+    if advice.kind != "redundant_compute" or advice.change in _KNOWN or advice.culprit is None:
         return False
     lines = context.pace.lines if context.pace else []
     model = [(line.file, line.line) for line in lines if is_model(line)]
@@ -256,7 +259,7 @@ def _explain_other_savings(advice: Advice, context: Context, account: StepAccoun
     if predicted is None or named is None or round((advice.gain_percent or 0.0) - shown) < 1:
         return advice
     # A replay does not know what the devices do while it waits for launches; the account does.
-    most = account.mean_percent
+    most = {cause: 100.0 * context.cause_share(cause) for cause in account.mean_percent}
     saved = [
         (min(100.0 * (ps - predicted.causes.get(each, 0)) / predicted.now_ps, most.get(each, 0.0)), each)
         for each, ps in predicted.causes_now.items()
@@ -339,7 +342,7 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
     """
     if not advice.id.startswith(OF_JOB) and _is_less_than_unexplained(context, advice):
         return True
-    if advice.change in EXCESSES:
+    if advice.change in _KNOWN:
         return False
     if _gains_more_than_its_causes(context, advice):
         return True
@@ -360,7 +363,8 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
     if advice.kind == "python_overhead" and (advice.culprit is None or advice.culprit.file is None):
         return True  # nobody's Python: that of the framework between its ops
     if line is not None:
-        return context.percent(advice.part_ms or 0.0) < LARGE_SHARE
+        is_extra = not advice.kind.startswith("input") and not line.feeds  # its result is not known to be needed
+        return context.percent(advice.part_ms or 0.0) < (_LARGE_EXTRA if is_extra else LARGE_SHARE)
     row = row_of_change(account, causes_shortened(advice))
     has_cause = advice.change in CAUSES or advice.kind in CAUSES_OF_CLASS
     if not has_cause or row is None:
@@ -641,7 +645,7 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
         return _NO_STEPS
     if is_busy:
         return "Nothing stands out"
-    row = account.rows[0] if account.rows else None
+    row = next((row for row in account.rows if row.cause != CONTENTION), None)
     if row is None or row.cause == "unknown" or account.percent(row.ps, row.cause) < 100.0 * _MOST_OF:
         return "No single cause stands out"
     return f"Nothing known shortens {words_of_row(account, row)}"

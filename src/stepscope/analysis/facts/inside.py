@@ -28,6 +28,10 @@ class Work:
     is_avoidable: bool = True
 
 
+_WRITING = (
+    "print write writelines writerow writerows flush fsync dump dumps iterencode _iterencode _iterencode_dict"
+    " add_scalar add_scalars add_histogram add_image savefig np.save np.savez np.savetxt to_csv log_metric"
+)
 _WORK = (
     Work(
         frozenset({"sqlite3", "sqlalchemy", "duckdb", "psycopg", "psycopg2", "pymysql", "lmdb"}),
@@ -51,6 +55,11 @@ _WORK = (
         frozenset({"json", "csv", "ast", "re", "yaml", "xml", "html", "pickle", "tomllib", "orjson", "ujson"}),
         frozenset({"literal_eval", "raw_decode", "fromstring", "genfromtxt", "loadtxt", "strptime"}),
         "parse that text once, before training, and store arrays",
+    ),
+    Work(
+        frozenset({"json", "csv", "pickle", "tensorboard", "wandb", "mlflow", "logging"}),
+        frozenset(_WRITING.split()),
+        "it writes what the step does not need: write every N steps, or collect it and write it once",
     ),
     Work(
         frozenset({"PIL", "cv2", "imageio", "skimage", "simplejpeg", "turbojpeg"}),

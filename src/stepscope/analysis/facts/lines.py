@@ -49,6 +49,7 @@ from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.purpose.values import has_operands, takes_what_steps_write
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, whole_steps
 from stepscope.analysis.steps.stack_samples import sampled_frames
+from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import forest
@@ -72,6 +73,7 @@ _AS_OFTEN = 0.9  # of the calls of the most frequent op: ops of one loop run as 
 _TRAINS = 0.3  # of a function's time: samples blur its edges; 0.15 takes one function for training, 0.6 is the same
 _COMPUTES = 0.5  # of a line's time, or the step's, without contention; judgement: two such waits had 10 and 14 %
 _NEARLY_ALL = 0.8  # of a function's time: who holds this much of it is where to look; 0.64 names others in one
+_LARGE = LARGE_SHARE / 100.0  # of the step: less of what may be needed as it is is not said
 LEAST_OF_STEP = 0.03  # less is not worth a change; a half finds one function more, twice one less, none of them first
 _ALL = 0.95  # of a plain step: what takes so much is the step itself; judgement
 _OTHERS = 2  # samples that do not show it: of the loop none but one at an edge are such; 0 to 8 are the same
@@ -244,19 +246,21 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
 def _find_calls(
     trace: HostTrace, loop: LoopTime, training: _Training, quiet: Spans, others: Sequence[LoopFunction]
 ) -> list[_Found]:
-    """Lines that spend their time in work of a library of which a cheaper form is known, in functions that cannot be
-    left out."""
+    """Lines of functions that cannot be left out, but for which there is something to do: they spend their time in work
+    of a library of which a cheaper form is known, or run Python for a large share of the step and train nothing."""
     found = []
     for each in statements_of_loop(trace, loop.line):
         work = work_in(each.inside, each.statement.called)
-        spans, least = each.spans - training.spans, LEAST_OF_STEP if work and work.is_avoidable else _COMPUTES
-        if work is None or (spans & quiet).total < least * quiet.total:
-            continue
+        spans, least = each.spans - training.spans, LEAST_OF_STEP if work and work.is_avoidable else _LARGE
         call = LoopFunction(each.row, each.spans, each.certain, np.empty(0, np.int64), each.samples)
-        if any(_is_within(call, other) for other in others):
+        if (spans & quiet).total < least * quiet.total or any(_is_within(call, other) for other in others):
+            continue
+        if _is_one_stall(trace, spans) or _is_forward(training, call) or call.share_in(training.spans) >= _TRAINS:
             continue
         facts = _describe(trace, loop, training, call, call)
         said, function = each.statement, facts.name.rpartition(" @")[0]
+        if work is None and (not said.called or facts.share("python", "input") < _COMPUTES):
+            continue
         name = said.called or f"{each.inside.partition('/')[0]}'s {each.inside.rpartition(' ')[2]}"
         facts = replace(facts, name=name, owner=function, file=said.file, line=said.line, statement=said)
         found.append((replace(facts, inside=each.inside or name), call, training.spans))

@@ -219,6 +219,7 @@ def _facts_without_device(
     forward = heavy & ~backward & ~_is_of_update(trace, ops)
     eager, again = _eager_moves(trace), recomputed_ops(trace)
     casts = kinds["casts"] & (trace.events.duration_ps[ops] >= SHORT_OP_PS)
+    casts &= ~in_backward & ~_is_of_update(trace, ops) & ~_is_made_by_step(trace, ops)
     moves, casts = (_drop_stalls(trace, ops, own, mask) for mask in (moves, casts))
     extra = asked if asked is not None and asked.any() else forward
     in_program = trace.stat_strings(stat_names.HLO_MODULE, rows=ops) > 0
@@ -276,6 +277,13 @@ def _drop_stalls(trace: HostTrace, ops: I64, own: I64, chosen: Mask) -> Mask:
     left = chosen.copy()
     left[rows[stalled[inverse] & (own[rows] == longest[inverse])]] = False
     return left
+
+
+def _is_made_by_step(trace: HostTrace, ops: I64) -> Mask:
+    """Whether each op has a gradient, or lies in the call of an optimizer: what it works on is no data of the loop."""
+    work = computing_of(trace)
+    found: Mask = np.isin(ops, work.rows[work.learned | work.updates])
+    return found
 
 
 def _is_of_update(trace: HostTrace, ops: I64) -> Mask:

@@ -56,4 +56,18 @@ def usage_of_thread(trace: HostTrace, line: int) -> ThreadTimes | None:
     start = trace.events.start_ps[rows]
     usage = ThreadTimes(start, start + trace.events.duration_ps[rows], ran * _PS_PER_NS, queued * _PS_PER_NS)
     known = usage.take((ran >= 0) & (queued >= 0))
-    return known if len(known.start_ps) else None
+    return _count_in_time(known) if len(known.start_ps) else None
+
+
+def _count_in_time(usage: ThreadTimes) -> ThreadTimes:
+    """The same with each time in the interval in which it passed.
+
+    The system counts a wait when it is over: what an interval has no room for passed before it, where it would be
+    missing and look like sleep.
+    """
+    room = (usage.end_ps - usage.start_ps - usage.ran_ps - usage.queued_ps)[::-1]
+    spent = np.cumsum(-room)
+    late = (spent - np.minimum(np.minimum.accumulate(spent), 0))[::-1]  # what passed before each interval
+    queued = usage.queued_ps + np.append(late[1:], 0) - late
+    ran = np.maximum(usage.ran_ps + np.minimum(queued, 0), 0)  # what ran is counted late, too, by less
+    return ThreadTimes(usage.start_ps, usage.end_ps, ran, np.maximum(queued, 0))

@@ -108,27 +108,12 @@ class ThreadUsage(Probe):
         readings = [*([] if last is None else [last]), *sorted(meter.take())]
         if readings:
             self._last[meter.number] = readings[-1]
-        intervals = join_late(readings)
+        intervals = [(start, stop) for start, stop in itertools.pairwise(readings) if stop[0] > start[0]]
         if not intervals:
             return None
         rows = [(_NAME, start[0], stop[0]) for start, stop in intervals]
         stats = {row: _stats(start, stop) for row, (start, stop) in enumerate(intervals)}
         return make_chunk(USAGE_PLANE, meter.name, meter.number, "OTHER", rows, stats)
-
-
-def join_late(readings: list[Reading]) -> list[tuple[Reading, Reading]]:
-    """The intervals between readings, each longer than the wait in it.
-
-    The system adds a wait to the counter when it is over, so the interval may be too short for it.  Then it is joined
-    with the intervals before it.
-    """
-    joined: list[tuple[Reading, Reading]] = []
-    for start, stop in itertools.pairwise(readings):
-        while joined and stop[2] - start[2] > stop[0] - start[0]:
-            start, _ = joined.pop()
-        if stop[0] > start[0]:
-            joined.append((start, stop))
-    return joined
 
 
 def _stats(start: Reading, stop: Reading) -> dict[str, StatValue]:

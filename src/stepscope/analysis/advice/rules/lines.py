@@ -31,7 +31,7 @@ from stepscope.analysis.facts.inside import Work, act_on_inside, work_in
 from stepscope.analysis.facts.lines import LineFacts
 from stepscope.report import duration_text
 from stepscope.vocabulary.jax import function_of_call
-from stepscope.vocabulary.python import CODE_OF_MODULE, may_give_anew
+from stepscope.vocabulary.python import CODE_OF_MODULE, may_give_anew, may_sleep
 
 # Chosen by judgement where no measurement is named, then halved and doubled on eight recordings with such functions.
 _MOST_OF = 0.5  # of the function's time, by the word: what takes as much is its kind; 0.25 is the same
@@ -71,15 +71,18 @@ _TITLES = {
 _SAME = "if it computes the same in every step: once, before the loop, and keep the result"
 _PART = "if the step uses a part of its result, such as the rows of its batch: for that part alone"
 _RARELY = "if nothing in the step needs its result, as a metric or a picture: every N steps"
+_MAY_BE_RARE = ("redundant_compute", "python_overhead", "eager_dispatch", "host_sync", "memory_churn")
 _NOBODY = "run it every N steps, as nothing that trains takes its result"
 _CHEAPER = "Make {} cheaper"
 _LESS = "Compute less in {}"
 _WAIT_LESS = "Wait less in {}, or in another thread"
 
 
-def _is_asleep(kind: str, line: LineFacts) -> bool:
-    """Whether most of a function that is Python does not compute but waits for something outside of the program."""
-    return kind == "python_overhead" and line.asleep >= _MOST_OF
+def _is_asleep(context: Context, kind: str, line: LineFacts) -> bool:
+    """Whether most of a function that is Python does not compute but waits for something outside of the program.  On a
+    busy machine a thread that does not run may wait for another one that has no core: there its call has to say so."""
+    waits = line.statement is not None and may_sleep(line.statement.called)
+    return kind == "python_overhead" and line.asleep >= _MOST_OF and (waits or not context.is_busy)
 
 
 def _is_evaluation(line: LineFacts) -> bool:
@@ -144,7 +147,7 @@ def _find(context: Context) -> Finding | None:
     what = f"{line.name} ({line.where})" if line.file else line.name
     if line.name == CODE_OF_MODULE and line.file:
         what = f"line {line.line} of {line.file}"
-    title = _WAIT_LESS if _is_asleep(kind, line) else _TITLES[kind]
+    title = _WAIT_LESS if _is_asleep(context, kind, line) else _TITLES[kind]
     if line.inside or (line.feeds and kind == "python_overhead"):
         title = _CHEAPER
     elif kind == "redundant_compute" and not _is_evaluation(line):
@@ -192,7 +195,11 @@ def _describe(context: Context, line: LineFacts) -> str:
         f"{context.percent(line.own_ps / MS / context.quiet):.1f} % of each step is {line.name}{within}: {own}{calls}"
     )
     said += f" ({what})" if what else ""
-    said += f"; for {100 * line.asleep:.0f} % of that time the thread sleeps" if _is_asleep(kind_of(line), line) else ""
+    said += (
+        f"; for {100 * line.asleep:.0f} % of that time the thread sleeps"
+        if _is_asleep(context, kind_of(line), line)
+        else ""
+    )
     if line.waits_ps >= _MOST_OF * line.own_ps:
         said += f"; for {100 * line.waits_ps / line.own_ps:.0f} % of that time it waits for what a device computes"
     elif line.peers_ps >= _MOST_OF * line.own_ps:
@@ -233,13 +240,13 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     }
     rarely = _rarely(line, kind)
     if kind == "redundant_compute" and not _is_evaluation(line):
-        return order_actions((*inside, *at_once, *rarely, _SAME, _PART))
-    waits = (python_overhead.WAITS,) if _is_asleep(kind, line) else ()
+        return order_actions((*inside, *rarely, *at_once, _SAME, _PART))
+    waits = (python_overhead.WAITS,) if _is_asleep(context, kind, line) else ()
     copies = memory.act_on_copies(context) if kind == "memory_churn" else ()
     usual = copies or actions_for(context.framework, tables[kind])
     if line.feeds:
         usual = tuple(each for each in usual if each not in python_overhead.FOR_REPORTS)
-    return order_actions((*inside, *at_once, *rarely, *waits, *usual))
+    return order_actions((*inside, *rarely, *at_once, *waits, *usual))
 
 
 def _replace_python_loop(line: LineFacts) -> tuple[str, ...]:
@@ -254,12 +261,13 @@ def _replace_python_loop(line: LineFacts) -> tuple[str, ...]:
 
 
 def _rarely(line: LineFacts, kind: str) -> tuple[str, ...]:
-    """To run a function less often, where nothing that trains takes its result."""
-    if kind not in ("redundant_compute", "python_overhead") or line.feeds:
+    """To run a function less often, where nothing that trains takes its result, as far as is known."""
+    is_evaluation = kind == "redundant_compute" and _is_evaluation(line)
+    if kind not in _MAY_BE_RARE or line.feeds or line.is_needed or line.in_layer or line.calls_model:
         return ()
     if line.feeds is False:
         return (Named(_NOBODY),)
-    return (_RARELY,) if kind == "redundant_compute" and not _is_evaluation(line) else ()
+    return () if is_evaluation else (Named(_RARELY),)
 
 
 def act_on_work(line: LineFacts) -> tuple[str, ...]:

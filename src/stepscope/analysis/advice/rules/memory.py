@@ -160,6 +160,22 @@ def _find_free_memory(context: Context) -> Finding | None:
     )
 
 
+def describe_room(context: Context) -> str | None:
+    """How much memory is free, in words, where it is as much again as is in use at the peak; None where it is less, or
+    where that of a device is not known.  A host of which nothing was recorded is taken to have it."""
+    if context.has_device:
+        report = context.read("memory-profile")
+        shares = [_peak_percent(each) for each in (report.memories if report else ()) if not _is_host(str(each["id"]))]
+        known = [share for share in shares if share]
+        if not known or max(known) > 50.0:
+            return None
+        return f"the fullest device memory is {max(known):.0f} % full at its peak"
+    free, used = context.counter("Memory available GB"), context.counter("Memory process GB")
+    if free is None or used is None:
+        return ""
+    return f"{free:.1f} GB of memory are free, and the program uses {used:.1f} GB" if free >= used else None
+
+
 def _takes_all_memory(context: Context) -> bool:
     """Whether TensorFlow takes all memory at its start, as far as the capture shows."""
     return context.framework == "tensorflow" and not any(_GROWS in host.settings for host in context.hosts)

@@ -52,14 +52,13 @@ def _find_plain(context: Context) -> Finding | None:
         return None
     return Finding(
         part_ms=context.cause_ms("python"),
-        evidence=f"plain Python runs for {running:.1f} % of each step; most of it is {name}"
-        + _describe_sleep(context.loop),
+        evidence=f"plain Python runs for {running:.1f} % of each step; most of it is {name}" + _describe_sleep(context),
         unknown="no trace shows how fast the same work is without Python loops",
         parts=("python",),
-        title="Wait less, or in another thread" if _is_asleep(context.loop) else "",
+        title="Wait less, or in another thread" if _is_asleep(context) else "",
         actions=(
             WAITS
-            if _is_asleep(context.loop)
+            if _is_asleep(context)
             else f"replace loops over numbers in {name} with NumPy on whole arrays, or compile it",
             *_FASTER,
         ),
@@ -67,13 +66,15 @@ def _find_plain(context: Context) -> Finding | None:
     )
 
 
-def _is_asleep(loop: LoopFacts) -> bool:
+def _is_asleep(context: Context) -> bool:
     """Whether most of the Python does not compute but waits for something outside of the program."""
-    return loop.python_sleeps_percent is not None and loop.python_sleeps_percent >= 100 * _MOST_OF
+    percent = context.loop.python_sleeps_percent if context.loop is not None else None
+    return percent is not None and percent >= 100 * _MOST_OF
 
 
-def _describe_sleep(loop: LoopFacts) -> str:
-    return f"; for {loop.python_sleeps_percent:.0f} % of that time the thread sleeps" if _is_asleep(loop) else ""
+def _describe_sleep(context: Context) -> str:
+    percent = context.loop.python_sleeps_percent if context.loop is not None else None
+    return f"; for {percent:.0f} % of that time the thread sleeps" if _is_asleep(context) else ""
 
 
 def _function(context: Context) -> Culprit | None:
@@ -119,6 +120,8 @@ def _gaps(context: Context, loop: LoopFacts) -> Finding | None:
     rival = context.pace.rival if context.pace is not None else None
     if rival is not None and rival.lost_ps / MS >= _MOST_OF * idle:
         return None  # there the loop waits for another thread, which is advice of its own
+    if _is_asleep(context) and context.is_busy:
+        return None  # what it waits for has no core, as far as is known: a lock of a thread that is ready, too
     function = _function(context)
     row = Row("overview", "python", round(idle, 3))
     if function:
@@ -126,11 +129,11 @@ def _gaps(context: Context, loop: LoopFacts) -> Finding | None:
     return Finding(
         part_ms=idle,
         evidence=f"for {context.percent(idle):.1f} % of each step Python runs and nothing computes"
-        + _describe_sleep(loop),
+        + _describe_sleep(context),
         change="python" if context.has_device else "python_gaps",
         without="Python while nothing computes",
         parts=("python",),
-        actions=(*([WAITS] if _is_asleep(loop) else []), *ACTIONS),
+        actions=(*([WAITS] if _is_asleep(context) else []), *ACTIONS),
         confidence=0.8 if function else 0.6,
         rows=(row,),
         intervals=_name_intervals(context.intervals("python")),

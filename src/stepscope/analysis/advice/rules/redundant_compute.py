@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for
 from stepscope.analysis.advice.rules.device_work import find_work
+from stepscope.analysis.advice.rules.memory import describe_room
 from stepscope.analysis.facts.work import USUAL_FORWARD, WorkFacts, split_programs
 from stepscope.analysis.purpose.excess import (
     AFTER,
@@ -143,11 +145,29 @@ _RECOMPUTING: Actions = {
 _AGAIN = "computing activations again"
 
 
+def _find_needless_recomputation(context: Context) -> Finding | None:
+    """Forward ops that run again within the backward pass while memory is free for what they spare."""
+    found = _find_recomputation(context)
+    room = describe_room(context) if found is not None else None
+    if found is None or room is None:
+        return None
+    against = "ignore this if the memory does not suffice for keeping them"
+    return replace(found, evidence=f"{found.evidence}; {room + '; ' if room else ''}{against}")
+
+
+def _find_recomputation_for_memory(context: Context) -> Finding | None:
+    """The same where memory is scarce, or that is not known."""
+    found = _find_recomputation(context)
+    return found if found is not None and describe_room(context) is None else None
+
+
 def _find_recomputation(context: Context) -> Finding | None:
     """Forward ops that run again within the backward pass."""
     if found := _find_on_device(context):
         return found
-    time = context.work.recomputed_ps / max(context.work.steps, 1) / MS if context.work else 0.0
+    if context.work is None or not context.work.recomputed_ps:
+        return None
+    time = context.work.recomputed_ps / max(context.work.steps, 1) / MS
     return Finding(
         part_ms=time,
         evidence=f"{context.percent(time):.1f} % of each step computes activations again within the backward pass"
@@ -524,9 +544,15 @@ RULES = (
             "redundant_compute",
         ),
     ),
-    Rule(
-        "compute.recomputed", 10.0, kind="redundant_compute", title="Recompute fewer activations",
-        is_practice=True, find=_find_recomputation, actions=_RECOMPUTING, tool="op-stats", confidence=0.7,
-        yields_to=("eager_dispatch", "small_batch", "straggler"),
+    *(
+        Rule(
+            id_, 10.0, kind="redundant_compute", title="Recompute fewer activations", is_practice=is_practice,
+            find=find, actions=_RECOMPUTING, tool="op-stats", confidence=0.7,
+            yields_to=("eager_dispatch", "small_batch", "straggler"),
+        )
+        for id_, find, is_practice in (
+            ("compute.recomputed", _find_needless_recomputation, False),
+            ("compute.recomputed-for-memory", _find_recomputation_for_memory, True),
+        )
     ),
 )  # fmt: skip

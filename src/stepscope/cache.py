@@ -37,6 +37,7 @@ from functools import cache as memoized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
+from stepscope.private_folders import OTHERS_WRITE, is_private, make_private
 from stepscope.records import dataclass
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ class Cache:
         Somebody else's entries would be shown as facts: the folder that holds all may be shared.
         """
         if folder not in self._checked:
-            self._checked[folder] = _is_private(folder) and _is_private(folder.parent)
+            self._checked[folder] = all(is_private(each, OTHERS_WRITE) for each in (folder, folder.parent))
         return self._checked[folder] and (not hasattr(os, "geteuid") or owner == os.geteuid())
 
     def _write(self, path: Path | None, chunks: Sequence[bytes | memoryview]) -> None:
@@ -273,7 +274,7 @@ class Cache:
         if path is None or size > self._options.max_bytes:
             return
         try:
-            _make_folders(path.parent)
+            make_private(path.parent, 2, OTHERS_WRITE)  # the folder of a key, and that of the version above it
             _write_whole(path, chunks)
             self._add_to_ledger(path.parents[2], size)
         except OSError as error:
@@ -458,24 +459,6 @@ def _create_file(path: Path) -> BinaryIO:
         # A sweep of another process removed the folder while it was empty.
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return path.open("xb")
-
-
-def _make_folders(folder: Path) -> None:
-    """Makes the folder of a key, and that of the layout's version above it, for this user alone."""
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    for each in (folder, folder.parent):
-        with suppress(OSError):
-            if not _is_private(each):
-                each.chmod(0o700)
-
-
-def _is_private(folder: Path) -> bool:
-    """Whether a folder belongs to this user, and nobody else can write to it."""
-    if not hasattr(os, "geteuid"):
-        return True
-    status = folder.stat()
-    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def _remove(path: Path) -> None:

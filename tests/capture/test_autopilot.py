@@ -359,6 +359,16 @@ def test_stop_after_ends_the_program_once_the_capture_is_saved(watch, fake_recor
     assert fake_recorder.said() == "start mark-1 end-1 mark-2 end-2 save"
 
 
+def test_a_capture_that_cannot_start_ends_a_program_that_runs_for_it(watch, fake_recorder):
+    fake_recorder.fails = True
+    steps(watch(stop_after=False), *[OPTIMIZER] * 9)
+
+    with pytest.raises(SystemExit) as end:
+        steps(watch(stop_after=True), *[OPTIMIZER] * 9)
+
+    assert end.value.code == 1
+
+
 def test_a_step_that_another_thread_ends_meanwhile_neither_waits_nor_breaks(watch, fake_recorder):
     autopilot = watch(steps=1, skip=0)
     autopilot._inside.acquire()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import stat
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,11 +17,13 @@ from draw import draw
 
 import stepscope
 from stepscope.cache import Cache, CacheOptions
+from stepscope.capture.running_servers import announce_server
 from stepscope.cli.main import run
 from stepscope.errors import AccessError, UnreadableError
 from stepscope.formats import store
 from stepscope.formats.kineto import text as kineto_text
 from stepscope.formats.xspace.writer import write
+from stepscope.private_folders import make_private
 from stepscope.report.export import SHEETS
 from stepscope.report.fields import csv_value
 
@@ -103,6 +107,26 @@ def test_a_folder_for_many_users_may_hold_caches_of_each(tmp_path):
 
     assert Cache(CacheOptions(tmp_path)).get_bytes(key, "name") == b"content"
     assert tmp_path.stat().st_mode & 0o777 == 0o777  # the folder that was given is not ours to change
+
+
+def test_folders_below_the_temporary_one_are_closed_with_those_above_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / f"stepscope-{os.getuid()}").mkdir(mode=0o755)  # as an earlier version left it
+
+    note = announce_server(6009, "train.py")
+
+    assert note is not None
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (note, *note.parents[:2])] == [0o600, 0o700, 0o700]
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root makes folders of another user")
+def test_a_folder_of_another_user_is_not_used(tmp_path):
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, NOBODY, NOBODY)
+
+    with pytest.raises(PermissionError, match="belongs to another user"):
+        make_private(theirs)
 
 
 # -- damaged files -----------------------------------------------------------------------------------------------------

@@ -296,6 +296,16 @@ def test_stop_after_ends_the_script_there(tmp_path):
     assert step_numbers(*profiles_below(tmp_path / "stepscope-logs")) == [5, 6, 7]
 
 
+@pytest.mark.parametrize(("options", "status", "output"), [([], 0, "ran\n"), (["--stop-after"], 1, "")])
+def test_where_nothing_can_be_written_a_program_that_is_stopped_after_does_not_start(tmp_path, options, status, output):
+    script, logdir = write(tmp_path, "script.py", "print('ran')"), write(tmp_path, "file", "")
+
+    done = run_command(["-m", "stepscope", "run", *options, "--logdir", f"{logdir}/logs", script], tmp_path)
+
+    assert (done.returncode, done.stdout) == (status, output)
+    assert "nothing can be written here" in done.stderr
+
+
 def test_processes_that_a_script_starts_write_files_of_their_own(tmp_path):
     write(tmp_path, "rank.py", MARKING)
     script = write(

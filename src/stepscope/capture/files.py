@@ -37,6 +37,7 @@ from stepscope.records import dataclass
 
 PARTIAL = "xplane.pb.partial"
 _CHOOSE = "choose a logdir that can be written"
+_TRIED_BYTES = 4096  # a full disk takes empty files still
 
 
 class RunNames:
@@ -198,7 +199,9 @@ def require_writable(logdir: str | os.PathLike[str]) -> None:
     folder = Path(place)
     with translate_write_errors(folder):
         existing = next(path for path in (folder, *folder.parents) if path.exists())
-        tempfile.TemporaryFile(dir=existing).close()
+        with tempfile.TemporaryFile(dir=existing) as file:
+            file.write(bytes(_TRIED_BYTES))
+            file.flush()
 
 
 def _run_folder(logdir: Path, worker: job.Worker, run: str) -> Path:

@@ -21,6 +21,7 @@ from typing import Any
 
 from stepscope.capture.job import is_alive
 from stepscope.capture.remote.tpu_names import PROFILER_PORT
+from stepscope.private_folders import make_private
 from stepscope.records import dataclass
 
 _TPU_WORKERS = "TPU_WORKER_HOSTNAMES"  # of the pod, separated by commas; set on Cloud TPU machines
@@ -57,9 +58,7 @@ def announce_server(port: int, program: str = "", token: str | None = None) -> P
     )
     with suppress(OSError, ValueError):
         folder = _folder()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not is_private(folder):
-            return None
+        make_private(folder, levels=2)
         note = folder / f"{os.getpid()}-{port}.json"
         note.touch(mode=0o600)
         note.write_text(json.dumps(facts), encoding="utf-8")
@@ -97,12 +96,6 @@ def find_running_servers() -> list[RunningServer]:
 def _folder() -> Path:
     user = str(os.getuid()) if hasattr(os, "getuid") else getpass.getuser()
     return Path(tempfile.gettempdir(), f"stepscope-{user}", "servers")
-
-
-def is_private(folder: Path) -> bool:
-    """Whether the folder is this user's own, and nobody else can read it: it lies where every user may write."""
-    found = folder.stat()
-    return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o077)
 
 
 def _announced() -> Iterator[RunningServer]:

@@ -35,6 +35,7 @@ from stepscope.capture.tracers.base import make_chunk
 from stepscope.capture.tracers.stack_samples import StackSampler
 from stepscope.formats.spool import layout
 from stepscope.formats.spool.layout import WORKERS_PLANE, Chunk
+from stepscope.private_folders import make_private
 
 FOLDER_PREFIX = "stepscope-workers-"
 PREPARE, SEND = "prepare", "send"
@@ -123,7 +124,7 @@ def share_folder(name: str) -> None:
 
 def write_now(folder: Path, text: str) -> None:
     """Asks the workers to record: a capture has started."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     replace_text(folder / _NOW, text)
 
 

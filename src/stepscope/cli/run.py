@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import sys
 from dataclasses import replace
 from typing import Annotated, NoReturn
 
@@ -129,6 +130,8 @@ def run_program(program: ProgramToRun, settings: Settings, quiet: bool, logdir: 
         print_for_user("nothing is captured: with Python's options -E, -I and -S nothing can come before a program")
     elif can_write(settings.logdir):
         text = following.request(Followed(program.name, settings.to_environment(), quiet, logdir))
+    elif settings.stop_after or (settings.prove and ProveOptions.from_text(settings.prove).stop_after):
+        sys.exit(1)  # the program was to run for the answer alone
     program.start(text)
 
 

@@ -18,7 +18,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from stepscope.capture.running_servers import is_private
 from stepscope.cli import defaults, process, screen, start
 from stepscope.cli.commands import find_command
 from stepscope.cli.main import run
@@ -26,6 +25,7 @@ from stepscope.cli.options import STDOUT
 from stepscope.cli.words import HelpWanted, read_words
 from stepscope.engines.budget import default_budget
 from stepscope.errors import AccessError, StepscopeError, UsageError
+from stepscope.private_folders import make_private
 from stepscope.records import dataclass
 from stepscope.shelf import TraceShelf
 
@@ -188,13 +188,10 @@ def _set_variables(wanted: dict[str, str]) -> None:
 
 
 def _listen(path: str) -> socket.socket:
-    folder = Path(path).parent
     if not hasattr(socket, "SO_PEERCRED"):
         raise UsageError("--warm needs Linux, where a server learns whose question it is")
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        if not is_private(folder):
-            raise AccessError("other users can read this folder", path=folder, hint="remove it, or set TMPDIR")
+        make_private(Path(path).parent)
         with socket.socket(socket.AF_UNIX) as other, suppress(FileNotFoundError, ConnectionRefusedError):
             other.connect(path)
             raise UsageError("a warm server of yours runs already", hint="end it first, or wait until it is idle")

@@ -318,7 +318,8 @@ class Autopilot:
         self.active = False
         if is_main_thread():
             self._settings = self._settings.keep_running()
-            raise SystemExit(0)
+            self._runner.wait()
+            raise SystemExit(0 if self.last is not None else 1)
         if not self._ask_main():
             self._settings = self._settings.keep_running()
             self._show_line("the program goes on, because its steps do not run on the main thread")
@@ -421,6 +422,7 @@ class Autopilot:
             self.outcome = f"nothing more was captured, because the program captures by itself: {error.problem.path}"
         else:
             self.outcome = f"nothing was captured: {error or 'another capture was running'}"
+            self._has_captured = self._settings.stop_after  # what the program was to run for is over
         self._show_line(self.outcome)
         self._plan(None)
 
@@ -468,7 +470,9 @@ class Autopilot:
             return
         self._window = recorder.RECORDER.start(self._settings.logdir, self._window_options())
         self._window_since = time.monotonic()
-        if self._window is not None:
+        if self._window is None and self._settings.stop_after:
+            self._report_failed_plan()
+        elif self._window is not None:
             self._window.yields = not self._requested  # a capture by the program itself is worth more
             self._run_later(self._settings.seconds, self._close_window)
 

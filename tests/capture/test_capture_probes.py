@@ -383,14 +383,15 @@ def test_the_share_of_sampling_is_kept_over_a_second_so_that_short_captures_have
 
 
 def test_a_switch_interval_follows_the_number_of_threads_that_compute():
-    computing, told = iter([0, 1, 1, 2, 3, 1]), []
+    unknown, waiting = -1, 0
+    computing, told = iter([waiting, 1, waiting, 1, 2, 3, waiting, 1, unknown]), []
     log = SimpleNamespace(read=lambda *_: (0, next(computing)))
     sampling = Sampling(log, time.perf_counter_ns, {}, (), {}, told.append, 0.01, 1.0, 1.0, 1.0, time.thread_time_ns)
 
-    for _ in range(6):
+    for _ in range(9):
         sampling.sample()
 
-    assert told == [1, 2, 1]
+    assert told == [1, 2, 1, unknown]
 
 
 def test_a_sampler_whose_log_fails_says_so_and_ends(caplog):

@@ -20,7 +20,7 @@ def usual_interval():
     sys.setswitchinterval(before)
 
 
-@pytest.mark.parametrize(("computing", "is_short"), [(0, False), (1, True), (2, False)])
+@pytest.mark.parametrize(("computing", "is_short"), [(-1, False), (1, True), (2, False)])
 def test_the_interval_is_short_while_one_thread_computes(computing, is_short):
     interval = SwitchInterval()
 

@@ -24,8 +24,11 @@ cdef extern from *:
     """
     /* The limited API leaves these out; every CPython exports them. */
     PyAPI_FUNC(PyFrameObject *) PyFrame_GetBack(PyFrameObject *);
+    PyAPI_FUNC(int) PyFrame_GetLasti(PyFrameObject *);
     #define stepscope_code(frame) ((PyObject *)PyFrame_GetCode((PyFrameObject *)(frame)))
     #define stepscope_back(frame) ((PyObject *)PyFrame_GetBack((PyFrameObject *)(frame)))
+    #define stepscope_place(frame) PyFrame_GetLasti((PyFrameObject *)(frame))
+    #define stepscope_line(frame) PyFrame_GetLineNumber((PyFrameObject *)(frame))
     PyAPI_FUNC(PyInterpreterState *) PyInterpreterState_Head(void);
     PyAPI_FUNC(PyInterpreterState *) PyInterpreterState_Next(PyInterpreterState *);
 
@@ -46,6 +49,8 @@ cdef extern from *:
     int64_t stepscope_thread_ns(int64_t number)
     PyObject* PyFrame_GetCode "stepscope_code"(PyObject* frame)
     PyObject* PyFrame_GetBack "stepscope_back"(PyObject* frame)
+    int place_of "stepscope_place"(PyObject* frame)  # as `f_lasti`, which is found by its name
+    int line_of "stepscope_line"(PyObject* frame)  # 0 or less where the instruction has none
     void Py_DecRef(PyObject*)
     object PyLong_FromVoidPtr(void*)
     object PyObject_GenericGetAttr(object, object)
@@ -97,7 +102,8 @@ cdef class Sampling:
         clock: tells the time in ns.
         named, own: as of `StackLog.read`; they change meanwhile.
         meters: the values of this dict are read with each sample.
-        adapt: called with how many threads compute, when it becomes one or is no longer one.
+        adapt: called with how many threads compute, when that is one or is no longer; not when none does, since threads
+            that wait compete for nothing, and one that computes a part of the time is met in both.
         interval_s: the time between two samples.
         share: of one core, which sampling may take; kept over `balance_s`.
         most_wait_s: the longest time between two samples that keeps to it.
@@ -139,16 +145,17 @@ cdef class Sampling:
         The cost of a sample is the processor time of this thread since the last one, which includes waking up.
         """
         cdef double since_s
+        cdef int64_t used_ns
         now, computing = self.log.read(self.clock, self.named, self.own)
         for meter in self.meters.values():
             meter.read(now)
         since_s = 1e-9 * (<int64_t> now - self.ticked_ns)
-        self.owed_s = max(self.owed_s - self.share * since_s, 0.0) + 1e-9 * (<int64_t> self.used() - self.used_ns)
-        self.ticked_ns = now
-        if (computing == 1) != self.is_one:
+        if computing and (computing == 1) != self.is_one:
             self.is_one = not self.is_one
             self.adapt(computing)
-        self.used_ns = self.used()
+        used_ns = self.used()
+        self.owed_s = max(self.owed_s - self.share * since_s, 0.0) + 1e-9 * (used_ns - self.used_ns)
+        self.ticked_ns, self.used_ns = now, used_ns
         return max(self.interval_s, min(self.owed_s / self.share - self.balance_s, self.most_wait_s))
 
 
@@ -192,7 +199,7 @@ cdef class StackLog:
             own: the numbers of threads that are left out.
 
         Returns:
-            The time, and how many threads have run for more than a tenth of the time since the last sample; 0 where the
+            The time, and how many threads have run for more than a tenth of the time since the last sample; -1 where the
             system does not say it of each.
         """
         cdef int64_t begin, enough, used, row
@@ -218,7 +225,7 @@ cdef class StackLog:
                 computing += used - self.clocks.items[row * CLOCKS + USED] > enough
                 self.clocks.items[row * CLOCKS + USED] = used
             self.log.items[begin + 1] = count
-            return now, computing if is_known else 0
+            return now, computing if is_known else -1
         except BaseException:
             self.log.size = begin
             self.forget_stacks()
@@ -257,15 +264,15 @@ cdef class StackLog:
         cdef int64_t begin = self.log.size + 2, before, shown = 0
         cdef int flags
         code = code_of(frame)
-        for each in (row, 0, <int64_t> <PyObject*> code, frame.f_lasti, 0):
+        for each in (row, 0, <int64_t> <PyObject*> code, place_of(<PyObject*> frame), 0):
             note(&self.log, each)
         while frame is not None and shown < self.most:
             code = code_of(frame)
             flags = self.find_flags(code, frame)
             if flags & SHOWN:
                 note(&self.log, <int64_t> <PyObject*> code)
-                note(&self.log, (frame.f_lineno or 0) if flags & BY_LINE else 0)  # some instructions have no line
-                note(&self.log, frame.f_lasti if flags & OWN else -1)
+                note(&self.log, max(line_of(<PyObject*> frame), 0) if flags & BY_LINE else 0)
+                note(&self.log, place_of(<PyObject*> frame) if flags & OWN else -1)
                 shown += 1
             elif flags & LAST:
                 break

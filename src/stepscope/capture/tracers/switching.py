@@ -26,7 +26,7 @@ class SwitchInterval:
         """Shortens the interval, or gives it back.
 
         Args:
-            computing: how many of the program's threads compute; 0 if that is not known.
+            computing: how many of the program's threads compute; -1 if that is not known.
         """
         if computing != 1:
             self.give_back()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -128,3 +129,37 @@ def test_a_forked_child_has_no_capture_and_a_lock_of_its_own(monkeypatch):
     assert parents.is_abandoned
     assert process.recorder.lock is not lock
     assert process.recorder.recording is None
+
+
+class TimeIsOverError(Exception):
+    """What the program raises at a signal."""
+
+
+@pytest.mark.parametrize("keeper", [report.Suppressed(), report.NeverRaise("capturing", strict=True)])
+def test_what_the_program_raises_at_a_signal_is_no_error_of_a_capture(keeper):
+    def interrupt(number, frame):
+        raise TimeIsOverError
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with pytest.raises(TimeIsOverError), keeper:
+            signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_timer_of_the_program_stands_still_while_a_capture_starts(monkeypatch):
+    seen = []
+    process = Process(monkeypatch)
+    monkeypatch.setattr(recorder, "_start_capture", lambda *_: seen.append(signal.getitimer(signal.ITIMER_REAL)))
+
+    signal.setitimer(signal.ITIMER_REAL, 100, 50)
+    try:
+        process.recorder.start("logdir")
+        left, interval = signal.getitimer(signal.ITIMER_REAL)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    assert seen == [(0.0, 0.0)]
+    assert 0 < left <= 100
+    assert interval == 50

@@ -6,8 +6,10 @@ import _thread
 import copy
 import functools
 import inspect
+import operator
 import pickle
 import queue
+import signal
 import sys
 import traceback
 import weakref
@@ -161,6 +163,58 @@ def test_a_request_to_end_the_program_comes_once_the_function_has_returned():
         run()
         for _ in range(100):  # between two instructions, soon
             pass
+
+
+class TimeIsOverError(Exception):
+    """What the program raises at a signal."""
+
+
+@pytest.fixture
+def on_signal():
+    def interrupt(number, frame):
+        raise TimeIsOverError
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    yield interrupt
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("at", ["before", "after", "failed"])
+def test_what_the_program_raises_at_a_signal_reaches_it_from_an_observer(log, on_signal, at):
+    def interrupted(*args):
+        signal.raise_signal(signal.SIGUSR1)
+        return "state"
+
+    setattr(log, at, interrupted)
+    divide = observe.stand_in(operator.truediv, *log.hooks)
+
+    with pytest.raises(TimeIsOverError) as raised:
+        divide(1, at != "failed")
+
+    assert [each.name for each in raised.traceback][1:] == ["interrupt"]  # and no code of an observer
+
+
+def test_what_the_program_raises_at_a_signal_reaches_it_once_the_function_has_returned(on_signal):
+    def function():
+        observe.when_returned(sys._getframe(), lambda: signal.raise_signal(signal.SIGUSR1))
+        return "returned"
+
+    result = None
+    with pytest.raises(TimeIsOverError):
+        result = function()
+        for _ in range(100):
+            pass
+
+    assert result in (None, "returned")
+
+
+def test_a_mistake_of_an_observer_is_told_and_the_call_is_made(log, monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    log.before = log.after = lambda *args: 1 / 0
+
+    assert observe.stand_in(operator.truediv, *log.hooks)(1, 2) == 0.5
+    assert [each.exc_type for each in told] == [ZeroDivisionError]
 
 
 def test_a_request_to_end_the_program_spares_threads_that_have_not_begun_yet():

@@ -22,7 +22,7 @@ Undo = Callable[[], object]
 
 
 class Observer(Protocol):
-    """Is told of calls.  Only `after` may raise, and only to end the program."""
+    """Is told of calls.  None may raise, except to end the program; what the program has for a signal may, anywhere."""
 
     def before(self, function: Any, args: tuple[Any, ...], /) -> object:
         """A call starts, with these arguments by position; None if its end is of no interest."""

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from stepscope.capture.out_of_memory import reserve_memory
 from stepscope.capture.own_threads import await_files, is_main_thread
 from stepscope.capture.patches import Undo, observe_attribute
-from stepscope.capture.report import warn
+from stepscope.capture.report import Suppressed, warn
 from stepscope.capture.running import Capture
 from stepscope.children import set_deadline
 from stepscope.kernels.untraced import untraced
@@ -313,7 +313,7 @@ class _HardEnd:
     def before(self, function: object, args: tuple[Any, ...]) -> object:
         """The program ends."""
         for listener in list(_listeners):
-            with suppress(Exception):
+            with Suppressed():
                 listener(self._shown)
         return None
 

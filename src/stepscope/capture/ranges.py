@@ -20,6 +20,7 @@ from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Metadata, Span, TwoSpans
 from stepscope.capture.wrapping import wrap_with_range
+from stepscope.kernels.observe import is_of_program
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -274,7 +275,10 @@ def _leave(span: Span, name: str) -> None:
 
 
 def _complain(error: Exception, name: object) -> None:
-    """Reports the first failure of each name, so that a range in a loop does not fill the log."""
+    """Reports the first failure of each name, so that a range in a loop does not fill the log; called while that is
+    handled.  What is the program's own is raised again."""
+    if is_of_program(error):
+        raise
     try:
         shown = repr(name)
     except Exception:  # a name may be any object

@@ -179,7 +179,8 @@ class Recorder:
         chosen = ProfilerOptions.from_any(options)
         capture: Capture | None = None
         try:
-            with report.NeverRaise("starting the capture", chosen.strict), self.lock:
+            # Frameworks' own code swallows what a timer of the program raises in it.
+            with self.program_end.delay_signals(), report.NeverRaise("starting the capture", chosen.strict), self.lock:
                 self._make_room()
                 report.forget()
                 capture = _start_capture(open_target, chosen.clamp(), end_request, self._end_at_limit, yields)

@@ -11,6 +11,7 @@ from types import TracebackType
 
 from stepscope.capture.own_threads import forget_this_thread
 from stepscope.errors import CaptureError, StepscopeError
+from stepscope.kernels.observe import is_of_program
 
 
 class Saying:
@@ -129,9 +130,21 @@ def translate_error(error: Exception, doing: str) -> CaptureError:
     return CaptureError(reason, path=path, hint="training goes on; set ProfilerOptions(strict=True) to raise instead")
 
 
+class Suppressed(suppress):
+    """As `contextlib.suppress(Exception)`, but the program's pass, as from `NeverRaise`."""
+
+    def __init__(self) -> None:
+        super().__init__(Exception)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> bool:
+        return super().__exit__(kind, error, trace) and not (error and is_of_program(error))
+
+
 class NeverRaise:
     """Keeps the exceptions of its block away from the training code.  They are logged.  With `strict` they are raised
-    as one of our own errors.  KeyboardInterrupt and SystemExit pass."""
+    as one of our own errors.  The program's own pass: KeyboardInterrupt, SystemExit, and what it raises at a signal."""
 
     def __init__(self, doing: str, strict: bool) -> None:
         self._doing = doing
@@ -142,7 +155,7 @@ class NeverRaise:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> bool:
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception) or is_of_program(error):
             return False
         reported = report(error, self._doing)
         if self._strict:

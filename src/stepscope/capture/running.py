@@ -24,6 +24,7 @@ from stepscope.capture.tracers.probes import Probes
 from stepscope.capture.tracers.ticker import Ticker
 from stepscope.errors import CaptureError
 from stepscope.formats.spool.layout import WITHOUT_FRAMEWORK, StatValue, session
+from stepscope.kernels.observe import is_of_program
 
 EndEarly = Callable[["Capture"], None]
 
@@ -398,6 +399,8 @@ def _call_between_operations(
             results.append(call())
         except BaseException as error:
             failures.append(error)
+            if is_of_program(error):
+                raise
         finally:
             done.set()
 

@@ -10,11 +10,14 @@
   `locals()`, before Python 3.13.
 
 An observer is asked before a call and told after it.  The call itself is made from C, so that no traceback, no warning
-and no depth of the stack shows an observer.  Only the stable interface of CPython is used, and three facts beside it,
+and no depth of the stack shows an observer.  A function that the program has for a signal may run between two of an
+observer's instructions, and what it raises is the program's: see `is_of_program`.  Only the stable interface of CPython is used, and three facts beside it,
 each said where it is used.
 """
 
 import sys
+from _signal import NSIG, getsignal  # those of `signal` are Python code, which a signal may end, too
+from functools import partial
 from types import CellType, FunctionType, MethodType
 
 cdef extern from *:
@@ -106,14 +109,42 @@ cdef extern from *:
         return answer;
     }
 
+    static PyObject *observe_claim;
+
+    /* 1 if the exception that is set is the program's, as it is to see it then.  Any other is a mistake of an observer:
+       it is told, and none is set any more. */
+    static int observe_passes(PyObject *observer) {
+        PyObject *type, *value, *trace, *claimed;
+        PyErr_Fetch(&type, &value, &trace);
+        PyErr_NormalizeException(&type, &value, &trace);
+        if (trace != NULL)
+            PyException_SetTraceback(value, trace);
+        claimed = PyObject_CallFunctionObjArgs(observe_claim, value, NULL);
+        PyErr_Clear();
+        if (claimed == NULL || claimed == Py_None) {
+            Py_XDECREF(claimed);
+            PyErr_Restore(type, value, trace);
+            PyErr_WriteUnraisable(observer);
+            return 0;
+        }
+        PyErr_Restore(type, claimed, PyException_GetTraceback(claimed));
+        Py_DECREF(value);
+        Py_XDECREF(trace);
+        return 1;
+    }
+
     static void observe_note_failure(PyObject *failed, PyObject *state) {
         PyObject *type, *value, *trace, *answer;
         PyErr_Fetch(&type, &value, &trace);
         answer = observe_tell(failed, state, NULL);
-        if (answer == NULL)
-            PyErr_WriteUnraisable(failed);
-        Py_XDECREF(answer);
-        PyErr_Restore(type, value, trace);
+        if (answer != NULL || !observe_passes(failed)) {
+            Py_XDECREF(answer);
+            PyErr_Restore(type, value, trace);
+            return;
+        }
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
     }
 
     /* What came of a call goes to the observer, and on to the caller. */
@@ -126,18 +157,19 @@ cdef extern from *:
             return NULL;
         }
         answer = observe_tell(PyTuple_GetItem(entry, 1), state, result);
-        if (answer == NULL) {  /* only the request to end the program comes so */
+        if (answer == NULL && observe_passes(PyTuple_GetItem(entry, 1))) {
             Py_DECREF(result);
             return NULL;
         }
-        Py_DECREF(answer);
+        Py_XDECREF(answer);
         return result;
     }
 
+    /* NULL after a mistake of ours, too: then no exception is set, and the call is made. */
     static PyObject *observe_begin(PyObject *entry, PyObject *callable, PyObject *args) {
         PyObject *state = observe_tell(PyTuple_GetItem(entry, 0), callable, args);
         if (state == NULL)
-            PyErr_WriteUnraisable(callable);
+            observe_passes(callable);
         return state;
     }
 
@@ -156,6 +188,8 @@ cdef extern from *:
         }
         state = observe_begin(entry, callable, positional);
         Py_DECREF(positional);  /* so that nothing of the program lives longer */
+        if (state == NULL && PyErr_Occurred())
+            return NULL;
         result = observe_end(entry, state, call(callable, args, flags, names));
         Py_XDECREF(state);
         return result;
@@ -349,7 +383,8 @@ cdef extern from *:
         Py_INCREF(original);
         Py_INCREF(entry);
         state = observe_begin(entry, original, args);
-        result = observe_end(entry, state, PyObject_Call(original, args, named));
+        result = state == NULL && PyErr_Occurred() ? NULL
+                                                   : observe_end(entry, state, PyObject_Call(original, args, named));
         Py_XDECREF(state);
         Py_DECREF(entry);
         Py_DECREF(original);
@@ -469,8 +504,9 @@ cdef extern from *:
         unsigned long thread;
     } observe_token;
 
-    static int observe_leave(void *unused) {
-        PyErr_SetNone(PyExc_SystemExit);
+    static int observe_raise_later(void *error) {
+        PyErr_SetObject((PyObject *)Py_TYPE((PyObject *)error), error);
+        Py_DECREF((PyObject *)error);
         return -1;
     }
 
@@ -483,13 +519,16 @@ cdef extern from *:
         PyErr_Fetch(&type, &value, &trace);
         /* Whoever held the frame longer than the function ran may let it go on any thread. */
         if (callback != NULL && this->thread == PyThread_get_thread_ident()) {
-            PyObject *answer = observe_tell(callback, NULL, NULL);
-            if (answer == NULL && PyErr_ExceptionMatches(PyExc_SystemExit)) {
-                PyErr_Clear();  /* no exception passes from here: it is raised once the function has returned */
-                /* Not by the number of this thread: until 3.12 a thread that it has started has the same at first. */
-                Py_AddPendingCall(observe_leave, NULL);
-            } else if (answer == NULL)
-                PyErr_WriteUnraisable(callback);
+            PyObject *answer = observe_tell(callback, NULL, NULL), *kind_of_error, *error, *trace_of_error;
+            if (answer == NULL && observe_passes(callback)) {
+                /* No exception passes from here: it is raised once the function has returned.  Not by the number of this
+                   thread: until 3.12 a thread that it has started has the same at first. */
+                PyErr_Fetch(&kind_of_error, &error, &trace_of_error);
+                if (Py_AddPendingCall(observe_raise_later, error) != 0)
+                    Py_DECREF(error);
+                Py_XDECREF(kind_of_error);
+                Py_XDECREF(trace_of_error);
+            }
             Py_XDECREF(answer);
         }
         Py_XDECREF(callback);
@@ -516,7 +555,17 @@ cdef extern from *:
     }
 
     static PyObject *builtin_call(PyObject *call, PyObject *argument) {
-        return observe_tell(call, argument, NULL);
+        PyObject *answer = observe_tell(call, argument, NULL);
+        if (answer == NULL && !observe_passes(call)) {
+            answer = Py_None;
+            Py_INCREF(answer);
+        }
+        return answer;
+    }
+
+    static void observe_set_claim(PyObject *claim) {
+        Py_INCREF(claim);  /* for as long as the process lives */
+        observe_claim = claim;
     }
 
     static PyMethodDef builtin_method = {"observed", builtin_call, METH_O, NULL};
@@ -586,6 +635,7 @@ cdef extern from *:
     void *observe_divert(object target, void *back)
     object observe_call_through(object target, void *call, object args, object named)
     void observe_set_switch(object given)
+    void observe_set_claim(object claim)
     int interval_hide(object reader, double set, double of_program)
     void interval_show(object reader)
     object interval_now(object reader)
@@ -771,6 +821,40 @@ def stand_in(original, before=None, after=None, failed=None, around=None):
         around: instead of an observer: called in place of the function, with that before the arguments.
     """
     return observe_make_stand_in(StandIn, original, (before, after, failed), around)
+
+
+def is_of_program(error):
+    """Whether an exception that ends code of ours is the program's: a request to end it or to stop what it does, or what
+    a function raised that it has for a signal.  Such a function runs on the main thread, whatever runs there."""
+    return not isinstance(error, Exception) or trace_of_handler(error) is not None
+
+
+def claim_for_program(error):
+    """An exception of an observer as the program is to see it, with no code of ours in its traceback; None if it is not
+    the program's."""
+    trace = trace_of_handler(error)
+    return None if trace is None and isinstance(error, Exception) else error.with_traceback(trace)
+
+
+cdef trace_of_handler(error):
+    """The part of an exception's traceback that begins in a function for a signal; None if it has none."""
+    cdef list known = [code_of_handler(getsignal(number)) for number in range(1, NSIG)]
+    trace = error.__traceback__
+    while trace is not None and not any(each is trace.tb_frame.f_code for each in known):
+        trace = trace.tb_next
+    return trace
+
+
+cdef code_of_handler(handler):
+    """The code of a function for a signal, found without running any of the program; None for what has none."""
+    if type(handler) is partial:
+        handler = handler.func
+    if type(handler) not in (FunctionType, MethodType):
+        handler = type(handler).__call__
+    return getattr(getattr(handler, "__func__", handler), "__code__", None)
+
+
+observe_set_claim(claim_for_program)
 
 
 def keep_compiler_away(switch):

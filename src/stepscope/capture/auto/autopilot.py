@@ -583,7 +583,7 @@ def _is_traced() -> bool:
     tensorflow: Any = sys.modules.get("tensorflow")
     jax: Any = sys.modules.get("jax._src.core")
     torch: Any = sys.modules.get("torch.compiler")
-    with suppress(Exception):  # internals that have moved
+    with report.Suppressed():  # internals that have moved
         if tensorflow is not None and not tensorflow.executing_eagerly():
             return True
         if jax is not None and not jax.trace_state_clean():

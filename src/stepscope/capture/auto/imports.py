@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.report import report
+from stepscope.capture.report import NeverRaise
 from stepscope.kernels import observe
 
 Callback = Callable[[ModuleType], object]
@@ -81,10 +81,8 @@ class ImportHook:
         callback = self._wanted.pop(name, None)
         if callback is None:
             return
-        try:
+        with NeverRaise(f"watching {name}", strict=False):
             callback(sys.modules[name])
-        except Exception as error:
-            report(error, f"watching {name}")
 
 
 def _is_complete(module: ModuleType | None) -> bool:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import sys
 import time
-from contextlib import suppress
 from types import FrameType
 from typing import Any
 
 from stepscope.capture.patches import observe_attribute
+from stepscope.capture.report import Suppressed
 from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.compiles import AGAIN, FIRST, Change, CompileNote, cut_text
 from stepscope.kernels.observe import read_locals
@@ -54,7 +54,7 @@ class DynamoCompilations:
 
     def after(self, frame: Any, reasons: list[str]) -> None:
         """It has found them."""
-        with suppress(Exception):  # a note is worth no failure
+        with Suppressed():  # a note is worth no failure
             self._note(reasons, frame)
 
     def failed(self, frame: Any) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from contextlib import suppress
 from types import CodeType
 from typing import Any
 
 from stepscope.capture.patches import observe_attribute
 from stepscope.capture.program_files import is_users_file
+from stepscope.capture.report import Suppressed
 from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.compiles import AGAIN, FIRST, FUNCTION, VARIABLES, CompileNote, cut_text, find_changes
 from stepscope.capture.watching.places import find_place
@@ -43,7 +43,7 @@ class TensorFlowTracings:
     def after(self, state: tuple[int, tuple[Any, ...]], made: object) -> None:
         """It has been traced."""
         begin, (function_type, _, _, options) = state
-        with suppress(Exception):  # a note is worth no failure
+        with Suppressed():  # a note is worth no failure
             self._note(function_type, options, begin)
 
     def failed(self, state: object) -> None:

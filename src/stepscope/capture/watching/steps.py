@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from stepscope.capture.auto.step_loop import MARKED, StepSource
 from stepscope.capture.handles import move_up
-from stepscope.capture.report import report
+from stepscope.capture.report import NeverRaise
 from stepscope.capture.watching.baseline import Baseline, Length
 from stepscope.kernels.small_files import read_start
 
@@ -253,9 +253,8 @@ class StepFollower:
             return
         start = time.perf_counter_ns()
         try:
-            work(*arguments)
-        except Exception as error:
-            report(error, "following the steps")
+            with NeverRaise("following the steps", strict=False):
+                work(*arguments)
         finally:
             self._note_hook(min(time.perf_counter_ns() - start, _LONGEST_HOOK_NS))
             self._inside.release()

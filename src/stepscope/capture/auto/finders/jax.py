@@ -12,13 +12,13 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from contextlib import suppress
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from stepscope.capture.auto.finders import Calls, GradientCalls, next_number
 from stepscope.capture.auto.step_loop import StepLoop
 from stepscope.capture.patches import Undo, observe_attribute, undo_all
+from stepscope.capture.report import Suppressed
 from stepscope.kernels import observe
 
 # Between the program and the function that makes a jitted one.
@@ -134,7 +134,7 @@ class TracedFunctions:
 
     def after(self, function: int, result: Any) -> None:
         """It has been."""
-        with suppress(Exception):  # another release of JAX
+        with Suppressed():  # another release of JAX
             if len(self._sizes) >= _MOST_SIZES:
                 self._sizes.clear()
             traced = result[0]

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
 from stepscope.capture.auto.finders import Depth, OptimizerCalls
 from stepscope.capture.auto.step_loop import FITTED, StepLoop, StepSource
 from stepscope.capture.patches import Undo, observe_attribute, undo_all
+from stepscope.capture.report import Suppressed
 
 BATCH = StepSource(rank=FITTED, name="one per batch of Keras' fit")
 
@@ -95,7 +95,7 @@ class Updates:
 
 def _is_traced() -> bool:
     """Whether the framework records what is called now, to run it later."""
-    with suppress(Exception):  # internals that have moved
+    with Suppressed():  # internals that have moved
         tensorflow: Any = sys.modules.get("tensorflow")
         if tensorflow is not None and not tensorflow.executing_eagerly():
             return True

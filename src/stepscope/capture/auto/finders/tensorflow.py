@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
 from stepscope.capture.auto.finders import Calls, GradientCalls, Numbers
 from stepscope.capture.auto.step_loop import StepLoop
 from stepscope.capture.patches import Undo, observe_attribute, undo_all
+from stepscope.capture.report import Suppressed
 
 
 def install(tensorflow: ModuleType, loop: StepLoop) -> Undo:
@@ -59,7 +59,7 @@ class FunctionCalls:
 
 def _count_operations(function: Any) -> int:
     """How many operations the largest graph of a function has; 0 if TensorFlow's internals have changed."""
-    with suppress(Exception):
+    with Suppressed():
         graphs = [concrete.graph for concrete in function._list_all_concrete_functions()]
         return max(len(graph.get_operations()) for graph in graphs)
     return 0

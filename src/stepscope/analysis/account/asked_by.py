@@ -56,6 +56,16 @@ def function_that_asked(trace: HostTrace, line: int, spans: Spans) -> AskedBy | 
     return min(found, key=lambda each: (each.function.spans.total, -each.function.frame), default=None)
 
 
+def function_at(trace: HostTrace, times: I64) -> LoopFunction | None:
+    """The innermost function of the program that runs at most of some times; None where none does, or nothing shows."""
+    found = (
+        each
+        for each in functions_of_loop(trace)
+        if 2 * (each.spans.overlap_ps(times, times + 1) > 0).sum() > len(times)
+    )
+    return min(found, key=lambda each: (each.spans.total, -each.frame), default=None)
+
+
 def _ops_in(trace: HostTrace, line: int, spans: Spans) -> tuple[I64, I64]:
     """The outermost ops of a thread in some time, and for how long each is in it."""
     rows = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))

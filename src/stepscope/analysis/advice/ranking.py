@@ -32,7 +32,7 @@ _NEARLY_ALL = 0.9  # of the gain: so much of a function is one cause, which the 
 _MOST_OF = 0.5  # of the step, or of the time of compiled programs: by the word
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
-_LARGE_EXTRA = 10.0  # percent of the step: a function that no step needs is worth naming from there; judgement
+_LARGE_EXTRA = 10.0  # percent of the step: what no step needs is worth naming from there; judgement
 _MOVES = ("transfer", "copy", "communication")  # what no computation hides, and nobody needs for its own sake
 
 _KNOWN = frozenset((*EXCESSES, "recomputed"))  # work that the recording itself shows to be unneeded
@@ -343,7 +343,9 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
     if not advice.id.startswith(OF_JOB) and _is_less_than_unexplained(context, advice):
         return True
     if advice.change in _KNOWN:
-        return False
+        has_end = advice.speedup_range is not None and advice.speedup_range[1] is not None
+        is_little = has_end and (advice.gain_percent or 0.0) < _LARGE_EXTRA
+        return is_little and advice.may_gain_nothing and not context.has_device
     if _gains_more_than_its_causes(context, advice):
         return True
     if advice.gain_percent is None and context.account is not None and not advice.id.startswith(OF_JOB):

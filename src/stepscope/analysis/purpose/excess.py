@@ -64,6 +64,7 @@ GROWTH, UNFUSED, PADDING = "growth", "unfused_update", "padding"
     PICKED, CONSTANT_FACTORS, REPEATED_ROWS, PAIRS, ORDER, DEAD, PENALTY, EQUAL, CONSTANT, PREFIX,
 ) = FINDERS  # fmt: skip
 LOOPED, RECURRENCE = "looped", "recurrence"
+LONGEST = ", the longest of each batch,"  # in the fact of a padding: each batch is filled up to that
 _MOST_OF = 0.5  # of what is computed, by the word: ordering is a usual part of a step, decomposing is not
 LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
 _FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
@@ -82,6 +83,7 @@ class Excess:
         against: what would make it needed after all.
         is_part: more goes with it that the recording does not tell apart.
         made: what is made anew, where it is a stretch of the loop's thread rather than events.
+        asked_by: the function to change, as its frames are named, where it is not the one that computes; else empty.
     """
 
     kind: str
@@ -92,6 +94,7 @@ class Excess:
     against: str
     is_part: bool
     made: SetUp | None = None
+    asked_by: str = ""
 
     def part(self, model: StepModel) -> Portion:
         """What goes with it, in a model of the steps."""
@@ -108,6 +111,7 @@ class ExcessFact:
     fact: str
     against: str
     made: tuple[str, str] = ("", "")
+    asked_by: str = ""
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,7 @@ class _Found:
     against: str
     is_part: bool = False
     made: SetUp | None = None
+    asked_by: str = ""
 
 
 def excesses_of(trace: HostTrace) -> tuple[Excess, ...]:
@@ -133,7 +138,7 @@ def excess_facts_of(trace: HostTrace) -> tuple[ExcessFact, ...]:
     return tuple(
         ExcessFact(
             each.kind, round(each.ps / steps), each.keeps, each.fact, each.against,
-            (each.made.what, each.made.name) if each.made is not None else ("", ""),
+            (each.made.what, each.made.name) if each.made is not None else ("", ""), each.asked_by,
         )
         for each in excesses_of(trace)
     )  # fmt: skip
@@ -150,7 +155,7 @@ def _find_excesses(trace: HostTrace) -> tuple[Excess, ...]:
         rows = _outermost(trace, one.rows)
         ps = _elapsed_ps(trace, rows) if one.made is None else one.made.spans.total
         if ps * (1.0 - one.keeps) >= LEAST * observed_time(trace).total:
-            found.append(Excess(kind, rows, ps, one.keeps, one.fact, one.against, one.is_part, one.made))
+            found.append(Excess(kind, rows, ps, one.keeps, one.fact, one.against, one.is_part, one.made, one.asked_by))
     return tuple(sorted(found, key=lambda each: -each.ps * (1.0 - each.keeps)))
 
 
@@ -457,12 +462,12 @@ def _find_padding(trace: HostTrace) -> _Found | None:
     if found is None:
         return None
     rows = f"rows of {found.mean:.0f} on average, at most {found.longest:,}"
-    own = ", the longest of each batch," if found.is_to_longest else ""
+    own = LONGEST if found.is_to_longest else ""
     return _Found(
         found.rows, found.kept,
         f"computes batches that are filled up to {found.length:,}{own} from {rows}: {100 * found.kept:.0f} % of that"
         f" {'is of rows' if found.is_to_longest else 'is what the longest row of a batch needs'}",
-        "the model or a compiled program needs one length",
+        "the model or a compiled program needs one length", asked_by=found.filled_by,
     )  # fmt: skip
 
 

@@ -11,9 +11,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 
+from stepscope.analysis.account.asked_by import function_at
 from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.purpose.tensors import alike_with_backward, ops_with_sizes
 from stepscope.analysis.steps.find_steps import steps_of
@@ -38,6 +40,7 @@ class Padding:
             their longest row already, with rows of about equal lengths in one batch.
         length: of the rows as they are filled up, the most of all batches; longest, mean: before.
         is_to_longest: each batch is filled up to its own longest row.
+        filled_by: the function of the program that fills them up, as its frames are named; empty if nothing shows it.
     """
 
     rows: I64
@@ -46,13 +49,14 @@ class Padding:
     longest: int
     mean: float
     is_to_longest: bool
+    filled_by: str
 
 
 def padding_of(trace: HostTrace) -> Padding | None:
     """The padding of the batches that the steps compute; None where there is none worth a change, or no sizes tell."""
     if not trace.has_stat(stat_names.INPUT_DIMS):
         return None
-    own, filled, batch = _copied_rows(trace)
+    own, filled, batch, times = _copied_rows(trace)
     if not len(own):
         return None
     steps = distinct(batch)
@@ -62,11 +66,13 @@ def padding_of(trace: HostTrace) -> Padding | None:
     if len(own) < _FEWEST_ROWS * len(steps) or kept > _MOST_USED:
         return None
     rows = _computed_on(trace, set(to.tolist()), len(own) // len(steps))
-    return Padding(rows, kept, int(to.max()), int(most.max()), float(own.mean()), is_to_longest)
+    by = function_at(trace, times)
+    filled_by = trace.name_of(by.frame) if by is not None else ""
+    return Padding(rows, kept, int(to.max()), int(most.max()), float(own.mean()), is_to_longest, filled_by)
 
 
-def _copied_rows(trace: HostTrace) -> tuple[I64, I64, I64]:
-    """Of each row that is copied into the front of a longer one: its length, that of the other, and its step."""
+def _copied_rows(trace: HostTrace) -> tuple[I64, I64, I64, I64]:
+    """Of each row that is copied into the front of a longer one: its length, that of the other, its step and when."""
     rows = events_of_kind(trace, EventKind.OP)
     types = distinct(trace.events.type[rows]).astype(np.int64)
     wanted = {
@@ -83,9 +89,14 @@ def _copied_rows(trace: HostTrace) -> tuple[I64, I64, I64]:
     pairs, place = np.unique(np.stack([texts[follows], texts[follows + 1]], axis=1), axis=0, return_inverse=True)
     lengths = np.array([_front(first[whole], first[part]) for whole, part in pairs.tolist()], np.int64).reshape(-1, 2)
     own, filled = lengths[place.ravel()].T
-    step = np.searchsorted(steps_of(trace).start_ps, trace.events.start_ps[rows[follows]], side="right")
-    chosen = own > 0
-    return own[chosen], filled[chosen], step[chosen]
+    # Rows of one batch are alike but for their length: what else is copied, such as positions, is none of them.
+    form = [first[whole][1:] for whole, _ in pairs.tolist()]
+    usual = Counter(form[at] for at in place.ravel()[own > 0].tolist()).most_common(1)
+    alike = np.array([each == usual[0][0] for each in form] if usual else [], np.bool_)
+    times, chosen = trace.events.start_ps[rows[follows]], own > 0
+    chosen[chosen] = alike[place.ravel()[chosen]]
+    step = np.searchsorted(steps_of(trace).start_ps, times, side="right")
+    return own[chosen], filled[chosen], step[chosen], times[chosen]
 
 
 def _front(whole: Size, part: Size) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for
@@ -22,6 +23,7 @@ from stepscope.analysis.purpose.excess import (
     FACTORING,
     GROWTH,
     HALF,
+    LONGEST,
     LOOPED,
     MEASURES,
     ONE_BY_ONE,
@@ -40,8 +42,9 @@ from stepscope.analysis.purpose.excess import (
     TABLE,
     UNFUSED,
     UNUSED,
+    ExcessFact,
 )
-from stepscope.vocabulary.python import is_training_function
+from stepscope.vocabulary.python import is_training_function, place_of
 from stepscope.vocabulary.traits import OpTrait
 
 _SUSPICIOUS_FORWARD = 1.4  # times the backward work, of which training has twice as much as forward
@@ -209,6 +212,8 @@ class _Excess(NamedTuple):
         if excess is None or (self.change in (MEASURES, AFTER) and _is_for_training(context, excess.step_ps)):
             return None
         percent = context.percent(excess.step_ps / MS)
+        name, file, line = place_of(excess.asked_by)
+        by = f"{name} ({file}:{line})" if file else ""
         return Finding(
             part_ms=excess.step_ps / MS,
             percent=percent * (1.0 - excess.keeps),
@@ -217,8 +222,18 @@ class _Excess(NamedTuple):
             without=self.without,
             unknown=self.unknown,
             parts=(self.change,),
-            actions=_name_op(context, self.actions, excess.fact) if self.change in (EQUAL, CONSTANT) else None,
+            culprit=Culprit(name, file, line, None, None, None, excess.step_ps) if by else None,
+            actions=self._act_on(context, excess, by),
         )
+
+    def _act_on(self, context: Context, excess: ExcessFact, by: str) -> tuple[str, ...] | None:
+        """What to do, where it is more than is so for all of its kind."""
+        if self.change in (EQUAL, CONSTANT):
+            return _name_op(context, self.actions, excess.fact)
+        if self.change == PADDING:
+            actions = actions_for(context.framework, _EQUAL_ROWS if LONGEST in excess.fact else self.actions)
+            return tuple(each.replace("the collate function", by) for each in actions) if by else actions
+        return None
 
 
 def _name_op(context: Context, actions: Actions, fact: str) -> tuple[str, ...]:
@@ -436,10 +451,16 @@ _ONE_LAYER: Actions = {
 
 _SHORTER_BATCHES: Actions = {
     "": (
-        "put rows of about equal length into one batch (sort or bucket them by length in the batch sampler), and fill"
-        " each batch up to its own longest row in the collate function: torch.nn.utils.rnn.pad_sequence, or"
-        " padding='longest' of a tokenizer",
+        "fill each batch up to its own longest row, not to one length for all, in the collate function:"
+        " torch.nn.utils.rnn.pad_sequence, or padding='longest' of a tokenizer",
+        "and put rows of about equal length into one batch: sort or bucket them by length in the batch sampler",
         "or join several short rows into one (packing), with a mask that keeps them apart",
+    ),
+}
+_EQUAL_ROWS: Actions = {
+    "": (
+        "put rows of about equal length into one batch: sort or bucket them by length in the batch sampler",
+        *_SHORTER_BATCHES[""][2:],
     ),
 }
 

@@ -101,7 +101,12 @@ def main_statement(trace: HostTrace, line: int, frame: str | None, spans: Spans)
     is_most = held[key][called] > _MOST_OF * total[key]
     flow = next(each.said for each in told.values() if each.said[:3] == (*key, called))
     name, share = called if is_most else "", min(total[key] / whole.total, 1.0)
-    return Statement(file or "", key[1], name, share, flow.loop, flow.is_same and is_most, flow.carries)
+    carries = flow.carries
+    if key[1] == flow.loop:  # the line of `for` takes the next round; what the rounds need, their longest line says
+        body = [each for each in told.values() if each.said[:2] != key and each.said[0] == key[0]]
+        rounds = [((each.shown & whole).total, each.said.carries) for each in body if each.said.loop == flow.loop]
+        carries = max(rounds, default=(0, ""))[1]
+    return Statement(file or "", key[1], name, share, flow.loop, flow.is_same and is_most, carries)
 
 
 @dataclass(frozen=True)

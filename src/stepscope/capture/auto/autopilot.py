@@ -56,6 +56,8 @@ _MANY_EVENTS, _FEW_STEPS = 100_000, 5
 # Beside twelve busy threads on two cores a loop ran for 12 to 19 % of the time, and 0.25 s of it held no five samples
 # of anything.
 _MOST_QUEUED = 8
+_GOES_ON = 3  # times the steps up to the end of the capture: a loop that has come that far is no part of another
+_LOOK_AGAIN_S = 1.0
 _DEFAULT_STEPS = 10  # how many steps a request captures if the settings name none
 
 Work = Callable[[], object]
@@ -115,8 +117,10 @@ class Autopilot:
         self._holds_samples = False  # and nothing else
         self._source: StepSource | None = None  # whose steps are counted
         self._captured: StepSource | None = None  # whose steps were captured
+        self._captured_count = 0
         self._is_cut_short = False  # fewer of them than asked for
         self._doubtful_until = 0.0  # until then another loop may take the place of the one that was captured
+        self._used_until_captured = 0.0  # of the processors by the process, s
         self._supersedes = False  # what was captured before is not of the loop
         self._runner = ScheduleRunner(
             self._settings.logdir,
@@ -315,6 +319,8 @@ class Autopilot:
     def _end_program_if_wanted(self) -> None:
         if not (self._settings.stop_after and self._has_captured and not self._runner.is_capturing):
             return
+        if self._is_perhaps_part():
+            return
         self.active = False
         if is_main_thread():
             self._settings = self._settings.keep_running()
@@ -340,7 +346,7 @@ class Autopilot:
     def _end(self, source: StepSource, another_follows: bool) -> None:
         self._follow(source)
         if not self._is_planned():
-            self.active = time.monotonic() < self._doubtful_until
+            self.active = self._is_doubtful()
             return
         self._drop_window()
         self._cancel_timer()
@@ -385,7 +391,8 @@ class Autopilot:
     def _note_captured_steps(self) -> None:
         first, count = self._first or 0, self._runner.number - (self._first or 0)
         name = self._source.name if self._source else MARKED.name
-        self._captured, self._is_cut_short = self._source, self._runner.number <= self._last
+        self._captured, self._captured_count = self._source, count
+        self._is_cut_short = self._runner.number <= self._last
         numbers = f"steps {first}-{first + count - 1}" if count > 1 else f"step {first}"
         self._set_outcome(f"captured {numbers} ({name})")
         self._supersedes |= bool(self.paths) and not self.has_steps and not self._requested  # a window without steps
@@ -394,6 +401,31 @@ class Autopilot:
         # It may have been a warm-up, or a small function that is called often before the first training step.
         self.active = not self._requested
         self._doubtful_until = time.monotonic() + self._settings.seconds if self.active else 0.0
+        self._used_until_captured = time.process_time()
+        if self._settings.stop_after and self._is_perhaps_part():
+            self._run_later(_LOOK_AGAIN_S, self._look_again)
+
+    def _is_doubtful(self) -> bool:
+        """Whether another loop may still take the place of the one that was captured.  A program that had few cores
+        for its first larger step, which compiles, gets more time for it; not one whose captured loop goes on."""
+        now, seconds = time.monotonic(), self._settings.seconds
+        if now < self._doubtful_until or not self._doubtful_until:
+            return now < self._doubtful_until
+        is_slow = time.process_time() - self._used_until_captured < seconds
+        goes_on = self._loop.count > _GOES_ON * self._runner.number
+        return is_slow and not goes_on and now < self._doubtful_until + (_MOST_QUEUED - 1) * seconds
+
+    def _is_perhaps_part(self) -> bool:
+        """Whether the captured steps may be parts of a larger one that has not ended yet: calls so short that more than
+        the wanted ones were captured, as the moves before an update are."""
+        captured, wanted = self._captured, self._settings.steps or _DEFAULT_STEPS
+        is_short = captured is not None and captured.rank == CALLS and self._captured_count > wanted
+        return is_short and self.active and self._is_doubtful()
+
+    def _look_again(self) -> None:
+        """Another look whether the captured steps are the loop's, if no step comes that does."""
+        if self._is_perhaps_part():
+            self._run_later(_LOOK_AGAIN_S, self._look_again)
 
     def _set_outcome(self, outcome: str) -> None:
         self.outcome = outcome

@@ -52,6 +52,10 @@ _COMPILED = {
     "jax": "compile {0}: {0} = jax.jit({0}), or call it inside the jitted step",
     "tensorflow": "compile {0}: {0} = tf.function({0}), or call it inside the tf.function of the step",
 }
+_ROUNDS = {
+    "jax": "with jax.lax.scan, or jax.lax.fori_loop, inside jax.jit",
+    "tensorflow": "with tf.scan, or a loop over tf.range, inside a tf.function",
+}
 _FEW_NUMBERS = 8  # an op on as many spends all its time on being started; judgement
 _TITLES = {
     "checkpoint_stall": "Save less often, or in the background, in {}",
@@ -102,6 +106,8 @@ def kind_of(line: LineFacts) -> str:
         return "communication_bound"
     if line.copies_in and line.causes.get("transfer", 0) + line.moves_ps >= _MOST_OF * line.own_ps:
         return "input_transfer"
+    if line.is_input and _goes_round(line):  # what one round gives the next one needs: no batch ahead of the step
+        return "eager_dispatch"
     if line.is_input:
         return "input_python" if line.share("python", "input") >= _MOST_OF else "input_preprocessing"
     moves = line.moves_ps >= _MOST_OF * line.ps
@@ -120,6 +126,12 @@ def kind_of(line: LineFacts) -> str:
     if moves:
         return "memory_churn"
     return "redundant_compute" if line.share("host_compute", "device_compute") >= _MOST_OF else "python_overhead"
+
+
+def _goes_round(line: LineFacts) -> bool:
+    """Whether a function mostly starts ops or programs one after another, each with the result of the one before."""
+    carries = line.statement is not None and bool(line.statement.carries)
+    return carries and line.starts >= _MANY and line.share("python") < _MOST_OF and line.heavy_ps < _TELLING * line.ps
 
 
 def _is_needed(line: LineFacts) -> bool:
@@ -223,6 +235,8 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     inside, at_once = act_on_work(line), tuple(map(Named, _start_at_once(context, line)))
     if work_of(line) is None and not at_once:
         inside = _replace_python_loop(line) or inside
+    elif at_once and _goes_round(line):
+        inside = ()
     if kind.startswith("input"):
         return (*at_once, *act_on_input(context, kind, inside, is_of_framework=_starts_many(context, line)))
     if line.inside and inside:
@@ -315,6 +329,9 @@ def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
             f" `{said.carries}` of the one before, but other rows do not; now it starts {names} {times} a step on few"
             " numbers each"
         )
+        if not few and context.framework in _ROUNDS:
+            needs = f"each needs `{said.carries}` of the one before; now it starts {names} {times} a step"
+            return (f"run all rounds of {loop} in one compiled program, {_ROUNDS[context.framework]}: {needs}",)
         plain = f"or compute on Python numbers or NumPy in {line.name} (.tolist() before it), which starts no ops"
         return (wide, plain) if few else ()
     on = f" on {' x '.join(map(str, line.often_size))}" if line.often_size else ""

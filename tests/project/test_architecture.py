@@ -139,7 +139,7 @@ WINGS: dict[str, set[str]] = {
     "purpose": {"hlo", "trace", "steps", "account"},
     "facts": {"hlo", "trace", "steps", "account", "purpose", "workers", "resources"},
     "advice": {"trace", "steps", "account", "purpose", "facts", "ops", "input", "resources", "workers", "waits"},
-    "trust": {"trace", "steps", "account"},
+    "trust": {"trace", "steps", "account", "workers"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice", "resources"},
     "compare": {"account", "overview"},
     "gate": {"compare", "overview"},

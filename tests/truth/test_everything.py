@@ -24,12 +24,9 @@ from stepscope.errors import InputError
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind as K
 
-# What is doubtful about the recordings, each looked at by hand: collectives that PyTorch 1.12 did not describe, and
-# those that were launched before the recording began; a step that the end of the recording cuts.
-DOUBTS = {
-    "jax-mi300x-conv": ["steps_cut"], "torch-mi300-resnet": ["collectives_without_details"],
-    "torch-multirank": ["collectives_without_details"],
-}  # fmt: skip
+# What is doubtful about the recordings, each looked at by hand: collectives that were launched before the recording
+# began; a step that the end of the recording cuts.
+DOUBTS = {"jax-mi300x-conv": ["steps_cut"], "torch-mi300-resnet": ["collectives_without_details"]}
 
 
 @pytest.fixture(scope="module", params=SESSIONS)

@@ -117,6 +117,12 @@ def figures(trace: HostTrace) -> dict[str, Any]:
         gpu0 s    | K3--K6-----K7----
         gpu0 t    | N4--------
         steps = [("train 1", 4, 11), ("train 2", 11, 17)]
+    a stream that runs ahead does not begin the first step for one that still does earlier work
+        host main |   M1------ M2------
+        host main |    L5L6     L7
+        gpu0 s    | K3---K4-K6-----K7----
+        gpu0 t    |     K5
+        steps = [("train 1", 8, 15), ("train 2", 15, 21)]
     copies that prefetching makes during the first step are no backlog
         host main | M1------ M2------
         host main |     L6       L7

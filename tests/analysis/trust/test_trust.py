@@ -139,6 +139,21 @@ def test_collectives_that_do_not_say_what_they_exchange() -> None:
     assert found(text, {"N": silent, "O": silent}, "jax") == []
 
 
+def test_what_the_call_around_the_launch_says_of_a_collective_counts() -> None:
+    sorts = {
+        "N": Sort(K.COLLECTIVE, "ncclKernel_SendRecv", "correlation_id"),
+        "c": Sort(K.COLLECTIVE_CALL, "nccl:all_to_all", stats={"Input Dims": "[[16, 2]]", "Input type": '["float"]'}),
+        "d": Sort(K.COLLECTIVE_CALL, "nccl:all_to_all"),
+    }
+    text = "host main | {0}-----------\nhost main |  L1\ngpu0 s    |   N1"
+
+    assert found(text.format("c"), sorts, "pytorch") == []
+    trace = replace(draw(text.format("d"), SORTS | sorts), framework="pytorch")
+    (doubt,) = [each for each in doubts_of(trace) if each.check == "collectives_without_details"]
+    assert (doubt.found, doubt.doubtful) == ("1 collective has no recorded size", "bandwidth")
+    assert doubt.fix == "record shapes (record_shapes=True), with PyTorch 2.3 or later"
+
+
 def test_backward_ops_that_share_the_number_of_their_forward_op() -> None:
     assert found("host main | a1-a1-a2-d2-a3-") == [("shared_backward_ids", 1, 3)]
 

@@ -148,13 +148,17 @@ def _is_gap(number: I64) -> Mask:
 def backlog_end(trace: HostTrace, backlog: I64, own: I64) -> int:
     """When devices have finished the work launched before the first step, ps.
 
-    At the latest when they start `own`, the work of that step.  The smallest possible time if either kind of work is
-    missing.
+    On each stream at the latest when it starts `own`, the work of that step, or when the first other one does: that
+    one stream runs ahead says nothing of the rest.  The smallest possible time if either kind of work is missing.
     """
-    start, duration = trace.events.start_ps, trace.events.duration_ps
+    start, line = trace.events.start_ps, trace.events.line
     if not len(backlog) or not len(own):
         return int(np.iinfo(np.int64).min)
-    return int(min((start[backlog] + duration[backlog]).max(), start[own].min()))
+    done, first = (np.full(len(trace.lines), np.iinfo(np.int64).min), np.full(len(trace.lines), start[own].min()))
+    np.maximum.at(done, line[backlog], start[backlog] + trace.events.duration_ps[backlog])
+    order = np.argsort(-start[own], kind="stable")
+    first[line[own[order]]] = start[own[order]]
+    return int(np.minimum(done, first).max())
 
 
 def follow_device(trace: HostTrace, label: I32, device: Mask, backlog: I64, start: I64, end: I64) -> tuple[I64, I64]:

@@ -104,10 +104,10 @@ def label_work(trace: HostTrace, label: I32, line: int, start: I64, end: I64) ->
     spread_labels(trace, label)
     _adopt_crossing(trace, label, line, start, end)
     _adopt_helpers(trace, label, line, start, end)
-    # Device work known to be launched outside all steps, such as an evaluation, stays outside.
-    device, orphan = is_device_work(trace), forest(trace).cause < 0
-    _inherit_steps(trace, label, device & (orphan | (label >= 0)))
-    backlog = np.flatnonzero(is_launched_before(trace, int(start[0])) & (label < 0))
+    # Device work known to be launched outside all steps, such as an evaluation or queued before, stays outside.
+    device, early = is_device_work(trace), is_launched_before(trace, int(start[0])) & (label < 0)
+    _inherit_steps(trace, label, device & ((label >= 0) | ((forest(trace).cause < 0) & ~early)))
+    backlog = np.flatnonzero(early)
     work = device | program_ops_elsewhere(trace, line)
     begun, marked = start, end
     start, end = follow_device(trace, label, work, backlog, start, end)

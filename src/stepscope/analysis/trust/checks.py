@@ -22,6 +22,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thr
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.lost_work import launches_of
 from stepscope.analysis.trace.user_ranges import user_ranges
+from stepscope.analysis.workers.collectives import collectives_of, rows_in_order
 from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I64, distinct, number_pairs
@@ -235,22 +236,28 @@ def _newer_tracer(trace: HostTrace) -> str:
 
 
 def check_collectives(trace: HostTrace) -> Doubt | None:
-    """Collectives of PyTorch that do not say what they exchange."""
+    """Collectives of PyTorch of which neither they nor the calls around their launches say what they exchange."""
     if trace.framework != "pytorch":
         return None
-    rows = np.flatnonzero(is_device_work(trace) & (trace.events.kind == K.COLLECTIVE))
+    rows = rows_in_order(trace)
+    rows = rows[is_device_work(trace)[rows]]
     silent = trace.stat_strings(stat_names.COLLECTIVE_NAME, rows=rows) < 0
+    if silent.any():  # older versions describe the op that asks for a collective, not its kernel
+        silent &= np.array(collectives_of(trace).bytes) == 0
     count, percent = int(silent.sum()), _share(int(silent.sum()), len(rows))
     if not count:
         return None
     in_graph = int((trace.stat_ints(stat_names.GRAPH_NODE_ID, rows=rows[silent]) > 0).sum())
-    fix = "record the host as well (ProfilerActivity.CPU), with PyTorch 2.3 or later"
+    launched = 2 * int((forest(trace).cause[rows[silent]] >= 0).sum()) > count
+    missing = "shapes (record_shapes=True)" if launched else "the host as well (ProfilerActivity.CPU)"
+    fix = f"record {missing}, with PyTorch 2.3 or later"
     if 2 * in_graph > count:
         fix = f"annotate the graphs: {_ANNOTATE}"
     return Doubt(
         "collectives_without_details", count, len(rows), percent,
-        f"{counted(count, 'collective')} {'has' if count == 1 else 'have'} no recorded operation or size",
-        "bandwidth, and which collectives of other ranks belong to them",
+        f"{counted(count, 'collective')} {'has' if count == 1 else 'have'} no recorded"
+        f" {'size' if launched else 'operation or size'}",
+        "bandwidth" + ("" if launched else ", and which collectives of other ranks belong to them"),
         fix,
     )  # fmt: skip
 

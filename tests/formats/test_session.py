@@ -16,7 +16,7 @@ import pytest
 from stepscope.errors import NotFoundError, UnreadableError, UsageError
 from stepscope.formats import by_content, store
 from stepscope.formats.base import FORMATS
-from stepscope.formats.session import Session, find_session, find_sessions, pick_host
+from stepscope.formats.session import Session, find_joined_session, find_session, find_sessions, pick_host
 from stepscope.formats.sniffing import sniff
 from stepscope.formats.xspace.writer import write as to_xspace
 
@@ -251,6 +251,21 @@ def test_a_second_job_in_the_same_folder_is_suspected(tmp_path: Path) -> None:
     (problem,) = find_session(tmp_path).problems
     assert problem.code == "workers-far-apart"
     assert "2 workers were written over 120 minutes" in problem.reason
+
+
+def test_runs_of_one_program_hours_apart_are_no_hosts_of_one_job(tmp_path: Path) -> None:
+    draw(
+        tmp_path,
+        """
+        old/vm.1795239728212212491.pt.trace.json
+        a/vm.1795246928212212491.pt.trace.json
+        b/vm.1795246929212212491.pt.trace.json
+        """,
+    )
+    session = find_joined_session([tmp_path / name for name in ("old", "a", "b")])
+
+    assert session.hosts == ("a/vm", "b/vm")
+    assert [(problem.code, "old" in problem.reason) for problem in session.problems] == [("other-time", True)]
 
 
 def test_equal_workers_are_told_apart_and_none_is_lost(tmp_path: Path) -> None:

@@ -201,6 +201,7 @@ def find_session(path: str | os.PathLike[str], run: str | None = None) -> Sessio
 
 def find_joined_session(paths: Sequence[str | os.PathLike[str]], run: str | None = None) -> Session:
     """The newest session at or below each of several paths, such as a folder per worker, as one session of all hosts.
+    Those that were written long before the newest one are of another job, and are left out with a warning.
 
     A path with `*`, `?` or `[` that does not exist as it is stands for the local files and folders that it matches.
 
@@ -212,27 +213,60 @@ def find_joined_session(paths: Sequence[str | os.PathLike[str]], run: str | None
         UsageError, InputError: as for `find_session`; NotFoundError if a pattern matches nothing.
     """
     places = [place for path in paths for place in _expand_pattern(path)]
-    sessions = [find_session(place, run) for place in places]
+    found = [find_session(place, run) for place in places]
+    sessions, problems = _of_one_time(found)
     if len(sessions) == 1:
-        return sessions[0]
+        return replace(sessions[0], problems=(*sessions[0].problems, *problems))
     files = [file for session in sessions for file in session.files]
     hosts = Counter(file.host for file in files)
-    owners = [store.basename(store.plain(place).rstrip("/")) for place in places]
+    owners = [
+        store.basename(store.plain(place).rstrip("/"))
+        for place, each in zip(places, found, strict=True)
+        if any(each is kept for kept in sessions)
+    ]
     names = [
         file.host if hosts[file.host] == 1 else f"{owner}/{file.host}"
         for owner, session in zip(owners, sessions, strict=True)
         for file in session.files
     ]
     renamed = (replace(file, host=name) for name, file in zip(unique_names(names), files, strict=True))
-    problems = dict.fromkeys(problem for session in sessions for problem in session.problems)
+    problems = [*dict.fromkeys(problem for session in sessions for problem in session.problems), *problems]
     runs = list(dict.fromkeys(session.run for session in sessions))
     return Session(
         run=join_names(runs, limit=_MOST_RUNS),
-        path=os.fspath(places[0]),
+        path=sessions[0].path if len(sessions) < len(found) else os.fspath(places[0]),
         files=tuple(renamed),
         problems=tuple(problems),
         joined=tuple(session.path for session in sessions),
     )
+
+
+def _of_one_time(sessions: list[Session]) -> tuple[list[Session], list[Problem]]:
+    """The sessions that may be of one job: those that were not written long before the newest; and what is left out."""
+    if len(sessions) == 1:
+        return sessions, []
+    written = [_written_ns(session) for session in sessions]
+    earliest = max((moment for moment in written if moment is not None), default=0) - MAX_SPREAD_MINUTES * 60 * 10**9
+    is_old = [moment is not None and moment < earliest for moment in written]
+    left = [session.run for session, old in zip(sessions, is_old, strict=True) if old]
+    if not left:
+        return sessions, []
+    reason = f"left out, as written long before the rest, while hosts of a job record at one time: {join_names(left)}"
+    hint = "compare two runs with stepscope compare"
+    return list(compress(sessions, (not old for old in is_old))), [Problem("other-time", reason, hint=hint)]
+
+
+def _written_ns(session: Session) -> int | None:
+    """When the last of a session's files was written, in ns since the epoch, as they or their names say; None if one
+    does not: copying changes the times of files."""
+    moments = []
+    for file in session.files:
+        number, digits = file.format.name_parts(store.basename(file.path)).stamp
+        unit = NS_PER_UNIT_BY_DIGITS.get(len(digits))
+        span = None if unit else file.format.recorded_span(file.path)
+        moments.append(number * unit if unit else span[1] if span else None)
+    known = [moment for moment in moments if moment is not None]
+    return max(known) if len(known) == len(moments) else None
 
 
 def _expand_pattern(path: str | os.PathLike[str]) -> list[str]:

@@ -136,7 +136,7 @@ def test_numbers_may_count_in_tens() -> None:
 def test_a_faster_step_says_by_how_much_and_what_fell() -> None:
     report = compared(BEFORE, AFTER)
 
-    assert report.verdict_text == "20.0 % faster (10.00 -> 8.00 ms, ±0.00): input fell by 2.00 ms"
+    assert report.verdict_text == "20.0 % faster (mean 10.00 -> 8.00 ms, ±0.00): input fell by 2.00 ms"
     assert report.difference.verdict == "faster"
     assert report.to_dict()["difference_ms"] == -2.0
     assert report.to_dict()["speedup"] == 1.25
@@ -149,7 +149,7 @@ def test_a_faster_step_says_by_how_much_and_what_fell() -> None:
 def test_a_slower_step_says_what_rose() -> None:
     text = compared(AFTER, BEFORE).verdict_text
 
-    assert text == "25.0 % slower (8.00 -> 10.00 ms, ±0.00): input rose by 2.00 ms"
+    assert text == "25.0 % slower (mean 8.00 -> 10.00 ms, ±0.00): input rose by 2.00 ms"
 
 
 def test_a_step_of_half_the_time_is_twice_as_fast() -> None:
@@ -159,7 +159,7 @@ def test_a_step_of_half_the_time_is_twice_as_fast() -> None:
     """)
 
     assert compared(BEFORE, half).verdict_text == (
-        "50.0 % faster, 2.00 times as fast (10.00 -> 5.00 ms, ±0.00): input fell by 4.00 ms"
+        "50.0 % faster, 2.00 times as fast (mean 10.00 -> 5.00 ms, ±0.00): input fell by 4.00 ms"
     )
 
 
@@ -170,7 +170,7 @@ def test_steps_that_scatter_more_than_they_differ_are_within_the_noise() -> None
 
     assert report.difference.verdict == "within_noise"
     assert report.difference.uncertainty_ms == pytest.approx(4.302653 * (7 / 9) ** 0.5, abs=1e-5)
-    assert report.verdict_text == "within the noise: 10.33 -> 10.00 ms (-3.2 %, -0.33 ms ±3.79)"
+    assert report.verdict_text == "within the noise: mean 10.33 -> 10.00 ms (-3.2 %, -0.33 ms ±3.79)"
 
 
 def test_a_profile_against_itself_is_all_zeros_and_within_the_noise() -> None:
@@ -189,13 +189,13 @@ def test_one_step_tells_no_noise() -> None:
     assert report.difference.verdict == "unknown"
     assert report.difference.uncertainty_ms is None
     assert "noise unknown" in compared(ONE_STEP, AFTER).verdict_text
-    assert compared(ONE_STEP, AFTER).verdict_text.startswith("20.0 % faster (10.00 -> 8.00 ms, noise unknown), which")
+    assert compared(ONE_STEP, AFTER).verdict_text.startswith("20.0 % faster (mean 10.00 -> 8.00 ms, noise unknown), which")
 
 
 def test_one_step_against_itself_is_neither_faster_nor_slower() -> None:
     text = compared(ONE_STEP, ONE_STEP).verdict_text
 
-    assert text.startswith("no difference (10.00 -> 10.00 ms, noise unknown), which may be chance")
+    assert text.startswith("no difference (mean 10.00 -> 10.00 ms, noise unknown), which may be chance")
 
 
 def test_without_steps_the_verdict_is_unknown_and_the_ops_are_totals() -> None:
@@ -210,6 +210,7 @@ def test_without_steps_the_verdict_is_unknown_and_the_ops_are_totals() -> None:
         ("b", None, 5.0, 5.0, None),
     ]
     assert any("one side has no steps" in note for note in report.notes)
+    assert any("both sides have no steps" in note for note in compared(NO_STEPS, NO_STEPS).notes)
 
 
 # -- where the time went ---------------------------------------------------------------------------------------------
@@ -228,7 +229,7 @@ def test_time_between_steps_counts() -> None:
     """A loop that waits for its input before it begins the step: 6 ms of step and 4 before the next."""
     report = compared(WAITS_BETWEEN, AFTER)
 
-    assert report.verdict_text == "20.0 % faster (10.00 -> 8.00 ms, ±0.00): input fell by 2.00 ms"
+    assert report.verdict_text == "20.0 % faster (mean 10.00 -> 8.00 ms, ±0.00): input fell by 2.00 ms"
     assert table(report.table("breakdown").rows, "cause", *TIMES) == [
         ("host_compute", 6.0, 6.0, 0.0, 0.0),
         ("input", 4.0, 2.0, -2.0, -50.0),
@@ -346,6 +347,20 @@ def test_no_advice_made_the_difference_between_two_devices() -> None:
     assert came(gpu) == [False]
 
 
+def test_what_an_advice_gained_is_measured_on_the_step_that_it_is_about() -> None:
+    """The median step is half as long; one that stalled moves the mean."""
+    slow = draw("""
+        host main | M0--------M1--------M2--------M3--------
+        host main | I-------a-I-------a-I-------a-I-------a-
+    """)
+    stalled = draw("""
+        host main | M0---M1---M2---M3------------------------
+        host main | a----a----a----a-------------------------
+    """)
+
+    assert {row["measured_speedup"] for row in compared(slow, stalled).foretold} == {2.0}
+
+
 def test_other_shapes_of_inputs_are_told_and_equal_ones_are_not() -> None:
     one, other = with_shapes(BEFORE, a="[32, 8]", b="[8]"), with_shapes(AFTER, a="[64, 8]", b="[8]")
 
@@ -366,8 +381,10 @@ def test_another_cost_of_profiling_is_told() -> None:
         with_report(each, "overview", profiling=ProfilingCost(10.0, inside, 5, 5))
         for each, inside in ((one, 10.1), (other, 12.0))
     )
+    shorter = with_report(other, "overview", profiling=ProfilingCost(10.0, 4.0, 5, 5))  # which profiling makes no step
 
-    assert compare(one, other).notes == ("profiling changed the step time by +1.0 % before and by +20.0 % after",)
+    told = "the recordings cost differently: before, profiling cost 1 %; after, profiling cost 20 %"
+    assert (compare(one, other).notes, compare(one, shorter).notes) == ((told,), ())
 
 
 def test_warnings_tell_which_side_they_are_of() -> None:
@@ -474,7 +491,7 @@ def test_paths_and_loaded_profiles_are_compared_alike(logs: Path) -> None:
     report = stepscope.compare(logs / "before", logs / "after")
     again = stepscope.compare(stepscope.load(logs / "before"), stepscope.load(logs / "after"))
 
-    assert report.verdict_text == "20.0 % faster (10.00 -> 8.00 ms, ±0.00): input fell by 2.00 ms"
+    assert report.verdict_text == "20.0 % faster (mean 10.00 -> 8.00 ms, ±0.00): input fell by 2.00 ms"
     assert report.to_dict() == again.to_dict()
     assert {"tool": "compare", "schema_version": 1, "hosts": ["host"], "partial": False}.items() <= (
         report.to_dict().items()
@@ -493,7 +510,7 @@ def test_the_command_says_the_verdict_first(logs: Path, capsys: pytest.CaptureFi
     assert run(["compare", str(logs / "before"), str(logs / "after")]) == 0
     lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip()]
 
-    assert lines[:2] == ["Verdict", "20.0 % faster (10.00 -> 8.00 ms, ±0.00): input fell by 2.00 ms"]
+    assert lines[:2] == ["Verdict", "20.0 % faster (mean 10.00 -> 8.00 ms, ±0.00): input fell by 2.00 ms"]
 
 
 def test_the_command_compares_the_tools_that_are_asked_for(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -546,7 +563,7 @@ def test_the_gate(
     assert len(told.err.splitlines()) == status
     if before == "after" and status:
         assert told.err == (
-            "stepscope: [slower] more than the 24 % of --fail-above: 25.0 % slower (8.00 -> 10.00 ms, ±0.00): input "
+            "stepscope: [slower] more than the 24 % of --fail-above: 25.0 % slower (mean 8.00 -> 10.00 ms, ±0.00): input "
             "rose by 2.00 ms\n"
         )
 

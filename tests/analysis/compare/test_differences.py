@@ -117,6 +117,18 @@ def test_with_samples_a_difference_within_the_noise_is_marked() -> None:
     ]
 
 
+def test_what_no_step_had_before_and_each_has_now_is_no_noise() -> None:
+    """Its mean of 3 ms is within an interval of 5.3 ms; three of nine steps are the same three by chance in 1 of 84."""
+    none = means("new", 0, 0, 0, 0, 0, 0), means("perhaps", 0, 0, 0, 0, 0, 0)
+    some = means("new", 1_000, 3_000, 5_000), means("perhaps", 0, 4_000, 5_000)
+
+    found = find_differences("pod-viewer", MEANS, report(*none), report(*some), None)
+    assert table(found, "layer", "difference_ms", "verdict") == [
+        ("new", 3.0, "worse"),
+        ("perhaps", 3.0, "within_noise"),
+    ]
+
+
 def test_one_sample_tells_no_noise() -> None:
     found = find_differences("pod-viewer", MEANS, report(means("a", 1_000)), report(means("a", 3_000, 3_000)), None)
 

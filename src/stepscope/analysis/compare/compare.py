@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from statistics import median
 
 from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.differences import DifferenceTable, find_differences
@@ -64,8 +65,10 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
     names = choose_tools(tools)
     before, after = per_batch(before, after)
     warned = _WARNING_TOOLS if tools is None else names
-    samples = sample_of(step_times(before)), sample_of(step_times(after))
+    times = step_times(before), step_times(after)
+    samples = sample_of(times[0]), sample_of(times[1])
     found = compare_means(*samples)
+    gain = round(median(times[0]) / median(times[1]), 4) if all(map(sum, times)) else None  # of the step of the advice
     breakdown = STEP_TABLES["overview"](before, after, False).rows
     tables = list(_make_tables(before, after, names, found))
     if tools is None or len(names) == len(comparable_tools()):
@@ -78,7 +81,7 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
         verdict_text=verdict_text(found, *samples, breakdown),
         difference=found,
         sides=(_side_row("before", before, samples[0]), _side_row("after", after, samples[1])),
-        foretold=compare_predicted(before, after, None if other_surroundings(before, after, True) else found.speedup),
+        foretold=compare_predicted(before, after, None if other_surroundings(before, after, True) else gain),
         notes=find_notes(before, after),
         tables=tuple(tables),
         main=main.id,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stepscope.analysis.compare.welch import half_width, sample_of
+from stepscope.analysis.compare.welch import CONFIDENCE, half_width, sample_of
 from stepscope.records import dataclass
 from stepscope.report import Cell, Comparable, Field, Role, Row, amount, round_6
 
@@ -110,9 +110,7 @@ def find_differences(
         _combine_by_key(comparable, comparable.rows(report), count)
         for report, count in zip((before, after), per_step or (1, 1), strict=True)
     ]
-    rows = _find_differing_rows(comparable, *sides)
-    if not comparable.is_neutral:
-        rows = _add_verdicts(comparable, rows, within_noise and comparable.is_total)
+    rows = _find_differing_rows(comparable, *sides, within_noise and comparable.is_total)
     if not comparable.is_ordered:
         names, size = [key.name for key in comparable.keys], _column_name("difference", comparable)
         rows.sort(key=lambda row: (-abs(amount(row[size])), *(str(row[name]) for name in names)))
@@ -260,16 +258,40 @@ def _combine_measures(comparable: Comparable, rows: Sequence[Mapping[str, Any]])
 
 
 def _find_differing_rows(
-    comparable: Comparable, before: Mapping[tuple[Cell, ...], _Amount], after: Mapping[tuple[Cell, ...], _Amount]
+    comparable: Comparable,
+    before: Mapping[tuple[Cell, ...], _Amount],
+    after: Mapping[tuple[Cell, ...], _Amount],
+    is_doubtful: bool,
 ) -> list[Row]:
-    """One row for each key that one side or both have, unless both measured nothing."""
+    """One row for each key that one side or both have, unless both measured nothing.
+
+    Args:
+        is_doubtful: whether the step times do not differ by more than their noise and the rows are totals.
+    """
     names = [key.name for key in comparable.keys]
+    change, noise = _column_name("difference", comparable), _column_name("uncertainty", comparable)
+    pairs = [(key, before.get(key), after.get(key)) for key in {**before, **after}]
+    pairs = [(key, one, other) for key, one, other in pairs if (one and one.value) or (other and other.value)]
+    least = NEGLIGIBLE_SHARE * math.fsum(one.value for _, one, _ in pairs if one)
     rows = []
-    for key in {**before, **after}:
-        one, other = before.get(key), after.get(key)
-        if (one and one.value) or (other and other.value):
-            rows.append({**dict(zip(names, key, strict=True)), **_difference_cells(comparable, one, other)})
+    for key, one, other in pairs:
+        row = {**dict(zip(names, key, strict=True)), **_difference_cells(comparable, one, other)}
+        if not comparable.is_neutral:
+            width = None if _is_new_or_gone(one, other) else row.get(noise)
+            row["verdict"] = _verdict(amount(row[change]), width, least, is_doubtful)
+        rows.append(row)
     return rows
+
+
+def _is_new_or_gone(before: _Amount | None, after: _Amount | None) -> bool:
+    """Whether all steps of one side have some of it and none of the other has: the spread of what is there says nothing
+    about that.  By ranks, such an order of steps comes by chance with at most 1 - `CONFIDENCE`."""
+    if not (before and after):
+        return False
+    sides = [any(before.samples), any(after.samples)]
+    whole = all(before.samples), all(after.samples)
+    orders = math.comb(len(before.samples) + len(after.samples), len(after.samples))
+    return sides.count(True) == 1 and any(whole) and 2 / orders <= 1 - CONFIDENCE
 
 
 def _difference_cells(comparable: Comparable, before: _Amount | None, after: _Amount | None) -> Row:
@@ -291,20 +313,6 @@ def _uncertainty(before: _Amount | None, after: _Amount | None) -> float | None:
     """Half of the interval of the difference of the means; None if a side has fewer than two samples."""
     width = half_width(sample_of(before.samples), sample_of(after.samples)) if before and after else None
     return None if width is None else round_6(width)
-
-
-def _add_verdicts(comparable: Comparable, rows: Sequence[Row], is_doubtful: bool) -> list[Row]:
-    """The rows with their verdicts.
-
-    Args:
-        comparable: what was compared.
-        rows: the differences.
-        is_doubtful: whether the step times do not differ by more than their noise and the rows are totals.
-    """
-    change, noise = _column_name("difference", comparable), _column_name("uncertainty", comparable)
-    before = _column_name("before", comparable)
-    least = NEGLIGIBLE_SHARE * math.fsum(amount(row[before]) for row in rows)
-    return [{**row, "verdict": _verdict(amount(row[change]), row.get(noise), least, is_doubtful)} for row in rows]
 
 
 def _verdict(change: float, noise: Cell, least: float, is_doubtful: bool) -> str:

@@ -103,7 +103,8 @@ def _other_steps(before: Side, after: Side) -> list[str]:
     if one.steps_source != other.steps_source:
         notes.append(f"steps were found in different ways: before, {one.steps_how}; after, {other.steps_how}")
     if not (before.usual_steps and after.usual_steps):
-        notes.append("one side has no steps, so totals are those of the captures, and a longer capture has more")
+        who = "one side has" if before.usual_steps or after.usual_steps else "both sides have"
+        notes.append(f"{who} no steps, so totals are those of the captures, and a longer capture has more")
     return notes
 
 
@@ -121,11 +122,11 @@ def _work_outside_steps(before: Side, after: Side) -> list[str]:
 
 def _other_cost(before: Side, after: Side) -> list[str]:
     one, other = before.overview.profiling, after.overview.profiling
-    if one is None or other is None or abs(one.percent - other.percent) < _FAR_PERCENT:
-        return []
+    if one is None or other is None or abs(max(one.percent, 0.0) - max(other.percent, 0.0)) < _FAR_PERCENT:
+        return []  # profiling makes no step shorter: what does is something else
     if not (one.is_clear or other.is_clear):
         return []
-    return [f"profiling changed the step time by {one.percent:+.1f} % before and by {other.percent:+.1f} % after"]
+    return [f"the recordings cost differently: before, {one.short_text()}; after, {other.short_text()}"]
 
 
 def _other_shapes(before: Side, after: Side) -> list[str]:

@@ -17,7 +17,7 @@ FIELDS: tuple[Field, ...] = (
     Field("proved_speedup_least", "ratio", "the lower end of that interval"),
     Field("proved_speedup_most", "ratio", "the upper end of that interval"),
     Field("is_gone", "", "whether the session after gets no advice of that class", "bool", label="Cause is gone"),
-    Field("measured_speedup", "ratio", "mean step before over mean step after; unknown while the cause is there"),
+    Field("measured_speedup", "ratio", "median step before over median step after; unknown while the cause is there"),
     Field("is_inside", "", "whether that lies in the predicted range; unknown if other causes went, too", "bool"),
 )
 
@@ -26,7 +26,7 @@ def compare_predicted(before: Side, after: Side, speedup: float | None) -> tuple
     """The advice on the session before, with what came of it; see FIELDS.
 
     Args:
-        speedup: mean step before over mean step after; None if unknown.
+        speedup: median step before over median step after, as the advice is about the median step; None if unknown.
     """
     left = {advice.kind for advice in after.overview.advice}
     given = [advice for advice in before.overview.advice if advice.kind != "none"]

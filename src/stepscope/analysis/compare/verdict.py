@@ -89,7 +89,7 @@ def verdict_text(
         lacking = [name for name, side in (("before", before), ("after", after)) if not side.mean]
         who = "neither session has" if len(lacking) == 2 else f"the session {lacking[0]} has no"
         return f"unknown: {who} steps to compare; mark the steps"
-    times = f"{number_text(before.mean)} -> {number_text(after.mean)} ms"
+    times = f"mean {number_text(before.mean)} -> {number_text(after.mean)} ms"
     noise = None if found.uncertainty_ms is None else f"\N{PLUS-MINUS SIGN}{number_text(found.uncertainty_ms)}"
     if found.verdict == "within_noise":
         return f"within the noise: {times} ({found.change_percent:+.1f} %, {_signed_text(found.ms)} ms {noise})"

@@ -30,6 +30,7 @@ from stepscope.formats.session import (
     find_joined_session,
     find_sessions,
     pick_host,
+    written_ns_of,
 )
 from stepscope.meanwhile import importing
 from stepscope.proof.record import FILE, read_proofs
@@ -262,6 +263,12 @@ class LoadedProfile:
     def path(self) -> str:
         """The path of the session."""
         return self._session.path
+
+    @property
+    def written_ns(self) -> int | None:
+        """When the recording was written, in ns since the epoch; if neither the files nor their names say so, when they
+        were last changed.  None if a store does not tell."""
+        return written_ns_of(self._session, or_changed=True)
 
     @property
     def chosen(self) -> str:

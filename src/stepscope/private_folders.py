@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 OTHERS, OTHERS_WRITE = 0o077, 0o022
@@ -21,11 +22,12 @@ def make_private(folder: Path, levels: int = 1, denied: int = OTHERS) -> None:
     wanted[0].parent.mkdir(parents=True, exist_ok=True)
     for each in wanted:
         each.mkdir(mode=0o700, exist_ok=True)
-        if is_private(each, denied):
-            continue
-        if not is_own(each):
-            raise PermissionError(f"{each} belongs to another user; remove it, or set TMPDIR")
-        each.chmod(0o700)
+        with suppress(FileNotFoundError):  # a sweep of another process removed it while it was empty
+            if is_private(each, denied):
+                continue
+            if not is_own(each):
+                raise PermissionError(f"{each} belongs to another user; remove it, or set TMPDIR")
+            each.chmod(0o700)
 
 
 def is_private(folder: Path, denied: int = OTHERS) -> bool:

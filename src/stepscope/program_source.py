@@ -21,18 +21,23 @@ class ProgramSource:
         path: the file, absolute.
         line: the number of the first line, from 1.
         lines: the lines, without their ends.
+        is_edited: the file was changed after the recording, or nobody knows when that was.
     """
 
     path: Path
     line: int
     lines: tuple[str, ...]
+    is_edited: bool = False
 
     def numbered(self) -> list[str]:
-        """Each line after its number."""
-        return [f"{at:5}  {text}" for at, text in enumerate(self.lines, self.line)]
+        """Each line after its number; before them what is to be known of a file that was edited."""
+        said = ["changed since the recording; as it is now:"] if self.is_edited else []
+        return said + [f"{at:5}  {text}" for at, text in enumerate(self.lines, self.line)]
 
 
-def find_source(culprit: Mapping[str, Any] | None, folders: tuple[Path, ...] = ()) -> ProgramSource | None:
+def find_source(
+    culprit: Mapping[str, Any] | None, folders: tuple[Path, ...] = (), recorded_ns: int | None = None
+) -> ProgramSource | None:
     """Three lines of the source, around the statement that holds most of the function's time, where that is known; else
     from where the function starts, or around a line within one.
 
@@ -41,6 +46,7 @@ def find_source(culprit: Mapping[str, Any] | None, folders: tuple[Path, ...] = (
     Args:
         culprit: as in JSON, with `name`, `file` and `line`, and perhaps `statement`.
         folders: where a file that is named without its folder may lie, besides the current one.
+        recorded_ns: when the recording was written, in ns since the epoch; None if unknown.
     """
     if not culprit or not culprit.get("file") or not culprit.get("line"):
         return None
@@ -54,7 +60,8 @@ def find_source(culprit: Mapping[str, Any] | None, folders: tuple[Path, ...] = (
         before = text[:line] if at is culprit else text
         if len(text) >= line and (starts or is_elsewhere or name == _MODULE or _starts(before, name)):
             first = max(line if starts else line - 1, 1)
-            return ProgramSource(path.absolute(), first, tuple(text[first - 1 : first - 1 + _SHOWN]))
+            is_edited = recorded_ns is None or path.stat().st_mtime_ns > recorded_ns
+            return ProgramSource(path.absolute(), first, tuple(text[first - 1 : first - 1 + _SHOWN]), is_edited)
     return None
 
 

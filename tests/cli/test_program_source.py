@@ -8,6 +8,7 @@ import pytest
 
 from stepscope.program_source import find_source
 
+LATER_NS = 2**63
 PROGRAM = """import torch
 
 @torch.compile
@@ -48,10 +49,18 @@ def folder(tmp_path: Path) -> Path:
 def test_three_lines_are_shown(folder: Path, name: str, line: int, expected: list[str]) -> None:
     culprit = {"name": name, "file": "train.py", "line": line}
 
-    found = find_source(culprit, (folder,))
+    found = find_source(culprit, (folder,), LATER_NS)
 
     assert (found.numbered() if found else []) == expected
     assert found is None or found.path == folder / "train.py"
+
+
+@pytest.mark.parametrize("recorded_ns", [0, None])
+def test_a_file_that_was_edited_since_is_no_evidence_of_what_ran(folder: Path, recorded_ns: int | None) -> None:
+    found = find_source({"name": "update", "file": "train.py", "line": 4}, (folder,), recorded_ns)
+
+    assert found is not None
+    assert found.numbered()[:2] == ["changed since the recording; as it is now:", "    4  def update(x):"]
 
 
 def test_a_culprit_without_a_file_has_none() -> None:
@@ -62,6 +71,6 @@ def test_a_culprit_without_a_file_has_none() -> None:
 
 def test_the_lines_are_those_around_the_statement_that_holds_most_of_the_time(folder: Path) -> None:
     statement = {"file": "train.py", "line": 5, "called": "", "share": 0.8}
-    found = find_source({"name": "update", "file": "train.py", "line": 3, "statement": statement}, (folder,))
+    found = find_source({"name": "update", "file": "train.py", "line": 3, "statement": statement}, (folder,), LATER_NS)
     assert found is not None
     assert found.numbered() == ["    4  def update(x):", "    5      y = x + 1", "    6      return y"]

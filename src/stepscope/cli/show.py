@@ -111,15 +111,18 @@ def _show_table(report: Report, output: Path | None, top: int | None) -> None:
         print_lines(report_lines(report, screen_width() if sys.stdout.isatty() else WIDE, top))
 
 
-def show_lines(report: Report, output: Path | None = None, chosen: str = "", why: bool = False) -> None:
+def show_lines(
+    report: Report, output: Path | None = None, chosen: str = "", why: bool = False, recorded_ns: int | None = None
+) -> None:
     """Writes the ten lines of a summary; a terminal wraps long ones under their text.
 
     Args:
         chosen: the session that was read, which the line on what was recorded names.
         why: also write what stands behind the verdict and the first advice.
+        recorded_ns: when it was recorded, in ns since the epoch; None if unknown.
     """
     said = f"; from {chosen}" if chosen else ""
-    found = [*report.summary_lines(), *(_list_evidence(report) if why else ())]
+    found = [*report.summary_lines(), *(_list_evidence(report, recorded_ns) if why else ())]
     lines = [clean(line + said * line.startswith(_RECORDED)) for line in found]
     if output is not None:
         write_file(output, "".join(f"{line}\n" for line in lines).encode())
@@ -168,7 +171,7 @@ def _known_line(account: Sequence[Mapping[str, Any]]) -> str:
     return f"known      {', '.join(said)}" if said else ""
 
 
-def _list_evidence(report: Report) -> Iterator[str]:
+def _list_evidence(report: Report, recorded_ns: int | None) -> Iterator[str]:
     from stepscope.program_source import find_source
 
     whole = report.to_dict()
@@ -180,7 +183,7 @@ def _list_evidence(report: Report) -> Iterator[str]:
         if more := [clause for clause in first["evidence"].split("; ") if clause not in said]:
             yield f"advised    {'; '.join(more)}"
         yield f"predicted  {first['reasoning']}"
-        source = find_source(first["culprit"])
+        source = find_source(first["culprit"], recorded_ns=recorded_ns)
         yield from (f"source     {line}" for line in (source.numbered() if source else ()))
     purposes = [each for each in whole.get("purpose", ()) if each["percent"] >= 1]
     if any(each["purpose"] != "unknown" for each in purposes):

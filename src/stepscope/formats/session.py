@@ -245,7 +245,7 @@ def _of_one_time(sessions: list[Session]) -> tuple[list[Session], list[Problem]]
     """The sessions that may be of one job: those that were not written long before the newest; and what is left out."""
     if len(sessions) == 1:
         return sessions, []
-    written = [_written_ns(session) for session in sessions]
+    written = [written_ns_of(session) for session in sessions]
     earliest = max((moment for moment in written if moment is not None), default=0) - MAX_SPREAD_MINUTES * 60 * 10**9
     is_old = [moment is not None and moment < earliest for moment in written]
     left = [session.run for session, old in zip(sessions, is_old, strict=True) if old]
@@ -256,17 +256,26 @@ def _of_one_time(sessions: list[Session]) -> tuple[list[Session], list[Problem]]
     return list(compress(sessions, (not old for old in is_old))), [Problem("other-time", reason, hint=hint)]
 
 
-def _written_ns(session: Session) -> int | None:
-    """When the last of a session's files was written, in ns since the epoch, as they or their names say; None if one
-    does not: copying changes the times of files."""
-    moments = []
-    for file in session.files:
-        number, digits = file.format.name_parts(store.basename(file.path)).stamp
-        unit = NS_PER_UNIT_BY_DIGITS.get(len(digits))
-        span = None if unit else file.format.recorded_span(file.path)
-        moments.append(number * unit if unit else span[1] if span else None)
+def written_ns_of(session: Session, or_changed: bool = False) -> int | None:
+    """When the last of a session's files was written, in ns since the epoch, as they or their names say.
+
+    Args:
+        or_changed: where they do not, take the time of their last change, which copying a file may move.
+
+    Returns:
+        None if one of them does not say it.
+    """
+    moments = [_file_written_ns(file, or_changed) for file in session.files]
     known = [moment for moment in moments if moment is not None]
     return max(known) if len(known) == len(moments) else None
+
+
+def _file_written_ns(file: HostFile, or_changed: bool) -> int | None:
+    number, digits = file.format.name_parts(store.basename(file.path)).stamp
+    if digits and len(digits) in NS_PER_UNIT_BY_DIGITS:
+        return number * NS_PER_UNIT_BY_DIGITS[len(digits)]
+    span = file.format.recorded_span(file.path)
+    return span[1] if span else store.identity(file.path).modified_ns if or_changed else None
 
 
 def _expand_pattern(path: str | os.PathLike[str]) -> list[str]:

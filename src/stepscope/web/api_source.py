@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from werkzeug import Request
 
+from stepscope.formats.session import written_ns_of
 from stepscope.program_source import find_source
 from stepscope.web.answers import Answer, Refused, json_answer
 from stepscope.web.site import Site
@@ -23,8 +23,10 @@ def get_source(site: Site, request: Request, session: str, advice: str) -> Answe
     found = next((each for each in report.to_dict()["advice"] if each["id"] == advice), None)
     if found is None:
         raise Refused(404, f"there is no advice {advice!r}", "reload the page", [])
-    source = None if site.options.is_shared else find_source(found["culprit"], (Path(opened.session.path),))
-    body: dict[str, Any] = {"path": None, "line": None, "lines": []}
-    if source is not None:
-        body = {"path": str(source.path), "line": source.line, "lines": list(source.lines)}
-    return json_answer(body)
+    source = None
+    if not site.options.is_shared:
+        source = find_source(found["culprit"], (Path(opened.session.path),), written_ns_of(opened.session, True))
+    if source is None:
+        return json_answer({"path": None, "line": None, "lines": [], "is_edited": False})
+    body = {"line": source.line, "lines": list(source.lines), "is_edited": source.is_edited}
+    return json_answer({"path": str(source.path), **body})

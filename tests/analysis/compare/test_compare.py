@@ -189,7 +189,9 @@ def test_one_step_tells_no_noise() -> None:
     assert report.difference.verdict == "unknown"
     assert report.difference.uncertainty_ms is None
     assert "noise unknown" in compared(ONE_STEP, AFTER).verdict_text
-    assert compared(ONE_STEP, AFTER).verdict_text.startswith("20.0 % faster (mean 10.00 -> 8.00 ms, noise unknown), which")
+    assert compared(ONE_STEP, AFTER).verdict_text.startswith(
+        "20.0 % faster (mean 10.00 -> 8.00 ms, noise unknown), which"
+    )
 
 
 def test_one_step_against_itself_is_neither_faster_nor_slower() -> None:

@@ -11,6 +11,8 @@ interface Lines {
   readonly path: string | null;
   readonly line: number | null;
   readonly lines: readonly string[];
+  /** Whether the file was changed after the recording. */
+  readonly is_edited: boolean;
 }
 
 export function Source({ advice }: { advice: Advice }) {
@@ -26,7 +28,7 @@ export function Source({ advice }: { advice: Advice }) {
       : null,
   );
   if (!isNamed || found.state !== "ready" || !found.data.path || found.data.line === null) return null;
-  const { path, line: first, lines } = found.data;
+  const { path, line: first, lines, is_edited: isEdited } = found.data;
   return (
     <figure class="source">
       <figcaption>
@@ -36,6 +38,7 @@ export function Source({ advice }: { advice: Advice }) {
         >
           {file}:{line} <Icon name="arrow" size={14} />
         </a>
+        {isEdited && <span class="muted"> changed since the recording; as it is now</span>}
       </figcaption>
       <pre>
         {lines.map((text, at) => (

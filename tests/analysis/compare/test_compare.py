@@ -565,8 +565,8 @@ def test_the_gate(
     assert len(told.err.splitlines()) == status
     if before == "after" and status:
         assert told.err == (
-            "stepscope: [slower] more than the 24 % of --fail-above: 25.0 % slower (mean 8.00 -> 10.00 ms, ±0.00): input "
-            "rose by 2.00 ms\n"
+            "stepscope: [slower] more than the 24 % of --fail-above: 25.0 % slower (mean 8.00 -> 10.00 ms, ±0.00): "
+            "input rose by 2.00 ms\n"
         )
 
 

@@ -110,7 +110,7 @@ def find_differences(
         _combine_by_key(comparable, comparable.rows(report), count)
         for report, count in zip((before, after), per_step or (1, 1), strict=True)
     ]
-    rows = _find_differing_rows(comparable, *sides, within_noise and comparable.is_total)
+    rows = _find_differing_rows(comparable, *sides, is_doubtful=within_noise and comparable.is_total)
     if not comparable.is_ordered:
         names, size = [key.name for key in comparable.keys], _column_name("difference", comparable)
         rows.sort(key=lambda row: (-abs(amount(row[size])), *(str(row[name]) for name in names)))
@@ -261,6 +261,7 @@ def _find_differing_rows(
     comparable: Comparable,
     before: Mapping[tuple[Cell, ...], _Amount],
     after: Mapping[tuple[Cell, ...], _Amount],
+    *,
     is_doubtful: bool,
 ) -> list[Row]:
     """One row for each key that one side or both have, unless both measured nothing.

@@ -127,9 +127,7 @@ class Finder:
         op, op_rows = self._longest_op(named)
         frame, calls, ps = self._function(rows)
         length_ps = int(forest(self._trace).extent_ps[calls].sum())
-        # Around all of a step, a function says nothing of what devices do in it.
-        says_where = not self._is_of_devices(rows) or length_ps < _NEARLY_ALL * int(self._length.sum())
-        if frame >= 0 and says_where:
+        if frame >= 0 and not (self._is_of_devices(rows) and self._fill_steps(calls)):
             place = self._place(frame)
             inside, statement = self._inside(rows, frame), self._statement(frame)
             return Culprit(*place, op, self._layer(rows), len(calls), ps, inside, statement, length_ps)
@@ -143,6 +141,14 @@ class Finder:
 
     def _is_of_devices(self, rows: I64) -> bool:
         return 2 * int(self._length[rows[self._is_work[rows]]].sum()) > int(self._length[rows].sum())
+
+    def _fill_steps(self, calls: I64) -> bool:
+        """Whether some calls take nearly all of their steps: such say nothing of what devices do in them."""
+        steps, start = steps_of(self._trace), self._trace.events.start_ps[calls]
+        inside = Spans.union(start, start + forest(self._trace).extent_ps[calls])
+        taken = inside.overlap_ps(steps.start_ps, np.maximum(steps.until_ps, steps.start_ps))
+        whole = int((steps.until_ps - steps.start_ps)[taken > 0].sum())
+        return int(taken.sum()) >= _NEARLY_ALL * whole > 0
 
     def op_culprit(self, rows: I64) -> Culprit | None:
         """The op that asked for most of some device work, with its layer; None where no op is known for it: a function

@@ -13,7 +13,13 @@ import numpy as np
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.sampled_time import sampled_time_of
-from stepscope.analysis.account.selectors import Portion, join_parts, part_of_events, part_of_stretches
+from stepscope.analysis.account.selectors import (
+    Portion,
+    join_parts,
+    part_of_events,
+    part_of_stretches,
+    waits_in_stretches,
+)
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import observed_time
 from stepscope.analysis.steps.stack_samples import sampled_frames
@@ -138,7 +144,7 @@ def part_with_work(model: StepModel, rows: I64) -> Portion:
     part = part_of_events(model, np.concatenate([rows, started_by(trace, on_thread)]))
     line = trace.events.line[on_thread]
     waited = [
-        part_of_stretches(model, each, spans_of(trace, on_thread[line == each]))
+        waits_in_stretches(model, each, spans_of(trace, on_thread[line == each]))
         for each in numbers_in(line)
         if not model.threads.serves_input[each]
     ]

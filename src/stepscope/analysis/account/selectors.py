@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import TypeVar
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.causes import Cause, event_causes, unrecorded_causes
-from stepscope.analysis.account.graph import EdgeKind, NodeKind
+from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.innermost import intersect
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in
@@ -56,7 +57,7 @@ def part_of_cause(model: StepModel, cause: Cause) -> Portion:
     pause = np.where(gap, graph.pause_ps - graph.unexplained_ps, 0)
     known = stretches_of(model.trace).spans_of_cause(cause)
     if known.total and cause != Cause.CONTENTION:  # a thread that is not ready waits for no processor
-        within = part_of_stretches(model, model.threads.main, known)
+        within = waits_in_stretches(model, model.threads.main, known)
         waits, pause = within.waits, pause if within.pause_ps is None else pause + within.pause_ps
     return Portion(model.shares.own_ps.only(cause), lag, pause, waits)
 
@@ -66,24 +67,31 @@ def part_of_stretches(model: StepModel, line: int, stretches: Spans) -> Portion:
 
     Left out, the thread goes on at once; what others do meanwhile they still do.
     """
+    graph, trace = model.graph, model.trace
+    rows = np.arange(trace.lines.event_begin[line], trace.lines.event_end[line], dtype=np.int64)
+    start = trace.events.start_ps[rows]
+    return replace(
+        waits_in_stretches(model, line, stretches),
+        own_ps=OwnTimes.gather(len(graph), _times_in_stretches(model, line, _nodes_in_order(graph, line), stretches)),
+        events=events_in_nodes(trace, graph, rows[stretches.overlap_ps(start, start + 1) > 0]),
+    )
+
+
+def waits_in_stretches(model: StepModel, line: int, stretches: Spans) -> Portion:
+    """What a thread waits for in some stretches of time, without its own time there."""
     graph = model.graph
-    nodes = np.flatnonzero(graph.line == line)
-    nodes = nodes[np.argsort(graph.start_ps[nodes], kind="stable")]
+    nodes = _nodes_in_order(graph, line)
     start, before = graph.start_ps[nodes], graph.previous[nodes]
     waits_from = np.where(before >= 0, np.minimum(graph.end_ps[before], start), start)
     waited = np.zeros(len(graph), np.bool_)
     waited[nodes] = 2 * stretches.overlap_ps(waits_from, start) > start - waits_from
-    pause = np.where(waited, graph.pause_ps, 0)
-    trace = model.trace
-    rows = np.arange(trace.lines.event_begin[line], trace.lines.event_end[line], dtype=np.int64)
-    start = trace.events.start_ps[rows]
-    return Portion(
-        OwnTimes.gather(len(graph), _times_in_stretches(model, line, nodes, stretches)),
-        None,
-        pause,
-        waited[graph.edges.target],
-        events_in_nodes(trace, graph, rows[stretches.overlap_ps(start, start + 1) > 0]),
-    )
+    return Portion(OwnTimes(len(graph)), None, np.where(waited, graph.pause_ps, 0), waited[graph.edges.target])
+
+
+def _nodes_in_order(graph: Graph, line: int) -> I64:
+    """The nodes of a line, by their starts."""
+    nodes = np.flatnonzero(graph.line == line)
+    return nodes[np.argsort(graph.start_ps[nodes], kind="stable")]
 
 
 def _times_in_stretches(

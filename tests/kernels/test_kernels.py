@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from stepscope.kernels import intervals, nesting, ops, replay
+from stepscope.model import Strings
 
 BEGIN, END, PLAIN = 1, 2, 0
 
@@ -381,6 +383,23 @@ def test_stretches_are_cut_wherever_the_innermost_event_changes(
     expected = {at: (each, inner.get(at, -1)) for each in range(len(begin)) for at in range(begin[each], stop[each])}
     assert found == expected
     assert sum(high - low for _, low, high, _ in rows) == len(expected)
+
+
+_PIECES = st.sampled_from(["a", "Z", "9", "_", "/", ".", "-", ">", ":", "::", "Mat", "_Recv", " ", "(", "\n", "\u00e9"])
+
+
+@given(st.lists(st.lists(_PIECES, max_size=8).map("".join), max_size=6))
+def test_parts_of_names_of_ops_are_those_that_a_pattern_finds(texts: list[str]) -> None:
+    strings = Strings.build([b"", *dict.fromkeys(text.encode() for text in texts if text)])
+    form = re.compile(r"([A-Za-z0-9.][\w./>-]*(?<!/)):_?[A-Z]\w*", re.ASCII)
+    found = [form.fullmatch(text) for text in strings]
+
+    colon, slash = strings.find_types(np.arange(len(strings)))
+
+    assert colon.tolist() == [len(one[1]) if one else -1 for one in found]
+    assert [at for at, one in zip(slash.tolist(), found, strict=True) if one] == [
+        one[1].rfind("/") for one in found if one
+    ]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(-5, 5)), max_size=30))

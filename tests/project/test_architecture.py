@@ -212,7 +212,7 @@ MOST_LINES: dict[str, int] = {
     "pictures": 300,
 }
 MOST_LINES_ELSEWHERE = 700
-MOST_COMPILED_LINES = 10_910
+MOST_COMPILED_LINES = 10_960
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "rich"}

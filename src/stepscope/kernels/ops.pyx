@@ -196,3 +196,51 @@ def hash_runs(const int64_t[::1] begin, const int64_t[::1] end, const int64_t[::
 cdef inline uint64_t _chained(uint64_t before, uint64_t value) noexcept nogil:
     cdef uint64_t mixed = (before ^ value) * <uint64_t>0xFF51AFD7ED558CCD
     return mixed ^ (mixed >> 32)
+
+
+cdef inline bint _is_word(uint8_t byte) noexcept nogil:
+    return c"a" <= byte <= c"z" or c"A" <= byte <= c"Z" or c"0" <= byte <= c"9" or byte == c"_"
+
+
+cdef inline bint _is_in_path(uint8_t byte) noexcept nogil:
+    return _is_word(byte) or byte == c"/" or byte == c"." or byte == c"-" or byte == c">"
+
+
+def find_types(
+    const uint8_t[::1] blob, const int64_t[::1] offsets, const int64_t[::1] rows, int32_t[::1] colon, int32_t[::1] slash,
+):
+    """Where texts of the form `scope/name:Type`, as TensorFlow names the ops of graphs, have their parts.
+
+    Args:
+        blob, offsets: the texts, as in Strings.
+        rows: int64 of shape (n,), which of them.
+        colon, slash: int32 of shape (n,), receive the places of the colon, -1 in a text of another form, and of the last
+            slash, -1 without one.
+    """
+    cdef int64_t i, begin, end, at
+    with nogil:
+        for i in range(rows.shape[0]):
+            colon[i] = slash[i] = -1
+            if not 0 <= rows[i] < offsets.shape[0] - 1:
+                with gil:
+                    raise IndexError("there is no such text")
+            begin = at = offsets[rows[i]]
+            end = offsets[rows[i] + 1]
+            if at == end or not _is_in_path(blob[at]) or blob[at] in b"_/->":
+                continue
+            while at < end and _is_in_path(blob[at]):
+                if blob[at] == c"/":
+                    slash[i] = <int32_t>(at - begin)
+                at += 1
+            if at == end or blob[at] != c":" or blob[at - 1] == c"/":
+                continue
+            colon[i] = <int32_t>(at - begin)
+            at += 1
+            if at < end and blob[at] == c"_":
+                at += 1
+            if at == end or not c"A" <= blob[at] <= c"Z":
+                colon[i] = -1
+            while at < end:
+                if not _is_word(blob[at]):
+                    colon[i] = -1
+                at += 1

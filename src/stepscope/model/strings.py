@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope import kernels
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -75,6 +77,13 @@ class Strings:
         view = self.blob.data
         bounds = zip(self.offsets[rows].tolist(), self.offsets[rows + 1].tolist(), strict=True)
         return [str(view[begin:end], "utf-8", "replace") for begin, end in bounds]
+
+    def find_types(self, rows: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Where texts of the form `scope/name:Type` have their colon and their last slash: int32 of the shape of `rows`
+        each; the colon is -1 for a text of another form, the slash -1 without one."""
+        colon, slash = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
+        kernels.ops.find_types(self.blob, self.offsets, rows.astype(np.int64), colon, slash)
+        return colon, slash
 
     def find(self, text: str | bytes) -> int:
         """The row that holds `text`, or -1.  It scans the lengths, not the text, and once for each text: an analysis

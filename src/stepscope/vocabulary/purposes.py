@@ -35,13 +35,17 @@ def purpose_by_traits(name: str, of_gradient: bool, writes_variable: bool) -> st
     """The same for an op whose traits `OF_GRADIENT` and `WRITES_VARIABLE` are known."""
     if of_gradient or is_backward(name):
         return BACKWARD
-    by_scopes = _purpose_of_scopes(name[: name.rfind("/") + 1])
-    if writes_variable or by_scopes == UPDATE:
-        return UPDATE
-    if by_scopes:
-        return by_scopes
+    purpose = purpose_in_scopes(name[: name.rfind("/") + 1], writes_variable)
+    if purpose:
+        return purpose
     is_forward = ("jvp(" in name and _DIFFERENTIATED.match(name)) or _SCOPED.match(name)
     return FORWARD if is_forward else ""
+
+
+def purpose_in_scopes(scopes: str, writes_variable: bool) -> str:
+    """What an op of no gradient is for, by the scopes around it, up to their last slash; empty where they do not say
+    it."""
+    return UPDATE if writes_variable else _purpose_of_scopes(scopes)
 
 
 @lru_cache(maxsize=8192)  # a program has fewer scopes, each around many ops

@@ -14,7 +14,16 @@ from stepscope.analysis.trace.grouping import is_device_work, spread_labels
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, used_rows
 from stepscope.vocabulary.lookup import has_trait, type_names
-from stepscope.vocabulary.purposes import BACKWARD, FORWARD, LOSS, METRICS, UPDATE, purpose_by_traits, purpose_of_op
+from stepscope.vocabulary.purposes import (
+    BACKWARD,
+    FORWARD,
+    LOSS,
+    METRICS,
+    UPDATE,
+    purpose_by_traits,
+    purpose_in_scopes,
+    purpose_of_op,
+)
 from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 K = EventKind
@@ -86,17 +95,29 @@ def _label_ops(trace: HostTrace, work: Computing) -> I32:
     return label
 
 
-def _label_by_name(trace: HostTrace, rows: I64) -> I32:
-    """The purposes of events by their names in a graph or a compiled program."""
-    types = used_rows(trace.events.type[rows], len(trace.event_types))
-    of_type = np.full(len(trace.event_types), _NUMBER[UNKNOWN], np.int32)
+def _purposes_of_types(trace: HostTrace, types: I64) -> list[str]:
+    """What the ops of some event types are for, by their names; empty where these do not say it."""
+    colon, slash = trace.strings.find_types(trace.event_types.name[types])
     stated = zip(
         type_names(trace, types),
         has_trait(trace, types, OpTrait.OF_GRADIENT).tolist(),
         has_trait(trace, types, OpTrait.WRITES_VARIABLE).tolist(),
+        np.where(colon >= 0, slash, -1).tolist(),
         strict=True,
     )
-    of_type[types] = [_NUMBER.get(purpose_by_traits(*each), _NUMBER[UNKNOWN]) for each in stated]
+    return [
+        purpose_by_traits(name, of_gradient, writes)
+        if at < 0 or of_gradient
+        else purpose_in_scopes(name[: at + 1], writes) or FORWARD  # as of all ops of TensorFlow with scopes
+        for name, of_gradient, writes, at in stated
+    ]
+
+
+def _label_by_name(trace: HostTrace, rows: I64) -> I32:
+    """The purposes of events by their names in a graph or a compiled program."""
+    types = used_rows(trace.events.type[rows], len(trace.event_types))
+    of_type = np.full(len(trace.event_types), _NUMBER[UNKNOWN], np.int32)
+    of_type[types] = [_NUMBER[purpose or UNKNOWN] for purpose in _purposes_of_types(trace, types)]
     trained = trained_types(trace, types)
     of_type[trained[of_type[trained] == _NUMBER[UNKNOWN]]] = _NUMBER[FORWARD]
     label = of_type[trace.events.type[rows]]

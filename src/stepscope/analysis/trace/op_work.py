@@ -18,6 +18,7 @@ from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I32, I64, U8, Mask, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import holds_stack_samples
+from stepscope.vocabulary.lookup import type_names
 from stepscope.vocabulary.op_names import op_name
 
 K = EventKind
@@ -106,10 +107,10 @@ def _host_op_names(trace: HostTrace, rows: I64) -> tuple[I32, list[tuple[str, st
     of_xla = instruction > 0
     if not of_xla.any():
         number, first = number_pairs(name, kind)
-        return number, _op_names(trace, name[first], kind[first])
+        return number, _op_names(trace, rows[first], kind[first])
     program = trace.stat_ints(stat_names.PROGRAM_ID, rows=rows)
     number, first = number_pairs(np.where(of_xla, instruction, -name), program)
-    names = _op_names(trace, name[first], kind[first])
+    names = _op_names(trace, rows[first], kind[first])
     xla = np.flatnonzero(of_xla[first])
     code, ops = name_instructions(trace, rows[first[xla]], instruction[first[xla]])
     for at, each in zip(xla.tolist(), code.tolist(), strict=True):
@@ -117,11 +118,16 @@ def _host_op_names(trace: HostTrace, rows: I64) -> tuple[I32, list[tuple[str, st
     return number, names
 
 
-def _op_names(trace: HostTrace, name: I64, kind: U8) -> list[tuple[str, str]]:
+def _op_names(trace: HostTrace, rows: I64, kind: U8) -> list[tuple[str, str]]:
     """Name and type of ops by what their events are called."""
+    types = trace.events.type[rows].astype(np.int64)
     kinds = {number: EventKind(number) for number in distinct(kind).tolist()}
-    texts = zip(trace.strings.texts(name), kind.tolist(), strict=True)
-    return [op_name(text, kinds[number]) for text, number in texts]
+    colon, _ = trace.strings.find_types(trace.event_types.name[types])
+    colon[kind != K.OP] = -1
+    return [
+        op_name(text, kinds[number]) if at < 0 else (text[:at], text[at + 1 :])
+        for text, number, at in zip(type_names(trace, types), kind.tolist(), colon.tolist(), strict=True)
+    ]
 
 
 def device_work(trace: HostTrace) -> OpWork:

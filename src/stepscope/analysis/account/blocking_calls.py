@@ -12,7 +12,7 @@ from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import COPIES, enclosing_events
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, Mask, distinct, look_up, median
+from stepscope.model.arrays import I32, I64, Mask, distinct, look_up, measure_groups, median
 from stepscope.records import dataclass
 
 
@@ -103,8 +103,7 @@ def _calls_into_full_queues(trace: HostTrace, queues: Queues) -> tuple[I64, I64]
             usual = took[free & (names == name)]
             waits |= busy & ~free & (names == name) & (took > usual.max()) & (rest <= median(usual))
         depth -= depth.min()
-        share = np.zeros(int(depth.max()) + 1, np.int64)
-        np.add.at(share, depth, np.where(waits, took, -took))
+        _, share, _, _ = measure_groups(depth.astype(np.int32), np.where(waits, took, -took), int(depth.max()) + 1)
         waits &= np.cumsum(share[::-1])[::-1][depth] > 0  # of calls that find the queue at least as deep
         found.append(call[waits])
         lines.append(np.full(int(waits.sum()), line, np.int64))

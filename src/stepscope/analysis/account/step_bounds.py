@@ -12,7 +12,7 @@ from stepscope.analysis.steps.find_steps import HostSteps
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I32, I64, Mask, distinct
+from stepscope.model.arrays import I32, I64, Mask, distinct, measure_groups
 from stepscope.records import dataclass
 
 
@@ -167,15 +167,16 @@ def _last_work(trace: HostTrace, steps: HostSteps, time: I64) -> tuple[I32, I64,
     if steps.line >= 0:
         work = work | program_ops_elsewhere(trace, steps.line)
     rows = np.flatnonzero(work & (steps.label >= 0) & (steps.label < count - 1))
-    label = steps.label[rows].astype(np.int64) + 1
-    rows, label = np.append(rows, steps.backlog), np.append(label, np.zeros(len(steps.backlog), np.int64))
+    label = np.append(steps.label[rows] + 1, np.zeros(len(steps.backlog), np.int32))
+    rows = np.append(rows, steps.backlog)
     if not len(rows):
         return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64)
     lines = np.array(numbers_in(trace.events.line[rows]), np.int64)
-    place = np.searchsorted(lines, trace.events.line[rows])
-    last = np.full((len(lines), count), np.iinfo(np.int64).min)
+    place = np.zeros(len(trace.lines), np.int32)
+    place[lines] = np.arange(len(lines))
+    cell = place[trace.events.line[rows]] * np.int32(count) + label
     end = trace.events.start_ps[rows] + forest(trace).extent_ps[rows]
-    np.maximum.at(last, (place, label), end)
+    number, _, _, last = (each.reshape(len(lines), count) for each in measure_groups(cell, end, len(lines) * count))
     # Work that lasts beyond a bound is nothing that the bound waits for.
-    at, bound = np.nonzero((last > np.iinfo(np.int64).min) & (last <= time))
+    at, bound = np.nonzero((number > 0) & (last <= time))
     return lines[at].astype(np.int32), bound.astype(np.int64), last[at, bound]

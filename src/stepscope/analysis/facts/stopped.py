@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PureWindowsPath
 
-import numpy as np
-
 from stepscope.analysis.resources.counted_memory import counted_arrays, kept_arrays
+from stepscope.analysis.trace.columns import count_kinds
 from stepscope.analysis.workers.collectives import rank_number
 from stepscope.analysis.workers.missing_calls import RecordedGroup, describe_missing, find_missing, recorded_groups
 from stepscope.model import EventKind, HostTrace
@@ -80,7 +79,7 @@ def end_of(trace: HostTrace) -> EndFacts | None:
     """What a host shows of the end of its job; None if it shows nothing of it."""
     groups = recorded_groups(trace)
     crash = next((text for text in trace.recorder_messages if _NO_MEMORY in text.lower()), "")
-    is_snapshot = bool(len(trace.events)) and bool(np.isin(trace.events.kind, _OF_MEMORY).all())
+    is_snapshot = bool(0 < len(trace.events) == count_kinds(trace)[list(_OF_MEMORY)].sum())
     if not groups and not crash and not is_snapshot:
         return None
     holders = _find_holders(trace) if crash or is_snapshot else ()

@@ -60,6 +60,8 @@ def passes_of(trace: HostTrace) -> BackwardPasses:
 def _find_passes(trace: HostTrace) -> BackwardPasses:
     rows = backward_runs(trace)
     rows = rows[(whole_steps(trace).label[rows] >= 0) & ~is_inside_another(trace, rows, K.BACKWARD)]
+    if not len(rows):
+        return BackwardPasses(rows, rows, rows, rows, np.zeros(0, np.bool_))
     rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
     number = trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=rows)
     thread = trace.stat_ints(_FORWARD_THREAD, rows=rows)

@@ -99,18 +99,22 @@ def classify_types(strings: Strings, names: I32, planes: I32, plane_kinds: U8) -
     """
     kinds = np.zeros(len(names), np.uint8)
     traits = np.zeros(len(names), np.uint8)
-    blob = strings.blob.data
-    begins, ends = strings.offsets[names].tolist(), strings.offsets[names + 1].tolist()
     for plane_kind, rules in _RULES_OF_PLANE.items():
-        here = np.flatnonzero(plane_kinds[planes] == plane_kind).tolist()
-        if not here:  # compiling the rules of a device takes a millisecond
+        here = np.flatnonzero(plane_kinds[planes] == plane_kind)
+        if not len(here):  # compiling the rules of a device takes a millisecond
             continue
-        match = _compile_rules(rules).match
-        for row in here:
-            found = match(blob, begins[row], ends[row])
-            if found and found.lastindex:
-                _, kinds[row], traits[row] = rules[found.lastindex - 1]
+        rule = _find_rules(rules, strings, names[here])
+        kinds[here] = np.array([K.OTHER, *(kind for _, kind, _ in rules)], np.uint8)[rule]
+        traits[here] = np.array([Trait.NONE, *(trait for _, _, trait in rules)], np.uint8)[rule]
     return kinds, traits
+
+
+def _find_rules(rules: Sequence[KindRule], strings: Strings, names: I32) -> I64:
+    """Which rule each of some names follows: int64 of shape (names,), from 1; 0 for none."""
+    match, blob = _compile_rules(rules).match, strings.blob.data
+    places = zip(strings.offsets[names].tolist(), strings.offsets[names + 1].tolist(), strict=True)
+    found = [match(blob, begin, end) for begin, end in places]
+    return np.array([each.lastindex if each else 0 for each in found], np.int64)
 
 
 _BLOCK = 1 << 18  # events at a time, to save memory

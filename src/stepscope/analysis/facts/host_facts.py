@@ -26,11 +26,15 @@ from stepscope.analysis.purpose.purposes import purposes_of
 from stepscope.analysis.resources.counters import PROCESS_PERCENT, line_counters
 from stepscope.analysis.steps.find_steps import count_warm_up_steps, starts_up
 from stepscope.analysis.steps.session_steps import breakdown_of
+from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.environment import settings_of
 from stepscope.analysis.trace.program_facts import OpThreads, TracedGraph, op_threads_of, traced_graphs
 from stepscope.analysis.workers.joint_replay import RankModel, rank_of
-from stepscope.model import HostTrace
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import used_rows
 from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import traits_by_type
+from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,15 @@ class HostFacts:
     end: EndFacts | None = None
 
 
+def read_names_of_ops(trace: HostTrace) -> None:
+    """Reads all that the names of ops say, which most of what follows asks for."""
+    types = used_rows(trace.events.type[events_of_kind(trace, EventKind.OP)], len(trace.event_types))
+    for traits in (~OpTrait(0), ~PurposeTrait(0)):
+        traits_by_type(trace, types, traits)
+
+
 # What `facts_of` is made of and takes long, for a thread that computes it ahead.
+NEED_NO_LINKS = (read_names_of_ops,)
 NEED_NO_ACCOUNT = (breakdown_of, work_of, stretches_of, purposes_of, device_facts_of, excesses_of, feed_of)
 NEED_ACCOUNT = (model_of, account_of, culprits_of)
 

@@ -16,7 +16,7 @@ from stepscope.analysis.advice.items import describe_speedup
 from stepscope.analysis.advice.ranking import find_record_first
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.advice.stopped import FILLED_FIELDS, OF_JOB, filled_rows
-from stepscope.analysis.facts.host_facts import NEED_ACCOUNT, NEED_NO_ACCOUNT, facts_of
+from stepscope.analysis.facts.host_facts import NEED_ACCOUNT, NEED_NO_ACCOUNT, NEED_NO_LINKS, facts_of
 from stepscope.analysis.facts.stopped import kept_first
 from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
 from stepscope.analysis.overview.findings import RECORD_AGAIN, list_findings
@@ -570,10 +570,10 @@ def partial(trace: HostTrace) -> HostPart:
 def compute_ahead(trace: HostTrace) -> None:
     """Computes what `partial` needs beside and after the account of the steps, while that begins with the account.
 
-    First comes what the way back through each step needs as well; what needs the account comes last.  All of it is half
-    of the time.
+    First comes what needs no links between events, so that neither thread waits for the other to find them; then what
+    the way back through each step needs; what needs the account comes last.  All of it is half of the time.
     """
-    for compute in (device_ops, host_ops, *NEED_NO_ACCOUNT, *NEED_ACCOUNT):
+    for compute in (*NEED_NO_LINKS, device_ops, host_ops, *NEED_NO_ACCOUNT, *NEED_ACCOUNT):
         compute(trace)
 
 

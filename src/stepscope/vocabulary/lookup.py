@@ -79,9 +79,8 @@ def share_nameless(trace: HostTrace) -> float:
     """The share of the events that have no name, or one that stands for none: libkineto writes `unknown` for what it
     cannot print."""
     rows = [0, *(row for row in map(trace.strings.find, ("unknown", "<unknown>")) if row > 0)]
-    count = np.bincount(trace.events.type, minlength=len(trace.event_types))
-    nameless = int(count[np.isin(trace.event_types.name, rows)].sum())
-    return nameless / max(len(trace.events), 1)
+    nameless = look_up(np.isin(trace.event_types.name, rows), trace.events.type)
+    return int(np.count_nonzero(nameless)) / max(len(trace.events), 1)
 
 
 def type_names(trace: HostTrace, types: I64) -> list[str]:

@@ -98,10 +98,13 @@ def _calls_into_full_queues(trace: HostTrace, queues: Queues) -> tuple[I64, I64]
         depth, busy = place - before, place > done  # work from before is left when the call returns
         free, names = busy & (done == before), trace.event_names(call)
         rest = start + took - ends[np.maximum(done - 1, 0)]
-        waits = np.zeros(len(work), np.bool_)
-        for name in numbers_in(names[free]):
+        waits, late = np.zeros(len(work), np.bool_), busy & ~free
+        for name in numbers_in(names[late]):
             usual = took[free & (names == name)]
-            waits |= busy & ~free & (names == name) & (took > usual.max()) & (rest <= median(usual))
+            if len(usual):
+                waits |= late & (names == name) & (took > usual.max()) & (rest <= median(usual))
+        if not waits.any():
+            continue
         depth -= depth.min()
         _, share, _, _ = measure_groups(depth.astype(np.int32), np.where(waits, took, -took), int(depth.max()) + 1)
         waits &= np.cumsum(share[::-1])[::-1][depth] > 0  # of calls that find the queue at least as deep

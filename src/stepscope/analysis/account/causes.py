@@ -128,7 +128,10 @@ def _is_of_python(trace: HostTrace) -> bool:
     """Whether what a thread does between the events of a framework is Python: not where these could not be kept, nor
     where no event of a host is of a known kind, as in a file of another tool; nor between the ops of a session of
     TensorFlow 1, which its executor runs."""
-    if trace.framework == "tensorflow" and is_any_kind(trace.events.kind[is_thread_event(trace)], _OF_SESSION).all():
+    if (
+        trace.framework == "tensorflow"
+        and not (is_thread_event(trace) & ~is_any_kind(trace.events.kind, _OF_SESSION)).any()
+    ):
         return False
     understood = trace.derived("kinds of a host are known", lambda of: bool(count_kinds(of)[[*_OF_PROGRAM]].any()))
     return understood and not has_lost_framework(trace)
@@ -243,7 +246,7 @@ def _correct_runtimes(trace: HostTrace, cause: U8) -> None:
     found = np.empty(len(cause), np.uint8)
     table = _table(known, Cause.UNKNOWN)
     kernels.nesting.inherit_by_kind(trace.events.kind, forest(trace).parent, table, Cause.LAUNCH, found)
-    cause[of_runtime] = found[of_runtime]
+    np.copyto(cause, found, where=of_runtime)
 
 
 def _take_enclosing_causes(trace: HostTrace, cause: U8) -> U8:

@@ -17,11 +17,11 @@ from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.account.silence import devices_in_silence, new_programs_of, silence_of
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.stack_samples import sampled_frames
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
-from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, U8, Mask
+from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model.arrays import I64, U8, Mask, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, is_called
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
@@ -158,9 +158,9 @@ def _find_others_computing(trace: HostTrace) -> Spans:
 
 def _is_for_step(trace: HostTrace, with_input: bool = False) -> Mask:
     """Events of threads that work for the steps, but for that of the loop: bool of shape (events,)."""
-    threads, line = threads_of(trace), trace.events.line
-    found: Mask = is_thread_event(trace) & (line != threads.main)
-    return found if with_input else found & ~threads.serves_input[line]
+    threads = threads_of(trace)
+    lines: Mask = (trace.lines.kind == LineKind.THREAD) & (np.arange(len(trace.lines)) != threads.main)
+    return look_up(lines if with_input else lines & ~threads.serves_input, trace.events.line)
 
 
 def time_of_loop(trace: HostTrace, cause: Cause) -> Spans:
@@ -175,8 +175,9 @@ def time_of_loop(trace: HostTrace, cause: Cause) -> Spans:
 
 
 def _extents(trace: HostTrace, chosen: Mask) -> Spans:
-    start = trace.events.start_ps[chosen]
-    return Spans.union(start, start + forest(trace).extent_ps[chosen])
+    rows = np.flatnonzero(chosen)
+    start = trace.events.start_ps[rows]
+    return Spans.union(start, start + forest(trace).extent_ps[rows])
 
 
 def _is_of_others(known: Stretches) -> Mask:

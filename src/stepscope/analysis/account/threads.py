@@ -12,7 +12,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thr
 from stepscope.analysis.trace.grouping import enclosing_events, forest
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary import tf_data
 from stepscope.vocabulary.lookup import has_trait, is_called
@@ -119,7 +119,7 @@ def _background(trace: HostTrace, main: int, serves: Mask) -> Mask:
     launching = cause[np.flatnonzero(~is_thread_event(trace) & (cause >= 0))]
     works[launching] = True
     needed = serves.copy()
-    needed[events.line[works]] = True
+    needed[used_rows(events.line[np.flatnonzero(works)], len(needed))] = True
     needed[events.line[linked]] = True
     needed[events.line[cause[linked]]] = True
     if main >= 0:

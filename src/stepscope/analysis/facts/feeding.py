@@ -152,7 +152,11 @@ def _events_in_a_row(trace: HostTrace, handed: I64, ops: I64, in_parallel: bool)
 
 
 def ops_of_iterators(trace: HostTrace) -> I64:
-    """Ops outside all steps or on input threads: those of the functions that iterators run."""
+    """Ops outside all steps or on input threads: those of the functions that iterators run; found once per trace."""
+    return trace.derived("ops of iterators", _find_ops_of_iterators)
+
+
+def _find_ops_of_iterators(trace: HostTrace) -> I64:
     ops = events_of_kind(trace, K.OP)
     return ops[(steps_of(trace).label[ops] < 0) | threads_of(trace).serves_input[trace.events.line[ops]]]
 

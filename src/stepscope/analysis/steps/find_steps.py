@@ -29,7 +29,7 @@ from stepscope.analysis.steps.loop_signs import UNSUPPORTED
 from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked_steps, label_work
 from stepscope.analysis.steps.phases import find_phase_steps
 from stepscope.analysis.steps.unmeasured import why_unmeasured
-from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only, is_any_kind
+from stepscope.analysis.trace.columns import count_kinds, events_of_kind, holds_sums_only, is_any_kind
 from stepscope.analysis.trace.environment import steps_awaited_s
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
@@ -356,8 +356,7 @@ def holds_only_dispatch(trace: HostTrace) -> bool:
 
 
 def _holds_only_dispatch(trace: HostTrace) -> bool:
-    seen = np.zeros(256, np.bool_)
-    seen[trace.events.kind] = True
+    seen = count_kinds(trace) > 0
     return bool(
         seen[K.TRACED_FUNCTION]
         and len(steps_of(trace).number) > 1

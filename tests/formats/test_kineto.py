@@ -863,6 +863,7 @@ def test_events_that_lack_something() -> None:
         "no-duration": "2",
         "no-thread": "1",
     }
+    assert {problem.code for problem in trace.problems if problem.lost} == {"negative-durations", "no-duration"}
 
 
 # -- bad input: refused ------------------------------------------------------------------------------------------------
@@ -1172,6 +1173,12 @@ def test_many_lines() -> None:
 def test_a_trace_without_events_is_a_trace() -> None:
     trace = load('{"schemaVersion": 1, "traceEvents": []}')
     assert (len(trace.events), trace.framework, codes(trace)) == (0, "pytorch", ["no-events"])
+
+
+@pytest.mark.parametrize("ts", ["NaN", "1e300"])
+def test_a_trace_whose_times_are_none_does_hold_events(ts: str) -> None:
+    trace = load('{"schemaVersion": 1, "traceEvents": [{"ph":"X","name":"a","pid":1,"tid":1,"dur":2,"ts":' + ts + "}]}")
+    assert (len(trace.events), codes(trace)) == (0, ["times", "no-time"])
 
 
 def test_precision_of_real_kernels(corpus: Path) -> None:

@@ -24,6 +24,12 @@ POINTWISE_TEXT = (
     r"|Greater|GreaterEqual|Less|LessEqual|Equal|NotEqual|LogicalAnd|LogicalOr|LogicalNot)_?"
 )
 POINTWISE = Pattern(POINTWISE_TEXT)
+# Of PyTorch's: how many operands they compute with; the others have two, and what follows is where the result goes.
+ONE_OPERAND = Pattern(
+    r"(?:neg|abs|r?sqrt|exp|log|tanh|sigmoid|relu|gelu|silu|sin|cos|erf|reciprocal|square|threshold|hardtanh|leaky_relu"
+    r"|(?:bitwise|logical)_not)_?"
+)
+THREE_OPERANDS = Pattern(r"(?:clamp|where|masked_fill|addcmul|addcdiv|lerp)_?")
 ORDERS = Pattern(r"(?:arg)?sort|stable_sort|top_?k(?:v2)?|_?unique\w*|randperm|multinomial", re.IGNORECASE)
 COMPARES = Pattern(r"(?:eq|ne|lt|le|gt|ge|logical_\w+|Greater\w*|Less\w*|\w*Equal|Logical\w+)_?")
 # What torch's ops do with a tensor's rows: take some, repeat them, look at them in another way, treat each by itself.

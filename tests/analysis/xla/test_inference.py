@@ -55,6 +55,7 @@ def test_a_batch_lasts_until_its_work_on_the_device_is_done() -> None:
     assert rows["EXTEND"]["tokens_per_s"] == pytest.approx(100 / 0.013)
     assert rows["EXTEND"]["device_percent"] == pytest.approx(100 * 8 / 13, abs=0.01)
     assert (rows["DECODE"]["max_ms"], rows["DECODE"]["mean_requests"]) == (6.0, 4)
+    assert rows["DECODE"]["runs_per_s"] is None  # one run tells no rate
 
 
 def test_a_mark_inside_a_mark_is_the_same_batch() -> None:

@@ -72,6 +72,19 @@ def test_work_element_by_element() -> None:
     assert torch("copy_", [[16, 8], [16, 8], []], ["float", BF16, "Scalar"]).bytes == 128 * 6
 
 
+def test_the_tensor_that_a_result_is_written_to_is_not_read() -> None:
+    """`out=` of clamp_min(x, 0), relu(x), add(x, y) and addcmul(x, y, z); in-place ops read what they write."""
+    a, n = [16, 8], 4 * 16 * 8
+    for op, dims, types, arrays in (
+        ("clamp_min", [a, [], a], ["float", "Scalar", "float"], 2),
+        ("relu", [a, a], ["float"] * 2, 2),
+        ("add", [a, a, [], a], ["float", "float", "Scalar", "float"], 3),
+        ("addcmul", [a, a, a, [], a], ["float", "float", "float", "Scalar", "float"], 4),
+        ("add_", [a, a, []], ["float", "float", "Scalar"], 3),
+    ):
+        assert torch(op, dims, types).bytes == arrays * n
+
+
 def test_ops_of_tensorflow_by_the_shapes_in_their_annotation() -> None:
     assert tensorflow_cost("MatMul", "(half[64,128];half[128,32])").flops == 2 * 64 * 128 * 32
     assert tensorflow_cost("MatMul", "(half[128,64];half[32,128])").flops == 2 * 64 * 128 * 32

@@ -26,9 +26,11 @@ from stepscope.vocabulary.computing_ops import (
     COPIES,
     COPIES_WITH_ONE_INPUT,
     GRADIENT_OF_INPUT,
+    ONE_OPERAND,
     PADDING_FIRST,
     POINTWISE,
     PRODUCTS,
+    THREE_OPERANDS,
     element_bytes,
     shapes_in_annotation,
     strip_library,
@@ -82,7 +84,8 @@ def _cost(name: str, shapes: list[Any], types: list[str], values: list[Any]) -> 
         return _forward_convolution(name, shapes, types, values)
     if name in COPIES:
         return _copy(name, shapes, types)
-    return _pointwise(name, shapes, types)
+    count = 1 if ONE_OPERAND.fullmatch(name) else 3 if THREE_OPERANDS.fullmatch(name) else 2
+    return _pointwise(name, shapes[:count], types[:count])  # behind them stands the tensor of `out=`, which is written
 
 
 def tensorflow_cost(op_type: str, shapes_text: str) -> Cost:

@@ -226,7 +226,9 @@ FIELDS: tuple[Field, ...] = (
     Field("p90_ms", "ms", "nine of ten runs take no longer; unknown of fewer than 10"),
     Field("p99_ms", "ms", "99 of 100 runs take no longer; unknown of fewer than 100"),
     Field("max_ms", "ms", "the slowest run"),
-    Field("runs_per_s", "1/s", "runs by the time from the first one's start to the last one's end"),
+    Field(
+        "runs_per_s", "1/s", "runs by the time from the first one's start to the last one's end; unknown for one run"
+    ),
     Field("mean_requests", "", "mean number of requests in a batch"),
     Field("max_requests", "count", "most requests in a batch", "int"),
     Field("tokens_per_s", "1/s", "tokens by the time of their runs"),
@@ -397,7 +399,7 @@ def _row(source: str, name: str, runs: Sequence[Run]) -> dict[str, Cell]:
         "p90_ms": _carried(latency, 90),
         "p99_ms": _carried(latency, 99),
         "max_ms": round_ms(latency[-1]),
-        "runs_per_s": len(runs) / span * 1e12 if span > 0 else None,
+        "runs_per_s": len(runs) / span * 1e12 if span > 0 and len(runs) > 1 else None,
         "mean_requests": sum(requests) / len(requests) if requests else None,
         "max_requests": max(requests) if requests else None,
         "tokens_per_s": sum(tokens) / total * 1e12 if tokens and total else None,

@@ -368,11 +368,15 @@ def _find_damage(raw: Raw, events: int, source: str) -> list[Problem]:
 def _find_oddities(raw: Raw, kept: Kept, source: str) -> tuple[Problem, ...]:
     """What is wrong with the events."""
     found = []
-    if not len(kept):
-        found.append(Problem("no-events", "the trace holds no events", path=source, hint="record again, for longer"))
     odd = kept.oddities
     if _is_copy(raw):
         odd = replace(odd, no_event=max(odd.no_event - 1, 0))  # its list ends with an empty object
+    if not len(kept) and odd.no_time + odd.far:
+        reason = "no event has a time that a trace can have: a number of microseconds, within 23 days of the others"
+        found.append(Problem("times", reason, path=source, hint="look at `ts` in the file, and at what wrote it"))
+    elif not len(kept):
+        found.append(Problem("no-events", "the trace holds no events", path=source, hint="record again, for longer"))
+    if _is_copy(raw):
         found.append(_copy_problem(source))
     return (*found, *_oddity_problems(odd, source))
 
@@ -406,9 +410,10 @@ def _position_text(raw: Raw, position: int) -> str:
 
 def _oddity_problems(odd: Oddities, source: str) -> Iterable[Problem]:
     dropped, shortened = "nothing of these", "these, with duration 0"
+    unknown = "how long they took: what ran then counts as idle"
     defects = (
         (odd.no_event, "not-events", "of unknown type", dropped),
-        (odd.no_time, "no-time", "without a time", dropped),
+        (odd.no_time, "no-time", "without a time that is a number", dropped),
         (odd.far, "impossible-times", "more than 23 days from the others, or at time 0", dropped),
         (odd.long, "impossible-durations", "longer than 23 days", shortened),
         (odd.negative, "negative-durations", "with a negative duration", shortened),
@@ -419,4 +424,5 @@ def _oddity_problems(odd: Oddities, source: str) -> Iterable[Problem]:
     )
     for number, code, reason, kept in defects:
         if number:
-            yield Problem(code, f"{counted(number, 'event')} {reason}", path=source, kept=kept)
+            lost = unknown if kept is shortened else None
+            yield Problem(code, f"{counted(number, 'event')} {reason}", path=source, kept=kept, lost=lost)

@@ -21,7 +21,7 @@ from stepscope.analysis.account.predict import Predicted, predict
 from stepscope.analysis.account.selectors import Portion, part_of_batches, part_of_events, work_launched_by
 from stepscope.model import EventKind as K
 
-SYNC = {"S": Sort(K.SYNC, "cudaStreamSynchronize")}
+SYNC = {"S": Sort(K.SYNC, "cudaStreamSynchronize"), "Z": Sort(K.RUNTIME_CALL, "cudaMemcpyAsync", "correlation_id")}
 
 FETCHES = """
     host main | M0---     M1---     M2---
@@ -55,6 +55,44 @@ def test_removing_input_leaves_the_rest_of_the_step():
     assert steps_ms(model) == [10, 10]
     assert steps_ms(model, Scale(waits, 0.0)) == [5, 5]
     assert steps_ms(model, Scale(waits, 0.5)) == [7.5, 7.5]
+
+
+def test_a_call_that_copies_from_memory_that_is_not_pinned_waits_for_what_is_queued_before_its_copy():
+    model = made("""
+        host main | M0-------------M1-------------
+        host main | L1Z2--------bbbL3Z4--------bbb
+        gpu0 s    |   K1-----D2--    K3-----D4--
+    """)
+
+    assert steps_ms(model) == [15, 15]
+    assert steps_ms(model, Scale(of_kind(model, K.KERNEL), 0.5)) == [11.5, 11.5]
+
+
+def test_a_thread_whose_ops_run_only_while_the_main_one_is_silent_is_what_that_waits_for():
+    trace = draw("""
+        host main | M0----------------M1----------------
+        host main | bbbb            bbbbbb            bb
+        host auto |     bbb bbb bbbb      bbb bbb bbbb
+    """)
+    model = model_of(replace(trace, framework="pytorch"))
+    assert model is not None
+    ops = np.flatnonzero(trace.events.kind == K.OP)
+    elsewhere = part_of_events(model, ops[trace.events.line[ops] != model.threads.main])
+
+    assert steps_ms(model) == [18, 18]
+    assert steps_ms(model, Scale(elsewhere, 0.5)) == [13, 13]
+
+
+def test_what_shortens_work_makes_no_step_longer_though_the_first_gains_what_the_next_loses():
+    model = made("""
+        host main | M0------M1-----------M2-----------
+        host main | L1S-----bbbbbbbbbbbbL3bbbbbbbbbbbL5
+        gpu0 s    |   K1-----------------K3-          K5
+    """)
+    faster = predict(model, [Scale(of_kind(model, K.KERNEL), 0.5)])
+
+    assert faster is not None
+    assert faster.then_ps <= faster.now_ps
 
 
 def test_without_waiting_for_the_pipeline_its_threads_keep_their_own_work():

@@ -71,12 +71,13 @@ def _outer_waits(trace: HostTrace) -> I64:
 
 
 def _blocking_copies(trace: HostTrace, queues: Queues) -> I64:
-    """Calls that start a copy and return after its end: memory that is not pinned makes them wait, whatever their
-    name."""
+    """Calls that start a copy and return when most of it is done: memory that is not pinned makes them wait, whatever
+    their name, until its last piece is handed over."""
     copies = np.flatnonzero((queues.call >= 0) & is_any_kind(trace.events.kind[queues.event], COPIES))
-    call = queues.call[copies]
-    end = trace.events.start_ps[call] + trace.events.duration_ps[call]
-    return distinct(call[queues.end_ps[copies] <= end])
+    call, start, end = queues.call[copies], queues.start_ps[copies], queues.end_ps[copies]
+    called = trace.events.start_ps[call]
+    inside = np.minimum(end, called + trace.events.duration_ps[call]) - np.maximum(start, called)
+    return distinct(call[2 * inside >= end - start])
 
 
 def _calls_into_full_queues(trace: HostTrace, queues: Queues) -> tuple[I64, I64]:

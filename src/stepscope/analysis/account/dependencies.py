@@ -419,8 +419,21 @@ def _meet_devices(quiet: IdleSpans, rows: I64, waits: Mask, in_python: Mask, dra
 
 
 def _backward_lines(trace: HostTrace, threads: Threads) -> list[int]:
-    """Threads that run the backward pass for the main one, which waits for them in a call that nobody records."""
+    """Threads that run the backward pass for the main one, which waits for them in a call that nobody records; where no
+    event is known to be of one, as in older recordings, threads whose ops run nearly only while the main one is silent.
+    """
+    return trace.derived("threads of the backward pass", lambda _: _find_backward_lines(trace, threads))
+
+
+def _find_backward_lines(trace: HostTrace, threads: Threads) -> list[int]:
     lines = numbers_in(trace.events.line[events_of_kind(trace, K.BACKWARD)])
+    if not lines and trace.framework == "pytorch":
+        quiet = threads.quiet.take(threads.quiet.line == threads.main)
+        silent = Spans.union(quiet.start_ps, quiet.end_ps)
+        needed = [line for line in threads.lines if not threads.background[line] | threads.serves_input[line]]
+        ops = numbers_in(trace.events.line[events_of_kind(trace, K.OP)])
+        works = {line: threads.working[line] for line in ops if line in needed}
+        lines = [line for line, spans in works.items() if (spans & silent).total > _NEARLY_ALL * spans.total]
     return [line for line in lines if line != threads.main and line in threads.working]
 
 

@@ -16,6 +16,7 @@ from stepscope.analysis.account.interventions import (
     Uncertain,
     change_lengths,
     has_device,
+    number_at,
     replay_after,
 )
 from stepscope.analysis.account.model import StepModel
@@ -138,6 +139,8 @@ def predict(model: StepModel, changes: Sequence[Intervention], of_machine: bool 
     if is_uncertain(changes):
         slow = replay_after(model, [*changes, *also], RangeEnd.SLOW, factor)
         fast = replay_after(model, [*changes, *also], RangeEnd.FAST, warm)
+    if all(isinstance(change, Scale) and number_at(change.factor, RangeEnd.SLOW) <= 1.0 for change in changes):
+        usual, fast, slow = (_give_back(undisturbed, each, steps) for each in (usual, fast, slow))
     then, least, most = range_after(
         now, model.error_percent, has_device(model), before, *(each.step_ps[steps] for each in (usual, fast, slow))
     )
@@ -162,6 +165,16 @@ def predict(model: StepModel, changes: Sequence[Intervention], of_machine: bool 
         causes[0][on_devices] = causes[0].get(on_devices, 0) + rest
     once = _is_once(undisturbed.step_ps[model.steps], usual.step_ps[model.steps])
     return Predicted(now, then, least, most, causes[0], tuple(reasons), causes[1], once, _silent_share(model))
+
+
+def _give_back(before: Changed, after: Changed, steps: I64) -> Changed:
+    """Steps after changes that only shorten work: no longer than before.
+
+    Nothing ends later then, but what a first step gains, a later one may lose that another limit holds up anyway: the
+    steps between are no longer for that, only the start of them came earlier.
+    """
+    longer = after.step_ps[steps].sum() > before.step_ps[steps].sum()
+    return replace(after, step_ps=before.step_ps) if longer else after
 
 
 def _is_once(before: I64, after: I64) -> bool:

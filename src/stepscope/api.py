@@ -180,11 +180,13 @@ def _make_side(
 
 
 def _short_path(path: str) -> str:
-    """A local path as seen from the working folder, if that is shorter; anything else as it is."""
+    """A local path as seen from the working folder, if that is shorter; anything else, and that folder
+    itself, as it is."""
     if store.is_remote(path):
         return path
     try:
-        return min(os.path.relpath(path), path, key=len)
+        seen = os.path.relpath(path)
+        return path if seen == os.curdir else min(seen, path, key=len)
     except (OSError, ValueError):  # the working folder is gone, or on another drive
         return path
 

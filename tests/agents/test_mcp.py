@@ -297,6 +297,7 @@ def test_a_picture_of_the_timeline_is_a_png_or_an_svg(logdir: str) -> None:
     [
         ("summary", {"session": "slow_imput"}, "there is no session 'slow_imput'; nearest: slow_input"),
         ("rows", {"session": "slow_input", "tool": "nope"}, "there is no tool named 'nope'; tools: overview, steps"),
+        ("rows", {"session": "slow_input", "tool": "op-stat"}, "did you mean 'op-stats'?"),
         ("rows", {"session": "slow_input", "tool": "steps", "table": "x"}, "steps has no table 'x'; tables: rows"),
         ("rows", {"session": "slow_input", "tool": "steps", "sort": "dration_ms"}, "did you mean duration_ms"),
         ("rows", {"session": "slow_input", "tool": "steps", "columns": ["x"]}, "columns: step, name"),
@@ -311,6 +312,7 @@ def test_a_picture_of_the_timeline_is_a_png_or_an_svg(logdir: str) -> None:
         ("sql", {"session": "slow_input", "query": "COPY events TO 'x.csv'"}, "COPY is not allowed"),
         ("sql", {"session": "slow_input", "query": "SELECT * FROM read_csv('/etc/passwd')"}, "cannot reach files"),
         ("timeline", {"session": "slow_input", "form": "gif"}, "png or svg"),
+        ("timeline", {"session": "slow_input", "start_ms": 6, "end_ms": 5}, "6 to 5 ms is no window"),
         ("timeline", {"session": "slow_input", "start_ms": 900, "end_ms": 901}, "the trace lasts from 0.000"),
     ],
 )

@@ -146,6 +146,7 @@ def test_lines_show_what_the_command_line_shows(logdir: Path) -> None:
     [
         ("", "%stepscope summary logs"),
         ("nope x", "there is no report 'nope'; known: summary, timeline, compare, overview"),
+        ("op-stat x", "did you mean 'op-stats'?"),
         ("steps", "the following arguments are required: path"),
         ("steps x --top many", "invalid int value"),
         ("compare x", "takes two paths"),

@@ -224,8 +224,12 @@ def _timeline_tool(sessions: Sessions) -> Callable[..., Any]:
 
         if form not in ("png", "svg"):
             raise UsageError(f"there is no picture format {form!r}", hint="png or svg")
+        if (start_ms, end_ms) != (-1.0, -1.0) and not 0 <= start_ms < end_ms:
+            raise UsageError(
+                f"{start_ms:g} to {end_ms:g} ms is no window", hint="0 or more, and end_ms after start_ms; or neither"
+            )
         trace = sessions.opened(session).trace(host or None)
-        window = (start_ms, end_ms) if end_ms > start_ms >= 0 else usual_window(trace)
+        window = (start_ms, end_ms) if end_ms >= 0 else usual_window(trace)
         shown = draw_window(trace, *window)
         words = (
             f"{shown.start_ms:.3f} to {shown.end_ms:.3f} ms of {trace.host}, top to bottom: {'; '.join(shown.tracks)}"

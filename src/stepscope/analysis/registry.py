@@ -192,7 +192,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("memory-viewer", "what fills the memory of each XLA program at its peak", "xla"),
     Tool("roofline", "how near each op and program is to the device's limits", "xla"),
     Tool("inference", "how long a model takes to answer, and why some runs are slow", "xla"),
-    Tool("trust", "whether the recording can be trusted, and what was repaired in it", "trust"),
+    Tool("trust", "whether the recording can be trusted, and what was repaired", "trust"),
     Tool("system", "how busy CPU, memory, disk and GPU were during the capture", "resources", asks_for_all=True),
 )
 
@@ -213,7 +213,12 @@ def tool_named(name: str) -> Tool:
     """The tool of that name.  Raises UsageError with the list of tools if there is none."""
     found = _find_tool(TOOLS, name) or _find_tool(all_tools(), name)
     if found is None:
-        hints = (f"tools: {', '.join(tool.name for tool in all_tools())}", *plugins_of(GROUP, Tool).warnings)
+        from difflib import get_close_matches
+
+        names = [tool.name for tool in all_tools()]
+        near = get_close_matches(name, names, n=1)
+        known = f"did you mean {near[0]!r}?" if near else f"tools: {', '.join(names)}"
+        hints = (known, *plugins_of(GROUP, Tool).warnings)
         raise UsageError(f"there is no tool named {name!r}", hint="; ".join(hints))
     return found
 

@@ -44,7 +44,7 @@ def capture(
     ] = 2,
     token_file: Annotated[
         Path | None,
-        option("--token-file", help="A file with the jobs' token (default: $STEPSCOPE_CAPTURE_TOKEN)."),
+        option("--token-file", value="FILE", help="A file with the jobs' token (default: $STEPSCOPE_CAPTURE_TOKEN)."),
     ] = None,
     host_tracer_level: HostLevel = ProfilerOptions.host_tracer_level,
     device_tracer_level: DeviceLevel = ProfilerOptions.device_tracer_level,
@@ -71,7 +71,8 @@ def capture(
     )
     with _cancel_on_ctrl_c() as cancel, _show_progress() as on_progress:
         outcome = capture_workers(request, on_progress, cancel)
-    _print_outcome(outcome)
+    if outcome.saved:  # else the error says why of each, and uncut
+        _print_outcome(outcome)
     _raise_if_incomplete(outcome)
 
 

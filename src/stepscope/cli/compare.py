@@ -15,10 +15,10 @@ _After = Annotated[
     list[str], argument(value="AFTER", help=f"The profile after it: {_PATH} Several are each compared with BEFORE.")
 ]
 _RunBefore = Annotated[
-    str | None, option("--run-before", value="RUN", help="The session in BEFORE (default: the newest).")
+    str | None, option("--run-before", value="NAME", help="The session in BEFORE (default: the newest).")
 ]
 _RunAfter = Annotated[
-    str | None, option("--run-after", value="RUN", help="The session in AFTER (default: the newest).")
+    str | None, option("--run-after", value="NAME", help="The session in AFTER (default: the newest).")
 ]
 _Host = Annotated[
     str | None, option("--host", value="NAME", help="The host to compare on both sides (default: all hosts).")

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 from stepscope.cli.options import Format, Output, OutputFormat, Sort, Top, Where, argument, option
 from stepscope.cli.show import show_report, working
 from stepscope.cli.tools import check_output
-from stepscope.errors import UsageError
+from stepscope.errors import CaptureError, UsageError
 
 
 def over_time(
     logdir: Annotated[str, argument(value="LOGDIR", help="The logdir of a watched job.")],
-    run: Annotated[str | None, option("--run", value="RUN", help="The run to show (default: the newest).")] = None,
+    run: Annotated[str | None, option("--run", value="NAME", help="The run to show (default: the newest).")] = None,
     captures: Annotated[
         int, option("--captures", least=0, help="How many of the latest captures to analyse; 0 for none.")
     ] = 12,
@@ -50,9 +49,11 @@ def trigger(
     if not Path(logdir).is_dir():
         raise UsageError(f"{logdir} is not a folder", hint="give the logdir of the job that is watched")
     if not has_running_watch(Path(logdir)):
-        print(
-            f"stepscope: no watch seems to write to {logdir}: nothing of a ring was written there in the last minute",
-            file=sys.stderr,
+        raise CaptureError(
+            "no watch writes here: nothing of a ring was written in the last minute, so nothing was asked for",
+            code="no-watch",
+            path=logdir,
+            hint="start the job with stepscope.watch or `stepscope run --watch`, and give its logdir",
         )
     with translate_write_errors(Path(logdir), "ask for the right to write there"):
         request = write_request(Path(logdir), reason or "a person asked for a capture")

@@ -36,7 +36,9 @@ def prove(
     steps: Annotated[int, option("--steps", least=0, help="Steps to capture first; 0 for none.")] = Settings.steps,
     skip: Skip = Settings.skip,
     stop_after: Annotated[bool, option("--stop-after", help="End the program once the answer is known.")] = False,
-    output: Annotated[Path | None, option("--output", help="Also write the proofs to this file, as JSON.")] = None,
+    output: Annotated[
+        Path | None, option("--output", value="FILE", help="Also write the proofs here, as JSON.")
+    ] = None,
     knobs: Annotated[bool, option("--knobs", help=_KNOBS_HELP)] = False,
     knob: Annotated[list[str] | None, option("--knob", value="NAME=VALUES", help=_KNOB_HELP)] = None,
     timed: Annotated[str, option("--timed", hidden=True)] = "",

@@ -11,7 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from stepscope.analysis.registry import TOOLS
-from stepscope.errors import CaptureError, UsageError
+from stepscope.errors import CaptureError, StepscopeError, UsageError
 from stepscope.records import dataclass
 from stepscope.report import Report, clean
 from stepscope.report.html import render_screen
@@ -82,7 +82,12 @@ def _line_magic(line: str) -> Any:
 
     Options: --run, --host, --steps, --sort, --where, --top, as on the command line.
     """
-    return show_line(split_line(line))
+    from IPython.core.error import UsageError as LineOfIPython
+
+    try:
+        return show_line(split_line(line))
+    except StepscopeError as error:
+        raise LineOfIPython(str(error)) from None  # shown as this line, without the calls that led to it
 
 
 # -- %stepscope ----------------------------------------------------------------------------------------------------
@@ -97,8 +102,12 @@ def show_line(words: Sequence[str]) -> Any:
         return _show_comparison(rest)
     shows = _SHOWS.get(name) or (_show_tool if name in [tool.name for tool in TOOLS] else None)
     if shows is None:
-        known = ", ".join([*_SHOWS, "compare", *(tool.name for tool in TOOLS)])
-        raise UsageError(f"there is no report {name!r}", hint=f"known: {known}")
+        from difflib import get_close_matches
+
+        known = [*_SHOWS, "compare", *(tool.name for tool in TOOLS)]
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+        raise UsageError(f"there is no report {name!r}", hint=hint)
     return shows(name, _read_options(name, rest))
 
 

@@ -322,7 +322,8 @@ def _describe_contention(figures: Row) -> list[str]:
     steps, contended = figures["steps"], figures["contended_steps"]
     if not isinstance(contended, int) or not isinstance(steps, int) or contended < _LEAST_CONTENDED * max(steps, 1):
         return []
-    return [f"{counted(contended, 'step')} of {steps:,} were slow only because their thread waited for a core"]
+    were = "was" if contended == 1 else "were"
+    return [f"{contended:,} of {counted(steps, 'step')} {were} slow only because the thread waited for a core"]
 
 
 def _describe_marks(marks: Sequence[Mapping[str, Any]]) -> list[str]:

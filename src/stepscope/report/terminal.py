@@ -57,8 +57,10 @@ def report_lines(report: Report, width: int, most_rows: int | None = None) -> It
     """
     sections = report.visible_sections()
     shown = {line for section in sections for line in _section_sentences(section)}
+    is_first = True
     for warning in report.warnings:
         if warning not in shown:
+            is_first = False
             yield from wrap_line(f"! {warning}", width, "yellow")
     shown.clear()
     main = next((section for section in sections if isinstance(section, Rows)), None)
@@ -67,7 +69,9 @@ def report_lines(report: Report, width: int, most_rows: int | None = None) -> It
             continue
         shown.update(_section_sentences(section))
         rows = most_rows or (TABLE_ROWS if section is main else FURTHER_ROWS)
-        yield line_of("")
+        if not is_first:
+            yield line_of("")
+        is_first = False
         yield line_of(section.title, "bold")
         yield from _section_lines(section, width, rows, len(report.hosts) == 1)
 

@@ -173,6 +173,7 @@ def test_several_rows_become_one_value_only_as_asked() -> None:
     ("figure", "nearest"),
     [
         ("step_tme", "step_ms"),
+        ("step", "nearest: step_ms; others are TOOL.TABLE.COLUMN"),
         ("overveiw.step_time.mean", "overview.step_time.mean"),
         ("overview.step_time.men", "overview.step_time.mean"),
         ("overview.steptime.mean", "overview.step_time.mean"),

@@ -121,7 +121,7 @@ def similar_names(model: StepModel, name: str, others: Iterable[str], count: int
     ops = [*trace.derived("names of ops", _names_of_ops), *(op for op, _ in attribute(trace).ops)]
     known = [*dict.fromkeys([*ops, *trace.derived("names of functions", _names_of_functions)])]
     inside = [each for each in known if name.lower() in each.lower()][:count]
-    return inside or get_close_matches(name, [*others, *known], n=count)
+    return inside or get_close_matches(name, [*dict.fromkeys([*others, *known])], n=count)
 
 
 def _op_events(trace: HostTrace, name: str) -> I64:

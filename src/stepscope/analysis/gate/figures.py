@@ -116,7 +116,10 @@ def parse_figure(figure: str) -> FigureId:
     """Takes an id apart.  Raises UsageError with the nearest names."""
     found = _ID.fullmatch(SHORT.get(figure, figure))
     if found is None:
-        raise _no_figure(figure, [*SHORT, *(f"{tool.name}." for tool in TOOLS)])
+        raise UsageError(
+            f"there is no figure {figure}",
+            hint=f"{_guess(figure, [*SHORT])}; others are TOOL.TABLE.COLUMN, which stepscope schema TOOL lists",
+        )
     if found["tool"] not in [name for tool in TOOLS for name in (tool.name, tool.method)]:
         raise _no_figure(figure, [f"{tool.name}.{found['section']}.{found['column']}" for tool in TOOLS])
     where = tuple(_conditions(figure, found["where"] or ""))

@@ -41,6 +41,7 @@ from stepscope.capture.proving.stopwatch import KnobTurner, Stopwatch
 from stepscope.capture.recorder import RECORDER
 from stepscope.capture.watching.baseline import Baseline
 from stepscope.capture.watching.steps import StepFollower, StepRecord, ThreadMeter
+from stepscope.errors import counted
 from stepscope.proof.record import Proof
 
 _MOST_FROM_ACCOUNT = 3
@@ -294,7 +295,12 @@ class Prover:
             return
         self._is_saved, self.proofs = True, list(self._experiment.proofs)
         if not self.proofs and not self._options.timed and not this_worker().rank:
-            self._show_line("nothing was proved: the program ended too early, or no place is slow; name one with --at")
+            why = (
+                "no place is slow enough; name one with --at"
+                if self._places == ()
+                else f"the program ended too early, after {counted(self._count_steps(), 'step')}; let it run longer"
+            )
+            self._show_line(f"nothing was proved: {why}")
         with report.NeverRaise("saving proofs", strict=False):
             captured = self._captured()
             self._experiment.save(Path(captured).parent if captured and "://" not in captured else Path(self._logdir))

@@ -20,7 +20,7 @@ ANALYSIS = PACKAGE / "analysis"
 PATTERNS: dict[tuple[str, str], str] = {
     ("account/verdict.py", r"\d|*"): "a name that a headline has no room for",
     (
-        "advice/stopped.py",
+        "resources/counted_memory.py",
         r"(?P<later>after this capture )?the program ran out of memory(?P<op> in .+?)?: asked for (?P<size>.+?)"
         r"(?: in (?P<place>\S+ \([^()]+:\d+\)|[^\s()]+:\d+))?",
     ): "a sentence of our own capture",

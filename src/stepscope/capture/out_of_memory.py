@@ -91,6 +91,7 @@ _ASKED = (
 )
 
 
+_FREE = re.compile(r"of which (?P<amount>[\d.,]+ ?[KMGT]?i?B) is free")  # PyTorch on a GPU
 _OP = re.compile(r"\{\{node (?P<node>[^}]+)\}\}|\[Op:(?P<op>\w+)\]")  # in messages of TensorFlow
 
 
@@ -187,7 +188,8 @@ def _describe(error: BaseException, groups: list[str]) -> str:
     asked = describe_request(error)
     held = [_describe_group(*text.split("\t")) for text in groups[:_NAMED]]
     most = f"; what holds most: {', '.join(held)}" if held else ""
-    return f"the program ran out of memory{place}: {asked or message}; in use: {describe_use(used)}{most}"
+    left = f"; free: {free['amount']}" if (free := _FREE.search(str(error))) else ""
+    return f"the program ran out of memory{place}: {asked or message}; in use: {describe_use(used)}{left}{most}"
 
 
 def _describe_group(count: str, size: str, data_type: str, shape: str, holder: str, place: str, kind: str) -> str:

@@ -195,4 +195,4 @@ def size_text(size: int) -> str:
         if abs(amount) < 1024:
             return f"{amount:.4g} {unit}"
         amount /= 1024
-    return f"{amount:,.2f} GiB"
+    return f"{amount:,.2f} GiB" if abs(amount) < 1024 else f"{amount / 1024:,.2f} TiB"

@@ -47,9 +47,9 @@ def test_what_is_kept_has_its_holder_line_and_kind():
         (
             "20\t8000000\tfloat32\t[9]\tseen\ttrain.py:9\tarrays",
             20,
-            "`seen` (train.py:9) keeps 390.6 KiB of arrays more",
+            "Keep less in `seen` (train.py:9): memory grows by 390.6 KiB a step",
         ),
-        ("20\t80\tfloat32\t[]\tlosses\t\tarrays with their graph", 20, "`losses` keeps 4 B of arrays with their graph"),
+        ("20\t80\tfloat32\t[]\tlosses\t\tarrays with their graph", 20, "Keep less in `losses`: memory grows by 4 B a step"),
         ("20\t80\tfloat32\t[]\tlosses\t\tarrays", 20, ""),
         ("8\t8000000\tfloat32\t[9]\tseen\ttrain.py:9\tarrays", 20, ""),
         ("8\t8000000\tfloat32\t[9]\tseen\ttrain.py:9\tarrays", 4, ""),
@@ -57,11 +57,10 @@ def test_what_is_kept_has_its_holder_line_and_kind():
     ],
     ids=["much", "a graph", "little", "not in most steps", "few steps", "damaged"],
 )
-def test_the_summary_warns_of_what_fills_a_memory_or_keeps_a_graph(group, steps, said):
+def test_the_summary_tells_of_what_fills_a_memory_or_keeps_a_graph(group, steps, said):
     report = overview_tool.merge([overview_tool.partial(kept(group, steps=steps))])
 
-    found = [warning for warning in report.warnings if "a leak, if unintended" in warning]
-    assert [warning[: len(said)] for warning in found] == ([said] if said else [])
+    assert [item.title for item in report.advice if item.id == "memory.growth"] == ([said] if said else [])
 
 
 def test_a_killed_recording_says_how_full_the_memory_was():

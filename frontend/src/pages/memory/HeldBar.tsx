@@ -1,9 +1,11 @@
-/** One bar of what a program held when its memory ran out, by what it is for. */
+/** When memory ran out: one bar of what the program held, by what it is for, or what was asked for against what was free. */
 import { useMemo } from "preact/hooks";
 import type { Cell } from "../../api";
+import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { bytes } from "../../format";
 import { StackedBars } from "../shared/Bars";
+import type { Asked } from "../shared/reports";
 import { partsOf, sumsOfHeld } from "./purposes";
 
 interface HeldBarProps {
@@ -22,6 +24,34 @@ export function HeldBar({ kinds, sizes }: HeldBarProps) {
       write={bytes}
       unit="bytes"
       rows={[{ key: "held", label: "Memory", note: "what it was filled by", parts: Object.fromEntries(sums) }]}
+    />
+  );
+}
+
+/** What was asked for at once, above what was in use and free then. */
+export function RequestBar({ asked }: { asked: Asked }) {
+  const look = palette.value;
+  const parts = [
+    { key: "asked", label: "Asked for at once", colour: look.trouble, doc: "one request, which failed" },
+    { key: "used", label: "In use", colour: CATEGORY_COLOUR.device_compute, doc: "by the program, at that moment" },
+    { key: "free", label: "Free", colour: mix(CATEGORY_COLOUR.other, look.surface, 0.35), doc: "at that moment" },
+  ];
+  const sizes = { used: Number(asked.used_bytes ?? 0), free: Number(asked.free_bytes ?? 0) };
+  return (
+    <StackedBars
+      label="What was asked for, and what there was"
+      parts={parts}
+      write={bytes}
+      unit="bytes"
+      rows={[
+        {
+          key: "asked",
+          label: "Request",
+          note: String(asked.place ?? ""),
+          parts: { asked: Number(asked.requested_bytes) },
+        },
+        { key: "memory", label: "Memory", note: "in use and free then", parts: sizes },
+      ]}
     />
   );
 }

@@ -18,8 +18,9 @@ import { ParamChoice } from "../../ui/ParamChoice";
 import { StackedBars } from "../shared/Bars";
 import { More } from "../shared/More";
 import { ownRows, useOwnRows } from "../shared/ownRows";
+import type { Asked } from "../shared/reports";
 import { findLinks, TableCard } from "../shared/sections";
-import { HeldBar } from "./HeldBar";
+import { HeldBar, RequestBar } from "./HeldBar";
 import { mostOf, type Purpose, partsOf, sumsOf } from "./purposes";
 
 const FREE = { out: "In use", in: "With free memory" };
@@ -74,19 +75,36 @@ function Counted({ sections }: { sections: Sections<"memory-profile"> }) {
     tableOf(sections, "staying"),
     tableOf(sections, "growth"),
   ];
-  const grows = growth.columns?.grows?.some(Boolean) ?? false;
+  const requests = tableOf(sections, "requests").columns;
+  const first = <K extends keyof Asked>(name: K) => requests?.[name]?.[0] ?? null;
+  const asked: Asked | null = requests?.requested_bytes?.length
+    ? {
+        place: first("place"),
+        requested_bytes: first("requested_bytes"),
+        used_bytes: first("used_bytes"),
+        free_bytes: first("free_bytes"),
+      }
+    : null;
+  const isTooLarge = requests?.is_too_large?.[0] === true;
+  const held = full.columns?.holder ?? [];
+  // What the table of what was held tells already is told once.
+  const grows = growth.columns?.grows?.some((each, row) => each && (!held.length || growth.columns?.last_bytes?.[row]));
+  const isToldOf = staying.columns?.op?.every((op) => held.includes(op)) ?? false;
   return (
     <>
-      {full.row_count > 0 && (
+      {full.row_count + (asked ? 1 : 0) > 0 && (
         <>
           <Card title="When memory ran out">
-            <HeldBar kinds={full.columns?.kind ?? []} sizes={full.columns?.held_bytes ?? []} />
+            {asked && <RequestBar asked={asked} />}
+            {!isTooLarge && full.row_count > 0 && (
+              <HeldBar kinds={full.columns?.kind ?? []} sizes={full.columns?.held_bytes ?? []} />
+            )}
           </Card>
-          <TableCard section={full} heading="What held it, by variable and line" plain />
+          {full.row_count > 0 && <TableCard section={full} heading="What held it, by variable and line" plain />}
         </>
       )}
       {grows && <TableCard section={growth} plain />}
-      {staying.row_count > 0 && <TableCard section={staying} />}
+      {staying.row_count > 0 && !isToldOf && <TableCard section={staying} />}
     </>
   );
 }

@@ -1,6 +1,14 @@
 /** The parts of the reports' JSON that the pages draw from; the names are the project's contract. */
 import type { Cell, Report } from "../../api";
 
+/** A request that ended the program, in bytes. */
+export interface Asked {
+  readonly place: Cell;
+  readonly requested_bytes: Cell;
+  readonly used_bytes: Cell;
+  readonly free_bytes: Cell;
+}
+
 export type Row = Readonly<Record<string, Cell>>;
 
 /** A row of a tool's main table that an advice stands on. */
@@ -73,6 +81,8 @@ export interface OverviewReport extends Report {
   };
   readonly median_step_ms: number | null;
   readonly between_steps_percent: number | null;
+  /** The request that ended the program, where no memory could hold it. */
+  readonly too_large_request?: Asked | null;
   readonly steps_source: string;
   readonly steps_how: string;
   readonly verdict: string;

@@ -13,7 +13,7 @@ import { Card, Code, FigureRow, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { AdviceCard } from "../advice/AdviceCard";
 import { WhatIfButton } from "../advice/WhatIfButton";
-import { HeldBar } from "../memory/HeldBar";
+import { HeldBar, RequestBar } from "../memory/HeldBar";
 import { StackedBars } from "../shared/Bars";
 import { useStepLinks } from "../shared/intervals";
 import { Moments } from "../shared/Moments";
@@ -264,6 +264,7 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
           ))}
         </details>
       )}
+      {report.too_large_request && <RequestBar asked={report.too_large_request} />}
       {ended && (filled?.kind?.length ?? 0) > 0 && (
         <HeldBar kinds={filled?.kind ?? []} sizes={filled?.held_bytes ?? []} />
       )}

@@ -16,7 +16,7 @@ from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules.lines import is_model
-from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end
+from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end, advise_on_growth
 from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.facts.inside import act_on_culprit
@@ -97,6 +97,8 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
             _explain_other_savings(_scale_to_step(advice, account.step_ps / MS), context, account) for advice in kept
         ]
         kept[:1] = [_say_beside(advice, kept[1:], context, verdict) for advice in kept[:1]]
+    if (growth := advise_on_growth(context)) is not None:
+        kept.insert(1 if kept and kept[0].kind != "none" else 0, growth)  # "nothing stands out" comes after it
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
 
 

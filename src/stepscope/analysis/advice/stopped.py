@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
-from stepscope.analysis.facts.stopped import Hang, Holder, find_hang, kept_first
+from stepscope.analysis.facts.stopped import EndFacts, Hang, Holder, find_hang, kept_first
+from stepscope.analysis.resources.counted_memory import CRASH, Request
 from stepscope.analysis.steps.verdict import Verdict
 from stepscope.report import Cell, Field, Role, percent, size_text
 from stepscope.vocabulary.patterns import Pattern
@@ -23,13 +24,12 @@ _SMALLER = (
 )
 _WITH_GRAPH = "with their graph"  # of arrays that hold all from which they were computed
 _DETACH = "keep numbers (loss.item()) or tensor.detach(): what is kept now holds the whole backward graph"
+_IN_PIECES = (
+    "make the result for a part of the rows at a time, and reduce each part before the next",
+    "if the size is a surprise, print the shapes that meet there: one axis too many is broadcast",
+)
 _KEEP_FEWER = "keep the last few only (collections.deque(maxlen=...)), or write them to a file"
 
-# As a capture writes it when an exception says that memory is used up.
-_CRASH = Pattern(
-    r"(?P<later>after this capture )?the program ran out of memory(?P<op> in .+?)?: "
-    r"asked for (?P<size>.+?)(?: in (?P<place>\S+ \([^()]+:\d+\)|[^\s()]+:\d+))?"
-)
 # As the reader of a snapshot writes it.
 _REFUSED = Pattern(
     r"GPU (?P<device>\d+) was out of memory: (?P<size>[\d,]+) bytes were refused and (?P<free>[\d,]+) were free"
@@ -70,14 +70,16 @@ def advise_on_end(context: Context) -> tuple[Advice, Verdict, bool] | None:
         shown = next((end for end in ends if end.is_snapshot and end.holders), None)
         return None if shown is None else (*_answer_snapshot(shown.holders), True)
     headline, *details = crashed.crash.split("; ")
-    advice = _advise_crash(crashed.crash, crashed.holders)
-    return advice, _judge_crash(headline, details, bool(crashed.holders)), context.account is None
+    request = crashed.asks_too_much
+    advice = _advise_less(request, crashed.holders) if request else _advise_crash(crashed.crash, crashed.holders)
+    return advice, _judge_crash(headline, details, crashed), context.account is None
 
 
 def filled_rows(context: Context) -> tuple[dict[str, Cell], ...]:
-    """What filled the memory of the first host that ran out of it, or that a snapshot shows; see FILLED_FIELDS."""
+    """What filled the memory of the first host that ran out of it, or that a snapshot shows; see FILLED_FIELDS.  Empty
+    where it was not full, but one request too large."""
     host = next((host for host in context.hosts if host.end is not None and host.end.holders), None)
-    if host is None or host.end is None:
+    if host is None or host.end is None or host.end.asks_too_much:
         return ()
     whole = sum(each.nbytes for each in host.end.holders)
     return tuple(
@@ -90,20 +92,29 @@ def filled_rows(context: Context) -> tuple[dict[str, Cell], ...]:
     )  # fmt: skip
 
 
-def _judge_crash(headline: str, details: Sequence[str], is_counted: bool) -> Verdict:
+def too_large_request(context: Context) -> Request | None:
+    """The request at which the program ended, as no memory could hold it; None if it ended otherwise."""
+    ends = [host.end for host in context.hosts if host.end is not None]
+    return next((end.asks_too_much for end in ends if end.asks_too_much), None)
+
+
+def _judge_crash(headline: str, details: Sequence[str], end: EndFacts) -> Verdict:
     """Where memory ran out, and how much was asked for; the sentence as it was recorded where that is not known."""
     if refused := _REFUSED.fullmatch(headline):
         size, free = (size_text(int(refused[name].replace(",", ""))) for name in ("size", "free"))
         where = f" in {_spot(refused['frame'])}" if refused["frame"] else ""
         told = f"GPU {refused['device']} was asked for {size} and had {free} left"
         return _judge(f"ran out of memory{where}: {told}", details)
-    found = _CRASH.fullmatch(headline)
+    found = CRASH.fullmatch(headline)
     if found is None:
         return _judge(headline, details)
     where = f" in {found['place']}" if found["place"] else found["op"] or ""
     later = ["the capture had ended before"] if found["later"] else []
-    kept = [each for each in details if not (is_counted and each.startswith(_HELD))]
-    return _judge(f"ran out of memory{where}: it asked for {found['size']}", [*kept, *later])
+    kept = [each for each in details if not (end.holders and each.startswith(_HELD))]
+    request = end.asks_too_much
+    asked = size_text(request.nbytes) if request else found["size"]
+    left = f" at once, and {size_text(request.free or 0)} were free" if request else ""
+    return _judge(f"ran out of memory{where}: it asked for {asked}{left}", [*kept, *later])
 
 
 def _what(hang: Hang) -> str:
@@ -160,10 +171,41 @@ def _advise_crash(crash: str, holders: Sequence[Holder]) -> Advice:
     )  # fmt: skip
 
 
+def _advise_less(request: Request, holders: Sequence[Holder]) -> Advice:
+    size, place = size_text(request.nbytes), f"{request.place} asks" if request.place else "one request asks"
+    held = f"; {_describe_holder(holders[0], sum(each.nbytes for each in holders))}" if holders else ""
+    return Advice(
+        id=f"{OF_JOB}too-large-request", kind="memory_churn", title=f"Compute in pieces: {place} for {size} at once",
+        evidence=f"no memory that the program frees makes room for it: it uses {size_text(request.used or 0)}{held}",
+        predicted_speedup=None, actions=_IN_PIECES,
+        tool="memory-profile", confidence=0.9, reasoning="the program ended before it could be faster",
+    )  # fmt: skip
+
+
 def _memory_actions(kept: Holder | None) -> tuple[str, ...]:
     if kept is None:
         return (_SMALLER,)
     return (_DETACH, _KEEP_FEWER) if _WITH_GRAPH in kept.kind else (_KEEP_FEWER,)
+
+
+def advise_on_growth(context: Context) -> Advice | None:
+    """What keeps more memory with each step, before that runs out; None where nothing is known to, or where it has run
+    out, of which the advice says as much."""
+    if any(host.end is not None and host.end.crash for host in context.hosts):
+        return None
+    found = next((host.growth for host in context.hosts if host.growth is not None), None)
+    if found is None:
+        return None
+    grows = f"memory grows by {size_text(round(found.per_step))} a step"
+    of = f"`{found.op}`{f' ({found.place})' if found.place else ''}" if found.op else ""
+    return Advice(
+        id="memory.growth", kind="none", title=f"Keep less in {of}: {grows}" if of else f"Find what stays: {grows}",
+        evidence=f"{found.region} of all {found.steps} steps were still there at the end of the capture,"
+        f" {size_text(found.allocated)} together: a leak, if unintended",
+        predicted_speedup=None,
+        actions=(_DETACH, _KEEP_FEWER) if _WITH_GRAPH in (found.region or "") else (_KEEP_FEWER,),
+        tool="memory-profile", confidence=0.9, reasoning="what stays of each step fills the memory one day",
+    )  # fmt: skip
 
 
 def _describe_holder(first: Holder, whole: int) -> str:

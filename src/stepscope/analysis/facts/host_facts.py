@@ -23,7 +23,9 @@ from stepscope.analysis.facts.strategy import strategy_of
 from stepscope.analysis.facts.work import WorkFacts, work_of
 from stepscope.analysis.purpose.excess import ExcessFact, excess_facts_of, excesses_of
 from stepscope.analysis.purpose.purposes import purposes_of
+from stepscope.analysis.resources.counted_memory import growing_holder
 from stepscope.analysis.resources.counters import PROCESS_PERCENT, line_counters
+from stepscope.analysis.resources.memory_growth import Staying
 from stepscope.analysis.steps.find_steps import count_warm_up_steps, starts_up
 from stepscope.analysis.steps.session_steps import breakdown_of
 from stepscope.analysis.trace.columns import events_of_kind
@@ -64,6 +66,7 @@ class HostFacts:
         is_one_function: see `lines.is_one_function`.
         rival: a thread of the program that keeps the interpreter from the loop; None where none is known to.
         end: what the recording shows of the end of the job; None for nothing.
+        growth: the variable that keeps more with each step; None where none is known to.
     """
 
     host: str
@@ -92,6 +95,7 @@ class HostFacts:
     is_one_function: bool = False
     rival: Rival | None = None
     end: EndFacts | None = None
+    growth: Staying | None = None
 
 
 def read_names_of_ops(trace: HostTrace) -> None:
@@ -136,6 +140,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         is_one_function=is_one_function(trace),
         rival=rival_of(trace),
         end=end_of(trace),
+        growth=growing_holder(trace),
     )
 
 

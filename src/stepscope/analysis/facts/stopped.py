@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PureWindowsPath
 
-from stepscope.analysis.resources.counted_memory import counted_arrays, kept_arrays
+from stepscope.analysis.resources.counted_memory import Request, counted_arrays, kept_arrays, request_of
 from stepscope.analysis.trace.columns import count_kinds
 from stepscope.analysis.workers.collectives import rank_number
 from stepscope.analysis.workers.missing_calls import RecordedGroup, describe_missing, find_missing, recorded_groups
@@ -53,6 +53,7 @@ class EndFacts:
         crash: what ended the program, a sentence; empty if nothing says that anything did.
         holders: what filled the memory that ran out, or that a snapshot shows; the most first, empty if unknown.
         is_snapshot: nothing but allocations was recorded.
+        request: what was asked for when memory ran out; None if unknown.
     """
 
     rank: int
@@ -60,6 +61,12 @@ class EndFacts:
     crash: str
     holders: Sequence[Holder] = ()
     is_snapshot: bool = False
+    request: Request | None = None
+
+    @property
+    def asks_too_much(self) -> Request | None:
+        """The request that no memory of the program's would have made room for; None if it is another."""
+        return self.request if self.request is not None and self.request.is_too_large else None
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,7 @@ def end_of(trace: HostTrace) -> EndFacts | None:
     if not groups and not crash and not is_snapshot:
         return None
     holders = _find_holders(trace) if crash or is_snapshot else ()
-    return EndFacts(rank_number(trace), groups, crash, holders, is_snapshot)
+    return EndFacts(rank_number(trace), groups, crash, holders, is_snapshot, request_of(trace) if crash else None)
 
 
 def kept_first(holders: Sequence[Holder]) -> Holder | None:

@@ -15,14 +15,13 @@ from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.items import describe_speedup
 from stepscope.analysis.advice.ranking import find_record_first
 from stepscope.analysis.advice.reading import Read
-from stepscope.analysis.advice.stopped import FILLED_FIELDS, OF_JOB, filled_rows
+from stepscope.analysis.advice.stopped import FILLED_FIELDS, OF_JOB, filled_rows, too_large_request
 from stepscope.analysis.facts.host_facts import NEED_ACCOUNT, NEED_NO_ACCOUNT, NEED_NO_LINKS, facts_of
-from stepscope.analysis.facts.stopped import kept_first
 from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
 from stepscope.analysis.overview.findings import RECORD_AGAIN, list_findings
 from stepscope.analysis.overview.purpose_rows import EXCESS_FIELDS, PURPOSE_FIELDS, excess_rows, purpose_rows
 from stepscope.analysis.overview.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown
-from stepscope.analysis.resources.counted_memory import kept_sentence, last_memory_sentence
+from stepscope.analysis.resources.counted_memory import last_memory_sentence
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.profiling_cost import ProfilingCost, missed_steps, profiling_cost
 from stepscope.analysis.steps.session_steps import (
@@ -235,6 +234,7 @@ class OverviewReport(Report):
             "profiling_cost_is_clear": None if self.profiling is None else self.profiling.is_clear,
             "profiling_cost_limits_percent": None if self.profiling is None else self._cost_limits(self.profiling),
             "filled": list(filled_rows(self.context)),
+            "too_large_request": self._too_large_request(),
             "account": account_text.account_json(self.account),
             "account_step": account_text.account_step_json(self.account),
             "account_devices": account_text.device_bars_json(self.account),
@@ -311,6 +311,14 @@ class OverviewReport(Report):
         crashes = {host.end.crash for host in self.context.hosts if host.end is not None} - {""}
         others = [warning for warning in self.warnings if not any(crash in warning for crash in crashes)]
         return [*map("! {}".format, others), *self._steps_lines(), *self._ops_lines(), *self._advice_lines()]
+
+    def _too_large_request(self) -> dict[str, Cell] | None:
+        found = too_large_request(self.context)
+        if found is None:
+            return None
+        return {
+            "place": found.place, "requested_bytes": found.nbytes, "used_bytes": found.used, "free_bytes": found.free,
+        }  # fmt: skip
 
     def _replay_error(self) -> float | None:
         error = self.account.replay_error_percent if self.account else None
@@ -580,9 +588,6 @@ def compute_ahead(trace: HostTrace) -> None:
 def _partial(trace: HostTrace) -> HostPart:
     steps = accounted_steps(trace)
     parts, facts = breakdown_of(trace), facts_of(trace)
-    holder = kept_first(facts.end.holders) if facts.end is not None and facts.end.crash else None
-    told = None if holder is None else (holder.name, holder.place)
-    kept = last_memory_sentence(trace), kept_sentence(trace, told)
     return HostPart(
         steps=steps,
         environment=environment_of(trace, steps.source),
@@ -592,7 +597,7 @@ def _partial(trace: HostTrace) -> HostPart:
         compute_32bit_ps=parts.compute_32bit_ps,
         facts=facts,
         profiling=profiling_cost(trace),
-        kept=[each for each in kept if each],
+        killed=last_memory_sentence(trace),
         missed=missed_steps(trace) if steps.source == "none" else None,
         account=account_of(trace),
     )
@@ -629,7 +634,7 @@ def merge(partials: Sequence[HostPart]) -> OverviewReport:
             *([_MOVE_FETCH] if any(part.facts.feed.between_marks for part in partials) else []),
             *_warm_up_warning(session, any(part.facts.starts_up for part in partials)),
             *dict.fromkeys(part.missed for part in partials if part.missed),
-            *dict.fromkeys(sentence for part in partials for sentence in part.kept),
+            *dict.fromkeys(part.killed for part in partials if part.killed),
             *advised.warnings,
         ),
         partial=any(part.partial for part in hosts),

@@ -40,7 +40,7 @@ class HostPart:
     facts: HostFacts
     profiling: ProfilingCost | None
     missed: str | None
-    kept: list[str]
+    killed: str | None
     account: StepAccount | None
 
 

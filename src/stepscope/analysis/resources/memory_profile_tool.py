@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepscope.analysis.resources.allocations import allocations_of
-from stepscope.analysis.resources.counted_memory import KEPT, Counted, counted_arrays, kept_arrays
+from stepscope.analysis.resources.counted_memory import KEPT, Counted, Request, counted_arrays, kept_arrays, request_of
 from stepscope.analysis.resources.counters import line_counters
 from stepscope.analysis.resources.memory_growth import Growth, Staying, growth_of_values
 from stepscope.analysis.resources.memory_usage import MOST_POINTS, MemoryOfHost, Points, profile_memory, thin_out
@@ -211,6 +211,15 @@ FULL_FIELDS: tuple[Field, ...] = (
     _HOST,
 )
 
+REQUEST_FIELDS: tuple[Field, ...] = (
+    Field("place", "text", "the function and the line that asked", role=Role.SOURCE),
+    Field("requested_bytes", "bytes", "what was asked for at once", "int", label="Asked for"),
+    Field("used_bytes", "bytes", "what the program used then, as the system and the device count", "int"),
+    Field("free_bytes", "bytes", "what was free then; unknown if not recorded", "int"),
+    Field("is_too_large", "", "it is more than what was free and in use together", "bool"),
+    _HOST,
+)
+
 # Limits of a memory's figures.
 _DOUBTS: tuple[tuple[Callable[[MemoryOfHost], bool], str], ...] = (
     (
@@ -238,6 +247,7 @@ class MemoriesOfHost:
     process: list[Growth]
     kept: list[Staying]
     full: list[Row]
+    request: Request | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,6 +261,7 @@ class MemoryProfileReport(Report):
         growth: how each memory, and the process, grows from step to step; keys as in GROWTH_FIELDS.
         staying: the allocations that every few steps leave; keys as in STAYING_FIELDS.
         full: what the program held when it ran out of memory; keys as in FULL_FIELDS.
+        requests: what was asked for then; keys as in REQUEST_FIELDS.
     """
 
     TOOL: ClassVar[str] = "memory-profile"
@@ -260,10 +271,12 @@ class MemoryProfileReport(Report):
     growth: tuple[dict[str, Cell], ...] = ()
     staying: tuple[dict[str, Cell], ...] = ()
     full: tuple[dict[str, Cell], ...] = ()
+    requests: tuple[dict[str, Cell], ...] = ()
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
         tables = {"growth": list(self.growth), "staying": list(self.staying), "full": list(self.full)}
+        tables["requests"] = list(self.requests)
         return {"memories": list(self.memories), **tables}
 
     def sections(self) -> Sequence[Section]:
@@ -278,6 +291,7 @@ class MemoryProfileReport(Report):
             _make_table("purposes", "What the peak is for", PURPOSE_FIELDS, self._flatten_memories("purposes")),
             Rows("growth", "Growth from step to step", GROWTH_FIELDS, self.growth, _FEW_STEPS),
             Rows("staying", "What stays from step to step", STAYING_FIELDS, self.staying, _NOTHING_STAYS),
+            Rows("requests", "Asked for when memory ran out", REQUEST_FIELDS, self.requests, _NOT_FULL),
             Rows("full", "What filled the memory", FULL_FIELDS, self.full, _NOT_FULL),
             _make_table("timeline", "Timeline", TIMELINE_FIELDS, self._flatten_memories("timeline")),
         ]
@@ -442,6 +456,7 @@ def partial(trace: HostTrace) -> MemoriesOfHost:
         process=[*process_growth(trace), *growth],
         kept=kept,
         full=[_full_cells(trace.host, row) for row in counted_arrays(trace, "full:")],
+        request=request_of(trace),
     )
 
 
@@ -464,6 +479,7 @@ def merge(partials: Sequence[MemoriesOfHost]) -> MemoryProfileReport:
             *(_staying_cells(part.origin.host, KEPT, row) for part in partials for row in part.kept),
         ),
         full=tuple(row for part in partials for row in part.full),
+        requests=tuple(_request_cells(part.origin.host, part.request) for part in partials if part.request),
     )
 
 
@@ -485,6 +501,11 @@ def _staying_cells(host: str, memory: str, row: Staying) -> Row:
 
 def _full_cells(host: str, row: Counted) -> Row:
     return dict(zip((field.name for field in FULL_FIELDS), (*row, host), strict=True))
+
+
+def _request_cells(host: str, request: Request) -> Row:
+    own = {"requested_bytes": request.nbytes, "used_bytes": request.used, "free_bytes": request.free}
+    return make_row(REQUEST_FIELDS, request, host=host, **own)
 
 
 def _memory_json(host: str, memory: MemoryOfHost, most: int) -> dict[str, Any]:

@@ -22,11 +22,13 @@ class ProgramSource:
         line: the number of the first line, from 1.
         lines: the lines, without their ends.
         is_edited: the file was changed after the recording, or nobody knows when that was.
+        at: the line that the culprit is about.
     """
 
     path: Path
     line: int
     lines: tuple[str, ...]
+    at: int
     is_edited: bool = False
 
     def numbered(self) -> list[str]:
@@ -61,7 +63,7 @@ def find_source(
         if len(text) >= line and (starts or is_elsewhere or name == _MODULE or _starts(before, name)):
             first = max(line if starts else line - 1, 1)
             is_edited = recorded_ns is None or path.stat().st_mtime_ns > recorded_ns
-            return ProgramSource(path.absolute(), first, tuple(text[first - 1 : first - 1 + _SHOWN]), is_edited)
+            return ProgramSource(path.absolute(), first, tuple(text[first - 1 : first - 1 + _SHOWN]), line, is_edited)
     return None
 
 

@@ -30,15 +30,22 @@ RUN_FIELDS: tuple[Field, ...] = (
     Field("framework", "text", "the framework that it was recorded with", role=Role.TERM),
     Field("steps", "count", "whole steps in it", "int", role=Role.COUNT),
     Field("step_ms", "ms", "median step time, as in the summary"),
-    Field("verdict", "text", "what limits the steps", role=Role.TERM),
+    Field("verdict", "text", "what limits the steps, or how the job ended: `hang`, `out_of_memory`", role=Role.TERM),
     Field("cause", "text", "the cause that limits the median step: that of the verdict", role=Role.TERM),
-    Field("cause_percent", "percent", "share of the step that this cause takes"),
+    Field(
+        "cause_percent",
+        "percent",
+        "share of the step that this cause takes; of a long step, where these take most of the time",
+    ),
     Field("advice", "text", "what to change first", role=Role.TEXT),
     Field("predicted_speedup", "ratio", "how many times as fast steps would be then; empty where it is unknown"),
     Field("mfu_percent", "percent", "model FLOPs utilization of the steps; empty where costs or peaks are unknown"),
     Field("memory_bytes", "bytes", "the most memory in use at once, of the fullest memory"),
     Field("problem", "text", "why the session could not be read", role=Role.TEXT),
 )
+
+# How a job ended, by the id of the advice on it.
+_ENDS = {"job.hang": "hang", "job.out-of-memory": "out_of_memory", "job.too-large-request": "out_of_memory"}
 
 _NARROW = ("run", "step_ms", "verdict", "advice", "predicted_speedup", "problem")
 
@@ -245,12 +252,13 @@ def _describe_profile(profile: LoadedProfile) -> Row:
 def describe_overview(facts: Mapping[str, Any]) -> Row:
     """The figures of RUN_FIELDS that an overview's JSON holds."""
     advice = next(iter(facts["advice"]), None)
+    ended = None if advice is None else _ENDS.get(advice["id"])
     has_steps = facts["steps_source"] != "none"  # else its one step is the whole capture
     return {
         "framework": facts["environment"]["framework"],
         "steps": facts["step_time_ms"]["count"] if has_steps else 0,
         "step_ms": facts["median_step_ms"],
-        "verdict": facts["verdict"],
+        "verdict": ended or facts["verdict"],
         "cause": facts["verdict_cause"],
         "cause_percent": facts["verdict_percent"],
         "advice": advice and advice["title"],

@@ -112,7 +112,15 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
   const skipped = sessions.value?.skipped ?? [];
   return (
     <div class="session-list">
-      <SearchBox label="Search sessions" value={text} box={takeFocus} onChange={setText}>
+      <SearchBox
+        label="Search sessions"
+        value={text}
+        box={takeFocus}
+        onChange={setText}
+        onKeyDown={(event) => {
+          if (event.key === "Enter" && text && found[0]) onPick(found[0].id);
+        }}
+      >
         <IconButton
           icon="reload"
           size={16}
@@ -128,6 +136,7 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
               type="button"
               class="choice"
               aria-pressed={each.id === chosen}
+              title={each.path}
               ref={each.id === chosen ? intoView : null}
               onClick={() => onPick(each.id)}
             >
@@ -138,7 +147,6 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
                 {when(each.modified)} · {each.hosts.length === 1 ? "1 host" : `${each.hosts.length} hosts`} ·{" "}
                 {bytes(each.bytes)} · {each.formats.map((format) => FORMATS[format] ?? format).join(", ")}
               </span>
-              <span class="muted minor breaks">{each.path}</span>
             </button>
             <RowActions info={each} onEdit={onEdit} />
           </li>
@@ -255,6 +263,7 @@ function GlanceLine({ id }: { id: string }) {
 }
 
 function GlanceFacts({ glance }: { glance: Glance }) {
+  if (glance.problem) return <span class="muted cut">{glance.problem}</span>;
   const devices = Number(glance.device_count ?? 0);
   const type = glance.device_type && (devices > 1 ? `${devices} × ${glance.device_type}` : glance.device_type);
   return (

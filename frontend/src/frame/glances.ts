@@ -11,7 +11,13 @@ export interface Glance {
   readonly verdict: string;
   readonly cause?: string | null;
   readonly cause_percent?: number | null;
+  /** What to do first. */
+  readonly advice?: string | null;
   readonly steps_ms: readonly number[];
+  /** The step that the cause's share is of, where that is not the median one. */
+  readonly long_step_ms?: number | null;
+  /** Why it could not be read; then it has nothing else. */
+  readonly problem?: string;
 }
 
 export const glances = signal<Readonly<Record<string, Glance | null>>>({});

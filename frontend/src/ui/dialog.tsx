@@ -21,7 +21,11 @@ export function Dialog({ title, onClose, children, class: name = "" }: DialogPro
   useLayoutEffect(() => {
     const dialog = box.current;
     dialog?.showModal();
-    return () => dialog?.close();
+    window.addEventListener("hashchange", onClose); // another page is shown
+    return () => {
+      window.removeEventListener("hashchange", onClose);
+      dialog?.close();
+    };
   }, []);
   return (
     <dialog

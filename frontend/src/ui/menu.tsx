@@ -35,7 +35,10 @@ export function Menu(props: MenuProps) {
     };
     document.addEventListener("mousedown", outside);
     document.addEventListener("focusin", outside);
+    const leave = () => setOpen(false);
+    window.addEventListener("hashchange", leave); // another page is shown
     return () => {
+      window.removeEventListener("hashchange", leave);
       document.removeEventListener("mousedown", outside);
       document.removeEventListener("focusin", outside);
     };
@@ -77,9 +80,10 @@ export function Menu(props: MenuProps) {
   );
 }
 
-/** From what has the focus to the next or the previous that can have it; from the button to the first. */
+/** From what has the focus to the next or the previous that can have it; from the button to the first.  Buttons in a
+ * search box are passed over: below it is what was found. */
 function step(pane: HTMLElement, by: 1 | -1): void {
-  const all = [...pane.querySelectorAll<HTMLElement>("input, button:not(:disabled), a[href], summary")];
+  const all = [...pane.querySelectorAll<HTMLElement>("input, :not(.filter) > button:not(:disabled), a[href], summary")];
   const at = all.indexOf(document.activeElement as HTMLElement);
   all[Math.max(0, Math.min(all.length - 1, at + by))]?.focus();
 }

@@ -73,8 +73,8 @@ class Prefetcher:
     def _read(self, listed: Listed) -> Glance | None:
         try:
             glance = glance_of(LoadedProfile(listed.session, listed.session.files, self._cache).report("overview"))
-        except (StepscopeError, OSError, ValueError):
-            return None  # whoever opens it is told why
+        except (StepscopeError, OSError, ValueError) as error:
+            return {"problem": error.problem.reason if isinstance(error, StepscopeError) else str(error)}
         keep_glance(self._cache, listed, glance)
         return glance
 
@@ -85,7 +85,9 @@ def glance_of(report: Report) -> Glance:
     devices = {name: overview["environment"].get(name) for name in ("device_type", "device_count")}
     steps = [step["duration_ms"] for step in overview.get("steps", ())]
     every = -(-len(steps) // MOST_STEPS) or 1
-    return devices | describe_overview(overview) | {"steps_ms": steps[::every]}
+    step = overview.get("account_step") or {}
+    long_ms = None if step.get("is_median", True) else step.get("ms")  # of which the share is, not of the median
+    return devices | describe_overview(overview) | {"steps_ms": steps[::every], "long_step_ms": long_ms}
 
 
 def keep_glance(cache: Cache, listed: Listed, glance: Glance) -> None:

@@ -132,8 +132,10 @@ def test_the_verdict_names_it_beside_the_limit_of_the_program():
     verdict = judge_account(account)
 
     assert (verdict.name, verdict.cause) == ("host_bound", "python")
-    assert verdict.sentence.startswith("host-bound, machine busy: 75.0 % of each step without contention is ")
-    assert "the machine was busy: for 62.5 % of each step the loop waited for a free core" in verdict.evidence
+    assert verdict.sentence == (
+        "machine busy, else host-bound: 62.5 % of each step waits for a free core; of the rest, 75.0 % is "
+        "Python in the loop"
+    )
     assert account.rows[0].culprit is None
 
 

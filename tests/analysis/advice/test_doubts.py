@@ -124,14 +124,14 @@ CRASH = (
 )
 
 
-def crashed(*facts: tuple[str, str]) -> HostTrace:
+def crashed(*facts: tuple[str, str], said: str = CRASH) -> HostTrace:
     """Six steps, and what was counted: `count bytes dtype shape holder place kind`."""
     builder = TraceBuilder(host="vm")
     line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main", 1)
     for step in range(6):
         line.event("train", step * 10**10, 10**10, EventKind.STEP_MARK, {"step_num": step})
     builder.plane("/stepscope:capture", stats={key: text.replace(" | ", "\t") for key, text in facts})
-    builder.recorder_messages.append(CRASH)
+    builder.recorder_messages.append(said)
     return builder.build()
 
 
@@ -159,6 +159,24 @@ def test_what_filled_the_memory_is_counted_and_what_each_step_adds_to_it_is_the_
     lines = report.summary_lines()
     assert "filled by  `history` (train.py:7) 90.0 %, optimizer state 10.0 %" in lines
     assert not any("keeps" in line or "what holds most" in line for line in lines), "said once"
+
+
+@pytest.mark.parametrize(
+    ("free", "title"),
+    [
+        ("; free: 4.0 GiB", "Compute in pieces: Loader.load (data.py:12) asks for 9.00 GiB at once"),
+        ("; free: 8.0 GiB", "Keep less in history (train.py:7)"),
+        ("", "Keep less in history (train.py:7)"),
+    ],
+    ids=["more than all", "what is freed makes room", "not known"],
+)
+def test_a_request_that_is_larger_than_what_is_free_and_in_use_is_the_advice(free: str, title: str) -> None:
+    """The program uses 1.88 GB and asks for 9 GiB."""
+    said = CRASH.replace("1.88 GB", f"1.88 GB{free}")
+    found = merge([partial(crashed(("full:0", HISTORY), ("kept:0", ADDED), said=said))]).to_dict()
+
+    assert found["advice"][0]["title"] == title
+    assert (found["too_large_request"] is not None) == (not found["filled"]) == title.startswith("Compute")
 
 
 def test_memory_that_no_growing_variable_fills_needs_smaller_batches() -> None:

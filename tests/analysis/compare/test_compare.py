@@ -561,7 +561,7 @@ def test_the_gate(
     assert run(["compare", str(logs / before), str(logs / after), "--fail-above", allowed]) == status
 
     told = capsys.readouterr()
-    assert "Account of the median step" in told.out
+    assert "Account of the mean step" in told.out
     assert len(told.err.splitlines()) == status
     if before == "after" and status:
         assert told.err == (

@@ -47,9 +47,13 @@ def test_what_is_kept_has_its_holder_line_and_kind():
         (
             "20\t8000000\tfloat32\t[9]\tseen\ttrain.py:9\tarrays",
             20,
-            "Keep less in `seen` (train.py:9): memory grows by 390.6 KiB a step",
+            "Keep less in seen (train.py:9): memory grows by 390.6 KiB a step",
         ),
-        ("20\t80\tfloat32\t[]\tlosses\t\tarrays with their graph", 20, "Keep less in `losses`: memory grows by 4 B a step"),
+        (
+            "20\t80\tfloat32\t[]\tlosses\t\tarrays with their graph",
+            20,
+            "Keep less in losses: memory grows by 4 B a step",
+        ),
         ("20\t80\tfloat32\t[]\tlosses\t\tarrays", 20, ""),
         ("8\t8000000\tfloat32\t[9]\tseen\ttrain.py:9\tarrays", 20, ""),
         ("8\t8000000\tfloat32\t[9]\tseen\ttrain.py:9\tarrays", 4, ""),

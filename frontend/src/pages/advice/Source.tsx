@@ -13,6 +13,8 @@ interface Lines {
   readonly lines: readonly string[];
   /** Whether the file was changed after the recording. */
   readonly is_edited: boolean;
+  /** The one that the advice is about. */
+  readonly at: number | null;
 }
 
 export function Source({ advice }: { advice: Advice }) {
@@ -29,20 +31,21 @@ export function Source({ advice }: { advice: Advice }) {
   );
   if (!isNamed || found.state !== "ready" || !found.data.path || found.data.line === null) return null;
   const { path, line: first, lines, is_edited: isEdited } = found.data;
+  const here = found.data.at ?? line;
   return (
     <figure class="source">
       <figcaption>
         <a
-          href={editorLink(editor.value, path, line)}
-          {...hint("Open in your editor", "Which one is set under Help", `${path}:${line}`)}
+          href={editorLink(editor.value, path, here)}
+          {...hint("Open in your editor", "Which one is set under Help", `${path}:${here}`)}
         >
-          {file}:{line} <Icon name="arrow" size={14} />
+          {path.split(/[\\/]/).at(-1)}:{here} <Icon name="arrow" size={14} />
         </a>
         {isEdited && <span class="muted"> changed since the recording; as it is now</span>}
       </figcaption>
       <pre>
         {lines.map((text, at) => (
-          <code key={first + at} class={first + at === line ? "here" : ""}>
+          <code key={first + at} class={first + at === here ? "here" : ""}>
             <span class="muted">{String(first + at).padStart(5)}</span> {text}
             {"\n"}
           </code>

@@ -254,9 +254,9 @@ function TwoBars({ rows }: { rows: NonNullable<CompareReport["breakdown"]> }) {
   const side = (name: "before_ms" | "after_ms") => Object.fromEntries(rows.map((row) => [row.cause, row[name] ?? 0]));
   return (
     <>
-      <h3 class="compare-title">Critical path of the median step</h3>
+      <h3 class="compare-title">Critical path of the mean step</h3>
       <StackedBars
-        label="Critical path of the median step, before and after"
+        label="Critical path of the mean step, before and after"
         parts={parts}
         legendOf="after"
         rows={[

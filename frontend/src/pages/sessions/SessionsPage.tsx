@@ -132,7 +132,11 @@ function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: b
         </a>
         <WordsLine words={wordsOf(info.id)} />
       </td>
-      {glance ? (
+      {glance?.problem ? (
+        <td colSpan={4} class="muted cut">
+          {glance.problem}
+        </td>
+      ) : glance ? (
         <Known glance={glance} />
       ) : (
         <td colSpan={4} class="muted">
@@ -148,7 +152,7 @@ function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: b
 
 function Known({ glance }: { glance: Glance }) {
   const look = palette.value;
-  const { cause, cause_percent: share } = glance;
+  const { cause, cause_percent: share, long_step_ms: long } = glance;
   return (
     <>
       <td>{termText(glance.verdict)}</td>
@@ -161,8 +165,10 @@ function Known({ glance }: { glance: Glance }) {
           <>
             <span class="swatch" style={{ background: colourOfCause(cause, look.surface) }} /> {termText(cause)}{" "}
             {typeof share === "number" && percent(share)}
+            {typeof long === "number" && <span class="muted">{` of a step of ${duration(long)}`}</span>}
           </>
         )}
+        {!cause && glance.verdict !== "unknown" && <span class="breaks">{glance.advice}</span>}
       </td>
     </>
   );

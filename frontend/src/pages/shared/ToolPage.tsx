@@ -36,7 +36,7 @@ export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(pro
         controls={
           <>
             {controls}
-            {answer && <Doubts items={aside(answer, headless)} />}
+            {answer && !answer.missing && <Doubts items={doubtsOf(answer)} />}
             {answer && <Origin report={answer.report} />}
             <Exports tool={tool} />
           </>
@@ -44,7 +44,7 @@ export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(pro
       />
       {found.state === "loading" && <Loading what={`Computing ${entry?.heading ?? tool}`} />}
       {found.state === "failed" && <Failed error={found.error} retry={found.retry} />}
-      {answer && <Warnings items={inPlace(answer, headless)} />}
+      {answer?.missing && <Warnings items={doubtsOf(answer)} />}
       {answer && !answer.missing && otherId.value && <Comparison tool={tool} />}
       <ToolOfPage.Provider value={tool}>
         {answer && (answer.missing ? <Missing text={answer.missing} /> : children(answer))}
@@ -64,16 +64,9 @@ function Missing({ text }: { text: string }) {
   );
 }
 
-/** Warnings that stand aside: those about the whole recording, and on the start page all, as its answer comes first. */
-function aside({ report, missing }: ToolAnswer<ToolName, Report>, isStart: boolean): readonly string[] {
-  const known = session.value?.warnings ?? [];
-  return report.warnings.filter((text) => text !== missing && (isStart || known.includes(text)));
-}
-
-/** The others, which are about what this page shows. */
-function inPlace(answer: ToolAnswer<ToolName, Report>, isStart: boolean): readonly string[] {
-  const others = aside(answer, isStart);
-  return answer.report.warnings.filter((text) => text !== answer.missing && !others.includes(text));
+/** Warnings, but for what a page without data says itself. */
+function doubtsOf({ report, missing }: ToolAnswer<ToolName, Report>): readonly string[] {
+  return report.warnings.filter((text) => text !== missing);
 }
 
 function Doubts({ items }: { items: readonly string[] }) {

@@ -1,4 +1,5 @@
 /** A step above the median of the others: both in the order of time, and what differs by line and op. */
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { address, type TableSection, useResource } from "../../api";
 import { partsOfCauses } from "../../design/causes";
 import { palette } from "../../design/theme";
@@ -29,12 +30,28 @@ export function besideMedian(step: number, on: string | null, count: number): st
   return count > 1 ? linkTo("steps", { beside: String(step), on }) : null;
 }
 
-export function BesideMedian({ step, on }: { step: string; on: string | null }) {
+interface BesideMedianProps {
+  step: string;
+  on: string | null;
+}
+
+/** It is asked for at the row of a step, so the page goes to it. */
+export function BesideMedian(props: BesideMedianProps) {
+  const place = useRef<HTMLDivElement>(null);
+  return (
+    <div ref={place} class="asked-for">
+      <Beside {...props} onDrawn={() => place.current?.scrollIntoView()} />
+    </div>
+  );
+}
+
+function Beside({ step, on, onDrawn }: BesideMedianProps & { onDrawn: () => void }) {
   const found = useResource<Answer>(
     address(`api/sessions/${encodeURIComponent(sessionId.value ?? "")}/timeline/steps/${encodeURIComponent(step)}`, {
       host: on ?? host.value,
     }),
   );
+  useLayoutEffect(onDrawn, [found.state]);
   const close = (
     <IconButton icon="close" label="Stop comparing" onClick={() => setParams({ beside: null, on: null })} />
   );

@@ -6,7 +6,7 @@ import { tableOf } from "../../sections";
 import { answerAddress } from "../../session";
 import type { TableData } from "../../table/model";
 import type { RowLink } from "../../table/RowDetails";
-import { Card } from "../../ui/basics";
+import { Card, Code, sentence } from "../../ui/basics";
 import { More } from "../shared/More";
 import type { OverviewReport, StepsReport } from "../shared/reports";
 import { StepGraph } from "../shared/StepGraph";
@@ -21,7 +21,7 @@ export default function Steps({ sections }: ToolAnswer<"steps", StepsReport>) {
   return (
     <>
       {beside && <BesideMedian key={`${beside} ${on}`} step={beside} on={on} />}
-      {overview.state === "ready" && <Graph report={overview.data.report} />}
+      {overview.state === "ready" && <Graph {...overview.data} />}
       <TableCard section={table} id="steps" main columns={usualColumns(table)} links={linksOf} />
       <More title="As the guide defines it" note={GUIDE_NOTE} tables={["guide"]}>
         <TableCard section={tableOf(sections, "guide")} heading="Step-time breakdown" />
@@ -55,11 +55,17 @@ export function usualColumns(table: TableSection): string[] {
   return table.fields.map((field) => field.name).filter((name) => !isEmpty(name));
 }
 
-function Graph({ report }: { report: OverviewReport }) {
+function Graph({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
   const steps = useGraphSteps(report);
   if (!steps.length) return null;
+  const told = sections.find((each) => each.id === "account_summary");
   return (
     <Card title="Time by step" note={howNote(report)}>
+      {told?.kind === "prose" && (
+        <p class="below-m title-size">
+          <Code text={sentence(told.lines.find((line) => line.includes("times as long")) ?? told.lines[0] ?? "")} />
+        </p>
+      )}
       <StepGraph steps={steps} median_ms={report.median_step_ms} height={300} />
     </Card>
   );

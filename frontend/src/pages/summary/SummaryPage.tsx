@@ -254,16 +254,11 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
           <Code text={sentence(rest)} />
         </p>
       )}
-      {report.verdict_evidence.length > 0 && (
-        <details class="skipped">
-          <summary>Why</summary>
-          {report.verdict_evidence.map((line) => (
-            <p key={line}>
-              <Code text={`${sentence(line)}.`} />
-            </p>
-          ))}
-        </details>
-      )}
+      {unsaidEvidence(report).map((line) => (
+        <p key={line} class="above-s muted">
+          <Code text={`${sentence(line)}.`} />
+        </p>
+      ))}
       {report.too_large_request && <RequestBar asked={report.too_large_request} />}
       {ended && (filled?.kind?.length ?? 0) > 0 && (
         <HeldBar kinds={filled?.kind ?? []} sizes={filled?.held_bytes ?? []} />
@@ -274,6 +269,21 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
       )}
     </section>
   );
+}
+
+/** What stands behind the headline and not in the first card as well. */
+function unsaidEvidence({ verdict_text, verdict_evidence, advice }: OverviewReport): readonly string[] {
+  const said = `${verdict_text}; ${advice[0]?.evidence ?? ""}`;
+  const share = /^[\d.]+ % of /;
+  const isSaid = (clause: string) =>
+    said.includes(clause.split(" (")[0] ?? clause) || said.includes(share.exec(clause)?.[0].slice(0, -3) ?? "\n");
+  const left = verdict_evidence.map((line) =>
+    line
+      .split("; ")
+      .filter((clause) => !isSaid(clause))
+      .join("; "),
+  );
+  return left.filter((line) => line !== "");
 }
 
 /** Whether the headline stands without a step time before it. */

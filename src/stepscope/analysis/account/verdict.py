@@ -178,11 +178,14 @@ def _verdict_of(row: AccountRow, account: StepAccount) -> str:
 
 def _headline(account: StepAccount, row: AccountRow, limiting: AccountRow) -> str:
     """At most 15 words and one number; why it is not the longest part of the bar; and the culprit, if that is most of
-    the cause and its name fits."""
+    the cause and its name fits.  Where most waits for a free core that comes first, with its own number."""
     label = _LABELS.get(row.cause, _verdict_of(row, account).replace("_", "-"))
-    busy = ", machine busy" if row is limiting and account.rows[0].cause == CONTENTION else ""
+    if _is_busy_first(account, row, limiting):
+        waits = f"{_percent(account.rows[0], account):.1f} % of {account.whole_step} waits for a free core"
+        own = f"{_percent(row, account):.1f} % is {words_of_row(account, row)}"
+        return f"machine busy, else {label}: {waits}; of the rest, {own}"
     why = "; fixing it saves most" if row is not limiting or limiting is not _longest_of_program(account) else ""
-    share = f"{label}{busy}: {share_sentence(account, row)}"
+    share = f"{label}: {share_sentence(account, row)}"
     culprit = row.culprit
     if culprit is None or 2 * culprit.ps <= row.ps or re.search(rf"\d|{CODE_OF_MODULE}", culprit.name):
         return share + why
@@ -190,12 +193,18 @@ def _headline(account: StepAccount, row: AccountRow, limiting: AccountRow) -> st
     return longer if len(longer.split()) <= _MOST_WORDS else share + why
 
 
+def _is_busy_first(account: StepAccount, limit: AccountRow, limiting: AccountRow) -> bool:
+    """Whether the headline begins with the wait for a free core, as the longest part of the bar."""
+    return limit is limiting and account.rows[0].cause == CONTENTION and limit is not account.rows[0]
+
+
 def _list_others(
     account: StepAccount, limit: AccountRow, limiting: AccountRow, changed: AccountRow | None
 ) -> Iterator[str]:
     """What a reader would ask next: why not the longest cause, what the first advice is about, what comes then."""
     busy = next((row for row in account.rows if row.cause == CONTENTION), limit)
-    if limit is not busy and _percent(busy, account) >= LARGE_SHARE:
+    is_said = limit is busy or _is_busy_first(account, limit, limiting)
+    if not is_said and _percent(busy, account) >= LARGE_SHARE:
         share = f"{_percent(busy, account):.1f} % of {account.whole_step}"
         yield f"the machine was busy: for {share} the loop waited for a free core"
     longest = _longest_of_program(account)
@@ -238,7 +247,8 @@ def _close_second(account: StepAccount, limit: AccountRow) -> AccountRow | None:
     """The other cause of another verdict that takes as long as the limit, within how far the replay is off and steps
     differ."""
     names = account.noise_percent
-    others = [row for row in account.rows if _verdict_of(row, account) != _verdict_of(limit, account)]
+    own = _verdict_of(limit, account)
+    others = [row for row in account.rows if row.cause != CONTENTION and _verdict_of(row, account) != own]
     for row in others:
         noise = max(account.replay_error_percent or 0.0, names.get(row.cause, 0.0), names.get(limit.cause, 0.0))
         if abs(_percent(row, account) - _percent(limit, account)) <= noise:

@@ -85,6 +85,8 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     kept.sort(key=lambda advice: _is_doubtful(context, advice))
     doubtful = all(_is_doubtful(context, advice) for advice in kept)
     verdict, account = _judge(context, None if doubtful else kept[0]), context.account
+    if not doubtful and (late := _late_rank(context, kept[0])):
+        verdict = replace(verdict, sentence=f"{late} holds up the others, {verdict.sentence}")
     if doubtful and account is not None:
         kept = [_advise_nothing(context, account, verdict, kept)]
     elif kept and account is not None:
@@ -100,6 +102,14 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     if (growth := advise_on_growth(context)) is not None:
         kept.insert(1 if kept and kept[0].kind != "none" else 0, growth)  # "nothing stands out" comes after it
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
+
+
+def _late_rank(context: Context, first: Advice) -> str:
+    """The rank that the others wait for, where the first advice is about that alone; else the empty string."""
+    if first.kind != "straggler" or not first.rows:
+        return ""
+    rank = next((host.rank for host in context.hosts if host.host == first.rows[0].key), None)
+    return rank.title if rank is not None and first.title.endswith(rank.title) else ""
 
 
 def _speak_of_capture(advice: Advice) -> Advice:

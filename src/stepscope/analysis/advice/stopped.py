@@ -197,7 +197,7 @@ def advise_on_growth(context: Context) -> Advice | None:
     if found is None:
         return None
     grows = f"memory grows by {size_text(round(found.per_step))} a step"
-    of = f"`{found.op}`{f' ({found.place})' if found.place else ''}" if found.op else ""
+    of = f"{found.op}{f' ({found.place})' if found.place else ''}" if found.op else ""
     return Advice(
         id="memory.growth", kind="none", title=f"Keep less in {of}: {grows}" if of else f"Find what stays: {grows}",
         evidence=f"{found.region} of all {found.steps} steps were still there at the end of the capture,"

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from stepscope.analysis.account.account_text import account_rows
 from stepscope.analysis.account.causes import MEANING
 from stepscope.analysis.compare.differences import DifferenceTable, change_cells, find_differences, make_table
 from stepscope.analysis.compare.sides import Side
@@ -34,26 +33,28 @@ def step_times(side: Side) -> list[float]:
 
 
 def _causes(side: Side) -> Iterator[dict[str, Any]]:
-    """The median step by cause of its account, with the time in every usual step; the causes add up to that step."""
-    median = {str(row["cause"]): amount(row["ms"]) / side.divisor for row in account_rows(side.overview.account)}
-    meanings = {cause.name.lower(): meaning for cause, meaning in MEANING.items()}
-    for name, meaning in sorted(meanings.items(), key=lambda item: -median.get(item[0], 0.0)):
+    """The mean step by cause, with the time in every usual step; the causes add up to the mean of the verdict."""
+    found = []
+    for cause, meaning in MEANING.items():
+        name = cause.name.lower()
         samples = [amount(step[f"{name}_ms"]) / side.divisor for step in side.usual_steps]
-        yield {"cause": name, "ms": median.get(name, 0.0), "samples": samples, "meaning": meaning}
+        mean = sum(samples) / max(len(samples), 1)
+        found.append({"cause": name, "ms": mean, "samples": samples, "meaning": meaning})
+    yield from sorted(found, key=lambda row: -row["ms"])
 
 
 _BREAKDOWN = Comparable(
     id="breakdown",
-    title="Account of the median step",
+    title="Account of the mean step",
     keys=(
         Field(
             "cause",
             "text",
-            "what the step waits for; the differences add up to that of the median steps",
+            "what the step waits for; the differences add up to that of the mean steps",
             role=Role.TERM,
         ),
     ),
-    measure=Field("ms", "ms", "time of the median step, from its start to the start of the next"),
+    measure=Field("ms", "ms", "time of the mean step, from its start to the start of the next"),
     rows=_causes,
     samples="samples",
     is_ordered=True,
@@ -72,7 +73,7 @@ _SPREAD = Comparable(
 
 
 def compare_breakdowns(before: Side, after: Side, within_noise: bool) -> DifferenceTable:
-    """How the median step differs by cause of its account; no rows if a side has no steps."""
+    """How the mean step differs by cause of its account; no rows if a side has no steps."""
     if not (before.usual_steps and after.usual_steps):
         return make_table("overview", _BREAKDOWN, ())
     return find_differences("overview", _BREAKDOWN, before, after, None, within_noise)

@@ -14,7 +14,6 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.environment import capture_facts
 from stepscope.model import HostTrace, PlaneKind
 from stepscope.records import dataclass
-from stepscope.report.looks import size_text
 from stepscope.vocabulary.counters import AVAILABLE_MEMORY, PROCESS_MEMORY
 from stepscope.vocabulary.patterns import Pattern
 
@@ -134,7 +133,7 @@ def last_memory_sentence(trace: HostTrace) -> str | None:
 
 
 def growing_holder(trace: HostTrace) -> Staying | None:
-    """The variable that fills a memory step by step, or keeps a graph, all its arrays together; None where none does."""
+    """The variable that fills a memory step by step, or keeps a graph, with all its arrays; None where none does."""
     kept = kept_arrays(trace)[1]
     for each in kept:
         own = [other for other in kept if (other.op, other.place) == (each.op, each.place)]

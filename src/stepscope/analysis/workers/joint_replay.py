@@ -45,6 +45,11 @@ class RankModel:
         """The rank's host."""
         return self.steps.host
 
+    @property
+    def title(self) -> str:
+        """What sentences call it."""
+        return rank_title(self.collectives.rank, self.name)
+
 
 def rank_of(trace: HostTrace, with_work: bool = True) -> RankModel | None:
     """What a joint replay needs of a host; None where it has no steps or meets nobody.

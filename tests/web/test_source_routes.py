@@ -54,7 +54,7 @@ def test_three_lines_of_the_culprit_are_shown_where_its_file_is_here(stored: Pat
     os.utime(stored / "train.py", (0, 0))
 
     lines = ["    def __getitem__(self, at):", "        return decode(at)"]
-    assert ask(stored) == {"path": str(stored / "train.py"), "line": 3, "lines": lines, "is_edited": False}
+    assert ask(stored) == {"path": str(stored / "train.py"), "line": 3, "lines": lines, "at": 3, "is_edited": False}
     (stored / "train.py").touch()
     assert ask(stored)["is_edited"]
 
@@ -62,10 +62,10 @@ def test_three_lines_of_the_culprit_are_shown_where_its_file_is_here(stored: Pat
 def test_nothing_is_shown_of_a_file_that_is_gone_or_has_changed(stored: Path) -> None:
     (stored / "train.py").write_text("print('another program')\n" * 5)
 
-    assert ask(stored) == {"path": None, "line": None, "lines": [], "is_edited": False}
+    assert ask(stored) == {"path": None, "line": None, "lines": [], "at": None, "is_edited": False}
 
 
 def test_a_server_that_others_see_shows_no_file_of_its_machine(stored: Path) -> None:
     (stored / "train.py").write_text(PROGRAM)
 
-    assert ask(stored, is_shared=True) == {"path": None, "line": None, "lines": [], "is_edited": False}
+    assert ask(stored, is_shared=True) == {"path": None, "line": None, "lines": [], "at": None, "is_edited": False}

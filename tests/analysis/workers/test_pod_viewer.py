@@ -107,8 +107,9 @@ def test_on_one_host_its_devices_are_compared() -> None:
         (1, "GPU:1", 16.0, 8.0, 50.0, "device_compute", 6.0),
     ]
     assert report.findings[0] == (
-        "GPU:1 of host is busy longest in 2 of 2 steps, 8.00 ms longer than the median of the others (50.0 % of the "
-        "step), mostly with computation on the device; the replay cannot show whether others wait for it"
+        "without communication GPU:1 of host takes longest in 2 of 2 steps, 8.00 ms longer than the median of the "
+        "others (50.0 % of the step), mostly with computation on the device; the replay cannot show "
+        "whether others wait for it"
     )
     assert table(report.workers, "device", "steps", "mean_ms", "slowest_count") == [
         ("all", 2, 19.0, 2), ("GPU:0", 2, 8.0, 0), ("GPU:1", 2, 16.0, 2),
@@ -178,15 +179,15 @@ def test_the_slowest_host_is_named_with_what_it_spends_the_time_on() -> None:
         for step in (0, 1, 2)
     ]  # fmt: skip
     assert report.findings == (
-        "b is busy longest in 3 of 3 steps, 4.00 ms longer than the median of the others (30.8 % of the step), mostly "
-        "with input; the replay cannot show whether others wait for it",
+        "without communication b takes longest in 3 of 3 steps, 4.00 ms longer than the median of the "
+        "others (30.8 % of the step), mostly with input; the replay cannot show whether others wait for it",
     )
     assert table(report.workers, "host", "slowest_count") == [("a", 0), ("b", 3), ("c", 0)]
 
 
 def test_hosts_that_are_equally_fast_are_told_so() -> None:
     report = viewed(draw(FAST, host="a"), draw(FAST, host="b"))
-    assert report.findings == ("all workers are busy equally long",)
+    assert report.findings == ("all workers take equally long without communication",)
 
 
 def test_who_waits_for_others_is_not_the_slowest_even_if_its_step_takes_longest() -> None:

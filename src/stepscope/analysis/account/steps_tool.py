@@ -105,8 +105,14 @@ class StepsReport(Report):
         """The steps by cause; and as the guide defines their parts."""
         empty = "no steps: the profile holds no events that take time"
         return [
-            Rows("rows", "Steps", FIELDS, self.rows, empty),
-            Rows("guide", "Steps as the guide defines their parts", GUIDE_FIELDS, self.rows, empty),
+            Rows("rows", "What each step waits for", FIELDS, self.rows, empty),
+            Rows(
+                "guide",
+                "Steps by TensorFlow's profiler guide: a part counts waited for or not",
+                GUIDE_FIELDS,
+                self.rows,
+                empty,
+            ),
             Rows("loops", "Other loops", LOOP_FIELDS, self.loops, "no other loop is marked"),
         ]
 

@@ -169,13 +169,13 @@ STEP_FIELDS: tuple[Field, ...] = (
 )  # fmt: skip
 _STEP_PARTS = (
     Part(
-        "Device side: waiting in each step",
+        "Device side: the same in each step",
         (
             *("step", "name", "duration_ms", "fetch_ms"),
             *("waiting_mean_ms", "waiting_min_ms", "waiting_max_ms", "waiting_most"),
         ),
     ),
-    Part("Device side: what each step waits for", ("step", *(field.name for field in CAUSE_FIELDS), "complete")),
+    Part("Account: what each step waits for", ("step", *(field.name for field in CAUSE_FIELDS), "complete")),
 )
 HOST_FIELDS: tuple[Field, ...] = (
     Field("category", "text", "the kind of input work", role=Role.TERM),
@@ -306,8 +306,8 @@ class InputPipelineReport(Report):
     figures: Row = as_figures("Input", SUMMARY_FIELDS, id="input")
     steps_source: str
     step_time_ms: Row = as_figures("Device side: step time", STEP_TIME_FIELDS, id="step_time")
-    waiting_ms: Row = as_figures("Device side: waiting for input", WAITING_FIELDS, id="waiting")
-    steps: Table = as_table("Device side: waiting in each step", STEP_FIELDS, "no steps", _STEP_PARTS)
+    waiting_ms: Row = as_figures("Device side: idle while a batch is awaited or copied", WAITING_FIELDS, id="waiting")
+    steps: Table = as_table("Device side: the same in each step", STEP_FIELDS, "no steps", _STEP_PARTS)
     host_breakdown_ms: dict[str, float] = as_table(
         "Host side: where the input's time goes", HOST_FIELDS, "no input ops", id="host_breakdown", rows=_host_rows
     )

@@ -124,7 +124,9 @@ class CriticalPathReport(Report):
 
     findings: Lines = as_prose("Critical path")
     parts: Table = as_table("What the median step waits for", PART_FIELDS, _EMPTY)
-    rows: Table = as_table("On the path of the median step", ROW_FIELDS, _EMPTY, brief=_shorten_name)
+    rows: Table = as_table(
+        "On the path of the median step, each without what it calls", ROW_FIELDS, _EMPTY, brief=_shorten_name
+    )
     steps: Table = as_table("Paths by step", STEP_FIELDS, _EMPTY)
     usual_steps: tuple[dict[str, Cell], ...] = not_in_json()
 

@@ -236,7 +236,7 @@ def merge(partials: Sequence[SyncsOfHost]) -> SyncsReport:
         **header([part.origin for part in partials], _warnings(partials, calls, calls.left_out + reads.left_out)),
         findings=(
             *_findings(calls, steps, percent(waits_ps, steps_ps)),
-            *_describe_account(partials),
+            *_describe_account(partials, percent(waits_ps, steps_ps)),
             *_read_findings(reads, steps),
         ),
         rows=calls.table(
@@ -256,12 +256,18 @@ def _reason(op: str) -> str:
     return next((reason for reason, traits in _REASONS if any(name_has(op, each) for each in traits)), "inside an op")
 
 
-def _describe_account(partials: Sequence[SyncsOfHost]) -> Iterator[str]:
-    """How much of the median step the account puts down to these calls, on the host where it is longest."""
+def _describe_account(partials: Sequence[SyncsOfHost], by_calls: float | None) -> Iterator[str]:
+    """How much of the median step the account puts down to these calls, on the host where it is longest.
+
+    Args:
+        by_calls: the share of the steps that the calls themselves take, in percent.
+    """
     part = max(partials, key=lambda part: part.median_ps)
     share = percent(part.sync_ps, part.median_ps)
     if share is not None and share >= 0.05:  # else it would read 0.0 %
-        yield f"for {share:.1f} % of the {'median step' if part.steps else 'capture'} it waits for an idle device"
+        inferred = ", which is more than its calls show: the account infers the rest" if share > (by_calls or 0) else ""
+        where = "median step" if part.steps else "capture"
+        yield f"for {share:.1f} % of the {where} it waits for an idle device{inferred}"
 
 
 def _findings(calls: Merged, steps: int, share: float | None) -> list[str]:

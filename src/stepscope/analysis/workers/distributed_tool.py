@@ -600,7 +600,8 @@ def _describe_cost(parts: Sequence[RankOfJob]) -> Iterable[str]:
     if exposed:
         at = max(range(len(parts)), key=exposed.__getitem__)
         most = f" on average, most on {_name(parts[at])}: {exposed[at]:.1f} %" if len(parts) > 1 else ""
-        yield f"exposed communication takes {statistics.fmean(exposed):.1f} % of the time{most}"
+        mean = f"{statistics.fmean(exposed):.1f} % of a rank's span, from its first work to its last"
+        yield f"exposed communication takes {mean}{most}"
 
 
 def _warnings(parts: Sequence[RankOfJob], uneven: int, job: Job | None) -> Iterable[str]:

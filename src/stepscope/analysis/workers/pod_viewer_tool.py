@@ -101,13 +101,15 @@ ROW_FIELDS: tuple[Field, ...] = (
 )  # fmt: skip
 SLOWEST_FIELDS: tuple[Field, ...] = (
     _STEP,
-    Field("host", "text", "the host that is busy longest", "str", role=Role.HOST),
-    Field("device", "text", "its busiest device", "str", role=Role.PLACE),
+    Field("host", "text", "the host with the most time of its own", "str", role=Role.HOST),
+    Field("device", "text", "its device with the most", "str", role=Role.PLACE),
     Field("duration_ms", "ms", "duration of the step on this worker: the host, or the device if there is one host"),
-    Field("busy_ms", "ms", "time in which it does not wait for others: the step without communication"),
+    Field(
+        "busy_ms", "ms", "time in which it does not wait for others: the step without communication", label="Own time"
+    ),
     Field("bottleneck", "text", "the largest cause in its account except communication", "str", role=Role.TERM),
     Field("bottleneck_ms", "ms", "time of that cause"),
-    Field("behind_ms", "ms", "how much longer it is busy than the median of the other workers"),
+    Field("behind_ms", "ms", "how much more that is than the median of the other workers"),
     Field("behind_percent", "percent", "the same as a share of the step: the gain if it were as fast as the others"),
     Field("extra", "text", "the cause in its account with the largest extra time over the median of the others", "str",
           role=Role.TERM),
@@ -120,7 +122,10 @@ WORKER_FIELDS: tuple[Field, ...] = (
     Field("mean_ms", "ms", "mean duration of these steps"),
     Field("min_ms", "ms", "the shortest step"),
     Field("max_ms", "ms", "the longest step"),
-    Field("busy_ms", "ms", "mean time of these steps in which it does not wait for others"),
+    Field(
+        "busy_ms", "ms", "mean time of these steps in which it does not wait for others: without communication",
+        label="Own time",
+    ),
     Field("slowest_count", "count", "steps in which it is the slowest host, or the slowest device", "int"),
     Field("bottleneck", "text", "the largest cause in the account of its median step", "str", role=Role.TERM),
     Field("bottleneck_ms", "ms", "time of that cause in that step"),
@@ -409,7 +414,7 @@ def _findings(steps: Sequence[Sequence[HostStep]], answer: JobAnswer | None, ran
             yield "only one worker took part: there is nothing to compare"
         return
     if not any(each.behind_ps > 0 for each in late):
-        yield "all workers are busy equally long"
+        yield "all workers take equally long without communication"
         return
     (host, device), count = Counter((each.step.host, each.step.device) for each in late).most_common(1)[0]
     own = [each for each in late if (each.step.host, each.step.device) == (host, device)]
@@ -418,7 +423,7 @@ def _findings(steps: Sequence[Sequence[HostStep]], answer: JobAnswer | None, ran
     extra = longest_cause([statistics.fmean(column) for column in zip(*known, strict=True)])
     worker = rank_title(ranks.get(host, -1), host) if len(steps[0]) > 1 else f"{device} of {host}"
     yield (
-        f"{worker} is busy longest in {count} of {len(late)} steps, "
+        f"without communication {worker} takes longest in {count} of {len(late)} steps, "
         f"{duration_text(behind)} longer than the median of the others ({_share(own):.1f} % of the step)"
         f"{f', mostly with {cause_words(extra)}' if extra else ''}; the replay cannot show whether others wait for it"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import importlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -299,11 +300,12 @@ class HostWork:
 
 def _analyse(tool: Tool, trace: HostTrace) -> Any:
     """A host's part of a report.  A second core computes what the tool needs late, then what every report needs: first
-    that would only wait for the account of the steps, with which most tools begin."""
+    that would only wait for the account of the steps, with which most tools begin.  Last it imports what writes it."""
     if len(trace.events) < _WORTH_A_THREAD or usable_cores() == 1:
         return tool.partial(trace)
     trust = tool_named("trust")
-    with computing(lambda: tool.compute_ahead(trace), lambda: trust.partial(trace)):
+    writer = functools.partial(importlib.import_module, "msgspec")
+    with computing(lambda: tool.compute_ahead(trace), lambda: trust.partial(trace), writer):
         return tool.partial(trace)
 
 

@@ -276,8 +276,8 @@ def _put_own(stats: Stats, name: int, tags: Sequence[StatTag], rows: I64 | slice
 def _put_of_types(stats: Stats, name: int, tags: Sequence[StatTag], types: I32, out: I64) -> None:
     """Puts a stat of event types into a column of events of these types."""
     found = np.flatnonzero(stats.name == name)
-    found = found[np.isin(stats.tag[found], tags)]
     if len(found):
+        found = found[np.isin(stats.tag[found], tags)]
         owners = np.searchsorted(stats.offsets, found, side="right") - 1
         values, has = np.zeros(len(stats.offsets) - 1, np.int64), np.zeros(len(stats.offsets) - 1, np.bool_)
         values[owners], has[owners] = stats.value[found], True

@@ -123,20 +123,15 @@ def _own_parts(trace: HostTrace, call: I64, names: I32, alone: I64) -> I64:
             that is known of a name whose calls always wait.
     """
     different = np.array(numbers_in(names), np.int64)
-    which = np.searchsorted(different, names)
-    wanted = np.zeros(len(trace.strings), np.bool_)
-    wanted[different] = True
-    same = look_up(wanted[trace.event_types.name], trace.events.type)
+    place = np.full(len(trace.strings), -1, np.int32)
+    place[different] = np.arange(len(different))
+    of_type = place[trace.event_types.name]
+    same = look_up(of_type >= 0, trace.events.type)
     same[call] = False
     others = np.flatnonzero(same)
-    least = np.full(len(different), np.iinfo(np.int64).max)
-    np.minimum.at(least, which, alone)
-    if len(others):
-        at = np.searchsorted(different, trace.event_names(others))
-        unblocked = np.full(len(different), np.iinfo(np.int64).max)
-        np.minimum.at(unblocked, at, trace.events.duration_ps[others])
-        least = np.minimum(least, unblocked)
-    own: I64 = least[which]
+    which = np.concatenate([place[names], of_type[trace.events.type[others]]])
+    time_ps = np.append(alone, trace.events.duration_ps[others])
+    own: I64 = measure_groups(which, time_ps, len(different))[2][which[: len(call)]]
     return own
 
 

@@ -321,9 +321,10 @@ def calls_during_their_copy(trace: HostTrace) -> I64:
     copies = events_of_kind(trace, K.COPY_HOST_TO_DEVICE)
     call = forest(trace).cause[copies].astype(np.int64)
     copies, call = copies[call >= 0], call[call >= 0]
-    start, length = trace.events.start_ps, trace.events.duration_ps
-    both = np.minimum((start + length)[copies], (start + length)[call]) - np.maximum(start[copies], start[call])
-    return distinct(call[(length[call] >= LONG_GAP_PS) & (2 * both > length[call])])
+    begins, starts = (trace.events.start_ps[rows] for rows in (copies, call))
+    copying, length = (trace.events.duration_ps[rows] for rows in (copies, call))
+    both = np.minimum(begins + copying, starts + length) - np.maximum(begins, starts)
+    return distinct(call[(length >= LONG_GAP_PS) & (2 * both > length)])
 
 
 def input_functions(trace: HostTrace) -> I64:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.model.arrays import F64, I32, I64, U8, Mask, distinct, offsets_of
+from stepscope.model.arrays import F64, I32, I64, U8, Mask, distinct, offsets_of, used_rows
 from stepscope.records import dataclass
 
 
@@ -42,7 +42,7 @@ def is_among(values: I64, wanted: I64) -> Mask:
 
 def numbers_in(column: NDArray[np.integer]) -> list[int]:
     """The different small numbers in a column, such as rows of lines or strings, ascending; none is negative."""
-    found: list[int] = np.flatnonzero(np.bincount(column)).tolist()
+    found: list[int] = used_rows(column, int(column.max(initial=-1)) + 1).tolist()
     return found
 
 

@@ -282,8 +282,9 @@ def find_device_steps(trace: HostTrace) -> HostSteps | None:
     order = np.argsort(start, kind="stable")
     place = np.full(len(order) + 1, -1, np.int32)  # the last is for events without a step, whose label is -1
     place[order] = np.arange(len(order))
-    for part in blocks_of(len(label)):
-        label[part] = place[label[part]]
+    if (np.diff(order) < 0).any():  # their numbers are not in the order of time
+        for part in blocks_of(len(label)):
+            label[part] = place[label[part]]
     return HostSteps(
         source="markers",
         how=f"{steps} that the profiler derived for its devices when it wrote the file",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 from collections import deque
@@ -235,6 +234,8 @@ class _Texts:
     def _refuse(self, name: str) -> bool:
         if self._passes_on:
             return False
+        import difflib
+
         near = difflib.get_close_matches(name, self.named, n=1)
         raise UsageError(f"no such option: {name}" + (f"; did you mean {near[0]}?" if near else ""))
 

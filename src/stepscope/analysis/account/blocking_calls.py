@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.graph import EdgeKind, Edges
-from stepscope.analysis.account.nodes import NodeFinder, numbers_in
+from stepscope.analysis.account.nodes import NodeFinder, numbers_in, runs_of
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.account.stream_waits import awaited_work
 from stepscope.analysis.trace.blocking import blocking_calls
@@ -100,10 +100,12 @@ def _calls_into_full_queues(trace: HostTrace, queues: Queues) -> tuple[I64, I64]
         free, names = busy & (done == before), trace.event_names(call)
         rest = start + took - ends[np.maximum(done - 1, 0)]
         waits, late = np.zeros(len(work), np.bool_), busy & ~free
-        for name in numbers_in(names[late]):
-            usual = took[free & (names == name)]
+        by_name = np.argsort(names, kind="stable")
+        for begin, end in runs_of(names[by_name]):
+            here = by_name[begin:end]
+            usual = took[here[free[here]]]
             if len(usual):
-                waits |= late & (names == name) & (took > usual.max()) & (rest <= median(usual))
+                waits[here] = late[here] & (took[here] > usual.max()) & (rest[here] <= median(usual))
         if not waits.any():
             continue
         depth -= depth.min()

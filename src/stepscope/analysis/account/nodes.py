@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,11 @@ def numbers_in(column: NDArray[np.integer]) -> list[int]:
     """The different small numbers in a column, such as rows of lines or strings, ascending; none is negative."""
     found: list[int] = used_rows(column, int(column.max(initial=-1)) + 1).tolist()
     return found
+
+
+def runs_of(column: NDArray[np.integer]) -> list[tuple[int, int]]:
+    """The first place of each run of equal numbers in a column, and the place after it; none is negative."""
+    return list(pairwise(np.flatnonzero(np.diff(column, prepend=-2, append=-2)).tolist()))
 
 
 def sum_of_busiest_line(line: NDArray[np.integer], step: NDArray[np.integer], own_ps: I64, steps: int) -> F64:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
-from stepscope.analysis.account.nodes import numbers_in
+from stepscope.analysis.account.nodes import numbers_in, runs_of
 from stepscope.analysis.account.stream_waits import StreamWaits, stream_waits_of
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import HostTrace
@@ -160,13 +158,9 @@ def _align_starts(trace: HostTrace, rows: I64, call: I64) -> I64:
 def _reached(line: I32, end: I64) -> I64:
     """The latest end up to each piece of work on its line."""
     out = end.copy()
-    for first, last in _runs(line):
+    for first, last in runs_of(line):
         np.maximum.accumulate(end[first:last], out=out[first:last])
     return out
-
-
-def _runs(line: I32) -> list[tuple[int, int]]:
-    return list(pairwise(np.flatnonzero(np.diff(line, prepend=-2, append=-2)).tolist()))
 
 
 def _latencies(trace: HostTrace, call: I64, start: I64, free: I64) -> tuple[I64, Mask]:
@@ -181,18 +175,20 @@ def _latencies(trace: HostTrace, call: I64, start: I64, free: I64) -> tuple[I64,
     known = np.flatnonzero(call >= 0)
     if not len(known):
         return latency, after_start
+    names = trace.event_names(call[known])
+    order = np.argsort(names, kind="stable")
+    known, names = known[order], names[order]
     begins = trace.events.start_ps[call[known]]
     ends = begins + trace.events.duration_ps[call[known]]
-    names = trace.event_names(call[known])
-    waiting = free[known] < ends  # the queue was free, so that the launch is what the work waited for
-    for name in numbers_in(names):
-        here = names == name
-        idle = waiting[here]
+    begun, held = start[known], free[known]
+    for first, last in runs_of(names):
+        here = slice(first, last)
+        idle = held[here] < ends[here]  # the queue was free, so that the launch is what the work waited for
         since = begins[here], ends[here]
         if not idle.any():
             idle = np.ones(len(idle), np.bool_)
-            since = np.maximum(begins[here], free[known[here]]), np.maximum(ends[here], free[known[here]])
-        delays = start[known[here]] - since[0], start[known[here]] - since[1]
+            since = np.maximum(begins[here], held[here]), np.maximum(ends[here], held[here])
+        delays = begun[here] - since[0], begun[here] - since[1]
         spread = [median(delay[idle] - delay.min()) for delay in delays]
         best = int(spread[1] <= spread[0])
         latency[known[here]] = delays[best].min()
@@ -209,7 +205,7 @@ def _arrivals(trace: HostTrace, call: I64, latency: I64, after_start: Mask) -> I
 def _switch_ps(line: I32, gap: I64, ahead: Mask) -> I64:
     """What each queue needs between two pieces of work: int64 of shape (n,)."""
     switch = np.zeros(len(line), np.int64)
-    for first, last in _runs(line):
+    for first, last in runs_of(line):
         gaps = gap[first:last][ahead[first:last]]
         if len(gaps):
             switch[first:last] = int(percentiles(gaps, (_SWITCH_PERCENTILE,))[0])

@@ -157,6 +157,8 @@ def _works(trace: HostTrace) -> Mask:
 def _regions_that_wait(trace: HostTrace) -> I64:
     """Work handed to a thread that soon waits for others to run the rest of a program: rows of events."""
     waits = np.flatnonzero(is_called(trace, (AWAITS_PROGRAM,)))
+    if not len(waits):
+        return waits
     around = enclosing_events(trace, is_any_kind(trace.events.kind, (K.REGION_BEGIN,)))[waits]
     return around[around >= 0].astype(np.int64)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.steps.host_steps import HostSteps
-from stepscope.analysis.trace.columns import is_any_kind, is_inside
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, Mask
@@ -38,6 +38,8 @@ def _serves_another(trace: HostTrace) -> Mask:
     """Threads of PyTorch's engine, by their names, or as all that they do is part of a backward pass while another
     thread runs ops of its own: bool of shape (lines,)."""
     named = np.array([trace.strings[name].startswith(ENGINE_THREAD) for name in trace.lines.name.tolist()], np.bool_)
+    if not len(events_of_kind(trace, K.BACKWARD)):
+        return named
     works = np.flatnonzero(is_any_kind(trace.events.kind, (K.OP, K.BACKWARD)))
     line, inside = trace.events.line[works], is_inside(trace, works, K.BACKWARD)
     own, backward = (np.bincount(line[each], minlength=len(named)) for each in (~inside, inside))
@@ -46,7 +48,9 @@ def _serves_another(trace: HostTrace) -> Mask:
 
 
 def _calls_of_programs(trace: HostTrace, steps: HostSteps) -> I64:
-    return np.flatnonzero(is_any_kind(trace.events.kind, _CALLING_PROGRAMS) & (steps.label >= 0))
+    calls = np.concatenate([events_of_kind(trace, kind) for kind in _CALLING_PROGRAMS])
+    found: I64 = calls[steps.label[calls] >= 0]
+    return found
 
 
 def _calls(trace: HostTrace, steps: HostSteps) -> I64:

@@ -43,7 +43,7 @@ def is_among(values: I64, wanted: I64) -> Mask:
 
 def numbers_in(column: NDArray[np.integer]) -> list[int]:
     """The different small numbers in a column, such as rows of lines or strings, ascending; none is negative."""
-    found: list[int] = used_rows(column, int(column.max(initial=-1)) + 1).tolist()
+    found: list[int] = used_rows(column, int(column.max(initial=0)) + 1).tolist()
     return found
 
 

@@ -97,10 +97,8 @@ def _launches(trace: HostTrace) -> Launches:
     calls = calls[has_trait(trace, trace.events.type[calls], CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH)]
     ids = trace.stat_ints(stat_names.CORRELATION_ID, rows=calls)
     calls, ids = calls[ids > 0], ids[ids > 0]
-    if not len(calls):
-        return Launches(calls, np.zeros(0, np.bool_), np.zeros(0, np.bool_))
     calls, ids = (each[np.argsort(trace.events.start_ps[calls], kind="stable")] for each in (calls, ids))
-    rows = np.flatnonzero(is_device_work(trace))
+    rows = np.flatnonzero(is_device_work(trace)) if len(calls) else calls
     work = trace.stat_ints(stat_names.CORRELATION_ID, rows=rows)
     recorded = np.isin(ids, work)
     unnamed = np.isin(trace.events.kind[rows[work <= 0]], _LAUNCHED)

@@ -15,7 +15,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thr
 from stepscope.analysis.trace.eager import eager_ops
 from stepscope.analysis.trace.grouping import COPIES, forest, self_times_of, spread_labels
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
-from stepscope.model.arrays import I32, I64, U8, Mask, distinct, number_pairs
+from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import holds_stack_samples
 from stepscope.vocabulary.lookup import type_names
@@ -121,11 +121,10 @@ def _host_op_names(trace: HostTrace, rows: I64) -> tuple[I32, list[tuple[str, st
 def _op_names(trace: HostTrace, rows: I64, kind: U8) -> list[tuple[str, str]]:
     """Name and type of ops by what their events are called."""
     types = trace.events.type[rows].astype(np.int64)
-    kinds = {number: EventKind(number) for number in distinct(kind).tolist()}
     colon, _ = trace.strings.find_types(trace.event_types.name[types])
     colon[kind != K.OP] = -1
     return [
-        op_name(text, kinds[number]) if at < 0 else (text[:at], text[at + 1 :])
+        op_name(text, EventKind(number)) if at < 0 else (text[:at], text[at + 1 :])
         for text, number, at in zip(type_names(trace, types), kind.tolist(), colon.tolist(), strict=True)
     ]
 

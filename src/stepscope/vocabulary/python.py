@@ -124,6 +124,7 @@ _PART_OF_STEP = Pattern(
     r"(?i)[ .](?:<(?:genexpr|listcomp|dictcomp|setcomp)>|\w*loss\w*|\w*(?:forward|backward|back_?prop)\w*"
     r"|_*(?:call|predict|evaluate|accuracy)_*)$"
 )
+_OF_LIBRARY = Pattern(r".*(?:-packages/|/lib/python3(?:\.\d+)?/)")
 _MAY_SLEEP = Pattern(
     r"(?:.*\.)?(?:sleep|acquire|wait\w*|join|get|result|recv\w*|read\w*|select|poll|accept|connect|urlopen|request|post"
     r"|fsync)"
@@ -244,10 +245,12 @@ def statement_of(name: str) -> SampledStatement:
 def below_packages(file: str) -> str:
     """The path of a library's file below the folder that libraries are installed in; any other path as it is.
 
-    >>> below_packages("/usr/lib/python3/dist-packages/numpy/ma.py"), below_packages("train.py")
-    ('numpy/ma.py', 'train.py')
+    >>> below_packages("/usr/lib/python3/dist-packages/numpy/ma.py"), below_packages("/usr/lib/python3.11/zipfile.py")
+    ('numpy/ma.py', 'zipfile.py')
     """
-    return file.replace("\\", "/").rpartition("-packages/")[2] if "-packages" in file else file
+    path = file.replace("\\", "/")
+    inside = _OF_LIBRARY.match(path)
+    return path[inside.end() :] if inside else file
 
 
 _CALLS_OF_LAYERS = frozenset({"forward", "call", "__call__"})  # by PyTorch, Keras and Flax

@@ -144,10 +144,12 @@ def predict(model: StepModel, changes: Sequence[Intervention], of_machine: bool 
     then, least, most = range_after(
         now, model.error_percent, has_device(model), before, *(each.step_ps[steps] for each in (usual, fast, slow))
     )
-    if also and (left := _left_of_own_time(model, changes)) is not None:
-        # Nothing saves more of the step than its causes take there, on average or in the step that is shown.
+    if also and (left := _left_of_own_time(model, changes, _undisturbed(model))) is not None:
         average, shown = (round(now * each) for each in left)
-        then, most = max(then, average), max(most, average, shown)
+        # Nothing saves more of the step than its causes take there, as recorded.
+        recorded, _ = _left_of_own_time(model, changes, _as_recorded(model)) or left
+        then = max(then, round(now * recorded))
+        most = max(most, then, average, shown)
         least = min(least, max(round(average - usual_error(now, average)), 0))
         least = least if most <= _WIDEST * least else 0
     reasons = [*_reasons(model, factor), *([_QUIET] if also else []), *sources_of(changes)]
@@ -184,7 +186,7 @@ def _is_once(before: I64, after: I64) -> bool:
     return len(before) >= LEAST_STEPS and bool(gain < LEAST_PERCENT / 100.0 * before[others].sum())
 
 
-def _left_of_own_time(model: StepModel, changes: Sequence[Intervention]) -> tuple[float, float] | None:
+def _left_of_own_time(model: StepModel, changes: Sequence[Intervention], busy: _Base) -> tuple[float, float] | None:
     """What is left of the average step and of the shown one, as shares, if changes take from them what they take from
     their causes, the wait for a free core aside; None where that wait is no longer than a prediction is off anyway.
 
@@ -192,7 +194,6 @@ def _left_of_own_time(model: StepModel, changes: Sequence[Intervention]) -> tupl
     without the wait of the loop's own thread keeps theirs, as if the program needed it: it says too little of a gain,
     and too much where the loop waits for those threads.
     """
-    busy = _undisturbed(model)
     own = {cause: ps for cause, ps in busy.causes.items() if cause != _WAITS_FOR_CORE}
     if busy.causes.get(_WAITS_FOR_CORE, 0) <= _OFF_OF_REST * sum(busy.causes.values()) or not sum(own.values()):
         return None
@@ -244,6 +245,10 @@ class _Base:
 
 def _undisturbed(model: StepModel) -> _Base:
     return model.trace.derived("undisturbed steps", lambda _: _Base.replay_after(model, share_undisturbed(model), []))
+
+
+def _as_recorded(model: StepModel) -> _Base:
+    return model.trace.derived("recorded steps", lambda _: _Base.replay_after(model, 1.0, []))
 
 
 def _replay_quiet(model: StepModel) -> _Base:

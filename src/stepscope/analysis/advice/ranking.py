@@ -165,7 +165,9 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
     if alike is None:
         return [(rule, line), *rest]
     found, evidence = alike[1], f"{line.evidence}; {alike[1].evidence}"
-    if found.gain_percent is None or _gain_ms(found) < _NEARLY_ALL * _gain_ms(line):
+    # Of Python nothing is known but the function.
+    least = _MOST_OF if found.kind == "python_overhead" else 1.0 / _NEARLY_ALL
+    if found.gain_percent is None or least * _gain_ms(found) < _gain_ms(line):
         # What the rule for the class names is in its own culprit, which may be another function.
         about = [each for each in line.actions if isinstance(each, Named)]
         known = [each for each in found.actions if not isinstance(each, Named)]

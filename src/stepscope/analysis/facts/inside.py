@@ -312,5 +312,5 @@ def act_on_culprit(culprit: Culprit | None, is_input: bool = False) -> tuple[str
 
 def _modules_of(inside: str | None) -> set[str]:
     """The names of the package and modules on the path of a library's function."""
-    path = (inside or "").partition(".py")[0].replace("\\", "/").split("/")
+    path = (inside or "").partition(".py:")[0].replace("\\", "/").split("/")
     return {_OF_NUMPY.get(part, part) if "numpy" in path else part for part in path}

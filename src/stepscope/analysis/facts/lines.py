@@ -29,7 +29,14 @@ from stepscope.analysis.account.functions import (
 )
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.selectors import Portion
-from stepscope.analysis.account.statements import Statement, main_statement, reaches, statements_of_loop, takes_result
+from stepscope.analysis.account.statements import (
+    Statement,
+    StatementTime,
+    main_statement,
+    reaches,
+    statements_of_loop,
+    takes_result,
+)
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.inside import work_in
 from stepscope.analysis.facts.loop import FETCHES, LoopTime, loop_time_of
@@ -111,6 +118,7 @@ class LineFacts:
         is_forward: it is that forward pass, or holds it, so that its Python is that between the model's ops.
         in_layer: it is what a framework calls to compute a layer, or lies within: what follows needs its result.
         statement: the line in it that holds most of its time; None where that is not known.
+        library: the library's function that most samples of that line show furthest in; empty without one.
         inside: of a line, not a function, the library's function that it calls and that a cheaper form is known of.
         of_parameters: how many ops it has for each parameter, as in an update that is written out; else 0.
         often: the ops that it starts most often, and as often as each other, the longest first: calls and time in all
@@ -142,6 +150,7 @@ class LineFacts:
     is_forward: bool = False
     in_layer: bool = False
     statement: Statement | None = None
+    library: str = ""
     inside: str = ""
     of_parameters: float = 0.0
     often: Sequence[OpShare] = ()
@@ -215,6 +224,8 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
             continue
         if _is_one_stall(trace, each.spans - training.spans):
             continue
+        if _begins_training(training, each) and place_of(trace.name_of(each.frame))[0] == CODE_OF_MODULE:
+            continue
         if _trains(training, each, training_samples) or (
             not training.spans.total and _may_be_model(trace, loop, each, quiet)
         ):
@@ -255,7 +266,7 @@ def _find_calls(
         call = LoopFunction(each.row, each.spans, each.certain, np.empty(0, np.int64), each.samples)
         if (spans & quiet).total < least * quiet.total or any(_is_within(call, other) for other in others):
             continue
-        if _is_one_stall(trace, spans) or _is_forward(training, call) or call.share_in(training.spans) >= _TRAINS:
+        if _is_one_stall(trace, spans) or _is_forward(training, call) or _begins_training(training, call):
             continue
         facts = _describe(trace, loop, training, call, call)
         said, function = each.statement, facts.name.rpartition(" @")[0]
@@ -306,6 +317,12 @@ def _trains(training: _Training, function: LoopFunction, training_samples: I64) 
         return True
     inside = function.spans.overlap_ps(training.start_ps, training.start_ps + 1) > 0
     return bool(len(function.calls) and 2 * inside.sum() > len(inside) > 0)
+
+
+def _begins_training(training: _Training, function: LoopFunction) -> bool:
+    """Whether a line starts a backward pass or an update, as `optimizer.step()`: what else runs in it is theirs."""
+    inside = function.certain.overlap_ps(training.start_ps, training.start_ps + 1) > 0
+    return bool((inside & training.ends).any())
 
 
 def _is_forward(training: _Training, function: LoopFunction) -> bool:
@@ -454,6 +471,7 @@ def _describe(
     named = [each for each in shares if each.name not in OF_ANY_OP]
     most = max((each.calls for each in named), default=0)
     often = [each for each in named if each.calls >= _AS_OFTEN * most][:_SHOWN_OPS]
+    said = main_statement(trace, loop.line, trace.name_of(inner.frame), spans)
     calls_model = _calls_model(trace, heavy[certain.overlap_ps(multiplied, multiplied + 1) > 0])
     feeds_next = _is_waited_for(trace, loop, spans) or (
         _makes_input(trace, loop, training, outer, (outer, inner))
@@ -486,8 +504,13 @@ def _describe(
         often_size=_usual_size(trace, inside, often[0]) if often else None,
         feeds=reaches(trace, loop.line, frame, training.spans) if training.spans.total else None,
         calls_model=calls_model,
-        statement=main_statement(trace, loop.line, trace.name_of(inner.frame), spans),
+        statement=said,
+        library=next((each.inside for each in statements_of_loop(trace, loop.line) if _is_place(each, said)), ""),
     )
+
+
+def _is_place(time: StatementTime, said: Statement | None) -> bool:
+    return said is not None and (time.statement.file, time.statement.line) == (said.file, said.line)
 
 
 def _usual_size(trace: HostTrace, rows: I64, op: OpShare) -> Size | None:

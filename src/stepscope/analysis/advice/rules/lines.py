@@ -6,6 +6,7 @@ says more, it is Python that runs in every step, and the answer stops at who and
 
 from __future__ import annotations
 
+import builtins
 import math
 
 from stepscope.analysis.account.account_text import cause_words
@@ -227,7 +228,7 @@ def work_of(line: LineFacts) -> Work | None:
     """The work of a library that a function spends its time in; None if that is not known."""
     if line.inside:
         return work_in(line.inside if line.inside != line.name else None, line.name)
-    return work_in(None, line.statement.called) if line.statement is not None else None
+    return work_in(line.library, line.statement.called) if line.statement is not None else None
 
 
 def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
@@ -260,7 +261,8 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     usual = copies or actions_for(context.framework, tables[kind])
     if line.feeds:
         usual = tuple(each for each in usual if each not in python_overhead.FOR_REPORTS)
-    return order_actions((*inside, *rarely, *at_once, *waits, *usual))
+    first = rarely if line.feeds is False else ()
+    return order_actions((*first, *inside, *rarely, *at_once, *waits, *usual))
 
 
 def _replace_python_loop(line: LineFacts) -> tuple[str, ...]:
@@ -269,7 +271,9 @@ def _replace_python_loop(line: LineFacts) -> tuple[str, ...]:
     if said is None or not said.loop or said.carries or line.share("python", "input") < _MOST_OF:
         return ()
     loop = f"the loop in line {said.loop} of {line.name}"
-    if said.called:  # which may do the same each time, or work on arrays: its rounds are no loop over numbers by that
+    if said.called and not hasattr(
+        builtins, said.called
+    ):  # which may do the same each time, or work on arrays: its rounds are no loop over numbers by that
         return (Named(f"call {said.called} ({said.place}) once for all rounds of {loop}, not in each"),)
     return (Named(f"replace {loop} ({said.place}), with any loops around it, by ops on whole arrays, as of NumPy"),)
 
@@ -297,7 +301,7 @@ def act_on_work(line: LineFacts) -> tuple[str, ...]:
                 " each time: the loop changes nothing that it takes"
             ),
         )
-    return tuple(map(Named, act_on_inside(line.name, None, said, line.is_input)))
+    return tuple(map(Named, act_on_inside(line.name, line.library, said, line.is_input)))
 
 
 def _starts_many(context: Context, line: LineFacts) -> bool:

@@ -182,3 +182,21 @@ def test_a_pause_between_marks_that_adjoin_is_the_recorders():
     trace = draw(PAUSED, usage=[(0, 16, 16, 0), (16, 26, 10, 0), (26, 38, 12, 0)])
 
     assert lost_spans(trace).total == 13 * MS
+
+
+BUSY = """
+host main | M0--------------M1--------------M2--------------M3--------------
+host main | ppppaaaa        ppppaaaa        ppppppppaaaa    ppppaaaa
+"""
+
+
+@pytest.mark.parametrize("ran_ms", [2, 6, 10, 15])
+@pytest.mark.parametrize("cause", [Cause.PYTHON, Cause.HOST_COMPUTE])
+def test_no_gain_is_larger_than_the_part_that_it_is_said_of(ran_ms, cause):
+    calls = {"p": Sort(K.PYTHON_CALL, "$a.py:1 prepare")}
+    trace = draw(BUSY, calls, usage=[(16 * at, 16 * at + 16, ran_ms, 16 - ran_ms) for at in range(4)])
+    model, account = model_of(trace), account_of(trace)
+    predicted = predict(model, [Scale(part_of_cause(model, cause))])
+    quiet = 100 - account.mean_percent["contention"]
+
+    assert predicted.now_ps / predicted.then_ps <= 1.001 / (1 - account.mean_percent[cause.name.lower()] / quiet)

@@ -168,6 +168,28 @@ def reaches(trace: HostTrace, line: int, frame: str, wanted: Spans) -> bool | No
     return False if seen and is_known else None
 
 
+def loop_around(trace: HostTrace, line: int, frame: str, training: Spans) -> str:
+    """The nearest loop that calls a function, other than one in which the thread trains, as that over steps: `line 20
+    of assign (train.py)`; empty where none is known.
+
+    Args:
+        line: of the thread; frame: the function, as its frames are named.
+    """
+    told = _shown_statements(trace, line)
+    training_in = [each for each in told.values() if (each.shown & training).total >= _MOST_OF * each.shown.total]
+    trains = {(place_of(each.said.frame)[1], each.said.loop) for each in training_in}
+    front, seen = _callers(told, frame), set[int]()
+    while front:
+        type_ = front.pop()
+        seen.add(type_)
+        said = told[type_].said
+        name, file, _ = place_of(said.frame)
+        if said.loop and (file, said.loop) not in trains:
+            return f"line {said.loop} of {name} ({file})"
+        front |= _callers(told, said.frame) - seen
+    return ""
+
+
 def takes_result(trace: HostTrace, line: int, frame: str, made: Spans) -> bool:
     """Whether a function is called with what statements give that run in some time.
 

@@ -167,7 +167,7 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
     found, evidence = alike[1], f"{line.evidence}; {alike[1].evidence}"
     # Of Python nothing is known but the function.
     least = _MOST_OF if found.kind == "python_overhead" else 1.0 / _NEARLY_ALL
-    if found.gain_percent is None or least * _gain_ms(found) < _gain_ms(line):
+    if found.gain_percent is None or _is_at(found, line) or least * _gain_ms(found) < _gain_ms(line):
         # What the rule for the class names is in its own culprit, which may be another function.
         about = [each for each in line.actions if isinstance(each, Named)]
         known = [each for each in found.actions if not isinstance(each, Named)]
@@ -178,12 +178,6 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
         found = (
             replace(found, culprit=line.culprit, evidence=evidence) if 2 * _gain_ms(line) >= _gain_ms(found) else found
         )
-    if found.culprit is not None and line.culprit is not None and found.culprit.place == line.culprit.place:
-        found = replace(
-            found, predicted_speedup=line.predicted_speedup, step_time_ms=line.step_time_ms, change=line.change,
-            predicted_step_time_ms=line.predicted_step_time_ms, least_step_time_ms=line.least_step_time_ms,
-            most_step_time_ms=line.most_step_time_ms, reasoning=line.reasoning,
-        )  # fmt: skip
     return [(alike[0], found), *rest]
 
 
@@ -192,11 +186,15 @@ def _is_alike(advice: Advice, line: Advice) -> bool:
     return advice.kind == line.kind or all(each.kind.startswith("input_p") for each in (advice, line))
 
 
+def _is_at(advice: Advice, line: Advice) -> bool:
+    """Whether two have the same culprit."""
+    return advice.culprit is not None and line.culprit is not None and advice.culprit.place == line.culprit.place
+
+
 def _names(advice: Advice, line: Advice) -> bool:
     """Whether an advice has the function of another as its culprit, and gains no more."""
-    same = advice.culprit is not None and line.culprit is not None and advice.culprit.place == line.culprit.place
     known = advice.gain_percent is not None
-    return same and not (known and _gain_ms(advice) > _gain_ms(line))
+    return _is_at(advice, line) and not (known and _gain_ms(advice) > _gain_ms(line))
 
 
 def _causes_in(context: Context, advice: Advice) -> tuple[str, ...]:

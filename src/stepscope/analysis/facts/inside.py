@@ -176,9 +176,9 @@ _WORK = (
     ),
     Work(
         frozenset(),
-        frozenset({"np.sort", "np.argsort", "np.lexsort", "sorted", "permutation", "shuffle"}),
+        frozenset({"np.sort", "np.argsort", "np.lexsort", "sorted", "permutation", "randperm", "shuffle"}),
         "if only the largest, or a few, are needed, do not order all: numpy.argpartition, heapq.nlargest, or drawing"
-        " numbers (rng.integers)",
+        " numbers (rng.integers, torch.randint)",
         is_avoidable=False,
     ),
     Work(

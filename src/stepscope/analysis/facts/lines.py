@@ -31,7 +31,7 @@ from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.selectors import Portion
 from stepscope.analysis.account.statements import (
     Statement,
-    StatementTime,
+    loop_around,
     main_statement,
     reaches,
     statements_of_loop,
@@ -118,6 +118,8 @@ class LineFacts:
         is_forward: it is that forward pass, or holds it, so that its Python is that between the model's ops.
         in_layer: it is what a framework calls to compute a layer, or lies within: what follows needs its result.
         statement: the line in it that holds most of its time; None where that is not known.
+        loop: the nearest loop of the program that calls it, as `line 20 of assign (train.py)`, where it has none itself
+            and that is not over steps; empty otherwise.
         library: the library's function that most samples of that line show furthest in; empty without one.
         inside: of a line, not a function, the library's function that it calls and that a cheaper form is known of.
         of_parameters: how many ops it has for each parameter, as in an update that is written out; else 0.
@@ -150,6 +152,7 @@ class LineFacts:
     is_forward: bool = False
     in_layer: bool = False
     statement: Statement | None = None
+    loop: str = ""
     library: str = ""
     inside: str = ""
     of_parameters: float = 0.0
@@ -505,12 +508,18 @@ def _describe(
         feeds=reaches(trace, loop.line, frame, training.spans) if training.spans.total else None,
         calls_model=calls_model,
         statement=said,
-        library=next((each.inside for each in statements_of_loop(trace, loop.line) if _is_place(each, said)), ""),
+        loop="" if said is not None and said.loop else loop_around(trace, loop.line, frame, training.spans),
+        library=_library_at(trace, loop, said),
     )
 
 
-def _is_place(time: StatementTime, said: Statement | None) -> bool:
-    return said is not None and (time.statement.file, time.statement.line) == (said.file, said.line)
+def _library_at(trace: HostTrace, loop: LoopTime, said: Statement | None) -> str:
+    """The library's function that most samples of a line show furthest in; empty without one."""
+    place = (said.file, said.line) if said is not None else None
+    here = [
+        each for each in statements_of_loop(trace, loop.line) if (each.statement.file, each.statement.line) == place
+    ]
+    return max(here, key=lambda each: each.spans.total).inside if here else ""
 
 
 def _usual_size(trace: HostTrace, rows: I64, op: OpShare) -> Size | None:

@@ -233,8 +233,9 @@ def work_of(line: LineFacts) -> Work | None:
 
 def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     """What to do about a function, what its recording shows first."""
-    inside, at_once = act_on_work(line), tuple(map(Named, _start_at_once(context, line)))
-    if work_of(line) is None and not at_once:
+    known = work_of(line) is not None
+    inside, at_once = act_on_work(line), () if known else tuple(map(Named, _start_at_once(context, line)))
+    if not known and not at_once:
         inside = _replace_python_loop(line) or inside
     elif at_once and _goes_round(line):
         inside = ()
@@ -325,7 +326,8 @@ def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
             f" torch._foreach_add_ and the like on lists of tensors, instead of {line.of_parameters:.0f} ops for each"
             f" parameter ({names} {times})",
         )
-    loop = f"the loop in line {said.loop}" if said is not None and said.loop else "its loop"
+    at = f"line {said.loop}" if said is not None and said.loop else line.loop
+    loop = f"the loop in {at}" if at else "its loop"
     few = line.often_size is not None and math.prod(line.often_size) <= _FEW_NUMBERS
     if said is not None and said.carries:
         wide = (
@@ -340,7 +342,11 @@ def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
         return (wide, plain) if few else ()
     on = f" on {' x '.join(map(str, line.often_size))}" if line.often_size else ""
     unless = "" if said is not None and said.loop else ", if they are independent"
-    return (f"replace {loop} by one op for all rounds{unless}, instead of {names} {times}{on}", f"for that: {how}")
+    around = ", with any loops around it," if at else ""
+    return (
+        f"replace {loop}{around} by one op for all rounds{unless}, instead of {names} {times}{on}",
+        f"for that: {how}",
+    )
 
 
 RULE = Rule("line", find=_find, tool="critical-path", confidence=0.8)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from stepscope.model import Strings
 from stepscope.vocabulary import jax, tensorflow, torch
+from stepscope.vocabulary.patterns import Pattern
+
+# Python of the frameworks, as samples of stacks and calls show it: a program may import several, and runs one.
+_OWN_PYTHON = Pattern(rb"/(jax/_src|torch/[a-z]\w*|tensorflow/python)/")
+_OF_PACKAGE = {b"jax": "jax", b"torch": "pytorch", b"tensorflow": "tensorflow"}
 
 
 def framework_of(strings: Strings) -> str:
@@ -16,4 +23,5 @@ def framework_of(strings: Strings) -> str:
     for name, pattern in (("jax", jax.ONLY_HERE), ("pytorch", torch.ONLY_HERE), ("jax", jax.MOSTLY_HERE)):
         if pattern.search(blob):
             return name
-    return ""
+    found = Counter(package.partition(b"/")[0] for package in _OWN_PYTHON.findall(bytes(blob)))
+    return _OF_PACKAGE[found.most_common(1)[0][0]] if found else ""

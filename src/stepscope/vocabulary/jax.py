@@ -19,8 +19,8 @@ OPS: tuple[KindRule, ...] = ((r"[^:]*:[a-z_][a-z0-9_]*(?:\[.*\])?$", K.OP, Trait
 
 ONLY_HERE = Pattern(rb"PjitFunction\(")
 """In names that only this framework writes."""
-MOSTLY_HERE = Pattern(rb"\$profiler\.py|jit_")
-"""In names of JAX, but also in names of PyTorch's own Python, such as `torch/_jit_internal.py(104)`."""
+MOSTLY_HERE = Pattern(rb"\$profiler\.py|(?<![_/])jit_")
+"""In names of JAX, but also in names of other Python, though not in such as `torch/_jit_internal.py(104)`."""
 VERSION_STATS = ("jax_version", "jaxlib_version")
 
 # Programs that JAX runs to copy in a NumPy array, or to convert its type.

@@ -461,6 +461,26 @@ def slow_stage(iterator: str, op: str, handover: bool = True) -> Context:
     return replace(context_of(drawn), framework="tensorflow", read=lambda _: SimpleNamespace(bottleneck=stage))
 
 
+@pytest.mark.parametrize(("calls", "whole"), [(8, True), (1, False)])
+def test_python_that_a_dataset_calls_for_each_element_is_to_make_whole_batches(calls: int, whole: bool) -> None:
+    sorts = {
+        "h": Sort(K.INPUT_HANDOVER, "Prefetch"),
+        "p": Sort(K.ITERATOR, "Iterator::Root::Prefetch::Generator"),
+        "e": Sort(K.OP, "PyFunc:PyFunc"),
+    }
+    python = ("e" * calls).ljust(10)
+    picture = f"""
+        host main         | M0--------M1--------
+        host main         | I-------a-I-------a-
+        host tf_data_pool | h         h
+        host tf_data_pool | p-------  p-------
+        host tf_data_pool | {python}{python}
+    """
+    actions = advise(replace(context_of(draw(picture, sorts)), framework="tensorflow")).items[0].actions
+
+    assert actions[0].startswith(f"let Python make a whole batch at once, instead of {calls} calls") == whole
+
+
 def test_what_tf_data_suggests_for_a_stage_is_not_said_again_without_it() -> None:
     serial, *others = advise(slow_stage("Map", "MapDataset:2")).items[0].actions
 

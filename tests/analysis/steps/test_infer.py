@@ -51,6 +51,15 @@ def test_where_steps_begin(text: str, steps: str) -> None:
     assert steps_in(text) == steps.split()
 
 
+def test_what_some_steps_do_besides_takes_little_from_how_sure_a_cycle_is() -> None:
+    """Two of twelve steps log: they have `a` and `b` twice."""
+    found = cycle_in("abcdefgh" * 4 + "abcdefghabi" + "abcdefgh" * 5 + "abcdefghabi" + "abcdefgh")
+
+    assert found is not None
+    assert len(found.anchors) == 12
+    assert found.confidence > 0.8
+
+
 def test_a_clean_cycle_is_certain() -> None:
     found = cycle_in("abc abc abc abc")
 

@@ -304,12 +304,18 @@ def _changes_of_loop(model: StepModel, least: float) -> Iterator[tuple[str, list
             left_out = left_out - loop.spans[each]
         parts = [part_with_work(model, ops[each]) for each in row.ops if len(ops.get(each, ()))]
         parts += [part_of_cause(model, cause) for cause in row.causes]
-        if left_out.total + sum(part.own_ps.sum() for part in parts) >= least:
+        own_ps = float(sum(part.own_ps.sum() for part in parts))
+        if left_out.total + own_ps >= least:
             parts.append(part_of_stretches(model, loop.line, left_out))
             parts += [part_of_batches(model, row.pipeline)] if Cause.INPUT in row.of_loop else []
             removed: list[Intervention] = [Scale(part, kept.get(name, 0.0)) for part in parts]
             others = _work_of_others(model, loop.line, parts, {*row.of_loop, *row.causes})
-            yield name, [*removed, *_ease(model, loop.line, left_out, others)] if row.competes else removed
+            yield (
+                name,
+                [*removed, *_ease(model, loop.line, left_out, others, max(left_out.total, own_ps))]
+                if row.competes
+                else removed,
+            )
 
 
 def _other_functions(trace: HostTrace, loop: LoopTime) -> I64:
@@ -339,14 +345,16 @@ def _work_of_others(model: StepModel, loop: int, parts: Sequence[Portion], cause
     return Spans.union(graph.start_ps[nodes], graph.end_ps[nodes]) | spans_of(trace, np.flatnonzero(events))
 
 
-def _ease(model: StepModel, loop: int, of_loop: Spans, of_others: Spans) -> list[Intervention]:
+def _ease(model: StepModel, loop: int, of_loop: Spans, of_others: Spans, most_ps: float) -> list[Intervention]:
     """Ops no longer lose what they lose to work beside them, as far as some steps show how fast they are without: only
-    what they lose while the loop's thread or others do that on another thread, as other programs take the rest."""
+    what they lose while the loop's thread or others do that on another thread, as other programs take the rest; and no
+    more than that work takes itself."""
     work, (rows, slower) = work_of(model.trace), work_events_of(model.trace)["slowed"]
     start, length = model.trace.events.start_ps[rows], model.trace.events.duration_ps[rows]
     beside = (of_others.overlap_ps(start, start + length), (of_others | of_loop).overlap_ps(start, start + length))
     together = np.where(model.trace.events.line[rows] == loop, *beside) / np.maximum(length, 1)
     lost = work.share_lost(float((slower * together).sum()) * work.critical_path_share)
+    lost = min(lost, most_ps / max(work.compute_ps, 1))
     if lost < LEAST:
         return []
     source = f"in the quarter of steps where they are fastest, ops take {100 * lost:.0f} % less time"

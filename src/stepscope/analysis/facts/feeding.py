@@ -38,7 +38,8 @@ class FeedFacts:
         repeatable: functions of the dataset run ops, and none of them is random.
         iterators_ps, file_read_ps: duration of the longest iterator call, and total time of those that read files.
         ops_ps: time of ops that iterators run.
-        python_ps, reading_ps: time of such ops that call Python, and of those that read files.
+        python_ps, reading_ps: time of such ops that call Python, and of those that read files; python_calls: how many
+            call Python.
         threads: number of threads that run such ops.
         events: recorded events on input threads; of the busiest thread only if they work in parallel.
         produced_ps: time in which elements are made on threads other than the waiting ones.
@@ -64,6 +65,7 @@ class FeedFacts:
     file_read_ps: int
     ops_ps: int
     python_ps: int
+    python_calls: int
     reading_ps: int
     threads: int
     events: int
@@ -106,6 +108,7 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
         file_read_ps=int(events.duration_ps[reads].sum()),
         ops_ps=int(events.duration_ps[ops].sum()),
         python_ps=int(events.duration_ps[ops if generator.any() else ops[python]].sum()),
+        python_calls=int(python.sum()),
         reading_ps=int(events.duration_ps[ops[reading]].sum()),
         threads=len(distinct(events.line[ops])),
         events=_events_in_a_row(trace, handed, ops, bool(parallel.any())),

@@ -57,7 +57,7 @@ def find_rerun(trace: HostTrace, named: Named) -> set[int]:
 
 def _end_of_first_call(trace: HostTrace, program: str) -> int:
     calls = calls_of(trace, program)
-    return int((trace.events.start_ps + trace.events.duration_ps)[calls].min(initial=np.iinfo(np.int64).max))
+    return int((trace.events.start_ps[calls] + trace.events.duration_ps[calls]).min(initial=np.iinfo(np.int64).max))
 
 
 def calls_of(trace: HostTrace, program: str) -> I64:

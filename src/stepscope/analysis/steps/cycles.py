@@ -85,15 +85,25 @@ def _candidate_counts(counts: I64) -> list[int]:
 
 
 def _fit_share(counts: I64, steps: int) -> float:
-    """Share of events whose names occur a multiple of `steps` times."""
-    return float(counts[_names_that_fit(counts, steps)].sum() / counts.sum())
+    """Share of events whose names occur a multiple of `steps` times, without what some steps have besides."""
+    besides = np.where(_occur_besides(counts, steps), counts % steps, 0)
+    return float((counts - besides)[_names_that_fit(counts, steps)].sum() / counts.sum())
 
 
 def _names_that_fit(counts: I64, steps: int) -> Mask:
     per_step = np.rint(counts / steps)
     slack = np.maximum(per_step, 0.1 * steps)  # a cut cycle at either end may lack or add a round of a name
     fits: Mask = (per_step >= 1) & (np.abs(counts - per_step * steps) <= slack)
-    return fits
+    return fits | _occur_besides(counts, steps)
+
+
+def _occur_besides(counts: I64, steps: int) -> Mask:
+    """Which names each step has as often and some a few times more, such as those that write a log line."""
+    more = counts % steps
+    besides: Mask = (
+        (counts >= steps) & (more > np.maximum(counts // steps, 0.1 * steps)) & (more < FOREIGN_SHARE * counts)
+    )
+    return besides
 
 
 def _read_cycle(names: I64, start: I64, steps: int) -> _Reading:

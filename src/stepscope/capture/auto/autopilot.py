@@ -58,6 +58,7 @@ _MANY_EVENTS, _FEW_STEPS = 100_000, 5
 _MOST_QUEUED = 8
 _GOES_ON = 3  # times the steps up to the end of the capture: a loop that has come that far is no part of another
 _LOOK_AGAIN_S = 1.0
+_WITHOUT_STEPS = 3.0  # times the patience, where the program ends with the window and nothing takes its place
 _DEFAULT_STEPS = 10  # how many steps a request captures if the settings name none
 
 Work = Callable[[], object]
@@ -295,12 +296,17 @@ class Autopilot:
 
     def _await_steps(self) -> None:
         """Opens a time window if no step comes, and keeps samples of the stacks until then."""
-        patience = self._settings.patience
+        patience = self._patience
         self._awaited_since, self._queued_until_awaited = time.monotonic(), _queued_s(_main_thread())
         if _SAMPLES_AFTER_S < patience < math.inf:
             self._run_later(_SAMPLES_AFTER_S, self._open_samples, on_main=False)
         else:
             self._run_later(patience, self._open_window_unless_launcher)
+
+    @property
+    def _patience(self) -> float:
+        """Steps that come after the window take its place, unless the program has ended with it."""
+        return self._settings.patience * (_WITHOUT_STEPS if self._settings.stop_after else 1.0)
 
     def _run_later(self, seconds: float, work: Work, on_main: bool = True) -> None:
         self._cancel_timer()
@@ -463,8 +469,9 @@ class Autopilot:
         its main thread was ready and had no core."""
         if self._is_launcher():
             return
-        awaited, patience = time.monotonic() - self._awaited_since, self._settings.patience
-        queued = min(_queued_s(_main_thread()) - self._queued_until_awaited, (_MOST_QUEUED - 1) * patience)
+        awaited, patience = time.monotonic() - self._awaited_since, self._patience
+        longest = (_MOST_QUEUED - 1) * patience if self._settings.stop_after else patience
+        queued = min(_queued_s(_main_thread()) - self._queued_until_awaited, longest)
         if self._awaited_since and awaited + _RETRY_S < patience + queued:
             self._run_later(patience + queued - awaited, self._open_window_unless_launcher)
             return
@@ -477,7 +484,7 @@ class Autopilot:
 
     def _open_samples(self) -> None:
         """Samples the stacks until a step or the time window comes.  This disturbs nobody, so any thread may do it."""
-        self._run_later(self._settings.patience - _SAMPLES_AFTER_S, self._open_window_unless_launcher)
+        self._run_later(self._patience - _SAMPLES_AFTER_S, self._open_window_unless_launcher)
         if self._runner.is_capturing or recorder.RECORDER.is_running() or self._is_launcher():
             return
         options = replace(

@@ -28,7 +28,8 @@ class Settings:
             would wait for others that stand still, and record that.
         skip: how many steps to skip before: they compile and warm up.
         seconds: how long to capture if no step is found.
-        patience: how many seconds to wait for steps, once a framework is imported, before a time window is captured.
+        patience: how many seconds to wait for steps, once a framework is imported, before a time window is captured;
+            three times as many where the program ends with the capture.
         stop_after: ends the program once the capture is saved.
         options: as for `stepscope.start`.
         watch: options of a continuous watch, as text; empty for none.
@@ -39,7 +40,7 @@ class Settings:
     steps: int = 10
     skip: int = 5
     seconds: float = 5.0
-    patience: float = 30.0
+    patience: float = 10.0
     stop_after: bool = False
     options: ProfilerOptions = field(default_factory=ProfilerOptions)
     watch: str = ""

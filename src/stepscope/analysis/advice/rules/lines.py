@@ -62,7 +62,7 @@ _TITLES = {
     "checkpoint_stall": "Save less often, or in the background, in {}",
     "recompilation": "Stop tracing and compiling in {}",
     "communication_bound": "Communicate less in {}",
-    "input_transfer": "Copy data in once, not in every step, in {}",
+    "input_transfer": "Copy less data in with each step, in {}",
     "host_sync": "Read values all at once, and rarely, in {}",
     "memory_churn": "Write in place instead of copying in {}",
     "eager_dispatch": "Do the work of {} in fewer, larger ops",

@@ -1,4 +1,4 @@
-"""The same large data is copied or converted in every step."""
+"""Large data is copied in or converted in every step; whether it is the same, no recording shows."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _MORE_THAN_PAGEABLE = 10.0  # of the step: with less, that of pageable memory sa
 
 ACTIONS: Actions = {
     "tensorflow": (
-        "convert it to a tf.constant or tf.Variable once, before the loop, and pass that",
-        "feed batches through tf.data with .prefetch(tf.data.AUTOTUNE) instead of NumPy arguments",
+        "what is the same in every step: make it a tf.constant or tf.Variable once, before the loop; batches: feed them"
+        " through tf.data with .prefetch(tf.data.AUTOTUNE) instead of NumPy arguments",
         "store it in the dtype that the step computes in, so that nothing is converted",
     ),
     "jax": (
-        "call jax.device_put once, before the loop, and pass the device array",
+        "what is the same in every step: call jax.device_put once, before the loop, and pass the device array; batches:"
+        " put the next one on the device while the step runs",
         "store it in the dtype that the step computes in: float64 NumPy arrays are converted on every call",
-        "put the next batch on the device while the step runs",
     ),
     "pytorch": (
-        "convert or move it once, before the loop: x = x.to(device, dtype)",
-        "DataLoader(pin_memory=True) and .to(device, non_blocking=True) for data that changes with every batch",
+        "what is the same in every step: convert or move it once, before the loop (x = x.to(device, dtype)); batches:"
+        " DataLoader(pin_memory=True) and .to(device, non_blocking=True)",
     ),
-    "": ("copy constant data once, before the loop", "copy the next batch while the step runs"),
+    "": ("copy what is the same in every step once, before the loop, and the next batch while the step runs",),
 }
 
 
@@ -69,6 +69,6 @@ def _casts_ms(context: Context) -> float:
 
 
 RULE = Rule(
-    "input.transfer", kind="input_transfer", title="Copy data in once, not in every step", find=_find,
+    "input.transfer", kind="input_transfer", title="Copy less data in with each step", find=_find,
     actions=ACTIONS, tool="op-stats", yields_to=("recompilation",),
 )  # fmt: skip

@@ -71,10 +71,8 @@ ACTIONS: dict[str, Actions] = {
         "tensorflow": (
             "replace tf.py_function, tf.numpy_function and from_generator with TensorFlow ops (tf.strings, tf.io, ...)",
             "or do that work once, offline, and store the result as TFRecord",
-            Beside(
-                "if Python has to stay, run it in processes: keras.utils.PyDataset(workers=N,"
-                " use_multiprocessing=True); threads of tf.data take turns there"
-            ),
+            "if Python has to stay, threads of tf.data take turns in it: for Keras' fit, PyDataset(workers=N,"
+            " use_multiprocessing=True) runs it in processes",
         ),
         "pytorch": (
             Beside(
@@ -127,6 +125,8 @@ _OWN_THREADS = (
     "keep the input off the step's threads: options = tf.data.Options(); options.threading.private_threadpool_size = 2;"
     " dataset.with_options(options)"
 )
+
+_SINGLE_ROWS = 8  # calls of Python for a batch: as of rows that a DataLoader takes one by one
 
 _SOME_WORKERS = "num_workers=4 or more"
 _LOADER_OF_INFERENCE = Beside(
@@ -499,7 +499,7 @@ def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
     """The actions for the library that prepares the input: tf.data serves programs of any framework."""
     actions = ACTIONS[kind]
     if _feed(context).has_iterators:
-        return actions_for("tensorflow", actions)
+        return (*_call_once(context), *actions_for("tensorflow", actions))
     if _feed(context).of_keras:  # its workers take the place of a library's threads and processes
         return _OF_KERAS
     trains = context.pace is not None and bool(
@@ -542,6 +542,17 @@ def _take_whole_batches(context: Context) -> tuple[str, ...]:
         " sampler=BatchSampler(...), or x[order[i:i + n]] without a DataLoader"
     )
     return (Named(how.format(rows)),) if rows else ()
+
+
+def _call_once(context: Context) -> tuple[str, ...]:
+    """What to do about a dataset that calls Python for each element of a batch."""
+    calls = round(context.per_step(_feed(context).python_calls))
+    how = (
+        "let Python make a whole batch at once, instead of {:,} calls of it for each: yield batches from the generator,"
+        " without .batch() behind it, or put .batch(n) before the map that calls it; arrays in memory need neither"
+        " (tf.data.Dataset.from_tensor_slices)"
+    )
+    return (Named(how.format(calls)),) if calls >= _SINGLE_ROWS else ()
 
 
 def _culprit(context: Context) -> Culprit | None:

@@ -217,6 +217,19 @@ def test_a_mistake_of_an_observer_is_told_and_the_call_is_made(log, monkeypatch)
     assert [each.exc_type for each in told] == [ZeroDivisionError]
 
 
+def test_an_observer_without_room_on_the_stack_is_left_out(log, monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+
+    def deeper(*args):
+        return deeper(*args)
+
+    log.before = log.after = deeper
+
+    assert observe.stand_in(operator.truediv, *log.hooks)(1, 2) == 0.5
+    assert told == []
+
+
 def test_a_request_to_end_the_program_spares_threads_that_have_not_begun_yet():
     begun, started = queue.SimpleQueue[None](), 200
 

@@ -15,7 +15,6 @@ ProfilerOptions(strict=True) asks for it.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -24,6 +23,7 @@ from pathlib import Path
 
 from stepscope.capture import files, not_recorded, ranges, report, tracers
 from stepscope.capture.autograph import keep_as_python
+from stepscope.capture.frameworks import builds_tensorflow_graph
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.out_of_memory import add_to_profile, find_full_memory
 from stepscope.capture.own_threads import OwnThread, register_at_fork
@@ -364,8 +364,7 @@ def _start_capture(
 
 def _warn_of_place() -> Iterator[str]:
     """What is wrong with the place in the program where a capture starts, logged and for the profile's reader."""
-    inside = getattr(sys.modules.get("tensorflow"), "inside_function", None)
-    if inside is not None and inside():
+    if builds_tensorflow_graph():
         said = (
             "start() was called while TensorFlow traced a tf.function: the capture holds the tracing, which happens"
             " once, and no training; call start() and stop() outside of the tf.function"

@@ -57,6 +57,16 @@ VISIBLE = (
         "`time.process_time`, RLIMIT_CPU and, while the program runs, ITIMER_PROF count our work, too",
         "the capture runs in the process; at the program's end its timers stand still while the capture is saved",
     ),
+    Visible(
+        "audit events",
+        "functions of `sys.addaudithook` are told of ours, too, also on the program's threads, such as `sys._getframe`",
+        "the interpreter tells them of whatever runs in the process",
+    ),
+    Visible(
+        "garbage",
+        "Python's collector runs at other moments; with `gc.DEBUG_SAVEALL`, `gc.garbage` has objects of ours",
+        "objects that we make in the process count like those of the program",
+    ),
     Visible("atexit", "`atexit._ncallbacks()` is higher", "a capture that records is saved when the program ends"),
     Visible(
         "functions",

@@ -10,8 +10,7 @@
   `locals()`, before Python 3.13.
 
 An observer is asked before a call and told after it.  The call itself is made from C, so that no traceback, no warning
-and no depth of the stack shows an observer.  A function that the program has for a signal may run between two of an
-observer's instructions, and what it raises is the program's: see `is_of_program`.  Only the stable interface of CPython is used, and three facts beside it,
+and no depth of the stack shows an observer.  What a function for a signal raises in one is the program's.  Only the stable interface of CPython is used, and three facts beside it,
 each said where it is used.
 """
 
@@ -124,7 +123,10 @@ cdef extern from *:
         if (claimed == NULL || claimed == Py_None) {
             Py_XDECREF(claimed);
             PyErr_Restore(type, value, trace);
-            PyErr_WriteUnraisable(observer);
+            if (PyErr_ExceptionMatches(PyExc_RecursionError))  /* the program has left no room, and goes on */
+                PyErr_Clear();
+            else
+                PyErr_WriteUnraisable(observer);
             return 0;
         }
         PyErr_Restore(type, claimed, PyException_GetTraceback(claimed));
@@ -830,8 +832,7 @@ def is_of_program(error):
 
 
 def claim_for_program(error):
-    """An exception of an observer as the program is to see it, with no code of ours in its traceback; None if it is not
-    the program's."""
+    """An exception of an observer without code of ours in its traceback; None if it is not the program's."""
     trace = trace_of_handler(error)
     return None if trace is None and isinstance(error, Exception) else error.with_traceback(trace)
 

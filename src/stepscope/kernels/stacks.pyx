@@ -102,8 +102,7 @@ cdef class Sampling:
         clock: tells the time in ns.
         named, own: as of `StackLog.read`; they change meanwhile.
         meters: the values of this dict are read with each sample.
-        adapt: called with how many threads compute, when that is one or is no longer; not when none does, since threads
-            that wait compete for nothing, and one that computes a part of the time is met in both.
+        adapt: called with how many threads compute, when that is one or is no longer; what waits competes for nothing.
         interval_s: the time between two samples.
         share: of one core, which sampling may take; kept over `balance_s`.
         most_wait_s: the longest time between two samples that keeps to it.

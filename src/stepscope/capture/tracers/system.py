@@ -8,6 +8,7 @@ are taken less often if they would cost too much.  On a system without `/proc`, 
 
 from __future__ import annotations
 
+import io
 import os
 import time
 from collections.abc import Callable
@@ -138,23 +139,22 @@ class SmallFile:
     reading."""
 
     def __init__(self, path: Path) -> None:
-        self._handle: int | None = None
+        # It closes itself, of which profilers of the program see nothing: a sampling thread that hangs in a driver may
+        # keep `stop` from closing the files.
+        self._file: io.FileIO | None = None
         with suppress(OSError):  # the system has no such file, or this user may not read it
-            self._handle = move_up(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+            self._file = io.FileIO(move_up(os.open(path, os.O_RDONLY | os.O_CLOEXEC)))
 
     def read(self) -> bytes:
         """The beginning of the file; empty if there is none."""
-        return b"" if self._handle is None else read_start(self._handle)
-
-    def __del__(self) -> None:
-        self.close()  # for a sampling thread that hangs in a driver, so that `stop` could not close the files
+        return b"" if self._file is None else read_start(self._file.fileno())
 
     def close(self) -> None:
         """Closes the file.  May be called more than once."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
+        file, self._file = self._file, None
+        if file is not None:
             with suppress(OSError):
-                os.close(handle)
+                file.close()
 
 
 class CpuMeter:

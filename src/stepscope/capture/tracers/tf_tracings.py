@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from types import CodeType
 from typing import Any
 
+from stepscope.capture.frameworks import builds_tensorflow_graph
 from stepscope.capture.patches import observe_attribute
 from stepscope.capture.program_files import is_users_file
 from stepscope.capture.report import Suppressed
@@ -38,7 +38,7 @@ class TensorFlowTracings:
 
     def before(self, trace: object, args: tuple[Any, ...]) -> object:
         """A function is traced; inside of another one, it is part of that, such as the body of a loop."""
-        return None if _is_tracing() else (self._clock(), args)
+        return None if builds_tensorflow_graph() else (self._clock(), args)
 
     def after(self, state: tuple[int, tuple[Any, ...]], made: object) -> None:
         """It has been traced."""
@@ -64,12 +64,6 @@ class TensorFlowTracings:
         makes_no_variables = options.scope_type.name == "NO_VARIABLE_CREATION"
         why = _find_reason(code, bool(earlier), makes_no_variables and not changes)
         self._notes.append(CompileNote(str(options.name), _place_of(code), begin_ns, self._clock(), 0, why, changes))
-
-
-def _is_tracing() -> bool:
-    """Whether this thread makes a graph of a function at this moment."""
-    inside = getattr(sys.modules.get("tensorflow"), "inside_function", None)
-    return bool(inside is not None and inside())
 
 
 def _find_reason(code: CodeType | None, has_earlier: bool, is_second: bool) -> str:

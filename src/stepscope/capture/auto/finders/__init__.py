@@ -231,7 +231,8 @@ class GradientCalls:
         """Gradients are computed."""
         if not self._loop.active:
             return None
-        return self._depth.enter(), self._counts(args)
+        counts = self._counts(args)
+        return self._depth.enter(), counts
 
     def after(self, state: tuple[int, bool], result: object) -> None:
         """They have been computed."""

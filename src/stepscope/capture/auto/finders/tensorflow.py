@@ -20,12 +20,12 @@ def install(tensorflow: ModuleType, loop: StepLoop) -> Undo:
         lambda called: f"one per {called}() of a tape",
         lambda args: bool(tensorflow.executing_eagerly()),
     )
-    kind = type(tensorflow.function(lambda: None))
+    eager = "tensorflow.python.eager."
+    # Not the type of a function that is made here: TensorFlow numbers functions, and names the program's by that.
+    functions = importlib.import_module(f"{eager}polymorphic_function.polymorphic_function").Function
     return undo_all(
-        observe_attribute(kind, "__call__", FunctionCalls(loop), called_from_c=True),
-        observe_attribute(
-            importlib.import_module("tensorflow.python.eager.imperative_grad"), "imperative_grad", gradients
-        ),
+        observe_attribute(functions, "__call__", FunctionCalls(loop), called_from_c=True),
+        observe_attribute(importlib.import_module(f"{eager}imperative_grad"), "imperative_grad", gradients),
     )
 
 

@@ -10,8 +10,8 @@
   `locals()`, before Python 3.13.
 
 An observer is asked before a call and told after it.  The call itself is made from C, so that no traceback, no warning
-and no depth of the stack shows an observer.  What a function for a signal raises in one is the program's.  Only the stable interface of CPython is used, and three facts beside it,
-each said where it is used.
+and no depth of the stack shows an observer.  What a function for a signal raises in one is the program's.  Only the
+stable interface of CPython is used, and three facts beside it, each said where it is used.
 """
 
 import sys

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
@@ -97,10 +97,13 @@ class Child:
         module: its `main` is called.
         is_bare: leaves out the site folder of Python, and with it whatever that starts in every process: it may be a
             framework, or another capture.
+        place: gives an open file another number and returns it, where this process is a program's, whose files get the
+            numbers that they get without us.
     """
 
-    def __init__(self, module: str, is_bare: bool = False) -> None:
+    def __init__(self, module: str, is_bare: bool = False, place: Callable[[int], int] = int) -> None:
         self._module = module
+        self._place = place
         self._kind = "bare" if is_bare else "with site"
         self._process: Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
@@ -128,8 +131,8 @@ class Child:
                 raise ChildLostError(str(error), End.UNABLE) from error
 
     def _start(self, environment: Mapping[str, str]) -> None:
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        self._process = Popen(
+        self._errors = self._move(tempfile.TemporaryFile(), "r+b")  # noqa: SIM115 - lives as long as the process
+        process = self._process = Popen(
             [_python(), "-I", "-S", "-c", _PROGRAM, self._module, self._kind, *_search_path()],
             stdin=PIPE,
             stdout=PIPE,
@@ -137,6 +140,12 @@ class Child:
             env={**_child_environment(), **environment},
             start_new_session=True,  # Ctrl-C is for the process that asks; it ends its children
         )
+        process.stdin, process.stdout = self._move(process.stdin, "wb"), self._move(process.stdout, "rb")
+
+    def _move(self, stream: IO[bytes] | None, mode: str) -> IO[bytes]:
+        assert stream is not None
+        with stream:
+            return os.fdopen(self._place(os.dup(stream.fileno())), mode)
 
     def ask(self, *message: bytes | memoryview, seconds: float = math.inf, memory_bytes: float = math.inf) -> bytes:
         """The answer to a message, given in parts, of a process that was started.

@@ -15,6 +15,7 @@ has ended.  Until then its files are in a local temporary folder, which is kept 
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -26,7 +27,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from stepscope.capture import job
+from stepscope.capture import handles, job
 from stepscope.capture.own_threads import register_at_fork
 from stepscope.capture.publish import claim_name, draft_in
 from stepscope.capture.report import report
@@ -342,18 +343,19 @@ def _store(artifact: Artifact, folder: Path, name: str) -> Path:
 
 def _fill(draft: Path, content: bytes | Path) -> None:
     """Writes a file, on the disk."""
-    if isinstance(content, Path):
-        shutil.copyfile(content, draft)
-    with draft.open("ab") as file:
+    with io.BufferedWriter(handles.open_file(draft, "wb")) as file:
         if isinstance(content, bytes):
             file.write(content)
-            file.flush()
+        else:
+            with handles.open_file(content, "rb") as source:
+                shutil.copyfileobj(source, file)
+        file.flush()
         os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:
     with suppress(OSError):  # not every system can open a folder; the file itself is already on the disk
-        handle = os.open(folder, os.O_RDONLY)
+        handle = handles.move_up(os.open(folder, os.O_RDONLY))
         try:
             os.fsync(handle)
         finally:

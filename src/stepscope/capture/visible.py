@@ -44,7 +44,7 @@ VISIBLE = (
     ),
     Visible(
         "fds",
-        "some open files with high numbers",
+        "some open files with high numbers; one that is being opened has a low one for a moment",
         "the profile being written, and the door for `stepscope capture`; they do not survive an `exec`",
     ),
     Visible(

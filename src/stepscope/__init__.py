@@ -48,30 +48,19 @@ if TYPE_CHECKING:
     from stepscope.errors import StepscopeError
     from stepscope.notebook.widget import timeline
 
-_HOME = {
-    "BudgetWarning": "stepscope.budgets",
-    "Profile": "stepscope.capture",
-    "Profiler": "stepscope.capture",
-    "ProfilerOptions": "stepscope.capture",
-    "StepscopeError": "stepscope.errors",
-    "Trace": "stepscope.capture",
-    "annotate": "stepscope.capture",
-    "budget": "stepscope.budgets",
-    "compare": "stepscope.api",
-    "gate": "stepscope.budgets",
-    "last_error": "stepscope.capture",
-    "load": "stepscope.api",
-    "observe": "stepscope.capture.watching",
-    "prove": "stepscope.capture.proving.launch",
-    "schedule": "stepscope.capture",
-    "start": "stepscope.capture",
-    "step": "stepscope.capture",
-    "stop": "stepscope.capture",
-    "timeline": "stepscope.notebook.widget",
-    "trigger": "stepscope.capture.watching",
-    "warmup": "stepscope.capture",
-    "watch": "stepscope.capture.watching",
+_NAMES_OF = {
+    "stepscope.api": ("compare", "load"),
+    "stepscope.budgets": ("BudgetWarning", "budget", "gate"),
+    "stepscope.capture": (
+        *("Profile", "Profiler", "ProfilerOptions", "Trace", "annotate", "last_error", "schedule", "start", "step"),
+        *("stop", "warmup"),
+    ),
+    "stepscope.capture.proving.launch": ("prove",),
+    "stepscope.capture.watching.process": ("observe", "trigger", "watch"),
+    "stepscope.errors": ("StepscopeError",),
+    "stepscope.notebook.widget": ("timeline",),
 }
+_HOME = {name: home for home, names in _NAMES_OF.items() for name in names}
 # Modules of their own, so that `from stepscope.keras import ProfilerCallback` works as well.
 _MODULES = {"client", "huggingface", "keras", "lightning", "server"}
 _OF_FRAMEWORKS = {"huggingface": "transformers", "keras": "keras", "lightning": "lightning"}  # what each imports

@@ -23,8 +23,7 @@ from pathlib import Path
 
 import pytest
 from program_runs import require_packages
-
-from stepscope.capture.visible import VISIBLE
+from visible import VISIBLE
 
 FOLDER = Path(__file__).parent / "same"
 SAMPLE = {

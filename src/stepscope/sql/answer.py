@@ -22,7 +22,6 @@ from stepscope.sql.tool_tables import declared_tables
 
 _UNIT = re.compile(r"(?:^|_)(ps|ns|us|ms|bytes|percent)$")
 _KNOWN = {column.name: column for view in reversed(VIEWS) for column in view.columns}
-_MOST_DIGITS = 18  # of a whole number in 64 bits, whatever the digits are
 
 
 @dataclass(frozen=True, kw_only=True)

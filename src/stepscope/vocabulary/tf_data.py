@@ -25,7 +25,6 @@ SESSION_KINDS: tuple[KindRule, ...] = (
     (r"Queue(?:Dequeue|DequeueMany|DequeueUpTo)(?:V2)?$|ReaderRead(?:UpTo)?(?:V2)?$", K.INPUT_WAIT, Trait.NONE),
 )
 
-_LONG_NAME = "Iterator::"
 _THREAD = "tf_data"
 # `Interleave[524]` is the 524th dataset that an interleave opened: a new iterator of the same stage.  Datasets with a
 # fixed number of inputs number those inputs instead.
@@ -46,11 +45,6 @@ NAMES: tuple[NameTable, ...] = (
         )
     ),
 )
-
-
-def is_iterator(name: str) -> bool:
-    """True for the long name of a tf.data iterator, as opposed to iterators of other libraries."""
-    return name.startswith(_LONG_NAME)
 
 
 def is_thread(name: str) -> bool:

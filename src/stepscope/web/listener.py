@@ -36,8 +36,6 @@ LONGEST_REQUEST_SECONDS = 30.0
 _LOOK_SECONDS = 1
 _ROOM = 16  # connections that are closed at once when there is no room, so that this is not done for each
 
-_log = logging.getLogger(__name__)
-
 
 class EvictingServer(TcpWSGIServer):  # type: ignore[misc]
     """Waitress on a bound socket."""

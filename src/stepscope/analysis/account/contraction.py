@@ -18,7 +18,6 @@ from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, U8, Mask, offsets_of
 from stepscope.records import dataclass
 
-NEVER = np.iinfo(np.int64).min // 4
 _MOST_WAYS = 16  # to a node; what has more keeps the latest
 _WINDOW = 64  # collectives before each one to which the least time is kept, to see which ways another one explains
 

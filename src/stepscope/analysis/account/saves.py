@@ -27,7 +27,6 @@ K = EventKind
 
 _STATE_DICT_OPS = 4  # this many detached tensors in a row are a state_dict
 _LITTLE = 0.3  # of a stretch of time; with half or twice as much no answer on the given captures changes
-_NO_WORK = (K.PYTHON_CALL, K.STEP_MARK, K.ANNOTATION)
 
 
 @dataclass(frozen=True)

@@ -27,12 +27,6 @@ from stepscope.kernels.small_files import Meter
 _NAME = "usage"
 _BYTES_OF_READING = 24
 _MOST_OTHERS = 8  # threads of the program, the newest: each costs a read of a file, some 3 us, with every sample
-_OF_ONE_THREAD = 6  # the system's number of the clock that counts one thread's processor time
-
-
-def processor_time_ns(number: int) -> int:
-    """How long a thread has run, by the system's number of it.  Raises OSError if it has ended; only Linux has it."""
-    return time.clock_gettime_ns(~number << 3 | _OF_ONE_THREAD)
 
 
 Reading = tuple[int, int, int]  # ns of the clock, ns that the thread has run, ns that it was ready and did not run

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { colourOfCause } from "../src/design/causes";
 import {
   CATEGORIES,
   CATEGORY_COLOUR,
@@ -8,6 +9,7 @@ import {
   categoryOf,
   contrast,
   inkOn,
+  LEAST_CONTRAST,
   luminance,
   mix,
   PALETTES,
@@ -105,6 +107,25 @@ describe("the colours of the categories", () => {
       expect(contrast(colour, PALETTES[theme].surface), colour).toBeGreaterThan(1.9);
       expect(contrast(colour, inkOn(colour)), colour).toBeGreaterThan(4.5);
     }
+  });
+});
+
+describe("causes on a dark page", () => {
+  const { surface } = PALETTES.dark;
+  const seen = Object.keys(CAUSE_COLOUR).map((cause) => colourOfCause(cause, surface));
+
+  it.each(Object.keys(CAUSE_COLOUR))("%s is told from its ground, and can be written on", (cause) => {
+    const colour = colourOfCause(cause, surface);
+    expect(contrast(colour, surface)).toBeGreaterThanOrEqual(LEAST_CONTRAST);
+    expect(contrast(colour, inkOn(colour))).toBeGreaterThan(4.5);
+  });
+
+  it("stay apart", () => {
+    for (const [at, one] of seen.entries())
+      for (const other of seen.slice(at + 1)) {
+        const [x, y] = [oklab(linear(one)), oklab(linear(other))];
+        expect(Math.hypot(x[0] - y[0], x[1] - y[1], x[2] - y[2]), `${one} and ${other}`).toBeGreaterThan(0.05);
+      }
   });
 });
 

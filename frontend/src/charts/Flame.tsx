@@ -1,6 +1,7 @@
 /** A flame graph: each call or module as wide as its time, what it contains below it. */
 import { inkOn } from "../design/colours";
 import { percent } from "../format";
+import { cut } from "../timeline/names";
 import type { CallNode, FlameBlock } from "../timeline/tree";
 import { hint } from "../ui/hint";
 
@@ -16,8 +17,8 @@ interface FlameProps {
 }
 
 const LEVEL = 22;
-/** A narrower block has no room for its name. */
-const WRITTEN_FROM = 0.03;
+/** As many letters have room in the whole width. */
+const LETTERS = 160;
 
 export function Flame({ label, blocks, total, write, colourOf, onPick }: FlameProps) {
   const depth = Math.max(0, ...blocks.map((block) => block.level)) + 1;
@@ -49,7 +50,7 @@ export function Flame({ label, blocks, total, write, colourOf, onPick }: FlamePr
             onClick={() => onPick(node.id)}
             {...hint(node.name, `${calls}. Self is the time in which nothing below it runs.`, text)}
           >
-            {width > WRITTEN_FROM && node.name}
+            {cut(node.name, Math.floor(width * LETTERS))}
           </button>
         );
       })}

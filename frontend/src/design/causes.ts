@@ -2,13 +2,14 @@
 import type { Part } from "../charts/steps";
 import type { BarPart } from "../pages/shared/Bars";
 import { termText } from "../terms";
-import { CATEGORY_COLOUR, CAUSE_COLOUR, mix } from "./colours";
+import { CATEGORY_COLOUR, CAUSE_COLOUR, mix, seenOn } from "./colours";
 
 const WAIT = 0.5;
 
+/** The same hue on both grounds, so that a cause is known again; a wait is lighter than work. */
 export function colourOfCause(cause: string, surface: string): string {
   const { colour, isWait } = CAUSE_COLOUR[cause] ?? { colour: CATEGORY_COLOUR.other, isWait: false };
-  return isWait ? mix(colour, surface, WAIT) : colour;
+  return seenOn(isWait ? mix(colour, "#ffffff", WAIT) : colour, surface);
 }
 
 /** One part per cause, in the order in which steps are stacked. */

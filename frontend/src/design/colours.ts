@@ -78,6 +78,23 @@ export function contrast(a: string, b: string): number {
   return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
 }
 
+/** What graphics need to be told from their ground, by WCAG. */
+export const LEAST_CONTRAST = 3;
+
+/** A colour, as much brighter in the same hue as a dark ground asks for. */
+export function seenOn(colour: string, ground: string): string {
+  let seen = colour;
+  for (let more = 1.05; luminance(ground) < 0.2 && more < 3 && contrast(seen, ground) < LEAST_CONTRAST; more += 0.05)
+    seen = `#${rgb(colour)
+      .map((part) =>
+        Math.min(255, Math.round(part * more))
+          .toString(16)
+          .padStart(2, "0"),
+      )
+      .join("")}`;
+  return seen;
+}
+
 /** Black or white, whichever can be read on a colour. */
 export function inkOn(colour: string): string {
   return contrast(colour, "#ffffff") >= contrast(colour, "#10141b") ? "#ffffff" : "#10141b";

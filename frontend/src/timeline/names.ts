@@ -40,6 +40,8 @@ export class Names {
   }
 }
 
+const MODULE = "nn.Module: ";
+
 /**
  * What a name comes down to where there is no room for all of it: `conv2d` of `aten::conv2d`, `forward` of
  * `model.py(12): forward`, `MatMul` of `net/dense/MatMul`, and of a C++ kernel its name without types and namespaces.
@@ -47,6 +49,7 @@ export class Names {
 export function brief(name: string): string {
   const python = /^[^ ]+\.py(?:\(\d+\))?:(?:\d+)? ?(.+)$/.exec(name);
   if (python?.[1]) return python[1];
+  if (name.startsWith(MODULE)) return name.slice(MODULE.length);
   const bare = name.replace(/^(?:void|static|inline)\s+/, "").replace(/\(anonymous namespace\)::/g, "");
   const head = /^[\w:~$]+(?=[<(])/.exec(bare)?.[0] ?? bare;
   const place = Math.max(head.lastIndexOf("::") + 1, head.includes("(") ? -1 : head.lastIndexOf("/"));
@@ -55,8 +58,16 @@ export function brief(name: string): string {
 
 const SHORTEST = 5;
 
-/** A name cut to a number of characters; empty if that leaves too little to mean anything. */
+/**
+ * A name cut to a number of characters; empty if that leaves too little to mean anything.  Modules such as
+ * `Owlv2Attention_6` begin alike: their last word and number tell them apart.
+ */
 export function cut(name: string, most: number): string {
   if (name.length <= most) return name;
-  return most < SHORTEST ? "" : `${name.slice(0, most - 1)}…`;
+  const number = /^[A-Z]\w*?(_\d+)$/.exec(name)?.[1] ?? "";
+  if (most < SHORTEST + number.length) return "";
+  const words = number ? name.split(/(?=[A-Z][a-z])/) : [name];
+  while (words.length > 1 && words.join("").length > most) words.shift();
+  const end = words.join("");
+  return end.length <= most ? end : `${end.slice(0, most - 1 - number.length)}…${number}`;
 }

@@ -5,7 +5,7 @@ import type { Report, ToolAnswer } from "../../api";
 import { Flame } from "../../charts/Flame";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
-import { duration } from "../../format";
+import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { route, setParams } from "../../router";
 import { tableOf } from "../../sections";
@@ -51,15 +51,24 @@ export default function Modules({ report, sections }: ToolAnswer<"modules", Modu
   );
 }
 
-/** Which layer has most time of its own. */
+/** Which kind of layer has most time of its own: one layer of twenty-four says little. */
 function ownTimeSentence(rows: readonly ModuleRow[]): string {
   const onDevice = rows.some((row) => row.device_self_us > 0);
   const own = (row: ModuleRow) => (onDevice ? row.device_self_us : row.host_self_us);
-  const most = [...rows].sort((a, b) => own(b) - own(a))[0];
-  if (!most || !(own(most) > 0)) return "";
-  const place = onDevice ? "device" : "host";
-  const calls = most.calls === 1 ? "one call" : `${most.calls.toLocaleString("en-US")} calls`;
-  return `\`${most.module}\` has most ${place} time of its own: ${duration(own(most) / 1e3)} in ${calls}`;
+  const kinds = new Map<string, { us: number; modules: Set<string> }>();
+  for (const row of rows) {
+    const kind = row.module.replace(/_\d+$/, "");
+    const found = kinds.get(kind) ?? { us: 0, modules: new Set() };
+    kinds.set(kind, { us: found.us + own(row), modules: found.modules.add(row.module) });
+  }
+  const all = [...kinds].sort(([, a], [, b]) => b.us - a.us);
+  const total = all.reduce((sum, [, { us }]) => sum + us, 0);
+  const [name, most] = all[0] ?? [];
+  if (!name || !most || !(most.us > 0)) return "";
+  const count = most.modules.size > 1 ? `The ${most.modules.size} ` : "";
+  const takes = count ? "take" : "takes";
+  const share = `${percent((100 * most.us) / total)} of the modules' ${onDevice ? "device" : "host"} time`;
+  return `${count}\`${name}\` ${takes} ${share}, ${duration(most.us / 1e3)}`;
 }
 
 /** Without a backward pass in the trace, or without a device, those columns are zeros. */

@@ -18,7 +18,7 @@ interface FlameProps {
 
 const LEVEL = 22;
 /** As many letters have room in the whole width. */
-const LETTERS = 160;
+const LETTERS = 190;
 
 export function Flame({ label, blocks, total, write, colourOf, onPick }: FlameProps) {
   const depth = Math.max(0, ...blocks.map((block) => block.level)) + 1;

@@ -1,5 +1,5 @@
 /** The page of the tool in the address, or why it cannot be shown. */
-import type { ComponentType } from "preact";
+import type { ComponentChildren, ComponentType } from "preact";
 import { lazy, Suspense } from "preact/compat";
 import { ApiError, type ToolAnswer } from "../api";
 import { linkTo } from "../router";
@@ -49,28 +49,25 @@ export function PageOf({ tool }: { tool: string }) {
     );
   if (sessionError.value)
     return (
-      <Failed
-        error={sessionError.value}
-        link={(id) => linkTo(tool, { session: id, host: null, steps: null })}
-        name={(id) => sessions.value?.sessions.find((each) => each.id === id)?.run ?? id}
-      />
+      <NotShown>
+        <Failed
+          error={sessionError.value}
+          link={(id) => linkTo(tool, { session: id, host: null, steps: null })}
+          name={(id) => sessions.value?.sessions.find((each) => each.id === id)?.run ?? id}
+        />
+      </NotShown>
     );
   if (!sessionId.value) return sessions.value ? <NoSessions sessions={sessions.value} /> : <Loading />;
   const state = session.value;
   if (!state) return <Loading what="Opening the session" />;
-  if (state.state === "failed")
+  if (state.state === "failed") {
+    const { error = "this session cannot be read", hint = "", choices = [] } = state.error ?? {};
     return (
-      <Failed
-        error={
-          new ApiError(
-            state.error?.error ?? "this session cannot be read",
-            state.error?.hint ?? "",
-            state.error?.choices ?? [],
-            409,
-          )
-        }
-      />
+      <NotShown>
+        <Failed error={new ApiError(error, hint, choices, 409)} />
+      </NotShown>
     );
+  }
   if (!isReady.value) return <Opening state={state} />;
   const entry = toolEntry(tool);
   if (!entry)
@@ -95,6 +92,20 @@ export function PageOf({ tool }: { tool: string }) {
     <Suspense fallback={<Loading what={tool === "timeline" ? "Loading the timeline" : "Loading"} />}>
       <Page key={tool} />
     </Suspense>
+  );
+}
+
+function NotShown({ children }: { children: ComponentChildren }) {
+  return (
+    <>
+      <h1 class="below-l">This session cannot be shown</h1>
+      {children}
+      <p class="above-l">
+        <a class="button" href={linkTo("sessions", { session: null })}>
+          Choose another session
+        </a>
+      </p>
+    </>
   );
 }
 

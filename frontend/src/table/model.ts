@@ -69,12 +69,21 @@ function product(values: readonly number[]): number {
   return values.reduce((a, b) => a * b, 1);
 }
 
+/** Roles of columns that only tell rows apart. */
+const APART: readonly Role[] = ["host", "place", "type", "term"];
+/** One value in so many rows says nothing of any. */
+const MANY_ROWS = 4;
+
 /**
- * The columns to show: those named, in their order; else all.  One that holds nothing is shown only where the reader
- * asked for it.
+ * The columns to show: those named, in their order; else all.  One that holds nothing, or tells no rows apart, is shown
+ * only where the reader asked for it.
  */
 export function shownFields(data: TableData, named: string | undefined, isAsked = true): Field[] {
-  const isKnown = (field: Field) => (data.columns[field.name] ?? []).some((value) => value !== null);
+  const isKnown = ({ name, role }: Field) => {
+    const values = data.columns[name] ?? [];
+    const isAlike = values.length >= MANY_ROWS && role && APART.includes(role) && new Set(values).size === 1;
+    return !isAlike && values.some((value) => value !== null);
+  };
   const found = named?.split(",").flatMap((name) => data.fields.filter((field) => field.name === name)) ?? [];
   const kept = isAsked ? found : found.filter(isKnown);
   if (kept.length) return kept;

@@ -98,7 +98,7 @@ export function Legend({ models }: { models: readonly Model[] }) {
   const shown = [...new Set(models.flatMap(shownCauses))];
   if (!shown.length) return null;
   return (
-    <ul class="tl-legend flex minor oneline" aria-label="What the step waits for">
+    <ul class="tl-legend flex minor oneline" aria-label="What the step waits for" tabIndex={0}>
       <li class="muted">{models.some(hasDevices) ? "Devices" : "Critical path"}</li>
       {shown.map((cause) => (
         <li key={cause}>

@@ -59,7 +59,9 @@ export function AdviceCard({
       {(first || whole) && !pictures && <Source advice={advice} />}
       {recorded && <OtherStepTime advice={advice} recorded={recorded} />}
       <Actions list={advice.actions} all={first || whole || !!pictures} />
-      {(first || whole) && !pictures && !advice.measured && advice.prove && <Prove command={advice.prove} />}
+      {(first || whole) && !pictures && !advice.measured && advice.prove && advice.class !== "none" && (
+        <Prove command={advice.prove} />
+      )}
       {whole && advice.reasoning && (
         <p class="reasoning">
           <strong>{advice.predicted_speedup === null ? "Why: " : "How it is predicted: "}</strong>
@@ -169,19 +171,6 @@ function Badges({ advice }: { advice: Advice }) {
   const sure = advice.confidence;
   return (
     <div class="row gap-l above-m">
-      {advice.class !== "none" && (
-        <span
-          class="badge cut inline-row gap-m muted minor"
-          tabIndex={0}
-          {...hint(
-            "Class",
-            "the kind of bottleneck, as named in JSON and in `stepscope whatif --remove`",
-            advice.class,
-          )}
-        >
-          {advice.class.replaceAll("_", " ")}
-        </span>
-      )}
       {sure !== null && (
         <span
           class="confidence"
@@ -226,7 +215,7 @@ function CopyButton({ text }: { text: string }) {
 
 function Actions({ list, all }: { list: readonly string[]; all: boolean }) {
   if (!list.length) return null;
-  if (!all) {
+  if (!all || list.length === 1) {
     return (
       <p class="actions">
         <Code text={sentence(list[0] as string)} />

@@ -7,6 +7,7 @@ import { CATEGORY_COLOUR, type Category, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration } from "../../format";
 import { findInTimeline } from "../../links";
+import { linkTo } from "../../router";
 import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { chosenPart } from "../../session";
 import { Card, FigureRow } from "../../ui/basics";
@@ -40,7 +41,9 @@ export default function Input({ report, sections }: ToolAnswer<"input-pipeline",
   const isSplit = !hasSteps || stagesOf(report).length !== 1;
   return (
     <>
-      <Findings lines={report.summary} />
+      <Findings lines={report.summary.filter(isSaidHere)}>
+        <WhatToDo />
+      </Findings>
       {isSplit && <HostSide report={report} sections={sections} />}
       <TableCard section={tableOf(sections, "rows")} id="ops" heading="Input ops" main height="short" />
       {loaders.row_count > 0 && <TableCard section={loaders} heading="Loaders" />}
@@ -64,6 +67,17 @@ export default function Input({ report, sections }: ToolAnswer<"input-pipeline",
         />
       </More>
     </>
+  );
+}
+
+/** One answer: what to do is the advice, which knows more than a page of one part. */
+export const isSaidHere = (line: string) => !line.startsWith("what to do: ");
+
+export function WhatToDo() {
+  return (
+    <a class="more" href={linkTo("overview")}>
+      What to do first
+    </a>
   );
 }
 

@@ -13,6 +13,7 @@ import { Icon } from "../../ui/icons";
 import { ParamChoice } from "../../ui/ParamChoice";
 import { TableCard } from "../shared/sections";
 import { type Edge, type GraphNode, layout, NODE, type Placed } from "./graph";
+import { isSaidHere, WhatToDo } from "./InputPage";
 
 interface Execution {
   readonly host: string;
@@ -49,12 +50,13 @@ export default function TfData({ report, sections }: ToolAnswer<"tf-data", TfDat
             : sentence(report.summary[0] ?? "")}
         </h2>
         <ul class="prose">
-          {(bottleneck ? report.summary : report.summary.slice(1)).map((line) => (
+          {(bottleneck ? report.summary : report.summary.slice(1)).filter(isSaidHere).map((line) => (
             <li key={line}>
               <Code text={sentence(line)} />
             </li>
           ))}
         </ul>
+        <WhatToDo />
       </section>
       {report.graph.length > 0 && <GraphCard report={report} />}
       <TableCard section={tableOf(sections, "pipelines")} />

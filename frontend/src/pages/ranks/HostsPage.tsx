@@ -183,6 +183,11 @@ function SlowestCard({
           {row?.extra ? `, mostly with ${termText(String(row.extra)).toLowerCase()}` : ""}
         </p>
       )}
+      {rows.length > 1 && (
+        <p class="muted minor">
+          Who is busy longest need not be who comes late: <a href={linkTo("distributed")}>who waits for whom</a>
+        </p>
+      )}
       <ul class="legend column">
         {shown.map(({ key, label, colour }) => (
           <li key={key} tabIndex={0} {...hint(label, docOfCause(table, key), `${parts[key] ?? 0} ms`)}>

@@ -17,7 +17,9 @@ const MOST_WORDS = 14;
 /** A long finding cut behind the last clause that a headline has room for: the headline, and what it rests on. */
 export function headline(line: string): readonly string[] {
   if (countWords(line) <= MOST_WORDS) return [line];
-  const cuts = [...line.matchAll(/[;:,] /g)].map(({ index }) => index).filter((at) => isBetweenClauses(line, at));
+  const cuts = [...line.matchAll(/[;:,] (?!which )/g)]
+    .map(({ index }) => index)
+    .filter((at) => isBetweenClauses(line, at));
   const at = cuts.findLast((each) => countWords(line.slice(0, each)) <= MOST_WORDS) ?? cuts[0];
   return at === undefined ? [line] : [line.slice(0, at), line.slice(at + 2)];
 }

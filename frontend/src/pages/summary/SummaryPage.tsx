@@ -1,7 +1,7 @@
 /** The start page: why training is slow, what to change, the gain; then the evidence. */
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import type { Figures, ToolAnswer } from "../../api";
+import type { Figures, TableSection, ToolAnswer } from "../../api";
 import { partsOfCauses, partsOfRow } from "../../design/causes";
 import { CATEGORY_COLOUR, categoryOfOp } from "../../design/colours";
 import { palette } from "../../design/theme";
@@ -86,6 +86,7 @@ function StepCards({ report, sections, pictures }: SummaryProps) {
           heading={`What ${wholeWords(report)} waits for`}
           note={medianNote(report)}
           actions={!pictures && <WhatIfButton />}
+          columns={fieldsWithout(tableOf(sections, "step_account"), HOW_KNOWN)}
           plain
           height="all"
           markOn="cause"
@@ -136,6 +137,13 @@ function StepCards({ report, sections, pictures }: SummaryProps) {
       )}
     </>
   );
+}
+
+/** How causes are known belongs to whom it concerns: the table's choice of columns has it, and Trust sums it up. */
+const HOW_KNOWN = ["recorded_percent", "inferred_percent", "not_recorded_percent"];
+
+function fieldsWithout({ fields }: TableSection, hidden: readonly string[]): string[] {
+  return fields.filter(({ name, role }) => role !== "meaning" && !hidden.includes(name)).map(({ name }) => name);
 }
 
 /** Which step the account is of. */

@@ -47,7 +47,7 @@ function Waits({ rows, several }: { rows: readonly RowOf<"idle", "causes">[]; se
   const look = palette.value;
   const parts = useMemo(
     () => [
-      { key: BUSY, label: "Device busy", colour: mix(CATEGORY_COLOUR.device_compute, look.surface, 0.7), doc: "" },
+      { key: BUSY, label: "Device busy", colour: CATEGORY_COLOUR.device_compute, doc: "" },
       ...partsOfCauses(
         rows.map((row) => ({ cause: String(row.cause), meaning: String(row.meaning ?? "") })),
         look.surface,

@@ -18,7 +18,7 @@ interface FlameProps {
 
 const LEVEL = 22;
 /** As many letters have room in the whole width. */
-const LETTERS = 190;
+const LETTERS = 200;
 
 export function Flame({ label, blocks, total, write, colourOf, onPick }: FlameProps) {
   const depth = Math.max(0, ...blocks.map((block) => block.level)) + 1;
@@ -50,7 +50,7 @@ export function Flame({ label, blocks, total, write, colourOf, onPick }: FlamePr
             onClick={() => onPick(node.id)}
             {...hint(node.name, `${calls}. Self is the time in which nothing below it runs.`, text)}
           >
-            {cut(node.name, Math.floor(width * LETTERS))}
+            {cut(node.name, Math.floor(width * LETTERS) - 2)}
           </button>
         );
       })}

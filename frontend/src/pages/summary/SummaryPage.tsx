@@ -151,7 +151,8 @@ function medianNote(report: OverviewReport): string {
   const step = report.account_step;
   if (!step || report.steps_source === "none") return "";
   const host = report.hosts.length > 1 ? ` on ${step.host}` : "";
-  const which = step.is_median ? `the median of ${step.median_of}` : "as half of the time is in steps that long";
+  const ofMany = step.median_of > 1 ? `the median of ${step.median_of}` : "the only one";
+  const which = step.is_median ? ofMany : "as half of the time is in steps that long";
   return `step ${step.step}${host}, ${which}, to the start of the next`;
 }
 
@@ -170,7 +171,8 @@ function colourOfCause(sections: Sections<"overview">, surface: string, row: num
 
 function stepName(report: OverviewReport): string {
   if (report.steps_source === "none") return "the capture: no steps were found";
-  return `${report.account_step?.is_median ? "median step" : "long step"}, ${report.account_step?.step}`;
+  const { is_median: isMedian, median_of: count, step } = report.account_step ?? {};
+  return `${isMedian ? (count === 1 ? "the step" : "median step") : "long step"}, ${step}`;
 }
 
 /** What the account is of, in words that follow `what`. */
@@ -181,6 +183,7 @@ function wholeWords(report: OverviewReport): string {
 
 function stepWords(report: OverviewReport): string {
   if (report.steps_source === "none") return "The capture";
+  if (report.step_time_ms.count === 1) return "The step";
   return report.account_step?.is_median === false ? "A long step" : "Each step";
 }
 

@@ -51,8 +51,14 @@ function limitsSentences(rows: readonly RowOf<"roofline", "rows">[]): readonly s
       ? `The longest op, \`${longest.name}\`, has no known operations or bytes`
       : `The longest op, \`${longest.name}\`, reaches ${percent(longest.efficiency_percent)} of its limit`;
   const unknown = total - [...bounds.values()].reduce((sum, part) => sum + part, 0);
+  const limit = termText(most[0]).toLowerCase();
+  if (2 * unknown > total)
+    return [
+      `What limits ${share(unknown)} of the ops’ time is not known; ${share(most[1])} is limited by ${limit}`,
+      near,
+    ];
   return [
-    `${share(most[1])} of the ops’ time is limited by ${termText(most[0]).toLowerCase()}`,
+    `${share(most[1])} of the ops’ time is limited by ${limit}`,
     ...(unknown >= UNKNOWN_FROM * total ? [`What limits ${share(unknown)} of it is not known`] : []),
     near,
   ];

@@ -35,6 +35,8 @@ _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 _LARGE_EXTRA = 10.0  # percent of the step: what no step needs is worth naming from there; judgement
 _MOVES = ("transfer", "copy", "communication")  # what no computation hides, and nobody needs for its own sake
 
+_QUIETER = "stop what else runs, or use fewer threads (OMP_NUM_THREADS, taskset)"
+
 _KNOWN = frozenset((*EXCESSES, "recomputed"))  # work that the recording itself shows to be unneeded
 
 Candidate = tuple[Rule, Advice]
@@ -621,6 +623,7 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         predicted_speedup=None,
         actions=(
             *(() if context.has_steps else (MARK_STEPS,)),
+            *((_QUIETER,) if account.rows and account.rows[0].cause == CONTENTION else ()),
             *_act_on_most(context, account),
             *_act_on_untrained(context),
             _suggest_next(context, verdict),
@@ -657,6 +660,8 @@ def _act_on_untrained(context: Context) -> tuple[str, ...]:
 def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> str:
     if not context.has_steps:
         return _NO_STEPS
+    if account.rows[0].cause == CONTENTION:
+        return "Record on a quiet machine: nothing stands out"
     if is_busy:
         return "Nothing stands out"
     row = next((row for row in account.rows if row.cause != CONTENTION), None)

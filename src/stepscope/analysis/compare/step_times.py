@@ -34,7 +34,7 @@ def step_times(side: Side) -> list[float]:
 
 def _causes(side: Side) -> Iterator[dict[str, Any]]:
     """The mean step by cause, with the time in every usual step; the causes add up to the mean of the verdict."""
-    found = []
+    found: list[dict[str, Any]] = []
     for cause, meaning in MEANING.items():
         name = cause.name.lower()
         samples = [amount(step[f"{name}_ms"]) / side.divisor for step in side.usual_steps]

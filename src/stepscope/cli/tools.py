@@ -65,12 +65,12 @@ def show_summary(
     host: HostName = None,
     steps: Steps = None,
     form: Annotated[
-        OutputFormat, option("--format", help="table has the ten lines, the others the whole overview.")
+        OutputFormat, option("--format", help="table has the summary, the others the whole overview.")
     ] = OutputFormat.TABLE,
     output: Output = None,
     why: Annotated[bool, option("--why", help="Also show the evidence.")] = False,
 ) -> None:
-    """Answers in ten lines: verdict, step time, top ops, first advice."""
+    """Answers on one screen: verdict, step time, top ops, first advice."""
     check_output(form, output)
     with working() as progress:
         profile = load_profile(path, run, host, progress, more or ())

@@ -602,7 +602,8 @@ def _queued_s(thread: str = "thread-self") -> float:
         thread: its place in /proc; the calling one by default.
     """
     with suppress(OSError, ValueError, IndexError):  # only Linux has it
-        handle = os.open(f"/proc/{thread}/schedstat", os.O_RDONLY)  # without frames that a sample of the loop would show
+        # No functions of Python: a sample of the loop would show them as the program's.
+        handle = os.open(f"/proc/{thread}/schedstat", os.O_RDONLY)
         try:
             return int(os.read(handle, 128).split()[1]) / 1e9
         finally:

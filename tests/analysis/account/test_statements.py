@@ -6,7 +6,7 @@ import numpy as np
 from draw import MS, K
 from sampling import sampled_thread
 
-from stepscope.analysis.account.statements import Statement, main_statement, takes_result
+from stepscope.analysis.account.statements import Statement, loop_around, main_statement, takes_result
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import observed_time
 from stepscope.analysis.trace.spans import Spans
@@ -76,3 +76,18 @@ def test_a_function_that_is_called_with_what_the_training_gives():
 
     assert takes_result(trace, line, "$update.py:3 update", training)
     assert not takes_result(trace, line, "$update.py:3 update", observed_time(trace) - training)
+
+
+def test_the_loop_that_calls_a_function_is_none_over_steps():
+    said = {
+        "$train.py:1 main @20 label loop=18 to=21": "xxxxxxx   ",
+        "$train.py:5 label @7 overlap loop=6 to=": "xxxxxxx   ",
+        "$train.py:9 overlap @10 to=": "xxxxxxx   ",
+        "$train.py:1 main @21 backward loop=18 to=": "       xxx",
+    }
+    trace = sampled(said)
+    line, every = threads_of(trace).main, 10 * MS * np.arange(STEPS)
+    training = Spans.union(every + 7 * MS, every + 10 * MS)
+
+    assert loop_around(trace, line, "$train.py:9 overlap", training) == "line 6 of label (train.py)"
+    assert loop_around(trace, line, "$train.py:5 label", training) == ""

@@ -45,6 +45,12 @@ NUMPY = "numpy/_core"
         ("glob.py:20 glob", "glob.glob", "list the files once"),
         ("subprocess.py:500 run", "subprocess.run", "starts a process"),
         ("torch/nn/modules/module.py:1700 apply", "net.apply", ""),
+        ("json/encoder.py:260 _iterencode", "json.dump", "every N steps"),
+        ("json/decoder.py:353 raw_decode", "json.loads", "parse that text once"),
+        (None, "os.fsync", "every N steps"),
+        (None, "torch.log", ""),
+        (None, "torch.randperm", "torch.randint"),
+        ("/home/me/.pyenv/lib/python3.11/zipfile.py:1012 _read1", "", "unpack it once"),
         (None, "", ""),
     ],
 )

@@ -204,6 +204,20 @@ def test_batches_that_are_filled_up_to_more_than_their_longest_row() -> None:
     assert _padded(40, 36) == []
 
 
+def test_what_else_is_copied_as_a_whole_is_no_row_of_the_batch() -> None:
+    """Positions of the full length, which a model cuts and copies, are wider than a row."""
+    sorts = {
+        "s": _op("aten::slice", "40", "", "", "", ""),
+        "c": _op("aten::copy_", "10", "10", ""),
+        "p": _op("aten::slice", "40,16", "", "", "", ""),
+        "q": _op("aten::copy_", "40,16", "40,16", ""),
+        "l": _op("aten::linear", "4,40,16", "8,16"),
+    }
+    with_positions = _PADDED.replace("scscscsc--", "scscscscpq")
+
+    assert "from rows of 10 on average, at most 10" in excesses_of(_trace(with_positions, **sorts))[0].fact
+
+
 # -- growth --------------------------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,7 @@ from stepscope.analysis.account.stretches import stretches_of
 from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.analysis.steps.verdict import LEAST_PERCENT
+from stepscope.analysis.trace.program_facts import op_threads_of
 from stepscope.errors import counted
 from stepscope.model.arrays import F64, I64, median
 from stepscope.records import dataclass
@@ -148,10 +149,14 @@ def predict(model: StepModel, changes: Sequence[Intervention], of_machine: bool 
         average, shown = (round(now * each) for each in left)
         # Nothing saves more of the step than its causes take there, as recorded.
         recorded, _ = _left_of_own_time(model, changes, _as_recorded(model)) or left
-        then = max(then, round(now * recorded))
-        most = max(most, then, average, shown)
+        if now * recorded > then:
+            then = round(now * recorded)
+            most = max(most, round(then + usual_error(now, then)))
+        most = max(most, average, shown)
         least = min(least, max(round(average - usual_error(now, average)), 0))
-        least = least if most <= _WIDEST * least else 0
+        # Where threads share an op, it waits for the one without a core: how little it takes otherwise is not known.
+        shares_ops = (op_threads_of(model.trace).threads or 1) > 1 and not has_device(model)
+        least = least if most <= _WIDEST * least and not shares_ops else 0
     reasons = [*_reasons(model, factor), *([_QUIET] if also else []), *sources_of(changes)]
     if most > WIDE * least:
         off = 0.0 if has_device(model) else usual_error(now, then)

@@ -260,7 +260,7 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     waits = (python_overhead.WAITS,) if _is_asleep(context, kind, line) else ()
     copies = memory.act_on_copies(context) if kind == "memory_churn" else ()
     usual = copies or actions_for(context.framework, tables[kind])
-    if line.feeds:
+    if line.feeds or line.inside:
         usual = tuple(each for each in usual if each not in python_overhead.FOR_REPORTS)
     first = rarely if line.feeds is False else ()
     return order_actions((*first, *inside, *rarely, *at_once, *waits, *usual))
@@ -282,7 +282,8 @@ def _replace_python_loop(line: LineFacts) -> tuple[str, ...]:
 def _rarely(line: LineFacts, kind: str) -> tuple[str, ...]:
     """To run a function less often, where nothing that trains takes its result, as far as is known."""
     is_evaluation = kind == "redundant_compute" and _is_evaluation(line)
-    if kind not in _MAY_BE_RARE or line.feeds or line.is_needed or line.in_layer or line.calls_model:
+    may_be_needed = line.feeds or line.is_needed or line.in_layer or line.calls_model or line.inside
+    if kind not in _MAY_BE_RARE or may_be_needed:
         return ()
     if line.feeds is False:
         return (Named(_NOBODY),)

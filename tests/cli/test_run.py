@@ -306,6 +306,13 @@ def test_where_nothing_can_be_written_a_program_that_is_stopped_after_does_not_s
     assert "nothing can be written here" in done.stderr
 
 
+def test_of_a_script_that_is_not_there_nothing_is_recorded(tmp_path):
+    done = run_command(["-m", "stepscope", "run", "nofile.py"], tmp_path)
+
+    assert (done.returncode, "can't open file" in done.stderr, "stepscope:" in done.stderr) == (2, True, False)
+    assert not (tmp_path / "stepscope-logs").exists()
+
+
 def test_processes_that_a_script_starts_write_files_of_their_own(tmp_path):
     write(tmp_path, "rank.py", MARKING)
     script = write(

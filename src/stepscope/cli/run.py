@@ -128,6 +128,8 @@ def run_program(program: ProgramToRun, settings: Settings, quiet: bool, logdir: 
     text = ""
     if not can_follow():
         print_for_user("nothing is captured: with Python's options -E, -I and -S nothing can come before a program")
+    elif not program.exists():
+        pass  # Python says so, and there is nothing to record
     elif can_write(settings.logdir):
         text = following.request(Followed(program.name, settings.to_environment(), quiet, logdir))
     elif settings.stop_after or (settings.prove and ProveOptions.from_text(settings.prove).stop_after):

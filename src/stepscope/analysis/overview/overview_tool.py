@@ -59,7 +59,6 @@ from stepscope.vocabulary.workers import count_machines
 MOST_REMEDIES = 3  # for missing data, in the summary
 KNOW_CULPRITS = ("tf-data", "input-pipeline")  # the tools that name the slow stage, or the function of the workers
 _MOST_STALLS = 4  # steps that a sentence lists by number
-_NUMBERS = ("One", "Two", "Three", "Four")
 _LONGEST_NAME = 100  # of an op in the summary
 _TELLING_PERCENT = 5.0  # of all op time; if no op takes as much, the summary lists op types instead
 _LEAST_SHOWN = 0.05  # percent: what rounds to 0.0 is left out of the summary
@@ -530,12 +529,12 @@ def _outlier_text(rows: Sequence[Mapping[str, Cell]], first: Mapping[str, Cell])
 def _stall_text(rows: Sequence[Mapping[str, Cell]], usual: int) -> str:
     """The same in few words; of many steps, a quarter is no stall, as where each third update follows moves."""
     if len(rows) > _MOST_STALLS and 4 * len(rows) >= usual:
-        return f"{len(rows)} of them took over {OUTLIER:g} times as long"
+        return f"{len(rows)} of them took over {OUTLIER:g} times as long as the median"
     if len(rows) > _MOST_STALLS:
         longest = max(amount(row["duration_ms"]) for row in rows)
         return f"{len(rows)} steps stalled, up to {_short(longest)} ms"
     numbers = ", ".join(str(row["step"]) for row in rows)
-    return f"{_NUMBERS[len(rows) - 1]} step{'s' if len(rows) > 1 else ''} stalled: {numbers}"
+    return f"{'Steps' if len(rows) > 1 else 'Step'} {numbers} stalled"
 
 
 def _short(ms: float) -> str:

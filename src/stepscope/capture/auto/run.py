@@ -46,6 +46,10 @@ class ProgramToRun:
         kind = ["-c"] if self.as_code else ["-m"] if self.as_module else []
         return [*kind, self.target, *self.arguments]
 
+    def exists(self) -> bool:
+        """False if it is a file that is not there; of a module Python knows it."""
+        return self.as_code or self.as_module or self.target == STDIN or Path(self.target).exists()
+
     def start(self, text: str) -> NoReturn:
         """Runs it in place of this process.
 

@@ -65,7 +65,7 @@ const SHORTEST = 5;
 export function cut(name: string, most: number): string {
   if (name.length <= most) return name;
   const number = /^[A-Z]\w*?(_\d+)$/.exec(name)?.[1] ?? "";
-  if (most < (number ? number.length + 3 : SHORTEST)) return "";
+  if (most < (number ? number.length + 2 : SHORTEST)) return "";
   const words = number ? name.split(/(?=[A-Z][a-z])/) : [name];
   while (words.length > 1 && words.join("").length > most) words.shift();
   const end = words.join("");

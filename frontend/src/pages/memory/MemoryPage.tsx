@@ -8,10 +8,10 @@ import { palette } from "../../design/theme";
 import { bytes, duration, percent } from "../../format";
 import { intervalInTimeline } from "../../links";
 import { route, setParams } from "../../router";
-import { docOf, fieldOf, type Sections, tableOf } from "../../sections";
+import { docOf, type Sections, tableOf } from "../../sections";
 import { type TableData, toRows } from "../../table/model";
 import type { RowLink } from "../../table/RowDetails";
-import { Card, Figure } from "../../ui/basics";
+import { Card } from "../../ui/basics";
 import { Choice, IconButton, Legend } from "../../ui/controls";
 import { Icon } from "../../ui/icons";
 import { ParamChoice } from "../../ui/ParamChoice";
@@ -38,6 +38,8 @@ interface Memory {
 
 interface MemoryReport extends Report {
   readonly memories?: readonly Memory[];
+  /** What was asked for when memory ran out. */
+  readonly requests?: readonly Asked[];
 }
 
 function keyOf(memory: Memory): string {
@@ -47,7 +49,7 @@ function keyOf(memory: Memory): string {
 export default function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryReport>) {
   const memories = report.memories ?? [];
   const chosen = memories.find((memory) => keyOf(memory) === route.value.params.memory) ?? fullest(memories);
-  const counted = <Counted sections={sections} />;
+  const counted = <Counted sections={sections} asked={report.requests?.[0]} />;
   if (!chosen) return counted;
   return (
     <>
@@ -59,33 +61,21 @@ export default function MemoryView({ report, sections }: ToolAnswer<"memory-prof
       {TABLES.map((each) => (
         <MemoryTable key={each.id} {...each} section={tableOf(sections, each.of)} memory={chosen} />
       ))}
-      <More title="All figures of this memory">
-        <Card>
-          <PeakFigures memory={chosen} sections={sections} />
-        </Card>
+      <More title="All figures of each memory" tables={["memories", "peak"]}>
+        <TableCard section={tableOf(sections, "memories")} plain height="all" />
+        <TableCard section={tableOf(sections, "peak")} plain height="all" />
       </More>
     </>
   );
 }
 
 /** What was counted of the program's arrays: what it held when memory ran out, and what becomes more with each step. */
-function Counted({ sections }: { sections: Sections<"memory-profile"> }) {
+function Counted({ sections, asked }: { sections: Sections<"memory-profile">; asked: Asked | undefined }) {
   const [full, staying, growth] = [
     tableOf(sections, "full"),
     tableOf(sections, "staying"),
     tableOf(sections, "growth"),
   ];
-  const requests = tableOf(sections, "requests").columns;
-  const first = <K extends keyof Asked>(name: K) => requests?.[name]?.[0] ?? null;
-  const asked: Asked | null = requests?.requested_bytes?.length
-    ? {
-        place: first("place"),
-        requested_bytes: first("requested_bytes"),
-        used_bytes: first("used_bytes"),
-        free_bytes: first("free_bytes"),
-      }
-    : null;
-  const isTooLarge = requests?.is_too_large?.[0] === true;
   const held = full.columns?.holder ?? [];
   // What the table of what was held tells already is told once.
   const grows = growth.columns?.grows?.some((each, row) => each && (!held.length || growth.columns?.last_bytes?.[row]));
@@ -96,7 +86,7 @@ function Counted({ sections }: { sections: Sections<"memory-profile"> }) {
         <>
           <Card title="When memory ran out">
             {asked && <RequestBar asked={asked} />}
-            {!isTooLarge && full.row_count > 0 && (
+            {!asked?.is_too_large && full.row_count > 0 && (
               <HeldBar kinds={full.columns?.kind ?? []} sizes={full.columns?.held_bytes ?? []} />
             )}
           </Card>
@@ -218,35 +208,6 @@ function Peak({ memory, meaning }: { memory: Memory; meaning: string }) {
         rows={[{ key: "peak", label: nameOf(memory), note: "at its peak", parts: Object.fromEntries(sums) }]}
       />
     </div>
-  );
-}
-
-const OF_ALL = ["allocations", "deallocations", "capacity_bytes", "peak_heap_bytes"] as const;
-const AT_PEAK = [
-  ...(["in_use_bytes", "time_ms", "stack_bytes", "heap_bytes", "free_bytes", "reserved_bytes"] as const),
-  "fragmentation_percent",
-] as const;
-
-function PeakFigures({ memory, sections }: { memory: Memory; sections: Sections<"memory-profile"> }) {
-  const [memories, peak] = [tableOf(sections, "memories"), tableOf(sections, "peak")];
-  const values = [
-    ...OF_ALL.map((name) => ({ field: fieldOf(memories, name), value: memory[name] })),
-    ...AT_PEAK.map((name) => ({ field: fieldOf(peak, name), value: memory.peak[name] ?? null })),
-  ];
-  const unknown = values
-    .filter(({ field, value }) => value === null && field.name !== "reserved_bytes")
-    .map(({ field }) => field.label.toLowerCase());
-  return (
-    <>
-      <div class="figures">
-        {values
-          .filter(({ value }) => value !== null)
-          .map(({ field, value }) => (
-            <Figure key={field.name} field={field} value={value} />
-          ))}
-      </div>
-      {unknown.length > 0 && <p class="muted above-l minor">Not recorded: {unknown.join(" · ")}</p>}
-    </>
   );
 }
 

@@ -7,6 +7,7 @@ export interface Asked {
   readonly requested_bytes: Cell;
   readonly used_bytes: Cell;
   readonly free_bytes: Cell;
+  readonly is_too_large?: Cell;
 }
 
 export type Row = Readonly<Record<string, Cell>>;

@@ -30,48 +30,36 @@ export function besideMedian(step: number, on: string | null, count: number): st
   return count > 1 ? linkTo("steps", { beside: String(step), on }) : null;
 }
 
-interface BesideMedianProps {
-  step: string;
-  on: string | null;
-}
-
 /** It is asked for at the row of a step, so the page goes to it. */
-export function BesideMedian(props: BesideMedianProps) {
+export function BesideMedian({ step, on }: { step: string; on: string | null }) {
   const place = useRef<HTMLDivElement>(null);
-  return (
-    <div ref={place} class="asked-for">
-      <Beside {...props} onDrawn={() => place.current?.scrollIntoView()} />
-    </div>
-  );
-}
-
-function Beside({ step, on, onDrawn }: BesideMedianProps & { onDrawn: () => void }) {
   const found = useResource<Answer>(
     address(`api/sessions/${encodeURIComponent(sessionId.value ?? "")}/timeline/steps/${encodeURIComponent(step)}`, {
       host: on ?? host.value,
     }),
   );
-  useLayoutEffect(onDrawn, [found.state]);
-  const close = (
-    <IconButton icon="close" label="Stop comparing" onClick={() => setParams({ beside: null, on: null })} />
-  );
-  if (found.state !== "ready")
-    return (
-      <Card title={`Step ${step} and the median step`} actions={close}>
-        {found.state === "failed" ? <Failed error={found.error} /> : <Loading what={`Comparing step ${step}`} />}
-      </Card>
-    );
-  const { sentence, median, section } = found.data;
+  useLayoutEffect(() => place.current?.scrollIntoView(), [found.state]);
+  const answer = found.state === "ready" ? found.data : null;
   return (
-    <>
-      <Card title={`Step ${step} and the median step`} note="critical paths" actions={close}>
-        <p class="below-m title-size">
-          <Code text={`${sentence}.`} />
-        </p>
-        <Strips both={[found.data.step, median]} on={on} />
+    <div ref={place} class="asked-for">
+      <Card
+        title={`Step ${step} and the median step`}
+        note="critical paths"
+        actions={
+          <IconButton icon="close" label="Stop comparing" onClick={() => setParams({ beside: null, on: null })} />
+        }
+      >
+        {found.state === "failed" && <Failed error={found.error} />}
+        {found.state === "loading" && <Loading what={`Comparing step ${step}`} />}
+        {answer && (
+          <p class="below-m title-size">
+            <Code text={`${answer.sentence}.`} />
+          </p>
+        )}
+        {answer && <Strips both={[answer.step, answer.median]} on={on} />}
       </Card>
-      <TableCard section={section} id="differences" plain height="all" links={() => []} />
-    </>
+      {answer && <TableCard section={answer.section} id="differences" plain height="all" links={() => []} />}
+    </div>
   );
 }
 

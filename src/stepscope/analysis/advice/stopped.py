@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.facts.stopped import EndFacts, Hang, Holder, find_hang, kept_first
-from stepscope.analysis.resources.counted_memory import CRASH, Request
+from stepscope.analysis.resources.counted_memory import CRASH, RefusedRequest
 from stepscope.analysis.steps.verdict import Verdict
 from stepscope.report import Cell, Field, Role, percent, size_text
 from stepscope.vocabulary.patterns import Pattern
@@ -92,7 +92,7 @@ def filled_rows(context: Context) -> tuple[dict[str, Cell], ...]:
     )  # fmt: skip
 
 
-def too_large_request(context: Context) -> Request | None:
+def too_large_request(context: Context) -> RefusedRequest | None:
     """The request at which the program ended, as no memory could hold it; None if it ended otherwise."""
     ends = [host.end for host in context.hosts if host.end is not None]
     return next((end.asks_too_much for end in ends if end.asks_too_much), None)
@@ -171,7 +171,7 @@ def _advise_crash(crash: str, holders: Sequence[Holder]) -> Advice:
     )  # fmt: skip
 
 
-def _advise_less(request: Request, holders: Sequence[Holder]) -> Advice:
+def _advise_less(request: RefusedRequest, holders: Sequence[Holder]) -> Advice:
     size, place = size_text(request.nbytes), f"{request.place} asks" if request.place else "one request asks"
     held = f"; {_describe_holder(holders[0], sum(each.nbytes for each in holders))}" if holders else ""
     return Advice(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PureWindowsPath
 
-from stepscope.analysis.resources.counted_memory import Request, counted_arrays, kept_arrays, request_of
+from stepscope.analysis.resources.counted_memory import RefusedRequest, counted_arrays, kept_arrays, request_of
 from stepscope.analysis.trace.columns import count_kinds
 from stepscope.analysis.workers.collectives import rank_number
 from stepscope.analysis.workers.missing_calls import RecordedGroup, describe_missing, find_missing, recorded_groups
@@ -61,10 +61,10 @@ class EndFacts:
     crash: str
     holders: Sequence[Holder] = ()
     is_snapshot: bool = False
-    request: Request | None = None
+    request: RefusedRequest | None = None
 
     @property
-    def asks_too_much(self) -> Request | None:
+    def asks_too_much(self) -> RefusedRequest | None:
         """The request that no memory of the program's would have made room for; None if it is another."""
         return self.request if self.request is not None and self.request.is_too_large else None
 

@@ -61,7 +61,7 @@ _SIZES = {"bytes": 1, "B": 1} | {
 
 
 @dataclass(frozen=True)
-class Request:
+class RefusedRequest:
     """What was asked for when memory ran out, in bytes.
 
     Attributes:
@@ -81,7 +81,7 @@ class Request:
         return self.free is not None and self.used is not None and self.nbytes > self.free + self.used
 
 
-def request_of(trace: HostTrace) -> Request | None:
+def request_of(trace: HostTrace) -> RefusedRequest | None:
     """The request that memory ran out at, as a capture wrote it; None where it wrote none, or no size."""
     for text in trace.recorder_messages:
         headline, *details = text.split("; ")
@@ -92,7 +92,7 @@ def request_of(trace: HostTrace) -> Request | None:
             parts = [" ".join(part.split()[-2:]) for part in told.get("in use", "").split(", ")]
             sizes = [each for each in map(_parse_size, parts) if each is not None]
             free = _parse_size(told["free"]) if "free" in told else _free_on_host(trace)
-            return Request(found["place"], size, free, sum(sizes) if sizes else None)
+            return RefusedRequest(found["place"], size, free, sum(sizes) if sizes else None)
     return None
 
 

@@ -31,7 +31,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepscope.analysis.resources.allocations import allocations_of
-from stepscope.analysis.resources.counted_memory import KEPT, Counted, Request, counted_arrays, kept_arrays, request_of
+from stepscope.analysis.resources.counted_memory import (
+    KEPT,
+    Counted,
+    RefusedRequest,
+    counted_arrays,
+    kept_arrays,
+    request_of,
+)
 from stepscope.analysis.resources.counters import line_counters
 from stepscope.analysis.resources.memory_growth import Growth, Staying, growth_of_values
 from stepscope.analysis.resources.memory_usage import MOST_POINTS, MemoryOfHost, Points, profile_memory, thin_out
@@ -247,7 +254,7 @@ class MemoriesOfHost:
     process: list[Growth]
     kept: list[Staying]
     full: list[Row]
-    request: Request | None
+    request: RefusedRequest | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -503,7 +510,7 @@ def _full_cells(host: str, row: Counted) -> Row:
     return dict(zip((field.name for field in FULL_FIELDS), (*row, host), strict=True))
 
 
-def _request_cells(host: str, request: Request) -> Row:
+def _request_cells(host: str, request: RefusedRequest) -> Row:
     own = {"requested_bytes": request.nbytes, "used_bytes": request.used, "free_bytes": request.free}
     return make_row(REQUEST_FIELDS, request, host=host, **own)
 

@@ -104,22 +104,27 @@ def _changes(trace: HostTrace) -> Changes | None:
         for name, changes in _worthwhile(model)
     }
     if not is_device_work(trace).any():
-        ops = _ops_left_out(trace) | {each.kind: (each.rows, each.keeps) for each in excesses_of(trace)}
+        ops = _ops_left_out(trace) | {each.kind: (each.rows, each.keeps, each.keeps) for each in excesses_of(trace)}
         found |= {name: _drop_pauses(trace, *ops[name], found[name]) for name in ops.keys() & found.keys()}
         found |= {each.kind: _leave_out(trace, each, found.get(each.kind)) for each in excesses_of(trace)}
     linked = bool((model.graph.edges.kind == EdgeKind.LAUNCH).any())
     return Changes({name: each for name, each in found.items() if each is not None}, None, linked)
 
 
-def _ops_left_out(trace: HostTrace) -> dict[str, tuple[I64, float]]:
-    """The ops that rows of the table leave out, and what stays of them."""
+def _ops_left_out(trace: HostTrace) -> dict[str, tuple[I64, float, float]]:
+    """The ops that rows of the table leave out, what stays of them, and the least that may."""
     work = work_events_of(trace)
     named = {name: [work[each][0] for each in row.ops if each in work] for name, row in _OF_LOOP.items()}
     kept = {"doubles": IN_32_BITS.usual, "extra": work_of(trace).usual_forward}
-    return {name: (np.concatenate(rows), kept.get(name, 0.0)) for name, rows in named.items() if rows}
+    least = kept | {"doubles": IN_32_BITS.low}
+    return {
+        name: (np.concatenate(rows), kept.get(name, 0.0), least.get(name, 0.0)) for name, rows in named.items() if rows
+    }
 
 
-def _drop_pauses(trace: HostTrace, rows: I64, keeps: float, found: Predicted | None) -> Predicted | None:
+def _drop_pauses(
+    trace: HostTrace, rows: I64, keeps: float, fastest: float, found: Predicted | None
+) -> Predicted | None:
     """The forecast without the pauses of a compiled program that go with its ops.
 
     Between its ops a program hands work from thread to thread, and each waits for a core in proportion to what it
@@ -132,13 +137,18 @@ def _drop_pauses(trace: HostTrace, rows: I64, keeps: float, found: Predicted | N
     ops = computing_of(trace).rows
     gone = chosen[ops] | (enclosing_events(trace, chosen)[ops] >= 0)
     computing, left = spans_of(trace, ops).total, spans_of(trace, ops[~gone]).total
-    share = (1.0 - keeps) * (1.0 - left / max(computing, 1))
     steps = max(len(whole_steps(trace).number), 1)
     computes = Cause.HOST_COMPUTE.name.lower()
     spent = found.causes.get(computes, 0)
-    drop = min(max(round((spent - computing * (1.0 - share) / steps) * share), 0), found.then_ps - 1)
+
+    def pauses(keeps: float) -> int:
+        share = (1.0 - keeps) * (1.0 - left / max(computing, 1))
+        return min(max(round((spent - computing * (1.0 - share) / steps) * share), 0), found.then_ps - 1)
+
+    drop, most_dropped = pauses(keeps), pauses(fastest)
     return replace(
-        found, then_ps=found.then_ps - drop, least_ps=max(found.least_ps - drop, 0), most_ps=found.most_ps - drop,
+        found, then_ps=found.then_ps - drop, least_ps=max(found.least_ps - most_dropped, 0),
+        most_ps=found.most_ps - drop,
         causes=found.causes | ({computes: spent - drop} if drop else {}),
     )  # fmt: skip
 

@@ -21,7 +21,7 @@ from stepscope.vocabulary.traits import InputTrait, OpTrait
 
 K = EventKind
 
-_FEWEST_ROWS = 8  # of a batch: a sampler of whole batches takes one of each array
+FEWEST_ROWS = 8  # of a batch: a sampler of whole batches takes one of each array
 _WORTH_SAYING = 0.01  # of the steps: less changes no figure that is shown
 
 
@@ -177,7 +177,7 @@ def _count_rows(trace: HostTrace, waits: I64) -> int:
         sum(count for name, count in zip(names, calls.tolist(), strict=True) if pattern.fullmatch(name))
         for pattern in (PICKS, JOINS)
     )
-    return round(rows / max(len(waits), 1)) if rows + joins == calls.sum() and rows >= _FEWEST_ROWS * len(waits) else 0
+    return round(rows / max(len(waits), 1)) if rows + joins == calls.sum() and rows >= FEWEST_ROWS * len(waits) else 0
 
 
 _LOADERS = (("single", InputTrait.SINGLE_PROCESS), ("multi", InputTrait.MULTI_PROCESS))

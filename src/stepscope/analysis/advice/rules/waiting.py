@@ -11,7 +11,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_change, predict_nothing
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
-from stepscope.analysis.facts.feeding import FeedFacts
+from stepscope.analysis.facts.feeding import FEWEST_ROWS, FeedFacts
 from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.steps.verdict import LEAST_PERCENT, MODERATELY_INPUT_BOUND
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
@@ -125,8 +125,6 @@ _OWN_THREADS = (
     "keep the input off the step's threads: options = tf.data.Options(); options.threading.private_threadpool_size = 2;"
     " dataset.with_options(options)"
 )
-
-_SINGLE_ROWS = 8  # calls of Python for a batch: as of rows that a DataLoader takes one by one
 
 _SOME_WORKERS = "num_workers=4 or more"
 _LOADER_OF_INFERENCE = Beside(
@@ -552,7 +550,7 @@ def _call_once(context: Context) -> tuple[str, ...]:
         " without .batch() behind it, or put .batch(n) before the map that calls it; arrays in memory need neither"
         " (tf.data.Dataset.from_tensor_slices)"
     )
-    return (Named(how.format(calls)),) if calls >= _SINGLE_ROWS else ()
+    return (Named(how.format(calls)),) if calls >= FEWEST_ROWS else ()
 
 
 def _culprit(context: Context) -> Culprit | None:

@@ -315,8 +315,12 @@ class LoadedProfile:
             tools = all_tools()
             if found := next((tool for tool in tools if tool.method == name), None):  # of another package
                 return functools.partial(self.report, found.name)
-            tools = ", ".join(tool.method for tool in tools)
-            raise AttributeError(f"a loaded profile has no {name!r}; tools: {tools}", name=name, obj=self)
+            from difflib import get_close_matches
+
+            methods = [tool.method for tool in tools]
+            near = get_close_matches(name, methods, n=1)
+            known = f"did you mean {near[0]!r}?" if near else f"tools: {', '.join(methods)}"
+            raise AttributeError(f"a loaded profile has no {name!r}; {known}", name=name, obj=self)
 
     def trace(self, host: str | None = None) -> HostTrace:
         """One host's trace; `host` may be omitted if there is only one.

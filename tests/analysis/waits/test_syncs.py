@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -201,3 +202,13 @@ def test_on_a_host_alone_nobody_waits_for_a_device():
     )  # fmt: skip
 
     assert found.rows == ()
+
+
+def test_waits_that_the_account_infers_are_said_to_be_more_than_the_calls():
+    part = SimpleNamespace(median_ps=1_000, sync_ps=50, steps=3)
+
+    assert [*syncs._describe_account([part], 5.0)] == ["for 5.0 % of the median step it waits for an idle device"]
+    assert [*syncs._describe_account([part], 0.1)] == [
+        "for 5.0 % of the median step it waits for an idle device, which is more than its calls show: the account "
+        "infers the rest"
+    ]

@@ -26,8 +26,9 @@ def find_loop_line(trace: HostTrace, steps: HostSteps) -> int:
     """
     if steps.line >= 0 and trace.lines.kind[steps.line] == LineKind.THREAD:
         return steps.line
-    for find in (_calls_of_programs, _launches, _calls):
-        found = np.bincount(trace.events.line[find(trace, steps)], minlength=len(trace.lines))
+    for kinds in (_CALLING_PROGRAMS, (), _CALLING):
+        rows = _calls(trace, kinds, steps) if kinds else _launches(trace)
+        found = np.bincount(trace.events.line[rows], minlength=len(trace.lines))
         found[trace.lines.kind != LineKind.THREAD] = 0
         if found.any():
             return int(np.argmax(np.where(_serves_another(trace), found > 0, found + np.sign(found))))
@@ -47,17 +48,12 @@ def _serves_another(trace: HostTrace) -> Mask:
     return found
 
 
-def _calls_of_programs(trace: HostTrace, steps: HostSteps) -> I64:
-    calls = np.concatenate([events_of_kind(trace, kind) for kind in _CALLING_PROGRAMS])
-    found: I64 = calls[steps.label[calls] >= 0]
-    return found
+def _calls(trace: HostTrace, kinds: tuple[EventKind, ...], steps: HostSteps) -> I64:
+    rows = np.concatenate([events_of_kind(trace, kind) for kind in kinds])
+    return rows[np.flatnonzero(steps.label[rows] >= 0)]
 
 
-def _calls(trace: HostTrace, steps: HostSteps) -> I64:
-    return np.flatnonzero(is_any_kind(trace.events.kind, _CALLING) & (steps.label >= 0))
-
-
-def _launches(trace: HostTrace, _: HostSteps) -> I64:
+def _launches(trace: HostTrace) -> I64:
     """The host events that launch device work, once for each piece of it."""
     cause = forest(trace).cause[np.flatnonzero(is_device_work(trace))]
     launched: I64 = cause[cause >= 0].astype(np.int64)

@@ -7,7 +7,7 @@ import numpy as np
 from stepscope.analysis.account.causes import LONG_GAP_PS
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import observed_time, steps_of
-from stepscope.analysis.steps.stack_samples import rows_on
+from stepscope.analysis.steps.stack_samples import rows_on, sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind, is_inside
 from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
 from stepscope.model import EventKind, HostTrace, Trait
@@ -133,13 +133,22 @@ def _is_between_marks(trace: HostTrace, rows: I64) -> bool:
 
 
 def _find_restarts(trace: HostTrace) -> dict[str, int]:
-    rows = np.append(events_of_kind(trace, K.PYTHON_CALL), rows_on(trace, holds_stack_samples))
-    seen = observed_time(trace)
+    """What of the loop's thread starts and ends loaders, and waits for the first batch after that; the stacks of worker
+    processes show for ever that a loader's start made them."""
+    line, seen = threads_of(trace).main, observed_time(trace)
+    calls = events_of_kind(trace, K.PYTHON_CALL)
+    rows = np.append(calls[trace.events.line[calls] == line], sampled_frames(trace, line) if line >= 0 else [])
+    rows = rows.astype(np.int64)
     starts, ends = (
         spans_of(trace, rows[_has_trait(trace, rows, trait)]).drop_shorter(LONG_GAP_PS) & seen
         for trait in (InputTrait.STARTS_LOADER, InputTrait.ENDS_LOADER)
     )
-    return {"starts": len(starts.start), "starting_ps": (starts | ends).total}
+    waits = events_of_kind(trace, K.INPUT_WAIT)
+    awaited = spans_of(trace, waits[trace.events.line[waits] == line])
+    first = np.searchsorted(awaited.end, starts.end)
+    first = first[first < len(awaited.end)]
+    starting = starts | ends | Spans.union(awaited.start[first], awaited.end[first])
+    return {"starts": len(starts.start), "starting_ps": (starting & seen).total}
 
 
 def _has_trait(trace: HostTrace, rows: I64, trait: OpTrait | InputTrait) -> Mask:

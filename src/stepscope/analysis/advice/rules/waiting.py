@@ -15,6 +15,7 @@ from stepscope.analysis.facts.feeding import FEWEST_ROWS, FeedFacts
 from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.steps.verdict import LEAST_PERCENT, MODERATELY_INPUT_BOUND
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
+from stepscope.errors import counted
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import CodeTrait
@@ -137,7 +138,7 @@ _CALLS = (".map(fn, num_parallel", "map whole batches", ".cache()", ".interleave
 _READY = ("Prefetch", "Root")  # stages without a remedy: nothing slow was recorded behind them
 
 # The loop takes a new iterator of its DataLoader again and again, such as in each short epoch.
-_RESTARTS = "the loader's worker processes start {} times in the captured steps, and nothing is prepared before that"
+_RESTARTS = "the loader's worker processes start {} in the captured steps, and nothing is prepared before that"
 _KEEP_WORKERS = (
     "make the DataLoader once, before the loop, with persistent_workers=True: its processes live through all epochs",
     "num_workers=0 for a dataset so small that starting processes takes longer than its batches",
@@ -282,7 +283,7 @@ def _waiting_ms(context: Context) -> float:
     in_loop = context.per_step(loop.input_ps) / MS
     feed = _feed(context)
     if loop.input_sleeps_percent is not None and feed.loader == "multi":
-        starting = context.per_step(feed.starting_ps) / MS if feed.starts > 1 else 0.0
+        starting = context.per_step(feed.starting_ps) / MS if feed.starts else 0.0
         return min(waits, max(loop.input_sleeps_percent / 100 * in_loop, min(starting, in_loop)))
     return waits if context.has_device else min(waits, in_loop)
 
@@ -362,7 +363,7 @@ def _find_cause(context: Context, waits: float, unnamed: float) -> _Cause:
 
 def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
     if _restarts_workers(context, feed, waits):
-        why = _RESTARTS.format(feed.starts)
+        why = _RESTARTS.format(counted(feed.starts, "time"))
         return _Cause("input_no_prefetch", why, 0.8, "Start the loader's worker processes once", _KEEP_WORKERS)
     if feed.loader == "multi":
         return _Cause("input_preprocessing", f"the DataLoader's workers do not keep up{_workers_text(context)}", 0.6)
@@ -390,7 +391,7 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
 def _restarts_workers(context: Context, feed: FeedFacts, waits: float) -> bool:
     """Whether starting and ending worker processes again takes most of the wait."""
     starting = 100.0 * context.per_step(feed.starting_ps) / MS
-    return feed.loader == "multi" and feed.starts > 1 and starting >= _MOST_OF * waits
+    return feed.loader == "multi" and feed.starts > 0 and starting >= _MOST_OF * waits
 
 
 def _sleeping_text(context: Context) -> str:

@@ -413,3 +413,15 @@ def test_a_function_that_goes_round_is_told_to_do_all_rounds_at_once() -> None:
         "`a.py:3 nearest` is 60 % of the step, most of it at a.py:6, which calls `sum` in each round of the loop in"
         " line 5: do all rounds with one op on whole arrays, if they do not need each other"
     )
+
+
+@pytest.mark.parametrize(("saves", "kind"), [((4,), "none"), ((4, 9), "checkpoint_stall")], ids=["once", "again"])
+def test_a_save_that_comes_again_is_advised_on_though_most_steps_have_none(saves: tuple[int, ...], kind: str) -> None:
+    marks, work = "", ""
+    for step in range(12):
+        save = "S" + "-" * 9 if step in saves else ""
+        marks += f"M{step % 10}" + "-" * (8 + len(save))
+        work += "a---------" + save
+    trace = draw(f"host main | {marks}\nhost main | {work}", {"S": Sort(EventKind.CHECKPOINT, "save")})
+
+    assert advise(context_of(trace)).items[0].kind == kind

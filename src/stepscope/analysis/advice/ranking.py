@@ -381,6 +381,8 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
     if line is not None:
         is_extra = not advice.kind.startswith("input") and not line.feeds  # its result is not known to be needed
         return context.percent(advice.part_ms or 0.0) < (_LARGE_EXTRA if is_extra else LARGE_SHARE)
+    if advice.change == "checkpoint":  # it comes again, though most steps, such as the median one, have none of it
+        return 100.0 * context.cause_share("checkpoint") < _LARGE_EXTRA
     row = row_of_change(account, causes_shortened(advice))
     has_cause = advice.change in CAUSES or advice.kind in CAUSES_OF_CLASS
     if not has_cause or row is None:

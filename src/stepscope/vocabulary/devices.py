@@ -30,6 +30,9 @@ IDLE_NPU_TASK = Pattern(
 )
 """Tasks in which a stream waits for another or marks a place: nothing is computed in them."""
 
+MTIA_WAITS: tuple[KindRule, ...] = ((r"event_wait$", K.OTHER, Trait.NONE),)
+"""Events of MTIA's streams in which one waits for another."""
+
 DEVICE_WORK: tuple[KindRule, ...] = (
     (r"(?i:memcpy[ ]?(?:HtoD|H2D))|CopyHostToDevice", K.COPY_HOST_TO_DEVICE, Trait.NONE),
     (r"(?i:memcpy[ ]?(?:DtoH|D2H))|CopyDeviceToHost", K.COPY_DEVICE_TO_HOST, Trait.NONE),

@@ -91,11 +91,11 @@ SORTS = GLOO | {
         gpu0 t    |                   K6------------------
         causes = {"device_compute": 36, "launch": 2, "sync": 2}
         gains = {"device_compute": 20, "launch": 14, "sync": 2}
-    a call that copies little and returns late waits for the device
+    what was launched before waits for the device as well, not for the call that copies and returns late
         host main | M0----------------------------
         host main | L1Z2-----L3Z4-----------------
         gpu0 s    |   K1--D2-           K3--D4-
-        causes = {"device_compute": 8, "copy": 6, "launch": 4, "sync": 12}
+        causes = {"device_compute": 8, "copy": 6, "launch": 4, "sync": 3, "unknown": 9}
     a copy that ends late is one all the same
         host main | M0----------------------------
         host main | L1Z2-----L3Z4-----------------
@@ -106,6 +106,28 @@ SORTS = GLOO | {
         host main | L1Z2-----L3Z4-----------------
         gpu0 s    |   K1--D2-  K3--------D4----
         causes = {"device_compute": 14, "copy": 9, "launch": 4, "sync": 3}
+    launched work waits on a silent device: what that does then was not recorded, whatever the host waits in
+        host main | M0---------------------------
+        host main | L1L2L3S----------------------
+        gpu0 s    |   K1--            K2--K3--
+        causes = {"device_compute": 12, "launch": 2, "sync": 3, "unknown": 12}
+    so it is for the first work of a queue, long after its launch
+        host main | M0---------------------------
+        host main | L1L2L3S----------------------
+        gpu0 s    |                   K1----K2K3-
+        causes = {"device_compute": 11, "launch": 2, "unknown": 16}
+    another queue that works meanwhile holds it up
+        host main | M0---------------------------
+        host main | L1L2L3S----------------------
+        gpu0 s    |   K1--            K2--
+        gpu0 t    |       K3----------
+        causes = {"device_compute": 20, "launch": 2, "sync": 7}
+    to start a collective of a device is launching
+        host main | M0------------M1------------
+        host main | C-----S-------C-----S-------
+        host main | L1            L3
+        gpu0 s    |   N1----------  N3----------
+        causes = {"launch": 2, "communication": 12}
     exposed communication is told apart from what overlaps computation
         host main | M0--------------M1--------------
         host main | L1L2S-----------L3L4S-----------
@@ -350,6 +372,12 @@ def test_a_file_name_that_anyone_may_have_is_the_users_unless_a_library_calls_it
     found = culprit_of(Y="$train.py:9 step", Z="$utils.py:30 collate", Q="$utils.py:5 pad")
 
     assert (found.name, found.file, found.inside) == ("pad", "utils.py", None)
+
+
+def test_collectives_of_other_threads_say_nothing_of_a_loop_of_which_nothing_was_recorded():
+    trace = draw("host main | M0--------\nhost gloo | G--------------", SORTS)
+
+    assert causes(replace(trace, framework="pytorch")) == {"unknown": 10}
 
 
 def test_who_wakes_late_from_a_collective_for_lack_of_a_processor_has_contention():

@@ -139,6 +139,13 @@ def test_collectives_that_do_not_say_what_they_exchange() -> None:
     assert found(text, {"N": silent, "O": silent}, "jax") == []
 
 
+def test_launched_work_that_waits_for_a_device_that_shows_none() -> None:
+    waiting = "host main | x----\nhost main | L1L2\ngpu0 s    |   K1{}"
+
+    assert found(waiting.format("     K2")) == [("launched_work_waits", 1, None)]
+    assert found(waiting.format("K2------")) == []
+
+
 def test_what_the_call_around_the_launch_says_of_a_collective_counts() -> None:
     sorts = {
         "N": Sort(K.COLLECTIVE, "ncclKernel_SendRecv", "correlation_id"),

@@ -20,6 +20,7 @@ from stepscope.analysis.account.every_step import EveryStep, every_step, median_
 from stepscope.analysis.account.evidence import Known
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import OUTLIER, StepModel, model_of, usual_steps
+from stepscope.analysis.account.piece_causes import awaits_silent_device
 from stepscope.analysis.account.predict import causes_without, gain_of_cause
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.device_steps import device_name
@@ -31,7 +32,7 @@ from stepscope.analysis.trace.lost_work import share_lost
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, U8, median, percentiles
+from stepscope.model.arrays import I64, U8, Mask, median, percentiles
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CodeTrait
@@ -45,6 +46,7 @@ _WORTH_SAYING = 0.03  # of the step: less contention than the least gain that is
 _MOMENTS = 200  # cells of the step's picture, each a few pixels wide
 _EVENLY = 1.5  # times the least share of lost launches in a step: the most, if chance lost them
 _NEARLY_ALL = 0.8  # of the loop's Python: with less asleep its words would deny what runs in the rest
+_UNEVEN = 5.0  # percent of the step: XProf finds less worth a word of no part
 _GROWS = 0.01  # of the step: a cause that gets no longer than this was no rival
 
 
@@ -128,6 +130,7 @@ class StepAccount:
         certain: causes that hold up the step whatever that work is: most of their time lies where devices have nothing
             to do.
         device_bars: the host's devices that work during that step; empty without any.
+        silent_ps: the part of what is unknown in which work that was launched waits for a device that shows none.
     """
 
     host: str
@@ -151,6 +154,7 @@ class StepAccount:
     blindness: Blindness | None = None
     certain: tuple[str, ...] = ()
     device_bars: tuple[DeviceBar, ...] = ()
+    silent_ps: int = 0
 
     @property
     def idle_ps(self) -> int | None:
@@ -162,6 +166,17 @@ class StepAccount:
     def contradicted_ps(self) -> int:
         """For how long it says that nothing computes while a device works."""
         return sum(row.ps - row.idle_ps for row in self.rows if row.cause in _IDLE and row.idle_ps is not None)
+
+    def is_uneven(self, row: AccountRow) -> bool:
+        """Whether a cause takes clearly more or less of that step than of all of them together, so that its share there
+        is not that of each step."""
+        share = 100.0 * row.ps / self.step_ps if self.step_ps > 0 else 0.0
+        return self.has_steps and self.is_median and abs(share - self.mean_percent.get(row.cause, share)) >= _UNEVEN
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether most of what is unknown is that launched work waits for a device that shows none."""
+        return any(row.cause == "unknown" and 2 * self.silent_ps > row.ps for row in self.rows)
 
     @property
     def contention_ps(self) -> int:
@@ -217,15 +232,19 @@ def _account(trace: HostTrace) -> StepAccount | None:
         return None
     pieces, cause = found.pieces_of_median()
     finder = PieceFinder(trace, found.graph, pieces)
-    rows = [_with_culprit(model, finder, cause, row) for row in account.rows]
+    silent = awaits_silent_device(trace, found.graph, pieces, cause)
+    rows = [_with_culprit(model, finder, cause, silent, row) for row in account.rows]
     rivals = _rivals(model, rows) if model is not None else []
     return replace(account, rows=rows, rivals=rivals, to_record=_to_record(trace, rows))
 
 
-def _with_culprit(model: StepModel | None, finder: PieceFinder, causes: U8, row: AccountRow) -> AccountRow:
+def _with_culprit(
+    model: StepModel | None, finder: PieceFinder, causes: U8, silent: Mask, row: AccountRow
+) -> AccountRow:
     cause = Cause[row.cause.upper()]
-    # Contention is by what runs elsewhere, not by what the thread was about to do.
-    culprit = None if cause == Cause.CONTENTION else finder.culprit(np.flatnonzero(causes == int(cause)), cause)
+    # Contention is by what runs elsewhere, not by what the thread was about to do; so is a device that shows no work.
+    rows = np.flatnonzero((causes == int(cause)) & ~silent)
+    culprit = None if cause == Cause.CONTENTION else finder.culprit(rows, cause)
     return replace(row, culprit=culprit, gain_ps=None if model is None else gain_of_cause(model, cause))
 
 
@@ -262,6 +281,7 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         blindness=blindness,
         certain=() if blindness is None or blindness.hides_causes else _find_certain(trace, found, blindness),
         device_bars=_device_bars(trace, pieces),
+        silent_ps=int((pieces.end_ps - pieces.start_ps)[awaits_silent_device(trace, found.graph, pieces, cause)].sum()),
     )
 
 

@@ -179,6 +179,8 @@ def cause_sentence(account: StepAccount, row: AccountRow) -> str:
 def share_sentence(account: StepAccount, row: AccountRow) -> str:
     """`32.6 % of each step is input`."""
     whole = account.each_step if row.cause != CONTENTION else account.whole_step
+    if account.is_uneven(row):
+        whole = whole.replace("each step", "the median step", 1)
     return f"{account.percent(row.ps, row.cause):.1f} % of {whole} is {words_of_row(account, row)}"
 
 
@@ -191,6 +193,8 @@ def words_of_row(account: StepAccount, row: AccountRow) -> str:
     """The cause of a row in the same words; a device of which no work was recorded may still have been busy."""
     if row.cause == "python" and account.sleeps:
         return "sleeping or waiting"
+    if row.cause == "unknown" and account.is_silent:
+        return f"launched work waiting for unrecorded work of {account.devices}"
     without_devices = {"sync": "waiting for unrecorded devices", "launch": "dispatching work"}
     return cause_words(row.cause) if account.devices else without_devices.get(row.cause, cause_words(row.cause))
 
@@ -241,6 +245,8 @@ def _while_idle(account: StepAccount, row: AccountRow) -> str:
     """That no device works meanwhile, if that is so nearly all the time."""
     if row.idle_ps is None or row.idle_ps < _NEARLY_ALL * row.ps or account.devices is None:
         return ""
+    if row.cause == "unknown" and account.is_silent:
+        return ", which shows none"
     return f", while {account.devices} {'is' if account.devices.startswith('the') else 'are'} idle"
 
 

@@ -19,8 +19,9 @@ from stepscope.analysis.trace.grouping import enclosing_events, forest, is_devic
 from stepscope.analysis.trace.program_runs import runs_on_devices
 from stepscope.model import EventKind, HostTrace, Kind, stat_names
 from stepscope.model.arrays import I64, U8, Mask, distinct, look_up
+from stepscope.vocabulary.collectives import is_library_call
 from stepscope.vocabulary.jax import PROGRAMS_THAT_TAKE_IN
-from stepscope.vocabulary.lookup import has_trait, is_called
+from stepscope.vocabulary.lookup import has_trait, is_called, type_names
 from stepscope.vocabulary.python import PLAIN
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, RangeTrait
 from stepscope.vocabulary.xla import AWAITS_PROGRAM, RUNS_PROGRAM
@@ -75,7 +76,7 @@ _OF_HOST: dict[EventKind, Cause] = {
     K.REGION_BEGIN: Cause.HOST_COMPUTE, K.COPY_HOST_TO_HOST: Cause.HOST_COMPUTE, K.RUNTIME_CALL: Cause.LAUNCH,
     K.COPY_HOST_TO_DEVICE_CALL: Cause.TRANSFER, K.EAGER_EXECUTE: Cause.LAUNCH, K.TRACED_FUNCTION: Cause.LAUNCH,
     K.FUNCTION_RUN: Cause.LAUNCH, K.PYTHON_CALL: Cause.PYTHON, K.STEP_MARK: Cause.PYTHON, K.ANNOTATION: Cause.PYTHON,
-    K.SYNC: Cause.SYNC,
+    K.SYNC: Cause.SYNC, K.COLLECTIVE_CALL: Cause.LAUNCH,
 }  # fmt: skip
 # What an event around says of everything inside, the most telling last.
 _AROUND: dict[EventKind, Cause] = {
@@ -255,6 +256,7 @@ def _take_enclosing_causes(trace: HostTrace, cause: U8) -> U8:
     level = np.zeros(256, np.uint8)
     level[list(_AROUND)] = [2 << said.index(each) for each in _AROUND.values()]
     bits = look_up(level, trace.events.kind)
+    bits[_calls_for_devices(trace)] = 0
     bits[blocking_calls(trace)] = 1
     bits[_calls_that_copy(trace)] = 2
     bits[_dispatched_saves(trace)] = 2 << said.index(Cause.CHECKPOINT)
@@ -267,6 +269,21 @@ def _take_enclosing_causes(trace: HostTrace, cause: U8) -> U8:
     enclosing[(bits == _IN_FUNCTION) & (cause == int(Cause.PYTHON))] = Cause.INPUT
     np.copyto(cause, enclosing, where=enclosing > 0)
     return cause
+
+
+def _calls_for_devices(trace: HostTrace) -> I64:
+    """Calls of collectives that devices do: they only start them, but for those that a library records of itself on
+    the host, such as Gloo's.  Rows of events."""
+    calls, works = events_of_kind(trace, K.COLLECTIVE_CALL), is_device_work(trace)
+    collectives = np.flatnonzero(works & (trace.events.kind == K.COLLECTIVE)) if len(calls) else calls
+    if not len(collectives):
+        return collectives
+    launches, call = np.zeros(len(trace.events), np.uint8), forest(trace).cause[collectives]
+    launches[call[call >= 0]] = 1
+    kernels.nesting.mark_ancestors(launches, forest(trace).parent)
+    types = distinct(trace.events.type[calls])
+    of_library = types[[is_library_call(name) for name in type_names(trace, types.astype(np.int64))]]
+    return calls[(launches[calls] > 0) | ~np.isin(trace.events.type[calls], of_library)]
 
 
 def _dispatched_saves(trace: HostTrace) -> I64:

@@ -100,7 +100,7 @@ class Graph:
         own_ps: int64 of shape (nodes,), the length.
         previous: int32 of shape (nodes,), the node before it on its line, or -1.
         pause_ps: int64 of shape (nodes,), the least pause after that one; of a line's first node from the start.
-        unexplained_ps: int64 of shape (nodes,), the part of the pause for which the trace tells no reason.
+        unexplained_ps: int64 of shape (nodes,), the part of the recorded wait before it that has no known reason.
         into: int64 of shape (nodes + 1,), where the edges into each node are.
         edges: sorted by target.
         order: int32 of shape (nodes,), every node after all that it waits for.

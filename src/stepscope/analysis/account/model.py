@@ -17,6 +17,7 @@ from stepscope.analysis.steps.compiled import compile_again
 from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.steps.find_steps import is_usual, steps_of
 from stepscope.analysis.steps.unmeasured import MOST_LOST
+from stepscope.analysis.steps.verdict import LEAST_PERCENT
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import is_device_work
@@ -30,6 +31,8 @@ MOST_ERROR_PERCENT = 10.0  # of the step: a replay further off predicts nothing 
 MOST_UNKNOWN = 1 / 3  # of the step without a known reason; that may be anything
 OUTLIER = 1.5  # times the median step: what the overview calls a slow step
 _USUAL_SHARE = 0.25  # of the steps: a quartile of them is no exception
+_MOST_LOOKED_AT = 8  # steps about as long as the median one: each costs as much as a walk over the graph's nodes
+_ABOUT_AS_LONG = 0.05  # of a step: XProf finds less worth a word of no part
 _TAKES_PART = 0.1  # of a step: a line that works for less is not worth an edge
 
 
@@ -101,8 +104,35 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
     # What is compiled again for a new argument comes again whenever that changes, though one step holds it here.
     again = long[compile_again(trace, graph.steps[steps[long]])]
     recur = 2 * own[again].sum() > passed[-1] or (2 * own[long].sum() > passed[-1] and _recurs(long, len(length)))
-    is_half = recur and not _is_slower_work(trace, graph.steps[steps[[middle, half]]])
-    return int(steps[half if is_half else middle])
+    if recur and not _is_slower_work(trace, graph.steps[steps[[middle, half]]]):
+        return int(steps[half])
+    return int(steps[_most_alike(trace, graph, steps, middle)])
+
+
+def _most_alike(trace: HostTrace, graph: Graph, steps: I64, middle: int) -> int:
+    """The step that stands for some: the one of median length, unless a cause takes clearly more or less of it than of
+    them all; then of those about as long the one whose causes are most like those of all.
+
+    Args:
+        middle: the place of the step of median length among them.
+    """
+    length = graph.recorded_step_ps[steps]
+    apart = np.abs(length - length[middle])
+    near = np.flatnonzero(apart <= _ABOUT_AS_LONG * length[middle])
+    near = near[np.argsort(apart[near], kind="stable")][:_MOST_LOOKED_AT]
+    if len(near) <= 2:  # of two neither is more like both
+        return middle
+    mean = _shares_of_causes(trace, graph, steps)
+    off = [np.abs(_shares_of_causes(trace, graph, steps[[each]]) - mean) for each in (middle, *near.tolist())]
+    if off[0].max() < LEAST_PERCENT / 100:
+        return middle
+    return int([middle, *near.tolist()][int(np.argmin([each.sum() for each in off]))])
+
+
+def _shares_of_causes(trace: HostTrace, graph: Graph, steps: I64) -> F64:
+    own = graph.own_ps.astype(np.float64)
+    spent = spent_on(graph, shares_of(trace, graph), steps, graph.start_ps, graph.end_ps, own)
+    return spent / max(float(spent.sum()), 1.0)
 
 
 def _recurs(places: I64, count: int) -> bool:

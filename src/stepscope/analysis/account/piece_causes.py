@@ -9,9 +9,10 @@ from stepscope.analysis.account.critical_path import OWN, PAUSE, Pieces, kinds_o
 from stepscope.analysis.account.graph import EdgeKind, Edges, Graph, NodeKind
 from stepscope.analysis.account.stretches import NO_STRETCH, causes_within
 from stepscope.analysis.account.threads import Threads
-from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.columns import is_any_kind
+from stepscope.analysis.trace.grouping import COPIES, forest
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, U8, blocks_of, look_up
+from stepscope.model.arrays import I32, I64, U8, Mask, blocks_of, look_up
 
 E = EdgeKind
 
@@ -37,24 +38,26 @@ def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) 
     return cause
 
 
+def awaits_silent_device(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> Mask:
+    """Pieces in which work that was launched waits, though nothing that it is known to wait for runs: bool of shape
+    (pieces,)."""
+    event = graph.event[pieces.node]
+    launched = (graph.kind[pieces.node] == NodeKind.WORK) & (forest(trace).cause[event] >= 0)
+    found: Mask = launched & (cause == Cause.UNKNOWN) & (graph.unexplained_ps[pieces.node] > 0)
+    return found
+
+
 def _held_up_in_copies(trace: HostTrace, graph: Graph, pieces: Pieces) -> I64:
-    """Pieces in which no work starts on a device and a thread waits in a call that has started a copy: longer than
+    """Pieces before a copy that starts late in the call that has started it: the call waits then, for longer than
     launch or pause takes and than the copy itself."""
-    events, waits = trace.events, graph.edges.take(graph.edges.kind == E.RETURN)
-    call, until = forest(trace).cause[graph.event[waits.source]], graph.start_ps[waits.target]
-    itself = (call >= 0) & (events.line[call] == graph.line[waits.target])
-    itself &= events.start_ps[call] + events.duration_ps[call] == until
-    since, copy_ps, until = events.start_ps[call[itself]], graph.own_ps[waits.source[itself]], until[itself]
     rows = np.flatnonzero((pieces.edge != OWN) & (graph.kind[pieces.node] == NodeKind.WORK))
-    if not len(since) or not len(rows):
-        return np.empty(0, np.int64)
-    order = np.argsort(since, kind="stable")
-    since, copy_ps, until = since[order], copy_ps[order], until[order]
+    rows = rows[is_any_kind(kinds_of(trace, graph.event[pieces.node[rows]].astype(np.int64)), COPIES)]
     node, edge, start, end = pieces.node[rows], pieces.edge[rows], pieces.start_ps[rows], pieces.end_ps[rows]
+    call = forest(trace).cause[graph.event[node]]
+    since, until = trace.events.start_ps[call], trace.events.start_ps[call] + trace.events.duration_ps[call]
     usual = np.maximum(np.where(edge >= 0, graph.edges.lag_ps[np.maximum(edge, 0)], graph.pause_ps[node]), 0)
-    at = np.maximum(np.searchsorted(since, end) - 1, 0)
-    held = np.minimum(end, until[at]) - np.maximum(start + usual, since[at])
-    late: I64 = rows[(2 * held > end - start) & (held > copy_ps[at])]
+    held = np.minimum(end, until) - np.maximum(start + usual, since)
+    late: I64 = rows[(call >= 0) & (2 * held > end - start) & (held > graph.own_ps[node])]
     return late
 
 
@@ -66,19 +69,21 @@ def causes_of_waiting(graph: Graph, threads: Threads, node: I32, edge: I32, leng
     """
     cause = np.zeros(len(node), np.uint8)
     waits = np.flatnonzero(edge >= 0)
-    cause[waits] = edge_causes(graph.edges.take(edge[waits].astype(np.int64)), graph.line, threads)
+    cause[waits] = edge_causes(graph, graph.edges.take(edge[waits].astype(np.int64)), threads)
     pause = np.flatnonzero((edge == PAUSE) & (graph.kind[node] == NodeKind.WORK))
     known = length[pause] > graph.unexplained_ps[node[pause]]
     cause[pause] = np.where(known, Cause.DEVICE_GAP, Cause.UNKNOWN)
     return cause
 
 
-def edge_causes(edges: Edges, line_of_node: I32, threads: Threads) -> U8:
-    """The cause of waiting for each of some edges: uint8 of shape (edges,)."""
+def edge_causes(graph: Graph, edges: Edges, threads: Threads) -> U8:
+    """The cause of waiting for each of some edges of a graph: uint8 of shape (edges,)."""
     by_kind = np.zeros(256, np.uint8)
     by_kind[list(_OF_EDGE)] = list(_OF_EDGE.values())
     cause = look_up(by_kind, edges.kind)
     for part in blocks_of(len(cause)):
-        line = line_of_node[edges.target[part]]
+        line, kind = graph.line[edges.target[part]], edges.kind[part]
+        held = ((kind == E.LAUNCH) | (kind == E.QUEUE)) & (graph.unexplained_ps[edges.target[part]] > 0)
+        cause[part][held] = Cause.UNKNOWN
         cause[part][(line >= 0) & threads.serves_input[line] & (cause[part] != Cause.UNKNOWN)] = Cause.INPUT
     return cause

@@ -6,7 +6,10 @@ import numpy as np
 
 from stepscope.analysis.account.nodes import numbers_in, runs_of
 from stepscope.analysis.account.stream_waits import StreamWaits, stream_waits_of
+from stepscope.analysis.steps.cycles import LEAST_STEPS
+from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
 from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, Mask, median, percentiles
 from stepscope.records import dataclass
@@ -29,7 +32,7 @@ class Queues:
         call: int64 of shape (n,), the call that launched it, or -1.
         previous: int64 of shape (n,), place of the work before it on its line, or -1.
         pause_ps: int64 of shape (n,), the least pause after that.
-        unexplained_ps: int64 of shape (n,), the part of it for which the trace tells no reason.
+        unexplained_ps: int64 of shape (n,), the part of it, or of the launch, for which the trace tells no reason.
         arrival_ps: int64 of shape (n,), when its launch has arrived at the earliest, as recorded.
         latency_ps: int64 of shape (n,), from the launching call to its arrival.
         after_start: bool of shape (n,), the latency counts from the call's start, else from its end.
@@ -76,7 +79,8 @@ def queues_of(trace: HostTrace, zero_ps: int) -> Queues:
     latency, after_start = _latencies(trace, call, start, held)
     arrival = _arrivals(trace, call, latency, after_start)
     switch = _switch_ps(line, start - free, (call >= 0) & (np.maximum(arrival, awaited) <= free) & (previous >= 0))
-    unexplained = np.where(call >= 0, 0, np.maximum(start - free, 0))
+    silent = _silent_ps(trace, line, call, start, end, held)
+    unexplained = np.where(call >= 0, silent, np.maximum(start - free, 0))
     pause = np.where(call >= 0, np.where(previous >= 0, switch, 0), unexplained)
     return Queues(rows, line, start, end, own, call, previous, pause, unexplained, arrival, latency, after_start, waits)
 
@@ -91,6 +95,29 @@ def _outer_work(trace: HostTrace) -> I64:
     return rows[np.lexsort((called, trace.events.start_ps[rows], trace.events.line[rows], inner))][
         : int((~inner).sum())
     ]
+
+
+def _silent_ps(trace: HostTrace, line: I32, call: I64, start: I64, end: I64, held: I64) -> I64:
+    """For how long each piece of work has waited on a silent device: it was launched, all that is known to hold it up
+    was done, and for longer than a launch takes little else ran there.  What the device did then was not recorded.
+    Int64 of shape (n,), ps; 0 for usual work.
+
+    Args:
+        held: int64 of shape (n,), when all that it is known to wait for was done, its launch aside.
+    """
+    known = np.flatnonzero(call >= 0)
+    called = trace.events.start_ps[call[known]] + trace.events.duration_ps[call[known]]
+    took = np.sort((start[known] - called)[held[known] < called])
+    behind = max(int(took[0]), 0) if len(took) >= LEAST_STEPS else 0  # the clock of the device
+    since = np.maximum(held[known], called + behind)
+    found = np.zeros(len(call), np.int64)
+    late = np.flatnonzero(start[known] - since > LONGEST_DISPATCH_PS)
+    for plane in numbers_in(trace.lines.plane[line[known[late]]]):
+        here, work = late[trace.lines.plane[line[known[late]]] == plane], trace.lines.plane[line] == plane
+        at, busy = known[here], Spans.union(start[work], end[work])
+        idle = 2 * busy.overlap_ps(since[here], start[at]) < start[at] - since[here]
+        found[at[idle]] = (start[at] - since[here])[idle]
+    return found
 
 
 def _last_awaited(waits: StreamWaits, start: I64, end: I64) -> I64:

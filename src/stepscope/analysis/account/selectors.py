@@ -54,7 +54,7 @@ def part_of_cause(model: StepModel, cause: Cause) -> Portion:
     graph, waits = model.graph, None
     lag = np.where(model.shares.edge_cause == cause, np.maximum(graph.edges.lag_ps, 0), 0)
     gap = (graph.kind == NodeKind.WORK) & (cause == Cause.DEVICE_GAP)
-    pause = np.where(gap, graph.pause_ps - graph.unexplained_ps, 0)
+    pause = np.where(gap, np.maximum(graph.pause_ps - graph.unexplained_ps, 0), 0)
     known = stretches_of(model.trace).spans_of_cause(cause)
     if known.total and cause != Cause.CONTENTION:  # a thread that is not ready waits for no processor
         within = waits_in_stretches(model, model.threads.main, known)

@@ -34,10 +34,14 @@ class CauseShares:
 
 
 def shares_of(trace: HostTrace, graph: Graph) -> CauseShares:
-    """The causes of all own time and of all waiting in a graph."""
+    """The causes of all own time and of all waiting in the graph of a host, found once."""
+    return trace.derived("shares of causes", lambda _: _shares(trace, graph))
+
+
+def _shares(trace: HostTrace, graph: Graph) -> CauseShares:
     threads = threads_of(trace)
     own = OwnTimes.gather(len(graph), _own_times(trace, graph, threads))
-    return CauseShares(own, edge_causes(graph.edges, graph.line, threads))
+    return CauseShares(own, edge_causes(graph, graph.edges, threads))
 
 
 def _own_times(trace: HostTrace, graph: Graph, threads: Threads) -> Iterator[tuple[I64, int, I64]]:

@@ -93,7 +93,9 @@ def _reasons(trace: HostTrace) -> Iterator[tuple[Cause, Spans, bool]]:
     waits = np.flatnonzero(_is_for_step(trace, True) & is_any_kind(trace.events.kind, (K.INPUT_WAIT,)))
     yield Cause.INPUT, spans_of(trace, waits) & silence, True
     yield Cause.COMPILE, new_programs_of(trace) & silence, True
-    yield Cause.COMMUNICATION, _work_of_others(trace, Cause.COMMUNICATION) & silence, True
+    threads = threads_of(trace)
+    if threads.working[threads.main].total >= LONG_GAP_PS:  # else nothing of what the loop does was recorded
+        yield Cause.COMMUNICATION, _work_of_others(trace, Cause.COMMUNICATION) & silence, True
     yield Cause.UNKNOWN, silence, True
 
 

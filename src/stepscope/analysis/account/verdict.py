@@ -207,6 +207,8 @@ def _list_others(
     if not is_said and _percent(busy, account) >= LARGE_SHARE:
         share = f"{_percent(busy, account):.1f} % of {account.whole_step}"
         yield f"the machine was busy: for {share} the loop waited for a free core"
+    if account.is_uneven(limit):
+        yield f"on average over {account.steps} steps it is {account.mean_percent[limit.cause]:.1f} %"
     longest = _longest_of_program(account)
     most = next((row for row in account.rows if row.cause != CONTENTION), longest)
     if most is not longest and limit is not most and account.idle_ps is not None:

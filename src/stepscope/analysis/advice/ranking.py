@@ -22,7 +22,7 @@ from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.purpose.excess import EXCESSES, RECURRENCE, SET_UP
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, UNKNOWN, Verdict
-from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
+from stepscope.analysis.trace.remedies import PYTHON_CALLS, SEE_DEVICE, remedy
 from stepscope.errors import counted
 from stepscope.records import dataclass
 from stepscope.vocabulary.python import CODE_OF_MODULE
@@ -410,7 +410,7 @@ def _is_about_limit(context: Context, account: StepAccount, advice: Advice) -> b
     row = row_of_change(account, _causes_in(context, advice))
     least = LEAST_PERCENT if row is not None and row.cause in _MOVES else LARGE_SHARE
     is_large = row is None or row.cause == limit or account.percent(row.ps, row.cause) >= least
-    return limit != "unknown" and is_large
+    return (limit != "unknown" or account.is_silent) and is_large
 
 
 def _is_less_than_unexplained(context: Context, advice: Advice) -> bool:
@@ -419,6 +419,8 @@ def _is_less_than_unexplained(context: Context, advice: Advice) -> bool:
     account = context.account
     unexplained = next((row for row in account.rows if row.cause == "unknown"), None) if account else None
     if account is None or unexplained is None or account.percent(unexplained.ps) < LARGE_SHARE:
+        return False
+    if account.is_silent:  # what was not recorded is of the device, not of the program
         return False
     row = row_of_change(account, _causes_in(context, advice))
     if row is None or row is unexplained:
@@ -493,6 +495,8 @@ def _suggest_next(context: Context, verdict: Verdict) -> str:
     """What to do next if a limit has no single cause."""
     if context.account is not None and context.account.blindness is not None:
         return context.account.blindness.fix
+    if verdict.cause == "unknown" and context.account is not None and context.account.is_silent:
+        return SEE_DEVICE
     if verdict.cause in _NEXT:
         return _NEXT[verdict.cause]
     if verdict.name == "compute_bound":
@@ -667,6 +671,8 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
     if is_busy:
         return "Nothing stands out"
     row = next((row for row in account.rows if row.cause != CONTENTION), None)
+    if row is not None and row.cause == "unknown" and account.is_silent:
+        return f"Find out what {account.devices} does while launched work waits"
     if row is None or row.cause == "unknown" or account.percent(row.ps, row.cause) < 100.0 * _MOST_OF:
         return "No single cause stands out"
     return f"Nothing known shortens {words_of_row(account, row)}"

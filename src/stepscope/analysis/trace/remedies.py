@@ -51,6 +51,12 @@ CALL_SITES: Mapping[str, str] = {
 }
 
 
+SEE_DEVICE = (
+    "see whether another process uses the device (nvidia-smi, rocm-smi), and record longer before the first step: what"
+    " was queued before the recording shows only once it is done"
+)
+
+
 def remedy(how: Mapping[str, str], framework: str) -> str:
     """The remedy for a framework, or the general one if the framework has none of its own."""
     return how.get(framework, how[""])

@@ -14,6 +14,8 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.counted import CONTRADICTS, contradiction_of
+from stepscope.analysis.account.every_step import every_step
+from stepscope.analysis.account.piece_causes import awaits_silent_device
 from stepscope.analysis.account.stream_waits import awaited_work
 from stepscope.analysis.steps.find_steps import holds_only_dispatch, observed_time, steps_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
@@ -21,6 +23,7 @@ from stepscope.analysis.trace.attribution import HowKnown, shares
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.lost_work import launches_of
+from stepscope.analysis.trace.remedies import SEE_DEVICE
 from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.analysis.workers.collectives import collectives_of, rows_in_order
 from stepscope.errors import counted
@@ -142,6 +145,24 @@ def check_lost_work(trace: HostTrace) -> Doubt | None:
         "leave a step to warm the profiler up before the ones to record, and let the device finish before it stops",
         of_step >= _WORTH_SAYING,
         of_step,
+    )  # fmt: skip
+
+
+def check_silent_devices(trace: HostTrace) -> Doubt | None:
+    """Launched work that waits though nothing that it is known to wait for runs."""
+    found = every_step(trace)
+    if found is None:
+        return None
+    silent = awaits_silent_device(trace, found.graph, found.pieces, found.cause)
+    percent = _share(int(found.length_ps[silent].sum()), int(found.length_ps.sum()))
+    if percent < _WORTH_SAYING:
+        return None
+    return Doubt(
+        "launched_work_waits", len(distinct(found.pieces.node[silent].astype(np.int64))), None, percent,
+        f"for {percent:.1f} % of the time launched work waits for a device that shows none",
+        "what the device does then, and what a change gives",
+        SEE_DEVICE,
+        of_step=percent,
     )  # fmt: skip
 
 
@@ -439,6 +460,7 @@ CHECKS: dict[Callable[[HostTrace], Doubt | None], str] = {
     check_syncs: "waits end after their work",
     check_stream_waits: "streams wait for known events",
     check_lost_work: "every launched kernel is there",
+    check_silent_devices: "launched work waits for recorded work",
     check_programs: "called programs are there",
     check_threads: "calls of a thread nest",
     check_attribution: "device work belongs to ops",

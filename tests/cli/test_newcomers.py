@@ -206,7 +206,7 @@ def test_a_script_that_fails_at_once_is_given_no_advice(tmp_path):
         ("summary PATH", b"verdict "),
         ("steps PATH --format csv", b"step,"),
         ("whatif PATH --remove input --format json", b'{\n  "tool": "whatif"'),
-        ("compare PATH PATH", b"\n"),
+        ("compare PATH PATH", b"Verdict\n"),
         ("sql PATH 'SELECT 1 AS one' --format csv", b"one\n1"),
         ("runs . --format csv", b"run,"),
         ("doctor . --format json", b'{\n  "tool": "doctor"'),

@@ -78,7 +78,9 @@ def show_summary(
             profile.read_lean()
         report = profile.report("overview", steps=steps) if steps else profile.report_to_show("overview")
     if form == OutputFormat.TABLE:
-        show_lines(report, output, "stdin" if path == STDOUT else profile.chosen, why, profile.written_ns)
+        show_lines(
+            report, output, "stdin" if path == STDOUT else profile.chosen, why, profile.written_ns if why else None
+        )
     else:
         show_report(report, form, output, None)
 

@@ -50,6 +50,16 @@ describe("what is shown", () => {
     expect(shownFields(DATA, "region,name").map((field) => field.name)).toEqual(["region", "name"]);
     expect(shownFields(DATA, "nothing").map((field) => field.name)).toEqual(["name", "self_us", "shape"]);
   });
+
+  it.each([
+    [4, ["name"]],
+    [3, ["name", "region"]],
+  ])("are not those that tell none of %s rows apart, unless they are asked for", (count, names) => {
+    const rows = Array.from({ length: count }, (_, at) => ({ name: `op${at}`, region: "temp" }));
+    const data = fromRows(FIELDS, rows);
+    expect(shownFields(data, undefined).map((field) => field.name)).toEqual(names);
+    expect(shownFields(data, "region").map((field) => field.name)).toEqual(["region"]);
+  });
 });
 
 describe("in a narrow window the first columns are", () => {

@@ -242,6 +242,14 @@ describe("names", () => {
   ])("of %s come down to %s", (name, short) => expect(brief(name)).toBe(short));
   it("are cut to what has room, or left out", () =>
     expect([cut("elementwise", 8), cut("elementwise", 3)]).toEqual(["element…", ""]));
+  it.each([
+    ["Owlv2Attention_6", 16, "Owlv2Attention_6"],
+    ["Owlv2Attention_6", 11, "Attention_6"],
+    ["Owlv2Attention_16", 7, "Att…_16"],
+    ["Owlv2Attention_16", 4, ""],
+  ])("of modules keep the last word and the number: %s in %s letters", (name, most, short) =>
+    expect(cut(brief(`nn.Module: ${name}`), most)).toBe(short),
+  );
 });
 
 /** The bytes of an answer, as the server packs them. */

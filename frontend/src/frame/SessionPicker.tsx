@@ -118,7 +118,9 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
         box={takeFocus}
         onChange={setText}
         onKeyDown={(event) => {
-          if (event.key === "Enter" && text && found[0]) onPick(found[0].id);
+          if (event.key !== "Enter" || !text || !found[0]) return;
+          event.preventDefault(); // the button, which gets the focus back, is not pressed
+          onPick(found[0].id);
         }}
       >
         <IconButton

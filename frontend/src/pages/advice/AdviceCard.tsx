@@ -75,7 +75,7 @@ export function AdviceCard({
 }
 
 /** The parts of a sentence that another one does not have, be it in other words after a comma. */
-export function unsaid(text: string, said: string): string {
+function unsaid(text: string, said: string): string {
   const claim = (part: string) => part.split(/, |: /, 1)[0] ?? "";
   const known = new Set(said.split(/: |; /).map(claim));
   return text
@@ -167,26 +167,24 @@ function Gain({ advice }: { advice: Advice }) {
   );
 }
 
-function Badges({ advice }: { advice: Advice }) {
-  const sure = advice.confidence;
+function Badges({ advice: { confidence: sure } }: { advice: Advice }) {
+  if (sure === null) return null;
   return (
-    <div class="row gap-l above-m">
-      {sure !== null && (
-        <span
-          class="confidence"
-          tabIndex={0}
-          {...hint(
-            "Confidence",
-            "how sure the rule is that this is the cause, measured on programs with a known bottleneck",
-            `${Math.round(100 * sure)} %`,
-          )}
-        >
-          <span class="confidence-track" aria-hidden="true">
-            <span style={{ width: `${100 * sure}%` }} />
-          </span>
-          {Math.round(100 * sure)} % sure
+    <div class="row above-m">
+      <span
+        class="confidence"
+        tabIndex={0}
+        {...hint(
+          "Confidence",
+          "how sure the rule is that this is the cause, measured on programs with a known bottleneck",
+          `${Math.round(100 * sure)} %`,
+        )}
+      >
+        <span class="confidence-track" aria-hidden="true">
+          <span style={{ width: `${100 * sure}%` }} />
         </span>
-      )}
+        {Math.round(100 * sure)} % sure
+      </span>
     </div>
   );
 }

@@ -36,7 +36,8 @@ export function RequestBar({ asked }: { asked: Asked }) {
     { key: "used", label: "In use", colour: CATEGORY_COLOUR.device_compute, doc: "by the program, at that moment" },
     { key: "free", label: "Free", colour: mix(CATEGORY_COLOUR.other, look.surface, 0.35), doc: "at that moment" },
   ];
-  const sizes = { used: Number(asked.used_bytes ?? 0), free: Number(asked.free_bytes ?? 0) };
+  const amounts = { asked: asked.requested_bytes, used: asked.used_bytes, free: asked.free_bytes };
+  const own = (...keys: (keyof typeof amounts)[]) => Object.fromEntries(keys.map((key) => [key, Number(amounts[key])]));
   return (
     <StackedBars
       label="What was asked for, and what there was"
@@ -44,13 +45,8 @@ export function RequestBar({ asked }: { asked: Asked }) {
       write={bytes}
       unit="bytes"
       rows={[
-        {
-          key: "asked",
-          label: "Request",
-          note: String(asked.place ?? ""),
-          parts: { asked: Number(asked.requested_bytes) },
-        },
-        { key: "memory", label: "Memory", note: "in use and free then", parts: sizes },
+        { key: "asked", label: "Request", note: String(asked.place ?? ""), parts: own("asked") },
+        { key: "memory", label: "Memory", note: "in use and free then", parts: own("used", "free") },
       ]}
     />
   );

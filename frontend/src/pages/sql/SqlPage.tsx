@@ -66,6 +66,8 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
       (error: unknown) => mine === turn.current && setState(asApiError(error)),
     );
   };
+  const below = useRef<HTMLDivElement>(null);
+  useEffect(() => below.current?.scrollIntoView({ block: "nearest" }), [state]); // a workbench is low
   // A link to a query shows its answer.
   useEffect(() => {
     if (route.value.params.query) run(text);
@@ -115,8 +117,10 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
             />
           )}
           {state === "asking" && <Loading what="Asking" />}
-          {state instanceof Error && <Failed error={state} />}
-          {state && state !== "asking" && !(state instanceof Error) && <Found answer={state} query={asked} />}
+          <div ref={below} class="list gap-l">
+            {state instanceof Error && <Failed error={state} />}
+            {state && state !== "asking" && !(state instanceof Error) && <Found answer={state} query={asked} />}
+          </div>
         </div>
         <Card class="sql-schema" title="Tables">
           {schema.state === "loading" && <Loading />}

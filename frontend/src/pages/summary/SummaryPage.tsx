@@ -171,8 +171,9 @@ function colourOfCause(sections: Sections<"overview">, surface: string, row: num
 
 function stepName(report: OverviewReport): string {
   if (report.steps_source === "none") return "the capture: no steps were found";
-  const { is_median: isMedian, median_of: count, step } = report.account_step ?? {};
-  return `${isMedian ? (count === 1 ? "the step" : "median step") : "long step"}, ${step}`;
+  const { is_median: isMedian, median_of: count, step, host } = report.account_step ?? {};
+  const which = isMedian ? (count === 1 ? "the step" : "median step") : "long step";
+  return `${which}, ${step}${report.hosts.length > 1 ? ` on ${host}` : ""}`;
 }
 
 /** What the account is of, in words that follow `what`. */

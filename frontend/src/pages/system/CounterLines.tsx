@@ -80,7 +80,8 @@ async function fetchLines(source: Source): Promise<Line[]> {
     const [answer] = (await source.windows(span, CELLS, ids)) as [WindowAnswer];
     some.forEach((track, at) => {
       const values = answer.counters[at];
-      if (values?.cell.length)
+      if (values?.cell.length && track.lowest !== track.highest)
+        // one value is in the table
         lines.push({ track, values, cells: answer.cells, begin: answer.begin, cell: 2 ** answer.level });
     });
   }
@@ -135,7 +136,7 @@ function counterPlot({ track, values, cells, begin, cell }: Line): Plot {
   const base = track.unit === "bytes" ? 2 : 10;
   const low = track.lowest ?? 0;
   return {
-    x: numbers([ms(0), ms(cells)], duration),
+    x: numbers([x[0] ?? ms(0), ms(cells)], duration),
     y: low < 0 ? numbers([low, track.highest ?? 0], write, "", base) : fromZero(track.highest ?? 1, write, "", base),
     curves: [
       {

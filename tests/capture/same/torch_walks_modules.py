@@ -16,7 +16,7 @@ def walk():
     return n > 0
 
 
-for i in range(400):
+for i in range(120):
     opt.zero_grad()
     model(torch.ones(8, 64)).sum().backward()
     opt.step()

@@ -341,8 +341,11 @@ def test_worker_processes_that_start_again_and_again_are_to_live_on() -> None:
         host main |    e---         e---
     """
 
-    first = advise(context_of(draw(picture, sorts))).items[0]
+    elsewhere = "\n        host worker | s------------------------"  # a worker's stack shows for ever what made it
+    advised = [advise(context_of(draw(each, sorts))).items[0] for each in (picture, picture.rstrip() + elsewhere)]
+    first = advised[0]
 
+    assert advised[1].evidence == first.evidence
     assert (first.kind, first.predicted_speedup) == ("input_no_prefetch", 4.33)
     assert "the loader's worker processes start 2 times in the captured steps" in first.evidence
     assert "persistent_workers=True" in first.actions[0]

@@ -534,7 +534,11 @@ def test_how_often_worker_processes_start_in_the_steps_and_how_long_that_takes()
     }
     feed = feed_of(draw("host main | M0-----------M1-----------\nhost main | s--l---a-e-- s--l---a-e--", sorts))
 
-    assert (feed.loader, feed.starts, feed.starting_ps / MS) == ("multi", 2, 2 * (3 + 3))
+    assert (feed.loader, feed.starts, feed.starting_ps / MS) == (
+        "multi",
+        2,
+        2 * (3 + 4 + 3),
+    )  # with the wait for the first batch
 
 
 def test_what_a_dataloader_makes_its_tensors_of() -> None:

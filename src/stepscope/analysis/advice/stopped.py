@@ -110,8 +110,9 @@ def _judge_crash(headline: str, details: Sequence[str], end: EndFacts) -> Verdic
         return _judge(headline, details)
     where = f" in {found['place']}" if found["place"] else found["op"] or ""
     later = ["the capture had ended before"] if found["later"] else []
-    kept = [each for each in details if not (end.holders and each.startswith(_HELD))]
     request = end.asks_too_much
+    said = ((_HELD,) if end.holders else ()) + (("in use: ", "free: ") if request else ())
+    kept = [each for each in details if not each.startswith(said)]
     asked = size_text(request.nbytes) if request else found["size"]
     left = f" at once, and {size_text(request.free or 0)} were free" if request else ""
     return _judge(f"ran out of memory{where}: it asked for {asked}{left}", [*kept, *later])

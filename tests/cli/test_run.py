@@ -304,6 +304,7 @@ def test_where_nothing_can_be_written_a_program_that_is_stopped_after_does_not_s
 
     assert (done.returncode, done.stdout) == (status, output)
     assert "nothing can be written here" in done.stderr
+    assert ("training goes on" in done.stderr) == (not options)
 
 
 def test_of_a_script_that_is_not_there_nothing_is_recorded(tmp_path):

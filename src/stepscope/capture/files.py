@@ -188,8 +188,11 @@ def open_target(logdir: str | os.PathLike[str], run: str = "") -> Target:
         return Target(folder, _claim_name(folder, wanted))
 
 
-def require_writable(logdir: str | os.PathLike[str]) -> None:
+def require_writable(logdir: str | os.PathLike[str], goes_on: bool = True) -> None:
     """Tries to write where a capture would, and leaves nothing there.
+
+    Args:
+        goes_on: whether the program runs without a capture then, which the error says.
 
     Raises:
         CaptureError: nothing can be written to `logdir`.  A logdir on another machine is not checked.
@@ -198,7 +201,7 @@ def require_writable(logdir: str | os.PathLike[str]) -> None:
     if is_remote(place):
         return
     folder = Path(place)
-    with translate_write_errors(folder):
+    with translate_write_errors(folder) if goes_on else translate_write_errors(folder, _CHOOSE):
         existing = next(path for path in (folder, *folder.parents) if path.exists())
         with tempfile.TemporaryFile(dir=existing) as file:
             file.write(bytes(_TRIED_BYTES))

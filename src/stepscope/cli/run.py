@@ -126,14 +126,15 @@ def _add_watch(settings: Settings, options: str, given: ParsedNames) -> Settings
 def run_program(program: ProgramToRun, settings: Settings, quiet: bool, logdir: str) -> NoReturn:
     """Runs the program in place of this process; `logdir` is as the user wrote it."""
     text = ""
+    for_answer = settings.stop_after or bool(settings.prove and ProveOptions.from_text(settings.prove).stop_after)
     if not can_follow():
         print_for_user("nothing is captured: with Python's options -E, -I and -S nothing can come before a program")
     elif not program.exists():
         pass  # Python says so, and there is nothing to record
-    elif can_write(settings.logdir):
+    elif can_write(settings.logdir, goes_on=not for_answer):
         text = following.request(Followed(program.name, settings.to_environment(), quiet, logdir))
-    elif settings.stop_after or (settings.prove and ProveOptions.from_text(settings.prove).stop_after):
-        sys.exit(1)  # the program was to run for the answer alone
+    elif for_answer:
+        sys.exit(1)
     program.start(text)
 
 

@@ -303,10 +303,14 @@ def _is_own_command() -> bool:
     return Path(started).name.removesuffix(".exe") == "stepscope"
 
 
-def can_write(logdir: str) -> bool:
-    """Checks whether a capture could be saved, and tells the user if not: before the training, not after it."""
+def can_write(logdir: str, goes_on: bool = True) -> bool:
+    """Checks whether a capture could be saved, and tells the user if not: before the training, not after it.
+
+    Args:
+        goes_on: whether the program runs without a capture then.
+    """
     try:
-        files.require_writable(logdir)
+        files.require_writable(logdir, goes_on)
     except CaptureError as error:
         print_for_user(str(error))
         return False

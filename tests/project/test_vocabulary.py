@@ -29,6 +29,12 @@ PATTERNS: dict[tuple[str, str], str] = {
         r"GPU (?P<device>\d+) was out of memory: (?P<size>[\d,]+) bytes were refused and (?P<free>[\d,]+) were free"
         r"(?:, asked for by (?P<frame>.+))?",
     ): "the same of our reader of snapshots",
+    (
+        "advice/hardware.py",
+        r"(?i).*(?:\b(?:V100|P100|P40|P4|T4|T40|K80|K40|M40|M60|GTX|TITAN|RTX 20\d\d|Quadro RTX)\b"
+        r"|V100|compute capability [3-7]\.)",
+    ): "names of devices, which no framework gives",
+    ("xla/compiled.py", r"\w+\[[\d,?.]*\]$"): "a shape in the words of our own capture",
     ("advice/ranking.py", r"^[\d.]+ *\b"): "a figure that a rule wrote itself",
     ("advice/ranking.py", "*"): "the same: its words",
     ("facts/work.py", r"\[(\d{1,15}),(\d{1,15})[\],]"): "takes a stat apart: shapes",
@@ -116,9 +122,15 @@ def patterns_in(folder: Path) -> list[tuple[str, str]]:
         (name, _text_of(node.args[0]))
         for name, tree in modules(folder)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args
-        if isinstance(node.func.value, ast.Name) and node.func.value.id == "re"
+        if isinstance(node, ast.Call) and node.args and _makes_pattern(node.func)
     ]
+
+
+def _makes_pattern(function: ast.expr) -> bool:
+    """Whether it is a function of `re`, or the pattern that is compiled on first use."""
+    if isinstance(function, ast.Attribute):
+        return isinstance(function.value, ast.Name) and function.value.id == "re"
+    return isinstance(function, ast.Name) and function.id == "Pattern"
 
 
 def _text_of(node: ast.expr) -> str:
@@ -147,7 +159,7 @@ def _has_docstring(node: ast.AST) -> bool:
 
 def test_every_pattern_in_the_analysis_is_listed_with_its_reason():
     assert sorted(patterns_in(ANALYSIS)) == sorted(PATTERNS)
-    assert len(PATTERNS) == 30
+    assert len(PATTERNS) == 32
 
 
 def test_every_framework_name_in_the_analysis_is_listed_with_its_reason():
@@ -172,6 +184,7 @@ def test_tools_for_text_are_not_imported_under_another_name():
     ("line", "patterns", "names"),
     [
         ('A = re.compile(r"aten::mm")', ["aten::mm"], ["aten::mm"]),
+        ('A = Pattern(r"aten::mm")', ["aten::mm"], ["aten::mm"]),
         ('A = name.startswith("EagerLocalExecute: ")', [], ["EagerLocalExecute: "]),
         ('A = re.sub(f"x{y}", "", name)', ["x*"], []),
         ("A = b'cudaMemcpyAsync' in raw", [], ["cudaMemcpyAsync"]),

@@ -256,6 +256,15 @@ def below_packages(file: str) -> str:
 _CALLS_OF_LAYERS = frozenset({"forward", "call", "__call__"})  # by PyTorch, Keras and Flax
 
 
+def modules_on_path(place: str) -> list[str]:
+    """The package and modules on the path of a library's function, whose place is written `file:line name`.
+
+    >>> modules_on_path("scipy/ndimage/zoom.py:9 zoom"), modules_on_path("zoom")
+    (['scipy', 'ndimage', 'zoom'], ['zoom'])
+    """
+    return place.partition(".py:")[0].replace("\\", "/").split("/")
+
+
 def runs_layer(function: str) -> bool:
     """True for the method of a layer that its framework calls to compute the layer.
 

@@ -1,4 +1,4 @@
-/** When memory ran out: one bar of what the program held, by what it is for, or what was asked for against what was free. */
+/** When memory ran out: one bar of what the program held, by what it is for, or of what was asked for and free. */
 import { useMemo } from "preact/hooks";
 import type { Cell } from "../../api";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";

@@ -9,6 +9,7 @@ from __future__ import annotations
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.statements import Statement
 from stepscope.records import dataclass
+from stepscope.vocabulary.python import modules_on_path
 
 
 @dataclass(frozen=True)
@@ -312,5 +313,5 @@ def act_on_culprit(culprit: Culprit | None, is_input: bool = False) -> tuple[str
 
 def _modules_of(inside: str | None) -> set[str]:
     """The names of the package and modules on the path of a library's function."""
-    path = (inside or "").partition(".py:")[0].replace("\\", "/").split("/")
+    path = modules_on_path(inside or "")
     return {_OF_NUMPY.get(part, part) if "numpy" in path else part for part in path}

@@ -40,7 +40,7 @@ STANDS_FOR = {
 WORKERS = re.compile(r"worker-0:6009(?:,worker-1:6009)?")
 
 # Commands that serve until somebody ends them, or need a job that runs; their words are checked, and not run.
-WAITING = ("open", "capture", "mcp", "serve")
+WAITING = ("open", "capture", "mcp", "serve", "trigger")
 
 # What a command says that needs a store, a large session or several ranks; it is read, too.
 NEEDING = ("://", "huge", "--balance-ranks", "report1.sqlite")
@@ -189,7 +189,8 @@ def test_the_python_of_a_page_runs_and_records_what_it_says(page, folder):
     program = LOGDIR.sub("logs", WORKERS.sub("localhost:6009", program)).replace("6009", str(free_port()))
 
     words = ["-c", program.replace("duration_ms=None", "duration_ms=300")]
-    done = run_warm("tensorflow", words, folder) if with_keras else run_command(words, folder)
+    token = {"STEPSCOPE_CAPTURE_TOKEN": "a-token-of-the-tests"} if page == "docs/capture-remote.md" else None
+    done = run_warm("tensorflow", words, folder) if with_keras else run_command(words, folder, token)
 
     assert done.returncode == 0, done.stderr
     assert len(list(folder.rglob("*.xplane.pb"))) - len(RUNS) == RECORDED.get(page, 0)

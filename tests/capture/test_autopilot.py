@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _imp
 import itertools
 import re
 import sys
@@ -337,6 +338,22 @@ def test_requests_in_a_program_without_steps_begin_and_end_a_window(watch, fake_
     autopilot.request()
     assert fake_recorder.said() == "save"
     autopilot.request()
+    assert fake_recorder.said() == "start"
+
+
+def test_a_request_waits_until_no_import_holds_the_lock_of_all_imports(watch, fake_recorder, monkeypatch):
+    """Another thread may hold the lock of a module that the capture needs, and wait for that one."""
+    autopilot, asked = watch(steps=0), []
+    monkeypatch.setattr(autopilot, "_ask_main", lambda: asked.append("again") or True)
+    _imp.acquire_lock()
+    try:
+        autopilot.request()
+        assert (asked, fake_recorder.said()) == (["again"], "")
+    finally:
+        _imp.release_lock()
+
+    autopilot.serve()
+
     assert fake_recorder.said() == "start"
 
 

@@ -16,6 +16,7 @@ ends while another thread is in the autopilot is not counted, and a request is s
 
 from __future__ import annotations
 
+import _imp
 import math
 import os
 import sys
@@ -208,7 +209,12 @@ class Autopilot:
         self.run_on_main(self._toggle)
 
     def serve(self) -> None:
-        """Serves the requests, on the main thread."""
+        """Serves the requests, on the main thread, once that is in none of the interpreter's own moments of an import.
+
+        To serve is to import: of a module that another thread imports, which may wait for the lock that is held then.
+        """
+        if is_main_thread() and _imp.lock_held() and self._ask_main():
+            return
         while self._asked and self._run_exclusively(self._do_asked):
             pass
         self._end_program_if_wanted()

@@ -26,7 +26,11 @@ from stepscope.model import EventKind as K
 
 # What is doubtful about the recordings, each looked at by hand: collectives that were launched before the recording
 # began; a step that the end of the recording cuts.
-DOUBTS = {"jax-mi300x-conv": ["steps_cut"], "torch-mi300-resnet": ["collectives_without_details"]}
+DOUBTS = {
+    "jax-mi300x-conv": ["steps_cut"],
+    "torch-mi300-resnet": ["collectives_without_details"],
+    "torch-sglang-qwen3": ["launched_work_waits"],
+}
 
 
 @pytest.fixture(scope="module", params=SESSIONS)
@@ -136,7 +140,8 @@ def contradictions(profile: LoadedProfile) -> Iterator[str]:
     if about is not None and about.cause != cause and not any(ELSEWHERE in line for line in body["verdict_evidence"]):
         yield f"{headline!r} beside {first.kind} about {about.cause}, and no sentence says why"
     share = bar[cause if about is None else about.cause]
-    if f"{share:.1f} % of {report.account.each_step} is " not in first.evidence:
+    wholes = (report.account.each_step, "the median step")
+    if not any(f"{share:.1f} % of {whole} is " in first.evidence for whole in wholes):
         yield f"the first advice says another share than {share}: {first.evidence}"
     is_said = "fixing it saves most" in headline or "machine busy" in headline
     if max(bar.values()) > bar[cause] and not is_said:
@@ -212,7 +217,8 @@ def same_limit(profile: LoadedProfile) -> None:
     assert advice["verdict_text"] == overview["findings"][0]["title"] == overview["verdict_text"]
     for first, listed in zip(overview["advice"][:1], advice["advice"], strict=False):
         assert all(listed[key] == first[key] for key in ("id", "predicted_speedup", "step_time_ms"))
-        assert listed["evidence"].startswith(first["evidence"])  # the page of advice adds what other tools know
+        # The page of advice adds what other tools know.
+        assert set(first["evidence"].split("; ")) <= set(listed["evidence"].split("; "))
 
 
 def first_advice_is_about_the_limit_or_says_so(profile: LoadedProfile) -> None:

@@ -61,11 +61,12 @@ def test_a_session_that_nobody_opened_is_read_for_its_glance_which_stays_for_the
     other.site.close()
 
 
-def test_a_damaged_session_has_no_glance_and_one_that_is_too_large_is_left_alone(stored: Path) -> None:
+def test_a_damaged_session_says_why_it_has_no_glance_and_one_that_is_too_large_is_left_alone(stored: Path) -> None:
     (next((stored / "logs").rglob("*.xplane.pb"))).write_bytes(b"\x0a\xff")
     page = Page(stored / "logs", stored / "cache")
     asked = f"/api/glances?sessions={page.session}"
-    await_until(lambda: page.get(asked)[page.session] is None, 60, "the failure")
+    await_until(lambda: page.get(asked)[page.session] != READING, 60, "the failure")
+    assert page.get(asked)[page.session] == {"problem": "no plane of an XSpace can be read"}
     page.site.close()
 
     listed = page.site.catalogue.sessions()[0]

@@ -194,7 +194,7 @@ def words_of_row(account: StepAccount, row: AccountRow) -> str:
     if row.cause == "python" and account.sleeps:
         return "sleeping or waiting"
     if row.cause == "unknown" and account.is_silent:
-        return f"launched work waiting for unrecorded work of {account.devices}"
+        return "launched work waiting for unrecorded work"
     without_devices = {"sync": "waiting for unrecorded devices", "launch": "dispatching work"}
     return cause_words(row.cause) if account.devices else without_devices.get(row.cause, cause_words(row.cause))
 

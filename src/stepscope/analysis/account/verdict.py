@@ -186,11 +186,10 @@ def _headline(account: StepAccount, row: AccountRow, limiting: AccountRow) -> st
         return f"machine busy, else {label}: {waits}; of the rest, {own}"
     why = "; fixing it saves most" if row is not limiting or limiting is not _longest_of_program(account) else ""
     share = f"{label}: {share_sentence(account, row)}"
-    culprit = row.culprit
-    if culprit is None or 2 * culprit.ps <= row.ps or re.search(rf"\d|{CODE_OF_MODULE}", culprit.name):
-        return share + why
-    longer = f"{share}, mostly `{culprit.name}`{why}"
-    return longer if len(longer.split()) <= _MOST_WORDS else share + why
+    culprit, said = row.culprit, [share + why, share]
+    if culprit is not None and 2 * culprit.ps > row.ps and not re.search(rf"\d|{CODE_OF_MODULE}", culprit.name):
+        said.insert(0, f"{share}, mostly `{culprit.name}`{why}")
+    return next((each for each in said if len(each.split()) <= _MOST_WORDS), share)
 
 
 def _is_busy_first(account: StepAccount, limit: AccountRow, limiting: AccountRow) -> bool:

@@ -52,8 +52,8 @@ CALL_SITES: Mapping[str, str] = {
 
 
 SEE_DEVICE = (
-    "see whether another process uses the device (nvidia-smi, rocm-smi), and record longer before the first step: what"
-    " was queued before the recording shows only once it is done"
+    "see whether another process uses the device (nvidia-smi, rocm-smi); record longer before the first step, so that"
+    " what was queued earlier is done"
 )
 
 

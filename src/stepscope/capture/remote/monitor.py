@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -70,19 +71,21 @@ def measure_load(seconds: float, ended: threading.Event) -> Load:
     """Watches the program for a time, or until `ended`."""
     steps = _StepClock()
     stop_watching = ranges.watch_steps(steps.note)
-    machine = CpuMeter(SmallFile(_MACHINE))
-    machine.read(0.0)
-    begin, process = time.perf_counter(), time.process_time()
-    try:
-        ended.wait(seconds)
-    finally:
-        stop_watching()
-    passed = max(time.perf_counter() - begin, 1e-9)
+    with closing(SmallFile(_MACHINE)) as stat:
+        machine = CpuMeter(stat)
+        machine.read(0.0)
+        begin, process = time.perf_counter(), time.process_time()
+        try:
+            ended.wait(seconds)
+        finally:
+            stop_watching()
+        passed = max(time.perf_counter() - begin, 1e-9)
+        machine_percent = machine.read(passed).get(MACHINE)
     return Load(
         unix_time=time.time(),
         seconds=passed,
         process_percent=100 * (time.process_time() - process) / passed,
-        machine_percent=machine.read(passed).get(MACHINE),
+        machine_percent=machine_percent,
         cpus=os.cpu_count() or 1,
         step_ms=tuple(steps.step_ms),
     )

@@ -12,20 +12,20 @@ _MORE_THAN_PAGEABLE = 10.0  # of the step: with less, that of pageable memory sa
 
 ACTIONS: Actions = {
     "tensorflow": (
-        "what is the same in every step: make it a tf.constant or tf.Variable once, before the loop; batches: feed them"
-        " through tf.data with .prefetch(tf.data.AUTOTUNE) instead of NumPy arguments",
+        "what stays the same: a tf.constant or tf.Variable, made once before the loop; batches: tf.data with"
+        " .prefetch(tf.data.AUTOTUNE) instead of NumPy arguments",
         "store it in the dtype that the step computes in, so that nothing is converted",
     ),
     "jax": (
-        "what is the same in every step: call jax.device_put once, before the loop, and pass the device array; batches:"
-        " put the next one on the device while the step runs",
+        "what stays the same: call jax.device_put once, before the loop; batches: put the next one on the device while"
+        " the step runs",
         "store it in the dtype that the step computes in: float64 NumPy arrays are converted on every call",
     ),
     "pytorch": (
-        "what is the same in every step: convert or move it once, before the loop (x = x.to(device, dtype)); batches:"
+        "what stays the same: convert or move it once, before the loop (x = x.to(device, dtype)); batches:"
         " DataLoader(pin_memory=True) and .to(device, non_blocking=True)",
     ),
-    "": ("copy what is the same in every step once, before the loop, and the next batch while the step runs",),
+    "": ("copy what stays the same once, before the loop, and the next batch while the step runs",),
 }
 
 

@@ -60,7 +60,7 @@ def test_a_cause_without_which_the_step_would_be_as_long_is_not_the_limit() -> N
     found = judge_account(replace(beside, rows=rows))
 
     assert (found.name, found.cause, found.share_percent) == ("host_bound", "host_compute", 40.0)
-    assert found.sentence == "host-bound: 40.0 % of each step is computation on the host; fixing it saves most"
+    assert found.sentence == "host-bound: 40.0 % of each step is computation on the host; fixing saves most"
     assert found.evidence[1] == (
         "computation on the device takes 60.0 %, but other work runs beside it: without it the step would be only"
         " 1.0 % shorter"
@@ -114,7 +114,7 @@ COMPUTING = {"device_compute": 45.0, "input": 33.0, "launch": 22.0}
 def test_what_the_first_change_shortens_is_the_limit_and_one_sentence_says_that_another_cause_is_longer() -> None:
     found = judge_account(account(COMPUTING), FirstChange(("input", "python"), 31.0))
 
-    said = "input-bound: 33.0 % of each step is input; fixing it saves most"
+    said = "input-bound: 33.0 % of each step is input; fixing saves most"
     assert (found.name, found.sentence) == ("input_bound", said)
     assert found.evidence == (
         "33.0 % of each step is input",

@@ -184,7 +184,7 @@ def _headline(account: StepAccount, row: AccountRow, limiting: AccountRow) -> st
         waits = f"{_percent(account.rows[0], account):.1f} % of {account.whole_step} waits for a free core"
         own = f"{_percent(row, account):.1f} % is {words_of_row(account, row)}"
         return f"machine busy, else {label}: {waits}; of the rest, {own}"
-    why = "; fixing it saves most" if row is not limiting or limiting is not _longest_of_program(account) else ""
+    why = "; fixing saves most" if row is not limiting or limiting is not _longest_of_program(account) else ""
     share = f"{label}: {share_sentence(account, row)}"
     culprit, said = row.culprit, [share + why, share]
     if culprit is not None and 2 * culprit.ps > row.ps and not re.search(rf"\d|{CODE_OF_MODULE}", culprit.name):

@@ -451,6 +451,6 @@ def test_steps_and_pipeline_of_a_real_capture_agree_on_the_waiting_time(recorded
     calls = profile.tf_data().pipelines[0]
     waits = profile.input_pipeline().waiting_ms
     assert calls["calls"] == profile.input_pipeline().step_time_ms["count"]
-    # The wait is around the call, but one that is asked for before its step's mark lies only partly in it; and a
-    # busy machine may take the processor away in between.
-    assert calls["mean_us"] / 1e3 == pytest.approx(waits["mean"], rel=0.2)
+    # The wait is around the call, but one that is asked for before its step's mark lies only partly in it; and of what
+    # a busy machine takes away in between, the wait has nothing.
+    assert 0.5 < waits["mean"] / (calls["mean_us"] / 1e3) < 1.25

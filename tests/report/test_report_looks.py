@@ -409,6 +409,17 @@ def test_conditions_are_about_what_csv_holds():
     assert listing.arranged(where="block=none").pipelines == ()
 
 
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [("limit=input_bound", ["a"]), ("limit=Input-bound", ["a"]), ("limit=device compute", ["b"]), ("limit=host", [])],
+)
+def test_a_condition_takes_a_term_as_it_is_kept_and_as_it_is_shown(where, kept):
+    terms = ({"name": "a", "limit": "input_bound"}, {"name": "b", "limit": "device_compute"})
+    listing = Listing(hosts=("h",), warnings=(), partial=False, pipelines=terms)
+
+    assert [row["name"] for row in listing.arranged(where=where).pipelines] == kept
+
+
 @pytest.mark.parametrize(("rows", "left"), [(1, 1), (0, 0), (-1, 0)])
 def test_the_head_of_a_list_is_never_its_tail(rows: int, left: int):
     listing = Listing(hosts=("h",), warnings=(), partial=False)

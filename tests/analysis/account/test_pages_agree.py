@@ -197,3 +197,14 @@ def test_a_comparison_shows_the_mean_account_of_the_steps_of_both_sides(corpus: 
     assert {row["cause"]: row["before_ms"] for row in rows} == pytest.approx(means, abs=_LEAST_MS)
     assert {row["cause"]: row["after_ms"] for row in rows} == pytest.approx(means, abs=_LEAST_MS)
     assert sum(means.values()) == pytest.approx(sum(step["duration_ms"] for step in usual) / len(usual), rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["torch-v100-resnet50-workers0", "torch-nccl", "torch-mi300-resnet"])
+def test_a_change_by_the_factor_one_leaves_the_account_as_it_is(corpus: Path, name: str) -> None:
+    profile = stepscope.load(corpus / name)
+    account = {row["cause"]: row["ms"] for row in profile.report("overview").to_dict()["account"]}
+
+    found = profile.whatif(scales={"launch": 1.0}).to_dict()
+
+    assert found["removed_ms"] == 0
+    assert {row["cause"]: row["ms"] for row in found["critical"]} == pytest.approx(account, abs=1e-3)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from browsing import store_profile
+from browsing import profiled_trace, store_profile
 from draw import Sort, draw
 
 import stepscope
@@ -65,6 +65,19 @@ def test_a_sound_recording_raises_no_doubt() -> None:
     assert doubts_of(trace) == []
     report = trust_tool.merge([trust_tool.partial(trace)])
     assert (report.line, report.first, report.rows, report.why_empty()) == ("", "", (), None)
+
+
+@pytest.mark.parametrize(
+    ("cost", "holds"),
+    [
+        ({}, "unknown"),
+        ({"steps_before": 20, "step_ms_before": 99.0, "steps_inside": 4, "step_ms_inside": 100.0}, "yes"),
+    ],
+)
+def test_what_recording_cost_is_unknown_where_nothing_tells(cost: dict[str, float], holds: str) -> None:
+    report = trust_tool.merge([trust_tool.partial(profiled_trace(**cost))])
+
+    assert [row["holds"] for row in report.checks if "slow the steps" in str(row["rule"])] == [holds]
 
 
 def test_work_that_starts_before_its_launch() -> None:

@@ -245,9 +245,10 @@ def _while_idle(account: StepAccount, row: AccountRow) -> str:
     """That no device works meanwhile, if that is so nearly all the time."""
     if row.idle_ps is None or row.idle_ps < _NEARLY_ALL * row.ps or account.devices is None:
         return ""
+    is_one = account.devices.startswith("the")
     if row.cause == "unknown" and account.is_silent:
-        return ", which shows none"
-    return f", while {account.devices} {'is' if account.devices.startswith('the') else 'are'} idle"
+        return f", while {account.devices} {'shows' if is_one else 'show'} none"
+    return f", while {account.devices} {'is' if is_one else 'are'} idle"
 
 
 def describe_place(culprit: Culprit | None) -> str | None:

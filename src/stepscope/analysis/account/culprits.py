@@ -127,12 +127,16 @@ class Finder:
         op, op_rows = self._longest_op(named)
         frame, calls, ps = self._function(rows)
         length_ps = int(forest(self._trace).extent_ps[calls].sum())
-        if frame >= 0 and not (self._is_of_devices(rows) and self._fill_steps(calls)):
+        fills_steps = frame >= 0 and self._is_of_devices(rows) and self._fill_steps(calls)
+        if frame >= 0 and not fills_steps:
             place = self._place(frame)
             inside, statement = self._inside(rows, frame), self._statement(frame)
             return Culprit(*place, op, self._layer(rows), len(calls), ps, inside, statement, length_ps)
         if not len(named):
             return None
+        if fills_steps:
+            work = named[self._is_work[named]]
+            return self._traced_line(work) or self.op_culprit(work) or self._make_op_culprit(work, None, work[:0])
         return (
             self._called_back(named, op, op_rows)
             or self._traced_line(named)
@@ -140,6 +144,7 @@ class Finder:
         )
 
     def _is_of_devices(self, rows: I64) -> bool:
+        """Whether most of some stretches is work of devices."""
         return 2 * int(self._length[rows[self._is_work[rows]]].sum()) > int(self._length[rows].sum())
 
     def _fill_steps(self, calls: I64) -> bool:

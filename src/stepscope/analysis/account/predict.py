@@ -94,9 +94,9 @@ class Predicted:
         """
         then = {}
         for cause in dict.fromkeys([*now, *self.causes]):
-            was, is_ = self.causes_now.get(cause, 0), self.causes.get(cause, 0)
+            was, left = self.causes_now.get(cause, 0), self.causes.get(cause, 0)
             if was or cause != _WAITS_FOR_CORE:  # which is left out of both where it is not what changes
-                then[cause] = now.get(cause, 0) * (is_ / was if is_ < was else 1.0) + max(is_ - was, 0)
+                then[cause] = now.get(cause, 0) * (left / was if left < was else 1.0) + max(left - was, 0)
         whole = self.then_ps / (sum(then.values()) or 1.0)
         longest = sorted(then, key=lambda cause: -then[cause])
         return {cause: round(whole * then[cause]) for cause in longest if whole * then[cause] >= 1.0}
@@ -145,18 +145,8 @@ def predict(model: StepModel, changes: Sequence[Intervention], of_machine: bool 
     then, least, most = range_after(
         now, model.error_percent, has_device(model), before, *(each.step_ps[steps] for each in (usual, fast, slow))
     )
-    if also and (left := _left_of_own_time(model, changes, _undisturbed(model))) is not None:
-        average, shown = (round(now * each) for each in left)
-        # Nothing saves more of the step than its causes take there, as recorded.
-        recorded, _ = _left_of_own_time(model, changes, _as_recorded(model)) or left
-        if now * recorded > then:
-            then = round(now * recorded)
-            most = max(most, round(then + usual_error(now, then)))
-        most = max(most, average, shown)
-        least = min(least, max(round(average - usual_error(now, average)), 0))
-        # Where threads share an op, it waits for the one without a core: how little it takes otherwise is not known.
-        shares_ops = (op_threads_of(model.trace).threads or 1) > 1 and not has_device(model)
-        least = least if most <= _WIDEST * least and not shares_ops else 0
+    if also:
+        then, least, most = _limit_by_causes(model, changes, (then, least, most))
     reasons = [*_reasons(model, factor), *([_QUIET] if also else []), *sources_of(changes)]
     if most > WIDE * least:
         off = 0.0 if has_device(model) else usual_error(now, then)
@@ -191,6 +181,31 @@ def _is_once(before: I64, after: I64) -> bool:
     return len(before) >= LEAST_STEPS and bool(gain < LEAST_PERCENT / 100.0 * before[others].sum())
 
 
+def _limit_by_causes(
+    model: StepModel, changes: Sequence[Intervention], found: tuple[int, int, int]
+) -> tuple[int, int, int]:
+    """What is left of the median step on a busy machine, the least and the most, where nothing saves more of a step
+    than its causes take there.
+
+    Args:
+        found: the same by a replay without the wait of the loop's own thread, ps.
+    """
+    left, now = _left_of_own_time(model, changes, _undisturbed(model)), recorded_ps(model)
+    if left is None:
+        return found
+    then, least, most = found
+    average, shown = (round(now * each) for each in left)
+    recorded, _ = _left_of_own_time(model, changes, _as_recorded(model)) or left
+    if now * recorded > then:
+        then = round(now * recorded)
+        most = max(most, round(then + usual_error(now, then)))
+    most = max(most, average, shown)
+    least = min(least, max(round(average - usual_error(now, average)), 0))
+    # Where threads share an op, it waits for the one without a core: how little it takes otherwise is not known.
+    shares_ops = (op_threads_of(model.trace).threads or 1) > 1 and not has_device(model)
+    return then, least if most <= _WIDEST * least and not shares_ops else 0, most
+
+
 def _left_of_own_time(model: StepModel, changes: Sequence[Intervention], busy: _Base) -> tuple[float, float] | None:
     """What is left of the average step and of the shown one, as shares, if changes take from them what they take from
     their causes, the wait for a free core aside; None where that wait is no longer than a prediction is off anyway.
@@ -207,10 +222,10 @@ def _left_of_own_time(model: StepModel, changes: Sequence[Intervention], busy: _
     left = causes_after(model, after, length)
     gone = {cause: max(ps - left.get(cause, 0), 0) / ps for cause, ps in own.items()}
     shown = {cause: float(model.spent_ps[Cause[cause.upper()]]) for cause in own}
-    return _left(own, gone), _left(shown, gone)
+    return _share_left(own, gone), _share_left(shown, gone)
 
 
-def _left(times: Mapping[str, float], gone: Mapping[str, float]) -> float:
+def _share_left(times: Mapping[str, float], gone: Mapping[str, float]) -> float:
     """What is left of some times, as a share, without a share of each."""
     whole = sum(times.values())
     return 1.0 - sum(ps * gone[cause] for cause, ps in times.items()) / whole if whole else 1.0
@@ -298,7 +313,9 @@ def range_after(
     least = fastest - now * _ERRORS * _error_of_ratio(before, fast)
     most = slowest + now * _ERRORS * _error_of_ratio(before, slow)
     rare, often = rates_of(before - usual)
-    least, most = (choose(end, _at_rate(now, then, by)) for choose, end, by in ((min, least, often), (max, most, rare)))
+    least, most = (
+        choose(end, _change_at_rate(now, then, by)) for choose, end, by in ((min, least, often), (max, most, rare))
+    )
     off = doubt if on_device else max(doubt, usual_error(now, then))
     least, most = min(min(least, then) - doubt, then - off), max(max(most, then) + doubt, then + off)
     least = 0.0 if most > _WIDEST * least else least
@@ -327,7 +344,7 @@ def rates_of(saved: I64) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _at_rate(now: float, then: float, rate: float) -> float:
+def _change_at_rate(now: float, then: float, rate: float) -> float:
     """The step after a change that saves something which happens that many times as often as it did, in the measure of
     the step as it was."""
     return now * then / (then + max(now - then, 0.0) * rate) if then > 0 else then

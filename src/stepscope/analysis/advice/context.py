@@ -165,7 +165,7 @@ class Context:
         return max(1.0 - busy, _LEAST_QUIET)
 
     @property
-    def is_busy(self) -> bool:
+    def lacks_cores(self) -> bool:
         """Whether the loop waits for a free core for a large share of the time: then other threads of the program do,
         too, and what waits for those seems to sleep."""
         return 100.0 * (1.0 - self.quiet) >= LARGE_SHARE

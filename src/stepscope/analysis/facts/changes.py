@@ -320,12 +320,9 @@ def _changes_of_loop(model: StepModel, least: float) -> Iterator[tuple[str, list
             parts += [part_of_batches(model, row.pipeline)] if Cause.INPUT in row.of_loop else []
             removed: list[Intervention] = [Scale(part, kept.get(name, 0.0)) for part in parts]
             others = _work_of_others(model, loop.line, parts, {*row.of_loop, *row.causes})
-            yield (
-                name,
-                [*removed, *_ease(model, loop.line, left_out, others, max(left_out.total, own_ps))]
-                if row.competes
-                else removed,
-            )
+            if row.competes:
+                removed += _ease(model, loop.line, left_out, others, max(left_out.total, own_ps))
+            yield name, removed
 
 
 def _other_functions(trace: HostTrace, loop: LoopTime) -> I64:

@@ -147,7 +147,7 @@ def _culprit_of_kind(trace: HostTrace, rows: I64, ps: I64) -> Culprit | None:
     culprit, account = finder.culprit(every), account_of(trace)
     row = next((row for row in account.rows if row.cause == "device_compute"), None) if account else None
     common = row.culprit if row is not None else _culprit_of_all_work(trace)
-    is_common = culprit is None or (common is not None and common.place == culprit.place)
+    is_common = culprit is None or culprit.file is None or (common is not None and common.place == culprit.place)
     return finder.op_culprit(every) if is_common else culprit
 
 

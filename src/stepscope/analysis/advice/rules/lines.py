@@ -87,7 +87,7 @@ def _is_asleep(context: Context, kind: str, line: LineFacts) -> bool:
     """Whether most of a function that is Python does not compute but waits for something outside of the program.  On a
     busy machine a thread that does not run may wait for another one that has no core: there its call has to say so."""
     waits = line.statement is not None and may_sleep(line.statement.called)
-    return kind == "python_overhead" and line.asleep >= _MOST_OF and (waits or not context.is_busy)
+    return kind == "python_overhead" and line.asleep >= _MOST_OF and (waits or not context.lacks_cores)
 
 
 def _is_evaluation(line: LineFacts) -> bool:

@@ -120,7 +120,7 @@ def _gaps(context: Context, loop: LoopFacts) -> Finding | None:
     rival = context.pace.rival if context.pace is not None else None
     if rival is not None and rival.lost_ps / MS >= _MOST_OF * idle:
         return None  # there the loop waits for another thread, which is advice of its own
-    if _is_asleep(context) and context.is_busy:
+    if _is_asleep(context) and context.lacks_cores:
         return None  # what it waits for has no core, as far as is known: a lock of a thread that is ready, too
     function = _function(context)
     row = Row("overview", "python", round(idle, 3))

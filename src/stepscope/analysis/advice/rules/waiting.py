@@ -547,11 +547,11 @@ def _call_once(context: Context) -> tuple[str, ...]:
     """What to do about a dataset that calls Python for each element of a batch."""
     calls = round(context.per_step(_feed(context).python_calls))
     how = (
-        "let Python make a whole batch at once, instead of {:,} calls of it for each: yield batches from the generator,"
-        " without .batch() behind it, or put .batch(n) before the map that calls it; arrays in memory need neither"
-        " (tf.data.Dataset.from_tensor_slices)"
+        f"let Python make a whole batch at once, instead of {calls:,} calls: yield batches from the generator, or put"
+        " .batch(n) before the map that calls it"
     )
-    return (Named(how.format(calls)),) if calls >= FEWEST_ROWS else ()
+    in_memory = "arrays in memory need no Python: tf.data.Dataset.from_tensor_slices"
+    return (Named(how), in_memory) if calls >= FEWEST_ROWS else ()
 
 
 def _culprit(context: Context) -> Culprit | None:

@@ -8,6 +8,7 @@ import re
 import sys
 import threading
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +23,7 @@ from stepscope.capture.auto.settings import Settings
 from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, LOADED, MARKED, OPTIMIZED, StepLoop, StepSource
 from stepscope.capture.job import Worker, this_worker
 from stepscope.capture.own_threads import OwnTimer
+from stepscope.capture.proving import deadlines
 
 OPTIMIZER = StepSource(OPTIMIZED, "optimizer.step()", "a")
 LOADER = StepSource(LOADED, "batches", "b")
@@ -109,6 +111,52 @@ def test_of_functions_one_is_the_step(watch, sources, name):
     assert autopilot.outcome == f"captured steps 1-2 ({name})"
 
 
+OTHER = StepSource(OPTIMIZED, "another optimizer", "o")
+BY_HAND = StepSource(DIFFERENTIATED, "backward()")
+SKIPPED = (
+    "nothing was captured: the program ran 3 steps (optimizer.step()) and the first 5 are skipped; skip fewer (--skip)"
+)
+
+PHASES = {
+    "three updates of an optimizer, then steps by hand":
+        ([OPTIMIZER] * 3 + [BY_HAND] * 1522, "captured steps 5-8 (backward())"),
+    "a warm-up by another optimizer": ([OTHER] * 3 + [OPTIMIZER] * 90, "captured steps 5-8 (optimizer.step())"),
+    "a pretraining of some moments, then fine-tuning":
+        ([OPTIMIZER] * 99 + [OTHER] * 200, "captured steps 5-8 (another optimizer)"),
+    "evaluation between epochs":
+        (([OPTIMIZER] * 4 + [LOADER] * 40) * 5, "captured steps 5-8 (optimizer.step())"),
+    "evaluation after a training that was shorter than asked for":
+        ([OPTIMIZER] * 7 + [LOADER] * 200, "captured steps 5-6 (optimizer.step())"),
+    "two optimizers in turn": ([OPTIMIZER, OTHER] * 20, "captured steps 5-8 (optimizer.step())"),
+    "five updates of a critic for one of the generator":
+        ([*[OPTIMIZER] * 5, OTHER] * 9, "captured steps 5-8 (optimizer.step())"),
+    "a loop that ends before the first step that is wanted": ([OPTIMIZER] * 3, SKIPPED),
+    "and an evaluation after it": ([OPTIMIZER] * 3 + [LOADER] * 40, SKIPPED),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("sources", "outcome"), PHASES.values(), ids=PHASES)
+def test_of_a_program_in_phases_the_steps_of_its_training_are_captured(watch, sources, outcome):
+    autopilot = watch(steps=4, skip=5)
+
+    steps(autopilot, *sources)
+    autopilot.finish()
+
+    assert autopilot.outcome == outcome
+
+
+def test_of_a_pretraining_of_minutes_and_a_fine_tuning_the_first_is_captured(watch, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    autopilot = watch(steps=4, skip=5)
+
+    for source in [OPTIMIZER] * 99 + [OTHER] * 200:
+        steps(autopilot, source)
+        now[0] += 1.0
+
+    assert autopilot.outcome == "captured steps 5-8 (optimizer.step())"
+
+
 @pytest.mark.parametrize(("step_s", "captured"), [(0.03, "2-12"), (0.1, "2-6"), (1.0, "2-5")])
 def test_short_steps_are_captured_for_a_while(watch, monkeypatch, step_s, captured):
     now = [0.0]
@@ -192,18 +240,6 @@ def test_steps_that_the_program_marks_count_before_all_and_are_not_marked_again(
     assert fake_recorder.said() == "start save"
     assert autopilot.outcome == "captured steps 1-2 (as the program marks them)"
     assert MARKED.rank > OPTIMIZER.rank
-
-
-def test_a_program_with_too_few_steps_is_told_so(watch, fake_recorder):
-    autopilot = watch(steps=9, skip=5)
-    steps(autopilot, *[OPTIMIZER] * 3)
-
-    autopilot.finish()
-
-    assert autopilot.outcome == (
-        "nothing was captured: the program ran 3 steps (optimizer.step()) and the first 5 are skipped; "
-        "skip fewer (--skip)"
-    )
 
 
 def test_a_capture_that_cannot_start_is_told(watch, fake_recorder):
@@ -421,6 +457,17 @@ def test_a_forked_child_captures_its_own_steps_and_is_never_ended(watch, fake_re
     assert fake_recorder.said() == "start mark-1 end-1 save"
 
 
+def test_where_the_program_is_to_end_with_the_capture_its_ranks_end_themselves(watch, monkeypatch):
+    monkeypatch.setattr(auto, "this_worker", lambda: Worker(1, "job"))
+    autopilot = watch(steps=2, skip=1, stop_after=True)
+    autopilot.forget_parent()
+
+    with pytest.raises(SystemExit) as end:
+        steps(autopilot, *[OPTIMIZER] * 9)
+
+    assert end.value.code == 0
+
+
 @pytest.fixture
 def launcher(tmp_path, fake_recorder):
     """The autopilot of a program one of whose processes has captured steps."""
@@ -451,6 +498,20 @@ def test_a_launcher_that_is_asked_for_a_time_window_keeps_it(launcher, fake_reco
 
     assert fake_recorder.said() == "start save"
     assert [path.name for path in launcher.paths] == ["profile-1"]
+
+
+def test_a_launcher_that_waits_for_ranks_that_have_ended_ends_as_well(launcher, monkeypatch):
+    ended, later = [], []
+    monkeypatch.setattr(deadlines, "end_process_by_deadline", lambda: ended.append("by a deadline"))
+    monkeypatch.setattr(launcher, "_run_later", lambda seconds, work, on_main=True: later.append(work))
+    launcher._settings = replace(launcher._settings, stop_after=True)
+
+    launcher._run_exclusively(launcher._open_window_unless_launcher)
+    assert ended == []
+    with pytest.raises(SystemExit) as end:
+        launcher._run_exclusively(later.pop())
+
+    assert (ended, end.value.code) == (["by a deadline"], 0)
 
 
 def test_a_line_that_was_cut_short_counts_for_nothing(tmp_path):
@@ -567,22 +628,6 @@ def test_no_time_window_starts_while_a_program_is_traced(watch, fake_recorder, m
     tracing[0] = False
     autopilot.run_on_main(autopilot._open_window)
     assert fake_recorder.said() == "start"
-
-
-def test_an_evaluation_after_a_short_training_leaves_what_was_captured(watch, fake_recorder):
-    autopilot = watch(steps=9, skip=1)
-
-    steps(autopilot, *[OPTIMIZER] * 5, *[LOADER] * 200)
-
-    assert autopilot.outcome == "captured steps 1-4 (optimizer.step())"
-
-
-def test_steps_by_hand_after_a_warm_up_are_captured(watch, fake_recorder):
-    autopilot = watch(steps=9, skip=1)
-
-    steps(autopilot, *[OPTIMIZER] * 3, *[StepSource(DIFFERENTIATED, "backward()")] * 90)
-
-    assert autopilot.outcome == "captured steps 1-9 (backward())"
 
 
 def test_what_a_launcher_evaluates_is_not_captured_beside_the_training_of_its_processes(launcher, fake_recorder):

@@ -8,6 +8,7 @@ from stepscope.capture.auto.step_loop import (
     CALLS,
     DIFFERENTIATED,
     LOADED,
+    MARKED,
     OPTIMIZED,
     StepLoop,
     StepSource,
@@ -31,21 +32,23 @@ MANY = "".join(map(chr, range(0x410, 0x410 + 100)))
 SOURCES |= {letter: StepSource(OPTIMIZED, "one of many", letter) for letter in MANY}
 
 
+def _letter(source: StepSource) -> str:
+    return next(letter for letter, each in {**SOURCES, "M": MARKED}.items() if each is source)
+
+
 class Listener:
-    """Writes down of which source each step is."""
+    """Writes down of which source each step is, and which start by themselves."""
 
     active = True
 
     def __init__(self) -> None:
         self.heard = ""
 
-    def start_step(self, source: StepSource) -> None: ...
+    def start_step(self, source: StepSource, number: int | None = None) -> None:
+        self.heard += f"{_letter(source)}{number}-"
 
-    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
-        self.heard += next(letter for letter, each in SOURCES.items() if each is source)
-
-    def mark_step(self, number: object) -> None:
-        self.heard += "M"
+    def end_step(self, source: StepSource, another_follows: bool = True, number: int | None = None) -> None:
+        self.heard += _letter(source)
 
 
 def hear(happens: str, expected: int = 0, step_s: float = 1.0) -> StepLoop:
@@ -67,7 +70,7 @@ def hear(happens: str, expected: int = 0, step_s: float = 1.0) -> StepLoop:
 CASES = {
     "one source": ("ooo", "ooo"),
     "the more certain one counts at once": ("bgo" * 3, "bgooo"),
-    "marks count before all": ("oMoMoM", "oMMM"),
+    "marks count before all, and the first one ends nothing": ("oMoMoM", "oM1-MM"),
     "of two functions the larger one": ("ffF" * 2, "ffFF"),
     "of two optimizers in one loop the one that steps first": ("op" * 3, "ooo"),
     "five steps of a critic for one of the generator": ("ooooop" * 2, "o" * 10),
@@ -126,7 +129,7 @@ def test_a_child_process_starts_anew():
 
 def test_a_mark_that_a_listener_makes_is_not_one_of_the_program():
     class MarksSteps(Listener):
-        def end_step(self, source: StepSource, another_follows: bool = True) -> None:
+        def end_step(self, source: StepSource, another_follows: bool = True, number: int | None = None) -> None:
             super().end_step(source)
             loop.mark_step(0)
 

@@ -378,6 +378,16 @@ def test_the_summary_of_a_launcher_is_that_of_the_session_its_ranks_wrote(tmp_pa
     assert not list((tmp_path / "stepscope-logs" / "plugins" / ".stepscope").glob("children-*"))
 
 
+def test_stop_after_ends_the_ranks_of_a_launcher_and_with_them_the_launcher(tmp_path):
+    write(tmp_path, "rank.py", MARKING.replace("range(12)", "range(10**9)"))
+    script = write(tmp_path, "launch.py", LAUNCHER)
+
+    done = run_command(["-m", "stepscope", "run", "--steps", "3", "--seconds", "60", "--stop-after", script], tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert [step_numbers(path) for path in profiles_below(tmp_path / "stepscope-logs")] == [[5, 6, 7]] * 3
+
+
 def test_a_launcher_that_is_armed_by_the_environment_leaves_nothing_but_profiles(tmp_path):
     write(tmp_path, "rank.py", MARKING)
     script = write(tmp_path, "launch.py", LAUNCHER)

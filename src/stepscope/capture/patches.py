@@ -12,7 +12,7 @@ import functools
 import sys
 from collections.abc import Callable
 from types import BuiltinFunctionType, CodeType, FunctionType
-from typing import Any, Protocol
+from typing import Any
 
 from stepscope.kernels import observe
 
@@ -21,11 +21,12 @@ Change = Callable[[Call], Call]
 Undo = Callable[[], object]
 
 
-class Observer(Protocol):
+class Observer:
     """Is told of calls.  None may raise, except to end the program; what the program has for a signal may, anywhere."""
 
-    def before(self, function: Any, args: tuple[Any, ...], /) -> object:
+    def before(self, function: Any, args: tuple[Any, ...], /) -> Any:
         """A call starts, with these arguments by position; None if its end is of no interest."""
+        return None
 
     def after(self, state: Any, result: Any, /) -> object:
         """The call has returned; `state` is what `before` answered."""

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from stepscope.capture.out_of_memory import reserve_memory
 from stepscope.capture.own_threads import await_files, is_main_thread
-from stepscope.capture.patches import Undo, observe_attribute
+from stepscope.capture.patches import Observer, Undo, observe_attribute
 from stepscope.capture.report import Suppressed, warn
 from stepscope.capture.running import Capture
 from stepscope.children import set_deadline
@@ -304,21 +304,14 @@ def forget_hard_end(listener: HardEndListener) -> None:
         _undo.pop()()
 
 
-class _HardEnd:
+class _HardEnd(Observer):
     """Sees the calls of a function that ends the program."""
 
     def __init__(self, shown: str) -> None:
         self._shown = shown
 
-    def before(self, function: object, args: tuple[Any, ...]) -> object:
+    def before(self, function: object, args: tuple[Any, ...]) -> None:
         """The program ends."""
         for listener in list(_listeners):
             with Suppressed():
                 listener(self._shown)
-        return None
-
-    def after(self, state: object, result: object) -> None:
-        """It has not ended."""
-
-    def failed(self, state: object) -> None:
-        """The call had wrong arguments."""

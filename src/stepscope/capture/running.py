@@ -357,22 +357,19 @@ class Capture:
 
 
 class _AtStep:
-    """Calls a function when the next step of the loop ends, on the thread of the steps."""
+    """Calls a function when the next step of the loop starts or ends, on the thread of the steps."""
 
     active = True
 
     def __init__(self, call: Callable[[], object]) -> None:
         self._call = call
 
-    def start_step(self, source: object) -> None:
+    def start_step(self, source: object, number: int | None = None) -> None:
         """A step starts."""
-
-    def end_step(self, source: object, another_follows: bool = True) -> None:
-        """A step has ended."""
         self._call()
 
-    def mark_step(self, number: object) -> None:
-        """The program has marked a step."""
+    def end_step(self, source: object, another_follows: bool = True, number: int | None = None) -> None:
+        """A step has ended."""
         self._call()
 
 

@@ -9,6 +9,9 @@ more than a time window, so a step during the window ends it.  A signal requests
 the next steps, or of a time window if there are none; during a capture it requests the end of that.  In a program
 without a framework, a time window holds the calls of Python functions, since nothing else can be recorded.
 
+Where the program is to end with its capture, each of its ranks ends itself: all of them capture the same steps.  Their
+launcher ends with them, or a while after them if it waits for what they would have done.
+
 Two rules keep the program safe.  Captures start and stop on the thread that runs the steps, or on the main thread,
 because PyTorch's profiler sees only the thread that started it.  And no thread waits for another one here: a step that
 ends while another thread is in the autopilot is not counted, and a request is served by the thread that is in it.
@@ -61,6 +64,7 @@ _MOST_QUEUED = 8
 _GOES_ON = 3  # times the steps up to the end of the capture: a loop that has come that far is no part of another
 _LOOK_AGAIN_S = 1.0
 _WITHOUT_STEPS = 3.0  # times the patience, where the program ends with the window and nothing takes its place
+_RANKS_END_S = 10.0  # between the profiles of two ranks at most, where their launcher waits for all of them
 _DEFAULT_STEPS = 10  # how many steps a request captures if the settings name none
 
 Work = Callable[[], object]
@@ -106,11 +110,11 @@ class Autopilot:
         self.outcome = ""
         self.has_steps = False
         self._requested = False
-        self._has_captured = False
         self._forget()
         self._plan(settings.skip if settings.steps else None)
 
     def _forget(self) -> None:
+        self._has_captured = False
         self._inside = threading.Lock()
         self._asked: deque[Work] = deque()
         self._timer: OwnTimer | None = None
@@ -167,20 +171,15 @@ class Autopilot:
 
     # -- what the loop reports, on the thread of the steps -----------------------------------------------------------
 
-    def start_step(self, source: StepSource) -> None:
+    def start_step(self, source: StepSource, number: int | None = None) -> None:
         """A step of the loop starts, unless one runs."""
         if self.active:
             self._run_exclusively(lambda: self._begin(source))
 
-    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
+    def end_step(self, source: StepSource, another_follows: bool = True, number: int | None = None) -> None:
         """A step of the loop has ended; if another follows, it starts with that."""
         if self.active:
             self._run_exclusively(lambda: self._end(source, another_follows))
-
-    def mark_step(self, number: object) -> None:
-        """The program itself has marked the start of a step."""
-        if self.active:
-            self._run_exclusively(self._mark_step)
 
     def expect_framework(self, name: str) -> None:
         """A framework is being imported: the steps are still to come, and a time window before them is useless."""
@@ -332,13 +331,13 @@ class Autopilot:
     def _end_program_if_wanted(self) -> None:
         if not (self._settings.stop_after and self._has_captured and not self._runner.is_capturing):
             return
-        if self._is_perhaps_part():
+        if self._is_perhaps_part() or (self._is_child and this_worker().rank is None):
             return
         self.active = False
         if is_main_thread():
             self._settings = self._settings.keep_running()
             self._runner.wait()
-            raise SystemExit(0 if self.last is not None else 1)
+            raise SystemExit(0 if self.last is not None or self._is_launcher() else 1)
         if not self._ask_main():
             self._settings = self._settings.keep_running()
             self._show_line("the program goes on, because its steps do not run on the main thread")
@@ -346,18 +345,12 @@ class Autopilot:
     # -- what one thread at a time does ------------------------------------------------------------------------------
 
     def _begin(self, source: StepSource) -> None:
-        self._follow(source)
+        self._follow(source, self._loop.count)
         if self._is_planned():
             self._runner.start_step()
 
-    def _mark_step(self) -> None:
-        if self._source is MARKED:
-            self._end(MARKED, another_follows=True)
-        else:  # the first mark ends no step
-            self._begin(MARKED)
-
     def _end(self, source: StepSource, another_follows: bool) -> None:
-        self._follow(source)
+        self._follow(source, self._loop.count - 1)
         if not self._is_planned():
             self.active = self._is_doubtful()
             return
@@ -371,8 +364,8 @@ class Autopilot:
         elif another_follows:
             self._runner.start_step()
 
-    def _follow(self, source: StepSource) -> None:
-        """Counts the steps of this source from now on."""
+    def _follow(self, source: StepSource, number: int) -> None:
+        """Counts the steps of this source from now on, of which step `number` runs."""
         if source is self._source:
             return
         if self._loop.was_silent and self._runner.is_capturing and self._runner.number > (self._first or 0):
@@ -387,9 +380,8 @@ class Autopilot:
             return
         self._supersedes |= self.has_steps and not self._requested and not self._is_child
         self._runner.marks = source is not MARKED
-        count = self._loop.count
-        self._runner.number = max(count - 1, 0)
-        self._plan(count if self._requested else max(self._settings.skip, count))
+        self._runner.number = number
+        self._plan(self._loop.count if self._requested else max(self._settings.skip, self._loop.count))
 
     def _is_worth_capturing(self, source: StepSource) -> bool:
         """Whether a loop is captured: not an evaluation after the training, be it of this process or of those that it
@@ -475,6 +467,7 @@ class Autopilot:
         """Steps were awaited in vain: a time window starts, once the program had its patience without the time in which
         its main thread was ready and had no core."""
         if self._is_launcher():
+            self._end_launcher()
             return
         awaited, patience = time.monotonic() - self._awaited_since, self._patience
         longest = (_MOST_QUEUED - 1) * patience if self._settings.stop_after else patience
@@ -485,6 +478,19 @@ class Autopilot:
         self._open_window()
         if self._window is not None and self._awaited_since and not self._loop.count:
             self._window.own_facts[cost.AWAITED] = awaited
+
+    def _end_launcher(self, ranks: int = 0) -> None:
+        """Ends a launcher once no more of its ranks have captured for a while, `ranks` of them until then."""
+        if not self._settings.stop_after:
+            return
+        found = len(self._ledger.profiles())
+        if found > ranks:
+            self._run_later(_RANKS_END_S, lambda: self._end_launcher(found), on_main=False)
+        else:
+            from stepscope.capture.proving.deadlines import end_process_by_deadline
+
+            self._has_captured = True
+            end_process_by_deadline()
 
     def _is_launcher(self) -> bool:
         return not self._is_child and bool(self._ledger.profiles())
@@ -531,6 +537,7 @@ class Autopilot:
     def _close_window(self) -> None:
         if self._window is not None and not self._requested and self._is_launcher():
             self._drop_window()
+            self._end_launcher()
         window, self._window = self._window, None
         if window is None:
             return

@@ -58,20 +58,17 @@ class LastingWatch:
         self.active = bool(self._options)
         self.watch: Watch | None = None
 
-    def start_step(self, source: StepSource) -> None:
-        """A step starts: the watch starts with its end."""
+    def start_step(self, source: StepSource, number: int | None = None) -> None:
+        """A step starts."""
+        self._start()
+        if self.watch is not None:
+            self.watch.steps.start_step(source, number)
 
-    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
+    def end_step(self, source: StepSource, another_follows: bool = True, number: int | None = None) -> None:
         """A step has ended."""
         self._start()
         if self.watch is not None:
-            self.watch.steps.end_step(source, another_follows)
-
-    def mark_step(self, number: object) -> None:
-        """The program has marked a step."""
-        self._start()
-        if self.watch is not None:
-            self.watch.steps.mark_step(number)
+            self.watch.steps.end_step(source, another_follows, number)
 
     def _start(self) -> None:
         from stepscope.capture.watching.options import options_from_environment

@@ -30,7 +30,7 @@ def inherit(settings: Settings, ledger: Ledger) -> None:
     folder = workers.shared_folder()
     payload = json.dumps(
         {
-            "settings": settings.keep_running().to_environment(),
+            "settings": settings.to_environment(),
             "ledger": ledger.to_text(),
             "job": job.LAUNCH.name,
             "workers": str(folder) if folder else "",

@@ -76,9 +76,9 @@ class Settings:
         return replace(self, stop_after=False)
 
     def derive_for_child(self) -> Settings:
-        """The settings for a process that the program has started.  It is never ended, and only steps are captured,
-        because most such processes only load data."""
-        return replace(self, stop_after=False, patience=math.inf)
+        """The settings for a process that the program has started.  Only steps are captured, because most such
+        processes only load data."""
+        return replace(self, patience=math.inf)
 
     def to_environment(self) -> dict[str, str]:
         """The settings as environment variables would say it, for another process."""

@@ -67,21 +67,18 @@ MARKED = StepSource(rank=6, name="as the program marks them")
 
 
 class Listener(Protocol):
-    """Is told of the steps of the loop.  No method raises an exception, except to end the program if that was
-    requested.  The source is another object than before when the loop has changed."""
+    """Is told of the steps of the loop, on their thread.  No method raises an exception, except to end the program if
+    that was requested.  The source is another object than before when the loop has changed."""
 
     @property
     def active(self) -> bool:
         """False while steps are of no interest; then none is reported."""
 
-    def start_step(self, source: StepSource) -> None:
-        """A step starts, unless one is open."""
+    def start_step(self, source: StepSource, number: int | None = None) -> None:
+        """A step starts, unless one is open; `number` is the program's own for it, if it has one."""
 
-    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
-        """A step has ended; the next one starts with that, if another follows."""
-
-    def mark_step(self, number: object) -> None:
-        """The program itself has marked the start of a step; its marks are the loop."""
+    def end_step(self, source: StepSource, another_follows: bool = True, number: int | None = None) -> None:
+        """A step has ended; the next one, with this number, starts with that, if another follows."""
 
 
 class StepLoop:
@@ -148,20 +145,24 @@ class StepLoop:
             followed = self.source or source
             self._tell(lambda listener: listener.start_step(followed))
 
-    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
+    def end_step(self, source: StepSource, another_follows: bool = True, number: int | None = None) -> None:
         """A step has ended; the next one starts with that, if another follows."""
         if self._is_loop(source):
             self.count += 1
             self.ended_s.append(self._last_s)
             followed = self.source or source
-            self._tell(lambda listener: listener.end_step(followed, another_follows))
+            self._tell(lambda listener: listener.end_step(followed, another_follows, number))
 
     def mark_step(self, number: object) -> None:
-        """The program has marked the start of a step.  What a listener marks meanwhile, on the same thread, is no mark
-        of the program."""
-        if self._telling != threading.get_ident() and self._is_loop(MARKED):
-            self.count += 1
-            self._tell(lambda listener: listener.mark_step(number))
+        """The program has marked the start of a step, which ends the one before.  What a listener marks meanwhile, on
+        the same thread, is no mark of the program."""
+        if self._telling == threading.get_ident():
+            return
+        own = number if isinstance(number, int) else None
+        if self.source is MARKED:
+            self.end_step(MARKED, number=own)
+        elif self._is_loop(MARKED):
+            self._tell(lambda listener: listener.start_step(MARKED, own))
 
     def _tell(self, tell: Callable[[Listener], None]) -> None:
         self._telling = threading.get_ident()

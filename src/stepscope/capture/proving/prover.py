@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.capture import report
-from stepscope.capture.auto.step_loop import MARKED, StepSource
+from stepscope.capture.auto.step_loop import StepSource
 from stepscope.capture.job import this_worker
 from stepscope.capture.own_threads import OwnThread, is_main_thread, register_at_fork
 from stepscope.capture.proving import relays, saving
@@ -115,26 +115,19 @@ class Prover:
     # From the start of the experiment on, steps are timed here, with two readings of the clock in a step: what the
     # follower reads besides takes 0.2 ms where its caches are cold.
 
-    def start_step(self, source: StepSource) -> None:
+    def start_step(self, source: StepSource, number: int | None = None) -> None:
         """A step starts."""
         if self._running is None:
-            self._follower.start_step(source)
+            self._follower.start_step(source, number)
         elif source is self._source and self._since_ns == 0:
             self._since_ns = time.perf_counter_ns()
 
-    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
+    def end_step(self, source: StepSource, another_follows: bool = True, number: int | None = None) -> None:
         """A step has ended."""
         if self._running is None:
-            self._follower.end_step(source, another_follows)
+            self._follower.end_step(source, another_follows, number)
         elif self._is_of_loop(source):
             self._end_step(another_follows)
-
-    def mark_step(self, number: object) -> None:
-        """The program has marked a step."""
-        if self._running is not None and self._is_of_loop(MARKED):
-            self._end_step(True)
-        elif self._running is None and self.active:
-            self._follower.mark_step(number)
 
     def finish(self) -> None:
         """The program ends: what was measured so far is the answer."""

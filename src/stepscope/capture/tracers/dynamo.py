@@ -13,7 +13,7 @@ import time
 from types import FrameType
 from typing import Any
 
-from stepscope.capture.patches import observe_attribute
+from stepscope.capture.patches import Observer, observe_attribute
 from stepscope.capture.report import Suppressed
 from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.compiles import AGAIN, FIRST, Change, CompileNote, cut_text
@@ -30,7 +30,7 @@ _PLAIN = (bool, int, float, str, type(None))
 _MOST_KEPT = 256  # reasons that wait for their compilation
 
 
-class DynamoCompilations:
+class DynamoCompilations(Observer):
     """Reads PyTorch's list of compilations, and watches the function that finds why one is needed.
 
     Args:
@@ -56,9 +56,6 @@ class DynamoCompilations:
         """It has found them."""
         with Suppressed():  # a note is worth no failure
             self._note(reasons, frame)
-
-    def failed(self, frame: Any) -> None:
-        """It has found none."""
 
     def take(self) -> list[CompileNote]:
         """What was compiled since the last call."""

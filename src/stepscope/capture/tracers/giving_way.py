@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.capture.aside import Helper
-from stepscope.capture.patches import Undo, observe_attribute
+from stepscope.capture.patches import Observer, Undo, observe_attribute
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.errors import CaptureError
@@ -87,23 +87,16 @@ class ProfilerOwnership:
         )
 
 
-class _Starts:
+class _Starts(Observer):
     """Sees the calls by which a program starts the profiler."""
 
     def __init__(self, give_way: Callable[[], bool], then: Callable[..., object]) -> None:
         self._give_way, self._then = give_way, then
 
-    def before(self, start: object, args: tuple[Any, ...]) -> object:
+    def before(self, start: object, args: tuple[Any, ...]) -> None:
         """The program starts it."""
         if self._give_way():
             self._then(*args)
-        return None
-
-    def after(self, state: object, result: object) -> None:
-        """It has been started: nothing is to be told."""
-
-    def failed(self, state: object) -> None:
-        """It could not be started."""
 
 
 class ExportFolder:

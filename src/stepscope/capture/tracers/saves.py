@@ -10,7 +10,7 @@ from typing import Any
 
 from stepscope.capture import ranges
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.patches import Undo, observe_attribute
+from stepscope.capture.patches import Observer, Undo, observe_attribute
 from stepscope.capture.tracers.base import Clock, Probe, Span
 
 SAVE, WAIT = "save checkpoint (Orbax)", "wait for save checkpoint (Orbax)"
@@ -46,7 +46,7 @@ class SavesTracer(Probe):
         self.stop()
 
 
-class _Saves:
+class _Saves(Observer):
     """Makes each call a range."""
 
     def __init__(self, title: str) -> None:

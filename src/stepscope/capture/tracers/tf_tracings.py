@@ -7,7 +7,7 @@ from types import CodeType
 from typing import Any
 
 from stepscope.capture.frameworks import builds_tensorflow_graph
-from stepscope.capture.patches import observe_attribute
+from stepscope.capture.patches import Observer, observe_attribute
 from stepscope.capture.program_files import is_users_file
 from stepscope.capture.report import Suppressed
 from stepscope.capture.tracers.base import Clock
@@ -20,7 +20,7 @@ _seen: set[tuple[str, int]] = set()
 """File and line of all code that was traced in a capture of this process."""
 
 
-class TensorFlowTracings:
+class TensorFlowTracings(Observer):
     """Watches the function that makes a graph of a Python function.
 
     Args:
@@ -45,9 +45,6 @@ class TensorFlowTracings:
         begin, (function_type, _, _, options) = state
         with Suppressed():  # a note is worth no failure
             self._note(function_type, options, begin)
-
-    def failed(self, state: object) -> None:
-        """It cannot be traced."""
 
     def take(self) -> list[CompileNote]:
         """What was traced since the last call."""

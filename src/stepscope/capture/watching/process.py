@@ -12,7 +12,7 @@ from typing import Any
 from stepscope.capture import program_end, report
 from stepscope.capture.auto.finders import FINDING
 from stepscope.capture.own_threads import register_at_fork
-from stepscope.capture.patches import Undo, observe_attribute, undo_all
+from stepscope.capture.patches import Observer, Undo, observe_attribute, undo_all
 from stepscope.capture.program_end import INTERRUPTS, REQUEST, take_signal
 from stepscope.capture.watching.continuous import Watch
 from stepscope.capture.watching.options import WatchOptions
@@ -200,24 +200,17 @@ def _take_exceptions(watch: Watch) -> Undo:
     return undo_all(*(observe_attribute(owner, name, _Hook(watch), called_from_c=True) for owner, name in hooks))
 
 
-class _Hook:
+class _Hook(Observer):
     """Sees the calls of a hook for exceptions."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
 
-    def before(self, function: object, args: tuple[Any, ...]) -> object:
+    def before(self, function: object, args: tuple[Any, ...]) -> None:
         """An exception has reached the end of the program or of a thread."""
         error = getattr(args[0], "exc_value", None) if len(args) == 1 else args[1]
         if isinstance(error, Exception):
             self._watch.crash(error)
-        return None
-
-    def after(self, state: object, result: object) -> None:
-        """It has been printed."""
-
-    def failed(self, state: object) -> None:
-        """It could not be printed."""
 
 
 def _start_metrics(watch: Watch) -> Undo:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from stepscope.capture.auto.step_loop import MARKED, StepSource
+from stepscope.capture.auto.step_loop import StepSource
 from stepscope.capture.handles import move_up
 from stepscope.capture.report import NeverRaise
 from stepscope.capture.watching.baseline import Baseline, Length
@@ -185,39 +185,23 @@ class StepFollower:
 
     # -- what the loop reports, on the thread of the steps -------------------------------------------------------------
 
-    def start_step(self, source: StepSource) -> None:
+    def start_step(self, source: StepSource, number: int | None = None) -> None:
         """A step starts, unless one is open."""
         if self._start is None or source is not self.source:
-            self._run(self._begin, source)
+            self._run(self._begin, source, number)
 
-    def end_step(self, source: StepSource, another_follows: bool = True) -> None:
+    def end_step(self, source: StepSource, another_follows: bool = True, number: int | None = None) -> None:
         """A step has ended; if another follows, it starts with that."""
         now, quick = time.perf_counter_ns(), self._quick_source
         if now < self._quick_until_ns and quick is not None:
             is_usual = now - self.open_since_ns < self._quick_length_ns
             if source is quick and another_follows and is_usual and threading.get_ident() == self._thread:
                 self._quick.append((self.number, self.open_since_ns, now))
-                self.number += 1
+                self.number = self.number + 1 if number is None else number
                 self.count += 1
                 self.open_since_ns = now
                 return
-        self._run(self._end, source, another_follows)
-
-    def mark_step(self, number: object) -> None:
-        """The program itself has marked the start of a step."""
-        now, since = time.perf_counter_ns(), self.open_since_ns
-        if (
-            now < self._quick_until_ns
-            and now - since < self._quick_length_ns
-            and self._quick_source is MARKED
-            and threading.get_ident() == self._thread
-        ):
-            self._quick.append((self.number, since, now))
-            self.number = number if isinstance(number, int) else self.number + 1
-            self.count += 1
-            self.open_since_ns = now
-            return
-        self._run(self._mark, number)
+        self._run(self._end, source, another_follows, number)
 
     def close(self) -> None:
         """Ends the watch of the steps."""
@@ -264,23 +248,17 @@ class StepFollower:
         self._hooks += 1
         self._hook_ns += (_SMOOTH if self._hook_ns else 1.0) * (spent_ns - self._hook_ns)
 
-    def _begin(self, source: StepSource) -> None:
+    def _begin(self, source: StepSource, number: int | None) -> None:
         self._follow(source)
         if self._start is None:
-            self._open(self.number, None)
+            self._open(self.number if number is None else number, None)
 
-    def _end(self, source: StepSource, another_follows: bool) -> None:
+    def _end(self, source: StepSource, another_follows: bool, number: int | None) -> None:
         self._follow(source)
         now = self._finish_open()
+        self.number = self.number + 1 if number is None else number
         if another_follows:
-            self._open(self.number + 1, now)
-        else:
-            self.number += 1
-
-    def _mark(self, number: object) -> None:
-        self._follow(MARKED)
-        now = self._finish_open()
-        self._open(number if isinstance(number, int) else self.number + 1, now)
+            self._open(self.number, now)
 
     def _follow(self, source: StepSource) -> None:
         """Measures the steps of this source from now on: another loop has taken the place of the one before."""

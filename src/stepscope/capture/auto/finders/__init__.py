@@ -22,7 +22,7 @@ from typing import Any
 from stepscope.capture import ranges
 from stepscope.capture.auto.imports import ImportHook
 from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, OPTIMIZED, Listener, StepLoop, StepSource
-from stepscope.capture.patches import Undo
+from stepscope.capture.patches import Observer, Undo
 from stepscope.capture.program_facts import note_optimizer
 
 _MOST_SOURCES = 1000
@@ -88,21 +88,34 @@ class StepFinders:
 FINDING = StepFinders()
 
 
-class Depth:
-    """How deep each thread is in calls of one kind: the outermost counts, and those inside of it are part of it."""
+class OutermostCalls(Observer):
+    """Reports calls of one kind when they have returned, but not those inside of another one on the same thread: these
+    are parts of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, loop: StepLoop) -> None:
+        self._loop = loop
         self._threads = threading.local()
 
-    def enter(self) -> int:
-        """A call starts; returns how many this thread was in before."""
+    def enter(self, called: Any) -> tuple[int, Any]:
+        """A call starts; what `before` has to answer for `report` to get `called`."""
         depth: int = getattr(self._threads, "now", 0)
         self._threads.now = depth + 1
-        return depth
+        return depth, called
 
-    def leave(self, depth: int) -> None:
-        """A call has ended, well or not; `depth` is what `enter` returned."""
+    def after(self, state: tuple[int, Any], result: object) -> None:
+        """A call has returned."""
+        depth, called = state
         self._threads.now = depth
+        if depth == 0:
+            self.report(called)
+
+    def failed(self, state: tuple[int, Any]) -> None:
+        """A call has raised."""
+        self._threads.now = state[0]
+
+    def report(self, called: Any) -> None:
+        """An outermost call has returned."""
+        raise NotImplementedError
 
 
 next_number = itertools.count(1).__next__
@@ -137,29 +150,25 @@ class Numbers:
         return number
 
 
-class Calls:
+class CompiledCalls(OutermostCalls):
     """Reports the outermost calls of compiled functions; inside of one, others are only traced."""
 
     def __init__(self, loop: StepLoop) -> None:
-        self._loop = loop
-        self.depth = Depth()
+        super().__init__(loop)
         self._sources: dict[Hashable, StepSource] = {}  # one object for each, which listeners know again at once
 
-    def report(self, name: str, key: Hashable, size: int, updates: int = 0) -> None:
-        """An outermost call has returned, of the function with this name and key."""
-        self._loop.end_step(self._source(name, (key, threading.get_ident()), size, updates))
-
-    def _source(self, name: str, key: Hashable, size: int, updates: int) -> StepSource:
-        known = self._sources.get(key)
-        if known is not None and (known.size, known.name) == (size, name):
-            return known
-        if len(self._sources) >= _MOST_SOURCES:
-            self._sources.clear()
-        made = self._sources[key] = StepSource(CALLS, name, key, size, updates)
-        return made
+    def end_step(self, name: str, number: Hashable, size: int, updates: int = 0) -> None:
+        """A call has returned, of the function with this name and number."""
+        key = number, threading.get_ident()
+        source = self._sources.get(key)
+        if source is None or (source.size, source.name) != (size, name):
+            if len(self._sources) >= _MOST_SOURCES:
+                self._sources.clear()
+            source = self._sources[key] = StepSource(CALLS, name, key, size, updates)
+        self._loop.end_step(source)
 
 
-class OptimizerCalls:
+class OptimizerCalls(OutermostCalls):
     """Reports the calls of optimizers, each a source of its own, once they have returned.  Of an optimizer that calls
     another one, the outer call counts.  Where a loop makes a new one in each step, each takes the place of one of its
     class that has been called once and is gone; one that was called more often had a loop of its own.
@@ -169,8 +178,8 @@ class OptimizerCalls:
     """
 
     def __init__(self, loop: StepLoop, name: str) -> None:
+        super().__init__(loop)
         self._name = name
-        self._loop = loop
         self._numbers = Numbers()
         self._sources: dict[tuple[int, int], StepSource] = {}
         self._once: dict[tuple[int, str], list[tuple[Callable[[], object], StepSource]]] = {}  # those called once
@@ -201,7 +210,7 @@ class OptimizerCalls:
         return made
 
 
-class GradientCalls:
+class GradientCalls(OutermostCalls):
     """Reports the calls that compute gradients, of a program that updates its parameters by itself.
 
     Of several such calls in one loop, such as those of a GAN, the one that came first counts the steps: a source is the
@@ -220,33 +229,19 @@ class GradientCalls:
         name: Callable[[str], str],
         counts: Callable[[tuple[Any, ...]], bool],
     ) -> None:
-        self._loop = loop
+        super().__init__(loop)
         self._inner = (package, "stepscope")
         self._name = name
         self._counts = counts
-        self._depth = Depth()
         self._sources: dict[Hashable, StepSource] = {}
 
     def before(self, function: object, args: tuple[Any, ...]) -> object:
         """Gradients are computed."""
-        if not self._loop.active:
-            return None
-        counts = self._counts(args)
-        return self._depth.enter(), counts
+        return self.enter(self._counts(args)) if self._loop.active else None
 
-    def after(self, state: tuple[int, bool], result: object) -> None:
+    def report(self, counts: bool) -> None:
         """They have been computed."""
-        depth, counts = state
-        self._depth.leave(depth)
-        if counts and depth == 0:
-            self._report()
-
-    def failed(self, state: tuple[int, bool]) -> None:
-        """They could not be computed."""
-        self._depth.leave(state[0])
-
-    def _report(self) -> None:
-        frame: FrameType | None = sys._getframe(2)
+        frame: FrameType | None = sys._getframe(2) if counts else None
         called = ""
         while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in self._inner:
             called, frame = frame.f_code.co_name, frame.f_back

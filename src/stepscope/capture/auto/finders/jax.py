@@ -15,9 +15,9 @@ import sys
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, GradientCalls, next_number
+from stepscope.capture.auto.finders import CompiledCalls, GradientCalls, next_number
 from stepscope.capture.auto.step_loop import StepLoop
-from stepscope.capture.patches import Undo, observe_attribute, undo_all
+from stepscope.capture.patches import Observer, Undo, observe_attribute, undo_all
 from stepscope.capture.report import Suppressed
 from stepscope.kernels import observe
 
@@ -46,7 +46,7 @@ def install(jax: ModuleType, loop: StepLoop) -> Undo:
     return undo_all(*undos)
 
 
-class JittedCalls:
+class JittedCalls(CompiledCalls):
     """Reports the calls of jitted functions.  They stay what JAX has made: only the way in which they are called leads
     through here.
 
@@ -56,9 +56,8 @@ class JittedCalls:
     """
 
     def __init__(self, loop: StepLoop) -> None:
+        super().__init__(loop)
         self.sizes: dict[int, tuple[int, int]] = {}
-        self._loop = loop
-        self._calls = Calls(loop)
         self._kinds: set[type] = set()
         self._keys: dict[int, tuple[int, CodeType | None]] = {}  # by address: a number, and its code until it is called
         self._called: dict[CodeType, int] = {}  # the number of the functions with that code that were called
@@ -80,26 +79,19 @@ class JittedCalls:
 
     def before(self, function: Any, args: tuple[Any, ...]) -> object:
         """A call starts."""
-        return (self._calls.depth.enter(), function) if self._loop.active else None
+        return self.enter(function) if self._loop.active else None
 
-    def after(self, state: tuple[int, Any], result: object) -> None:
+    def report(self, function: Any) -> None:
         """It has returned."""
-        depth, function = state
-        self._calls.depth.leave(depth)
-        if depth == 0:
-            name = f"one per call of the jitted function {getattr(function, '__name__', 'without a name')}"
-            key, code = self._keys.get(id(function), (id(function), None))
-            if code is not None:  # at its first call
-                self._called.setdefault(code, key)
-                self._keys[id(function)] = key, None
-            self._calls.report(name, key, *self.sizes.get(id(getattr(function, "_fun", None)), (0, 0)))
-
-    def failed(self, state: tuple[int, Any]) -> None:
-        """It has raised."""
-        self._calls.depth.leave(state[0])
+        name = f"one per call of the jitted function {getattr(function, '__name__', 'without a name')}"
+        key, code = self._keys.get(id(function), (id(function), None))
+        if code is not None:  # at its first call
+            self._called.setdefault(code, key)
+            self._keys[id(function)] = key, None
+        self.end_step(name, key, *self.sizes.get(id(getattr(function, "_fun", None)), (0, 0)))
 
 
-class MadeFunctions:
+class MadeFunctions(Observer):
     """Has the functions watched that the program jits; JAX jits many of its own."""
 
     def __init__(self, jitted: JittedCalls) -> None:
@@ -117,11 +109,8 @@ class MadeFunctions:
         if frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] != "jax":
             self._jitted.watch(function)
 
-    def failed(self, state: object) -> None:
-        """It cannot be jitted."""
 
-
-class TracedFunctions:
+class TracedFunctions(Observer):
     """Notes the sizes of functions when JAX traces them.  Looking at the arguments of a call would run the program's
     code, as pytrees may be of its own types."""
 
@@ -142,9 +131,6 @@ class TracedFunctions:
             given = map(_form, traced.params["jaxpr"].out_avals)
             updated = sum(bool(form[0]) and form in taken for form in given)
             self._sizes[function] = len(taken) + updated, updated
-
-    def failed(self, function: int) -> None:
-        """It cannot be traced."""
 
 
 def _code_of(function: object) -> CodeType | None:

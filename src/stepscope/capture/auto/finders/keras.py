@@ -8,9 +8,9 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Depth, OptimizerCalls
+from stepscope.capture.auto.finders import OptimizerCalls
 from stepscope.capture.auto.step_loop import FITTED, StepLoop, StepSource
-from stepscope.capture.patches import Undo, observe_attribute, undo_all
+from stepscope.capture.patches import Observer, Undo, observe_attribute, undo_all
 from stepscope.capture.report import Suppressed
 
 BATCH = StepSource(rank=FITTED, name="one per batch of Keras' fit")
@@ -24,30 +24,23 @@ def install(keras: ModuleType, loop: StepLoop) -> Undo:
     return undo_all(
         observe_attribute(hooks, "on_train_batch_begin", BatchStarts(loop)),
         observe_attribute(hooks, "on_train_batch_end", BatchEnds(loop)),
-        observe_attribute(home, "apply", Updates(loop)),
+        observe_attribute(home, "apply", Updates(loop, "one per update of Keras' optimizer")),
     )
 
 
-class BatchStarts:
+class BatchStarts(Observer):
     """Reports the start of each batch, before the callbacks of the program know of it."""
 
     def __init__(self, loop: StepLoop) -> None:
         self._loop = loop
 
-    def before(self, begin: object, args: tuple[Any, ...]) -> object:
+    def before(self, begin: object, args: tuple[Any, ...]) -> None:
         """The callbacks are called."""
         if self._loop.active:
             self._loop.start_step(BATCH)
-        return None
-
-    def after(self, state: object, result: object) -> None:
-        """They have been called: nothing is to be told."""
-
-    def failed(self, state: object) -> None:
-        """One of them has raised."""
 
 
-class BatchEnds:
+class BatchEnds(Observer):
     """Reports the end of each batch, after the callbacks of the program."""
 
     def __init__(self, loop: StepLoop) -> None:
@@ -63,34 +56,13 @@ class BatchEnds:
 
         self._loop.end_step(BATCH, len(args) < 2 or another_follows(args[1], args[0].params))
 
-    def failed(self, args: tuple[Any, ...]) -> None:
-        """One of them has raised."""
 
-
-class Updates:
+class Updates(OptimizerCalls):
     """Reports the updates of optimizers; of one that calls another, such as one that scales the loss, the outer."""
-
-    def __init__(self, loop: StepLoop) -> None:
-        self._loop = loop
-        self._depth = Depth()
-        self._calls = OptimizerCalls(loop, "one per update of Keras' optimizer")
 
     def before(self, apply: object, args: tuple[Any, ...]) -> object:
         """An update starts."""
-        if not self._loop.active or not args or _is_traced():
-            return None
-        return self._depth.enter(), args[0]
-
-    def after(self, state: tuple[int, object], result: object) -> None:
-        """It has been made."""
-        depth, optimizer = state
-        self._depth.leave(depth)
-        if depth == 0:
-            self._calls.report(optimizer)
-
-    def failed(self, state: tuple[int, object]) -> None:
-        """It has raised."""
-        self._depth.leave(state[0])
+        return self.enter(args[0]) if self._loop.active and args and not _is_traced() else None
 
 
 def _is_traced() -> bool:

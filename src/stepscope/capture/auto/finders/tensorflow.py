@@ -6,7 +6,7 @@ import importlib
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, GradientCalls, Numbers
+from stepscope.capture.auto.finders import CompiledCalls, GradientCalls, Numbers
 from stepscope.capture.auto.step_loop import StepLoop
 from stepscope.capture.patches import Undo, observe_attribute, undo_all
 from stepscope.capture.report import Suppressed
@@ -29,32 +29,24 @@ def install(tensorflow: ModuleType, loop: StepLoop) -> Undo:
     )
 
 
-class FunctionCalls:
+class FunctionCalls(CompiledCalls):
     """Reports the calls of `tf.function`s."""
 
     def __init__(self, loop: StepLoop) -> None:
-        self._loop = loop
-        self._calls = Calls(loop)
+        super().__init__(loop)
         self._numbers = Numbers()
         self._sizes: dict[int, int] = {}  # number of a function -> how many operations it has
 
     def before(self, call: object, args: tuple[Any, ...]) -> object:
         """A call starts, of the function that is the first argument."""
-        return (self._calls.depth.enter(), args[0]) if self._loop.active and args else None
+        return self.enter(args[0]) if self._loop.active and args else None
 
-    def after(self, state: tuple[int, Any], result: object) -> None:
+    def report(self, function: Any) -> None:
         """It has returned."""
-        depth, function = state
-        self._calls.depth.leave(depth)
-        if depth == 0:
-            number = self._numbers.of(function)
-            size = self._sizes[number] = self._sizes.get(number) or _count_operations(function)
-            name = f"one per call of the tf.function {getattr(function, '_name', None) or 'without a name'}"
-            self._calls.report(name, number, size)
-
-    def failed(self, state: tuple[int, Any]) -> None:
-        """It has raised."""
-        self._calls.depth.leave(state[0])
+        number = self._numbers.of(function)
+        size = self._sizes[number] = self._sizes.get(number) or _count_operations(function)
+        name = f"one per call of the tf.function {getattr(function, '_name', None) or 'without a name'}"
+        self.end_step(name, number, size)
 
 
 def _count_operations(function: Any) -> int:

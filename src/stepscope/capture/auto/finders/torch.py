@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from stepscope.capture.auto.finders import GradientCalls, Numbers, OptimizerCalls
 from stepscope.capture.auto.imports import ImportHook
 from stepscope.capture.auto.step_loop import LOADED, OPTIMIZED, StepLoop, StepSource
-from stepscope.capture.patches import Undo, add_default, observe_attribute, undo_all
+from stepscope.capture.patches import Observer, Undo, add_default, observe_attribute, undo_all
 from stepscope.kernels import observe
 
 
@@ -133,7 +133,7 @@ def _is_differentiated(args: tuple[Any, ...]) -> bool:
     return len(args) > 3 and bool(args[3])
 
 
-class BatchFinder:
+class BatchFinder(Observer):
     """Reports the batches of each loop over a DataLoader."""
 
     def __init__(self, loop: StepLoop, made: MadeOptimizers) -> None:
@@ -141,20 +141,13 @@ class BatchFinder:
         self._made = made
         self._numbers = Numbers()
 
-    def before(self, fetch: Callable[[Any], Any], args: tuple[Any, ...]) -> object:
+    def before(self, fetch: object, args: tuple[Any, ...]) -> None:
         """A batch is fetched, by the iterator that is the first argument."""
         if not args or not self._loop.active:
-            return None
+            return
         number = self._numbers.find(args[0])
         if number is not None:
             self._made.expect()
             self._loop.end_step(StepSource(LOADED, "one per batch of a DataLoader", number))
         else:  # the time before the first batch is not a step
             self._numbers.of(args[0])
-        return None
-
-    def after(self, state: object, batch: object) -> None:
-        """It is there: nothing is to be told."""
-
-    def failed(self, state: object) -> None:
-        """There is none."""

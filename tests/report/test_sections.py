@@ -5,14 +5,22 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from typing import Any, NamedTuple
 
+import msgspec
+import numpy as np
 import pytest
 from draw import draw
+from hypothesis import given
+from hypothesis import strategies as st
 from imports import PACKAGE, imports_of
 
 import gen_types
 from stepscope.analysis.registry import TOOLS, Tool
 from stepscope.report import Field, Part, Prose, Role, Rows
+from stepscope.report.base import encode_json, make_finite
+from stepscope.report.columns import percents, rows_in_ms
+from stepscope.report.sections import percent, round_ms
 
 STEPS = """
     host main | M0--------M1--------
@@ -115,3 +123,53 @@ def test_reports_do_not_load_their_forms():
     code = "import sys, stepscope.report; print([name for name in sys.modules if name.startswith('rich')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# -- cells of whole columns, held against those of one value ----------------------------------------------------------
+
+
+TIMES = st.integers(0, 1 << 60)
+
+
+@given(st.lists(TIMES), st.integers(-1, 1 << 60))
+def test_percents_of_a_column_are_those_of_its_parts(parts: list[int], whole: int) -> None:
+    assert percents(parts, whole) == [percent(part, whole) for part in parts]
+
+
+@given(st.lists(st.tuples(TIMES, TIMES, TIMES)))
+def test_times_of_rows_are_those_of_each(rows: list[tuple[int, int, int]]) -> None:
+    assert rows_in_ms(rows) == [[round_ms(ps) for ps in row] for row in rows]
+
+
+# -- a report as JSON: written without a copy, and the same as of its copy with finite numbers ------------------------
+
+
+class Said(str):
+    __slots__ = ("more",)
+
+
+class Pair(NamedTuple):
+    first: float
+    second: str
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ({"a": float("nan"), "b": [float("inf"), -float("inf"), 1.5]}, b'{"a":null,"b":[null,null,1.5]}'),
+        ({"rows": ({"n": 1, "at": None},)}, b'{"rows":[{"n":1,"at":null}]}'),
+        (Said("said"), b'"said"'),
+        (np.float64("nan"), b"null"),
+        (Pair(float("nan"), "x"), b'[null,"x"]'),
+        ({"path": "a\udcff", "n": float("nan")}, b'{"path":"a?","n":null}'),
+        (Said("a\udcff"), b'"a?"'),
+        ("é", '"é"'.encode()),
+    ],
+)
+def test_json_of_a_value(value: Any, written: bytes) -> None:
+    assert encode_json(value) == written == msgspec.json.encode(make_finite(value))
+
+
+def test_what_is_no_json_is_an_error() -> None:
+    with pytest.raises(TypeError, match="holds no int64"):
+        encode_json({"n": np.int64(1)})

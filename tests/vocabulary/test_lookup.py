@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections import Counter
 from enum import IntFlag
 
 import numpy as np
 import pytest
 
+from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 from stepscope.vocabulary import lookup
+from stepscope.vocabulary.categories import CATEGORY_RULES
+from stepscope.vocabulary.frameworks import framework_of
 from stepscope.vocabulary.lookup import has_trait, is_called, name_has, names_have, traits_by_type
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import NameTable
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait, KernelTrait, OpTrait, PurposeTrait
 
@@ -187,3 +194,103 @@ def test_a_name_has_the_trait(name: str, trait: IntFlag) -> None:
 )
 def test_a_name_does_not_have_the_trait(name: str, trait: IntFlag) -> None:
     assert not name_has(name, trait)
+
+
+# -- what names are drawn as ------------------------------------------------------------------------------------------
+
+
+def category_of(name: str, where: str) -> str | None:
+    """What the page makes of the rules: the first that is found in the name, in lower case."""
+    found = (rule for rule in CATEGORY_RULES if rule.where in ("", where) and re.search(rule.pattern, name.lower()))
+    return next((rule.category for rule in found), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "category"),
+    [
+        ("cudnn_convolution", "device", None),
+        ("copy host to device", "device", "device_to_device"),
+        ("copy device to host", "device", "device_to_device"),
+        ("Memcpy HtoD (Pageable -> Device)", "device", "device_to_device"),
+        ("copy-done", "device", "device_to_device"),
+        ("aten::copy_", "host", "device_to_device"),
+        ("ncclKernel_AllReduce_RING", "device", "device_collectives"),
+        ("all-reduce", "device", "device_collectives"),
+        ("record_param_comms", "device", "device_collectives"),
+        ("void tensorflow::functor::FillPhiloxRandomKernelLaunch<...>", "device", None),
+        ("cudaLaunchKernel", "host", "kernel_launch"),
+        ("aten::add_", "host", None),
+        ("Iterator::Prefetch", "host", "input"),
+        ("input_transpose_fusion", "device", None),
+        ("backend_compile", "host", "compilation"),
+        ("idle", "device", "other"),
+    ],
+)
+def test_a_name_is_drawn_as_its_category(name: str, where: str, category: str | None) -> None:
+    assert category_of(name, where) == category
+
+
+def test_every_rule_is_of_a_category_of_the_breakdown_and_can_be_read_in_javascript() -> None:
+    assert {rule.category for rule in CATEGORY_RULES} <= set(CATEGORIES)
+    for rule in CATEGORY_RULES:
+        assert re.search(r"\(\?[^:]|\\[AZ]", rule.pattern) is None
+
+
+# -- frameworks -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "framework"),
+    [
+        (["/x/torch/_jit_internal.py(46): <module>", "/x/torch/nn/modules/linear.py(9): Linear.forward"], "pytorch"),
+        (["/x/jax/_src/api.py(9): jit", "/x/torch/_jit_internal.py(46): <module>", "/x/jax/_src/core.py(1): f"], "jax"),
+        (["jit_step", "/x/torch/nn/modules/linear.py(9): Linear.forward"], "jax"),
+        (["/x/tensorflow/python/eager/context.py(1): f"], "tensorflow"),
+        (["/x/train.py(3): main"], ""),
+    ],
+    ids=["torch", "more of jax", "a program of jax", "tensorflow", "none"],
+)
+def test_samples_of_stacks_name_the_framework_whose_python_they_show(names: list[str], framework: str) -> None:
+    builder = TraceBuilder("host")
+    line = builder.line(builder.plane("/host:CPU"), "main")
+    for name in names:
+        line.event(name, 0, 1)
+
+    assert framework_of(builder.build().strings) == framework
+
+
+# -- patterns are compiled when they are first used, and are as those of re from then on ------------------------------
+
+
+def test_a_pattern_does_what_a_compiled_one_does() -> None:
+    ours, theirs = Pattern(r"(a)b+", re.IGNORECASE), re.compile(r"(a)b+", re.IGNORECASE)
+
+    for text in ("ABB", "xab", "no"):
+        for name in ("match", "search", "fullmatch"):
+            found, expected = getattr(ours, name)(text), getattr(theirs, name)(text)
+            assert (found and found.groups()) == (expected and expected.groups())
+        assert ours.findall(text) == theirs.findall(text)
+        assert ours.sub("-", text) == theirs.sub("-", text)
+
+
+def test_it_is_compiled_once_and_has_no_other_method() -> None:
+    pattern = Pattern(r"a")
+
+    assert pattern.match is pattern.match
+    with pytest.raises(AttributeError):
+        _ = pattern.other
+
+
+def test_importing_the_vocabulary_compiles_none_of_its_patterns() -> None:
+    script = (
+        "import numpy, stepscope.model, re; compiled = []; real = re.compile\n"
+        "def compile(*args): compiled.append(args[0]); return real(*args)\n"
+        "re.compile = compile\n"
+        "import stepscope.vocabulary.lookup, stepscope.vocabulary.op_names, stepscope.vocabulary.tensor_cores\n"
+        "import stepscope.vocabulary.precision, stepscope.vocabulary.lines\n"
+        "print(compiled)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"

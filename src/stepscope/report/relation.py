@@ -24,7 +24,7 @@ from stepscope.model.arrays import I32, I64, Groups, measure_groups
 from stepscope.records import dataclass
 from stepscope.report.columns import percents
 from stepscope.report.fields import Cell, Field
-from stepscope.report.sections import round_us
+from stepscope.report.sections import percent, round_us
 from stepscope.report.tables import ROUNDED, Table
 
 Columns = dict[str, list[Any]]
@@ -86,6 +86,10 @@ class Merged:
         total = self.total(measure) if whole is None else whole
         return percents(self[measure], total)
 
+    def ratio(self, part: str, whole: str) -> list[float | None]:
+        """What one column is of another in percent, for each row."""
+        return [percent(one, other) for one, other in zip(self[part], self[whole], strict=True)]
+
     def by(self, relation: Relation, *carried: str) -> Merged:
         """The rows by fewer keys; `carried` are columns that each new row takes from the first of its rows."""
         first: dict[Any, int] = {}
@@ -123,7 +127,7 @@ class Relation:
     """What a table counts.
 
     Attributes:
-        keys: what tells rows apart.
+        keys: what tells rows apart, and what else is known of each.
         measures: what is counted, and adds up over hosts; of those in `min_` and `max_` the least and the most.
         order: columns to sort by, with `-` in front where the most comes first.
         most: how many rows of a host are kept.
@@ -163,6 +167,10 @@ class Relation:
         names = (*self.keys, *self.measures)
         columns = zip(*rows, strict=True) if rows else [()] * len(names)
         return self._keep({name: [*column] for name, column in zip(names, columns, strict=True)})
+
+    def keep_named(self, rows: Sequence[Mapping[str, Any]]) -> Counted:
+        """The same of rows that name their keys and measures."""
+        return self._keep({name: [row[name] for row in rows] for name in (*self.keys, *self.measures)})
 
     def _keep(self, columns: Columns) -> Counted:
         rows = self.sort(self.add_up([columns]))
@@ -220,6 +228,11 @@ class Relation:
             known = [*map(_as_key, values)]
             columns[name] = [known[place] for place in places]
         return columns
+
+
+def merge_hosts(partials: Sequence[Any], relations: Mapping[str, Relation]) -> dict[str, Merged]:
+    """The rows of all hosts, by attribute; the arguments are those of `fold_hosts`."""
+    return {name: relation.merge([getattr(part, name) for part in partials]) for name, relation in relations.items()}
 
 
 def fold_hosts(partials: Sequence[Any], relations: Mapping[str, Relation]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from draw import MS, Sort, draw
@@ -189,7 +190,7 @@ def test_a_run_without_devices_has_no_idle_streams():
 
 
 def test_streams_beyond_the_list_are_told(monkeypatch):
-    monkeypatch.setattr(idle, "MOST_STREAMS", 1)
+    monkeypatch.setattr(idle, "STREAMS", replace(idle.STREAMS, most=1))
     found = report(draw("gpu0 s7   | a b\ngpu0 s20  | a    b"), draw("gpu0 s7   | a  b", host="other"))
 
     assert [pick(row, "host", "stream", "idle_ms") for row in found.rows] == [("host", "s20", 4), ("other", "s7", 2)]

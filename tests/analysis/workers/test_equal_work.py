@@ -5,14 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from draw import MS, Sort, draw
 
 import stepscope
 from bench.jobs.__main__ import make_job
 from bench.jobs.plan import Job
 from stepscope.agents.sessions import Sessions
 from stepscope.agents.tools import Answers
+from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.every_step import causes_of_steps
+from stepscope.analysis.account.graph import NodeKind
+from stepscope.analysis.account.model import model_of
+from stepscope.analysis.advice.whatif import WhatIfReport, what_if_balanced
+from stepscope.analysis.workers.balance import balance
 from stepscope.analysis.workers.distributed_tool import DistributedReport
+from stepscope.analysis.workers.joint_replay import RankModel, rank_of
+from stepscope.analysis.workers.work_kinds import kinds_of_nodes
+from stepscope.errors import UsageError
+from stepscope.model import EventKind as K
+from stepscope.model import HostTrace
 
 
 def asked(folder: Path, job: Job) -> tuple[DistributedReport, dict[str, object]]:
@@ -112,3 +125,147 @@ def test_the_slowdown_is_the_true_one_for_other_jobs(tmp_path: Path, job: Job, c
     assert [row["cause"] for row in report.causes] == cause
     assert report.job["slowdown"] == pytest.approx(truth["slowdown"], rel=0.01)
     assert (report.job["explained_by_last_stage"] is None) == (job.kind == "context" or not cause)
+
+
+# -- what balanced ranks would give: three ranks side by side, which wait for each other in collectives ---------------
+
+
+SLOW = """
+host main | M0----------M1----------
+host main | a---------G-a---------G-
+"""
+MIDDLE = """
+host main | M0----------M1----------
+host main | a-----G-----a-----G-----
+"""
+FAST = """
+host main | M0----------M1----------
+host main | a-G---------a-G---------
+"""
+
+
+def traces(**pictures: str) -> list[HostTrace]:
+    return [draw(picture, host=name) for name, picture in pictures.items()]
+
+
+def ranks(**pictures: str) -> list[RankModel]:
+    return [rank for trace in traces(**pictures) if (rank := rank_of(trace)) is not None]
+
+
+def report(**pictures: str) -> WhatIfReport:
+    return what_if_balanced(ranks(**pictures), {trace.host: causes_of_steps(trace) for trace in traces(**pictures)})
+
+
+def test_balanced_ranks_each_have_the_mean_of_their_work():
+    found = balance(ranks(a=FAST, b=SLOW, c=MIDDLE))
+    assert found is not None
+
+    assert (found.ranks, found.steps, found.slowest, found.slowest_steps) == (3, 2, "b", 2)
+    assert (found.now_ps, found.then_ps) == (12 * MS, 8 * MS)  # 10 + 2 of communication, then 6 + 2
+
+
+def test_ranks_that_are_slow_in_turn_gain_as_much():
+    turns = [
+        "host main | M0----------M1----------\nhost main | a---------G-a-G---------",
+        "host main | M0----------M1----------\nhost main | a-G---------a---------G-",
+        "host main | M0----------M1----------\nhost main | a-----G-----a-----G-----",
+    ]
+    found = balance(ranks(**dict(zip("abc", turns, strict=True))))
+    assert found is not None
+
+    assert found.then_ps == found.least_ps == found.most_ps == 8 * MS
+    assert found.slowest_steps == 1
+
+
+def test_equal_ranks_gain_nothing():
+    found = balance(ranks(a=MIDDLE, b=MIDDLE, c=MIDDLE))
+    assert found is not None
+
+    assert found.now_ps == found.then_ps
+
+
+@pytest.mark.parametrize(
+    "pictures",
+    [
+        {"a": SLOW},
+        {"a": SLOW.replace("G", "a"), "b": FAST.replace("G", "a")},
+        {"a": SLOW, "b": FAST.replace("M0", "M5").replace("M1", "M6")},
+    ],
+    ids=["one rank", "no communication", "no common step"],
+)
+def test_without_ranks_that_meet_nothing_is_predicted(pictures):
+    assert balance(ranks(**pictures)) is None
+    with pytest.raises(UsageError, match="no two ranks"):
+        report(**pictures)
+
+
+def test_ranks_that_are_late_in_turn_to_the_collectives_of_one_step_gain_though_their_sums_are_equal():
+    first = "host main | M0----------M1----------\nhost main | a----G-aG---a----G-aG---"
+    second = "host main | M0----------M1----------\nhost main | aG-----a--G-aG-----a--G-"
+    found = balance(ranks(a=first, b=second))
+    assert found is not None
+
+    # 5 and 1 of work, 2 of communication, then 1 and 3, and 2 again; with 3 and 2 on both it is 9 instead of 12.
+    assert (found.now_ps, found.then_ps) == (12 * MS, 9 * MS)
+
+
+def test_the_report_names_the_slowest_rank():
+    found = report(a=FAST, b=SLOW, c=MIDDLE).to_dict()
+
+    assert found["predicted_speedup"] == 1.5
+    assert found["changes"][0]["change"] == "balance"
+    assert "b waits least in 2 of 2 common steps" in found["reasoning"]
+    assert [(row["cause"], row["ms"]) for row in found["critical"]] == [
+        (Cause.HOST_COMPUTE.name.lower(), 6.0), (Cause.COMMUNICATION.name.lower(), 2.0),
+    ]  # fmt: skip
+
+
+# -- which pass of training each kernel is of: by ranges around launches, by names, by what launched it ---------------
+
+
+RANGES = {
+    "I": Sort(K.ANNOTATION, "PP:0I1"),
+    "W": Sort(K.ANNOTATION, "PP:0W1"),
+    "k": Sort(K.KERNEL, "gemm", "correlation_id"),
+    "d": Sort(K.KERNEL, "gemm_dgrad", "correlation_id"),
+    "w": Sort(K.KERNEL, "gemm_wgrad", "correlation_id"),
+}
+BY_RANGE = """
+host main | M0--------------M1--------------
+host main | I---W-----      I---W-----
+host side | L1L2L3L4L5S-----L6L7L8L9L0S-----
+gpu0 s7   |   k1k2k3k4k5      k6k7k8k9k0
+"""
+BY_NAME = """
+host main | M0--------------M1--------------
+host side | L1L2L3L4L5S-----L6L7L8L9L0S-----
+gpu0 s7   |   d1d2w3w4w5      d6d7w8w9w0
+"""
+LAYER_BY_LAYER = """
+host main | M0--------------M1--------------
+host side | L1L2L3L4L5S-----L6L7L8L9L0S-----
+gpu0 s7   |   d1w2d3w4w5      d6w7d8w9w0
+"""
+
+
+@pytest.mark.parametrize(
+    ("picture", "first_step"),
+    [(BY_RANGE, "bbwww"), (BY_NAME, "bbwww"), (LAYER_BY_LAYER, "bbbbb")],
+    ids=["ranges of a pipeline's schedule", "names of kernels", "weights of one layer after the other"],
+)
+def test_gradients_of_weights_are_a_pass_of_their_own_where_many_come_in_a_row(picture: str, first_step: str) -> None:
+    model = model_of(draw(picture, RANGES))
+    assert model is not None
+    names, kind = kinds_of_nodes(model)
+    kernels = np.flatnonzero(model.graph.kind == NodeKind.WORK)
+    assert "".join(names[at][0] for at in kind[kernels].tolist())[:5] == first_step
+
+
+@pytest.mark.parametrize("runs", ["k", "N"])
+def test_a_silent_thread_is_of_one_kind_whatever_the_device_does_meanwhile(runs: str) -> None:
+    sorts = {"N": Sort(K.COLLECTIVE, "ncclDevKernel_AllReduce_Sum_f32_RING_LL")}
+    model = model_of(draw(f"host main | M0--------M1--------\ngpu0 s7   | {runs}------- {runs}-------", sorts))
+    assert model is not None
+    names, kind = kinds_of_nodes(model)
+    threads = np.flatnonzero((model.graph.kind == NodeKind.SEGMENT) & (model.graph.own_ps > 0))
+    assert {names[at] for at in kind[threads].tolist()} == {"unknown"}

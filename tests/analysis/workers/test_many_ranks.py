@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 import statistics
 from pathlib import Path
 
 import pytest
+from draw import MS, Sort, draw
 
 import stepscope
+from bench.jobs.__main__ import make_job
+from bench.jobs.damage import DAMAGES, damage_job
+from bench.jobs.plan import Job
 from stepscope.analysis.workers.bandwidth import Transfer, bandwidth_rows
 from stepscope.analysis.workers.clocks import clock_offsets
 from stepscope.analysis.workers.distributed_tool import DistributedReport
+from stepscope.analysis.workers.late_ranks import late_ranks
+from stepscope.model import EventKind, HostTrace
 
 sessions = pytest.importorskip("bench.sessions", reason="the bench is in the checkout alone")
-
-MS = 10**9
 
 
 def made(folder: Path, **about: object) -> tuple[DistributedReport, object]:
@@ -98,3 +103,79 @@ def test_bandwidth_by_operation_algorithm_and_power_of_two() -> None:
         ("all_reduce", "tree, LL", 1 << 21, 1),
     ]
     assert (rows[0]["least_gb_per_s"], rows[0]["bus_gb_per_s"], rows[0]["most_gb_per_s"]) == (2.0, 3.0, 4.0)
+
+
+# -- jobs whose files were damaged on their way: each damage is named and counted, and the rest is answered -----------
+
+
+SAID = {
+    "one rank missing": "only 7 of 8 ranks are present",
+    "one file cut": "step 3 by 7 of 8 ranks; the other ones",
+    "one rank stopped early": "step 2 by 7 of 8 ranks, step 3 by 7 of 8 ranks; the other ones",
+    "ranks recorded different steps": "step 0 by 4 of 8 ranks, step 3 by 4 of 8 ranks; the other ones",
+    "another world size": "rank 7 is of a job of 512 ranks, the others of one of 8",
+    "one rank twice": "rank 0 appears twice",
+    "no groups on one rank": "rank 7 recorded no process groups: 52 collectives are in those of ranks that list it",
+    "an unknown collective": "32 collectives are of an unknown operation, permute_blocks",
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
+    """A job whose last stage is too long, and its slowdown."""
+    folder = tmp_path_factory.mktemp("whole")
+    return folder, float(str(make_job(folder, Job(fault="stages"))["slowdown"]))
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_a_damage_is_named_and_the_cause_is_still_found(whole: tuple[Path, float], tmp_path: Path, how: str) -> None:
+    shutil.copytree(whole[0], tmp_path, dirs_exist_ok=True)
+    damage_job(tmp_path, how)
+    report = stepscope.load(tmp_path).distributed().to_dict()
+
+    assert any(SAID[how] in warning for warning in report["warnings"])
+    assert [(row["cause"], row["stage"], row["ranks"]) for row in report["causes"]] == [("unequal_stages", 3, [6, 7])]
+    assert report["slowdown"] == pytest.approx(whole[1], rel=0.02)
+
+
+# -- which rank comes last in a step, and where the others wait: two ranks whose clocks differ ------------------------
+
+
+REDUCE = {
+    "Collective name": "allreduce", "In msg nelems": 1000, "dtype": "Float", "Group size": 2,
+    "Process Group Name": "0", "Process Group Ranks": "[0, 1]",
+}  # fmt: skip
+SORTS = {"N": Sort(EventKind.COLLECTIVE, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "correlation_id", REDUCE)}
+
+
+def rank(number: int, picture: str) -> HostTrace:
+    return draw(picture, SORTS, host=f"rank{number}")
+
+
+FAST = rank(0, """
+    host main | M0--------- M1---------
+    host main | L1          L2
+    gpu0 s7   | k-          k-
+    gpu0 s20  |   N1------    N2---
+""")  # fmt: skip
+SLOW = rank(1, """
+    host main |    M0--------- M1---------
+    host main |    L1          L2
+    gpu0 s7   |    k-----      k-
+    gpu0 s20  |          N1--    N2---
+""")  # fmt: skip
+
+
+def test_the_rank_that_comes_last_is_named_with_its_launch_and_who_waits():
+    found = late_ranks([FAST, SLOW], 0)
+
+    assert found.sentence == "In step 0 rank 1 comes last: rank 0 waits 4.00 ms for it in all_reduce"
+    (arrival,) = found.arrivals
+    assert (arrival.host, arrival.launch_ps // MS, arrival.start_ps // MS) == ("rank1", 3, 9)
+    assert [(each.host, each.start_ps // MS, each.waiting_ps // MS) for each in arrival.waiters] == [("rank0", 2, 4)]
+
+
+def test_without_a_step_it_is_the_one_of_the_first_rank_s_account_and_nobody_may_wait():
+    assert late_ranks([FAST, SLOW], 1).sentence == "In step 1 no rank waits for another"
+    assert late_ranks([FAST, SLOW]).step in (0, 1)
+    assert late_ranks([FAST, SLOW], 7).arrivals == ()

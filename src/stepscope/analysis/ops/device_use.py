@@ -15,8 +15,7 @@ from stepscope.analysis.trace.grouping import KERNELS, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import F64, I64
-from stepscope.records import dataclass
-from stepscope.report import Field, Role, Row, make_row
+from stepscope.report import Field, Role, Row, round_ms
 
 _MOST_BLOCKS = 1e9  # on a multiprocessor; more is garbage
 
@@ -39,19 +38,8 @@ FIELDS: tuple[Field, ...] = (
 )
 
 
-@dataclass(frozen=True)
-class DeviceUse:
-    """One device; shares are 0 to 1, None if the trace lacks the facts."""
-
-    device: str
-    window_ps: int
-    utilization: float
-    sm_efficiency: float | None
-    occupancy: float | None
-
-
-def device_uses(trace: HostTrace) -> list[DeviceUse]:
-    """Every device that runs a kernel during the steps."""
+def device_rows(trace: HostTrace) -> list[Row]:
+    """Every device that runs a kernel during the steps, keyed as in FIELDS; unknown is what the trace lacks."""
     steps = steps_of(trace)
     kernels = np.flatnonzero(is_device_work(trace) & is_any_kind(trace.events.kind, KERNELS))
     if not len(steps.number) or not len(kernels):
@@ -69,8 +57,10 @@ def device_uses(trace: HostTrace) -> list[DeviceUse]:
         if (end > start).any():
             size = window[1] - window[0]
             busy = Spans.union(start, end).total / size
-            filled, mean = _filled(start, end, blocks[here], size), _weighted(occupancy[here] / 100, end - start)
-            found.append(DeviceUse(device_name(trace, device), size, busy, filled, mean))
+            shares = busy, _filled(start, end, blocks[here], size), _weighted(occupancy[here] / 100, end - start)
+            percents = [None if share is None else round(100 * share, 4) for share in shares]
+            cells = (trace.host, device_name(trace, device), round_ms(size), *percents)
+            found.append(dict(zip((field.name for field in FIELDS), cells, strict=True)))
     return found
 
 
@@ -100,11 +90,3 @@ def _weighted(values: F64, weights: I64) -> float | None:
     known = ~np.isnan(values)
     total = float(weights[known].sum())
     return float((values[known] * weights[known]).sum()) / total if total else None
-
-
-def row(host: str, use: DeviceUse) -> Row:
-    """One device, keyed as in FIELDS."""
-    shares = ("utilization", "sm_efficiency", "occupancy")
-    known = {f"{name}_percent": getattr(use, name) for name in shares}
-    percents = {name: None if share is None else round(100 * share, 4) for name, share in known.items()}
-    return make_row(FIELDS, use, host=host, **percents)

@@ -13,8 +13,6 @@ from typing import ClassVar
 import numpy as np
 
 from stepscope.analysis.ops import device_use, launches
-from stepscope.analysis.ops.device_use import DeviceUse
-from stepscope.analysis.ops.launches import STREAM_FIELDS, StreamLaunches, launches_of_streams
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import OpName, Shares, attribute, event_name_rows, shares
 from stepscope.analysis.trace.grouping import KERNELS
@@ -131,13 +129,13 @@ class KernelsOfHost:
 
     origin: Origin
     kernels: Counted
-    streams: list[StreamLaunches]
+    streams: Counted
     attributed: Shares
     devices: list[str]
-    uses: list[DeviceUse]
+    uses: list[Row]
 
 
-RELATIONS = {"kernels": LAUNCHED}
+RELATIONS = {"kernels": LAUNCHED, "streams": launches.STREAMS}
 
 
 def _shorten_name(row: Row) -> Row:
@@ -156,7 +154,7 @@ class KernelStatsReport(Report):
     devices: Table = as_table("How well kernels fill their devices", device_use.FIELDS, "no steps with kernels")
     tensor_cores: Row = as_figures("Tensor cores", TENSOR_CORE_FIELDS)
     launches: Row = as_figures("Launches", launches.FIELDS)
-    streams: Table = as_table("Launches by stream", STREAM_FIELDS, "no kernels")
+    streams: Table = as_table("Launches by stream", launches.STREAM_FIELDS, "no kernels")
     attribution: Row = as_figures("How the ops of kernels are known", attribution.FIELDS)
     empty: str = not_in_json()
 
@@ -188,10 +186,10 @@ def partial(trace: HostTrace) -> KernelsOfHost:
     return KernelsOfHost(
         origin=origin_of(trace),
         kernels=_count_kernels(trace, found.rows[among], found.op[among], found.ops),
-        streams=launches_of_streams(trace),
+        streams=launches.launches_of_streams(trace),
         attributed=shares(trace, among),
         devices=sorted({PlaneKind(trace.planes.kind[plane]).name for plane in trace.device_planes()}),
-        uses=device_use.device_uses(trace),
+        uses=device_use.device_rows(trace),
     )
 
 
@@ -240,7 +238,7 @@ def _may_use_tensor_cores(trace: HostTrace, events: I64) -> I64:
 def merge(partials: Sequence[KernelsOfHost]) -> KernelStatsReport:
     """The kernels of all hosts; equal rows are merged."""
     found = LAUNCHED.merge([part.kernels for part in partials])
-    streams = [(part.origin.host, stream) for part in partials for stream in part.streams]
+    streams = launches.STREAMS.merge([part.streams for part in partials])
     registers, shared, block, grid, occupancy = [*zip(*found["launch"], strict=True)] or [()] * 5
     return KernelStatsReport(
         **header([part.origin for part in partials], _warnings(partials, found)),
@@ -260,9 +258,9 @@ def merge(partials: Sequence[KernelsOfHost]) -> KernelStatsReport:
         by_kernel=_list_by_kernel(found),
         tensor_cores=_tensor_cores(found),
         attribution=dict(attribution.figures([part.attributed for part in partials])),
-        launches=launches.figures([stream for _, stream in streams]),
-        streams=tuple(launches.stream_row(host, stream) for host, stream in streams),
-        devices=tuple(device_use.row(part.origin.host, use) for part in partials for use in part.uses),
+        launches=launches.figures(streams),
+        streams=launches.table(streams),
+        devices=tuple(row for part in partials for row in part.uses),
         empty=_explain_empty(partials),
     )
 

@@ -6,6 +6,8 @@ first kernel.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from stepscope.analysis.steps.device_steps import device_name
@@ -13,60 +15,34 @@ from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.grouping import KERNELS
 from stepscope.model import HostTrace, LineKind
 from stepscope.model.arrays import I64, median
-from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Role, Row, make_row, percent, round_us
+from stepscope.report import Cell, Field, Role, Table, percent, round_us
+from stepscope.report.relation import Counted, Merged, Relation
 
 SHORT_US = 10.0
 LONG_DELAY_US = 100.0
 _LEAST_FOR_P90 = 10  # launches: one of them is above it
-MOST_STREAMS = 256  # kept per host, the busiest
+
+STREAMS = Relation(
+    ("host", "device", "stream", "delay_median_ps", "delay_p90_ps", "delay_max_ps"),
+    (
+        *("kernels", "kernels_ps", "short", "short_ps", "compared", "cheap", "busy_ps", "span_ps", "launches"),
+        *("calls_ps", "delay_ps", "long_delays", "gaps", "gaps_ps", "longest_gap_ps", "known_gaps_ps", "late_ps"),
+    ),
+    order=(),
+    most=256,
+)
+"""The launches of streams that ran a kernel, of each host the busiest first.
+
+`kernels` counts collectives, too, and `short` those that last less than SHORT_US.  `compared` are kernels whose call
+launched nothing else and is known, `cheap` those of them that are shorter than the call.  `launches` are calls whose
+work is on the stream, `calls_ps` their time on the host, and `delay_ps` from the begin of a call to that of its first
+work; what is known of single delays is None without launches.  `gaps` are times without work between two pieces of
+work; `known_gaps_ps` are those before work whose call is known, `late_ps` the part of all in which that had not begun.
+"""
 
 
-@dataclass(frozen=True)
-class StreamLaunches:
-    """The launches of one stream; times in ps.
-
-    Attributes:
-        device, stream: the names of the device and the line.
-        kernels, kernels_ps: kernels and collectives, and their time.
-        short, short_ps: those that last less than SHORT_US.
-        compared, cheap: kernels whose call launched nothing else and is known, and those of them shorter than the call.
-        busy_ps, span_ps: time with work on the stream, and from its first to its last work.
-        launches, calls_ps: calls whose work is on the stream, and their time on the host.
-        delay_sum_ps, delay_median_ps, delay_p90_ps, delay_max_ps: from the begin of a call to that of its first work;
-            the last three are None without launches.
-        long_delays: launches delayed by more than LONG_DELAY_US.
-        gaps, gaps_ps, gap_max_ps: times without work between two pieces of work.
-        late_ps: the part of them in which the next work's call had not begun either; known_gaps_ps: gaps before work
-            whose call is known.
-    """
-
-    device: str
-    stream: str
-    kernels: int
-    kernels_ps: int
-    short: int
-    short_ps: int
-    compared: int
-    cheap: int
-    busy_ps: int
-    span_ps: int
-    launches: int
-    calls_ps: int
-    delay_sum_ps: int
-    delay_median_ps: float | None
-    delay_p90_ps: float | None
-    delay_max_ps: int | None
-    long_delays: int
-    gaps: int
-    gaps_ps: int
-    gap_max_ps: int
-    known_gaps_ps: int
-    late_ps: int
-
-
-def launches_of_streams(trace: HostTrace) -> list[StreamLaunches]:
-    """The launches of every stream that ran a kernel, busiest first, at most MOST_STREAMS."""
+def launches_of_streams(trace: HostTrace) -> Counted:
+    """The launches of every stream that ran a kernel."""
     found = attribute(trace)
     on_stream = (trace.lines.kind == LineKind.STREAM)[trace.events.line[found.rows]]
     rows, call = found.rows[on_stream], found.call[on_stream]
@@ -82,7 +58,8 @@ def launches_of_streams(trace: HostTrace) -> list[StreamLaunches]:
         here = slice(int(bounds[line]), int(np.searchsorted(rows, trace.lines.event_end[line])))
         if np.isin(trace.events.kind[rows[here]], KERNELS).any():
             streams.append(_stream(trace, line, rows[here], call[here], first, pieces))
-    return sorted(streams, key=lambda stream: (-stream.busy_ps, stream.device, stream.stream))[:MOST_STREAMS]
+    streams.sort(key=lambda stream: (-stream["busy_ps"], stream["device"], stream["stream"]))
+    return STREAMS.keep_named(streams)
 
 
 def stream_name(trace: HostTrace, line: int) -> str:
@@ -90,7 +67,8 @@ def stream_name(trace: HostTrace, line: int) -> str:
     return trace.line_label(line) or str(trace.lines.line_id[line])
 
 
-def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, pieces: I64) -> StreamLaunches:
+def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, pieces: I64) -> dict[str, Any]:
+    """A row of STREAMS."""
     events = trace.events
     start, duration = events.start_ps[rows], events.duration_ps[rows]
     known = call >= 0
@@ -99,34 +77,38 @@ def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, piece
     short = kernel & (duration < SHORT_US * 1e6)
     alone = kernel & known & (pieces[call] == 1)
     opening = known & (rows == first[call])
-    delay = (start - call_start)[opening]
-    delay = np.maximum(delay, 0)
-    gap, late = _gaps(start, start + duration, np.where(known, call_start, np.iinfo(np.int64).min))
+    delay = np.maximum((start - call_start)[opening], 0)
     ends = start + duration
-    return StreamLaunches(
-        device=device_name(trace, int(trace.lines.plane[line])),
-        stream=stream_name(trace, line),
-        kernels=int(kernel.sum()),
-        kernels_ps=int(duration[kernel].sum()),
-        short=int(short.sum()),
-        short_ps=int(duration[short].sum()),
-        compared=int(alone.sum()),
-        cheap=int((alone & (duration < call_ps)).sum()),
-        busy_ps=int(ends.max() - start.min() - gap.sum()),
-        span_ps=int(ends.max() - start.min()),
-        launches=len(delay),
-        calls_ps=int(call_ps[opening].sum()),
-        delay_sum_ps=int(delay.sum()),
-        delay_median_ps=median(delay) if len(delay) else None,
-        delay_p90_ps=float(np.percentile(delay, 90)) if len(delay) >= _LEAST_FOR_P90 else None,
-        delay_max_ps=int(delay.max()) if len(delay) else None,
-        long_delays=int((delay > LONG_DELAY_US * 1e6).sum()),
-        gaps=int((gap > 0).sum()),
-        gaps_ps=int(gap.sum()),
-        gap_max_ps=int(gap.max(initial=0)),
-        known_gaps_ps=int(gap[known[1:]].sum()),
-        late_ps=int(late.sum()),
-    )
+    gap, late = _gaps(start, ends, np.where(known, call_start, np.iinfo(np.int64).min))
+    sums = {
+        "kernels": kernel,
+        "kernels_ps": duration[kernel],
+        "short": short,
+        "short_ps": duration[short],
+        "compared": alone,
+        "cheap": alone & (duration < call_ps),
+        "calls_ps": call_ps[opening],
+        "delay_ps": delay,
+        "long_delays": delay > LONG_DELAY_US * 1e6,
+        "gaps": gap > 0,
+        "gaps_ps": gap,
+        "known_gaps_ps": gap[known[1:]],
+        "late_ps": late,
+    }
+    span = int(ends.max() - start.min())
+    return {
+        "host": trace.host,
+        "device": device_name(trace, int(trace.lines.plane[line])),
+        "stream": stream_name(trace, line),
+        "delay_median_ps": median(delay) if len(delay) else None,
+        "delay_p90_ps": float(np.percentile(delay, 90)) if len(delay) >= _LEAST_FOR_P90 else None,
+        "delay_max_ps": int(delay.max()) if len(delay) else None,
+        "busy_ps": span - int(gap.sum()),
+        "span_ps": span,
+        "launches": len(delay),
+        "longest_gap_ps": int(gap.max(initial=0)),
+        **{name: int(values.sum()) for name, values in sums.items()},
+    }
 
 
 def _gaps(start: I64, end: I64, call_start: I64) -> tuple[I64, I64]:
@@ -193,11 +175,9 @@ FIELDS: tuple[Field, ...] = (
 )
 
 
-def figures(streams: list[StreamLaunches]) -> dict[str, Cell]:
+def figures(streams: Merged) -> dict[str, Cell]:
     """All streams together, keyed as in FIELDS."""
-
-    def total(name: str) -> int:
-        return sum(getattr(stream, name) for stream in streams)
+    total = streams.total
 
     def mean_us(sum_name: str, count_name: str) -> float | None:
         return round_us(total(sum_name) / total(count_name)) if total(count_name) else None
@@ -209,7 +189,7 @@ def figures(streams: list[StreamLaunches]) -> dict[str, Cell]:
         "cheaper_than_launch_percent": percent(total("cheap"), total("compared")),
         "launches": total("launches"),
         "launch_call_us": mean_us("calls_ps", "launches"),
-        "launch_delay_us": mean_us("delay_sum_ps", "launches"),
+        "launch_delay_us": mean_us("delay_ps", "launches"),
         "long_delays_percent": percent(total("long_delays"), total("launches")),
         "gaps": total("gaps"),
         "mean_gap_us": mean_us("gaps_ps", "gaps"),
@@ -218,14 +198,11 @@ def figures(streams: list[StreamLaunches]) -> dict[str, Cell]:
     }
 
 
-def stream_row(host: str, stream: StreamLaunches) -> Row:
-    """One stream, keyed as in STREAM_FIELDS."""
-    return make_row(
+def table(streams: Merged) -> Table:
+    """A row for each stream."""
+    return streams.table(
         STREAM_FIELDS,
-        stream,
-        host=host,
-        busy_percent=percent(stream.busy_ps, stream.span_ps),
-        short_percent=percent(stream.short, stream.kernels),
-        longest_gap_us=round_us(stream.gap_max_ps),
-        gaps_late_percent=percent(stream.late_ps, stream.known_gaps_ps),
+        busy_percent=streams.ratio("busy_ps", "span_ps"),
+        short_percent=streams.ratio("short", "kernels"),
+        gaps_late_percent=streams.ratio("late_ps", "known_gaps_ps"),
     )

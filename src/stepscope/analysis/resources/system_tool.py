@@ -11,7 +11,7 @@ The timeline shows the same counters over time.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +20,8 @@ from stepscope.analysis.resources.counters import PROCESS_PERCENT, Counter, coun
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Lines, Report, Role, Table, as_prose, as_table, fields_named
+from stepscope.report import Comparable, Field, Lines, Report, Role, Row, Table, as_prose, as_table, fields_named
+from stepscope.report.fields import amount
 from stepscope.vocabulary.lines import device_label
 
 MOST_ROWS = 500  # kept per host
@@ -52,25 +53,11 @@ _EMPTY = "no counters: record with stepscope, whose ProfilerOptions(system_inter
 
 
 @dataclass(frozen=True)
-class CounterRow:
-    """The statistics of one counter's samples."""
-
-    place: str
-    counter: str
-    unit: str
-    samples: int
-    mean: float
-    low: float
-    high: float
-    p95: float | None
-
-
-@dataclass(frozen=True)
 class LoadOfHost:
-    """The part of one host."""
+    """The part of one host: rows of FIELDS."""
 
     origin: Origin
-    rows: list[CounterRow]
+    rows: list[Row]
     left_out: int
 
 
@@ -101,18 +88,23 @@ COMPARABLES = (
 
 def partial(trace: HostTrace) -> LoadOfHost:
     """The part of one host."""
-    rows = sorted((_row_of(one) for one in counters_of(trace) if one.place), key=lambda row: (row.place, row.counter))
-    return LoadOfHost(origin_of(trace), rows[:MOST_ROWS], len(rows[MOST_ROWS:]))
+    counters = sorted((each for each in counters_of(trace) if each.place), key=lambda each: (each.place, each.name))
+    rows = [_row_of(trace.host, each) for each in counters[:MOST_ROWS]]
+    return LoadOfHost(origin_of(trace), rows, len(counters[MOST_ROWS:]))
 
 
-def _row_of(counter: Counter) -> CounterRow:
+def _row_of(host: str, counter: Counter) -> Row:
     ordered = np.sort(counter.value)
     p95 = float(ordered[math.ceil(0.95 * len(ordered)) - 1]) if len(ordered) >= _LEAST_FOR_P95 else None
-    unit = counter.unit or next((unit for unit in _UNITS if counter.name.endswith(f" {unit}")), "")
-    return CounterRow(
-        counter.place, counter.name, unit, len(ordered), float(ordered.mean()), float(ordered[0]), float(ordered[-1]),
-        p95,
-    )  # fmt: skip
+    figures = {"mean": float(ordered.mean()), "min": float(ordered[0]), "max": float(ordered[-1]), "p95": p95}
+    return {
+        "host": host,
+        "place": device_label(counter.place),
+        "counter": counter.name,
+        "unit": counter.unit or next((unit for unit in _UNITS if counter.name.endswith(f" {unit}")), None),
+        "samples": len(ordered),
+        **{name: None if value is None else round(value, 6) for name, value in figures.items()},
+    }
 
 
 def merge(partials: Sequence[LoadOfHost]) -> SystemReport:
@@ -121,30 +113,17 @@ def merge(partials: Sequence[LoadOfHost]) -> SystemReport:
     return SystemReport(
         **header([part.origin for part in partials], lost),
         findings=tuple(sentence for part in partials for sentence in _find_findings(part)),
-        rows=tuple(_counter_cells(part.origin.host, row) for part in partials for row in part.rows),
+        rows=tuple(row for part in partials for row in part.rows),
     )
 
 
-def _counter_cells(host: str, row: CounterRow) -> dict[str, Cell]:
-    figures = {"mean": row.mean, "min": row.low, "max": row.high, "p95": row.p95}
-    return {
-        "host": host,
-        "place": device_label(row.place),
-        "counter": row.counter,
-        "unit": row.unit or None,
-        "samples": row.samples,
-        **{name: None if value is None else round(value, 6) for name, value in figures.items()},
-    }
-
-
-def _find_findings(part: LoadOfHost) -> list[str]:
-    known = {row.counter: row for row in part.rows if row.samples >= _FEWEST}
-    machine, process, memory = (known.get(name) for name in (_MACHINE, _PROCESS, _AVAILABLE))
-    host, found = part.origin.host, []
-    if machine and machine.mean >= _FULL_PERCENT:
-        found.append(f"{host}: its cores are {machine.mean:.0f} % busy, so threads wait for a free core")
-    elif process and _ONE_CORE[0] <= process.mean <= _ONE_CORE[1]:
-        found.append(f"{host}: the process keeps one core busy; a single thread may be its limit")
-    if memory and memory.low < _SCARCE_GB:
-        found.append(f"{host}: only {memory.low:.2f} GB of memory were available at the lowest point")
-    return found
+def _find_findings(part: LoadOfHost) -> Iterator[str]:
+    known = {row["counter"]: row for row in part.rows if amount(row["samples"]) >= _FEWEST}
+    machine, process = (amount(known[name]["mean"]) if name in known else 0.0 for name in (_MACHINE, _PROCESS))
+    host = part.origin.host
+    if machine >= _FULL_PERCENT:
+        yield f"{host}: its cores are {machine:.0f} % busy, so threads wait for a free core"
+    elif _ONE_CORE[0] <= process <= _ONE_CORE[1]:
+        yield f"{host}: the process keeps one core busy; a single thread may be its limit"
+    if _AVAILABLE in known and (least := amount(known[_AVAILABLE]["min"])) < _SCARCE_GB:
+        yield f"{host}: only {least:.2f} GB of memory were available at the lowest point"

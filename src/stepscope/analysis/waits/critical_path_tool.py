@@ -42,7 +42,6 @@ from stepscope.report import (
     as_prose,
     as_table,
     fields_named,
-    make_rows,
     not_in_json,
     percent,
     round_ms,
@@ -77,25 +76,14 @@ STEP_FIELDS: tuple[Field, ...] = (
 
 
 @dataclass(frozen=True)
-class PathRow:
-    """Events of one name on the path of the median step; `cause` as in Cause, times in ps."""
-
-    name: str
-    cause: int
-    count: int
-    time_ps: int
-    delay_ps: int
-
-
-@dataclass(frozen=True)
 class PathsOfHost:
-    """The part of one host: its account, the causes of every step, and the path of the median step."""
+    """The part of one host: its account, the causes of every step, and rows of ROW_FIELDS of the median step."""
 
     origin: Origin
     stepping: StepsOfHost
     account: StepAccount | None
     steps: list[CausesOfStep]
-    rows: list[PathRow]
+    rows: list[Row]
     left_out: int
 
     @property
@@ -153,15 +141,14 @@ COMPARABLES = (
 
 def partial(trace: HostTrace) -> PathsOfHost:
     """The part of one host."""
-    found = every_step(trace)
-    rows = [] if found is None else _path_rows(trace, found)
+    found, steps = every_step(trace), causes_of_steps(trace)
+    step_ps = next((step.step_ps for step in steps if step.is_median), 0)
+    rows = [] if found is None else _path_rows(trace, found, step_ps)
     left_out = max(len(rows) - MOST_ROWS, 0)
-    return PathsOfHost(
-        origin_of(trace), steps_of_host(trace), account_of(trace), causes_of_steps(trace), rows[:MOST_ROWS], left_out
-    )
+    return PathsOfHost(origin_of(trace), steps_of_host(trace), account_of(trace), steps, rows[:MOST_ROWS], left_out)
 
 
-def _path_rows(trace: HostTrace, found: EveryStep) -> list[PathRow]:
+def _path_rows(trace: HostTrace, found: EveryStep, step_ps: int) -> list[Row]:
     """Events on the path of the median step by name and cause, longest first."""
     pieces, cause = found.pieces_of_median()
     own = np.flatnonzero(pieces.edge == OWN)
@@ -171,9 +158,19 @@ def _path_rows(trace: HostTrace, found: EveryStep) -> list[PathRow]:
     groups = Groups.of(event_name_rows(trace, event), cause[own].astype(np.int64))
     names = [trace.name_of(row) for row in event[groups.first].tolist()]
     total, before = groups.sum((pieces.end_ps - pieces.start_ps)[own]), groups.sum(delay)
-    columns = (cause[own[groups.first]], _count_events(groups, event), total, before)
-    rows = [PathRow(*row) for row in zip(names, *(column.tolist() for column in columns), strict=True)]
-    return sorted(rows, key=lambda row: (-row.time_ps - row.delay_ps, row.name))
+    count = _count_events(groups, event)
+    order = sorted(range(len(names)), key=lambda at: (-int(total[at] + before[at]), names[at]))
+    return [
+        {
+            "name": names[at],
+            "part": Cause(int(cause[own[groups.first[at]]])).name.lower(),
+            "count": int(count[at]),
+            "ms": round_ms(int(total[at])),
+            "percent": percent(int(total[at]), step_ps),
+            "delay_ms": round_ms(int(before[at])),
+        }
+        for at in order
+    ]
 
 
 def _delays_before(pieces: Pieces, own: I64) -> I64:
@@ -211,18 +208,11 @@ def merge(partials: Sequence[PathsOfHost]) -> CriticalPathReport:
     if chosen is None or chosen.median is None:
         return CriticalPathReport(**head, findings=(), parts=(), rows=(), steps=rows, usual_steps=())
     usual = [step for step in chosen.steps if step.complete] or chosen.steps
-    parts, step_ps = _part_rows(chosen.median), chosen.median.step_ps
     return CriticalPathReport(
         **head,
         findings=tuple(_findings(chosen.account)),
-        parts=parts,
-        rows=make_rows(
-            ROW_FIELDS,
-            chosen.rows,
-            part=lambda row: Cause(row.cause).name.lower(),
-            ms=lambda row: round_ms(row.time_ps),
-            percent=lambda row: percent(row.time_ps, step_ps),
-        ),
+        parts=_part_rows(chosen.median),
+        rows=tuple(chosen.rows),
         steps=rows,
         usual_steps=tuple(_step_row(chosen.origin.host, step, chosen) for step in usual),
     )

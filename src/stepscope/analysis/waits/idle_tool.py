@@ -18,18 +18,18 @@ The queue of a stream holds launched work that has not started. Launching blocks
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import ClassVar
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from stepscope.analysis.account.account_text import cause_words
-from stepscope.analysis.account.causes import MEANING
+from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.devices import busy_by_device
 from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.ops import launches
-from stepscope.analysis.ops.launches import StreamLaunches, launches_of_streams, stream_name
+from stepscope.analysis.ops.launches import stream_name
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.attribution import attribute
@@ -52,15 +52,14 @@ from stepscope.report import (
     as_prose,
     as_table,
     fields_named,
-    make_row,
     percent,
     round_ms,
 )
+from stepscope.report.relation import Counted, Merged, Relation, merge_hosts
 from stepscope.vocabulary.kernel_names import brief
 
 NEXT_KERNEL_PS = 30_000_000
 FULL_QUEUE = 1024
-MOST_STREAMS = 256  # kept per host, those with most idle time
 MOST_GAPS = 50  # listed in all, the longest
 _LEAST_SAID_PERCENT = 0.05
 _MOST_CAUSES = 3
@@ -130,79 +129,43 @@ QUEUE_FIELDS: tuple[Field, ...] = (
 )
 
 
-@dataclass(frozen=True)
-class StreamIdle:
-    """The gaps and the queue of one stream; times in ps, `queue_area` is queue length times time."""
-
-    device: str
-    stream: str
-    busy_ps: int
-    host_wait_ps: int
-    kernel_wait_ps: int
-    other_ps: int
-    launched: int
-    queue_area: float
-    queue_max: int
-    queue_span_ps: int
-    empty_ps: int
-    full_ps: int
-
-    @property
-    def idle_ps(self) -> int:
-        """All gaps."""
-        return self.host_wait_ps + self.kernel_wait_ps + self.other_ps
-
-
-@dataclass(frozen=True)
-class Gap:
-    """Time without work on a stream, in ps; `cause` is one of `CAUSES`, `waits_for` one of the account's or None."""
-
-    device: str
-    stream: str
-    start_ps: int
-    duration_ps: int
-    cause: str
-    before: str
-    after: str
-    waits_for: str | None = None
-
-
-@dataclass(frozen=True)
-class DeviceCauses:
-    """The median step by cause, in the order of Cause: all its time, and that in which the device idles, in ps."""
-
-    device: str
-    computes: bool
-    causes_ps: list[int]
-    idle_ps: list[int]
-
-
-@dataclass(frozen=True)
-class DeviceIdle:
-    """One device: the time from first to last work and its busy part, in total and inside steps.
-
-    `computes` is False if the device only copies.
-    """
-
-    device: str
-    span_ps: int
-    busy_ps: int
-    step_ps: int
-    step_busy_ps: int
-    computes: bool
+STREAMS = Relation(
+    ("host", "device", "stream", "queue_max"),
+    (
+        *("busy_ps", "idle_ps", "host_wait_ps", "kernel_wait_ps", "other_ps"),
+        *("launched", "queue_area", "queue_span_ps", "empty_ps", "full_ps"),
+    ),
+    order=("-idle_ps",),
+    most=256,
+)
+"""The gaps and the queue of each stream; `queue_area` is queue length times time."""
+GAPS = Relation(
+    ("host", "device", "stream", "start_ps", "cause", "before", "after", "waits_for"),
+    ("duration_ps",),
+    order=("-duration_ps",),
+)
+"""`cause` is one of `CAUSES`, `waits_for` one of the account's or None."""
+DEVICES = Relation(
+    ("host", "device", "computes"), ("span_ps", "busy_ps", "idle_ps", "step_ps", "step_idle_ps"), order=()
+)
+"""The time from first to last work and its parts, in total and inside steps; one that only copies does not compute."""
+WAITED = Relation(("host", "device", "cause", "computes"), ("ps", "idle_ps"), order=())
+"""The median step by cause, a number of `Cause`: all its time, and that in which the device idles."""
 
 
 @dataclass(frozen=True)
 class IdleOfHost:
-    """The part of one host; at most `MOST_STREAMS` of its streams, `left_out` counts the others."""
+    """The part of one host."""
 
     origin: Origin
-    streams: list[StreamIdle]
-    left_out: int
-    gaps: list[Gap]
-    devices: list[DeviceIdle]
-    launches: list[StreamLaunches]
-    causes: list[DeviceCauses]
+    streams: Counted
+    gaps: Counted
+    devices: Counted
+    launches: Counted
+    causes: Counted
+
+
+RELATIONS = {"streams": STREAMS, "gaps": GAPS, "devices": DEVICES, "launches": launches.STREAMS, "causes": WAITED}
 
 
 _EMPTY = (
@@ -255,55 +218,65 @@ def partial(trace: HostTrace) -> IdleOfHost:
     streams, gaps, devices = [], [], []
     for plane in trace.device_planes():
         lines = [row for row in trace.lines_of(*_WORKING_LINES).tolist() if trace.lines.plane[row] == plane]
-        name = device_name(trace, plane)
+        place = {"host": trace.host, "device": device_name(trace, plane)}
         of_device = np.flatnonzero(np.isin(line, lines))
         if not len(of_device):
             continue
-        devices.append(_device(trace, name, found.rows[of_device]))
+        devices.append(place | _device(trace, found.rows[of_device]))
         for row in lines:
             here = of_device[line[of_device] == row]
             if len(here):
-                stream, longest = _stream(trace, name, row, found.rows[here], found.call[here])
-                streams.append(stream)
-                gaps += longest
-    streams.sort(key=lambda stream: (-stream.idle_ps, stream.device, stream.stream))
-    gaps.sort(key=lambda gap: (-gap.duration_ps, gap.start_ps))
-    kept, left_out = streams[:MOST_STREAMS], max(len(streams) - MOST_STREAMS, 0)
+                named = place | {"stream": stream_name(trace, row)}
+                stream, longest = _stream(trace, found.rows[here], found.call[here])
+                streams.append(named | stream)
+                gaps += [named | gap for gap in longest]
+    streams.sort(key=lambda stream: (stream["device"], stream["stream"]))
+    gaps.sort(key=lambda gap: (-gap["duration_ps"], gap["start_ps"]))
     steps = every_step(trace) if devices and steps_of(trace).source != "none" else None
-    longest = _explained(gaps[:MOST_GAPS], steps)
-    causes = [] if steps is None else _causes(trace, steps, devices)
-    return IdleOfHost(origin_of(trace), kept, left_out, longest, devices, launches_of_streams(trace), causes)
+    return IdleOfHost(
+        origin_of(trace),
+        STREAMS.keep_named(streams),
+        GAPS.keep_named(_explained(gaps[:MOST_GAPS], steps)),
+        DEVICES.keep_named(devices),
+        launches.launches_of_streams(trace),
+        WAITED.keep_named([] if steps is None else [*_causes(trace, steps, devices)]),
+    )
 
 
-def _explained(gaps: Sequence[Gap], steps: EveryStep | None) -> list[Gap]:
+def _explained(gaps: Sequence[dict[str, Any]], steps: EveryStep | None) -> list[dict[str, Any]]:
     """The gaps with the cause that most of each has in the account of its step."""
-    if steps is None:
-        return list(gaps)
-    start = np.array([gap.start_ps for gap in gaps], np.int64)
-    length = np.array([gap.duration_ps for gap in gaps], np.int64)
-    longest = steps.longest_causes(start, start + length)
-    return [replace(gap, waits_for=cause) for gap, cause in zip(gaps, longest, strict=True)]
+    start, length = (np.array([gap[name] for gap in gaps], np.int64) for name in ("start_ps", "duration_ps"))
+    longest = [None] * len(gaps) if steps is None else steps.longest_causes(start, start + length)
+    return [gap | {"waits_for": cause} for gap, cause in zip(gaps, longest, strict=True)]
 
 
-def _causes(trace: HostTrace, steps: EveryStep, devices: Sequence[DeviceIdle]) -> list[DeviceCauses]:
-    """The median step by cause for each device that does anything in it."""
-    whole, computing = steps.causes_ps()[steps.median].tolist(), {each.device: each.computes for each in devices}
-    found = []
+def _causes(trace: HostTrace, steps: EveryStep, devices: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The median step by cause for each device that does anything in it, those that it idles longest for first."""
+    whole, computing = steps.causes_ps()[steps.median], {each["device"]: each["computes"] for each in devices}
     for plane, busy in busy_by_device(trace).items():
         idle = steps.causes_of_part(steps.length_ps - steps.part_within(busy))[steps.median]
         name = device_name(trace, plane)
-        if int(idle.sum()) < sum(whole):
-            found.append(DeviceCauses(name, computing.get(name, False), whole, idle.tolist()))
-    return found
+        if int(idle.sum()) < int(whole.sum()):
+            device = {"host": trace.host, "device": name, "computes": computing.get(name, False)}
+            for cause in sorted(MEANING, key=lambda cause: (-idle[cause], -whole[cause])):
+                if whole[cause]:
+                    row = {"cause": int(cause), "ps": int(whole[cause]), "idle_ps": int(idle[cause])}
+                    yield device | row
 
 
-def _device(trace: HostTrace, name: str, rows: I64) -> DeviceIdle:
+def _device(trace: HostTrace, rows: I64) -> dict[str, Any]:
     start = trace.events.start_ps[rows]
     end = start + trace.events.duration_ps[rows]
     span = Spans.union(start.min(keepdims=True), end.max(keepdims=True))
     busy, steps = Spans.union(start, end), _step_spans(trace)
-    computes = bool(np.isin(trace.events.kind[rows], COMPUTING).any())
-    return DeviceIdle(name, span.total, busy.total, (span & steps).total, (busy & steps).total, computes)
+    return {
+        "computes": bool(np.isin(trace.events.kind[rows], COMPUTING).any()),
+        "span_ps": span.total,
+        "busy_ps": busy.total,
+        "idle_ps": span.total - busy.total,
+        "step_ps": (span & steps).total,
+        "step_idle_ps": (span & steps).total - (busy & steps).total,
+    }
 
 
 def _step_spans(trace: HostTrace) -> Spans:
@@ -313,7 +286,7 @@ def _step_spans(trace: HostTrace) -> Spans:
     return Spans.union(steps.start_ps[known], steps.until_ps[known])
 
 
-def _stream(trace: HostTrace, device: str, line: int, rows: I64, call: I64) -> tuple[StreamIdle, list[Gap]]:
+def _stream(trace: HostTrace, rows: I64, call: I64) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """One stream and its longest gaps."""
     start = trace.events.start_ps[rows]
     end = start + trace.events.duration_ps[rows]
@@ -323,150 +296,134 @@ def _stream(trace: HostTrace, device: str, line: int, rows: I64, call: I64) -> t
     gap = np.maximum(start[1:] - free, 0)
     host = known[1:] & (called[1:] > free)
     near = ~host & (gap < NEXT_KERNEL_PS)
-    name = stream_name(trace, line)
-    idle = StreamIdle(
-        device,
-        name,
-        int(end.max() - start.min() - gap.sum()),
-        int(gap[host].sum()),
-        int(gap[near].sum()),
-        int(gap[~host & ~near].sum()),
-        *_queue(called[known], start[known]),
-    )
-    ended = np.maximum.accumulate(np.where(end[:-1] == free, np.arange(len(free)), 0))  # the place of what ends last
     cause = np.where(host, 0, np.where(near, 1, 2))  # places in CAUSES
+    idle = {
+        "busy_ps": int(end.max() - start.min() - gap.sum()),
+        "idle_ps": int(gap.sum()),
+        **{f"{name.replace(' ', '_')}_ps": int(gap[cause == at].sum()) for at, name in enumerate(CAUSES)},
+        **_queue(called[known], start[known]),
+    }
+    ended = np.maximum.accumulate(np.where(end[:-1] == free, np.arange(len(free)), 0))  # the place of what ends last
     longest = [at for at in np.argsort(-gap, kind="stable")[:MOST_GAPS].tolist() if gap[at] > 0]
-    work = [(brief(trace.name_of(int(rows[ended[at]]))), brief(trace.name_of(int(rows[at + 1])))) for at in longest]
     return idle, [
-        Gap(device, name, int(free[at]), int(gap[at]), CAUSES[cause[at]], *around)
-        for at, around in zip(longest, work, strict=True)
+        {
+            "start_ps": int(free[at]),
+            "duration_ps": int(gap[at]),
+            "cause": CAUSES[cause[at]],
+            "before": brief(trace.name_of(int(rows[ended[at]]))),
+            "after": brief(trace.name_of(int(rows[at + 1]))),
+        }
+        for at in longest
     ]
 
 
-def _queue(called: I64, started: I64) -> tuple[int, float, int, int, int, int]:
-    """Launches, queue length times time, the longest queue, the time from first launch to last start, and the parts of
-    that time with an empty and with a full queue."""
+def _queue(called: I64, started: I64) -> dict[str, int | float]:
+    """What was launched, queue length times time, the longest queue, the time from first launch to last start, and the
+    parts of that time with an empty and with a full queue."""
     started = np.maximum(started, called)  # clocks that disagree must not make a queue negative
     moment = np.concatenate([called, started])
     step = np.repeat([1, -1], len(called))
     order = np.lexsort((step, moment))
     moment, length = moment[order], np.cumsum(step[order])
-    if not len(moment):
-        return 0, 0.0, 0, 0, 0, 0
-    lasts = np.diff(moment)
-    area = float((lasts * length[:-1].astype(np.float64)).sum())
-    empty, full = lasts[length[:-1] == 0].sum(), lasts[length[:-1] >= FULL_QUEUE].sum()
-    return len(called), area, int(length.max()), int(moment[-1] - moment[0]), int(empty), int(full)
+    lasts, length = np.diff(moment), length[:-1]
+    return {
+        "launched": len(called),
+        "queue_area": float((lasts * length.astype(np.float64)).sum()),
+        "queue_max": int(length.max(initial=0)),
+        "queue_span_ps": int(lasts.sum()),
+        "empty_ps": int(lasts[length == 0].sum()),
+        "full_ps": int(lasts[length >= FULL_QUEUE].sum()),
+    }
 
 
 def merge(partials: Sequence[IdleOfHost]) -> IdleReport:
     """The streams of all hosts, those with most idle time first."""
-    streams = [(part.origin.host, stream) for part in partials for stream in part.streams]
-    streams.sort(key=lambda item: -item[1].idle_ps)
-    gaps = [(part.origin.host, gap) for part in partials for gap in part.gaps]
-    gaps.sort(key=lambda item: -item[1].duration_ps)
-    devices = [(part.origin.host, device) for part in partials for device in part.devices]
-    launched = [stream for part in partials for stream in part.launches]
+    found = merge_hosts(partials, RELATIONS)
+    streams, devices, causes = found["streams"], found["devices"], found["causes"]
+    launched = streams.take([at for at, count in enumerate(streams["launched"]) if count])
     return IdleReport(
-        **header([part.origin for part in partials], _warn_of_unlisted(partials)),
-        findings=(
-            *_describe_causes([each for part in partials for each in part.causes]),
-            *_findings([device for _, device in devices], [stream for _, stream in streams]),
+        **header([part.origin for part in partials], _warn_of_unlisted(streams.left_out)),
+        findings=(*_describe_causes(causes), *_findings(devices)),
+        causes=_cause_rows(causes),
+        rows=streams.table(
+            STREAM_FIELDS,
+            **{
+                f"{name}_percent": streams.ratio(f"{name}_ps", "idle_ps")
+                for name in ("host_wait", "kernel_wait", "other")
+            },
         ),
-        causes=tuple(
-            row for part in partials for device in part.causes for row in _cause_rows(part.origin.host, device)
+        gaps=found["gaps"].table(GAP_FIELDS)[:MOST_GAPS],
+        devices=devices.table(DEVICE_FIELDS, idle_percent=devices.ratio("idle_ps", "span_ps")),
+        queues=launched.table(
+            QUEUE_FIELDS,
+            queue_mean=[
+                round(area / span, 4) if span else None
+                for area, span in zip(launched["queue_area"], launched["queue_span_ps"], strict=True)
+            ],
+            empty_percent=launched.ratio("empty_ps", "queue_span_ps"),
+            full_percent=launched.ratio("full_ps", "queue_span_ps"),
         ),
-        rows=tuple(_stream_row(host, stream) for host, stream in streams),
-        gaps=tuple(make_row(GAP_FIELDS, gap, host=host) for host, gap in gaps[:MOST_GAPS]),
-        devices=tuple(_device_row(host, device) for host, device in devices),
-        queues=tuple(_queue_row(host, stream) for host, stream in streams if stream.launched),
-        launches=launches.figures(launched),
+        launches=launches.figures(found["launches"]),
     )
 
 
-def _warn_of_unlisted(partials: Sequence[IdleOfHost]) -> list[str]:
-    left_out = sum(part.left_out for part in partials)
+def _warn_of_unlisted(left_out: int) -> list[str]:
     few = "1 stream with little idle time is" if left_out == 1 else f"{left_out:,} streams with little idle time are"
     return [f"{few} not listed: only the device figures include it"] if left_out else []
 
 
-def _stream_row(host: str, stream: StreamIdle) -> Row:
-    causes = {"host_wait": stream.host_wait_ps, "kernel_wait": stream.kernel_wait_ps, "other": stream.other_ps}
-    shares = {f"{cause}_percent": percent(ps, stream.idle_ps) for cause, ps in causes.items()}
-    return make_row(STREAM_FIELDS, stream, host=host, **shares)
+def _cause_rows(causes: Merged) -> Table:
+    devices = [*zip(causes["host"], causes["device"], strict=True)]
+    idle: Counter[tuple[str, str]] = Counter()
+    for device, ps in zip(devices, causes["idle_ps"], strict=True):
+        idle[device] += ps
+    return causes.table(
+        CAUSE_FIELDS,
+        cause=[Cause(cause).name.lower() for cause in causes["cause"]],
+        ms=[round_ms(ps) for ps in causes["ps"]],
+        idle_percent=[percent(ps, idle[device]) for ps, device in zip(causes["idle_ps"], devices, strict=True)],
+        meaning=[MEANING[cause] for cause in causes["cause"]],
+    )
 
 
-def _cause_rows(host: str, device: DeviceCauses) -> Iterator[dict[str, Cell]]:
-    """The causes of the median step, those that the device idles longest for first."""
-    whole = sum(device.idle_ps)
-    for cause in sorted(MEANING, key=lambda cause: (-device.idle_ps[cause], -device.causes_ps[cause])):
-        if device.causes_ps[cause]:
-            yield {
-                "host": host,
-                "device": device.device,
-                "cause": cause.name.lower(),
-                "ms": round_ms(device.causes_ps[cause]),
-                "idle_ms": round_ms(device.idle_ps[cause]),
-                "idle_percent": percent(device.idle_ps[cause], whole),
-                "meaning": MEANING[cause],
-            }
+def _computing(rows: Merged) -> tuple[Merged, int]:
+    """The rows of the devices that compute, or of all if none does, and how many devices that are."""
+    kept = rows.take([at for at, computes in enumerate(rows["computes"]) if computes] or range(len(rows)))
+    return kept, len({*zip(kept["host"], kept["device"], strict=True)})
 
 
-def _describe_causes(devices: Sequence[DeviceCauses]) -> Iterator[str]:
+def _describe_causes(causes: Merged) -> Iterator[str]:
     """How much of the median step devices idle, and what the step waits for meanwhile."""
-    among = [device for device in devices if device.computes] or devices
-    whole, idle = (sum(sum(getattr(device, name)) for device in among) for name in ("causes_ps", "idle_ps"))
-    share = percent(idle, whole)
+    among, count = _computing(causes)
+    idle = sum(among["idle_ps"])
+    share = percent(idle, sum(among["ps"]))
     if share is None or share < _LEAST_SAID_PERCENT:
         return
-    causes = [(cause, percent(sum(device.idle_ps[cause] for device in among), idle)) for cause in MEANING]
-    said = sorted(((part, cause) for cause, part in causes if part and part >= _LEAST_SAID_PERCENT), reverse=True)
-    noun = "the device is" if len(among) == 1 else f"{len(among)} devices are"
-    parts = ", ".join(f"{cause_words(cause.name.lower())} {part:.1f} %" for part, cause in said[:_MOST_CAUSES])
+    spent: Counter[Cause] = Counter()
+    for cause, ps in zip(among["cause"], among["idle_ps"], strict=True):
+        spent[Cause(cause)] += ps
+    said = sorted(((part, cause) for cause, ps in spent.items() if (part := percent(ps, idle) or 0.0)), reverse=True)
+    parts = ", ".join(
+        f"{cause_words(cause.name.lower())} {part:.1f} %"
+        for part, cause in said[:_MOST_CAUSES]
+        if part >= _LEAST_SAID_PERCENT
+    )
+    noun = "the device is" if count == 1 else f"{count} devices are"
     yield f"in the median step {noun} idle for {share:.1f} %; of that time the step waits for: {parts}"
 
 
-def _device_row(host: str, device: DeviceIdle) -> Row:
-    idle = device.span_ps - device.busy_ps
-    return make_row(
-        DEVICE_FIELDS, device, host=host, idle_ms=round_ms(idle), idle_percent=percent(idle, device.span_ps)
-    )
-
-
-def _queue_row(host: str, stream: StreamIdle) -> Row:
-    span = stream.queue_span_ps
-    return make_row(
-        QUEUE_FIELDS,
-        stream,
-        host=host,
-        queue_mean=round(stream.queue_area / span, 4) if span else None,
-        empty_percent=percent(stream.empty_ps, span),
-        full_percent=percent(stream.full_ps, span),
-    )
-
-
-def _describe_steps(devices: Sequence[DeviceIdle], span_ps: int) -> Iterable[str]:
-    """The idle share inside steps, if much of the time is outside steps."""
-    steps, busy = (sum(getattr(device, name) for device in devices) for name in ("step_ps", "step_busy_ps"))
-    share, idle = percent(steps, span_ps), percent(steps - busy, steps)
-    if share is not None and idle is not None and share < _ALL_IN_STEPS_PERCENT:
-        yield f"inside steps ({share:.1f} % of that time) it is {idle:.1f} %: only this makes steps longer"
-
-
-def _describe_copying(among: Sequence[DeviceIdle], devices: Sequence[DeviceIdle]) -> Iterable[str]:
-    """The sentence on devices that do not count, if there are any."""
-    if others := len(devices) - len(among):
-        verb = "copies" if others == 1 else "copy"
-        yield f"{others} more only {verb} data: this counts neither as busy nor as idle time here"
-
-
-def _findings(devices: Sequence[DeviceIdle], streams: Sequence[StreamIdle]) -> Iterable[str]:
-    among = [device for device in devices if device.computes] or devices
-    span, busy = (sum(getattr(device, name) for device in among) for name in ("span_ps", "busy_ps"))
-    idle = percent(span - busy, span)
+def _findings(devices: Merged) -> Iterator[str]:
+    among, count = _computing(devices)
+    span = sum(among["span_ps"])
+    idle = percent(sum(among["idle_ps"]), span)
     if idle is None:
         return
-    noun = "device is" if len(among) == 1 else f"{len(among)} devices are"
+    noun = "device is" if count == 1 else f"{count} devices are"
     yield f"the {noun} idle for {idle:.1f} % of the time from first to last work"
-    yield from _describe_steps(among, span)
-    yield from _describe_copying(among, devices)
+    steps = sum(among["step_ps"])
+    in_steps, idle = percent(steps, span), percent(sum(among["step_idle_ps"]), steps)
+    if in_steps is not None and idle is not None and in_steps < _ALL_IN_STEPS_PERCENT:
+        yield f"inside steps ({in_steps:.1f} % of that time) it is {idle:.1f} %: only this makes steps longer"
+    if others := len(devices) - count:
+        verb = "copies" if others == 1 else "copy"
+        yield f"{others} more only {verb} data: this counts neither as busy nor as idle time here"

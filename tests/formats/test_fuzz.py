@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from stepscope.formats.base import format_of
+
 sys.path.append(str(Path(__file__).resolve().parents[2] / "fuzz"))
 
 import injuries
 import nightly
+import seeds
 
 from stepscope.analysis.registry import all_tools
 
@@ -71,3 +74,17 @@ def test_a_process_that_an_input_ends_costs_that_input_alone(monkeypatch: pytest
 
     assert [result["number"] for result in results] == list(range(9))
     assert [result["kind"] for result in results if result["outcome"] == "finding"] == ["ended by SIGSEGV"]
+
+
+# -- the files that `make fuzz` starts from are whole ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", seeds.MAKERS)
+def test_a_seed_is_a_whole_file(name: str) -> None:
+    form = format_of(injuries.NAMES[name])
+    for seed in seeds.MAKERS[name]():
+        trace = form.read(seed, injuries.NAMES[name], "")
+
+        trace.check()
+        assert len(trace.events) >= 2
+        assert not trace.partial

@@ -23,7 +23,6 @@ from stepscope.report.sections import (
 from stepscope.report.tables import (
     Lines,
     Table,
-    add_records,
     add_up,
     as_figures,
     as_prose,
@@ -35,7 +34,7 @@ from stepscope.report.tables import (
 
 __all__ = [
     "Cell", "Comparable", "Field", "Figures", "FirstScreen", "Lines", "Part", "Prose", "Report", "Role", "Row",
-    "Rows", "Section", "Table", "add_records", "add_up", "amount", "as_figures", "as_prose", "as_table", "clean",
+    "Rows", "Section", "Table", "add_up", "amount", "as_figures", "as_prose", "as_table", "clean",
     "duration_text", "fields_named", "make_row", "make_rows", "not_in_json", "number_text", "percent", "round_6",
     "round_ms", "round_us", "shorten_name", "size_text", "value_with_unit",
 ]  # fmt: skip

@@ -74,8 +74,8 @@ class Merged:
         return Merged({name: [values[at] for at in places] for name, values in self.columns.items()}, 0, {})
 
     def total(self, measure: str) -> Any:
-        """The amount of all rows, also of those left out."""
-        return sum(self[measure]) + self.rest[measure]
+        """The amount of all rows, also of those left out; None if one is unknown."""
+        return _add_up(measure, [*self[measure], self.rest[measure]])
 
     def mean(self, measure: str, per: str) -> list[float]:
         """Picoseconds per event as microseconds, for each row."""
@@ -162,11 +162,16 @@ class Relation:
                 columns[name] = {"min_": least, "max_": most}.get(name[:4], total).tolist()
         return self._keep(columns)
 
-    def keep(self, rows: Sequence[Sequence[Any]]) -> Counted:
-        """The rows of one host, each with its keys and its measures in the order of the relation."""
+    def keep(self, rows: Sequence[Sequence[Any]], left_out: int = 0, rest: Mapping[str, Any] | None = None) -> Counted:
+        """The rows of one host, each with its keys and its measures in the order of the relation.
+
+        Args:
+            left_out, rest: the rows that were left out already, as in Counted.
+        """
         names = (*self.keys, *self.measures)
         columns = zip(*rows, strict=True) if rows else [()] * len(names)
-        return self._keep({name: [*column] for name, column in zip(names, columns, strict=True)})
+        kept = self._keep({name: [*column] for name, column in zip(names, columns, strict=True)})
+        return kept if rest is None else replace(kept, left_out=left_out, rest=dict(rest))
 
     def keep_named(self, rows: Sequence[Mapping[str, Any]]) -> Counted:
         """The same of rows that name their keys and measures."""
@@ -203,7 +208,9 @@ class Relation:
     def sort(self, columns: Columns) -> Columns:
         """The rows in the order of the relation; those that are equal in it stay as they are."""
         sorted_by = [
-            [-amount for amount in columns[name[1:]]] if name[0] == "-" else [value or "" for value in columns[name]]
+            [-(amount or 0) for amount in columns[name[1:]]]
+            if name[0] == "-"
+            else [value or "" for value in columns[name]]
             for name in self.order
         ]
         rows = len(columns[self.keys[0]])

@@ -134,22 +134,14 @@ def _make_column(field: Field, records: Sequence[Any], given: dict[str, Any]) ->
     return [cell or None for cell in cells] if field.kind == "str" else cells
 
 
-def add_records(records: Iterable[R], key: Callable[[R], object], added: Sequence[str]) -> list[R]:
-    """Records of equal key as one, in the order in which they first appear: sums may be summed again.
+def add_up(records: Sequence[R], added: Sequence[str]) -> R:
+    """The first of some records with the others added.
 
     Args:
         records: dataclasses or named tuples.
         added: the attributes that are added up; of those in `min_` and `max_` the smallest and largest count.  One that
             is missing in a record is unknown: the sum would be too small.
     """
-    alike: dict[object, list[R]] = {}
-    for record in records:
-        alike.setdefault(key(record), []).append(record)
-    return [add_up(each, added) if len(each) > 1 else each[0] for each in alike.values()]
-
-
-def add_up(records: Sequence[R], added: Sequence[str]) -> R:
-    """The first of some records with the others added, as `add_records` adds them."""
     columns = ((name, [getattr(record, name) for record in records]) for name in added)
     sums = {
         name: None if None in column else functools.reduce(_JOINED.get(name[:4], operator.add), column)

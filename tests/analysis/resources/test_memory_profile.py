@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,13 @@ from hypothesis import strategies as st
 from reporting import reporter, table
 
 import stepscope
+from stepscope.analysis.overview import overview_tool
 from stepscope.analysis.resources import memory_profile_tool as memory_profile
-from stepscope.analysis.resources.memory_usage import MOST_POINTS, MOST_ROWS, Alive, shorten_breakdown, thin_out
+from stepscope.analysis.resources import memory_usage
+from stepscope.analysis.resources.counted_memory import last_memory_sentence
+from stepscope.analysis.resources.memory_usage import BREAKDOWN, MOST_POINTS, thin_out
 from stepscope.analysis.resources.purposes import Held, shorten_held
+from stepscope.errors import Problem
 from stepscope.model import EventKind, HostTrace, LineBuilder, LineKind, PlaneKind, TraceBuilder
 from stepscope.model.trace import StatValue
 from stepscope.report import Rows
@@ -319,12 +324,17 @@ def test_lost_deallocations_are_told() -> None:
     )
 
 
-def test_a_breakdown_of_very_many_rows_ends_with_one_for_the_rest() -> None:
-    rows = [Alive(f"op{size}", size, size, 1, None, None, None) for size in range(MOST_ROWS + 5, 0, -1)]
-    short = shorten_breakdown(rows, MOST_ROWS)
-    assert len(short) == MOST_ROWS
-    assert short[-1] == Alive("(smaller ones)", 21, 21, 6, None, None, None)
-    assert sum(row.allocated for row in short) == sum(row.allocated for row in rows)
+def test_a_breakdown_of_very_many_rows_ends_with_one_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_usage, "BREAKDOWN", replace(BREAKDOWN, most=2))
+    host = Host()
+    memory = Memory(host.line)
+    for size in (1, 2, 3, 4):
+        memory.allocate(size, size, addr=size, tf_op=f"op{size}")
+    assert table(only(profile(host))["breakdown"], "op", "allocated_bytes", "requested_bytes", "occurrences") == [
+        ("op4", 4, 4, 1),
+        ("op3", 3, 3, 1),
+        ("(smaller ones)", 3, 3, 2),
+    ]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 3)), max_size=40))
@@ -854,3 +864,183 @@ def test_jax_on_a_cpu_records_no_allocations_and_is_told_so(jax_marked_capture: 
 def test_the_rows_of_a_breakdown_add_up_to_the_memory_in_use(session: str, corpus: Path) -> None:
     for memory in loaded(corpus / session).memories:
         assert sum(row["allocated_bytes"] for row in memory["breakdown"]) == memory["peak"]["in_use_bytes"] > 0
+
+
+# -- what stays from step to step --------------------------------------------------------------------------------
+
+STEPS = 8
+
+
+def looped(leaks_in: range | tuple[int, ...] = (), leak: int = MIB, weights: int = 0) -> dict[str, Any]:
+    """Eight steps of 10 ms.  Each allocates 8 MiB and frees them; those in `leaks_in` leave something else."""
+    host = Host(framework="pytorch")
+    memory = Memory(host.line)
+    memory.allocate(0, weights, addr=2, tf_op="aten::empty")
+    for number in range(STEPS):
+        begin = 10 * number
+        host.step(number, begin, begin + 9)
+        memory.allocate(begin + 1, 8 * MIB, addr=1, tf_op="aten::mm")
+        if number in leaks_in:
+            memory.allocate(begin + 2, leak, addr=1001 + number, tf_op="aten::cat")
+        memory.free(begin + 3, 8 * MIB, addr=1)
+    return shown(host)
+
+
+def shown(host: Host) -> dict[str, Any]:
+    """The profile of a host as JSON, with its sentences."""
+    report = profile(host)
+    return {**report.to_dict(), "sentences": list(report.sections()[0].lines)}
+
+
+def test_what_every_step_leaves_is_found_with_its_op() -> None:
+    found = looped(leaks_in=range(STEPS))
+
+    (growth,) = found["growth"]
+    assert growth["grows"] is True
+    assert (growth["bytes_per_step"], growth["steps"]) == (MIB, STEPS - 1)
+    assert (growth["first_bytes"], growth["last_bytes"]) == (2 * MIB, 8 * MIB)
+    (row,) = found["staying"]
+    assert (row["op"], row["bytes_per_step"], row["allocations"], row["steps"]) == ("aten::cat", MIB, 6, 6)
+
+
+def test_the_sentence_names_what_stays() -> None:
+    sentence = looped(leaks_in=range(STEPS))["sentences"][0]
+    assert (
+        sentence
+        == "GPU_0_bfc grows by 1 MiB per step over 7 steps, from 2 MiB to 8 MiB: 1 MiB per step stays of aten::cat"
+    )
+
+
+def test_a_loop_that_frees_all_does_not_grow() -> None:
+    found = looped()
+    assert [(row["grows"], row["bytes_per_step"]) for row in found["growth"]] == [(False, 0)]
+    assert found["staying"] == []
+    assert not any("grows" in sentence for sentence in found["sentences"])
+
+
+def test_what_the_first_step_makes_for_all_is_no_leak() -> None:
+    found = looped(leaks_in=(0,), leak=64 * MIB)
+    assert [row["grows"] for row in found["growth"]] == [False]
+    assert found["staying"] == []
+
+
+def test_one_step_that_leaves_something_is_no_leak() -> None:
+    found = looped(leaks_in=(4,), leak=64 * MIB)
+    assert [row["grows"] for row in found["growth"]] == [False]
+    assert found["staying"] == []
+
+
+def test_less_than_a_hundredth_is_no_growth() -> None:
+    found = looped(leaks_in=range(STEPS), leak=64, weights=MIB)
+    assert [row["grows"] for row in found["growth"]] == [False]
+
+
+def test_every_second_step_is_enough() -> None:
+    (growth,) = looped(leaks_in=range(0, STEPS, 2))["growth"]
+    assert growth["grows"] is True
+    assert growth["bytes_per_step"] == pytest.approx(MIB / 2, rel=0.1)
+
+
+def test_few_steps_say_nothing() -> None:
+    host = Host(framework="pytorch")
+    memory = Memory(host.line)
+    for number in range(3):
+        host.step(number, 10 * number, 10 * number + 9)
+        memory.allocate(10 * number + 1, MIB, addr=number + 1, tf_op="aten::cat")
+    found = shown(host)
+    assert (found["growth"], found["staying"]) == ([], [])
+
+
+def test_the_line_of_the_program_is_named_where_it_was_recorded() -> None:
+    host = Host(framework="pytorch")
+    memory = Memory(host.line)
+    for number in range(STEPS):
+        begin = 10 * number
+        host.step(number, begin, begin + 9)
+        host.line.event("train.py(12): keep", (begin + 1) * MS, 7 * MS, EventKind.PYTHON_CALL)
+        memory.allocate(begin + 2, MIB, addr=number + 1, tf_op="aten::cat")
+    (row,) = profile(host).staying
+    assert row["place"] == "train.py(12): keep"
+
+
+def test_the_memory_of_the_process_is_followed_by_its_counter() -> None:
+    host = Host(framework="pytorch")
+    plane = host.builder.plane("/device:CUSTOM:System (Stepscope)", PlaneKind.CUSTOM_DEVICE)
+    counters = host.builder.line(plane, "_counters_", kind=LineKind.COUNTERS)
+    for number in range(STEPS):
+        host.step(number, 10 * number, 10 * number + 9)
+        value = 1.0 + 0.1 * number
+        counters.event("Memory process GB", (10 * number + 5) * MS, 0, EventKind.OTHER, {"counter_value": value})
+    (growth,) = profile(host).growth
+    assert (growth["memory"], growth["grows"]) == ("process (resident)", True)
+    assert np.isclose(growth["bytes_per_step"], 1e8)
+
+
+# -- arrays that stay, as a capture counted them at its start and end ------------------------------------------------
+
+
+def kept(*groups: str, steps: int = 20) -> HostTrace:
+    """Steps of 10 ms, and what their capture counted."""
+    host = Host()
+    for step in range(steps):
+        host.step(step, 10 * step, 10 * step + 10)
+    host.builder.plane("/stepscope:capture", stats={f"kept:{at}": text for at, text in enumerate(groups)})
+    return host.builder.build()
+
+
+def test_what_is_kept_has_its_holder_line_and_kind():
+    seen = "20\t8000000\tfloat32\t[100, 1000]\tseen\ttrain.py:9\tarrays"
+    losses = "20\t80\tfloat32\t[]\tlosses\t\tarrays with their graph"
+    report = profile(kept(seen, losses))
+
+    (growth,) = report.growth
+    assert (growth["grows"], growth["bytes_per_step"], growth["first_bytes"]) == (True, 400_004, None)
+    columns = ("op", "place", "region", "allocations", "bytes_per_step", "shape")
+    assert [tuple(row[name] for name in columns) for row in report.staying] == [
+        ("seen", "train.py:9", "arrays", 20, 400_000, "[100, 1000]"),
+        ("losses", None, "arrays with their graph", 20, 4, "[]"),
+    ]
+    assert report.summary_lines()[0] == (
+        "memory of kept arrays grows by 390.6 KiB per step over 20 steps: 390.6 KiB per step stays in `seen` in"
+        " train.py:9"
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "steps", "said"),
+    [
+        (
+            "20\t8000000\tfloat32\t[9]\tseen\ttrain.py:9\tarrays",
+            20,
+            "Keep less in seen (train.py:9): memory grows by 390.6 KiB a step",
+        ),
+        (
+            "20\t80\tfloat32\t[]\tlosses\t\tarrays with their graph",
+            20,
+            "Keep less in losses: memory grows by 4 B a step",
+        ),
+        ("20\t80\tfloat32\t[]\tlosses\t\tarrays", 20, ""),
+        ("8\t8000000\tfloat32\t[9]\tseen\ttrain.py:9\tarrays", 20, ""),
+        ("8\t8000000\tfloat32\t[9]\tseen\ttrain.py:9\tarrays", 4, ""),
+        ("8\t-1\tfloat32", 20, ""),
+    ],
+    ids=["much", "a graph", "little", "not in most steps", "few steps", "damaged"],
+)
+def test_the_summary_tells_of_what_fills_a_memory_or_keeps_a_graph(group, steps, said):
+    report = overview_tool.merge([overview_tool.partial(kept(group, steps=steps))])
+
+    assert [item.title for item in report.advice if item.id == "memory.growth"] == ([said] if said else [])
+
+
+def test_a_killed_recording_says_how_full_the_memory_was():
+    host = Host()
+    host.step(0, 0, 10)
+    for name, value in (("Memory process GB", 11.5), ("Memory available GB", 0.25)):
+        line = host.builder.line(host.plane, "_counters_", kind=LineKind.COUNTERS)
+        line.event(name, 5 * MS, 0, EventKind.COUNTER, {"value": value})
+    host.builder.problems.append(Problem("unfinished", "the job was killed", path="a.partial"))
+
+    assert last_memory_sentence(host.builder.build()) == (
+        "when the recording stops, the process uses 11.50 GB of memory, and the machine has 0.25 GB left;"
+        " when it runs out, the system kills the job without warning"
+    )

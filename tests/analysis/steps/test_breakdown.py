@@ -8,7 +8,7 @@ import pytest
 from draw import MS, SORTS, Sort, draw
 from gallery import gallery
 
-from stepscope.analysis.ops.top_ops import add_tables, device_ops, host_ops
+from stepscope.analysis.ops.top_ops import OPS, CountedOps, device_ops, host_ops
 from stepscope.analysis.steps.breakdown import Breakdown, breakdown
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.model import EventKind, HostTrace, Trait
@@ -295,8 +295,12 @@ def test_narrow_and_wide_compute() -> None:
 
 def ops(trace: HostTrace, where: str = "host") -> list[tuple[str, float, int]]:
     """Name, self time in ms and calls of every op."""
-    table = host_ops(trace) if where == "host" else device_ops(trace)
-    return [(op.name, op.self_ps / MS, op.calls) for op in table.ops]
+    found = OPS.merge([(host_ops(trace) if where == "host" else device_ops(trace)).ops])
+    return [*zip(found["name"], [ps / MS for ps in found["self_ps"]], found["calls"], strict=True)]
+
+
+def total(measure: str, *hosts: CountedOps) -> int | None:
+    return OPS.merge([host.ops for host in hosts]).total(measure)
 
 
 def test_self_time_is_without_the_ops_inside() -> None:
@@ -308,8 +312,7 @@ def test_self_time_is_without_the_ops_inside() -> None:
     """)
 
     assert ops(trace) == [("c", 10.0, 3), ("a", 7.0, 2), ("b", 2.0, 1)]
-    assert host_ops(trace).total_self_ps == 19 * MS
-    assert host_ops(trace).total_calls == 6
+    assert (total("self_ps", host_ops(trace)), total("calls", host_ops(trace))) == (19 * MS, 6)
 
 
 def test_kernels_of_one_op_add_up() -> None:
@@ -321,7 +324,7 @@ def test_kernels_of_one_op_add_up() -> None:
     trace = draw("gpu0 s | a---b-- c--\ngpu0 t | d-\ngpu0 Derived | a-------", sorts)
 
     assert ops(trace, "device") == [("model/dense/MatMul", 7.0, 1), ("fusion.7", 3.0, 1), ("d", 2.0, 1)]
-    assert [op.category for op in device_ops(trace).ops] == ["MatMul", "fusion", "d"]
+    assert OPS.merge([device_ops(trace).ops])["category"] == ["MatMul", "fusion", "d"]
 
 
 def test_a_trace_without_ops_is_ranked_by_what_it_has() -> None:
@@ -344,12 +347,10 @@ def test_the_share_of_eager_ops() -> None:
         sorts,
     )
 
-    assert host_ops(trace).total_self_ps == 13 * MS
-    assert host_ops(trace).eager_self_ps == 7 * MS
-    silent = host_ops(draw("host main | a--"))
-    assert silent.eager_self_ps is None
-    assert add_tables([host_ops(trace), silent]).eager_self_ps is None  # of all of them nobody knows
-    assert add_tables([host_ops(trace), host_ops(draw("gpu0 s | k-"))]).eager_self_ps == 7 * MS
+    told, silent = host_ops(trace), host_ops(draw("host main | a--"))
+    assert (total("self_ps", told), total("eager_ps", told), total("eager_ps", silent)) == (13 * MS, 7 * MS, None)
+    assert total("eager_ps", told, silent) is None  # of all of them nobody knows
+    assert total("eager_ps", told, host_ops(draw("gpu0 s | k-"))) == 7 * MS
 
 
 COPY_DONE = "%copy-done = f32[5,1024]{3,2,1,0:T(8,128)} copy-done((f32[5,1024]{1,0}, u32[]{:S(2)}) %copy-start)"

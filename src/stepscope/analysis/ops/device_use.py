@@ -48,7 +48,7 @@ def device_rows(trace: HostTrace) -> list[Row]:
     blocks = _numbers(trace, stat_names.BLOCKS_PER_SM, _MOST_BLOCKS)[kernels]
     occupancy = _numbers(trace, stat_names.ESTIMATED_OCCUPANCY, 100.0)[kernels]
     plane = trace.lines.plane[trace.events.line[kernels]]
-    found = []
+    found: list[Row] = []
     for device in trace.device_planes():
         here = plane == device
         rows = kernels[here]

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from stepscope.analysis.ops import device_use, launches
+from stepscope.analysis.ops.launches import STREAM_FIELDS
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import OpName, Shares, attribute, event_name_rows, shares
 from stepscope.analysis.trace.grouping import KERNELS
@@ -154,7 +155,7 @@ class KernelStatsReport(Report):
     devices: Table = as_table("How well kernels fill their devices", device_use.FIELDS, "no steps with kernels")
     tensor_cores: Row = as_figures("Tensor cores", TENSOR_CORE_FIELDS)
     launches: Row = as_figures("Launches", launches.FIELDS)
-    streams: Table = as_table("Launches by stream", launches.STREAM_FIELDS, "no kernels")
+    streams: Table = as_table("Launches by stream", STREAM_FIELDS, "no kernels")
     attribution: Row = as_figures("How the ops of kernels are known", attribution.FIELDS)
     empty: str = not_in_json()
 

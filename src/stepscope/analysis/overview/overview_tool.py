@@ -17,10 +17,10 @@ from stepscope.analysis.advice.ranking import find_record_first
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.advice.stopped import FILLED_FIELDS, OF_JOB, filled_rows, too_large_request
 from stepscope.analysis.facts.host_facts import NEED_ACCOUNT, NEED_NO_ACCOUNT, NEED_NO_LINKS, facts_of
-from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
+from stepscope.analysis.ops.top_ops import device_ops, host_ops
 from stepscope.analysis.overview.findings import RECORD_AGAIN, list_findings
 from stepscope.analysis.overview.purpose_rows import EXCESS_FIELDS, PURPOSE_FIELDS, excess_rows, purpose_rows
-from stepscope.analysis.overview.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown
+from stepscope.analysis.overview.session_figures import OP_RELATIONS, TOP_OPS, HostPart, SessionFigures, mean_breakdown
 from stepscope.analysis.resources.counted_memory import last_memory_sentence
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.profiling_cost import ProfilingCost, missed_steps, profiling_cost
@@ -57,6 +57,7 @@ from stepscope.report.columns import rows_in_ms
 from stepscope.vocabulary.workers import count_machines
 
 MOST_REMEDIES = 3  # for missing data, in the summary
+RELATIONS = OP_RELATIONS
 KNOW_CULPRITS = ("tf-data", "input-pipeline")  # the tools that name the slow stage, or the function of the workers
 _MOST_STALLS = 4  # steps that a sentence lists by number
 _LONGEST_NAME = 100  # of an op in the summary
@@ -587,11 +588,14 @@ def compute_ahead(trace: HostTrace) -> None:
 def _partial(trace: HostTrace) -> HostPart:
     steps = accounted_steps(trace)
     parts, facts = breakdown_of(trace), facts_of(trace)
+    on_device, on_host = device_ops(trace), host_ops(trace)
     return HostPart(
         steps=steps,
         environment=environment_of(trace, steps.source),
-        on_device=device_ops(trace),
-        on_host=host_ops(trace),
+        on_device=on_device.ops,
+        device_types=on_device.types,
+        on_host=on_host.ops,
+        host_types=on_host.types,
         compute_16bit_ps=parts.compute_16bit_ps,
         compute_32bit_ps=parts.compute_32bit_ps,
         facts=facts,
@@ -603,20 +607,6 @@ def _partial(trace: HostTrace) -> HostPart:
 
 
 # -- all hosts ---------------------------------------------------------------------------------------------------
-
-
-def combine_hosts(partials: Sequence[HostPart]) -> list[HostPart]:
-    """The partials with the ops of all hosts in the first: nine tenths of a partial, and only their sums are shown."""
-    first, *others = partials
-    device, host = ([part.on_device for part in partials], [part.on_host for part in partials])
-    summed = replace(first, on_device=sum_tables(device), on_host=sum_tables(host))
-    return [summed, *(_drop_ops(part) for part in others)]
-
-
-def _drop_ops(part: HostPart) -> HostPart:
-    if part.on_device is NO_OPS and part.on_host is NO_OPS:
-        return part
-    return replace(part, on_device=NO_OPS, on_host=NO_OPS)
 
 
 def merge(partials: Sequence[HostPart]) -> OverviewReport:

@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.facts.host_facts import HostFacts
-from stepscope.analysis.ops.top_ops import OpTable, add_tables
+from stepscope.analysis.ops.top_ops import OP_TYPES, OPS
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.profiling_cost import ProfilingCost
 from stepscope.analysis.steps.session_steps import (
@@ -23,6 +23,7 @@ from stepscope.analysis.steps.session_steps import (
 from stepscope.analysis.trace.environment import EnvironmentOfHost
 from stepscope.records import dataclass
 from stepscope.report import Cell, percent, round_ms
+from stepscope.report.relation import Counted, Merged, merge_hosts
 
 TOP_OPS = 10  # listed
 
@@ -33,8 +34,10 @@ class HostPart:
 
     steps: StepsOfHost
     environment: EnvironmentOfHost
-    on_device: OpTable
-    on_host: OpTable
+    on_device: Counted
+    device_types: Counted
+    on_host: Counted
+    host_types: Counted
     compute_16bit_ps: int
     compute_32bit_ps: int
     facts: HostFacts
@@ -42,6 +45,9 @@ class HostPart:
     missed: str | None
     killed: str | None
     account: StepAccount | None
+
+
+OP_RELATIONS = {"on_device": OPS, "device_types": OP_TYPES, "on_host": OPS, "host_types": OP_TYPES}
 
 
 @dataclass(frozen=True)
@@ -85,8 +91,10 @@ class SessionFigures:
         counted = usual_of(aligned.steps)
         usual = [slowest[at] for at in counted]
         before = range(min(counted, default=0))
-        on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
-        has_device = on_device.total_calls > 0
+        found = merge_hosts(partials, OP_RELATIONS)
+        on_device, on_host = found["on_device"], found["on_host"]
+        has_device = on_device.total("calls") > 0
+        ops, types = (on_device, found["device_types"]) if has_device else (on_host, found["host_types"])
         return cls(
             hosts=hosts,
             aligned=aligned,
@@ -96,15 +104,15 @@ class SessionFigures:
             usual=usual,
             warm_up=[slowest[at] for at in before if aligned.complete[at]],
             outside_steps_percent={
-                "host": percent(on_host.outside_self_ps, on_host.total_self_ps),
-                "device": percent(on_device.outside_self_ps, on_device.total_self_ps),
+                "host": percent(on_host.total("outside_ps"), on_host.total("self_ps")),
+                "device": percent(on_device.total("outside_ps"), on_device.total("self_ps")),
             },
             gap=gap_percent(taking),
             has_device=has_device,
             step_time=step_time_statistics([row.duration_ps for row in usual]),
             placement=_placement(partials, on_device, on_host),
-            top_ops=_top_op_rows(on_device if has_device else on_host),
-            top_op_types=_top_type_rows(on_device if has_device else on_host),
+            top_ops=_top_op_rows(ops),
+            top_op_types=_top_type_rows(types),
             environment=_environment([part.environment for part in partials]),
         )
 
@@ -116,47 +124,43 @@ def mean_breakdown(rows: Sequence[StepRow]) -> dict[str, float]:
     return {key: round_ms(ps / max(len(rows), 1)) for key, ps in zip(CATEGORIES, sums, strict=True)}
 
 
-def _placement(partials: Sequence[HostPart], on_device: OpTable, on_host: OpTable) -> dict[str, Cell]:
-    calls = on_device.total_calls + on_host.total_calls
+def _placement(partials: Sequence[HostPart], on_device: Merged, on_host: Merged) -> dict[str, Cell]:
+    on_hosts, eager_ps = on_host.total("calls"), on_host.total("eager_ps")
+    calls = on_device.total("calls") + on_hosts
     narrow, wide = sum(p.compute_16bit_ps for p in partials), sum(p.compute_32bit_ps for p in partials)
-    eager = None if on_host.eager_self_ps is None else percent(on_host.eager_self_ps, on_host.total_self_ps)
     return {
-        "host_op_percent": percent(on_host.total_calls, calls),
-        "device_op_percent": percent(on_device.total_calls, calls),
-        "host_eager_percent": eager,
+        "host_op_percent": percent(on_hosts, calls),
+        "device_op_percent": percent(calls - on_hosts, calls),
+        "host_eager_percent": None if eager_ps is None else percent(eager_ps, on_host.total("self_ps")),
         "compute_16bit_percent": percent(narrow, narrow + wide),
         "compute_32bit_percent": percent(wide, narrow + wide),
     }
 
 
-def _top_op_rows(table: OpTable) -> tuple[dict[str, Cell], ...]:
+def _top_op_rows(ops: Merged) -> tuple[dict[str, Cell], ...]:
     rows: list[dict[str, Cell]] = []
-    cumulative = 0
-    for op in table.ops[:TOP_OPS]:
-        cumulative += op.self_ps
+    whole, cumulative = ops.total("self_ps"), 0
+    columns = (ops[name][:TOP_OPS] for name in ("name", "category", "self_ps", "calls"))
+    for name, category, self_ps, calls in zip(*columns, strict=True):
+        cumulative += self_ps
         rows.append(
             {
-                "name": op.name,
-                "category": op.category,
-                "self_time_ms": round_ms(op.self_ps),
-                "self_percent": percent(op.self_ps, table.total_self_ps),
-                "cumulative_percent": percent(cumulative, table.total_self_ps),
-                "calls": op.calls,
+                "name": name,
+                "category": category,
+                "self_time_ms": round_ms(self_ps),
+                "self_percent": percent(self_ps, whole),
+                "cumulative_percent": percent(cumulative, whole),
+                "calls": calls,
             }
         )
     return tuple(rows)
 
 
-def _top_type_rows(table: OpTable) -> tuple[dict[str, Cell], ...]:
-    longest = sorted(table.types.items(), key=lambda item: (-item[1][0], item[0]))[:TOP_OPS]
+def _top_type_rows(types: Merged) -> tuple[dict[str, Cell], ...]:
+    whole, columns = types.total("self_ps"), (types[name][:TOP_OPS] for name in ("category", "self_ps", "calls"))
     return tuple(
-        {
-            "category": category,
-            "self_time_ms": round_ms(self_ps),
-            "self_percent": percent(self_ps, table.total_self_ps),
-            "calls": calls,
-        }
-        for category, (self_ps, calls) in longest
+        {"category": category, "self_time_ms": round_ms(ps), "self_percent": percent(ps, whole), "calls": calls}
+        for category, ps, calls in zip(*columns, strict=True)
     )
 
 

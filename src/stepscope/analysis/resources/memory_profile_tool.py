@@ -41,7 +41,14 @@ from stepscope.analysis.resources.counted_memory import (
 )
 from stepscope.analysis.resources.counters import line_counters
 from stepscope.analysis.resources.memory_growth import Growth, Staying, growth_of_values
-from stepscope.analysis.resources.memory_usage import MOST_POINTS, MemoryOfHost, Points, profile_memory, thin_out
+from stepscope.analysis.resources.memory_usage import (
+    BREAKDOWN,
+    MOST_POINTS,
+    MemoryOfHost,
+    Points,
+    profile_memory,
+    thin_out,
+)
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.remedies import ALLOCATIONS, remedy
@@ -66,6 +73,7 @@ from stepscope.report import (
     round_ms,
     size_text,
 )
+from stepscope.report.relation import Merged
 from stepscope.vocabulary.counters import is_process_memory
 
 # ---- How the memory of the process grows from step to step, by the system's counter ----------------------------------
@@ -84,6 +92,7 @@ def process_growth(trace: HostTrace) -> list[Growth]:
 
 
 MOST_SENTENCES = 8
+_SMALLER = "(smaller ones)"
 _BLOCKS, _CURVE_WIDTH = " ▁▂▃▄▅▆▇█", 48
 NOTHING = "no allocations were recorded"
 _FEW_STEPS = "unknown: no memory was recorded over five steps or more"
@@ -527,9 +536,17 @@ def _memory_json(host: str, memory: MemoryOfHost, most: int) -> dict[str, Any]:
         "peak_heap_bytes": memory.peak_heap,
         "peak": _peak_cells(memory.peak),
         "timeline": _timeline_cells(timeline, thin_out(level, most).tolist()),
-        "breakdown": list(make_rows(BREAKDOWN_FIELDS[:-2], memory.breakdown, dtype=lambda row: row.data_type)),
+        "breakdown": _breakdown_rows(BREAKDOWN.merge([memory.breakdown])),
         "purposes": list(_purpose_rows(memory)),
     }
+
+
+def _breakdown_rows(alive: Merged) -> list[Row]:
+    fields = BREAKDOWN_FIELDS[:-2]  # all but the memory and its host
+    rows = [*alive.table(fields)]
+    if alive.left_out:
+        rows.append(dict.fromkeys(field.name for field in fields) | alive.rest | {"op": _SMALLER})
+    return rows
 
 
 def _purpose_rows(memory: MemoryOfHost) -> Table:

@@ -5,7 +5,7 @@ Peak and breakdown count every event; only the timeline is thinned out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -32,13 +32,13 @@ from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
+from stepscope.report.relation import Counted, Relation
 
 MOST_POINTS = 1000  # of a timeline
-MOST_ROWS = 1000  # of a breakdown
+MOST_ROWS = 1000  # of a breakdown, one of them for what has no row of its own
 MOST_STAYING = 50
 BEFORE = "(allocated before the capture)"
 STACK = "stack"
-SMALLER = "(smaller ones)"
 
 
 @dataclass(frozen=True)
@@ -78,17 +78,17 @@ class Points:
         return None if heap is None else heap + (self.stack[row] or 0)
 
 
-@dataclass(frozen=True)
-class Alive:
-    """Allocations that are alive at the peak and share op, region, type and shape."""
+BREAKDOWN = Relation(
+    ("op", "region", "dtype", "shape"),
+    ("allocated_bytes", "requested_bytes", "occurrences"),
+    order=("-allocated_bytes", "-requested_bytes", "op", "region", "dtype", "shape"),
+    most=MOST_ROWS - 1,
+)
+"""Allocations that are alive at the peak, by what they share."""
 
-    op: str | None
-    allocated: int
-    requested: int | None
-    occurrences: int
-    region: str | None
-    data_type: str | None
-    shape: str | None
+
+AliveRow = tuple[str | None, str | None, str | None, str | None, int, int | None, int]
+"""A row of BREAKDOWN."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class MemoryOfHost:
         peak_heap: the most heap in use since the program started, bytes; None if not recorded.
         peak: the moment of the most memory in use during the capture, one point; none if sizes are unknown.
         timeline: at most MOST_POINTS moments, in order of time.
-        breakdown: what was alive at the peak, largest first.
+        breakdown: what was alive at the peak: rows of BREAKDOWN.
         held: what the memory at the peak is for, the most first.
         counts_from_start: True if the profile has no totals; sizes were then summed from the start of the capture.
         has_addresses: False if deallocations had to be matched by size.
@@ -118,7 +118,7 @@ class MemoryOfHost:
     peak_heap: int | None
     peak: Points
     timeline: Points
-    breakdown: list[Alive]
+    breakdown: Counted
     held: list[Held]
     counts_from_start: bool
     has_addresses: bool
@@ -169,8 +169,11 @@ def profile_memory(trace: HostTrace, memory: Allocations) -> MemoryOfHost:
         peak_heap=_find_peak_heap(memory, usage),
         peak=_make_points(trace, memory, lives, sizes, usage, found),
         timeline=_make_points(trace, memory, lives, sizes, usage, thin_out(in_use, MOST_POINTS)),
-        breakdown=_make_breakdown(
-            trace, memory, sizes, alive, _unrecorded_memory(usage, peak, known) if len(found) else []
+        breakdown=BREAKDOWN.keep(
+            [
+                *(_unrecorded_memory(usage, peak, known) if len(found) else ()),
+                *_alive_rows(trace, memory, sizes, alive),
+            ]
         ),
         held=hold_at_peak(trace, memory, lives, sizes.allocated, alive, stack, heap - known) if len(found) else [],
         counts_from_start=usage.counts_from_start,
@@ -338,46 +341,17 @@ def _find_alive(memory: Allocations, lives: Lifetimes, peak: int) -> I64:
     return rows[memory.is_allocation[: peak + 1] & (lives.end[: peak + 1] > peak)]
 
 
-def _unrecorded_memory(usage: _Usage, peak: int, known: int) -> list[Alive]:
+def _unrecorded_memory(usage: _Usage, peak: int, known: int) -> Iterator[AliveRow]:
     """The memory in use at the peak in addition to the recorded allocations."""
     stack, heap = int(usage.stack[peak]), int(usage.heap[peak])
-    found = []
     if stack > 0:
-        found.append(Alive(STACK, stack, stack, 1, STACK, None, None))
+        yield STACK, STACK, None, None, stack, stack, 1
     if heap > known:
-        found.append(Alive(BEFORE, heap - known, None, 1, None, None, None))
-    return found
+        yield BEFORE, None, None, None, heap - known, None, 1
 
 
-def _make_breakdown(
-    trace: HostTrace, memory: Allocations, sizes: _Sizes, alive: I64, others: Sequence[Alive]
-) -> list[Alive]:
-    keys = list(zip(*_describe_events(trace, memory, alive), strict=True))
-    rows: dict[tuple[str | None, ...], list[int]] = {}
-    for key, asked, given in zip(keys, sizes.requested[alive].tolist(), sizes.allocated[alive].tolist(), strict=True):
-        total = rows.setdefault(key, [0, 0, 0, 0])
-        total[0] += max(given, 0)
-        total[1] += max(asked, 0)
-        total[2] += asked < 0
-        total[3] += 1
-    found = [
-        Alive(op, given, None if unknown else asked, count, region, data_type, shape)
-        for (op, region, data_type, shape), (given, asked, unknown, count) in rows.items()
-    ]
-    return shorten_breakdown(sorted([*others, *found], key=_size_order), MOST_ROWS)
-
-
-def _size_order(row: Alive) -> tuple[int, int, str, str, str, str]:
-    texts = (row.op or "", row.region or "", row.data_type or "", row.shape or "")
-    return -row.allocated, -(row.requested or 0), *texts
-
-
-def shorten_breakdown(rows: list[Alive], most: int) -> list[Alive]:
-    """At most `most` rows; the last sums all that have no row of their own."""
-    if len(rows) <= most:
-        return rows
-    rest = rows[most - 1 :]
-    asked = [row.requested for row in rest]
-    requested = None if None in asked else sum(value or 0 for value in asked)
-    count = sum(row.occurrences for row in rest)
-    return [*rows[: most - 1], Alive(SMALLER, sum(row.allocated for row in rest), requested, count, None, None, None)]
+def _alive_rows(trace: HostTrace, memory: Allocations, sizes: _Sizes, alive: I64) -> Iterator[AliveRow]:
+    asked = [None if size < 0 else size for size in sizes.requested[alive].tolist()]
+    given = np.maximum(sizes.allocated[alive], 0).tolist()
+    described = _describe_events(trace, memory, alive)
+    return zip(*described, given, asked, [1] * len(alive), strict=True)

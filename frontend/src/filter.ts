@@ -4,10 +4,11 @@
  *     conv backward            both words, in any text column
  *     -copy                    not that word
  *     "batch norm"             a word with a space
- *     self > 5   where=device  conditions; a column may be named by the start of its name
+ *     self > 5   where=device  conditions; a column may be named by the start of its head or name
  *     type != copy  name ~ Conv
  */
 import type { Cell, Field } from "./api";
+import { columnUnit } from "./format";
 
 export type Operator = ">" | "<" | ">=" | "<=" | "=" | "!=" | "~";
 
@@ -67,7 +68,10 @@ export function compileFilter(text: string, fields: readonly Field[], columns: C
     }
     const field = findColumn(term.column, fields);
     if (typeof field === "string") return { ok: false, error: field };
-    const test = conditionTest(term.operator, term.value, field, columns[field.name] ?? []);
+    const values = columns[field.name] ?? [];
+    // A name says its unit; by its head a column is meant as it is shown.
+    const size = field.name === term.column.toLowerCase() ? 1 : columnUnit(field, values).size;
+    const test = conditionTest(term.operator, term.value, field, values, size);
     if (typeof test === "string") return { ok: false, error: test };
     tests.push(test);
   }
@@ -85,13 +89,17 @@ function textTest(text: string, not: boolean, fields: readonly Field[], columns:
     );
 }
 
+/** The head of a column as a condition names it: `total_self`. */
+export function headOf(field: Field): string {
+  return field.label.toLowerCase().replaceAll(/[^\p{L}\p{N}]+/gu, "_");
+}
+
 function findColumn(name: string, fields: readonly Field[]): Field | string {
   const wanted = name.toLowerCase();
-  const exact = fields.find((field) => field.name.toLowerCase() === wanted);
-  if (exact) return exact;
-  const starting = fields.filter((field) => field.name.toLowerCase().startsWith(wanted));
-  if (starting[0]) return starting[0];
-  return `there is no column “${name}”; columns: ${fields.map((field) => field.name).join(", ")}`;
+  const names = (field: Field) => [field.name.toLowerCase(), headOf(field)];
+  const exact = fields.find((field) => names(field).includes(wanted));
+  const found = exact ?? fields.find((field) => names(field).some((each) => each.startsWith(wanted)));
+  return found ?? `there is no column “${name}”; columns: ${fields.map(headOf).join(", ")}`;
 }
 
 function conditionTest(
@@ -99,10 +107,11 @@ function conditionTest(
   value: string,
   field: Field,
   values: readonly Cell[],
+  size: number,
 ): ((row: number) => boolean) | string {
   if (field.kind === "float" || field.kind === "int") {
-    const limit = Number(value.replaceAll(",", ""));
-    if (!Number.isFinite(limit) || operator === "~") return `${field.name} needs a number: “${value}” is not one`;
+    const limit = Number(value.replaceAll(",", "")) * size;
+    if (!Number.isFinite(limit) || operator === "~") return `${headOf(field)} needs a number: “${value}” is not one`;
     return (row) => {
       const cell = values[row];
       return typeof cell === "number" && holds(cell - limit, operator);
@@ -113,7 +122,7 @@ function conditionTest(
   if (operator === "~" || operator === "=")
     return (row) => (operator === "~" ? shown(row).includes(text) : shown(row) === text);
   if (operator === "!=") return (row) => shown(row) !== text;
-  return `${field.name} holds text: use =, != or ~`;
+  return `${headOf(field)} holds text: use =, != or ~`;
 }
 
 function textOf(cell: Cell | undefined): string {

@@ -78,7 +78,8 @@ export function duration(ms: number): string {
   return `${ms < 0 ? "−" : ""}${minutes} min ${seconds % 60} s`;
 }
 
-function threeDigits(value: number): string {
+export function threeDigits(inexact: number): string {
+  const value = Number(inexact.toPrecision(12)); // a sum of parts may be 7.784999999999999 where the whole is 7.785
   const rounded = Number(value.toPrecision(3)); // 9.996 has one digit more before the point than it seems
   return decimal(value, Math.max(0, decimalsFor(rounded) - (Math.abs(rounded) < 1 ? 0 : 1))).replace("-", "−");
 }
@@ -112,7 +113,7 @@ export function cellText(value: Cell | undefined, unit: string): string {
   return Number.isInteger(value) ? plain.format(value).replace("-", "−") : short(value);
 }
 
-const TIMES = ["ns", "us", "ms", "s"];
+export const TIMES = ["ns", "us", "ms", "s"];
 
 /** A single time in the unit in which it has at most four digits before the point, and not only zeros after it. */
 export function inUnit(value: Cell | undefined, unit: string): [Cell | undefined, string] {
@@ -132,6 +133,25 @@ export function exact(value: Cell | undefined, unit: string): string {
   return label ? `${value} ${label}` : String(value);
 }
 
+/** At most so many digits before the point in a column of times. */
+const WIDEST = 1e5;
+
+/** The unit in which a column of times is shown, by its largest, and how many of its own units that is. */
+export function columnUnit(field: Field, values: readonly Cell[]): { readonly unit: string; readonly size: number } {
+  let [at, size] = [TIMES.indexOf(field.unit), 1];
+  if (at < 0 || field.role === "instant") return { unit: field.unit, size };
+  for (let most = largestOf(values); most >= WIDEST && at < TIMES.length - 1; most /= 1e3)
+    [at, size] = [at + 1, size * 1e3];
+  return { unit: TIMES[at] as string, size };
+}
+
+function largestOf(values: readonly Cell[]): number {
+  return values.reduce<number>(
+    (most, value) => (typeof value === "number" ? Math.max(most, Math.abs(value)) : most),
+    0,
+  );
+}
+
 /** Units of columns whose values have different units, and so different sizes. */
 const OF_MANY_UNITS = new Set(["", "by unit"]);
 
@@ -139,16 +159,13 @@ const OF_MANY_UNITS = new Set(["", "by unit"]);
 export function columnFormat(field: Field, values: readonly Cell[]): (value: Cell | undefined) => string {
   if (field.kind !== "float" || field.unit.startsWith("bytes") || OF_MANY_UNITS.has(field.unit))
     return (value) => cellText(value, field.unit);
-  let largest = 0;
-  let fractional = false;
-  for (const value of values) {
-    if (typeof value !== "number") continue;
-    largest = Math.max(largest, Math.abs(value));
-    fractional ||= !Number.isInteger(value);
-  }
+  const { size } = columnUnit(field, values);
+  const largest = largestOf(values) / size;
+  const fractional = size > 1 || values.some((value) => typeof value === "number" && !Number.isInteger(value));
   // Neighbours on the time axis differ by little, however far from the start they are.
   const digits = field.unit === "percent" ? 1 : field.role === "instant" ? 3 : fractional ? decimalsFor(largest) : 0;
-  return (value) => (isKnown(value) && typeof value === "number" ? fixed(value, digits) : cellText(value, field.unit));
+  return (value) =>
+    isKnown(value) && typeof value === "number" ? fixed(value / size, digits) : cellText(value, field.unit);
 }
 
 /** When something was, for a list: `12 Nov, 14:03`; with the year if it is another one. */

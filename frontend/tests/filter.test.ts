@@ -61,6 +61,16 @@ describe("the filter box", () => {
     expect(kept("name > 5")).toMatch(/name holds text/);
   });
 
+  it("takes a column by its head in the unit shown, and by its name in its own", () => {
+    const total: Field = { ...(FIELDS[3] as Field), name: "total_us", label: "Total time" };
+    const kept = (text: string) => {
+      const filter = compileFilter(text, [total], { total_us: [262_538, 5000, 40] });
+      return filter.ok && [0, 1, 2].filter(filter.keeps);
+    };
+    expect(kept("total_time > 5")).toEqual([0]);
+    expect(kept("total_us > 5")).toEqual([0, 1, 2]);
+  });
+
   it("reads an unfinished quotation to its end", () => {
     expect(parseFilter('"host to')).toEqual([{ kind: "text", text: "host to", not: false }]);
   });

@@ -4,6 +4,7 @@ import {
   bytes,
   cellText,
   columnFormat,
+  columnUnit,
   duration,
   exact,
   fixed,
@@ -87,6 +88,13 @@ describe("numbers", () => {
   it("shows whole numbers whole", () => {
     const values: Cell[] = [20270, 17098, 5];
     expect(values.map(columnFormat(field("total_us", "us"), values))).toEqual(["20,270", "17,098", "5"]);
+  });
+
+  it("shows a column of long times in a larger unit", () => {
+    const values: Cell[] = [262_538, 40, null];
+    expect(columnUnit(field("total_us", "us"), values)).toEqual({ unit: "ms", size: 1e3 });
+    expect(values.map(columnFormat(field("total_us", "us"), values))).toEqual(["262.5", "<0.1", "–"]);
+    expect(columnUnit(field("start_ms", "ms", "float", "instant"), [1e6]).unit).toBe("ms");
   });
 
   it("shows what is unknown as unknown, and never NaN", () => {

@@ -108,7 +108,7 @@ def test_what_has_no_line_is_a_row_of_its_own_in_chart_and_table(page, page_serv
 
 def test_arrow_keys_go_from_step_to_step_and_into_the_timeline(page, page_server, corpus, capsys):
     steps = said(capsys, "steps", page_server.logdir / TORCH)["rows"]
-    for tool in ("overview", "steps", "input-pipeline", "critical-path"):
+    for tool in ("overview", "steps"):
         show(page, page_server, tool, TORCH)
         graph = page.locator(".column-graph").first
         graph.focus()

@@ -22,11 +22,7 @@ function UndoBar() {
       <button type="button" class="button" onClick={() => void setDeleted(id, false)}>
         Undo
       </button>
-      <Dismiss onClick={() => (lastDeleted.value = null)} />
+      <IconButton icon="close" label="Dismiss" onClick={() => (lastDeleted.value = null)} />
     </div>
   );
-}
-
-function Dismiss({ onClick }: { onClick: () => void }) {
-  return <IconButton icon="close" label="Dismiss" onClick={onClick} />;
 }

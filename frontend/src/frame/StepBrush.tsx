@@ -41,7 +41,10 @@ export function StepBrush() {
 function Brush({ rows }: { rows: readonly OverviewStep[] }) {
   const picture = useRef<SVGSVGElement>(null);
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
-  const longest = Math.max(...rows.map((row) => row.duration_ms));
+  // Of the steps that count, as the page's figures: the first ones may compile for long.
+  const counted = rows.filter((row) => row.usual);
+  const longest = Math.max(...(counted.length ? counted : rows).map((row) => row.duration_ms));
+  const all = counted.length < rows.length ? `${counted.length} of ${rows.length} steps` : `${rows.length} steps`;
   const path = useMemo(() => outline(rows, longest), [rows, longest]);
   const chosen = parseSteps(steps.value);
   const range = drag ? ordered(drag) : indices(rows, chosen);
@@ -51,8 +54,8 @@ function Brush({ rows }: { rows: readonly OverviewStep[] }) {
     return clamp(Math.floor(((event.clientX - box.left) / box.width) * rows.length), rows.length);
   };
   const commit = (first: number, last: number) => {
-    const all = first === 0 && last === rows.length - 1;
-    setParams({ steps: all ? null : formatSteps({ first: stepAt(rows, first), last: stepAt(rows, last) }) }, "push");
+    const isAll = first === 0 && last === rows.length - 1;
+    setParams({ steps: isAll ? null : formatSteps({ first: stepAt(rows, first), last: stepAt(rows, last) }) }, "push");
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
@@ -96,7 +99,7 @@ function Brush({ rows }: { rows: readonly OverviewStep[] }) {
         {...hint(
           "Steps to show",
           "Drag over the steps that all pages should show; click one to show only that one. " +
-            "Arrow keys move the first step, Shift and arrow keys the last.",
+            "Arrow keys move the first step, Shift and arrow keys the last. Steps of warm-up do not count.",
         )}
       >
         <rect class="brush-back" width={WIDTH} height={HEIGHT} />
@@ -111,7 +114,7 @@ function Brush({ rows }: { rows: readonly OverviewStep[] }) {
         <path class="brush-line" d={path} />
       </svg>
       <span class="brush-text oneline minor">
-        {range ? stepsText(rows, range) : `${rows.length} steps`}
+        {range ? stepsText(rows, range) : all}
         <span class="muted"> ≤ {duration(longest)}</span>
       </span>
       {chosen && <IconButton icon="close" label="Show all steps" onClick={() => setParams({ steps: null }, "push")} />}
@@ -148,7 +151,7 @@ function outline(rows: readonly OverviewStep[], longest: number): string {
   const unit = WIDTH / rows.length;
   const gap = unit > 5 ? 1 : 0;
   const columns = rows.map((row, index) => {
-    const top = HEIGHT - 2 - (longest > 0 ? (row.duration_ms / longest) * (HEIGHT - 6) : 0);
+    const top = HEIGHT - 2 - (longest > 0 ? Math.min(1, row.duration_ms / longest) * (HEIGHT - 6) : 0);
     return `M${(index * unit + gap / 2).toFixed(2)} ${HEIGHT}V${top.toFixed(2)}h${(unit - gap).toFixed(2)}V${HEIGHT}z`;
   });
   return columns.join("");

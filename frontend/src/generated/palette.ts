@@ -64,10 +64,11 @@ export const MEMORY_COLOUR = {
   input_batches: "#df8543",
   temporary: "#731cad",
   compiled_programs: "#8f3150",
+  kept_over_steps: "#677303",
 } as const;
 export const CAUSE_COLOUR = {
   input: { colour: "#df8543", isWait: false },
-  transfer: { colour: "#df8543", isWait: true },
+  transfer: { colour: "#8f3150", isWait: true },
   python: { colour: "#c084fc", isWait: false },
   host_compute: { colour: "#67bfb4", isWait: false },
   launch: { colour: "#731cad", isWait: false },

@@ -2,7 +2,8 @@
 
 import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Cell, Field } from "../api";
-import { columnFormat, exact, isKnown, unitLabel } from "../format";
+import { headOf } from "../filter";
+import { columnFormat, columnUnit, exact, isKnown, unitLabel } from "../format";
 import { route, setParams } from "../router";
 import { chosenPart } from "../session";
 import { termsOf } from "../terms";
@@ -59,7 +60,7 @@ export interface TableProps {
   columns?: readonly string[];
   /** How high the table may grow: `page` fills the window, `short` shows a dozen rows. */
   height?: "page" | "short" | "all";
-  /** Without tools, no filter, no export, unless it is too wide for all columns; for tables of a few rows. */
+  /** Without tools, no filter, no export; for tables of a few rows. What there is no room for is offered below. */
   plain?: boolean;
   /** The main table of the page answers to `/`. */
   main?: boolean;
@@ -92,7 +93,16 @@ export function Table(props: TableProps) {
   const [open, setOpen] = useState<number | null>(null);
   const input = useRef<HTMLInputElement>(null);
   const key = `${id}.`;
-  const { noun } = counted(data.rowCount);
+  const noun = data.rowCount === 1 ? "row" : "rows";
+  const isBare = plain && !filter;
+  const columnMenu = (
+    <ColumnMenu
+      data={data}
+      shown={fields.slice(0, fields.length - left)}
+      left={left}
+      onChange={(names) => setParams({ [`${key}cols`]: names?.join(",") ?? null })}
+    />
+  );
   // The grid tells how many columns fit; that alone changes nothing in it.
   const grid = useMemo(
     () => (
@@ -115,7 +125,7 @@ export function Table(props: TableProps) {
 
   return (
     <div class={`table-box table-${height}`} data-table={id}>
-      {(!plain || left > 0 || !mayFit) && data.rowCount > 0 && (
+      {!isBare && data.rowCount > 0 && (
         <div class="table-tools row gap-l below-m">
           <SearchBox
             label={`Filter ${title}`}
@@ -138,12 +148,7 @@ export function Table(props: TableProps) {
                 : `${view.rows.length.toLocaleString("en-US")} of ${data.rowCount.toLocaleString("en-US")} ${noun}`)}
           </span>
           <div class="table-actions flex to-end rigid">
-            <ColumnMenu
-              data={data}
-              shown={fields.slice(0, fields.length - left)}
-              left={left}
-              onChange={(names) => setParams({ [`${key}cols`]: names?.join(",") ?? null })}
-            />
+            {columnMenu}
             <button
               type="button"
               class="button quiet"
@@ -164,6 +169,7 @@ export function Table(props: TableProps) {
         </div>
       )}
       {data.rowCount === 0 ? <p class="table-empty">{emptyText(props.empty)}</p> : grid}
+      {isBare && (left > 0 || !mayFit) && columnMenu}
       {open !== null && (
         <RowDetails
           title={title}
@@ -177,17 +183,13 @@ export function Table(props: TableProps) {
   );
 }
 
-function counted(count: number): { noun: string } {
-  return { noun: count === 1 ? "row" : "rows" };
-}
-
 function fileName(id: string): string {
   return `stepscope-${id.replace(/[^\w-]+/g, "-")}`;
 }
 
 function placeholder(fields: readonly Field[]): string {
   const number = fields.find((field) => field.kind === "float");
-  return number ? `Filter: text, or ${number.name} > 5` : "Filter";
+  return number ? `Filter: text, or ${headOf(number)} > 5` : "Filter";
 }
 
 interface GridProps extends TableProps {
@@ -325,6 +327,7 @@ function Grid(props: GridProps) {
               key={field.name}
               field={field}
               label={props.labels?.[field.name] ?? field.label}
+              unit={unitLabel(columnUnit(field, data.columns[field.name] ?? []).unit)}
               sort={sort}
               onSort={props.onSort}
             />
@@ -419,16 +422,18 @@ function widened(list: readonly Wish[], column: number, by: number): Wish[] {
 function HeadCell({
   field,
   label,
+  unit: shown,
   sort,
   onSort,
 }: {
   field: Field;
   label: string;
+  unit: string;
   sort: Sort | null;
   onSort: (sort: Sort | null) => void;
 }) {
   const sorted = sort?.column === field.name ? (sort.descending ? "descending" : "ascending") : "none";
-  const unit = unitLabel(field.unit) === label ? "" : unitLabel(field.unit);
+  const unit = shown === label ? "" : shown;
   return (
     <div class={`cell head ${alignment(field)}`} role="columnheader" aria-sort={sorted}>
       <button

@@ -2,6 +2,7 @@
 import { useMemo } from "preact/hooks";
 import type { Field } from "../api";
 import { percent, words } from "../format";
+import { shortKernel } from "../pages/shared/names";
 import { linkTo } from "../router";
 import { fromRows, type TableData } from "../table/model";
 import { Table } from "../table/Table";
@@ -243,6 +244,8 @@ function statText(name: string, value: string | number | null): string {
 
 // -- a selection ----------------------------------------------------------------------------------------------------
 
+const TEXTS = { name: shortKernel };
+
 /** What a region is summed by. */
 const SUMMED_BY: Readonly<Record<SumBy, string>> = { name: "Name", op: "Op", track: "Track" };
 
@@ -293,7 +296,7 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
         </div>
       </header>
       {summary ? (
-        <Table id="sums" title="Events of the selection" data={data} pick={pick} />
+        <Table id="sums" title="Events of the selection" data={data} pick={pick} texts={TEXTS} />
       ) : (
         <p class="muted tl-wait">Computing totals …</p>
       )}

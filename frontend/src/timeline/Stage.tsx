@@ -36,7 +36,13 @@ export function Stage({ model }: { model: Model }) {
       </div>
       <canvas class="tl-head" ref={head} style={{ height: RULER + STEP_BAND + layout.pinnedHeight }} tabIndex={-1} />
       {layout.pinnedItems.length > 0 && (
-        <div class="tl-pinned" style={{ top: OVERVIEW + RULER + STEP_BAND + 2, height: layout.pinnedHeight }}>
+        <div
+          class="tl-pinned"
+          style={{
+            top: `calc(var(--overview, ${OVERVIEW}px) + ${RULER + STEP_BAND + 2}px)`,
+            height: layout.pinnedHeight,
+          }}
+        >
           {layout.pinnedItems.map((item) => (
             <Label key={item.id} item={item} model={model} />
           ))}

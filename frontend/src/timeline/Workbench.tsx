@@ -3,7 +3,6 @@
 import { computed, signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { CounterLines } from "../pages/system/CounterLines";
 import { route, setParams } from "../router";
 import { remember, remembered } from "../storage";
 import { IconButton } from "../ui/controls";
@@ -12,13 +11,11 @@ import { MarksTab } from "./MarksTab";
 import type { Model } from "./model";
 import { SelectionTab } from "./SelectionTab";
 import { DurationsTab, SlicesTab } from "./SliceTabs";
-import { SqlTab } from "./SqlTab";
 
 interface Tab {
   readonly id: string;
   readonly label: string;
   readonly content: ComponentType<{ model: Model }>;
-  readonly needsServer?: boolean;
 }
 
 /** In the order in which they are shown.  Another tab is one line here. */
@@ -28,8 +25,6 @@ const TABS: readonly Tab[] = [
   { id: "flame", label: "Flame graph", content: FlameTab },
   { id: "calls", label: "Call tree", content: CallTreeTab },
   { id: "durations", label: "Durations", content: DurationsTab },
-  { id: "counters", label: "Counters", content: CountersTab, needsServer: true },
-  { id: "sql", label: "SQL", content: SqlTab, needsServer: true },
   { id: "marks", label: "Marks", content: MarksTab },
 ];
 
@@ -49,8 +44,7 @@ export function Workbench({ model }: { model: Model }) {
   const isSelected = [model.details, model.region, model.run].some((each) => each.value !== null);
   const problem = model.problem.value;
   const wanted = route.value.params.tab;
-  const tabs = TABS.filter(({ needsServer }) => model.source.isServed || !needsServer);
-  const tab = tabs.find((each) => each.id === wanted) ?? (TABS[0] as Tab);
+  const tab = TABS.find((each) => each.id === wanted) ?? (TABS[0] as Tab);
   const isOfEvent = tab === TABS[0] && model.region.value === null;
   useEffect(() => {
     fitting.value = isOfEvent ? HEIGHT.event : HEIGHT.usual;
@@ -66,8 +60,8 @@ export function Workbench({ model }: { model: Model }) {
     <section class="tl-pane" aria-label="Workbench" style={{ height: `${shownHeight(height.value)}px` }}>
       <Splitter />
       <header class="wb-head row spread gap-m rigid">
-        <div role="tablist" aria-label="Workbench" onKeyDown={(event) => moveTab(event, tabs, tab)}>
-          {tabs.map((each) => (
+        <div role="tablist" aria-label="Workbench" onKeyDown={(event) => moveTab(event, tab)}>
+          {TABS.map((each) => (
             <button
               key={each.id}
               type="button"
@@ -93,16 +87,12 @@ export function Workbench({ model }: { model: Model }) {
   );
 }
 
-function CountersTab() {
-  return <CounterLines isBare />;
-}
-
-function moveTab(event: KeyboardEvent, tabs: readonly Tab[], from: Tab): void {
+function moveTab(event: KeyboardEvent, from: Tab): void {
   const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (!by) return;
   event.preventDefault();
   event.stopPropagation();
-  const next = tabs[(tabs.indexOf(from) + by + tabs.length) % tabs.length] as Tab;
+  const next = TABS[(TABS.indexOf(from) + by + TABS.length) % TABS.length] as Tab;
   setTab(next.id);
   document.getElementById(`tab-${next.id}`)?.focus();
 }

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { ApiError, Cell, Field, Figures } from "../api";
 import { CATEGORIES, CATEGORY_LABEL, type Category } from "../design/colours";
-import { cellText, exact, inUnit, isKnown, unitLabel, visible } from "../format";
+import { cellText, exact, inUnit, isKnown, TIMES, threeDigits, unitLabel, visible } from "../format";
 import { linkTo } from "../router";
 import { termsOf } from "../terms";
 import { toolEntry } from "../tools";
@@ -85,12 +85,17 @@ export function Figure({
     <div class="figure" tabIndex={0} {...hint(label ?? field.label, field.doc, exact(value, field.unit))}>
       <div class="figure-label muted minor">{label ?? field.label}</div>
       <div class={`figure-value title-size strong breaks ${look}`}>
-        {typeof value === "string" ? (termsOf(field)?.(value) ?? value) : cellText(number, shownUnit)}
+        {typeof value === "string" ? (termsOf(field)?.(value) ?? value) : figureText(number, shownUnit)}
         {known && unit && field.unit !== "percent" && <span class="figure-unit muted minor"> {unit}</span>}
       </div>
       {note && <div class="figure-note">{note}</div>}
     </div>
   );
+}
+
+/** A figure's number; a time has as many digits as in the sentences beside it. */
+function figureText(number: Cell | undefined, unit: string): string {
+  return typeof number === "number" && TIMES.includes(unit) ? threeDigits(number) : cellText(number, unit);
 }
 
 export function FigureRow({ section, names }: { section: Figures; names?: readonly string[] }) {
@@ -220,9 +225,14 @@ export function Code({ text }: { text: string }) {
   return <>{piecesOf(text).map((part, index) => (index % 2 ? <Piece key={index} text={part} /> : part))}</>;
 }
 
+/** Of a place in a program, all but its file and the folder around it: `lib/model/pipeline/` of `.../model.py:40 f`. */
+const FOLDERS = /^\/?(?:[^\s/]+\/)+(?=[^\s/]+\/[^\s/]+\.py:\d+)/;
+
 function Piece({ text }: { text: string }) {
   const tool = text.startsWith("stepscope ") ? toolEntry(text.slice("stepscope ".length)) : null;
-  return tool ? <a href={linkTo(tool.name)}>{tool.heading}</a> : <code>{text}</code>;
+  if (tool) return <a href={linkTo(tool.name)}>{tool.heading}</a>;
+  const short = text.replace(FOLDERS, "");
+  return <code data-hint-value={short === text ? undefined : text}>{short}</code>;
 }
 
 interface SegmentedProps<T extends string> {

@@ -35,7 +35,7 @@ _PYTHON, _CONTENTION = "#c084fc", "#185400"
 
 CAUSE_COLOURS: dict[str, tuple[str, bool]] = {
     "input": (CATEGORY_COLOURS["input"], False),
-    "transfer": (CATEGORY_COLOURS["input"], True),
+    "transfer": (CATEGORY_COLOURS["device_to_device"], True),
     "python": (_PYTHON, False),
     "host_compute": (CATEGORY_COLOURS["host_compute"], False),
     "launch": (CATEGORY_COLOURS["kernel_launch"], False),
@@ -59,6 +59,7 @@ MEMORY_COLOURS: dict[str, str] = {
     "input_batches": CATEGORY_COLOURS["input"],
     "temporary": CATEGORY_COLOURS["kernel_launch"],
     "compiled_programs": CATEGORY_COLOURS["device_to_device"],
+    "kept_over_steps": CATEGORY_COLOURS["output"],
 }
 """Of what memory is for; what is not known is grey."""
 

@@ -29,6 +29,9 @@ ONE_OPERAND = Pattern(
     r"(?:neg|abs|r?sqrt|exp|log|tanh|sigmoid|relu|gelu|silu|sin|cos|erf|reciprocal|square|threshold|hardtanh|leaky_relu"
     r"|(?:bitwise|logical)_not)_?"
 )
+# Operations an element: the largest, the differences, their exponentials, the sum, the quotients; of the gradient the
+# products, their sum, the differences and products with the result.
+SOFTMAX = {"_softmax": 5, "_log_softmax": 5, "_softmax_backward_data": 4, "_log_softmax_backward_data": 4}
 THREE_OPERANDS = Pattern(r"(?:clamp|where|masked_fill|addcmul|addcdiv|lerp)_?")
 ORDERS = Pattern(r"(?:arg)?sort|stable_sort|top_?k(?:v2)?|_?unique\w*|randperm|multinomial", re.IGNORECASE)
 COMPARES = Pattern(r"(?:eq|ne|lt|le|gt|ge|logical_\w+|Greater\w*|Less\w*|\w*Equal|Logical\w+)_?")

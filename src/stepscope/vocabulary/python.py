@@ -37,6 +37,7 @@ torch torchaudio torchdata torchmetrics torchtext torchvision tqdm transformers 
 webdataset wrapt xformers yaml
 """
 _PACKAGES = frozenset(_PACKAGES_TEXT.split())
+_FRAMEWORKS = frozenset({"functorch", "jax", "jaxlib", "keras", "tensorflow", "torch", "triton"})  # they compute
 _PARTS_OF_DATASETS = ("datasets/arrow_", "datasets/features/", "datasets/fingerprint", "datasets/formatting/",
                       "datasets/iterable_dataset", "datasets/table.py")  # fmt: skip
 # Modules of the standard library that scripts are often called after.
@@ -164,6 +165,18 @@ def is_of_user(frame: str) -> bool:
     file = place_of(frame)[1] or ""
     without_folder = frame.startswith("$") and "/" not in file
     return not (is_framework_file(file.removeprefix("$")) if without_folder else is_of_package(file))
+
+
+def is_outside_of_frameworks(frame: str) -> bool:
+    """True for a frame of the user, or of a library that brings models or loops and computes by a framework.
+
+    >>> is_outside_of_frameworks("transformers/models/x.py(3): forward"), is_outside_of_frameworks("train.py(3): step")
+    (True, True)
+    >>> is_outside_of_frameworks("/usr/lib/python3.11/site-packages/torch/nn/x.py(3): f")
+    False
+    """
+    root, folder, _ = below_packages(place_of(frame)[1] or "").removeprefix("$").partition("/")
+    return is_of_user(frame) or bool(folder and root in _PACKAGES and root not in _FRAMEWORKS)
 
 
 def may_be_library(frame: str) -> bool:

@@ -70,6 +70,28 @@ def test_ops_by_line():
     ]
 
 
+def test_one_line_for_nearly_everything_gives_way_to_the_lines_of_the_library_inside():
+    sorts = SORTS | {
+        "Y": Sort(K.PYTHON_CALL, "run.py(3): main"),
+        "A": Sort(K.PYTHON_CALL, "transformers/models/owl.py(7): forward"),
+        "B": Sort(K.PYTHON_CALL, "torch/nn/modules/linear.py(2): forward"),
+    }
+    found = report(
+        draw("""
+            host main | Y---------------
+            host main |  A----- B-----
+            host main |  Q----- O-----
+            host main |  L1     L2
+            gpu0 s7   |   K1--   K2-----
+        """, sorts)
+    )  # fmt: skip
+
+    assert table(found.lines, "call_site", "device_self_us") == [
+        ("run.py(3): main", 7000),
+        ("transformers/models/owl.py(7): forward", 4000),
+    ]
+
+
 def test_all_ops_of_a_line_are_one_row_and_what_has_no_line_is_another():
     found = report(draw(PICTURE, SORTS))
     assert table(found.lines, "call_site", "calls", "device_self_us", "percent") == [

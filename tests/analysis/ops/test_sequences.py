@@ -55,6 +55,17 @@ def test_repeated_kernels_on_a_stream():
     assert table(found.rows, "kernels", "length", "count", "launches_saved") == [("exp -> sum -> divide", 3, 3, 6)]
 
 
+def test_a_sequence_names_the_ops_of_its_kernels():
+    found = report(
+        draw("""
+            host main | O-O-O-O-O-O-
+            host main | L1L2L3L4L5L6
+            gpu0 s    |  K1H2K3H4K5H6
+        """, SORTS | {"O": Sort(EventKind.OP, "aten::mul")})
+    )  # fmt: skip
+    assert table(found.rows, "kernels", "ops", "count") == [("exp -> sum", "aten::mul -> aten::mul", 3)]
+
+
 def test_sequences_do_not_overlap_themselves():
     found = report(draw("gpu0 s | KKKKKKK", SORTS))
     assert table(found.rows, "kernels", "count") == [("exp -> exp", 3)]

@@ -743,7 +743,7 @@ def test_where_memory_is_allocated_and_how_long_it_lives_says_what_it_is_for() -
     host = trained_host()
     autograd = host.builder.line(host.plane, "autograd 2")
     autograd.event("autograd::engine::evaluate_function: Y", 15 * MS, 2 * MS, EventKind.BACKWARD)
-    for at, size, addr in ((12, 70, 2), (12.1, 50, 3), (18.5, 20, 6), (29.5, -70, 2), (12.2, -50, 3)):
+    for at, size, addr in ((12, 70, 2), (12.1, 50, 3), (18.5, 20, 6), (19.5, -70, 2), (12.2, -50, 3)):
         allocate_in(host.line, at, size, addr)
     for at, size, addr in ((15.5, 30, 4), (15.6, 5, 5), (15.7, -5, 5), (28.9, -30, 4)):
         allocate_in(autograd, at, size, addr)
@@ -760,11 +760,20 @@ def test_where_memory_is_allocated_and_how_long_it_lives_says_what_it_is_for() -
 
 def test_what_is_freed_before_its_op_ends_is_temporary() -> None:
     host = trained_host()
-    for at, size, addr in ((12, 70, 2), (12.5, 500, 3), (12.9, -500, 3), (29.5, -70, 2)):
+    for at, size, addr in ((12, 70, 2), (12.5, 500, 3), (12.9, -500, 3), (19.5, -70, 2)):
         allocate_in(host.line, at, size, addr)
     purposes = {row["purpose"]: row["allocated_bytes"] for row in only(profile(host))["purposes"]}
 
     assert purposes == {"before_the_capture": 1000, "temporary": 500, "activations": 70}
+
+
+def test_what_the_next_step_still_finds_is_kept_from_step_to_step() -> None:
+    host = trained_host()
+    for at, size, addr in ((12, 70, 2), (12.5, 500, 3), (18, -70, 2), (21.5, -500, 3)):
+        allocate_in(host.line, at, size, addr)
+    purposes = {row["purpose"]: row["allocated_bytes"] for row in only(profile(host))["purposes"]}
+
+    assert purposes == {"before_the_capture": 1000, "kept_over_steps": 500, "activations": 70}
 
 
 @pytest.mark.parametrize(

@@ -538,6 +538,12 @@ def test_a_selection_is_summed_by_op_and_by_track():
         selection.sum_selection(trace, 0, 1, [0], by="colour")
 
 
+def test_the_mark_of_a_step_is_a_frame_and_no_work():
+    trace = draw("host main | S--------\nhost main |  b-- b--", {"S": Sort(EventKind.STEP_MARK, "ProfilerStep#1")})
+
+    assert selection_rows(selection.sum_selection(trace, 0, 20 * MS, [0])) == [("b", 2, 6, 6)]
+
+
 def test_names_beyond_the_most_are_added_up_and_not_left_out():
     trace = spans([(at * 10, at) for at in range(5)], "abcde")
 
@@ -555,6 +561,7 @@ def test_a_selection_holds_exactly_what_overlaps_it(trace, begin, length):
 
     start, stop = trace.events.start_ps, trace.events.start_ps + trace.events.duration_ps
     inside = (start < begin + length) & ((stop > begin) | (start >= begin))
+    inside &= trace.events.kind != EventKind.STEP_MARK
     parts = np.minimum(stop, begin + length) - np.maximum(start, begin)
     assert found.events == inside.sum()
     assert found.total_ps == parts[inside].sum()

@@ -72,6 +72,11 @@ def test_work_element_by_element() -> None:
     assert torch("copy_", [[16, 8], [16, 8], []], ["float", BF16, "Scalar"]).bytes == 128 * 6
 
 
+def test_softmax_of_pytorch() -> None:
+    assert torch("_softmax", [[4, 8], [], []], ["float", "Scalar", "Scalar"]) == Cost(5 * 32, 2 * 4 * 32, "f32", False)
+    assert torch("_softmax_backward_data", [[4, 8], [4, 8], [], []], ["float"] * 2).bytes == 3 * 4 * 32
+
+
 def test_the_tensor_that_a_result_is_written_to_is_not_read() -> None:
     """`out=` of clamp_min(x, 0), relu(x), add(x, y) and addcmul(x, y, z); in-place ops read what they write."""
     a, n = [16, 8], 4 * 16 * 8

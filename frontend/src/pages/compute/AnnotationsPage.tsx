@@ -8,6 +8,7 @@ import { fact } from "../../session";
 import { hint } from "../../ui/hint";
 import { RankedCard } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
+import { middleCut } from "../shared/names";
 import { TableCard } from "../shared/sections";
 import { TELLING_PERCENT } from "../summary/topOps";
 
@@ -31,8 +32,11 @@ const COLUMNS = [
   ...(["thread", "is_step"] as const),
 ];
 
+const OF_STEPS: readonly string[] = ["step_percent", "is_step"];
+
 function columnsOf(severalHosts: boolean): readonly string[] {
-  return severalHosts ? [COLUMNS[0] as string, "host", ...COLUMNS.slice(1)] : COLUMNS;
+  const known = COLUMNS.filter((name) => fact("steps_source") !== "none" || !OF_STEPS.includes(name));
+  return severalHosts ? [known[0] as string, "host", ...known.slice(1)] : known;
 }
 
 export default function Annotations({ report, sections }: ToolAnswer<"annotations">) {
@@ -74,5 +78,5 @@ function rangeSentence(rows: readonly Range[]): string {
     ? `, ${percent(most.step_percent)} of the ${fact("steps_source") === "none" ? "capture" : "steps"}`
     : "";
   const device = most.device_ms ? `; the device works ${duration(Number(most.device_ms))} for it` : "";
-  return `\`${most.name}\` takes ${duration(Number(most.total_ms))}${share}${device}`;
+  return `\`${middleCut(String(most.name))}\` takes ${duration(Number(most.total_ms))}${share}${device}`;
 }

@@ -56,6 +56,11 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolea
     [idle, report],
   );
   const types = by === "op" ? typesOf(report.rows ?? [], side) : null;
+  const hasTwin = ({ name }: Slice) => slices.filter((each) => each.name === name).length > 1;
+  const typeOf = ({ name, ms }: Slice) =>
+    report.rows?.find(
+      (row) => row.side === side && row.name === name && Math.abs(Number(row.total_self_us) / 1e3 - ms) < 1e-9,
+    )?.type;
   const colourOf = (name: string) => colourOfBar({ name, type: types?.get(name) ?? name }, side, look.surface);
   const rest = slices.find(({ name }) => name === "others");
   const ofTypes = useCallback(
@@ -93,7 +98,10 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats"> & { idle: boolea
         field={fieldOf(tableOf(sections, "distributions"), "self_us")}
         rows={slices
           .filter(({ name, percent: share }) => name !== "others" && share !== 0)
-          .map((slice) => barOf(slice, side, by, colourOf(slice.name)))}
+          .map((slice) => ({
+            ...barOf(slice, side, by, colourOf(slice.name)),
+            note: by === "op" && hasTwin(slice) ? typeOf(slice) : null,
+          }))}
       >
         {rest && rest.percent !== 0 && <p class="muted">{`All others: ${percent(rest.percent ?? 0)}, in the table`}</p>}
       </RankedCard>
@@ -153,7 +161,7 @@ function barOf(slice: Slice, side: Side, by: By, colour: string): RankedRow {
   const href =
     by === "op" ? findInTimeline(slice.name) : formatHash(withParams(route.value, filterOf(slice, side, by)));
   return {
-    key: slice.name,
+    key: `${slice.name} ${slice.ms}`,
     label: slice.name,
     ms: slice.ms,
     percent: slice.percent,

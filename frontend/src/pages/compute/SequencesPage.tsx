@@ -86,7 +86,7 @@ function Chains({ table }: { table: TableOf<"sequences", "rows"> }) {
               {...hint("Device time", docOf(table, "device_us"), `${value("device_us", row)} µs`)}
             >{`${duration(value("device_us", row) / 1e3)}, ${percent(value("percent", row))}`}</span>
           </div>
-          <Chain names={split(kernelsOf(table, row))} />
+          <Chain kernels={split(kernelsOf(table, row))} ops={String(table.columns?.ops?.[row] ?? "").split(ARROW)} />
           {firstKernel(table, row).map((link) => (
             <a
               key={link.href}
@@ -112,24 +112,25 @@ function chainName(name: string): string {
 }
 
 /** Writes a kernel that repeats in a row once. */
-function runs(names: readonly string[]): { name: string; times: number }[] {
-  const found: { name: string; times: number }[] = [];
-  for (const name of names) {
+function runs(names: readonly string[]): { name: string; at: number; times: number }[] {
+  const found: { name: string; at: number; times: number }[] = [];
+  for (const [at, name] of names.entries()) {
     const last = found.at(-1);
     if (last?.name === name) last.times += 1;
-    else found.push({ name, times: 1 });
+    else found.push({ name, at, times: 1 });
   }
   return found;
 }
 
-function Chain({ names }: { names: readonly string[] }) {
+/** By its op, which says what is computed, where the recording names it. */
+function Chain({ kernels, ops }: { kernels: readonly string[]; ops: readonly string[] }) {
   return (
     <ul class="chain flex wrap gap-s">
-      {runs(names).map(({ name, times }, index) => {
+      {runs(kernels).map(({ name, at, times }) => {
         const colour = CATEGORY_COLOUR[categoryOf(name)];
         return (
-          <li key={index} style={{ background: colour, color: inkOn(colour) }} data-hint-value={name}>
-            {chainName(name)}
+          <li key={at} style={{ background: colour, color: inkOn(colour) }} data-hint-value={name}>
+            {ops[at] || chainName(name)}
             {times > 1 && ` × ${times}`}
           </li>
         );

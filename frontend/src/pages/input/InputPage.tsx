@@ -1,24 +1,18 @@
 /** Whether training waits for its input, from the device side and from the host side. */
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
-import type { Column } from "../../charts/steps";
-import { partsOfRow } from "../../design/causes";
 import { CATEGORY_COLOUR, type Category, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
-import { duration } from "../../format";
 import { findInTimeline } from "../../links";
 import { linkTo } from "../../router";
 import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { chosenPart } from "../../session";
 import { Card, FigureRow } from "../../ui/basics";
 import { RankedCard } from "../shared/Bars";
-import { ColumnGraph } from "../shared/ColumnGraph";
 import { isWithoutDevice } from "../shared/differences";
 import { longestOps } from "../shared/examples";
 import { Findings } from "../shared/Findings";
-import { type StepLink, useStepLinks } from "../shared/intervals";
 import { More } from "../shared/More";
-import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 
 interface InputReport extends Report {
@@ -47,12 +41,8 @@ export default function Input({ report, sections }: ToolAnswer<"input-pipeline",
       {isSplit && <HostSide report={report} sections={sections} />}
       <TableCard section={tableOf(sections, "rows")} id="ops" heading="Input ops" main height="short" />
       {loaders.row_count > 0 && <TableCard section={loaders} heading="Loaders" />}
-      <More title="Each step, and copies to devices" tables={["waiting", "copies"]}>
-        {hasSteps && <DeviceSide report={report} />}
-        <Card title={isWithoutDevice(report.steps ?? []) ? "Times" : "Device times"} class="fills">
-          <h3>Step time</h3>
-          <FigureRow section={figuresOf(sections, "step_time")} />
-          <h3>Waiting for input, per step</h3>
+      <More title="Waiting in each step, and copies to devices" tables={["waiting", "copies"]}>
+        <Card title="Waiting for input, per step" class="fills">
           <FigureRow
             section={waiting}
             {...(isWithoutDevice(report.steps ?? []) ? { names: ["mean", "std", "min", "max"] } : {})}
@@ -81,46 +71,11 @@ export function WhatToDo() {
   );
 }
 
-/** The parts of the steps are drawn above. */
+/** The causes of the steps are on Steps. */
 const WAITING_COLUMNS: readonly (keyof RowOf<"input-pipeline", "steps">)[] = [
   ...(["step", "name", "duration_ms", "fetch_ms"] as const),
   ...(["waiting_mean_ms", "waiting_min_ms", "waiting_max_ms", "waiting_most"] as const),
 ];
-
-function DeviceSide({ report }: { report: InputReport }) {
-  const link = useStepLinks();
-  const columns = useMemo(() => (report.steps ?? []).map((row) => toColumn(row, link)), [report, link]);
-  return (
-    <Card
-      {...(isWithoutDevice(report.steps ?? [])
-        ? { title: "Steps", note: "the time of each step, and what it waited for" }
-        : { title: "Device side", note: "the time of each step, and what the devices waited for" })}
-      class="grows"
-    >
-      {columns.length > 0 && (
-        <ColumnGraph label={`Time of ${columns.length} steps by what they wait for`} columns={columns} height={340} />
-      )}
-    </Card>
-  );
-}
-
-function toColumn(row: Row, link: StepLink): Column {
-  const [low, high] = [row.waiting_min_ms, row.waiting_max_ms];
-  const range =
-    typeof low === "number" && typeof high === "number"
-      ? `devices wait ${low === high ? duration(low) : `${duration(low)} to ${duration(high)}`}`
-      : "";
-  return {
-    label: String(row.step),
-    title: `Step ${row.step}`,
-    total_ms: typeof row.duration_ms === "number" ? row.duration_ms : 0,
-    parts: partsOfRow(row),
-    faint: row.complete === false,
-    foot: range,
-    href: link(Number(row.step)),
-    step: Number(row.step),
-  };
-}
 
 const STAGES: readonly {
   readonly key: string;

@@ -18,6 +18,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
   input_batches: "made by what provides input",
   temporary: "freed in the op or in the pass that made it",
   compiled_programs: "results and temporary memory of compiled programs; XLA programs under Memory say more",
+  kept_over_steps: "made in a step, and still there in the next: a buffer, a history, a result that a name holds",
   before_the_capture: "allocated before the capture or before its first step, mostly parameters and optimizer state",
   unknown: "nothing was recorded of who allocated it",
 };
@@ -58,6 +59,7 @@ const PHRASES: Readonly<Record<string, string>> = {
   temporary: "temporary memory",
   before_the_capture: "from before the capture",
   unknown: "of unknown purpose",
+  kept_over_steps: "kept from step to step",
 };
 
 /** `88 % activations, 4 % gradients`; empty without rows. */

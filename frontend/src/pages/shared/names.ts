@@ -74,7 +74,7 @@ export function tellApart(names: readonly string[], room = ROOM): ReadonlyMap<st
 }
 
 /** A text whose middle is left out where it is longer than there is room for. */
-function middleCut(text: string, room: number): string {
+export function middleCut(text: string, room = ROOM): string {
   if (text.length <= room) return text;
   const tail = Math.floor(room / 2);
   return `${text.slice(0, room - tail - 1)}…${text.slice(-tail)}`;

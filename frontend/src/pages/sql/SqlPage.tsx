@@ -34,13 +34,7 @@ export default function SqlPage() {
   return id && <Console key={id} root={`api/sessions/${encodeURIComponent(id)}/sql`} />;
 }
 
-/** The console without a head of its own, for the workbench below the timeline. */
-export function SqlInPlace() {
-  const id = sessionId.value;
-  return id && <Console key={id} root={`api/sessions/${encodeURIComponent(id)}/sql`} isBare />;
-}
-
-function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
+function Console({ root }: { root: string }) {
   const [text, setText] = useState(route.value.params.query ?? FIRST);
   const [state, setState] = useState<Answer | ApiError | "asking" | null>(null);
   const [past, setPast] = useState<readonly string[]>(pastQueries);
@@ -67,7 +61,7 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
     );
   };
   const below = useRef<HTMLDivElement>(null);
-  useEffect(() => below.current?.scrollIntoView({ block: "nearest" }), [state]); // a workbench is low
+  useEffect(() => below.current?.scrollIntoView({ block: "nearest" }), [state]);
   // A link to a query shows its answer.
   useEffect(() => {
     if (route.value.params.query) run(text);
@@ -81,7 +75,7 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
   };
   return (
     <>
-      {!isBare && <PageHead tool="sql" />}
+      <PageHead tool="sql" />
       <div class="sql-page list gap-l">
         <div class="list gap-l shrinks">
           <Card class="sql-card" label="Query">

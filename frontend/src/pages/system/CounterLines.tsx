@@ -24,7 +24,7 @@ interface Line {
   readonly cell: number;
 }
 
-export function CounterLines({ isBare = false }: { isBare?: boolean }) {
+export function CounterLines() {
   const id = sessionId.value;
   const hosts = session.value?.hosts ?? [];
   const host = chosenHost.value ?? hosts[0]?.name ?? null;
@@ -42,25 +42,15 @@ export function CounterLines({ isBare = false }: { isBare?: boolean }) {
     };
   }, [id, host]);
   if (!lines) return <Loading what="Fetching the samples" />;
-  if (!lines.length) return isBare ? <p class="muted tl-wait">No counters were recorded.</p> : null;
-  const list = (
-    <ul class="counter-lines">
-      {lines.map((line) => (
-        <CounterLine key={line.track.id} line={line} host={hosts.length > 1 ? host : null} />
-      ))}
-    </ul>
-  );
-  if (isBare) return list;
+  if (!lines.length) return null;
+  const several = hosts.length > 1;
   return (
-    <Card
-      title="Over time"
-      note={
-        hosts.length > 1
-          ? `on ${host}; click a moment to see it in the timeline`
-          : "click a moment to see it in the timeline"
-      }
-    >
-      {list}
+    <Card title="Over time" note={`${several ? `on ${host}; ` : ""}click a moment to see it in the timeline`}>
+      <ul class="counter-lines">
+        {lines.map((line) => (
+          <CounterLine key={line.track.id} line={line} host={several ? host : null} />
+        ))}
+      </ul>
     </Card>
   );
 }

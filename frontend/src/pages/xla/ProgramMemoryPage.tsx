@@ -135,7 +135,7 @@ function Peak({
         )}
       </ul>
       <div class="figures">
-        {FIGURES.map((name) => (
+        {FIGURES.filter((name) => Number(program[name]) > 0).map((name) => (
           <Figure key={name} field={fieldOf(table, name)} value={program[name]} />
         ))}
       </div>

@@ -458,13 +458,15 @@ class Finder:
     def _names(self, rows: I64) -> np.ndarray:
         return np.array([self._trace.name_of(event) for event in self._event[rows].tolist()], object)
 
-    def _name_of_most(self, event: I64, rows: I64) -> str | None:
-        """The name that the events around some pieces have for most of their time; None where none is around them."""
+    def _name_of_most(self, event: I64, rows: I64, least: float = 0.0) -> str | None:
+        """The name that the events around some pieces have for most of their time; None where none is around them, or
+        none for that share of it."""
         inside = event >= 0
         if not inside.any():
             return None
         total = np.bincount(self._trace.event_names(event[inside]), weights=self._length[rows][inside])
-        return self._trace.strings[int(np.argmax(total))]
+        longest = int(np.argmax(total))
+        return self._trace.strings[longest] if total[longest] >= least * self._length[rows].sum() else None
 
     def _calls(self, rows: I64) -> I64:
         """The device work, calls of ops, or other events that the pieces are of: rows of events."""
@@ -479,7 +481,7 @@ class Finder:
             return self._stage(rows)
         level = np.zeros(len(self._trace.events), np.uint8)
         level[modules] = 1
-        name = self._name_of_most(around(self._trace, self._host[rows], level, 1), rows)
+        name = self._name_of_most(around(self._trace, self._host[rows], level, 1), rows, _MOST_OF)
         return None if name is None else name.removeprefix(MODULE_PREFIX)
 
     def _stage(self, rows: I64) -> str | None:

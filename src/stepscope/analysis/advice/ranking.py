@@ -166,7 +166,7 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
     alike = next((each for each in same if each[1].kind == line.kind), None)
     if alike is None:
         return [(rule, line), *rest]
-    found, evidence = alike[1], f"{line.evidence}; {alike[1].evidence}"
+    found, evidence = alike[1], _add_evidence(line.evidence, alike[1].evidence)
     # Of Python nothing is known but the function.
     least = _MOST_OF if found.kind == "python_overhead" else 1.0 / _NEARLY_ALL
     if found.gain_percent is None or _is_at(found, line) or least * _gain_ms(found) < _gain_ms(line):
@@ -176,11 +176,22 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
         actions = (*about, *(each for each in known if each not in about)) or line.actions
         return [(rule, replace(line, evidence=evidence, actions=actions)), *rest]
     if found.culprit is None or found.culprit.file is None:
-        evidence = f"{found.evidence}; {line.evidence}"
+        evidence = _add_evidence(found.evidence, line.evidence)
         found = (
             replace(found, culprit=line.culprit, evidence=evidence) if 2 * _gain_ms(line) >= _gain_ms(found) else found
         )
     return [(alike[0], found), *rest]
+
+
+_SHARE_FIRST = re.compile(r"[\d.]+ % of (?:each|the)(?: \w+)? step (?:without contention )?")
+_PLACE_FIRST = ("most of it is ", "the largest part is ")
+
+
+def _add_evidence(said: str, also: str) -> str:
+    """The evidence of one rule with that of another for the same function: its share and its place stand once."""
+    clauses = [each for each in also.split("; ") if not each.startswith(_PLACE_FIRST)]
+    words = [_SHARE_FIRST.sub("it ", each, count=1) if _SHARE_FIRST.match(each) else each for each in clauses]
+    return "; ".join([said, *(each for each in words if not each.startswith("it is "))])
 
 
 def _is_alike(advice: Advice, line: Advice) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.trace import remedies
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
-from stepscope.analysis.trace.call_sites import call_sites, site_text
+from stepscope.analysis.trace.call_sites import call_sites, site_text, sites_in_libraries
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import OPS, forest, self_times
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
@@ -42,6 +42,7 @@ from stepscope.report.relation import Counted, Merged, Relation
 
 K = EventKind
 
+_NEARLY_ALL = 0.9  # of the ops' time: a line with so much tells nothing apart
 MOST_ROWS = 4000  # kept per host and table, those with most time
 
 _NAME = Field("name", "text", "the op", role=Role.NAME)
@@ -68,7 +69,13 @@ SITE_FIELDS: tuple[Field, ...] = (
     *_TIME_FIELDS,
 )
 LINE_FIELDS: tuple[Field, ...] = (
-    Field("call_site", "text", "the line of the program; unknown for ops without one", role=Role.SOURCE),
+    Field(
+        "call_site",
+        "text",
+        "the line of the program, or of a library's model where the program has one line for nearly everything; "
+        "unknown for ops without one",
+        role=Role.SOURCE,
+    ),
     *fields_named(_TIME_FIELDS, "calls", "host_self_us", "device_self_us", "percent"),
 )
 _EMPTY = "no ops were recorded on the host: record with ProfilerOptions(host_tracer_level=2)"
@@ -149,7 +156,8 @@ def partial(trace: HostTrace) -> OpShapesOfHost:
     device = _device_times(trace)
     times = (trace.events.duration_ps, self_times(trace, counts), device, self_times(trace, counts, device))
     measures = {name: time[rows] for name, time in zip(_MEASURES[1:], times, strict=True)}
-    text, name, sites = trace.strings.__getitem__, event_name_rows(trace, rows), call_sites(trace, rows)
+    text, name = trace.strings.__getitem__, event_name_rows(trace, rows)
+    sites = _tell_apart(trace, rows, measures["device_self_ps" if device.any() else "host_self_ps"])
     known = sites >= 0
     shapes = SHAPES.count(
         {
@@ -165,6 +173,18 @@ def partial(trace: HostTrace) -> OpShapesOfHost:
     )
     whole = (int(measures[measure].sum()) for measure in ("host_self_ps", "device_self_ps"))
     return OpShapesOfHost(origin_of(trace), shapes, by_site, *whole)
+
+
+def _tell_apart(trace: HostTrace, rows: I64, time_ps: I64) -> I64:
+    """The lines of ops.  Where one line asks for nearly everything, as of a program that runs a library's model, they
+    are the library's lines inside it: string rows of shape (n,), -1 without one."""
+    sites = call_sites(trace, rows)
+    known = sites >= 0
+    by_site = np.bincount(sites[known], weights=time_ps[known])
+    if not len(by_site) or by_site.max() < _NEARLY_ALL * time_ps.sum():
+        return sites
+    inside = sites_in_libraries(trace, rows)
+    return np.where((sites == int(np.argmax(by_site))) & (inside >= 0), inside, sites)
 
 
 def _texts(trace: HostTrace, rows: I64, names: tuple[str, ...]) -> I64:

@@ -57,7 +57,11 @@ OP_FIELDS: tuple[Field, ...] = (
     Field("host_us", "us", "time of these ops on the host"),
     *_FIGURES,
 )
-STREAM_FIELDS: tuple[Field, ...] = _FIGURES
+STREAM_FIELDS: tuple[Field, ...] = (
+    *_FIGURES[:-1],
+    Field("ops", "text", "the op that each kernel is of, in order; unknown if none is known", role=Role.LABEL),
+    _FIGURES[-1],
+)
 _EMPTY = "no op launches two kernels or more"
 _NONE = (
     "no kernel sequence repeats: if a GPU took part, record several steps with ProfilerOptions(device_tracer_level=1)"
@@ -66,7 +70,7 @@ _NONE = (
 
 _MEASURES = ("count", "host_ps", "device_ps", "launches_saved")
 IN_OPS = Relation(("op", "length", "named"), _MEASURES, order=("-device_ps", "op", "named"), most=MOST_ROWS)
-"""Sequences by their length and the kernels that are named; on streams `op` is empty."""
+"""Sequences by their length and the kernels that are named; on streams `op` is that of each kernel."""
 ON_STREAMS = replace(IN_OPS, order=("-launches_saved", *IN_OPS.order))
 
 
@@ -120,7 +124,10 @@ def partial(trace: HostTrace) -> SequencesOfHost:
     wanted &= (trace.lines.kind == LineKind.STREAM)[trace.events.line[found.rows]]
     rows, call = found.rows[wanted], found.call[wanted]
     total = int(trace.events.duration_ps[rows].sum())
-    return SequencesOfHost(origin_of(trace), _count_in_ops(trace, rows, call), _count_on_streams(trace, rows), total)
+    ops = np.array(["", *(name for name, _ in found.ops)], object)[found.op[wanted] + 1]
+    return SequencesOfHost(
+        origin_of(trace), _count_in_ops(trace, rows, call), _count_on_streams(trace, rows, ops), total
+    )
 
 
 def _count_in_ops(trace: HostTrace, rows: I64, call: I64) -> Counted:
@@ -158,8 +165,8 @@ def _kernel_names(trace: HostTrace, rows: I64) -> tuple[str, ...]:
     return tuple(trace.name_of(row) for row in rows[:_MOST_NAMED].tolist())
 
 
-def _count_on_streams(trace: HostTrace, rows: I64) -> Counted:
-    """Repeated sequences on streams; `rows` are in the order of streams and time.
+def _count_on_streams(trace: HostTrace, rows: I64, ops: np.ndarray) -> Counted:
+    """Repeated sequences on streams; `rows` are in the order of streams and time, `ops` the names of their ops.
 
     The sequence that saves most launches takes its kernels first; what is left is for the others.  Otherwise a loop
     would be listed once for every kernel that it may be taken to begin with.
@@ -179,7 +186,8 @@ def _count_on_streams(trace: HostTrace, rows: I64) -> Counted:
             taken[members] = True
             time = int(trace.events.duration_ps[rows[members]].sum())
             named = _kernel_names(trace, rows[members[0]])
-            runs.append(("", length, named, len(members), 0, time, len(members) * (length - 1)))
+            own = _ARROW.join(ops[members[0]]) if all(ops[members[0]]) else ""
+            runs.append((own, length, named, len(members), 0, time, len(members) * (length - 1)))
     return ON_STREAMS.keep(runs)
 
 
@@ -218,6 +226,7 @@ def merge(partials: Sequence[SequencesOfHost]) -> SequencesReport:
     def table(fields: Sequence[Field], runs: Merged) -> Table:
         return runs.table(
             fields,
+            ops=[own or None for own in runs["op"]],
             avg_device_us=runs.mean("device_ps", "count"),
             percent=runs.share("device_ps", total),
             kernels=[*map(_list_kernels, runs["named"], runs["length"])],

@@ -169,7 +169,8 @@ PURPOSE_FIELDS: tuple[Field, ...] = (
         "text",
         "`parameters`, `gradients`, `optimizer_state`, `activations` (results of the forward pass), `input_batches`, "
         "`temporary` (freed in the op or the pass that made it, and the stack of programs), `compiled_programs` "
-        "(results and temporary memory of JAX's programs), `before_the_capture` (or before its first step), `unknown`",
+        "(results and temporary memory of JAX's programs), `before_the_capture` (or before its first step), "
+        "`kept_over_steps` (made in a step, still there in the next), `unknown`",
         role=Role.TERM,
     ),
     Field("layer", "text", "the layer or module that allocated it; unknown if not recorded", role=Role.LABEL),

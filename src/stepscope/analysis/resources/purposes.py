@@ -7,7 +7,8 @@ made and how long it lives:
 - in the backward pass, and kept until the next update: a gradient
 - freed before the op that made it ends, or in the pass that made it: temporary
 - by what makes batches: input
-- elsewhere in a step: an activation, which the forward pass keeps for the backward pass
+- elsewhere in a step: an activation, which the forward pass keeps for the backward pass; one that the next step still
+  finds is kept from step to step
 - before the first step, and kept: what the program made at its start
 
 JAX allocates the results and the temporary memory of a program at once; the program's own memory tells more.
@@ -36,9 +37,9 @@ from stepscope.vocabulary.traits import RangeTrait
 
 PURPOSES = (
     "parameters", "gradients", "optimizer_state", "activations", "input_batches", "temporary", "compiled_programs",
-    "before_the_capture", "unknown",
+    "before_the_capture", "unknown", "kept_over_steps",
 )  # fmt: skip
-PARAMETERS, GRADIENTS, OPTIMIZER, ACTIVATIONS, INPUT, TEMPORARY, PROGRAMS, BEFORE, UNCLEAR = range(len(PURPOSES))
+PARAMETERS, GRADIENTS, OPTIMIZER, ACTIVATIONS, INPUT, TEMPORARY, PROGRAMS, BEFORE, UNCLEAR, KEPT = range(len(PURPOSES))
 MOST_ROWS = 200
 """Of one memory; what has no row of its own is summed by purpose."""
 
@@ -164,6 +165,7 @@ def _find_purposes(trace: HostTrace, memory: Allocations, alive: I64, places: _P
     is_freed_at_once = places.freed_ps <= places.op_end_ps
     outlives = places.freed_ps > _next_update(trace, made)
     chosen = np.full(len(alive), PROGRAMS if trace.framework in _COMPILES_WHOLE else ACTIVATIONS, np.int64)
+    chosen[_is_kept_over_steps(trace, memory.event[alive], places) & (chosen == ACTIVATIONS)] = KEPT
     chosen[(places.op < 0) & (places.around < 0)] = UNCLEAR
     chosen[_is_before_steps(trace, memory.event[alive], places)] = BEFORE
     chosen[places.around == _INPUT] = INPUT
@@ -181,6 +183,15 @@ def _is_before_steps(trace: HostTrace, events: I64, places: _Places) -> Mask:
         return np.zeros(len(events), np.bool_)
     first = int(steps.start_ps.min())
     return (trace.events.start_ps[events] < first) & (places.freed_ps > first) & (steps.label[events] < 0)
+
+
+def _is_kept_over_steps(trace: HostTrace, events: I64, places: _Places) -> Mask:
+    """Which allocations are made in a step, and found by the next one that is recorded."""
+    steps = steps_of(trace)
+    label = steps.label[events]
+    until = np.append(steps.until_ps, _FOREVER)[label]
+    has_next = np.append(np.arange(1, len(steps.until_ps) + 1) < len(steps.until_ps), False)[label]
+    return (label >= 0) & (places.freed_ps > until) & has_next
 
 
 def _named_parts(trace: HostTrace, places: _Places) -> tuple[Mask, Mask]:

@@ -302,7 +302,8 @@ def _time_between(host: StepsOfHost) -> int:
 
 
 def _describe_source(part: StepsOfHost) -> str:
-    return part.how + (f" (confidence {part.confidence:.2f})" if part.confidence is not None else "")
+    is_sure = part.confidence is None or part.confidence >= 0.995  # which would read 1.00
+    return part.how if is_sure else f"{part.how} (confidence {part.confidence:.2f})"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I32, look_up
+from stepscope.model.arrays import I32, Mask, look_up
 from stepscope.records import dataclass
 
 _OPS = (EventKind.OP, EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)
@@ -87,7 +87,8 @@ def sum_selection(
     chosen, key = np.asarray(lines, np.int64), keys.of_event
     count, total, own = (np.zeros(len(names), np.int64) for _ in range(3))
     events = kernels.selection.add_up(
-        trace.events.start_ps, trace.events.duration_ps, is_drawn(trace), key, trace.lines.event_begin[chosen],
+        trace.events.start_ps, trace.events.duration_ps, trace.derived("timeline summed", _is_summed), key,
+        trace.lines.event_begin[chosen],
         trace.lines.event_end[chosen], begin_ps, end_ps, count, total, own,
     )  # fmt: skip
     own = np.maximum(own, 0)  # events directly inside one event may overlap each other
@@ -101,6 +102,12 @@ def sum_selection(
     left = tuple(int(sums[others].sum()) for sums in (count, total, own))
     rest = NameRow(f"{len(others):,} other names", -1, *left) if len(others) else None
     return SelectionSum(int(events), len(there), int(total.sum()), int(own.sum()), rows, rest)
+
+
+def _is_summed(trace: HostTrace) -> Mask:
+    """Which drawn events do something: the mark of a step only frames what others do."""
+    summed: Mask = is_drawn(trace) & ~is_any_kind(trace.events.kind, (EventKind.STEP_MARK, EventKind.DEVICE_STEP))
+    return summed
 
 
 def _keys_by_name(trace: HostTrace) -> _Keys:

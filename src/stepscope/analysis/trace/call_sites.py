@@ -10,7 +10,7 @@ from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, U8
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.python import is_of_user
+from stepscope.vocabulary.python import is_of_user, is_outside_of_frameworks
 from stepscope.vocabulary.traits import CodeTrait
 
 _STACK_END = ";"
@@ -21,10 +21,15 @@ def call_sites(trace: HostTrace, rows: I64) -> I64:
 
     Frames recorded as events take precedence over a stack that the event carries as text.
     """
-    sites = _nearest_user_frames(trace, rows)
+    sites = _nearest_frames(trace, rows, trace.derived("frames of the user", _user_frames))
     if trace.has_stat(stat_names.CALL_STACK):
         sites = np.where(sites >= 0, sites, trace.stat_strings(stat_names.CALL_STACK, rows=rows))
     return sites
+
+
+def sites_in_libraries(trace: HostTrace, rows: I64) -> I64:
+    """The same with calls of libraries as well, but for those of the framework that computes."""
+    return _nearest_frames(trace, rows, trace.derived("frames outside of frameworks", _frames_outside_of_frameworks))
 
 
 def site_text(text: str) -> str:
@@ -38,8 +43,7 @@ def site_text(text: str) -> str:
     return next(own, frames[0] if frames else "").lstrip("$")
 
 
-def _nearest_user_frames(trace: HostTrace, rows: I64) -> I64:
-    frames = trace.derived("frames of the user", _user_frames)
+def _nearest_frames(trace: HostTrace, rows: I64, frames: U8 | None) -> I64:
     sites = np.full(len(rows), -1, np.int64)
     if frames is None or not len(rows):
         return sites
@@ -55,9 +59,21 @@ def _nearest_user_frames(trace: HostTrace, rows: I64) -> I64:
 def _user_frames(trace: HostTrace) -> U8 | None:
     """1 for each Python call outside of any library, else 0: uint8 of shape (events,); None without such a call."""
     python = events_of_kind(trace, EventKind.PYTHON_CALL)
-    of_user = python[has_trait(trace, trace.events.type[python], CodeTrait.OF_USER)]
-    if not len(of_user):
+    return _mark(trace, python[has_trait(trace, trace.events.type[python], CodeTrait.OF_USER)])
+
+
+def _frames_outside_of_frameworks(trace: HostTrace) -> U8 | None:
+    """The same for each call of a Python file that is no framework's own."""
+    python = events_of_kind(trace, EventKind.PYTHON_CALL)
+    types, of_type = np.unique(trace.events.type[python], return_inverse=True)
+    names = [trace.strings[name] for name in trace.event_types.name[types].tolist()]
+    outside = np.array([is_outside_of_frameworks(name) for name in names], np.bool_)
+    return _mark(trace, python[outside[of_type]] if len(python) else python)
+
+
+def _mark(trace: HostTrace, calls: I64) -> U8 | None:
+    if not len(calls):
         return None
     frames = np.zeros(len(trace.events), np.uint8)
-    frames[of_user] = 1
+    frames[calls] = 1
     return frames

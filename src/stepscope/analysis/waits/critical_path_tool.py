@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepscope.analysis.account.account import StepAccount, account_of
-from stepscope.analysis.account.account_text import account_shown, cause_sentence
+from stepscope.analysis.account.account_text import account_shown, cause_sentence, culprit_name
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.critical_path import OWN, Pieces
 from stepscope.analysis.account.every_step import CausesOfStep, EveryStep, causes_of_steps, every_step
@@ -246,5 +246,9 @@ def _step_row(host: str, step: CausesOfStep, chosen: PathsOfHost | None) -> dict
 
 def _findings(account: StepAccount | None) -> Iterator[str]:
     """The longest causes with their culprits; the limit is the one that a change shortens, which may be another."""
-    said = [cause_sentence(account, row) for row in account.rows[:_MOST_SAID]] if account is not None else []
+    rows = account.rows[:_MOST_SAID] if account is not None else ()
+    said = [cause_sentence(account, row) for row in rows] if account is not None else []
+    if first := rows and rows[0].culprit:
+        place = f"`{culprit_name(first)}`"  # said once: what is inside it differs
+        said[1:] = [line.replace(place, "there, too") for line in said[1:]]
     yield from [f"longest part: {said[0]}", *said[1:]] if len(said) > 1 else said

@@ -284,7 +284,11 @@ def _frequency_text(count: int, in_steps: int, steps: int) -> str:
     """The count in the capture, with the count per step unless that is close to 0."""
     times = f"{count:,} times" if count != 1 else "once"
     a_step = in_steps / steps if steps else 0.0
-    return f"{times} in the capture" if a_step < _SELDOM else f"{times} ({a_step:.1f} per step)"
+    if a_step < _SELDOM:
+        return f"{times} in the capture"
+    if steps == 1:
+        return times if in_steps == count else f"{times} ({in_steps:,} in the step)"
+    return f"{times} ({a_step:.1f} per step)"
 
 
 def _read_findings(reads: Merged, steps: int) -> list[str]:
@@ -292,8 +296,8 @@ def _read_findings(reads: Merged, steps: int) -> list[str]:
         return []
     often = _frequency_text(sum(reads["count"]), sum(reads["in_steps"]), steps)
     waits = sum(reads["waits"])
-    waited = f"{waits:,} time{'' if waits == 1 else 's'}"
-    return [f"a value is read from a tensor {often}; the device was waited for {waited}"]
+    waited = f"the device was waited for {waits:,} time{'' if waits == 1 else 's'}"
+    return [f"a value is read from a tensor {often}; {waited if waits else 'no device was waited for'}"]
 
 
 def _warnings(partials: Sequence[SyncsOfHost], calls: Merged, left_out: int) -> list[str]:

@@ -9,6 +9,7 @@ Sizes are those of the inputs as recorded; m, n, k are a product's sizes, b its 
 | convolution | 2 for each element of the result and of a filter | inputs and result |
 | gradient of a convolution | the same for each gradient that it computes | inputs and these gradients |
 | element by element | 1 an element of the result | inputs and result |
+| softmax | 5 an element, its gradient 4 | inputs and result |
 | copies, `cat` | none | read and written once |
 """
 
@@ -30,6 +31,7 @@ from stepscope.vocabulary.computing_ops import (
     PADDING_FIRST,
     POINTWISE,
     PRODUCTS,
+    SOFTMAX,
     THREE_OPERANDS,
     element_bytes,
     shapes_in_annotation,
@@ -84,6 +86,8 @@ def _cost(name: str, shapes: list[Any], types: list[str], values: list[Any]) -> 
         return _forward_convolution(name, shapes, types, values)
     if name in COPIES:
         return _copy(name, shapes, types)
+    if name in SOFTMAX:
+        return _softmax(SOFTMAX[name], shapes[0], types[0], 3 if "backward" in name else 2)
     count = 1 if ONE_OPERAND.fullmatch(name) else 3 if THREE_OPERANDS.fullmatch(name) else 2
     return _pointwise(name, shapes[:count], types[:count])  # behind them stands the tensor of `out=`, which is written
 
@@ -204,6 +208,12 @@ def _pointwise(name: str, shapes: list[Any], types: list[str]) -> Cost:
     widest = 1 if COMPARES.fullmatch(name) else max(element_bytes(type_name) or 0 for _, type_name in arrays)
     read = sum(prod(shape) * (element_bytes(type_name) or 0) for shape, type_name in arrays)
     return Cost(float(out), float(read + out * widest), xla_type(arrays[0][1]), False)
+
+
+def _softmax(operations: int, shape: Any, type_name: str, arrays: int) -> Cost:
+    count, width = prod(_sizes(shape)), element_bytes(type_name)
+    nbytes = None if width is None else float(arrays * count * width)
+    return Cost(float(operations * count), nbytes, xla_type(type_name), False)
 
 
 def _broadcast(shapes: list[Shape]) -> Shape:

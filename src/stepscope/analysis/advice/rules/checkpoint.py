@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stepscope.analysis.account.account_text import cause_words
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule
@@ -33,7 +34,7 @@ def _find(context: Context) -> Finding | None:
     where_text = f", in {name}" if name else ""
     return Finding(
         part_ms=saving,
-        share=f"{context.percent(saving):.1f} % of each step is spent saving the model's state{where_text}",
+        share=f"{context.percent(saving):.1f} % of each step is {cause_words('checkpoint')}{where_text}",
         change="checkpoint",
         without="saving",
         parts=("checkpoint",),

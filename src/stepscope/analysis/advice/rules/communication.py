@@ -109,7 +109,7 @@ def _find(context: Context) -> Finding | None:
     least = LARGE_SHARE if many or context.has_device else _FEW_MESSAGES_PERCENT
     if context.percent(exposed) < least:
         return None
-    count = f", in {messages:.0f} messages per step" if messages else ""
+    count = f"{messages:.0f} messages per step" if messages else ""
     compared = context.read("distributed")
     collectives = compared.collectives if compared else ()
     passes = _reduced_passes(context)
@@ -118,8 +118,8 @@ def _find(context: Context) -> Finding | None:
         part_ms=exposed,
         least_percent=least,
         title="Communicate in fewer, larger messages" if many else "",
-        evidence=f"{context.percent(exposed):.1f} % of each step only communicates"
-        f"{count}{_describe_bandwidth(collectives)}",
+        share=f"{context.percent(exposed):.1f} % of each step only communicates",
+        evidence=f"{count}{_describe_bandwidth(collectives)}",
         change="overlap" if context.has_device else "last_pass" if passes > 1 else "communication",
         without="exposed communication",
         parts=("communication",),

@@ -204,9 +204,11 @@ def _describe(context: Context, line: LineFacts) -> str:
     calls = f", {line.calls:,.0f} calls" if line.calls is not None and line.calls > 1 else ""
     within = f" within {line.owner}" if line.owner else ""
     own = duration_text(line.own_ps / MS)
-    said = (
-        f"{context.percent(line.own_ps / MS / context.quiet):.1f} % of each step is {line.name}{within}: {own}{calls}"
-    )
+    percent = context.percent(line.own_ps / MS / context.quiet)
+    # The account may be of a long step, while a function's time is that of all.
+    is_mean = context.account is not None and context.account.has_steps and not context.account.is_median
+    step = "the average step" if is_mean else "each step"
+    said = f"{percent:.1f} % of {step} is {line.name}{within}: {own}{calls}"
     said += f" ({what})" if what else ""
     said += (
         f"; for {100 * line.asleep:.0f} % of that time the thread sleeps"
@@ -217,10 +219,12 @@ def _describe(context: Context, line: LineFacts) -> str:
         said += f"; for {100 * line.waits_ps / line.own_ps:.0f} % of that time it waits for what a device computes"
     elif line.peers_ps >= _MOST_OF * line.own_ps:
         said += f"; for {100 * line.peers_ps / line.own_ps:.0f} % of that time it waits for other processes"
-    steps = context.loop.steps if context.loop else 1
-    ops = [f"{op.calls / steps:,.0f} {op.name}" for op in line.ops[:_NAMED] if op.calls >= steps]
     if line.statement is not None and not line.inside:
         said += f"; {line.statement.describe()}"
+    if not _starts_many(context, line):
+        return said
+    steps = context.loop.steps if context.loop else 1
+    ops = [f"{op.calls / steps:,.0f} {op.name}" for op in line.ops[:_NAMED] if op.calls >= steps]
     return said + (f"; per step it starts {', '.join(ops)}" if ops else "")
 
 

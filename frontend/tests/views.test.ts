@@ -23,7 +23,7 @@ describe("names", () => {
   ])("%s is written %s", (long, short) => expect(shortKernel(long)).toBe(short));
 
   it.each([
-    ["/usr/lib/python3/site-packages/torch/nn/modules/module.py(12): f", "modules/module.py(12): f"],
+    ["/usr/lib/python3/site-packages/torch/nn/modules/module.py(12): f", "modules/module.py:12 f"],
     ["train.py(3): <module>", "train.py:3"],
   ])("%s is written %s", (long, short) => expect(shortPath(long)).toBe(short));
 

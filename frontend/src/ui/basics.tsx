@@ -180,7 +180,7 @@ export function sentence(text: string): string {
     .replace(/(?<=\d )us\b/g, "µs")
     .replace(CATEGORY_NAMES, (name) => CATEGORY_LABEL[name as Category].toLowerCase());
   // A single word before a colon or a comma is a name, of a host or a memory, unless it is a verdict.
-  return /^[a-z][a-z-]*(?:;|,(?! \S*:))? |^[a-z-]+-bound: /.test(line)
+  return /^[a-z][a-z-]*(?:;|,(?! \S*:))? |^(?:[a-z-]+-bound|unknown): /.test(line)
     ? line.charAt(0).toUpperCase() + line.slice(1)
     : line;
 }

@@ -178,7 +178,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("modules", "the modules of the model, and the time each takes", "ops"),
     Tool("annotations", "the ranges that the program named, and the time each takes", "ops"),
     Tool("syncs", "where the host waits for a device, and from which line", "waits"),
-    Tool("op-shapes", "every op by its input shapes and the line that calls it", "ops"),
+    Tool("op-shapes", "the lines that call ops, and each op by its input shapes", "ops"),
     Tool("critical-path", "what a step waits for, moment by moment", "waits"),
     Tool("sequences", "repeating sequences of kernels", "ops"),
     Tool(

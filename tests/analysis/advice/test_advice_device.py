@@ -375,7 +375,7 @@ def test_many_short_collectives_are_to_be_joined() -> None:
     (item,) = said(builder.build())
 
     assert (item.kind, item.title) == ("communication_bound", "Communicate in fewer, larger messages")
-    assert "20.0 %" in item.evidence and "in 20 messages per step" in item.evidence
+    assert "20.0 %" in item.evidence and "; 20 messages per step" in item.evidence
 
 
 def test_slow_collectives_of_which_few_ranks_are_recorded_may_be_waiting_for_the_others() -> None:

@@ -74,10 +74,13 @@ export function AdviceCard({
   );
 }
 
+/** Of what a share is: beside a headline that is clear. */
+const OF_STEP = / % of (?:each|the)[ \w]*? step(?: without contention)?(?= is )/;
+
 /** The parts of a sentence that another one does not have, be it in other words after a comma. */
 function unsaid(text: string, said: string): string {
-  const claim = (part: string) => part.split(/, |: /, 1)[0] ?? "";
-  const known = new Set(said.split(/: |; /).map(claim));
+  const claim = (part: string) => (part.split(/, |: /, 1)[0] ?? "").replace(OF_STEP, " %");
+  const known = new Set(said.split(/: |; (?:of the rest, )?/).map(claim));
   return text
     .split("; ")
     .map((part) => (known.has(claim(part)) ? part.split(": ").slice(1).join(": ") : part))

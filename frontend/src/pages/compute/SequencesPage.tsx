@@ -14,7 +14,10 @@ import { TableCard } from "../shared/sections";
 const MOST_CHAINS = 6;
 const ARROW = " -> ";
 
-const TEXTS = { kernels: (text: string) => split(text).join(" → ") };
+const TEXTS = {
+  kernels: (text: string) => split(text).join(" → "),
+  ops: (text: string) => text.replaceAll(ARROW, " → "),
+};
 
 export default function Sequences({ sections }: ToolAnswer<"sequences">) {
   const [ofOps, onStreams] = [tableOf(sections, "ops"), tableOf(sections, "rows")];
@@ -127,7 +130,7 @@ function Chain({ kernels, ops }: { kernels: readonly string[]; ops: readonly str
   return (
     <ul class="chain flex wrap gap-s">
       {runs(kernels).map(({ name, at, times }) => {
-        const colour = CATEGORY_COLOUR[categoryOf(name)];
+        const colour = CATEGORY_COLOUR[categoryOf(ops[at] || name)];
         return (
           <li key={at} style={{ background: colour, color: inkOn(colour) }} data-hint-value={name}>
             {ops[at] || chainName(name)}

@@ -2,11 +2,12 @@
 import { percent } from "../../format";
 
 /**
- * `/usr/lib/python3/site-packages/torch/nn/modules/module.py(12): f` as `modules/module.py(12): f`; at the top level of
+ * `/usr/lib/python3/site-packages/torch/nn/modules/module.py(12): f` as `modules/module.py:12 f`; at the top level of
  * a file its line stands last, where a name that is cut keeps it.
  */
 export function shortPath(text: string): string {
-  return text.replace(/^.*\/(?=[^/]+\/[^/]+$)/, "").replace(/\((\d+)\): <module>$/, ":$1");
+  const short = text.replace(/^.*\/(?=[^/]+\/[^/]+$)/, "");
+  return short.replace(/\((\d+)\): <module>$/, ":$1").replace(/\.py\((\d+)\): /, ".py:$1 ");
 }
 
 /** `[[32,3,224,224],[64],[]]` as `32×3×224×224, 64`: shapes as people write them, scalars left out. */
@@ -101,5 +102,5 @@ export function sharesSentence(
   of: string,
 ): string {
   const first = shares.find((share) => share.percent !== null);
-  return first ? `\`${first.name}\` takes ${percent(first.percent ?? 0)} of ${of}` : "";
+  return first ? `\`${middleCut(first.name)}\` takes ${percent(first.percent ?? 0)} of ${of}` : "";
 }

@@ -179,6 +179,7 @@ function stepName(report: OverviewReport): string {
 /** What the account is of, in words that follow `what`. */
 function wholeWords(report: OverviewReport): string {
   if (report.steps_source === "none") return "the capture";
+  if (report.account_step?.median_of === 1) return "the step";
   return report.account_step?.is_median === false ? "the long step" : "the median step";
 }
 
@@ -287,8 +288,11 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
 function unsaidEvidence({ verdict_text, verdict_evidence, advice }: OverviewReport): readonly string[] {
   const said = `${verdict_text}; ${advice[0]?.evidence ?? ""}`;
   const share = /^[\d.]+ % of /;
+  const name = advice[0]?.culprit?.name;
   const isSaid = (clause: string) =>
-    said.includes(clause.split(" (")[0] ?? clause) || said.includes(share.exec(clause)?.[0].slice(0, -3) ?? "\n");
+    (name && /^(?:most of it|the largest part) is /.test(clause) && clause.includes(name)) ||
+    said.includes(clause.split(" (")[0] ?? clause) ||
+    said.includes(share.exec(clause)?.[0].slice(0, -3) ?? "\n");
   const left = verdict_evidence.map((line) =>
     line
       .split("; ")

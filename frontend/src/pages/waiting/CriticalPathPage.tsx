@@ -27,9 +27,7 @@ export default function Path({ report, sections }: ToolAnswer<"critical-path">) 
         <StackedBars
           label="Parts of the critical path"
           parts={parts}
-          rows={[
-            { key: "path", label: "Critical path", note: hasSteps ? "median step" : "the capture", parts: median },
-          ]}
+          rows={[{ key: "path", label: "Critical path", note: hasSteps ? "" : "the capture", parts: median }]}
         />
       </Findings>
       <TableCard

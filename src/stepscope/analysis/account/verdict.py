@@ -206,7 +206,7 @@ def _list_others(
     if not is_said and _percent(busy, account) >= LARGE_SHARE:
         share = f"{_percent(busy, account):.1f} % of {account.whole_step}"
         yield f"the machine was busy: for {share} the loop waited for a free core"
-    if account.is_uneven(limit):
+    if account.is_uneven(limit) and not account.is_busy:  # else the two shares are of different wholes
         yield f"on average over {account.steps} steps it is {account.mean_percent[limit.cause]:.1f} %"
     longest = _longest_of_program(account)
     most = next((row for row in account.rows if row.cause != CONTENTION), longest)

@@ -183,14 +183,14 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
     return [(alike[0], found), *rest]
 
 
-_SHARE_FIRST = re.compile(r"[\d.]+ % of (?:each|the)(?: \w+)? step (?:without contention )?")
+_SHARE_FIRST = re.compile(r"(for )?[\d.]+ % of (?:each|the)(?: \w+)? step (?:without contention )?")
 _PLACE_FIRST = ("most of it is ", "the largest part is ")
 
 
 def _add_evidence(said: str, also: str) -> str:
     """The evidence of one rule with that of another for the same function: its share and its place stand once."""
     clauses = [each for each in also.split("; ") if not each.startswith(_PLACE_FIRST)]
-    words = [_SHARE_FIRST.sub("it ", each, count=1) if _SHARE_FIRST.match(each) else each for each in clauses]
+    words = [_SHARE_FIRST.sub(lambda found: "" if found[1] else "it ", each, count=1) for each in clauses]
     return "; ".join([said, *(each for each in words if not each.startswith("it is "))])
 
 

@@ -44,8 +44,8 @@ def _find(context: Context) -> Finding | None:
     return Finding(
         part_ms=compiling,
         title=_AGAIN if some else "",
-        evidence=f"{share:.1f} % of {'the average' if some else 'each'} step is spent tracing or compiling programs"
-        f"{again or _describe_frequency(context.calls(Starts.COMPILE))}"
+        share=f"{share:.1f} % of {'the average' if some else 'each'} step is spent tracing or compiling programs",
+        evidence=f"{again or _describe_frequency(context.calls(Starts.COMPILE))}"
         f"{_describe_change(context)}",
         change="compile" if context.has_device else "compiling",
         without="tracing, compiling and starting new programs",
@@ -60,7 +60,8 @@ def _describe_frequency(times: float) -> str:
     """How often it happens per step; empty if the count is unknown."""
     if not times:
         return ""
-    return "; that happens once per step" if round(times, 1) == 1.0 else f"; that happens {times:.1f} times per step"
+    often = f"{times:.1f}".removesuffix(".0")
+    return "; that happens once per step" if often == "1" else f"; that happens {often} times per step"
 
 
 def _describe_change(context: Context) -> str:

@@ -191,7 +191,8 @@ def _is_kept_over_steps(trace: HostTrace, events: I64, places: _Places) -> Mask:
     label = steps.label[events]
     until = np.append(steps.until_ps, _FOREVER)[label]
     has_next = np.append(np.arange(1, len(steps.until_ps) + 1) < len(steps.until_ps), False)[label]
-    return (label >= 0) & (places.freed_ps > until) & has_next
+    kept: Mask = (label >= 0) & (places.freed_ps > until) & has_next
+    return kept
 
 
 def _named_parts(trace: HostTrace, places: _Places) -> tuple[Mask, Mask]:

@@ -45,8 +45,7 @@ def _find(context: Context) -> Finding | None:
         part_ms=compiling,
         title=_AGAIN if some else "",
         share=f"{share:.1f} % of {'the average' if some else 'each'} step is spent tracing or compiling programs",
-        evidence=f"{again or _describe_frequency(context.calls(Starts.COMPILE))}"
-        f"{_describe_change(context)}",
+        evidence=f"{again or _describe_frequency(context.calls(Starts.COMPILE))}{_describe_change(context)}",
         change="compile" if context.has_device else "compiling",
         without="tracing, compiling and starting new programs",
         parts=("compile",),

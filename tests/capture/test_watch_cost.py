@@ -5,14 +5,20 @@ from __future__ import annotations
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from stepscope.capture import files, ranges
 from stepscope.capture.tracers.host import HostTracer
+from stepscope.capture.watching.baseline import Baseline
 from stepscope.capture.watching.budget import SHARE, WatchBudget
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.capture.watching.ring import Ring, Thinner
 from stepscope.capture.watching.sampler import RingSampler
+from stepscope.capture.watching.steps import StepFollower, Usage
+from stepscope.formats.spool.layout import QUEUED_NS, RAN_NS
+from stepscope.formats.spool.reader import read as read_spool
+from stepscope.model import EventKind
 
 SECOND = 1_000_000_000
 MS = 1_000_000
@@ -194,22 +200,46 @@ def test_annotations_that_are_too_many_are_left_out_and_marks_of_steps_are_kept(
     assert thinner.left_out_s(round(job.now_s * SECOND), 600 * SECOND) == pytest.approx(600 - recorded, abs=1)
 
 
-def test_a_capture_says_for_how_long_annotations_were_left_out(tmp_path):
-    steps = SimpleNamespace(
-        thread_number=1, usual=SimpleNamespace(median_ns=0, high_ns=0, never_slow_ns=0), open_since_ns=0
-    )
-    target = files.open_target(str(tmp_path))
+@pytest.fixture
+def new_ring(tmp_path):
+    """A ring whose tracers have not started."""
+    usual = SimpleNamespace(median_ns=0, high_ns=0, never_slow_ns=0)
+    steps, target = SimpleNamespace(thread_number=1, usual=usual, open_since_ns=0), files.open_target(str(tmp_path))
     ring = Ring(WatchOptions(ring=30.0), target, steps, lambda values: None, lambda: None, Job().budget)
-    try:
-        before = ring.notes()
-        ring._thinner.decide(-1.0, time.perf_counter_ns() - 1000 * SECOND)
+    yield ring
+    ring.stop(keep=False)
 
-        assert before == []
-        assert ring.notes() == [
-            "annotations were left out for 30 s of the ring to keep the watch's budget, budget_percent"
-        ]
-    finally:
-        ring.stop(keep=False)
+
+def test_a_capture_says_for_how_long_annotations_were_left_out(new_ring):
+    before = new_ring.notes()
+    new_ring._thinner.decide(-1.0, time.perf_counter_ns() - 1000 * SECOND)
+
+    assert before == []
+    assert new_ring.notes() == [
+        "annotations were left out for 30 s of the ring to keep the watch's budget, budget_percent"
+    ]
+
+
+def test_a_kept_ring_says_how_long_the_thread_of_the_steps_ran_and_waited_for_a_core(new_ring):
+    new_ring.note_usage(7, [(0, 0, 0), (100 * MS, 30 * MS, 60 * MS)])
+    new_ring.flush()
+    new_ring.note_usage(7, [(150 * MS, 80 * MS, 60 * MS)])
+
+    usage = read_spool(new_ring.content(), "ring", "host")
+    rows = np.flatnonzero(usage.events.kind == EventKind.OTHER)
+    assert usage.stat_ints([RAN_NS])[rows].tolist() == [30 * MS, 50 * MS]
+    assert usage.stat_ints([QUEUED_NS])[rows].tolist() == [60 * MS, 0]
+
+
+@pytest.mark.parametrize(("end", "used"), [(Usage(300, 50, 50, 0, 0), (0, 0)), (Usage(300, 200, 100, 0, 0), (150, 50))])
+def test_a_step_after_quick_ones_has_used_what_is_more_than_these_usually_do(end, used):
+    """A hundred of 300 ns were quick steps, which run half of the time and wait for a core for the rest."""
+    follower = StepFollower(Baseline(3.0, 20 * MS), lambda step: None, bool, int)
+    follower._run_rate = follower._queue_rate = 0.5
+
+    start = follower._counters_at(100, Usage(0, 0, 0, 0, 0), end)
+
+    assert (end.cpu_ns - start.cpu_ns, end.queued_ns - start.queued_ns) == used
 
 
 def test_usual_annotations_are_all_recorded():

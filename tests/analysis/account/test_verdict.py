@@ -142,6 +142,17 @@ def test_a_busy_machine_is_said_beside_the_limit_of_the_program(shares: dict[str
     assert not any("takes more" in sentence for sentence in found.evidence)
 
 
+def test_of_a_step_that_only_waits_for_a_core_nothing_else_is_the_limit() -> None:
+    waits = account({"contention": 100.0}, devices=None)
+
+    found = judge_account(replace(waits, rows=[replace(waits.rows[0], gain_ps=0)]))
+
+    assert (found.cause, found.sentence) == (
+        "contention",
+        "machine busy: 100.0 % of each step is waiting for a free core",
+    )
+
+
 def test_a_change_that_gains_little_does_not_decide_and_one_sentence_says_what_it_is_about() -> None:
     """A run that computes for 65 % of each step was called communication-bound."""
     shares = {"device_compute": 65.0, "communication": 16.0, "python": 19.0}

@@ -135,7 +135,7 @@ def _limiting(account: StepAccount, longest: AccountRow) -> AccountRow:
     if longest.idle_ps is not None and 2 * longest.idle_ps > longest.ps:
         return longest  # no device works beside it: the replay lacks what links their work to it
     others = [row for row in account.rows if row.gain_ps is not None and row.cause != CONTENTION]
-    most = max(others, key=lambda row: row.gain_ps or 0)
+    most = max(others, key=lambda row: row.gain_ps or 0, default=longest)
     is_limit = account.percent(most.gain_ps or 0) >= LARGE_SHARE and 2 * most.ps >= longest.ps
     return most if is_limit else longest
 

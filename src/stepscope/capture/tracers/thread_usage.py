@@ -13,7 +13,7 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from stepscope.capture.handles import move_up
@@ -102,12 +102,21 @@ class ThreadUsage(Probe):
         readings = [*([] if last is None else [last]), *sorted(meter.take())]
         if readings:
             self._last[meter.number] = readings[-1]
-        intervals = [(start, stop) for start, stop in itertools.pairwise(readings) if stop[0] > start[0]]
-        if not intervals:
-            return None
-        rows = [(_NAME, start[0], stop[0]) for start, stop in intervals]
-        stats = {row: _stats(start, stop) for row, (start, stop) in enumerate(intervals)}
-        return make_chunk(USAGE_PLANE, meter.name, meter.number, "OTHER", rows, stats)
+        return make_usage_chunk(meter.name, meter.number, readings)
+
+
+def make_usage_chunk(name: str, number: int, readings: Sequence[Reading]) -> Chunk | None:
+    """What a thread used from one reading to the next, in order of time; None for fewer than two.
+
+    Args:
+        name, number: of the thread.
+    """
+    intervals = [(start, stop) for start, stop in itertools.pairwise(readings) if stop[0] > start[0]]
+    if not intervals:
+        return None
+    rows = [(_NAME, start[0], stop[0]) for start, stop in intervals]
+    stats = {row: _stats(start, stop) for row, (start, stop) in enumerate(intervals)}
+    return make_chunk(USAGE_PLANE, name, number, "OTHER", rows, stats)
 
 
 def _stats(start: Reading, stop: Reading) -> dict[str, StatValue]:

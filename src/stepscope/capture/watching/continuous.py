@@ -199,6 +199,8 @@ class Watch:
         self.collector.add_up()
         quick, full = self.steps.take()
         self.bucket.add(quick, full)
+        read = [usage for step in full for usage in (step.start, step.end)]
+        self.ring.note_usage(self.steps.thread_number, [(each.at_ns, each.cpu_ns, each.queued_ns) for each in read])
         if self.steps.source is not MARKED:
             ended = [*quick, *((step.number, step.start.at_ns, step.end.at_ns) for step in full)]
             self.ring.mark_steps(sorted(ended, key=itemgetter(2)))

@@ -18,6 +18,7 @@ from stepscope.capture.tracers.host import Event, HostTracer
 from stepscope.capture.tracers.probes import Probes
 from stepscope.capture.tracers.system import MACHINE, PROCESS, VALUE, SystemTracer
 from stepscope.capture.tracers.system import PLANE as COUNTERS
+from stepscope.capture.tracers.thread_usage import Reading, make_usage_chunk
 from stepscope.capture.tracers.ticker import Ticker
 from stepscope.capture.watching.budget import WatchBudget
 from stepscope.capture.watching.cause import MachineLoad
@@ -69,6 +70,8 @@ class Ring:
         self._system = _SeldomSystem(budget)
         self._samples = options.samples_hz > 0
         self._probes = Probes()
+        self._usage: list[Reading] = []  # of the thread of the steps, since the last flush
+        self._usage_thread = 0
         self._lost_flushes = 0
         self._thinner = Thinner(self._host.annotate)
         self._lock = threading.Lock()
@@ -103,12 +106,20 @@ class Ring:
             for number, start_ns, end_ns in steps:
                 append(("train", start_ns, end_ns, {"step_num": number, "_r": 1}))
 
+    def note_usage(self, thread: int, readings: Iterable[Reading]) -> None:
+        """Records what the thread of the steps had used when some of them started and ended; on any thread."""
+        if thread != self._usage_thread:
+            self._usage_thread, self._usage = thread, []
+        self._usage += readings
+
     def flush(self) -> None:
         """Writes what was recorded until now."""
         self._on_flush()
         with self._lock:
             chunks: list[layout.Chunk] = []
             self._probes.drain(lambda drained: chunks.extend(self._look_at(drained)))
+            used, self._usage = make_usage_chunk("steps", self._usage_thread, self._usage), self._usage[-1:]
+            chunks += [] if used is None else [used]
             try:
                 self._spool.add(chunks)
             except Exception as error:  # what the disk does is no exception here; a tracer's events are odd

@@ -95,15 +95,16 @@ def _summarize_steps(quick: list[QuickStep], full: list[StepRecord]) -> Row:
 
 
 def _share_of_steps(quick_ns: int, full: list[StepRecord]) -> Row:
-    """What the thread did in the steps, in percent of them.  The counters are read after some steps only, and then
-    cover all before."""
-    length_ns = quick_ns + sum(step.length_ns for step in full)
+    """What the thread did in the steps whose counters were read, in percent of them; the collector in all steps, since
+    its time is known from one reading to the next."""
+    read_ns = sum(step.length_ns for step in full)
+    collected_ns = sum(step.end.collector_ns - step.start.collector_ns for step in full)
     used = {
-        "thread_cpu_percent": sum(step.end.cpu_ns - step.start.cpu_ns for step in full),
-        "thread_queued_percent": sum(step.end.queued_ns - step.start.queued_ns for step in full),
-        "collector_percent": sum(step.end.collector_ns - step.start.collector_ns for step in full),
+        "thread_cpu_percent": (sum(step.end.cpu_ns - step.start.cpu_ns for step in full), read_ns),
+        "thread_queued_percent": (sum(step.end.queued_ns - step.start.queued_ns for step in full), read_ns),
+        "collector_percent": (collected_ns, read_ns + quick_ns),
     }
-    return {name: round(100 * ns / length_ns, 3) if length_ns and full else None for name, ns in used.items()}
+    return {name: round(100 * ns / of_ns, 3) if of_ns and full else None for name, (ns, of_ns) in used.items()}
 
 
 class SeriesFile:

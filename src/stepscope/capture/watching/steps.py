@@ -176,7 +176,7 @@ class StepFollower:
         self._spent_ns = self._hooks = 0
         self._hook_ns = 0.0
         self._queued_part = 0.0  # of what steps take longer than the median, the part of such waits
-        self._queue_rate = 0.0  # the usual part of the time in which the thread waits for a core
+        self._queue_rate = self._run_rate = 0.0  # the usual parts of the time in which it waits for a core, and runs
 
     @property
     def hook_ns(self) -> int:
@@ -321,11 +321,14 @@ class StepFollower:
 
     def _counters_at(self, since_ns: int, last: Usage, end: Usage) -> Usage:
         """What the thread had used when its step started, which is after the last reading if quick steps lie between:
-        those waited for a processor as much as steps usually do."""
-        queued_ns = end.queued_ns - last.queued_ns
-        before_ns = min(round(self._queue_rate * (since_ns - last.at_ns)), queued_ns)
-        before_ns = max(before_ns, queued_ns - (end.at_ns - since_ns))  # a step cannot wait for longer than it takes
-        passed_ns = end.at_ns - last.at_ns
+        those ran, and waited for a processor, as much as steps usually do; no step does for longer than it takes."""
+        passed_ns, before_ns, length_ns = end.at_ns - last.at_ns, since_ns - last.at_ns, end.at_ns - since_ns
+        queued_ns, ran_ns = end.queued_ns - last.queued_ns, end.cpu_ns - last.cpu_ns
+        queued_before_ns = max(min(round(self._queue_rate * before_ns), queued_ns), queued_ns - length_ns)
+        left_ns = length_ns - (queued_ns - queued_before_ns)
+        ran_before_ns = max(min(round(self._run_rate * before_ns), ran_ns), ran_ns - left_ns)
         if passed_ns > 0:
             self._queue_rate += _SMOOTH * (queued_ns / passed_ns - self._queue_rate)
-        return last._replace(at_ns=since_ns, queued_ns=last.queued_ns + before_ns)
+            self._run_rate += _SMOOTH * (ran_ns / passed_ns - self._run_rate)
+        cpu_ns, queued_ns = last.cpu_ns + ran_before_ns, last.queued_ns + queued_before_ns
+        return last._replace(at_ns=since_ns, cpu_ns=cpu_ns, queued_ns=queued_ns)

@@ -117,7 +117,7 @@ def kind_of(line: LineFacts) -> str:
     reads_much = line.fetches_ps >= _TELLING * line.ps or 2 * line.fetches >= line.starts
     if line.fetches >= _MANY_READS and reads_much:
         return "host_sync"
-    if line.waits_ps >= _MOST_OF * line.own_ps:  # it starts nothing meanwhile: it needs a value of what runs
+    if 0 < _MOST_OF * line.own_ps <= line.waits_ps:  # it starts nothing meanwhile: it needs a value of what runs
         return "host_sync"
     of_ops = line.share("host_compute", "device_compute", "launch", "transfer")  # eager ops take Python numbers in
     if line.starts >= _MANY and of_ops >= _TELLING:
@@ -215,9 +215,9 @@ def _describe(context: Context, line: LineFacts) -> str:
         if _is_asleep(context, kind_of(line), line)
         else ""
     )
-    if line.waits_ps >= _MOST_OF * line.own_ps:
+    if 0 < _MOST_OF * line.own_ps <= line.waits_ps:
         said += f"; for {100 * line.waits_ps / line.own_ps:.0f} % of that time it waits for what a device computes"
-    elif line.peers_ps >= _MOST_OF * line.own_ps:
+    elif 0 < _MOST_OF * line.own_ps <= line.peers_ps:
         said += f"; for {100 * line.peers_ps / line.own_ps:.0f} % of that time it waits for other processes"
     if line.statement is not None and not line.inside:
         said += f"; {line.statement.describe()}"

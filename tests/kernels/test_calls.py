@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from collectors import collecting_at_each_object
 
 from stepscope.kernels.calls import CallLog
 
@@ -102,3 +103,22 @@ def test_the_hook_goes_with_the_last_call_of_a_thread() -> None:
 
     assert installed == [True]
     assert [code.co_name for code in log.take()[0]] == ["f"]
+
+
+def test_calls_that_end_while_the_log_is_taken_are_kept_once() -> None:
+    """Whenever an object is made the collector may run, in it code of the program, and other threads meanwhile."""
+    log = CallLog(itertools.count(1).__next__, 0, 9)
+
+    def call_often() -> None:
+        for _ in range(1000):
+            log.enter(CODES["f"])
+            log.leave(CODES["f"])
+
+    call_often()
+    with collecting_at_each_object(call_often):
+        taken = log.take()
+    taken = [one + other for one, other in zip(taken, log.take(), strict=True)]
+
+    assert log.calls > 1000
+    assert [len(each) for each in taken] == 3 * [log.calls]
+    assert [*itertools.chain(*zip(*taken[1:], strict=True))] == [*range(1, 2 * log.calls + 1)]

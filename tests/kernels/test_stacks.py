@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import FunctionType
 
 import pytest
+from collectors import collecting_at_each_object
 
 from stepscope.kernels.stacks import StackLog, file_of, list_objects, read_stack
 
@@ -133,6 +134,25 @@ def test_a_stack_that_is_as_before_is_logged_once():
     assert samples[0][1][0][0] == (thread.ident, thread.native_id, thread.name)
     assert log.take() == [(40, samples[0][1])]
     assert log.take() == []
+
+
+def test_samples_while_the_log_is_taken_are_kept_once():
+    """Whenever an object is made the collector may run, in it code of the program, and the sampler meanwhile."""
+    log, ticks = StackLog(128, "nowhere"), itertools.count()
+
+    def sample():
+        for _ in range(100):
+            log.read(ticks.__next__, {}, ())
+
+    sample()
+    with collecting_at_each_object(sample):
+        samples = log.take()
+    samples += log.take()
+
+    assert len(samples) > 100
+    assert [now for now, _ in samples] == [*range(len(samples))]
+    assert all("sample" in names(stack) for _, threads in samples for (number, *_), stack, *_ in threads
+               if number == threading.get_ident())  # fmt: skip
 
 
 def test_the_frames_of_no_library_say_where_they_are():

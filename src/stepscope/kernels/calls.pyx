@@ -129,10 +129,11 @@ cdef class CallLog:
 
     def take(self):
         """The calls that have ended since the last time: code objects, and two lists of starts and ends in ns."""
-        cdef Noted begin = self.begin, end = self.end
+        cdef list codes, fresh = []  # made first: with any new object the collector may run, code of the program in that,
+        cdef Noted begin, end  # and other threads meanwhile, whose calls end
         cdef int64_t row
-        codes, self.codes = self.codes, []
-        # Not in place: making a list may have other threads run, and more calls end.
+        codes, begin, end = self.codes, self.begin, self.end
+        self.codes = fresh
         self.begin.items = self.end.items = NULL
         self.begin.size = self.end.size = self.begin.room = self.end.room = 0
         try:

@@ -53,7 +53,7 @@ cdef extern from *:
     int line_of "stepscope_line"(PyObject* frame)  # 0 or less where the instruction has none
     void Py_DecRef(PyObject*)
     object PyLong_FromVoidPtr(void*)
-    object PyObject_GenericGetAttr(object, object)
+    object PyObject_GenericGetDict(object, void*)
     PyInterpreterState* PyInterpreterState_Head()
     PyInterpreterState* PyInterpreterState_Next(PyInterpreterState*)
     int PyGC_Disable()
@@ -246,9 +246,9 @@ cdef class StackLog:
         if row >= 0 and self.clocks.items[row * CLOCKS] == object_:
             return row
         number, name = thread, f"thread {thread}"
-        try:  # without code in Python, as its properties are
-            number = PyObject_GenericGetAttr(named, "_native_id") or thread
-            name = PyObject_GenericGetAttr(named, "_name")
+        try:  # without code in Python, as its properties are, and perhaps those of a class of the program
+            known = <dict> PyObject_GenericGetDict(named, NULL)
+            number, name = known.get("_native_id") or thread, known.get("_name", name)
         except AttributeError:  # none, or an object that the program has put there
             pass
         row = self.rows[thread] = len(self.threads)
@@ -322,14 +322,20 @@ cdef class StackLog:
             frame, whosever it is, and the place in it of the instruction that runs, in bytes; and the frames of files of
             no library, innermost first: the code and that place.
         """
-        cdef Noted log = self.log
+        # All objects are made first: with any, the collector may run, code of the program in that, and meanwhile the thread
+        # that samples.
+        cdef dict seen = {}, codes = {}, rows = {}
+        cdef list samples = [], threads = [], shown
         cdef int64_t at = 0, row, size
-        cdef dict seen = {}, codes = self.codes
-        cdef list samples = [], shown, threads = self.threads
+        cdef Noted log = self.log
         self.log.items, self.log.size, self.log.room = NULL, 0, 0
         self.forget_stacks()
-        if len(threads) > MOST_THREADS or len(codes) > MOST_FILES:
-            self.codes, self.rows, self.threads, self.clocks.size = {}, {}, [], 0
+        if len(self.threads) > MOST_THREADS or len(self.codes) > MOST_FILES:
+            codes, self.codes = self.codes, codes
+            threads, self.threads = self.threads, threads
+            self.rows, self.clocks.size = rows, 0
+        else:
+            codes, threads = self.codes, self.threads
         if len(files) > MOST_FILES:
             files.clear()
         try:

@@ -9,7 +9,10 @@ import warnings
 
 import torch
 import torch._dynamo as dynamo
+import torch.distributed as dist
 from _show import clean
+from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 warnings.simplefilter("ignore")
@@ -39,6 +42,41 @@ class Net(torch.nn.Module):
 
     def forward(self, x):
         return self.f(x)
+
+
+class Weighted(Net):
+    def __init__(self, f):
+        super().__init__(f)
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return self.f(x * self.weight)
+
+
+def trained_on_one_rank(wrap):
+    def made(f):
+        module = wrap(Weighted(f))
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+
+        def step(x):
+            optimizer.zero_grad()
+            y = module(x)
+            y.sum().backward()
+            optimizer.step()
+            return y.detach()
+
+        return step
+
+    return made
+
+
+def scripted(f):
+    return torch.jit.script(f if isinstance(f, torch.nn.Module) else Net(f))
+
+
+def called(f):
+    module = Weighted(f)
+    return lambda x: torch.func.functional_call(module, {"weight": torch.full((3,), 2.0)}, (x,))
 
 
 def grad(f):
@@ -101,6 +139,10 @@ WRAPPERS = {
     "own function": lambda f: lambda x: Counted.apply(f(x)),
     "module": Net,
     "fx": lambda f: torch.fx.symbolic_trace(Net(f)),
+    "script": scripted,
+    "called": called,
+    "ddp": trained_on_one_rank(DistributedDataParallel),
+    "fsdp": trained_on_one_rank(functools.partial(FullyShardedDataParallel, device_id=torch.device("cpu"))),
     "trace": lambda f: torch.jit.trace(f, torch.ones(3), check_trace=False),
     "export": lambda f: torch.export.export(Net(f), (torch.ones(3),), strict=False).module(),
     "no grad": torch.no_grad(),
@@ -109,6 +151,7 @@ WRAPPERS = {
     "pickled": pickled,
     "partial": lambda f: functools.partial(lambda f, self: f(self), f),
 }
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 first, count = (int(word) for word in sys.argv[1:3]) if len(sys.argv) > 2 else (0, 30)
 for seed in range(first, first + count):
     chosen = random.Random(seed)
@@ -128,3 +171,4 @@ for seed in range(first, first + count):
     counters = dynamo.utils.counters
     breaks = sorted(key[:40] for key in counters["graph_break"])
     print(len(runs), dict(counters["frames"]), dict(counters["stats"]), breaks)
+dist.destroy_process_group()

@@ -49,11 +49,15 @@ cdef class Meter:
         name: of the thread.
         number: the system's number of it.
         handle: its `schedstat`, open; -1 once that is closed.
+
+    Attributes:
+        last_ns: when it was read last.
     """
 
     cdef readonly str name
     cdef readonly int number
     cdef public int handle
+    cdef readonly int64_t last_ns
     cdef int64_t* readings  # each three numbers
     cdef int64_t size, room
 
@@ -75,6 +79,7 @@ cdef class Meter:
         cdef void* moved
         if ran < 0 or size <= 0:
             return
+        self.last_ns = now_ns
         start[size] = 0
         strtoll(start, &rest, 10)  # how long it ran, without the time since it was last set going
         if self.size == self.room:

@@ -1,10 +1,10 @@
 """Records how long the threads of the loop ran, and for how long they were ready and had no processor.
 
-No trace of a framework shows that another process took the processor: the thread is just late.  Linux counts both times
-for each thread.  They are read with each sample of the stacks, which finds where in a step the time was lost, and when a
-step starts, on its thread, unless they were read a moment ago.  Threads are the main thread, those that marked a step, and
-a few others of Python that run when the capture starts: one that never waits keeps the interpreter from the loop.
-Elsewhere than on Linux nothing is recorded.
+No trace of a framework shows that another process took the processor: the thread is just late.  Linux counts both
+times for each thread.  They are read with each sample of the stacks, which finds where in a step the time was lost,
+and when a step starts, on its thread, unless they were read a moment ago.  Threads are the main thread, those that
+marked a step, and a few others of Python that run when the capture starts: one that never waits keeps the interpreter
+from the loop.  Elsewhere than on Linux nothing is recorded.
 """
 
 from __future__ import annotations

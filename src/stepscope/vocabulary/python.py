@@ -130,6 +130,7 @@ _MAY_SLEEP = Pattern(
     r"(?:.*\.)?(?:sleep|acquire|wait\w*|join|get|result|recv\w*|read\w*|select|poll|accept|connect|urlopen|request|post"
     r"|fsync)"
 )
+_SLEEPS = Pattern(r"(?:.*\.)?(?:sleep|select|poll|accept|connect|recv\w*|urlopen)")
 _GIVES_ANEW = Pattern(
     r"(?:.*\.)?(?:next|__next__|rand\w*|integers|normal|uniform|choice|sample|shuffle|permutation|multinomial|bernoulli"
     r"|get\w*|read\w*|recv\w*|pop\w*|step|reset|append|extend|put|write\w*|sleep|wait|time|perf_counter|update|add"
@@ -314,6 +315,15 @@ def may_sleep(called: str) -> bool:
     (True, True, False)
     """
     return _MAY_SLEEP.fullmatch(called) is not None
+
+
+def sleeps(called: str) -> bool:
+    """Whether a call uses no processor and waits for no other thread of the program, by what it is called.
+
+    >>> sleeps("time.sleep"), sleeps("self.lock.acquire")
+    (True, False)
+    """
+    return _SLEEPS.fullmatch(called) is not None
 
 
 def is_training_function(name: str) -> bool:

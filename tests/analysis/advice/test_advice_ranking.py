@@ -123,7 +123,8 @@ def test_advice_beside_what_limits_the_step_says_why_that_is_not_first(kinds: tu
     [
         ("pppppppp  ", "Nothing known shortens Python in the loop"),
         ("oooooooo  ", "Nothing stands out"),
-        ("          ", "No single cause stands out"),
+        ("          ", "Record what takes 100 % of each step, of which nothing was recorded"),
+        ("pppp ooo  ", "No single cause stands out"),
     ],
 )
 def test_advice_without_a_change_says_what_takes_most_of_the_step(thread: str, title: str) -> None:

@@ -17,6 +17,8 @@ SORTS = {
     "r": Sort(K.COLLECTIVE_CALL, "nccl:all_reduce"),
     "p": Sort(K.COLLECTIVE_CALL, "nccl:send 0->1"),
     "a": Sort(K.COLLECTIVE_CALL, "nccl:all_to_all"),
+    "m": Sort(K.OP, "aten::mm"),
+    "b": Sort(K.BACKWARD, "autograd::engine::evaluate_function: MmBackward0"),
     "d": Sort(K.ANNOTATION, "DistributedDataParallel.forward"),
 }
 
@@ -27,7 +29,10 @@ SORTS = {
         ("g--s--r", "pytorch", "fsdp"),
         ("r--r--g", "pytorch", ""),
         ("p--p-r", "pytorch", "pipeline"),
-        ("a--a-r", "pytorch", "expert"),
+        ("a--a-r", "pytorch", "exchange"),
+        ("a-g-r-a-r", "pytorch", "exchange"),
+        ("r--mr--m", "pytorch", "tensor"),
+        ("r--mr--b", "pytorch", ""),
         ("d-r-r-", "pytorch", "ddp"),
         ("r--r--", "tensorflow", "mirrored"),
         ("x--x--", "pytorch", ""),

@@ -515,6 +515,48 @@ def test_steps_that_end_with_updates(text: str, bounds: list[int]) -> None:
     assert update_steps(text) == list(itertools.pairwise(bounds))
 
 
+@pytest.mark.parametrize(
+    ("sizes", "bounds"),
+    [
+        ("1234" * 4, [0, 12, 24, 36]),  # tokens of a request
+        ("34" + "1234" * 3 + "12", [0, 12, 24]),  # it begins within a request
+        ("1111" * 4, list(range(0, 45, 3))),
+        ("1212" * 4, list(range(0, 45, 3))),  # two sizes in turn count nothing up
+        ("1324214312431423", list(range(0, 45, 3))),
+    ],
+)
+def test_rounds_whose_sizes_count_up_and_begin_again_are_steps(sizes: str, bounds: list[int]) -> None:
+    ops = {each: Sort(K.OP, "aten::mm", stats={"Input Dims": f"[[{each},8],[8,8]]"}) for each in "1234"}
+    letters = dict(zip("1234", "wxyz", strict=True))
+    sorts = {letters[each]: sort for each, sort in ops.items()} | {"t": Sort(K.OP, "aten::triu")}
+    trace = draw("host main | " + "".join(f"t{letters[each]} " for each in sizes), sorts)
+
+    assert [start // MS for start in steps_of(trace).start_ps.tolist()][: len(bounds)] == bounds
+
+
+@pytest.mark.parametrize(
+    ("turns", "bounds"),
+    [
+        ("cccgcccgcccgc", [0, 16, 32, 48]),  # three updates of a critic, one of a generator
+        ("ccgcccgcccgcccg", [0, 12, 28, 44, 60]),  # it begins within a round
+        ("cgcgcgcg", [0, 8, 16, 24, 32]),
+        ("ccccccc", [0, 4, 8, 12, 16, 20, 24, 28]),
+        ("ccgcgccgcg", [0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40]),  # in no regular turns
+    ],
+)
+def test_a_round_of_optimizers_that_take_turns_is_a_step(turns: str, bounds: list[int]) -> None:
+    sorts = UPDATES | {
+        letter: Sort(K.OP, "aten::mul_", stats={"Input Dims": sizes})
+        for letter, sizes in (("c", "[[12,1,4,4]]"), ("g", "[[96,48,4,4]]"))
+    }
+    marks, ops = "fU--" * len(turns), "".join(f" {each}  " for each in turns)
+    steps = steps_of(draw(f"host main | {marks}\nhost main | {ops}", sorts))
+
+    assert [(start // MS, end // MS) for start, end in zip(steps.start_ps, steps.end_ps, strict=True)] == list(
+        itertools.pairwise(bounds)
+    )
+
+
 def test_updates_with_nothing_in_common_are_no_steps() -> None:
     assert steps_of(draw("host main | abU cdU efU ghU", UPDATES)).source == "none"
 

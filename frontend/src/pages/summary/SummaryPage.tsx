@@ -352,7 +352,8 @@ function stepFigures(report: OverviewReport): readonly (keyof RowOf<"overview", 
 /** `input-bound: 33.4 % of ...` as its two halves. */
 function splitVerdict(text: string): [string, string] {
   const cut = text.indexOf(": ");
-  return cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 2)];
+  const [head, rest] = cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 2)];
+  return [head === "unknown" ? "what limits it is not known" : head, rest]; // after "Each step takes 608 ms: "
 }
 
 const SHOWN_BESIDE = 2;

@@ -19,7 +19,8 @@ from stepscope.analysis.account.devices import busy_by_device, devices_text, idl
 from stepscope.analysis.account.every_step import EveryStep, every_step, median_by_device
 from stepscope.analysis.account.evidence import Known
 from stepscope.analysis.account.graph import Graph
-from stepscope.analysis.account.model import OUTLIER, StepModel, model_of, usual_steps
+from stepscope.analysis.account.long_steps import OUTLIER, LongSteps, find_long_steps
+from stepscope.analysis.account.model import StepModel, model_of, usual_steps
 from stepscope.analysis.account.piece_causes import awaits_silent_device
 from stepscope.analysis.account.predict import causes_without, gain_of_cause
 from stepscope.analysis.account.threads import threads_of
@@ -131,6 +132,8 @@ class StepAccount:
             to do.
         device_bars: the host's devices that work during that step; empty without any.
         silent_ps: the part of what is unknown in which work that was launched waits for a device that shows none.
+        long_steps: long steps that come again; None where none are known to.
+        mean_ps: the mean length of the usual steps; is_average: the rows are of that, see `on_average`.
     """
 
     host: str
@@ -155,6 +158,34 @@ class StepAccount:
     certain: tuple[str, ...] = ()
     device_bars: tuple[DeviceBar, ...] = ()
     silent_ps: int = 0
+    long_steps: LongSteps | None = None
+    mean_ps: int = 0
+    is_average: bool = False
+
+    @property
+    def on_average(self) -> StepAccount:
+        """The account of the average step where long steps that come again spend clearly more on something than the
+        median one; else the same."""
+        again = self.long_steps
+        shown = {row.cause: row for row in self.rows}
+        if again is None or not self.is_median or self.is_average:
+            return self
+        own_ps = shown[again.cause].ps if again.cause in shown else 0
+        if self.mean_percent.get(again.cause, 0.0) - 100.0 * own_ps / self.step_ps < _UNEVEN:
+            return self
+        rows = [self._average_row(cause, shown.get(cause)) for cause in self.mean_percent]
+        rows.sort(key=lambda row: -row.ps)
+        return replace(self, rows=rows, step_ps=sum(row.ps for row in rows), is_average=True)
+
+    def _average_row(self, cause: str, shown: AccountRow | None) -> AccountRow:
+        ps, again = round(self.mean_percent[cause] / 100 * self.mean_ps), self.long_steps
+        culprit = shown.culprit if shown is not None else None
+        if again is not None and again.name and cause == again.cause:
+            culprit = Culprit(again.name, again.file, again.line, None, None, None, round(again.share * self.mean_ps))
+        if shown is None:
+            return AccountRow(cause, ps, culprit, None if self.idle_ps is None else 0, None)
+        idle, gain = (None if each is None else round(each * ps / shown.ps) for each in (shown.idle_ps, shown.gain_ps))
+        return replace(shown, ps=ps, culprit=culprit, idle_ps=idle, gain_ps=gain, known_ps=None)
 
     @property
     def idle_ps(self) -> int | None:
@@ -205,6 +236,8 @@ class StepAccount:
         """The same of what is a share of all of it."""
         if not self.has_steps:
             return "the capture"
+        if self.is_average:
+            return "the average step"
         return "each step" if self.is_median else "each long step"
 
     @property
@@ -259,6 +292,7 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
     why_not = "no steps were found" if model is None else model.why_not
     usual, length = usual_steps(trace, found.graph), steps_of(trace).length_ps[found.graph.steps]
     spent = found.causes_ps()[usual]
+    steps = found.graph.steps[usual]
     blindness = blindness_of(trace, int(found.graph.steps[found.median]))
     return StepAccount(
         host=trace.host,
@@ -282,6 +316,8 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         certain=() if blindness is None or blindness.hides_causes else _find_certain(trace, found, blindness),
         device_bars=_device_bars(trace, pieces),
         silent_ps=int((pieces.end_ps - pieces.start_ps)[awaits_silent_device(trace, found.graph, pieces, cause)].sum()),
+        long_steps=None if model is None else find_long_steps(trace, steps, spent),
+        mean_ps=round(spent.sum() / len(usual)),
     )
 
 

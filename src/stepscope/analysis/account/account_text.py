@@ -9,12 +9,14 @@ from stepscope.analysis.account.account import CONTENTION, AccountRow, StepAccou
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.evidence import Known
+from stepscope.analysis.account.long_steps import LongSteps
 from stepscope.report import Cell, Field, Role, clean, duration_text, percent, round_ms, shorten_name
 from stepscope.report.columns import rows_in_ms
 from stepscope.vocabulary.python import plain_built_in
 
 _KNOWN = tuple(each.name.lower() for each in Known)
 _LONGEST_NAME = 80  # characters, of a line of the terminal
+_MOST_NUMBERS = 4  # steps that a sentence lists by number
 _WORTH_NAMING = 0.05  # of a cause's time
 _ALL_OF_CALLS = 1.1  # times what a step waits for calls: where they last longer, most of them is said to be a part
 _NEARLY_ALL = 0.9  # of a cause's time: the rest is not worth a word
@@ -182,6 +184,28 @@ def share_sentence(account: StepAccount, row: AccountRow) -> str:
     if account.is_uneven(row):
         whole = whole.replace("each step", "the median step", 1)
     return f"{account.percent(row.ps, row.cause):.1f} % of {whole} is {words_of_row(account, row)}"
+
+
+def describe_long_steps(steps: LongSteps) -> str:
+    """`every 5th step (9, 14) does more: saving or restoring state, in `save``."""
+    shown = ", ".join(map(str, steps.numbers[:_MOST_NUMBERS])) + ", ..." * (len(steps.numbers) > _MOST_NUMBERS)
+    which = (
+        f"steps {shown} do more" if steps.every is None else f"every {_ordinal(steps.every)}step ({shown}) does more"
+    )
+    where = f", in `{shorten_op(steps.name)}`" if steps.name else ""
+    return f"{which}: {cause_words(steps.cause)}{where}"
+
+
+def _ordinal(number: int) -> str:
+    """`5th ` before a noun, `second `.
+
+    >>> _ordinal(3), _ordinal(12), _ordinal(21)
+    ('3rd ', '12th ', '21st ')
+    """
+    if number == 1:
+        return ""
+    ends = {1: "st", 2: "nd", 3: "rd"}
+    return "second " if number == 2 else f"{number}{'th' if number // 10 % 10 == 1 else ends.get(number % 10, 'th')} "
 
 
 def cause_words(cause: str) -> str:

@@ -5,6 +5,10 @@ reading, how long the thread ran and how long it was ready without running (`cap
 in that interval the time was lost is not recorded.  A thread may lose its processor at any moment in which it runs, so
 all that it runs in the interval is taken to have lost the same share, but for what slept.
 
+A collective waits for the last of its ranks.  Where the machine is busy, that one may be without a core as well: what
+the same call of a step took least is what it takes, with the work that ranks always have more, and the rest is a wait
+for a rank that is late this time.
+
 Whether it slept in one function or in the next is not recorded either, where both lie in one interval.  Other intervals
 have more of one and less of the other: the shares in which each kind of code sleeps are those that explain all
 intervals best.
@@ -18,13 +22,16 @@ from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.innermost import cut_by_events, intersect
 from stepscope.analysis.account.threads import threads_of
-from stepscope.analysis.steps.find_steps import whole_steps
+from stepscope.analysis.steps.cycles import LEAST_STEPS
+from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.own_tracers import ThreadTimes, usage_of_thread
+from stepscope.analysis.steps.verdict import LARGE_SHARE
+from stepscope.analysis.trace.collective_events import collective_rows
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import F64, I64, median, percentiles
+from stepscope.model.arrays import F64, I64, count_before, median, number_pairs, percentiles
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CodeTrait
@@ -37,6 +44,29 @@ _LEAST = 0.01  # of an interval: a thread that is woken waits for some microseco
 def lost_spans(trace: HostTrace) -> Spans | None:
     """When the loop's thread was ready and had no processor, found once; None where that was not recorded."""
     return trace.derived("contention", _lost_spans)
+
+
+def late_peers(trace: HostTrace) -> Spans:
+    """When collectives of a busy machine last longer than the same ones of other steps, found once."""
+    return trace.derived("late peers", _late_peers)
+
+
+def _late_peers(trace: HostTrace) -> Spans:
+    lost, seen, steps = lost_spans(trace), observed_time(trace), whole_steps(trace)
+    calls = collective_rows(trace)
+    calls = calls[steps.label[calls] >= 0]
+    is_busy = lost is not None and 100 * (lost & seen).total >= LARGE_SHARE * seen.total > 0
+    if not is_busy or not len(calls) or trace.device_planes():
+        return Spans.union(calls[:0], calls[:0])
+    kind, step = trace.events.type[calls].astype(np.int64), steps.label[calls].astype(np.int64)
+    nth = count_before(kind * len(steps.number) + step)
+    same = number_pairs(kind, nth)[0]
+    length = trace.events.duration_ps[calls]
+    least = np.full(int(same.max()) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(least, same, length)
+    again = np.bincount(same)[same] >= LEAST_STEPS
+    start = trace.events.start_ps[calls]
+    return Spans.union((start + least[same])[again], (start + length)[again])
 
 
 def asleep_ps(trace: HostTrace, line: int, spans: Spans) -> int | None:

@@ -6,9 +6,9 @@ import numpy as np
 
 from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.causes import Cause
-from stepscope.analysis.account.contention import lost_spans
 from stepscope.analysis.account.critical_path import OWN, way_through
 from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Graph
+from stepscope.analysis.account.long_steps import OUTLIER, own_lengths
 from stepscope.analysis.account.piece_causes import causes_of_waiting
 from stepscope.analysis.account.replay import Replay, replay, replay_error_percent
 from stepscope.analysis.account.shares import CauseShares, shares_of, spent_on
@@ -29,7 +29,6 @@ from stepscope.records import dataclass
 
 MOST_ERROR_PERCENT = 10.0  # of the step: a replay further off predicts nothing (the goal of the published table)
 MOST_UNKNOWN = 1 / 3  # of the step without a known reason; that may be anything
-OUTLIER = 1.5  # times the median step: what the overview calls a slow step
 _USUAL_SHARE = 0.25  # of the steps: a quartile of them is no exception
 _MOST_LOOKED_AT = 8  # steps about as long as the median one: each costs as much as a walk over the graph's nodes
 _ABOUT_AS_LONG = 0.05  # of a step: XProf finds less worth a word of no part
@@ -92,10 +91,7 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
     if len(steps) > 1 and length[0] > OUTLIER * length[1:].max():
         steps, length = steps[1:], length[1:]
     order = np.argsort(length, kind="stable")
-    middle, own = int(order[(len(steps) - 1) // 2]), length
-    if (lost := lost_spans(trace)) is not None:  # a step is not long for waiting for a free core
-        found = steps_of(trace)
-        own = length - lost.overlap_ps(found.start_ps, found.until_ps)[graph.steps[steps]]
+    middle, own = int(order[(len(steps) - 1) // 2]), own_lengths(trace, graph.steps[steps])
     order = np.argsort(own, kind="stable")
     passed = np.cumsum(own[order])
     half = int(order[np.searchsorted(2 * passed, passed[-1])])

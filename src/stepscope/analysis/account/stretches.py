@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes, unrecorded_causes
 from stepscope.analysis.account.compiled_code import compiled_time
-from stepscope.analysis.account.contention import lost_spans
+from stepscope.analysis.account.contention import late_peers, lost_spans
 from stepscope.analysis.account.innermost import cut_by_events, intersect
 from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.account.saves import saves_of
@@ -42,13 +42,15 @@ class Stretches:
         start_ps, end_ps: int64 of shape (n,).
         cause: uint8 of shape (n,), see Cause.
         silent: bool of shape (n,), nothing says what the loop's thread does meanwhile: the cause is that of what else
-            goes on, and holds for this thread's own time alone.
+            goes on.
+        of_loop: bool of shape (n,), it holds for the loop's thread's own time alone, as silence and a lost processor.
     """
 
     start_ps: I64
     end_ps: I64
     cause: U8
     silent: Mask
+    of_loop: Mask
 
     def spans_of_cause(self, cause: Cause) -> Spans:
         """Those with a cause, but for silence."""
@@ -62,20 +64,29 @@ def stretches_of(trace: HostTrace) -> Stretches:
 
 
 def _find_stretches(trace: HostTrace) -> Stretches:
-    known, found = saves_of(trace), [(Cause.CHECKPOINT, saves_of(trace), False)]
+    known, found = saves_of(trace), [(Cause.CHECKPOINT, saves_of(trace), False, False)]
     for cause, spans, silent in _reasons(trace):
         if spans.total and (spans := spans - known).total:
-            found.append((cause, spans, silent))
+            found.append((cause, spans, silent, silent))
             known = known | spans
     if (lost := lost_spans(trace)) is not None:
-        found = [(cause, spans - lost, silent) for cause, spans, silent in found]
-        found.append((Cause.CONTENTION, lost, False))
-    counts = [len(spans.start) for _, spans, _ in found]
-    start, end = (np.concatenate([getattr(spans, side) for _, spans, _ in found]) for side in ("start", "end"))
+        late = (_time_in_collectives(trace) & late_peers(trace)) - lost
+        found = [(cause, spans - lost - late, *flags) for cause, spans, *flags in found]
+        found += [(Cause.CONTENTION, lost, False, True), (Cause.CONTENTION, late, False, False)]
+    counts = [len(each[1].start) for each in found]
+    start, end = (np.concatenate([getattr(each[1], side) for each in found]) for side in ("start", "end"))
     causes = np.repeat(np.array([each[0] for each in found], np.uint8), counts)
-    quiet = np.repeat(np.array([each[2] for each in found], np.bool_), counts)
+    silent, of_loop = (np.repeat(np.array([each[at] for each in found], np.bool_), counts) for at in (2, 3))
     order = np.argsort(start, kind="stable")
-    return Stretches(start[order], end[order], causes[order], quiet[order])
+    return Stretches(start[order], end[order], causes[order], silent[order], of_loop[order])
+
+
+def _time_in_collectives(trace: HostTrace) -> Spans:
+    """When the loop's thread communicates, or others do for it, and nothing computes."""
+    on_loop = trace.events.line == threads_of(trace).main
+    return _extents(trace, on_loop & is_any_kind(trace.events.kind, (K.COLLECTIVE_CALL,))) | _work_of_others(
+        trace, Cause.COMMUNICATION
+    )
 
 
 def _reasons(trace: HostTrace) -> Iterator[tuple[Cause, Spans, bool]]:
@@ -182,17 +193,11 @@ def _extents(trace: HostTrace, chosen: Mask) -> Spans:
     return Spans.union(start, start + forest(trace).extent_ps[rows])
 
 
-def _is_of_others(known: Stretches) -> Mask:
-    """Which stretches are a cause for other threads than that of the loop: silence and a lost processor are its own."""
-    found: Mask = ~known.silent & (known.cause != Cause.CONTENTION)
-    return found
-
-
 def cut_at_stretches(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I64, I64, I64]:
     """Some time of a thread, in order, cut where a stretch begins or ends that is a cause for it: for each part its
     place, start and end."""
     known = stretches_of(trace)
-    chosen = slice(None) if line == threads_of(trace).main else _is_of_others(known)
+    chosen = slice(None) if line == threads_of(trace).main else ~known.of_loop
     low, high = known.start_ps[chosen], known.end_ps[chosen]
     if not len(low) or not len(start):
         return np.arange(len(start)), start, end
@@ -215,7 +220,7 @@ def causes_within(trace: HostTrace, line: NDArray[np.integer], start: I64, end: 
     known, at = stretches_of(trace), np.empty(len(start), np.int32)
     kernels.intervals.places_around(known.start_ps, known.end_ps, start, end, at)
     cause = np.append(known.cause, np.uint8(NO_STRETCH))  # the last is for those around which there is none
-    of_others = np.append(_is_of_others(known), False)
+    of_others = np.append(~known.of_loop, False)
     found: U8 = np.where(of_others[at] | (own & (line == threads_of(trace).main)), cause[at], NO_STRETCH)
     return found
 

@@ -9,7 +9,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from stepscope.analysis.account.account import CONTENTION, AccountRow, NextCause, StepAccount
-from stepscope.analysis.account.account_text import cause_sentence, cause_words, share_sentence, words_of_row
+from stepscope.analysis.account.account_text import (
+    cause_sentence,
+    cause_words,
+    describe_long_steps,
+    share_sentence,
+    words_of_row,
+)
 from stepscope.analysis.account.counted import CONTRADICTS
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, Verdict
 from stepscope.records import dataclass
@@ -57,6 +63,7 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
     none and all time of its causes counts.  Else the longest cause does, and the evidence says what the change is
     about.  A busy machine is said beside the program's own limit.
     """
+    account = account.on_average
     if account.only_dispatch:
         return Verdict("unknown", None, "unknown: only the calls of each step were recorded, not what they compute")
     longest, changed = _longest_of_program(account), None if change is None else row_of_change(account, change.causes)
@@ -206,6 +213,8 @@ def _list_others(
     if not is_said and _percent(busy, account) >= LARGE_SHARE:
         share = f"{_percent(busy, account):.1f} % of {account.whole_step}"
         yield f"the machine was busy: for {share} the loop waited for a free core"
+    if account.long_steps is not None:
+        yield describe_long_steps(account.long_steps)
     if account.is_uneven(limit) and not account.is_busy:  # else the two shares are of different wholes
         yield f"on average over {account.steps} steps it is {account.mean_percent[limit.cause]:.1f} %"
     longest = _longest_of_program(account)

@@ -3,6 +3,7 @@
     Named    what the recording shows of the work, and what to do instead: "index whole batches", "parse that text once"
     str      what suits any work of the class: "do it once, before training"
     Beside   the same work on other threads or processes: no more than the cores that are free
+    ForTraining   what only a program that trains can do: of a server or a test it is not said
 
 Named ones come first.  Work that moves to other threads or processes is still done: where the program keeps its cores
 busy already, workers take from the step what they save it.
@@ -29,6 +30,12 @@ class Named(str):
 
 class Beside(str):
     """An action after which the same work is done on other threads or processes, beside the step."""
+
+    __slots__ = ()
+
+
+class ForTraining(str):
+    """An action on the backward pass, the update or the batches of a program that trains."""
 
     __slots__ = ()
 

@@ -103,8 +103,21 @@ class Context:
 
     @property
     def account(self) -> StepAccount | None:
-        """The account of the host that sets the pace."""
-        return account_shown([host.account for host in self.hosts])
+        """The account of the host that sets the pace, of the average step where that says more than the median one."""
+        shown = account_shown([host.account for host in self.hosts])
+        return None if shown is None else shown.on_average
+
+    @property
+    def trains(self) -> bool:
+        """Whether some of what is computed is known to be of a backward pass, or of an update."""
+        return any({"backward", "update"} & host.purposes.keys() for host in self.hosts)
+
+    @property
+    def infers(self) -> bool:
+        """Whether what is computed is known, and none of it trains; PyTorch records a backward pass as that."""
+        purposes = {purpose for host in self.hosts for purpose in host.purposes}
+        is_known = "forward" in purposes or (self.framework == "pytorch" and bool(purposes))
+        return is_known and not self.trains
 
     @property
     def changes(self) -> Changes | None:

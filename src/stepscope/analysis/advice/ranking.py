@@ -392,13 +392,13 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
     if line is not None:
         is_extra = not advice.kind.startswith("input") and not line.feeds  # its result is not known to be needed
         return context.percent(advice.part_ms or 0.0) < (_LARGE_EXTRA if is_extra else LARGE_SHARE)
-    if advice.change == "checkpoint":  # it comes again, though most steps, such as the median one, have none of it
-        return 100.0 * context.cause_share("checkpoint") < _LARGE_EXTRA
     row = row_of_change(account, causes_shortened(advice))
     has_cause = advice.change in CAUSES or advice.kind in CAUSES_OF_CLASS
     if not has_cause or row is None:
         return True
-    return min(account.percent(row.ps), 100.0 * context.cause_share(row.cause)) < LARGE_SHARE  # not in one step alone
+    again = account.long_steps is not None and account.long_steps.cause == row.cause  # most steps do without it
+    least = _LARGE_EXTRA if again else LARGE_SHARE
+    return min(account.percent(row.ps), 100.0 * context.cause_share(row.cause)) < least  # not in one step alone
 
 
 def _gains_more_than_its_causes(context: Context, advice: Advice) -> bool:
@@ -498,7 +498,9 @@ _NEXT = {
     "compile": "record later in the run, when everything is compiled",
     "contention": "use fewer threads or a quieter machine (taskset, OMP_NUM_THREADS)",
 }
-MARK_STEPS = "put `with stepscope.step(i):` around the body of the training loop, and record five to ten steps"
+MARK_STEPS = (
+    "put `with stepscope.step(i):` around what repeats, a training step or a request, and record five to ten of them"
+)
 _CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
 
 
@@ -684,7 +686,10 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
     row = next((row for row in account.rows if row.cause != CONTENTION), None)
     if row is not None and row.cause == "unknown" and account.is_silent:
         return f"Find out what {account.devices} does while launched work waits"
-    if row is None or row.cause == "unknown" or account.percent(row.ps, row.cause) < 100.0 * _MOST_OF:
+    share = 0.0 if row is None else account.percent(row.ps, row.cause)
+    if row is not None and row.cause == "unknown" and share >= LARGE_SHARE:
+        return f"Record what takes {share:.0f} % of {account.each_step}, of which nothing was recorded"
+    if row is None or share < 100.0 * _MOST_OF:
         return "No single cause stands out"
     return f"Nothing known shortens {words_of_row(account, row)}"
 

@@ -11,6 +11,7 @@ from dataclasses import field, replace
 from typing import NamedTuple
 
 from stepscope.analysis.account.culprits import Culprit
+from stepscope.analysis.advice.actions import ForTraining
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Gain, predict_change, predict_nothing
 from stepscope.analysis.advice.hardware import fit_actions
@@ -133,6 +134,7 @@ class Rule:
 
 def _advise(rule: Rule, context: Context, found: Finding) -> Advice:
     actions = actions_for(context.framework, rule.actions) if found.actions is None else found.actions
+    actions = tuple(each for each in actions if not (context.infers and isinstance(each, ForTraining)))
     return _gain(context, found).advice(
         rule=found.id or rule.id,
         kind=found.kind or rule.kind,

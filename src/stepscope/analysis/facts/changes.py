@@ -190,7 +190,7 @@ def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:
         elif large:
             part = part_of_cause(model, cause)
             changes.append((cause.name.lower(), [Scale(part)]))
-            changes += [(name, [change(model, part)]) for name, change in _OTHERWISE.get(cause, ())]
+            changes += [(name, change(model, part)) for name, change in _OTHERWISE.get(cause, ())]
     changes += [(name, [Scale(part)]) for name, part in parts_of_lines(model)]
     if is_device_work(model.trace).any():
         changes += [(name, [change]) for name, change in _change_events(model) if change.part.own_ps.sum() >= least]
@@ -202,14 +202,20 @@ def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:
 
 
 # What else can be done about a cause than removing it.
-_OTHERWISE: Mapping[Cause, tuple[tuple[str, Callable[..., Intervention]], ...]] = {
+_OTHERWISE: Mapping[Cause, tuple[tuple[str, Callable[..., list[Intervention]]], ...]] = {
     Cause.INPUT: (
-        ("workers", lambda model, part: Move(part, estimate_workers(model.trace))),
-        ("ahead", lambda model, part: Overlap(part)),
+        ("workers", lambda model, part: [Move(part, estimate_workers(model.trace))]),
+        ("ahead", lambda model, part: [Overlap(part)]),
     ),
-    Cause.LAUNCH: (("graph", lambda model, part: ReplayAsGraph(_drop_long_stretches(part))),),
-    Cause.COMMUNICATION: (("overlap", lambda model, part: Overlap(part)),),
+    Cause.LAUNCH: (("graph", lambda model, part: _replay_as_graph(model, part)),),
+    Cause.COMMUNICATION: (("overlap", lambda model, part: [Overlap(part)]),),
 }
+
+
+def _replay_as_graph(model: StepModel, launching: Portion) -> list[Intervention]:
+    """All of a step in one launch: that does away with the Python between two launches as well."""
+    between = _drop_long_stretches(part_of_cause(model, Cause.PYTHON))
+    return [ReplayAsGraph(_drop_long_stretches(launching)), Scale(between)]
 
 
 def _drop_long_stretches(part: Portion) -> Portion:

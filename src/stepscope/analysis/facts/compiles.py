@@ -119,7 +119,8 @@ def _happens_once(trace: HostTrace, compiling: I64, named: Named) -> bool:
 
 
 def _changing_argument(trace: HostTrace, program: str) -> tuple[str, list[str], bool]:
-    """The argument whose shapes differ most between programs of a name, its shapes, and whether none differ."""
+    """The argument whose shapes differ most between programs of a name, its shapes, and whether most programs have the
+    shapes of another one: then something else makes them be compiled again."""
     programs = programs_of(trace)
     places = [at for at, entry in enumerate(programs.entries) if entry.module == program]
     places.sort(key=lambda at: programs.entries[at].number or 0)
@@ -127,6 +128,8 @@ def _changing_argument(trace: HostTrace, program: str) -> tuple[str, list[str], 
     known = [shapes for shapes in taken if shapes]
     if len(known) < _SEVERAL or len({len(each) for each in known}) != 1:
         return "", [], False
+    if 2 * len(set(map(tuple, known))) <= len(known):
+        return "", [], True
     of_argument = [list(dict.fromkeys(shapes)) for shapes in zip(*known, strict=True)]
     most = max(range(len(of_argument)), key=lambda at: len(of_argument[at]), default=0)
     if not of_argument or len(of_argument[most]) == 1:

@@ -66,7 +66,7 @@ from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.jax import function_of_call, function_of_program, is_product
 from stepscope.vocabulary.lookup import has_trait, type_names
-from stepscope.vocabulary.python import CODE_OF_MODULE, PLAIN, is_training_function, place_of, runs_layer
+from stepscope.vocabulary.python import CODE_OF_MODULE, PLAIN, is_training_function, place_of, runs_layer, sleeps
 from stepscope.vocabulary.tensorflow import OF_ANY_OP
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
@@ -276,6 +276,9 @@ def _find_calls(
         if work is None and (not said.called or facts.share("python", "input") < _COMPUTES):
             continue
         name = said.called or f"{each.inside.partition('/')[0]}'s {each.inside.rpartition(' ')[2]}"
+        if sleeps(said.called):  # nobody makes that cheaper: the function waits there
+            found.append((replace(facts, name=function, file=said.file, line=said.line), call, training.spans))
+            continue
         facts = replace(facts, name=name, owner=function, file=said.file, line=said.line, statement=said)
         found.append((replace(facts, inside=each.inside or name), call, training.spans))
     return found
@@ -570,7 +573,9 @@ def forward_products(trace: HostTrace) -> int:
 
 
 def _share_asleep(trace: HostTrace, loop: LoopTime, spans: Spans) -> float:
-    """By what the thread used of the processors, else by recorded calls that sleep."""
+    """By what the thread used of the processors, else by recorded calls that sleep; of the time in which it has one."""
+    lost = lost_spans(trace)
+    spans = spans if lost is None else spans - lost
     ps = asleep_ps(trace, loop.line, spans)
     if ps is None:
         rows = np.arange(trace.lines.event_begin[loop.line], trace.lines.event_end[loop.line])

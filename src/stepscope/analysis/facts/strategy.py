@@ -2,7 +2,8 @@
 
 What the program's wrapper or its process groups are called says so, else which operation takes most of the
 communication: gathering parameters and scattering gradients is what sharded training does, sending to a neighbour what
-a pipeline does, and exchanging between all what experts do.
+a pipeline does, exchanging between all what experts and spread tables of embeddings do, and adding up without a
+gradient to add up is what a layer does that is spread over ranks.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 
 import numpy as np
 
+from stepscope.analysis.purpose.computing import backward_runs, computing_of, update_ranges
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.workers.collectives import collectives_of
 from stepscope.model import EventKind, HostTrace
@@ -19,15 +21,16 @@ from stepscope.vocabulary.collectives import PIPELINE, PIPELINE_OPERATION, paral
 from stepscope.vocabulary.lookup import type_names
 from stepscope.vocabulary.torch import wrapper_of
 
-SHARDED, TENSOR, EXPERT, MIRRORED = "fsdp", "tensor", "expert", "mirrored"
+SHARDED, TENSOR, EXPERT, EXCHANGE, MIRRORED = "fsdp", "tensor", "expert", "exchange", "mirrored"
 _BY_OPERATION = {
-    "all_gather": SHARDED, "reduce_scatter": SHARDED, PIPELINE_OPERATION: PIPELINE, "all_to_all": EXPERT,
+    "all_gather": SHARDED, "reduce_scatter": SHARDED, PIPELINE_OPERATION: PIPELINE, "all_to_all": EXCHANGE,
 }  # fmt: skip
+_OF_INFERENCE = {"": TENSOR, SHARDED: TENSOR}  # what adds up or gathers there are parts of a layer
 
 
 def strategy_of(trace: HostTrace) -> str:
-    """Returns ddp, fsdp, tensor, pipeline, expert, context, mirrored (TensorFlow's), or nothing where no more is known
-    than that ranks communicate."""
+    """Returns ddp, fsdp, tensor, pipeline, expert, exchange (between all), context, mirrored (TensorFlow's), or nothing
+    where no more is known than that ranks communicate."""
     annotations = distinct(trace.events.type[events_of_kind(trace, EventKind.ANNOTATION)]).astype(np.int64)
     wrapper = wrapper_of(type_names(trace, annotations)) if trace.framework == "pytorch" else ""
     found = collectives_of(trace)
@@ -43,5 +46,6 @@ def strategy_of(trace: HostTrace) -> str:
     stated = parallelism_of(found.purposes[group], ())
     if stated not in (None, "data"):
         return stated or ""
-    kind, ps = by_operation.most_common(1)[0]
-    return kind if 2 * ps > by_operation.total() else ""
+    kind = by_operation.most_common(1)[0][0]
+    infers = computing_of(trace).heavy.any() and not len(backward_runs(trace)) and not len(update_ranges(trace))
+    return _OF_INFERENCE.get(kind, kind) if infers else kind

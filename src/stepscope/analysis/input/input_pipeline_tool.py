@@ -512,7 +512,9 @@ def _verdict_line(figures: dict[str, Cell], account: StepAccount | None) -> str:
 
 def _missing_input_warnings(partials: Sequence[InputOfHost], has_ops: bool) -> tuple[str, ...]:
     if not any(part.steps.rows for part in partials):
-        return ("no steps in this capture: put `with stepscope.step(i):` around the body of the training loop",)
+        return (
+            "no steps in this capture: put `with stepscope.step(i):` around what repeats, a training step or a request",
+        )
     if has_ops:
         return ()
     if all(part.framework == "pytorch" for part in partials):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 from stepscope.analysis.account import account_text
 from stepscope.analysis.account.account import CONTENTION, StepAccount, account_of
 from stepscope.analysis.account.every_step import accounted_steps
-from stepscope.analysis.account.model import OUTLIER
+from stepscope.analysis.account.long_steps import OUTLIER, LongSteps
 from stepscope.analysis.account.verdict import input_percent
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.items import describe_speedup
@@ -290,6 +290,7 @@ class OverviewReport(Report):
     def first_screen(self) -> FirstScreen:
         """The verdict, what the step waits for or what filled the memory, and what to do first."""
         head, _, rest = self.verdict.sentence.partition(": ")
+        head = "what limits it is not known" if head == "unknown" else head
         ended = bool(self.advice) and self.advice[0].id.startswith(OF_JOB)
         time = "" if self.median_step_ms is None or ended else f"Each step takes {_short(self.median_step_ms)} ms: "
         filled = filled_rows(self.context)
@@ -353,7 +354,7 @@ class OverviewReport(Report):
         outliers = self._outliers()
         if not outliers:
             return ""
-        said = _outlier_text(outliers, self.step_rows[0])
+        said = _outlier_text(outliers, self.step_rows[0]) + self._describe_recurring(". ")
         if self.account is None or self.account.is_median:
             return said
         shown_ms = number_text(round_ms(self.account.step_ps))
@@ -398,7 +399,7 @@ class OverviewReport(Report):
 
     def _largest_parts(self) -> list[str]:
         """The causes of the account, the longest first; contention last, as a share of the whole step."""
-        account = self.account
+        account = self.account.on_average if self.account else None
         rows = sorted(account.rows, key=lambda row: row.cause == CONTENTION) if account else []
         parts = [(row.cause, account.percent(row.ps, row.cause)) for row in rows] if account else []
         said = [f"{name.replace('_', ' ')} {share:.1f} %" for name, share in parts if share >= _LEAST_SHOWN]
@@ -439,8 +440,19 @@ class OverviewReport(Report):
         limits = limits and (f"; {limits} on each one's slowest host" if on else f", {limits}")
         cost = f", {self.profiling.short_text()}" if self.profiling else ""
         usual = sum(bool(row["usual"]) for row in self.step_rows)
-        stalls = f". {_stall_text(outliers, usual)}" if (outliers := self._outliers()) else ""
-        return f"{_short(middle)} ms{on} ({count}{limits}){cost}{stalls}"
+        again = self._recurring.numbers if self._recurring else ()
+        outliers = tuple(row for row in self._outliers() if row["step"] not in again)
+        stalls = f". {_stall_text(outliers, usual)}" if outliers else ""
+        return f"{_short(middle)} ms{on} ({count}{limits}){cost}{self._describe_recurring('. ')}{stalls}"
+
+    @property
+    def _recurring(self) -> LongSteps | None:
+        return self.account.long_steps if self.account else None
+
+    def _describe_recurring(self, before: str) -> str:
+        """`. Every 5th step (9, 14) does more: ...`; empty where none is known to."""
+        said = account_text.describe_long_steps(self._recurring) if self._recurring else ""
+        return f"{before}{said[:1].upper()}{said[1:]}" if said else ""
 
     def _ops_lines(self) -> list[str]:
         spread = bool(self.top_ops) and amount(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
@@ -615,7 +627,7 @@ def merge(partials: Sequence[HostPart]) -> OverviewReport:
     hosts, aligned = session.hosts, session.aligned
     found = finding_of(session.taking or hosts)
     context = _rule_context(partials, session)
-    account, advised = context.account, advise(context)
+    account, advised = account_text.account_shown([part.account for part in partials]), advise(context)
     return OverviewReport(
         hosts=tuple(part.host for part in hosts),
         warnings=(

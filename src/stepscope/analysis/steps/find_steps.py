@@ -25,7 +25,7 @@ from stepscope.analysis.steps.host_steps import (
     drop_enclosed,
     keep_fullest_line,
 )
-from stepscope.analysis.steps.loop_signs import UNSUPPORTED
+from stepscope.analysis.steps.loop_signs import UNSUPPORTED, sizes_of_groups
 from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked_steps, label_work
 from stepscope.analysis.steps.phases import find_phase_steps
 from stepscope.analysis.steps.unmeasured import why_unmeasured
@@ -33,7 +33,7 @@ from stepscope.analysis.trace.columns import count_kinds, events_of_kind, holds_
 from stepscope.analysis.trace.environment import steps_awaited_s
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I32, I64, Mask, look_up
+from stepscope.model.arrays import I32, I64, Mask, distinct, look_up
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import RangeTrait
 
@@ -67,8 +67,11 @@ def find_update_steps(trace: HostTrace) -> HostSteps | None:
     ends = trace.events.start_ps[updates] + trace.events.duration_ps[updates]
     counts = _count_work(trace, line, ends, updates)
     batches = _count_batches(trace, line, ends)
-    in_step = _updates_per_batch(batches) or _updates_per_cycle(counts)
-    last = np.arange(_first_last_update(batches, in_step), len(ends), in_step)
+    in_step, first = _updates_of_optimizers(_find_optimizers(trace, updates))
+    if not in_step:
+        in_step = _updates_per_batch(batches) or _updates_per_cycle(counts)
+        first = _first_last_update(batches, in_step)
+    last = np.arange(first, len(ends), in_step)
     if len(last) < LEAST_STEPS:
         return None
     end = ends[last]
@@ -103,6 +106,37 @@ def _find_updates(trace: HostTrace) -> I64:
     is_one = np.zeros(len(trace.events), np.bool_)
     is_one[rows] = True
     return keep_fullest_line(trace, drop_enclosed(trace, rows, is_one))
+
+
+def _find_optimizers(trace: HostTrace, updates: I64) -> I64:
+    """A number for the parameters of each update, by the sizes of what its ops take: int64 of shape (updates,)."""
+    ops = events_of_kind(trace, K.OP)
+    ops = ops[trace.events.line[ops] == trace.events.line[updates[0]]]
+    start, ends = trace.events.start_ps[ops], trace.events.start_ps[updates] + trace.events.duration_ps[updates]
+    at = np.searchsorted(trace.events.start_ps[updates], start, side="right") - 1
+    inside = (at >= 0) & (start < ends[at])
+    taken = sizes_of_groups(trace, ops[inside], at[inside], len(updates))
+    numbers = {sizes: number for number, sizes in enumerate(dict.fromkeys(taken))}
+    return np.array([numbers[sizes] for sizes in taken], np.int64)
+
+
+def _updates_of_optimizers(kind: I64) -> tuple[int, int]:
+    """How many updates a step has, and which one ends the first, where several optimizers take turns in equal rounds,
+    such as three updates of a critic and one of a generator; 0 and 0 where they do not.
+
+    A round ends with the optimizer that has the fewest updates in it, if there is one.
+
+    >>> _updates_of_optimizers(np.array([0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0]))
+    (4, 2)
+    """
+    most = min(_MOST_UPDATES, len(kind) // LEAST_STEPS)
+    rounds = (n for n in range(2, most + 1) if (kind[n:] == kind[:-n]).all() and len(distinct(kind[:n])) > 1)
+    in_step = next(rounds, 0)
+    if not in_step:
+        return 0, 0
+    calls = np.bincount(kind[:in_step])[kind[:in_step]]
+    is_one = (calls == 1).sum() == 1
+    return in_step, int(calls.argmin()) if is_one else in_step - 1
 
 
 def _count_work(trace: HostTrace, line: int, ends: I64, updates: I64) -> I32:

@@ -22,7 +22,7 @@ from stepscope.analysis.steps.host_steps import (
     unfinished_steps,
 )
 from stepscope.analysis.steps.layers import cycles_are_layers
-from stepscope.analysis.steps.loop_signs import UNSUPPORTED, group_by_signs
+from stepscope.analysis.steps.loop_signs import UNSUPPORTED, group_by_signs, group_by_sizes
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.environment import capture_facts
 from stepscope.analysis.trace.grouping import COMPUTING, enclosing_events, forest, is_device_work, spread_labels
@@ -138,6 +138,7 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
         cycle = group_by_signs(trace, rows, cycle)
         if cycle is None or _hold_little(trace, rows, cycle) or _may_be_set_up(trace, what, rows, cycle):
             continue
+        cycle = group_by_sizes(trace, rows, cycle)
         sure = _confidence(trace, rows, names, cycle)
         if sure < _LEAST_SURE.get(what, 0.0) or (what == _PYTHON and len(cycle.anchors) < _FEWEST_CALLS):
             continue  # a few long calls are epochs, or the parts of a script

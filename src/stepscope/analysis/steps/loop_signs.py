@@ -20,9 +20,10 @@ import numpy as np
 from stepscope.analysis.steps.cycles import LEAST_STEPS, Cycle
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
-from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64, distinct
 from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind
@@ -34,6 +35,7 @@ _READS = CallTrait.WAITS | CallTrait.READS_VALUE  # Python calls that show the e
 _ENDS_STEP = (K.SYNC, K.PYTHON_CALL)  # the others start one
 _EVEN = 0.8  # of the intervals between signs: so many hold the usual number of cycles
 _AFTER = 1.0  # of the cycles: if the host does more after the last one, most steps are not among them
+_NUMBER = Pattern(r"[0-9]{1,15}")
 UNSUPPORTED = 0.5
 """How sure cycles are steps at most that no call of the host supports: they may as well be layers."""
 
@@ -72,6 +74,46 @@ def group_by_signs(trace: HostTrace, rows: I64, cycle: Cycle) -> Cycle | None:
     whole = cycle.last_is_whole and int(size[-1]) == int(np.median(size))
     sure = cycle.confidence * even if supported else min(cycle.confidence * even, UNSUPPORTED)
     return Cycle(cycle.anchors[first], round(sure, 3), whole)
+
+
+def group_by_sizes(trace: HostTrace, rows: I64, cycle: Cycle) -> Cycle:
+    """The cycles, or each round of them where their sizes count up and begin again, as in a server that makes one token
+    after the other: a step is a request, not a token.
+
+        sizes    1 2 3 4 1 2 3 4 1 2 3 4      the cycle is one of these, the step four
+    """
+    count = len(cycle.anchors)
+    cycle_of = np.searchsorted(cycle.anchors, np.arange(len(rows)), side="right") - 1
+    inside = cycle_of >= 0
+    taken = sizes_of_groups(trace, rows[inside], cycle_of[inside], count)[:-1]  # the last is cut
+    length = len(set(taken))
+    if not LEAST_STEPS <= length <= count // LEAST_STEPS or taken[length:] != taken[:-length]:
+        return cycle
+    total = np.array([sum(_add_up(trace.strings[size]) for size in each) for each in taken[:length]])
+    if (np.diff(np.roll(total, -int(total.argmin()))) <= 0).any():
+        return cycle
+    ends = _larger_cycles(rows, cycle) + 1  # what a round begins with stands before its first anchor
+    first = int(ends[0]) % length if len(ends) and (np.diff(ends) % length == 0).all() else 0
+    return Cycle(cycle.anchors[first::length], cycle.confidence, cycle.last_is_whole and (count - first) % length == 0)
+
+
+def _add_up(sizes: str) -> int:
+    return sum(map(int, _NUMBER.findall(sizes)))
+
+
+def sizes_of_groups(trace: HostTrace, rows: I64, group: I64, count: int) -> list[tuple[int, ...]]:
+    """The different sizes that the ops of each group take, as rows of strings; all empty where none were recorded.
+
+    Args:
+        group: int64 of shape (rows,), from 0 to `count` - 1.
+    """
+    if not trace.has_stat(stat_names.INPUT_DIMS):
+        return [()] * count
+    size = np.maximum(trace.stat_strings(stat_names.INPUT_DIMS, rows=rows), 0)
+    taken: list[list[int]] = [[] for _ in range(count)]
+    for pair in distinct(group * len(trace.strings) + size).tolist():
+        taken[pair // len(trace.strings)].append(pair % len(trace.strings))
+    return [*map(tuple, taken)]
 
 
 _Groups = tuple[float, I64]  # the share of the groups that have the usual number of cycles, and the first cycle of each

@@ -131,7 +131,11 @@ def _list_missing(trace: HostTrace, steps_source: str, has_device: bool, device_
     kinds = set(np.flatnonzero(count_kinds(trace)).tolist())
     has_activity = (trace.lines.kind == LineKind.THREAD) & (trace.lines.event_end > trace.lines.event_begin)
     found = (
-        (steps_source == "markers", "step marks", "put `with stepscope.step(i):` around the body of the training loop"),
+        (
+            steps_source == "markers",
+            "step marks",
+            "put `with stepscope.step(i):` around what repeats, a training step or a request",
+        ),
         (has_activity.any(), "host activity", remedy(HOST_ACTIVITY, trace.framework)),
         (device_worked or not has_device, "device activity", remedy(DEVICE_ACTIVITY, trace.framework)),
         (int(EventKind.PYTHON_CALL) in kinds, PYTHON_CALLS_MISSING, remedy(PYTHON_CALLS, trace.framework)),

@@ -9,7 +9,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Interval, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.loop_events import Starts
-from stepscope.analysis.facts.strategy import EXPERT, MIRRORED, SHARDED, TENSOR
+from stepscope.analysis.facts.strategy import EXCHANGE, EXPERT, MIRRORED, SHARDED, TENSOR
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.report import amount, number_text, size_text
 from stepscope.vocabulary.collectives import PIPELINE
@@ -74,6 +74,12 @@ _BY_STRATEGY: Actions = {
     EXPERT: (
         "spread tokens over experts more evenly, or lower the capacity factor: the fullest expert sets the pace",
         "overlap the exchange with computation of shared layers, or keep experts within a machine",
+    ),
+    EXCHANGE: (
+        "spread what is exchanged (tables of embeddings, experts) evenly by its use: the fullest rank sets the pace",
+        "start the exchange for the next batch while this one computes, as torchrec's TrainPipelineSparseDist does for"
+        " embeddings, or shared layers beside it",
+        "exchange 16 bits instead of 32 (of torchrec: QCommsConfig), and keep the ranks that exchange within a machine",
     ),
     "context": ("overlap the exchange of keys and values with attention (ring attention), or use fewer ranks for it",),
     MIRRORED: (

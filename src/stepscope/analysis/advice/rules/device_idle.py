@@ -6,6 +6,7 @@ Idle time caused by input, saving, compiling or Python belongs to other rules.
 from __future__ import annotations
 
 from stepscope.analysis.account.account_text import cause_words
+from stepscope.analysis.advice.actions import ForTraining
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for, rows_of
@@ -13,6 +14,7 @@ from stepscope.analysis.advice.rules.dispatch import TINY_BATCH
 from stepscope.analysis.facts.changes import LONG_CALL_PS
 from stepscope.analysis.facts.device_facts import DeviceTimes, Share
 from stepscope.analysis.facts.loop_events import Starts
+from stepscope.analysis.facts.work import OPS_OF_A_PROGRAM
 from stepscope.report import duration_text
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.tensorflow import THREAD_MODE
@@ -21,10 +23,11 @@ from stepscope.vocabulary.traits import CallTrait
 _MANY_KERNELS = 50.0  # per step: fewer do not keep a host busy
 _MOST_COMPILED = 0.5  # of the kernels: programs launch these without Python
 _MANY_PASSES = 4.0  # of forward and backward in a step: micro-batches
+_MANY_PROGRAMS = 4.0  # of hardly more than an op in a step; fewer may be what a loop logs
 _LARGEST_GAP = 0.5  # of all idle time: one gap or call this long is not launching
 _BUSY_INPUT = 0.5  # of the steps' time: an input thread this busy competes for the cores
 
-_FEWER: Actions = {
+FEWER: Actions = {
     "tensorflow": (
         "compile the step as a whole: tf.function(jit_compile=True), which fuses small kernels",
         "use larger batches, and model.compile(steps_per_execution=N)",
@@ -32,7 +35,8 @@ _FEWER: Actions = {
     "jax": ("put the whole step under one jax.jit", "jax.lax.scan over several steps, or larger batches"),
     "pytorch": (
         "torch.compile(model, mode='reduce-overhead'), which fuses kernels and replays CUDA graphs",
-        "use fused optimizers, such as torch.optim.AdamW(params, fused=True), and larger batches",
+        "use larger batches",
+        ForTraining("use the fused form of the optimizer, as torch.optim.AdamW(params, fused=True)"),
     ),
     "": ("launch fewer, larger pieces of device work", "use larger batches"),
 }
@@ -46,7 +50,7 @@ _LARGER: Actions = {
     "": ("use larger batches", "run several steps in one program"),
 }
 _GIVE_MORE = "Give each launch more to compute"
-_GATHER = "use larger batches, or accumulate gradients over fewer micro-batches"
+_GATHER = ForTraining("use larger batches, or accumulate gradients over fewer micro-batches")
 _PRIVATE_THREADS = f"give launching its own threads, apart from the input's: {THREAD_MODE}=gpu_private"
 _SYNC: Actions = {
     "tensorflow": (
@@ -83,7 +87,7 @@ def _find_launches(context: Context) -> Finding | None:
         small,
         "tf.data's threads are busy at the same time" if threads else "",
     ]
-    actions = actions_for(context.framework, _LARGER if compiled else _FEWER)
+    actions = actions_for(context.framework, _LARGER if compiled else FEWER)
     actions = (_GATHER, *actions) if small else actions
     return Finding(
         part_ms=launching,
@@ -134,17 +138,20 @@ def _small_batch_evidence(context: Context) -> str:
 
 
 def _find_larger_programs(context: Context, device: DeviceTimes, launching: float) -> Finding:
-    """Compiled programs of few kernels, which the host starts more slowly than the device runs them."""
+    """Compiled programs of few kernels, which the host starts more slowly than the device runs them; of hardly more
+    than an op each, they are what a framework makes of ops that nobody compiles as a whole."""
+    programs = context.calls(Starts.PROGRAM)
+    is_eager = programs >= _MANY_PROGRAMS and device.kernels / device.steps <= OPS_OF_A_PROGRAM * programs
     return Finding(
         part_ms=launching,
         id="launch.programs",
-        kind="small_batch",
-        title=_GIVE_MORE,
+        kind="eager_dispatch" if is_eager else "small_batch",
+        title="Compile the step instead of running it op by op" if is_eager else _GIVE_MORE,
         evidence=_describe_programs(device, context.calls(Starts.PROGRAM), launching),
         change="graph",
         without="starting programs",
         parts=("launch",),
-        actions=actions_for(context.framework, _LARGER),
+        actions=actions_for(context.framework, FEWER if is_eager else _LARGER),
         confidence=0.5,
         rows=rows_of("op-stats", device.calls[:2], device.steps),
         intervals=context.idle_places(),

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.naming import has_culprit
-from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, op_of, rows_of
+from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for, op_of, rows_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.report import amount
 from stepscope.vocabulary.lookup import name_has
+from stepscope.vocabulary.torch import optimizer_of
 from stepscope.vocabulary.traits import CallTrait
 
 _MANY = 20.0  # kernels per step: fewer are no chain
@@ -87,12 +88,12 @@ _ATTENTION: Actions = {
 }
 _UPDATE: Actions = {
     "pytorch": (
-        "torch.optim.AdamW(params, fused=True) updates all parameters in a few kernels; other optimizers have"
-        " foreach=True",
+        "torch.optim.{0}(params, {1}) updates all parameters in a few kernels",
         "wrap the update in torch.compile if the optimizer is your own",
     ),
     "": ("update all parameters in one fused kernel",),
 }
+_FUSED = ("Adam", "AdamW", "SGD", "Adagrad")  # of PyTorch 2.13's optimizers; all others have foreach
 _NARROW: Actions = {
     "tensorflow": (
         "keras.config.set_dtype_policy('mixed_bfloat16')",
@@ -222,8 +223,11 @@ def _find_update(context: Context) -> Finding | None:
     if device is None or update is None or update.launches < _PER_PARAMETER * device.steps:
         return None
     time = update.total_ps / device.steps / MS
+    name = optimizer_of(update.name) or "AdamW"
+    how = "fused=True" if name in _FUSED else "foreach=True"
     return Finding(
         part_ms=time,
+        actions=tuple(each.format(name, how) for each in actions_for(context.framework, _UPDATE)),
         evidence=f"the update launches {update.launches / device.steps:.0f} kernels per step, parameter by parameter",
         change="optimizer",
         without="launching the update parameter by parameter",
@@ -309,6 +313,6 @@ RULES = (
     ),
     Rule(
         "optimizer.per-parameter", 5.0, kind="eager_dispatch", title="Update all parameters in a few kernels",
-        find=_find_update, actions=_UPDATE, tool="op-stats", confidence=0.75,
+        find=_find_update, tool="op-stats", confidence=0.75,
     ),
 )  # fmt: skip

@@ -42,8 +42,8 @@ COMPILE: Actions = {
     ),
     "jax": ("wrap the whole step, including gradient and update, in jax.jit", "use jax.lax.scan for loops in it"),
     "pytorch": (
-        "replace loops over elements, time steps or parameters with batched ops (torch.nn.GRU, torch.vmap, an optimizer"
-        " with foreach=True or fused=True)",
+        "replace loops over elements, time steps or parameters by one op on stacked tensors (torch.vmap; of a"
+        " recurrence torch.nn.GRU; of an update fused=True)",
         "or torch.compile the model, and measure it: on processors it may gain nothing",
     ),
     "": ("compile the step as a whole",),
@@ -184,19 +184,19 @@ def _one_at_a_time(work: WorkFacts) -> bool:
 
 
 def _fetching(context: Context, work: WorkFacts) -> Finding:
-    count = f"fetches {context.calls(Starts.SYNC):.0f} values from the device"
+    count = f"reads {context.calls(Starts.SYNC):.0f} values one by one, as .item(), float() and bool() do"
     is_torch = context.framework == "pytorch"
     part = _fetches_ms(context) if is_torch else _overhead_ms(context, work)
-    goes_to = "fetching them" if is_torch else "starting that work and waiting for it"
+    goes_to = "reading values" if is_torch else "starting work and waiting for its values"
     return Finding(
         part_ms=part,
         percent=100.0,
         id="host.sync",
         kind="host_sync",
-        title="Fetch values rarely, and all at once",
-        evidence=f"each step {count}; {context.percent(part):.1f} % of its time goes to {goes_to}",
+        title="Read values rarely, and all at once",
+        evidence=f"{context.percent(part):.1f} % of each step goes to {goes_to}; it {count}",
         change="fetching" if is_torch else "",
-        without="fetching values one by one",
+        without="reading values one by one",
         unknown="it does not show how much of that work a single fetch needs",
         parts=("fetches", "starts"),
         actions=actions_for(context.framework, FETCH),

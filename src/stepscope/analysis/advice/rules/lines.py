@@ -32,7 +32,7 @@ from stepscope.analysis.facts.inside import Work, act_on_inside, work_in
 from stepscope.analysis.facts.lines import LineFacts
 from stepscope.report import duration_text
 from stepscope.vocabulary.jax import function_of_call
-from stepscope.vocabulary.python import CODE_OF_MODULE, may_give_anew, may_sleep
+from stepscope.vocabulary.python import CODE_OF_MODULE, may_give_anew, may_sleep, sleeps
 
 # Chosen by judgement where no measurement is named, then halved and doubled on eight recordings with such functions.
 _MOST_OF = 0.5  # of the function's time, by the word: what takes as much is its kind; 0.25 is the same
@@ -70,6 +70,7 @@ _TITLES = {
     "python_overhead": "Speed up {} or run it less often",
     "input_python": "Make {} cheaper, or prepare its batches ahead of the step",
     "input_preprocessing": "Make {} cheaper, or prepare its batches ahead of the step",
+    "input_no_prefetch": "Wait less in {}, or in another thread",
 }
 
 
@@ -86,8 +87,9 @@ _WAIT_LESS = "Wait less in {}, or in another thread"
 def _is_asleep(context: Context, kind: str, line: LineFacts) -> bool:
     """Whether most of a function that is Python does not compute but waits for something outside of the program.  On a
     busy machine a thread that does not run may wait for another one that has no core: there its call has to say so."""
-    waits = line.statement is not None and may_sleep(line.statement.called)
-    return kind == "python_overhead" and line.asleep >= _MOST_OF and (waits or not context.lacks_cores)
+    called = line.statement.called if line.statement is not None else ""
+    seems = line.asleep >= _MOST_OF and (may_sleep(called) or not context.lacks_cores)
+    return kind in ("python_overhead", "input_no_prefetch") and (seems or sleeps(called))
 
 
 def _is_evaluation(line: LineFacts) -> bool:
@@ -109,6 +111,8 @@ def kind_of(line: LineFacts) -> str:
         return "input_transfer"
     if line.is_input and _goes_round(line):  # what one round gives the next one needs: no batch ahead of the step
         return "eager_dispatch"
+    if line.is_input and line.statement is not None and sleeps(line.statement.called):
+        return "input_no_prefetch"
     if line.is_input:
         return "input_python" if line.share("python", "input") >= _MOST_OF else "input_preprocessing"
     moves = line.moves_ps >= _MOST_OF * line.ps
@@ -160,8 +164,10 @@ def _find(context: Context) -> Finding | None:
     what = f"{line.name} ({line.where})" if line.file else line.name
     if line.name == CODE_OF_MODULE and line.file:
         what = f"line {line.line} of {line.file}"
-    title = _WAIT_LESS if _is_asleep(context, kind, line) else _TITLES[kind]
-    if line.inside or (line.feeds and kind == "python_overhead"):
+    title = _TITLES[kind]
+    if _is_asleep(context, kind, line):
+        title = _WAIT_LESS
+    elif line.inside or (line.feeds and kind == "python_overhead"):
         title = _CHEAPER
     elif kind == "redundant_compute" and not _is_evaluation(line):
         title = _LESS

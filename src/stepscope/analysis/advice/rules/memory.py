@@ -143,9 +143,7 @@ def _check_memory(context: Context, memory: Mapping[str, Any]) -> Finding | None
 def _find_free_memory(context: Context) -> Finding | None:
     """Memory that stays free at the peak: a larger batch fits, or another program.  Nothing where what is computed is
     known and none of it trains: how many requests come at once is not the program's choice."""
-    purposes = {purpose for host in context.hosts for purpose in host.purposes}
-    is_inference = "forward" in purposes and not purposes & {"backward", "update"}
-    report = context.read("memory-profile") if context.has_device and not is_inference else None
+    report = context.read("memory-profile") if context.has_device and not context.infers else None
     shares = {str(memory["id"]): _peak_percent(memory) for memory in (report.memories if report else ())}
     known = {memory: share for memory, share in shares.items() if share and not _is_host(memory)}
     fullest = max(known, key=lambda memory: known[memory], default=None)

@@ -9,10 +9,11 @@ from stepscope.analysis.advice.actions import Named, order_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule
+from stepscope.analysis.advice.rules.device_idle import FEWER
 from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.steps.verdict import LARGE_SHARE
-from stepscope.vocabulary.python import CODE_OF_MODULE
+from stepscope.vocabulary.python import CODE_OF_MODULE, sleeps
 
 _MOST_OF = 0.5  # of the time that the advice is about
 _ALL = 95.0  # % of the step: what lasts so long is the step itself; as for the lines of `facts.lines`
@@ -38,7 +39,35 @@ def _find_gaps(context: Context) -> Finding | None:
 
 
 def _find_on_device(context: Context) -> Finding | None:
-    return _gaps(context, context.loop) if context.loop is not None and context.has_device else None
+    if context.loop is None or not context.has_device or _is_between_launches(context):
+        return None
+    return _gaps(context, context.loop)
+
+
+def _is_between_launches(context: Context) -> bool:
+    """Whether most of the Python while the devices idle runs from one launch to the next, in stretches no longer than
+    a dispatch: what makes that less is fewer launches, whoever wrote the Python."""
+    loop, changes = context.loop, context.changes
+    if loop is None or changes is None or "graph" not in changes.predicted:
+        return False
+    return 2 * context.per_step(loop.python_ps) / MS < context.python_ms
+
+
+def _find_between_launches(context: Context) -> Finding | None:
+    """Python of the model, of a compiler's wrapper or of a framework, which goes from launch to launch."""
+    if not context.has_device or not _is_between_launches(context):
+        return None
+    idle = context.python_ms
+    return Finding(
+        part_ms=idle,
+        evidence=f"for {context.percent(idle):.1f} % of each step the devices idle while Python goes from one launch to"
+        " the next",
+        change="graph",
+        without="the Python and the calls between launches",
+        parts=("python", "launch"),
+        rows=(Row("overview", "python", round(idle, 3)),),
+        intervals=_name_intervals(context.intervals("python")),
+    )
 
 
 def _find_plain(context: Context) -> Finding | None:
@@ -68,13 +97,22 @@ def _find_plain(context: Context) -> Finding | None:
 
 def _is_asleep(context: Context) -> bool:
     """Whether most of the Python does not compute but waits for something outside of the program."""
-    percent = context.loop.python_sleeps_percent if context.loop is not None else None
-    return percent is not None and percent >= 100 * _MOST_OF
+    return _says_sleep(context) or _percent_asleep(context) >= 100 * _MOST_OF
+
+
+def _says_sleep(context: Context) -> bool:
+    """Whether the line that most of the Python is followed to calls what sleeps."""
+    function = _function(context)
+    return function is not None and function.statement is not None and sleeps(function.statement.called)
+
+
+def _percent_asleep(context: Context) -> float:
+    return (context.loop.python_sleeps_percent or 0.0) if context.loop is not None else 0.0
 
 
 def _describe_sleep(context: Context) -> str:
-    percent = context.loop.python_sleeps_percent if context.loop is not None else None
-    return f"; for {percent:.0f} % of that time the thread sleeps" if _is_asleep(context) else ""
+    percent = _percent_asleep(context)
+    return f"; for {percent:.0f} % of that time the thread sleeps" if percent >= 100 * _MOST_OF else ""
 
 
 def _function(context: Context) -> Culprit | None:
@@ -120,7 +158,7 @@ def _gaps(context: Context, loop: LoopFacts) -> Finding | None:
     rival = context.pace.rival if context.pace is not None else None
     if rival is not None and rival.lost_ps / MS >= _MOST_OF * idle:
         return None  # there the loop waits for another thread, which is advice of its own
-    if _is_asleep(context) and context.lacks_cores:
+    if _is_asleep(context) and not _says_sleep(context) and context.lacks_cores:
         return None  # what it waits for has no core, as far as is known: a lock of a thread that is ready, too
     function = _function(context)
     row = Row("overview", "python", round(idle, 3))
@@ -200,6 +238,10 @@ RULES = (
     Rule(
         "python.device-idle", _IDLE_PERCENT, kind="python_overhead", title=_REDUCE, find=_find_on_device, tool="steps",
         reword=_name_function, yields_to=_EXPLAINED_BY,
+    ),
+    Rule(
+        "python.between-launches", _IDLE_PERCENT, kind="eager_dispatch", title="Launch the step's work at once",
+        find=_find_between_launches, actions=FEWER, tool="idle", yields_to=(*_EXPLAINED_BY, "eager_dispatch"),
     ),
     Rule(
         "python.plain", kind="python_overhead", title="Make the Python of the step faster", find=_find_plain,

@@ -86,6 +86,8 @@ def _find_extra(context: Context) -> Finding | None:
         without="forward passes that no backward pass follows",
         parts=(f"program {share.name.partition(' (program ')[0]}",) if share else ("extra",),
         op=Op(share.name, 1, own_ps) if share else None,
+        # Who computes a metric in a program of its own reads it.
+        actions=(ACTIONS[""][1], ACTIONS[""][0], ACTIONS[""][2]) if share else None,
         confidence=confidence,
         rows=(Row("op-stats", key, round(extra_ms, 3)),) if key else (),
     )

@@ -501,10 +501,7 @@ def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
         return (*_call_once(context), *actions_for("tensorflow", actions))
     if _feed(context).of_keras:  # its workers take the place of a library's threads and processes
         return _OF_KERAS
-    trains = context.pace is not None and bool(
-        context.pace.purposes.get("backward") or context.pace.purposes.get("update")
-    )
-    if context.framework == "pytorch" and context.has_device and context.work and not trains:
+    if context.framework == "pytorch" and context.has_device and context.work and not context.trains:
         return (*actions_for("python", actions), _LOADER_OF_INFERENCE)
     report, cores = context.read("input-pipeline"), context.pace.op_threads.cores if context.pace else None
     workers, fitting = (report.queue["workers"] if report else None), actions_for(context.framework, actions)

@@ -65,7 +65,10 @@ def test_what_comes_again_counts_in_the_average_and_is_named() -> None:
 
     assert time.endswith("Every 5th step (4, 9, 14, 19) does more: saving or restoring state")
     assert goes == "goes to    host compute 71.4 %, checkpoint 28.6 %"
-    assert report.verdict.sentence == "compute-bound: 71.4 % of the average step is computation on the host, mostly `aten::mm`"
+    assert (
+        report.verdict.sentence
+        == "compute-bound: 71.4 % of the average step is computation on the host, mostly `aten::mm`"
+    )
     assert report.advice[0].kind == "checkpoint_stall"
     assert report.account is not None
     assert [row.cause for row in report.account.rows] == ["host_compute"]  # of the median step

@@ -25,7 +25,6 @@ SHARDED, TENSOR, EXPERT, EXCHANGE, MIRRORED = "fsdp", "tensor", "expert", "excha
 _BY_OPERATION = {
     "all_gather": SHARDED, "reduce_scatter": SHARDED, PIPELINE_OPERATION: PIPELINE, "all_to_all": EXCHANGE,
 }  # fmt: skip
-_OF_INFERENCE = {"": TENSOR, SHARDED: TENSOR}  # what adds up or gathers there are parts of a layer
 
 
 def strategy_of(trace: HostTrace) -> str:
@@ -48,4 +47,4 @@ def strategy_of(trace: HostTrace) -> str:
         return stated or ""
     kind = by_operation.most_common(1)[0][0]
     infers = computing_of(trace).heavy.any() and not len(backward_runs(trace)) and not len(update_ranges(trace))
-    return _OF_INFERENCE.get(kind, kind) if infers else kind
+    return TENSOR if not kind and infers else kind  # without gradients it adds up parts of a layer

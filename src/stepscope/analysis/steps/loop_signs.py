@@ -23,7 +23,6 @@ from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind
@@ -35,7 +34,6 @@ _READS = CallTrait.WAITS | CallTrait.READS_VALUE  # Python calls that show the e
 _ENDS_STEP = (K.SYNC, K.PYTHON_CALL)  # the others start one
 _EVEN = 0.8  # of the intervals between signs: so many hold the usual number of cycles
 _AFTER = 1.0  # of the cycles: if the host does more after the last one, most steps are not among them
-_NUMBER = Pattern(r"[0-9]{1,15}")
 UNSUPPORTED = 0.5
 """How sure cycles are steps at most that no call of the host supports: they may as well be layers."""
 
@@ -89,16 +87,14 @@ def group_by_sizes(trace: HostTrace, rows: I64, cycle: Cycle) -> Cycle:
     length = len(set(taken))
     if not LEAST_STEPS <= length <= count // LEAST_STEPS or taken[length:] != taken[:-length]:
         return cycle
-    total = np.array([sum(_add_up(trace.strings[size]) for size in each) for each in taken[:length]])
+    texts = (" ".join(map(trace.strings.__getitem__, each)) for each in taken[:length])
+    sides = ("".join(each if each.isdigit() else " " for each in text).split() for text in texts)
+    total = np.array([sum(map(float, each)) for each in sides])
     if (np.diff(np.roll(total, -int(total.argmin()))) <= 0).any():
         return cycle
     ends = _larger_cycles(rows, cycle) + 1  # what a round begins with stands before its first anchor
     first = int(ends[0]) % length if len(ends) and (np.diff(ends) % length == 0).all() else 0
     return Cycle(cycle.anchors[first::length], cycle.confidence, cycle.last_is_whole and (count - first) % length == 0)
-
-
-def _add_up(sizes: str) -> int:
-    return sum(map(int, _NUMBER.findall(sizes)))
 
 
 def sizes_of_groups(trace: HostTrace, rows: I64, group: I64, count: int) -> list[tuple[int, ...]]:

@@ -23,7 +23,6 @@ from stepscope.vocabulary.traits import CallTrait
 _MANY_KERNELS = 50.0  # per step: fewer do not keep a host busy
 _MOST_COMPILED = 0.5  # of the kernels: programs launch these without Python
 _MANY_PASSES = 4.0  # of forward and backward in a step: micro-batches
-_MANY_PROGRAMS = 4.0  # of hardly more than an op in a step; fewer may be what a loop logs
 _LARGEST_GAP = 0.5  # of all idle time: one gap or call this long is not launching
 _BUSY_INPUT = 0.5  # of the steps' time: an input thread this busy competes for the cores
 
@@ -141,7 +140,7 @@ def _find_larger_programs(context: Context, device: DeviceTimes, launching: floa
     """Compiled programs of few kernels, which the host starts more slowly than the device runs them; of hardly more
     than an op each, they are what a framework makes of ops that nobody compiles as a whole."""
     programs = context.calls(Starts.PROGRAM)
-    is_eager = programs >= _MANY_PROGRAMS and device.kernels / device.steps <= OPS_OF_A_PROGRAM * programs
+    is_eager = programs > 1 and device.kernels / device.steps <= OPS_OF_A_PROGRAM * programs
     return Finding(
         part_ms=launching,
         id="launch.programs",

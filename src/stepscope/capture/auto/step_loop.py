@@ -139,19 +139,29 @@ class StepLoop:
         if that turns out not to be used."""
         self._expected = max(self._expected, rank)
 
-    def start_step(self, source: StepSource) -> None:
+    def start_step(self, source: StepSource, number: int | None = None) -> None:
         """A step starts, unless one is open."""
         if self._is_loop(source):
-            followed = self.source or source
-            self._tell(lambda listener: listener.start_step(followed))
+            self._telling = threading.get_ident()
+            try:
+                for listener in self._listeners:
+                    if listener.active:
+                        listener.start_step(self.source or source, number)
+            finally:  # a listener may end the program
+                self._telling = 0
 
     def end_step(self, source: StepSource, another_follows: bool = True, number: int | None = None) -> None:
         """A step has ended; the next one starts with that, if another follows."""
         if self._is_loop(source):
             self.count += 1
             self.ended_s.append(self._last_s)
-            followed = self.source or source
-            self._tell(lambda listener: listener.end_step(followed, another_follows, number))
+            self._telling = threading.get_ident()
+            try:
+                for listener in self._listeners:
+                    if listener.active:
+                        listener.end_step(self.source or source, another_follows, number)
+            finally:
+                self._telling = 0
 
     def mark_step(self, number: object) -> None:
         """The program has marked the start of a step, which ends the one before.  What a listener marks meanwhile, on
@@ -160,18 +170,9 @@ class StepLoop:
             return
         own = number if isinstance(number, int) else None
         if self.source is MARKED:
-            self.end_step(MARKED, number=own)
-        elif self._is_loop(MARKED):
-            self._tell(lambda listener: listener.start_step(MARKED, own))
-
-    def _tell(self, tell: Callable[[Listener], None]) -> None:
-        self._telling = threading.get_ident()
-        try:
-            for listener in self._listeners:
-                if listener.active:
-                    tell(listener)
-        finally:  # a listener may end the program
-            self._telling = 0
+            self.end_step(MARKED, True, own)
+        else:
+            self.start_step(MARKED, own)
 
     # -- the rule ------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from imports import PACKAGE, Import, imports_of, modules
 
+from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.registry import TOOLS
 
 # A room, and the rooms that its modules may import from besides their own.  "stepscope" is the public API in
@@ -368,6 +369,38 @@ def test_every_allowed_arrow_between_wings_is_used():
             used[wing_of(module)] |= {wing_of(found.target)} - {"", wing_of(module)}
 
     assert used == WINGS
+
+
+def tables_of_causes(package: Path) -> dict[str, int]:
+    """How many tables of each file say something of most causes of the account."""
+    names = {cause.name.lower() for cause in Cause}
+    found: dict[str, int] = {}
+    for _, path in modules(package):
+        dicts = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Dict)]
+        keys = [{_last_name(key) for key in node.keys if key is not None} for node in dicts]
+        many = sum(2 * len(each & names) >= len(names) for each in keys)
+        found |= {str(path.relative_to(package)): many} if many else {}
+    return found
+
+
+def _last_name(key: ast.expr) -> str:
+    """`input` of "input" and of Cause.INPUT."""
+    return str(getattr(key, "value", "") if isinstance(key, ast.Constant) else getattr(key, "attr", "")).lower()
+
+
+def test_one_table_says_what_is_said_of_a_cause_and_one_its_colour():
+    assert tables_of_causes(PACKAGE) == {"analysis/account/causes.py": 1, "report/palette.py": 1}
+
+
+def test_one_object_decides_which_steps_are_the_loop():
+    made = [
+        module
+        for module, path in modules(PACKAGE)
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "StepLoop"
+    ]
+
+    assert made == ["stepscope.capture.auto.finders"]
 
 
 def test_a_tool_is_told_from_a_helper_by_its_name():

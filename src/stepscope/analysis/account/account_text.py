@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from stepscope.analysis.account.account import CONTENTION, AccountRow, StepAccount
-from stepscope.analysis.account.causes import MEANING, Cause
+from stepscope.analysis.account.causes import MEANING, TERMS, Cause
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.evidence import Known
 from stepscope.analysis.account.long_steps import LongSteps
@@ -53,22 +53,7 @@ FIELDS: tuple[Field, ...] = (
 CAUSE_FIELDS: tuple[Field, ...] = tuple(
     Field(f"{cause.name.lower()}_ms", "ms", f"time of the step in which {MEANING[cause]}") for cause in MEANING
 )
-SENTENCE_OF: dict[str, str] = {
-    "unknown": "unexplained",
-    "input": "input",
-    "python": "Python in the loop",
-    "host_compute": "computation on the host",
-    "launch": "waiting for launches",
-    "device_compute": "computation on the device",
-    "device_gap": "gaps between device work",
-    "transfer": "copying data in",
-    "copy": "copies",
-    "communication": "communication",
-    "compile": "compiling",
-    "sync": "synchronising with idle devices",
-    "checkpoint": "saving or restoring state",
-    "contention": "waiting for a free core",
-}
+SENTENCE_OF = {name: terms.words for name, terms in TERMS.items()}
 
 
 def account_shown(accounts: Sequence[StepAccount | None]) -> StepAccount | None:

@@ -19,6 +19,7 @@ from stepscope.analysis.trace.grouping import enclosing_events, forest, is_devic
 from stepscope.analysis.trace.program_runs import runs_on_devices
 from stepscope.model import EventKind, HostTrace, Kind, stat_names
 from stepscope.model.arrays import I64, U8, Mask, distinct, look_up
+from stepscope.records import dataclass
 from stepscope.vocabulary.collectives import is_library_call
 from stepscope.vocabulary.jax import PROGRAMS_THAT_TAKE_IN
 from stepscope.vocabulary.lookup import has_trait, is_called, type_names
@@ -48,22 +49,65 @@ class Cause(Kind):
     TRANSFER = 13
 
 
-MEANING: dict[Cause, str] = {
-    Cause.UNKNOWN: "what happens was not recorded",
-    Cause.INPUT: "the step waits for its batch, or the batch is being made",
-    Cause.PYTHON: "the loop's thread runs Python",
-    Cause.HOST_COMPUTE: "the host computes",
-    Cause.LAUNCH: "work is dispatched: ops, programs and kernels are started, or handed to other threads",
-    Cause.DEVICE_COMPUTE: "a device computes",
-    Cause.DEVICE_GAP: "a device goes from one piece of work to the next",
-    Cause.TRANSFER: "data is copied to a device, or into an array of the framework",
-    Cause.COPY: "data is copied from a device, or within one",
-    Cause.COMMUNICATION: "workers exchange data; a device may compute at the same time, but that ends earlier",
-    Cause.COMPILE: "a program is traced or compiled",
-    Cause.SYNC: "the host is in a call that waits for a device, for longer than the device works",
-    Cause.CHECKPOINT: "state is saved or restored",
-    Cause.CONTENTION: "the loop's thread is ready but has no free core: other threads or processes use them all",
-}
+@dataclass(frozen=True)
+class CauseTerms:
+    """What is said of a cause.
+
+    Attributes:
+        meaning: when a moment has it.
+        words: what the moment is spent on, in words that follow `is`.
+        verdict: on a run that it limits.
+        waited_for: what a device without work waits for, in words that follow `for`; empty where `words` say it.
+        next: what to do next if this takes most of the step and nothing stands out; empty for the usual.
+    """
+
+    meaning: str
+    words: str
+    verdict: str
+    waited_for: str = ""
+    next: str = ""
+
+
+CAUSES: dict[Cause, CauseTerms] = {
+    Cause.UNKNOWN: CauseTerms(
+        "what happens was not recorded", "unexplained", "unknown", "nothing that was recorded"),
+    Cause.INPUT: CauseTerms(
+        "the step waits for its batch, or the batch is being made", "input", "input_bound",
+        next="watch the input: it is close to slowing the step down (stepscope input-pipeline)"),
+    Cause.PYTHON: CauseTerms("the loop's thread runs Python", "Python in the loop", "host_bound"),
+    # Where a device takes part; else it is the computation.
+    Cause.HOST_COMPUTE: CauseTerms("the host computes", "computation on the host", "host_bound"),
+    Cause.LAUNCH: CauseTerms(
+        "work is dispatched: ops, programs and kernels are started, or handed to other threads",
+        "waiting for launches", "launch_bound", "launches"),
+    Cause.DEVICE_COMPUTE: CauseTerms(
+        "a device computes", "computation on the device", "compute_bound", "computation on another device"),
+    Cause.DEVICE_GAP: CauseTerms(
+        "a device goes from one piece of work to the next",
+        "gaps between device work", "compute_bound", "its next work to start"),
+    Cause.TRANSFER: CauseTerms(
+        "data is copied to a device, or into an array of the framework", "copying data in", "input_bound"),
+    Cause.COPY: CauseTerms("data is copied from a device, or within one", "copies", "compute_bound"),
+    Cause.COMMUNICATION: CauseTerms(
+        "workers exchange data; a device may compute at the same time, but that ends earlier",
+        "communication", "communication_bound",
+        next="overlap communication with more computation, or use a faster network"),
+    Cause.COMPILE: CauseTerms(
+        "a program is traced or compiled", "compiling", "compile_bound", "compilation",
+        next="record later in the run, when everything is compiled"),
+    Cause.SYNC: CauseTerms(
+        "the host is in a call that waits for a device, for longer than the device works",
+        "synchronising with idle devices", "host_bound", "the host, which waits for an idle device"),
+    Cause.CHECKPOINT: CauseTerms(
+        "state is saved or restored", "saving or restoring state", "host_bound", "state to be saved or restored"),
+    Cause.CONTENTION: CauseTerms(
+        "the loop's thread is ready but has no free core: other threads or processes use them all",
+        "waiting for a free core", "host_bound", "a processor that other threads or processes use",
+        next="use fewer threads or a quieter machine (taskset, OMP_NUM_THREADS)"),
+}  # fmt: skip
+MEANING = {cause: terms.meaning for cause, terms in CAUSES.items()}
+TERMS = {cause.name.lower(): terms for cause, terms in CAUSES.items()}
+"""The same by the name that an account has for the cause."""
 
 _OF_DEVICE: dict[EventKind, Cause] = {
     K.KERNEL: Cause.DEVICE_COMPUTE, K.DEVICE_OP: Cause.DEVICE_COMPUTE, K.GRAPH_LAUNCH: Cause.DEVICE_COMPUTE,

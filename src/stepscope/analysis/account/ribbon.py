@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.account.account_text import SENTENCE_OF, describe_culprit
-from stepscope.analysis.account.causes import Cause, causes_of_work
+from stepscope.analysis.account.account_text import describe_culprit
+from stepscope.analysis.account.causes import CAUSES, Cause, causes_of_work
 from stepscope.analysis.account.culprits import Culprit, Finder, PieceFinder
 from stepscope.analysis.account.devices import busy_by_device, work_of_device
 from stepscope.analysis.account.every_step import EveryStep, every_step
@@ -27,16 +27,6 @@ _NEARLY_ALL = 0.9  # of a stretch's time: no word is needed for the rest
 _WHOLE = 255  # the share of a cell that one cause fills
 # While a device does several things at once, it computes, else it communicates.
 _FIRST = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION)
-_WAITED_FOR = {
-    Cause.UNKNOWN: "nothing that was recorded",
-    Cause.LAUNCH: "launches",
-    Cause.DEVICE_GAP: "its next work to start",
-    Cause.DEVICE_COMPUTE: "computation on another device",
-    Cause.COMPILE: "compilation",
-    Cause.SYNC: "the host, which waits for an idle device",
-    Cause.CHECKPOINT: "state to be saved or restored",
-    Cause.CONTENTION: "a processor that other threads or processes use",
-}
 
 
 @dataclass(frozen=True)
@@ -162,10 +152,10 @@ def stretch_of(trace: HostTrace, plane: int, begin_ps: int, end_ps: int, cause: 
 def _sentence(ribbon: Ribbon, cause: Cause, part: Spans, busy: bool) -> str:
     length = duration_text(round_ms(part.total))
     pieces = f" in {len(part.start):,} pieces" if len(part.start) > 1 else ""
-    words = SENTENCE_OF[cause.name.lower()]
+    terms = CAUSES[cause]
     if busy or not len(ribbon.busy.start):
-        return f"{length} of {words}{pieces}"
-    return f"waits {length} for {_WAITED_FOR.get(cause, words)}{pieces}"
+        return f"{length} of {terms.words}{pieces}"
+    return f"waits {length} for {terms.waited_for or terms.words}{pieces}"
 
 
 def _work_in(trace: HostTrace, plane: int, part: Spans, cause: Cause) -> tuple[Culprit | None, int]:

@@ -6,7 +6,7 @@ Verdict, bar and advice speak of one cause of the account, so that they name one
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from stepscope.analysis.account.account import CONTENTION, AccountRow, NextCause, StepAccount
 from stepscope.analysis.account.account_text import (
@@ -16,28 +16,14 @@ from stepscope.analysis.account.account_text import (
     share_sentence,
     words_of_row,
 )
+from stepscope.analysis.account.causes import TERMS
 from stepscope.analysis.account.counted import CONTRADICTS
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, Verdict
 from stepscope.records import dataclass
 from stepscope.vocabulary.python import CODE_OF_MODULE
 
-COMPUTE, INPUT, HOST = "compute_bound", "input_bound", "host_bound"
-VERDICT_OF_CAUSE: Mapping[str, str] = {
-    "input": INPUT,
-    "launch": "launch_bound",
-    "communication": "communication_bound",
-    "compile": "compile_bound",
-    "python": HOST,
-    "sync": HOST,
-    "checkpoint": HOST,
-    "contention": HOST,
-    "unknown": "unknown",
-    "host_compute": HOST,  # where a device takes part; else it is the computation
-    "device_compute": COMPUTE,
-    "device_gap": COMPUTE,
-    "copy": COMPUTE,
-    "transfer": INPUT,
-}
+COMPUTE, INPUT = "compute_bound", "input_bound"
+VERDICT_OF_CAUSE = {name: terms.verdict for name, terms in TERMS.items()}
 _LABELS = {"contention": "machine busy"}
 _MOST_WORDS = 15  # of a headline
 

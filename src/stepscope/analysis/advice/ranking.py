@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from stepscope.analysis.account.account import CONTENTION, StepAccount
 from stepscope.analysis.account.account_text import cause_words, culprit_name, share_sentence, shorten_op, words_of_row
+from stepscope.analysis.account.causes import TERMS
 from stepscope.analysis.account.selection import CAUSES, CAUSES_OF_CLASS, causes_of_class
 from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
 from stepscope.analysis.advice.actions import Named
@@ -491,13 +492,6 @@ def _rank_key(advice: Advice) -> tuple[float, float, float, str]:
     return -_certain_ms(advice), -_gain_ms(advice), -advice.confidence, advice.id
 
 
-# What to do next if nothing stands out, by the cause that takes most of the step.
-_NEXT = {
-    "input": "watch the input: it is close to slowing the step down (stepscope input-pipeline)",
-    "communication": "overlap communication with more computation, or use a faster network",
-    "compile": "record later in the run, when everything is compiled",
-    "contention": "use fewer threads or a quieter machine (taskset, OMP_NUM_THREADS)",
-}
 MARK_STEPS = (
     "put `with stepscope.step(i):` around what repeats, a training step or a request, and record five to ten of them"
 )
@@ -510,8 +504,9 @@ def _suggest_next(context: Context, verdict: Verdict) -> str:
         return context.account.blindness.fix
     if verdict.cause == "unknown" and context.account is not None and context.account.is_silent:
         return SEE_DEVICE
-    if verdict.cause in _NEXT:
-        return _NEXT[verdict.cause]
+    terms = TERMS.get(verdict.cause or "")
+    if terms is not None and terms.next:
+        return terms.next
     if verdict.name == "compute_bound":
         return _say_most(context) or _CHEAPER
     if not context.python_recorded:

@@ -8,6 +8,8 @@ import { render } from "preact";
 import "./design/page.css";
 import type { Config, SessionState, TableSection, ToolAnswer } from "./api";
 import { setCategoryRules } from "./design/colours";
+import { frameworkName } from "./frame/SessionPicker";
+import { shortKernel } from "./pages/shared/names";
 import { Picture, type Pictures } from "./pages/shared/pictures";
 import type { OverviewReport } from "./pages/shared/reports";
 import { TableCard, ToolOfPage } from "./pages/shared/sections";
@@ -32,7 +34,7 @@ function Report({ sent, pictures }: { sent: Sent; pictures: Pictures }) {
   return (
     <main id="main" class="page sheet">
       <header class="sheet-head">
-        <strong>{sent.run}</strong> <span class="muted">{sent.facts}</span>
+        <strong>{sent.run}</strong> <span class="muted">{sent.facts.replace(/^[a-z]+/, frameworkName)}</span>
       </header>
       <ToolOfPage.Provider value="overview">
         <Summary {...sent.overview} pictures={pictures}>
@@ -42,6 +44,7 @@ function Report({ sent, pictures }: { sent: Sent; pictures: Pictures }) {
               section={section}
               tool={tool}
               heading={heading}
+              texts={TEXTS}
               plain
               height="all"
               links={none}
@@ -65,6 +68,7 @@ function Report({ sent, pictures }: { sent: Sent; pictures: Pictures }) {
   );
 }
 
+const TEXTS = { kernel: shortKernel };
 const none = () => [];
 
 function picturesOf(box: HTMLElement): Pictures {

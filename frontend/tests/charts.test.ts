@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type MemoryEvent, memoryOverTime, momentsUpTo } from "../src/charts/memory";
 import { names, nearestPlace, outlines, roundTicks, seenPoints } from "../src/charts/plot";
-import { bins, type Column, markCount, outliers, stackedColumns } from "../src/charts/steps";
+import { bins, type Column, markCount, stackedColumns } from "../src/charts/steps";
 import { causeParts } from "../src/design/causes";
 import { PALETTES } from "../src/design/colours";
 import { type GraphNode, layout, NODE } from "../src/pages/input/graph";
@@ -51,14 +51,6 @@ describe("a histogram", () => {
       [18, 1],
     ]);
     expect(bins([5, 5])).toEqual([{ low: 5, high: 5, count: 2 }]);
-  });
-});
-
-describe("outliers", () => {
-  it("are far from the median, and few steps have none", () => {
-    expect(outliers([10, 10, 11, 10, 30, 10])).toEqual([false, false, false, false, true, false]);
-    expect(outliers([10, 30, 10])).toEqual([false, false, false]);
-    expect(outliers([10, 10.5, 10, 10.4, 10, 10.2])).not.toContain(true);
   });
 });
 

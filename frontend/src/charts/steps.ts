@@ -100,14 +100,6 @@ export function markCount(columns: readonly Column[], parts: readonly Part[]): n
   return columns.reduce((sum, column) => sum + parts.filter((part) => (column.parts[part.key] ?? 0) > 0).length, 0);
 }
 
-/** Steps whose time is far from the others': more than three (scaled) median deviations and a tenth from the median. */
-export function outliers(times: readonly number[]): boolean[] {
-  if (times.length < 4) return times.map(() => false);
-  const middle = median(times);
-  const spread = 1.4826 * median(times.map((time) => Math.abs(time - middle)));
-  return times.map((time) => Math.abs(time - middle) > Math.max(3 * spread, 0.1 * middle));
-}
-
 export interface Bin {
   readonly low: number;
   readonly high: number;
@@ -125,10 +117,4 @@ export function bins(times: readonly number[]): Bin[] {
     counts[at] = (counts[at] ?? 0) + 1;
   }
   return counts.map((count, at) => ({ low: least + at * width, high: least + (at + 1) * width, count }));
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const half = sorted.length >> 1;
-  return sorted.length % 2 ? (sorted[half] as number) : ((sorted[half - 1] as number) + (sorted[half] as number)) / 2;
 }

@@ -39,7 +39,7 @@ class Summary:
         screen = self.report.first_screen()
         return (
             f"{render_screen(screen) if screen else ''}"
-            f'<pre style="white-space:pre-wrap;line-height:1.45">{escape(chr(10).join(lines))}</pre>'
+            f'<pre style="white-space:pre-wrap;line-height:1.45;font-family:monospace">{escape(chr(10).join(lines))}</pre>'
         )
 
 

@@ -163,7 +163,8 @@ function Known({ glance }: { glance: Glance }) {
       <td>
         {cause && (
           <>
-            <span class="swatch" style={{ background: colourOfCause(cause, look.surface) }} /> {termText(cause)}{" "}
+            <span class="swatch" style={{ background: colourOfCause(cause, look.surface) }} />
+            {`\u00a0${termText(cause)} `}
             {typeof share === "number" && percent(share)}
             {typeof long === "number" && <span class="muted">{` of a step of ${duration(long)}`}</span>}
           </>

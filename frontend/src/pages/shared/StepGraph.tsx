@@ -1,6 +1,6 @@
 /** Step times as stacked columns. */
 import { useMemo } from "preact/hooks";
-import { type Column, outliers } from "../../charts/steps";
+import type { Column } from "../../charts/steps";
 import { ColumnGraph } from "./ColumnGraph";
 
 export interface GraphStep {
@@ -23,7 +23,7 @@ interface StepGraphProps {
 }
 
 export function StepGraph({ steps, median_ms, height = 260 }: StepGraphProps) {
-  const columns = useMemo(() => toColumns(steps), [steps]);
+  const columns = useMemo(() => toColumns(steps, median_ms), [steps, median_ms]);
   const odd = columns.filter((column) => column.outlier).length;
   return (
     <div class="step-graph">
@@ -32,21 +32,27 @@ export function StepGraph({ steps, median_ms, height = 260 }: StepGraphProps) {
         columns={columns}
         median_ms={median_ms}
         height={height}
-        note={odd > 0 && `▲ ${odd === 1 ? "one step is" : `${odd} steps are`} far from the median · `}
+        note={odd > 0 && `▲ ${odd === 1 ? "one step takes" : `${odd} steps take`} over ${LONG} times the median · `}
       />
     </div>
   );
 }
 
-function toColumns(steps: readonly GraphStep[]): Column[] {
-  const odd = outliers(steps.map((step) => step.duration_ms));
-  return steps.map((step, index) => ({
+/** From here on the sentences of the report count a step as long, too. */
+const LONG = 1.5;
+
+export function isLong({ usual, duration_ms }: GraphStep, median_ms: number | null): boolean {
+  return usual && median_ms !== null && duration_ms > LONG * median_ms;
+}
+
+function toColumns(steps: readonly GraphStep[], median_ms: number | null): Column[] {
+  return steps.map((step) => ({
     label: String(step.step),
     title: step.name === String(step.step) ? `Step ${step.step}` : `Step ${step.step} · ${step.name}`,
     total_ms: step.duration_ms,
     parts: step.parts,
     faint: !step.usual,
-    outlier: odd[index] ?? false,
+    outlier: isLong(step, median_ms),
     foot: [step.foot, notCounted(step)].filter(Boolean).join(" · "),
     href: step.href,
     beside: step.beside,

@@ -1,22 +1,18 @@
 /** How step times are spread: how many steps take how long, with the slow ones named. */
 import { Histogram } from "../../charts/Histogram";
-import { bins, outliers } from "../../charts/steps";
+import { bins } from "../../charts/steps";
 import { duration } from "../../format";
-import type { GraphStep } from "./StepGraph";
+import { type GraphStep, isLong } from "./StepGraph";
 
 /** Of fewer steps each can be seen in the graph. */
 const LEAST_STEPS = 20;
 const MOST_NAMED = 5;
 
-export function StepHistogram({ steps }: { steps: readonly GraphStep[] }) {
+export function StepHistogram({ steps, median_ms }: { steps: readonly GraphStep[]; median_ms: number | null }) {
   const counted = steps.filter((step) => step.usual);
   if (counted.length < LEAST_STEPS) return null;
   const times = counted.map((step) => step.duration_ms);
-  const odd = outliers(times);
-  const mean = times.reduce((a, b) => a + b) / times.length;
-  const slow = counted
-    .filter((step, at) => odd[at] && step.duration_ms > mean)
-    .sort((a, b) => b.duration_ms - a.duration_ms);
+  const slow = counted.filter((step) => isLong(step, median_ms)).sort((a, b) => b.duration_ms - a.duration_ms);
   return (
     <Histogram
       label={`Histogram of the times of ${counted.length} steps`}

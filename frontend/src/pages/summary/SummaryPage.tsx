@@ -96,7 +96,7 @@ function StepCards({ report, sections, pictures }: SummaryProps) {
       {steps.length > 1 && (
         <Card title="Step times" note={howNote(report)} actions={!pictures && <a href={linkTo("steps")}>All steps</a>}>
           <StepGraph steps={steps} median_ms={report.median_step_ms} />
-          <StepHistogram steps={steps} />
+          <StepHistogram steps={steps} median_ms={report.median_step_ms} />
         </Card>
       )}
       {types && (

@@ -292,7 +292,7 @@ class OverviewReport(Report):
         head, _, rest = self.verdict.sentence.partition(": ")
         head = "what limits it is not known" if head == "unknown" else head
         ended = bool(self.advice) and self.advice[0].id.startswith(OF_JOB)
-        time = "" if self.median_step_ms is None or ended else f"Each step takes {_short(self.median_step_ms)} ms: "
+        time = "" if self.median_step_ms is None or ended else self._step_title(self.median_step_ms)
         filled = filled_rows(self.context)
         bar = (
             [(str(row["kind"]), str(row["kind"]), amount(row["held_bytes"])) for row in filled]
@@ -306,6 +306,14 @@ class OverviewReport(Report):
             gain=_gain_text(first) if first and (first.predicted_speedup or first.measured) else "",
             actions=tuple(first.actions) if first else (),
         )  # fmt: skip
+
+    def _step_title(self, median_ms: float) -> str:
+        """How long the step of the account lasts, in front of what it takes that for."""
+        account = self.account
+        ms = median_ms if account is None else round_ms(account.step_ps)
+        whole = "Each step" if self.step_time_ms["count"] != 1 else "The step"
+        step = "A long step" if account is not None and account.has_steps and not account.is_median else whole
+        return f"{step} takes {f'{_short(ms)} ms' if ms < 1000 else f'{_short(ms / 1000)} s'}: "
 
     def summary_lines(self) -> Sequence[str]:
         """Ten lines: verdict, steps, breakdown, top ops, first advice."""
@@ -531,7 +539,7 @@ def _outlier_text(rows: Sequence[Mapping[str, Cell]], first: Mapping[str, Cell])
     """Steps that last much longer than the others: how many, and the longest."""
     longest = max(rows, key=lambda row: amount(row["duration_ms"]))
     are = "1 step takes" if len(rows) == 1 else f"{len(rows)} steps take"
-    most = f"step {longest['step']} {duration_text(amount(longest['duration_ms']))}"
+    most = f"step {longest['step']}, {duration_text(amount(longest['duration_ms']))}"
     if 1 < len(rows) <= _MOST_STALLS:
         most = f"steps {', '.join(str(row['step']) for row in rows)}; the longest, {most}"
     if longest is first:  # profilers take a moment: the first step of JAX took 1.1 to 1.4 times the processor time

@@ -64,9 +64,6 @@ interface TableCardProps<V> extends Partial<Omit<TableProps, "data" | "id" | "li
   note?: ComponentChildren;
 }
 
-/** So few rows of a page's main table need no filter. */
-const FEW = 4;
-
 /** The tool whose answer is drawn. */
 export const ToolOfPage = createContext("");
 
@@ -98,7 +95,7 @@ export function TableCard<V = Values>(props: TableCardProps<V>) {
           data={rows.data}
           source={source}
           empty={section.empty ?? "nothing to show"}
-          plain={rows.data.rowCount <= (rest.main ? FEW : 12)}
+          plain={rows.data.rowCount <= 12 && !rest.main}
           height={rest.main ? "page" : rows.data.rowCount <= 12 ? "all" : "short"}
           links={(row) => links(row, rows.data)}
           {...(mark ? { mark: (row: number) => mark(row, rows.data) } : {})}

@@ -5,6 +5,7 @@
  */
 import { signal } from "@preact/signals";
 import { render } from "preact";
+import "preact/compat"; // a number in a style is in pixels
 import "./design/page.css";
 import { answerFrom } from "./api";
 import { type CategoryRule, setCategoryRules } from "./design/colours";

@@ -140,8 +140,9 @@ const WIDEST = 1e5;
 export function columnUnit(field: Field, values: readonly Cell[]): { readonly unit: string; readonly size: number } {
   let [at, size] = [TIMES.indexOf(field.unit), 1];
   if (at < 0 || field.role === "instant") return { unit: field.unit, size };
-  for (let most = largestOf(values); most >= WIDEST && at < TIMES.length - 1; most /= 1e3)
-    [at, size] = [at + 1, size * 1e3];
+  let most = largestOf(values);
+  for (; most >= WIDEST && at < TIMES.length - 1; most /= 1e3) [at, size] = [at + 1, size * 1e3];
+  for (; most > 0 && most < 0.1 && at > 0; most *= 1e3) [at, size] = [at - 1, size / 1e3];
   return { unit: TIMES[at] as string, size };
 }
 
@@ -161,7 +162,7 @@ export function columnFormat(field: Field, values: readonly Cell[]): (value: Cel
     return (value) => cellText(value, field.unit);
   const { size } = columnUnit(field, values);
   const largest = largestOf(values) / size;
-  const fractional = size > 1 || values.some((value) => typeof value === "number" && !Number.isInteger(value));
+  const fractional = size !== 1 || values.some((value) => typeof value === "number" && !Number.isInteger(value));
   // Neighbours on the time axis differ by little, however far from the start they are.
   const digits = field.unit === "percent" ? 1 : field.role === "instant" ? 3 : fractional ? decimalsFor(largest) : 0;
   return (value) =>

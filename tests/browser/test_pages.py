@@ -102,6 +102,15 @@ def same(shown: str, value: Any) -> bool:
     return shown == as_csv(value)
 
 
+IN_US = {
+    "ns)": 1e-3,
+    "us)": 1,
+    "\N{MICRO SIGN}s)": 1,
+    "ms)": 1e3,
+    "s)": 1e6,
+}  # the units of columns, behind their names
+
+
 def rounds_to(text: str, value: float) -> bool:
     """True if a number on the page is the value, to the decimals that it shows."""
     plain = text.replace(",", "").replace("\N{MINUS SIGN}", "-").removesuffix("%").strip()
@@ -199,7 +208,7 @@ def test_tables_and_their_csv_hold_what_the_command_line_says(page, page_server,
     for texts, row in zip(shown_rows(page, table), rows, strict=False):
         for text, (name, unit) in zip(texts, columns, strict=True):
             if isinstance(row[name], float) and not name.endswith("bytes"):
-                size = 1000 if name.endswith("_us") and unit == "ms)" else 1
+                size = IN_US.get(unit, 1) / IN_US.get(f"{name.rpartition('_')[2]})", IN_US.get(unit, 1))
                 assert rounds_to(text, row[name] / size), (name, text, row[name])
 
 

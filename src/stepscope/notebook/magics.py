@@ -39,7 +39,8 @@ class Summary:
         screen = self.report.first_screen()
         return (
             f"{render_screen(screen) if screen else ''}"
-            f'<pre style="white-space:pre-wrap;line-height:1.45;font-family:monospace">{escape(chr(10).join(lines))}</pre>'
+            '<pre style="white-space:pre-wrap;line-height:1.45;font-family:monospace">'
+            f"{escape(chr(10).join(lines))}</pre>"
         )
 
 

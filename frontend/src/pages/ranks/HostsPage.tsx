@@ -31,7 +31,7 @@ export default function Pod({ report, sections }: ToolAnswer<"pod-viewer">) {
         <OneStep report={report} table={tableOf(sections, "rows")} slowestTable={tableOf(sections, "slowest")} />
       )}
       <TableCard section={tableOf(sections, "rows")} main columns={usualColumns(tableOf(sections, "rows"))} />
-      <More title="Workers, and the slowest of each step" tables={["workers", "slowest"]}>
+      <More title="Ranks, and the slowest of each step" tables={["workers", "slowest"]}>
         <TableCard section={tableOf(sections, "workers")} />
         <TableCard section={tableOf(sections, "slowest")} />
       </More>
@@ -87,10 +87,10 @@ function OneStep({
         <SlowestCard link={link} row={slowest ?? null} rows={shown} table={table} slowestTable={slowestTable} />
         <div>
           <ColumnGraph
-            label={`Step ${step} on ${shown.length} workers by what it waits for`}
+            label={`Step ${step} on ${shown.length} ranks by what it waits for`}
             columns={columns}
             xName=""
-            noun="worker"
+            noun="rank"
             of={shown.some((row) => row.device) ? "Devices" : "Critical path"}
             height={300}
           />
@@ -116,7 +116,7 @@ function workersText(rows: readonly Row[]): string {
   const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;
   return hosts > 0
     ? `${counted(hosts, "host")}, ${counted(rows.length - hosts, "device")}`
-    : counted(rows.length, "worker");
+    : counted(rows.length, "rank");
 }
 
 function workerName(row: Row): string {

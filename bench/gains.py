@@ -6,6 +6,8 @@ gain has an interval. The result is a section of `docs/advice-truth.md`, with th
     python -m bench.gains --folder DIR --run          record all programs first, one after another
     python -m bench.gains --folder DIR --prove        prove the first advice of each recorded program
     python -m bench.gains --folder DIR                judge them: only when the rules are final
+    python -m bench.gains --folder DIR --manifest FILE   judge the captures of a given set, known while the rules were
+                                                         written; the file has `cases` with classes and measured ratios
 
 `--series` says which programs; each series was written by somebody who did not know the rules.
 """
@@ -35,6 +37,7 @@ from bench.pages import put
 from stepscope.proof.record import Proof, from_json
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "advice-truth.md"
+GIVEN = "Programs of a given set"
 RESULT, PROOFS = "result.json", "proofs.json"
 CLOSE = 0.2  # a predicted speed-up within this share of the real one is a good prediction
 RESAMPLES, COVERAGE = 2000, 0.95
@@ -59,13 +62,10 @@ class Gain:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What Stepscope says about a program; times in ms per step, elapsed, as (slow, fixed)."""
+    """What Stepscope says about a program; times in ms per step, elapsed, as (slow, fixed), None in a given set."""
 
     program: Program
     gain: Gain
-    cpu: Gain
-    untraced_ms: tuple[float, float]
-    traced_ms: tuple[float, float]
     first: str
     culprit: str | None
     is_culprit_right: bool
@@ -73,6 +73,9 @@ class Verdict:
     expected: tuple[float, float] | None
     shown: float | None
     fixed: str
+    cpu: Gain | None = None
+    untraced_ms: tuple[float, float] | None = None
+    traced_ms: tuple[float, float] | None = None
     proof: Proof | None = None
 
     @property
@@ -130,6 +133,10 @@ def pair_blocks(blocks: Iterable[dict[str, Any]], figure: str) -> tuple[list[flo
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the section and writes it into the page; returns 1 if a program could not be recorded."""
     options = _options(arguments)
+    if options.manifest is not None:
+        given = [judge_given(case, options.folder) for case in json.loads(options.manifest.read_text("utf-8"))["cases"]]
+        put(options.output, GIVEN, f"## {GIVEN}\n\nThe {_score(given)}\n\n{make_table(given)}")
+        return int(not all(verdict.is_right for verdict in given))
     chosen = [each for each in list_programs(options.series) if not options.only or each.name in options.only]
     failed = [program.name for program in chosen if options.run and not record(program, options.folder, options.own)]
     for program in chosen if options.prove else ():
@@ -155,6 +162,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--folder", type=Path, metavar="DIR", required=True, help="captures, as NAME/slow, NAME/fixed")
     parser.add_argument("--series", choices=SERIES, default="third", help="which programs; each series has its section")
+    parser.add_argument("--manifest", type=Path, metavar="FILE", help="judge the captures of a given set")
     parser.add_argument("--run", action="store_true", help="record the programs, and judge nothing")
     parser.add_argument("--prove", action="store_true", help="measure what the first advice gives, and judge nothing")
     parser.add_argument("--own", action="store_true", help="record with Stepscope's capture, not the framework's")
@@ -208,6 +216,25 @@ def judge(program: Program, folder: Path) -> Verdict:
     result = json.loads((place / RESULT).read_text("utf-8"))
     program = dataclasses.replace(program, lines=tuple(map(tuple, result["lines"])))  # as they were when recorded
     slow_ms, fixed_ms = pair_blocks(result["blocks"], "step_ms")
+    return dataclasses.replace(
+        _judge(program, place, measure_gain(slow_ms, fixed_ms)),
+        cpu=measure_gain(*pair_blocks(result["blocks"], "cpu_ms")),
+        untraced_ms=(float(np.median(slow_ms)), float(np.median(fixed_ms))),
+        traced_ms=(result["recorded_step_ms"]["slow"], result["recorded_step_ms"]["fixed"]),
+        proof=_read_proof(place),
+    )
+
+
+def judge_given(case: dict[str, Any], folder: Path) -> Verdict:
+    """The same of a case of a given set, which names no culprit and no interval."""
+    also, real = tuple(case.get("also_acceptable", ())), case["measured_ratio"]
+    program = Program(
+        "given", case["framework"], case["id"], case["expected"], also, (), case["fix"], None, 1, 0, False, ()
+    )
+    return _judge(program, folder / case["id"], Gain(real, real, real))
+
+
+def _judge(program: Program, place: Path, gain: Gain) -> Verdict:
     slow, fixed = (_load_overview(place / variant) for variant in ("slow", "fixed"))
     answer = slow.to_dict()
     item = answer["advice"][0] if answer["advice"] else {}
@@ -215,10 +242,7 @@ def judge(program: Program, folder: Path) -> Verdict:
     least, most = item.get("predicted_speedup_least"), item.get("predicted_speedup_most")
     return Verdict(
         program,
-        measure_gain(slow_ms, fixed_ms),
-        cpu=measure_gain(*pair_blocks(result["blocks"], "cpu_ms")),
-        untraced_ms=(float(np.median(slow_ms)), float(np.median(fixed_ms))),
-        traced_ms=(result["recorded_step_ms"]["slow"], result["recorded_step_ms"]["fixed"]),
+        gain,
         first=item.get("class", "no advice"),
         culprit=_name_culprit(culprit),
         is_culprit_right=program.is_culprit(culprit.get("name"), culprit.get("file"), culprit.get("line")),
@@ -226,7 +250,6 @@ def judge(program: Program, folder: Path) -> Verdict:
         expected=None if least is None else (least, np.inf if most is None else most),
         shown=_divide(slow.context.period_ms, fixed.context.period_ms),
         fixed=", ".join(found["class"] for found in fixed.to_dict()["advice"]) or "no advice",
-        proof=_read_proof(place),
     )
 
 
@@ -260,13 +283,22 @@ def make_section(series: str, verdicts: Sequence[Verdict], known: Sequence[str])
             " `proved` is what `stepscope prove` measured without the place that the first advice names.",
             "",
             *(f"- Known: {score}" for score in known),
-            f"- Unseen: {_score(verdicts)}",
+            f"- Unseen: the {_score(verdicts)}",
             "",
+            make_table(verdicts),
+            "",
+        ]
+    )
+
+
+def make_table(verdicts: Sequence[Verdict]) -> str:
+    """What was said of each program, and what is true."""
+    return "\n".join(
+        [
             "| program | bottleneck | first advice | | culprit | | predicted | range | real | interval | proved | CPU"
             " | error | traces | step ms | traced ms | once fixed |",
             f"|{' --- |' * 17}",
             *(_make_row(verdict) for verdict in verdicts),
-            "",
         ]
     )
 
@@ -275,13 +307,18 @@ def _score(verdicts: Sequence[Verdict]) -> str:
     planted = [verdict for verdict in verdicts if verdict.program.expected != "none"]
     stacks = [verdict for verdict in planted if verdict.program.has_python]
     precise = [verdict for verdict in planted if verdict.gain.is_precise]
-    return (
-        f"the first advice is right in {sum(verdict.is_right for verdict in verdicts)} of {len(verdicts)}; the culprit"
-        f" in {sum(verdict.is_culprit_right for verdict in planted)} of {len(planted)}, and in"
+    culprits = (
+        f" the culprit in {sum(verdict.is_culprit_right for verdict in planted)} of {len(planted)}, and in"
         f" {sum(verdict.is_culprit_right for verdict in stacks)} of {len(stacks)} with Python calls (none is named in"
-        f" {sum(verdict.culprit is None for verdict in planted)}); the fixed"
+        f" {sum(verdict.culprit is None for verdict in planted)});"
+    )
+    is_given = all(verdict.untraced_ms is None for verdict in verdicts)
+    return (
+        f"first advice is right in {sum(verdict.is_right for verdict in verdicts)} of {len(verdicts)};"
+        f"{'' if is_given else culprits} the fixed"
         f" variant gets `none` in {sum(verdict.fixed == 'none' for verdict in verdicts)} of {len(verdicts)};"
-        f" {_score_gains(planted)} In those whose interval lies within {CLOSE:.0%}: {_score_gains(precise)}"
+        f" {_score_gains(planted)}"
+        f"{'' if is_given else f' In those whose interval lies within {CLOSE:.0%}: {_score_gains(precise)}'}"
     )
 
 
@@ -295,24 +332,23 @@ def _score_gains(gains: Sequence[Verdict]) -> str:
 
 def _make_row(verdict: Verdict) -> str:
     program, gain = verdict.program, verdict.gain
-    has_bottleneck = program.expected != "none"
+    has_bottleneck, is_given = program.expected != "none", verdict.untraced_ms is None
     cells = (
         program.name,
         program.expected,
         verdict.first,
         "right" if verdict.is_right else "**wrong**",
         f"`{verdict.culprit}`" if verdict.culprit and has_bottleneck else "",
-        ("right" if verdict.is_culprit_right else "**wrong**") if has_bottleneck else "",
+        ("right" if verdict.is_culprit_right else "**wrong**") if has_bottleneck and not is_given else "",
         f"{verdict.predicted:.2f}" if verdict.predicted else "",
         f"{verdict.expected[0]:g} to {verdict.expected[1]:g}" if verdict.expected else "",
         f"{gain.real:.2f}",
-        f"{gain.least:.2f} to {gain.most:.2f}",
+        "" if is_given else f"{gain.least:.2f} to {gain.most:.2f}",
         _describe_proof(verdict),
-        f"{verdict.cpu.real:.2f}",
+        f"{verdict.cpu.real:.2f}" if verdict.cpu else "",
         f"{100 * verdict.error:+.0f} %" if verdict.error is not None else "",
         f"{verdict.shown:.2f}" if verdict.shown else "",
-        "{:.1f} to {:.1f}".format(*verdict.untraced_ms),
-        "{:.1f} to {:.1f}".format(*verdict.traced_ms),
+        *("{:.1f} to {:.1f}".format(*ms) if ms else "" for ms in (verdict.untraced_ms, verdict.traced_ms)),
         verdict.fixed,
     )
     return f"| {' | '.join(cells)} |"

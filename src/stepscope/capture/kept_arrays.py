@@ -22,6 +22,7 @@ from math import prod
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+from stepscope.capture.empty_arrays import find_empty
 from stepscope.capture.program_files import is_users_file
 from stepscope.formats.spool.layout import StatValue
 from stepscope.kernels.observe import read_locals
@@ -190,14 +191,22 @@ def _find_setting_line(codes: Iterable[CodeType], name: str) -> str:
 
 
 class KeptArrays:
-    """Counts the arrays of a program at the start, during and at the end of a capture."""
+    """Counts the arrays of a program at the start, during and at the end of a capture.
+
+    Attributes:
+        empty: what `find_empty` says of those at the start.
+    """
 
     def __init__(self) -> None:
         self._types = find_types(TYPES)
         self._ages = _count_agings() if gc.isenabled() else -1
         self._young = {*map(id, self._list_young())}
         # By number: an array that is made where one was freed counts as that one, as in each step of a loop.
-        self._before = {kind: {*map(id, arrays)} for kind, arrays in self._group(self._list_all()).items()}
+        groups = self._group(self._list_all())
+        self._before = {kind: {*map(id, arrays)} for kind, arrays in groups.items()}
+        with unseen():
+            self.empty = find_empty(groups)
+        groups.clear()
         self._seen: dict[str, StatValue] = {}
         self._holders: dict[Kind, tuple[str, str, str]] = {}
 

@@ -77,6 +77,7 @@ GIVES_SEVERAL = Pattern(
     r"unbind|split\w*|chunk|tensor_split|topk|sort|max|min|mode|median|cummax|cummin|meshgrid|svd|qr|var_mean|std_mean"
     r"|_?(?:thnn_)?\w*(?:lstm|gru)\w*|linalg_(?:svd|qr|eigh?|lu\w*|inv_ex|cholesky_ex|slogdet|lstsq)|\w*frexp|_unique\w*"
 )
+ADDS_OR_SCALES = Pattern(r"(?:add|sub|rsub|mul|div)_?")
 REDUCES = Pattern(r"sum|mean|norm|linalg_vector_norm|linalg_norm")
 ATTENTION = Pattern(r"_?(?:flash|efficient|scaled_dot_product_\w+)_?attention(?P<pass>_forward|_backward)?")
 PADDING_FIRST = ("cudnn_convolution", "miopen_convolution", "mkldnn_convolution", "miopen_depthwise_convolution")

@@ -96,6 +96,15 @@ def is_computed_again(op: str) -> bool:
     return "rematted_computation" in op
 
 
+def is_of_second_order(op: str) -> bool:
+    """True for an op of a gradient of a gradient, by its name in JAX.
+
+    >>> is_of_second_order("jit(f)/transpose(jvp(f))/dot"), is_of_second_order("jit(f)/jvp(transpose(jvp(f)))/dot")
+    (False, True)
+    """
+    return op.count("jvp(") > 1
+
+
 def is_product(op: str) -> bool:
     """True for an op that multiplies, by its name in JAX."""
     return _PRODUCTS.search(op) is not None

@@ -14,6 +14,7 @@ _GRADIENT = Pattern(r"transpose\(|gradient_tape/|gradients/|/grad/")
 _GRADIENT_OF = Pattern(
     r"(?P<around>(?:[^:]*/)??)(?:gradient_tape/(?P<tape>[^:]+)|gradients/(?P<old>[^:]+)_grad)/[^/:]+(?::\w+)?$"
 )
+_GRADIENT_OF_ONE = Pattern(r"Backprop|Grad(?:V\d)?$")
 _FORWARD = Pattern(r"jvp\(")
 _UPDATE = Pattern(r"optimizer|apply_updates|[Aa]dam|sgd|momentum|ResourceApply|update", re.ASCII)
 _OPTIMIZER = Pattern(
@@ -49,6 +50,15 @@ def forward_of_gradient(op_name: str) -> str:
     """
     found = _GRADIENT_OF.match(op_name) if "gradient" in op_name else None  # most ops are of no gradient
     return f"{found['around'] or ''}{found['tape'] or found['old']}" if found else ""
+
+
+def is_gradient_of_one(op: str) -> bool:
+    """True for an op that computes the gradient of one operand of one op of TensorFlow, by its type.
+
+    >>> is_gradient_of_one("_MklNativeConv2DBackpropFilter"), is_gradient_of_one("MatMul")
+    (True, False)
+    """
+    return _GRADIENT_OF_ONE.search(op) is not None
 
 
 def is_of_optimizer(op_name: str) -> bool:

@@ -249,6 +249,62 @@ def test_gradients_of_one_forward_pass_in_several_programs() -> None:
     assert excess.fact.startswith("computes one forward pass in 2 programs")
 
 
+def passes(*more: Op) -> tuple[bytes, dict[str, int]]:
+    """A program with a forward product and its two gradients, and more."""
+    x, w, out = f32(8, 16), f32(16, 4), f32(8, 4)
+    main = computation(
+        "main",
+        parameter("w", w, 0),
+        parameter("x", x, 1),
+        op("out", "dot", out, "x", "w", extra=FORWARD),
+        op("one", "tanh", out, "out", extra=BACKWARD),
+        op("slope", "dot", w, "x", "one", extra=BACKWARD),
+        op("before", "dot", x, "one", "w", extra=BACKWARD),
+        op("two", "negate", out, "out", extra=BACKWARD),
+        *more,
+    )
+    return program(main, name="jit_step"), {"out": 20, "slope": 20, "before": 20} | {each.name: 20 for each in more}
+
+
+def test_backward_passes_of_one_forward_pass_in_one_program() -> None:
+    slope = op("slope2", "dot", f32(16, 4), "x", "two", extra=BACKWARD)
+    before = op("before2", "dot", f32(8, 16), "two", "w", extra=BACKWARD)
+
+    (excess,) = found({"jit_step": passes(slope, before)})
+    assert (excess.kind, excess.ps / US / 2, excess.keeps) == ("repeated_backward", 80.0, 0.5)
+    assert excess.fact.startswith("has 2 backward passes for 1 products of one forward pass, as that at train.py:9")
+    assert _of({"jit_step": passes()}) == []
+    assert _of({"jit_step": passes(before)}) == []  # another loss that only passes through, as a generator's
+
+
+def thin(rows: int, *, is_sum: bool = True) -> tuple[bytes, dict[str, int]]:
+    """A product of two thin matrices, which is scaled, added to a weight, and multiplied with some rows."""
+    wide = f32(600, 400)
+    main = computation(
+        "main",
+        parameter("up", f32(600, 8), 0),
+        parameter("down", f32(8, 400), 1),
+        parameter("w", wide, 2),
+        parameter("x", f32(rows, 600), 3),
+        op("made", "dot", wide, "up", "down", extra=FORWARD),
+        op("half", "constant", f32()),
+        op("halves", "broadcast", wide, "half"),
+        op("scaled", "multiply", wide, "made", "halves"),
+        op("weight", "add", wide, "w", "scaled"),
+        op("out", "dot", f32(rows, 400), "x", "weight" if is_sum else "scaled", extra=FORWARD),
+    )
+    return program(main, name="jit_step"), {"made": 30, "weight": 10, "out": 20}
+
+
+def test_thin_matrices_that_are_made_wide_for_a_few_rows() -> None:
+    (excess,) = found({"jit_step": thin(32)})
+
+    assert (excess.kind, excess.ps / US / 2, excess.is_part) == ("product_order", 40.0, True)
+    assert excess.fact.startswith("multiplies [600,8] by [8,400], adds that to another matrix, then with 32 rows;")
+    assert _of({"jit_step": thin(32, is_sum=False)}) == [("product_order", 50.0)]
+    assert _of({"jit_step": thin(512)}) == []
+
+
 def test_another_batch_or_a_result_that_the_training_takes_is_none() -> None:
     assert _of({"jit_step": training(), "jit_loss": value(32, f32())}) == []
     assert _of({"jit_step": training(), "jit_loss": value(8, f32(8, 16))}) == []

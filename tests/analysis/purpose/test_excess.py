@@ -185,6 +185,48 @@ def test_gradients_of_sizes_that_no_update_works_on(of_update: str, expected: li
     assert excess_of(picture, _with_sizes(of_update)) == expected
 
 
+def _two_parts(of_first: str = "[[6,4],[6,4],[]]") -> Mapping[str, Sort]:
+    """A generator `f` and a critic `n`, with an optimizer each."""
+
+    def op(name: str, dims: str, number: str = "") -> Sort:
+        return Sort(K.OP, name, number, {"Input Dims": dims})
+
+    return AUTOGRAD | {
+        "f": op("aten::linear", "[[8,4],[6,4],[]]", "Sequence number"),
+        "n": op("aten::linear", "[[8,6],[2,6],[]]", "Sequence number"),
+        "d": op("torch::autograd::AccumulateGrad", "[[6,4]]"),
+        "g": op("torch::autograd::AccumulateGrad", "[[2,6]]"),
+        "i": op("torch::autograd::AccumulateGrad", "[[8,4]]"),
+        "w": op("aten::add_", "[[2,6],[2,6],[]]"),
+        "x": op("aten::add_", of_first),
+        "k": op("aten::clone", "[[6,4],[]]"),
+    }
+
+
+_CRITIC = """
+    host main | M0------------------M1------------------M2------------------M3------------------M4-
+    host main | f1-n2-oB2-A-B1-A-U- f3-n4-oB4-A-B3-A-V- f5-n6-oB6-A-B5-A-U- f7-n8-oB8-A-B7-A-V-
+    host main |           g-   d-w-           g-   d-x-           g-   d-w-           g-   d-x-
+"""
+
+
+@pytest.mark.parametrize(
+    ("picture", "expected"),
+    [
+        (_CRITIC, [("dropped_gradients", 2 * (3.0 + 2.0) + 2.0)]),
+        (_CRITIC.replace("d-w-", "d-wx"), []),
+        (_CRITIC.replace("A-U- ", "A-U-k"), []),
+        (_CRITIC.replace("d-w-", "i-w-").replace("d-x-", "i-x-"), []),
+    ],
+    ids=[
+        "the critic's loss goes back through the generator, whose gradients begin anew; there the critic's are",
+        "an update of both", "the program keeps the gradient", "gradients of the input",
+    ],
+)  # fmt: skip
+def test_gradients_that_begin_anew_before_an_update(picture: str, expected: list[tuple[str, float]]) -> None:
+    assert excess_of(picture, _two_parts()) == expected
+
+
 # -- checks, metrics and one-hot rows ------------------------------------------------------------------------------
 
 

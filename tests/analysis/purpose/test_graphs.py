@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from helpers.draw import MS, Sort, draw
 
 from stepscope.analysis.facts.changes import changes_of
@@ -134,3 +135,41 @@ def test_an_op_with_a_gradient_is_forward() -> None:
     trace = drawn("host main | M0------\nhost main | R1------\nhost main | p--t-q-")
 
     assert {name: ps / MS for name, ps in purposes_of(trace).items()} == {"forward": 3, "unknown": 2, "backward": 2}
+
+
+# -- gradients of one op, again ------------------------------------------------------------------------------------
+
+_AGAIN = {
+    "f": Sort(K.OP, "net/conv:Conv2D"),
+    "a": Sort(K.OP, "gradient_tape/net/conv/Conv2DBackpropFilter:Conv2DBackpropFilter"),
+    "b": Sort(K.OP, "gradient_tape/net/conv/Conv2DBackpropFilter_1:Conv2DBackpropFilter"),
+    "c": Sort(K.OP, "gradient_tape/net/conv/Conv2DBackpropInput:Conv2DBackpropInput"),
+    "d": Sort(K.OP, "gradient_tape/net/conv/Conv2DBackpropInput_1:Conv2DBackpropInput"),
+    "m": Sort(K.OP, "net/dense:MatMul"),
+    "i": Sort(K.OP, "gradient_tape/net/dense/MatMul:MatMul"),
+    "j": Sort(K.OP, "gradient_tape/net/dense/MatMul_1:MatMul"),
+    "k": Sort(K.OP, "gradient_tape/net/dense/MatMul_2:MatMul"),
+    "W": made("gradient_tape/net/dense/MatMul", "[8,4]"),
+    "X": made("gradient_tape/net/dense/MatMul_1", "[2,8]"),
+    "Y": made("gradient_tape/net/dense/MatMul_2", "[2,8]"),
+}
+
+
+@pytest.mark.parametrize(
+    ("ops", "found"),
+    [
+        ("f-a--b--c--d--", [("repeated_backward", 12.0, 50.0)]),
+        ("f-a--c--d--", []),
+        ("m-i-W!j-X!k-Y!", []),
+        ("m-i--j--k-", []),
+        ("m-i-W!j-X!", []),
+    ],
+    ids=[
+        "two losses, each by itself", "one loss", "a second loss passes through a product: it needs none of the weight",
+        "sizes are not known", "both gradients of one product",
+    ],
+)  # fmt: skip
+def test_gradients_that_a_tape_is_asked_for_again(ops: str, found: list[tuple[str, float, float]]) -> None:
+    trace = replace(draw(f"host main | M0-------------------\nhost main | {ops}", _AGAIN), framework="tensorflow")
+
+    assert [(each.kind, each.ps / MS, round(100 * each.keeps, 1)) for each in excesses_of(trace)] == found

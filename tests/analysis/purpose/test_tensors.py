@@ -89,6 +89,43 @@ def test_ops_that_follow_each_other(a: Sort, v: Sort, b: Sort, found: list[tuple
     assert _excess(_CHAIN, a=a, v=v, b=b) == found
 
 
+_LOW_RANK = """
+    host main | M0-----------------------------
+    host main | a1---m2-p3-b4--B4--B3-B2-B1---
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({}, [("product_order", 5.0 + 3 + 3 + 3 + 3 + 5, pytest.approx(0.133, abs=1e-3))]),
+        ({"b": _op("aten::linear", "2000,640", "1920,640", "")}, []),
+        ({"m": _op("aten::mul", "1920,640", "1920,640")}, []),
+        ({"m": _op("aten::softmax", "1920,640", "", "")}, []),
+    ],
+    ids=["a change of low rank to a weight", "many rows", "each number by another", "not linear"],
+)
+def test_thin_matrices_that_are_made_wide(changed: dict[str, Sort], found: list[tuple[str, float, float]]) -> None:
+    sorts = {
+        "a": _op("aten::matmul", "1920,8", "8,640"),
+        "m": _op("aten::mul", "1920,640", ""),
+        "p": _op("aten::add", "1920,640", "1920,640", ""),
+        "b": _op("aten::linear", "4,16,640", "1920,640", ""),
+    }
+
+    assert _excess(_LOW_RANK, **sorts | changed) == found
+
+
+def test_a_product_with_a_matrix_that_is_nearly_empty() -> None:
+    picture = "host main | M0------------\nhost main | l1---B1--"
+    sorts = {"B": _BACKWARD, "l": _op("aten::mm", "2600,2600", "2600,48")}
+
+    (excess,) = excesses_of(draw(picture, sorts, facts={"empty:0": "float32\t2600,2600\t5"}))
+    assert (excess.kind, excess.ps / MS, excess.keeps) == ("mostly_zero", 9.0, 0.025)
+    assert excess.fact == "multiplies with dense [2600,2600], of which 0.5 % is not zero"
+    assert excesses_of(draw(picture, sorts, facts={"empty:0": "float32\t2600,48\t?"})) == ()
+
+
 def test_a_matrix_that_is_taken_apart_without_a_gradient() -> None:
     picture = """
         host main | M0-----------------------

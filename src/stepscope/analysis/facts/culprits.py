@@ -29,7 +29,7 @@ from stepscope.analysis.facts.feeding import feed_of, ops_of_iterators
 from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, PYTHON, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import FEW_PROGRAMS, work_events_of
 from stepscope.analysis.purpose.computing import backward_runs, update_ranges
-from stepscope.analysis.purpose.excess import excesses_of
+from stepscope.analysis.purpose.excess import DROPPED, excesses_of
 from stepscope.analysis.purpose.setup import SetUp
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind
@@ -114,10 +114,11 @@ def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, C
         if excess.made is not None:
             yield excess.kind, excess.made.cause, excess.ps, _who_makes(trace, excess.made)
             continue
-        # The program has a line for what runs forward; of backward work alone the line is that which starts it.
+        # The program has a line for what runs forward; of backward work alone the line is that which starts it, or that
+        # which ran it forward where a part of a pass is not needed.
         forward = excess.rows[trace.events.kind[excess.rows] != K.BACKWARD]
-        rows = forward if len(forward) else excess.rows
-        who = _culprit_of_computing(trace, rows, trace.events.duration_ps[rows], follows=False)
+        rows, follows = (forward, False) if len(forward) else (excess.rows, excess.kind == DROPPED)
+        who = _culprit_of_computing(trace, rows, trace.events.duration_ps[rows], follows)
         yield excess.kind, "host_compute", excess.ps, who
     for name, rows in work_by_kind(trace).items():
         ps = trace.events.duration_ps[rows]

@@ -15,7 +15,7 @@ import numpy as np
 from stepscope.analysis.purpose.computing import backward_runs, computing_of, inside_any, update_ranges
 from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.steps.find_steps import whole_steps
-from stepscope.analysis.trace.columns import events_of_kind, is_inside, is_inside_another
+from stepscope.analysis.trace.columns import events_of_kind, is_inside_another
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct
@@ -119,7 +119,7 @@ def repeated_backward(trace: HostTrace) -> Repeated | None:
     again = passes.run > 0
     if not again.any() or differentiates_gradients(trace):
         return None
-    begin, _, of = _bounds(passes)
+    begin, _, of = bounds(passes)
     adds = np.bincount(of, passes.adds).astype(np.int64)
     redone = (np.bincount(of, again) > 0) & (adds > 0) & (begin > 0) & ~_use_gradients(trace, passes, begin, adds)
     chosen = redone[of] & (again | (passes.adds & _after_repeated(passes, again)))
@@ -152,7 +152,7 @@ def differentiates_gradients(trace: HostTrace) -> bool:
     return bool((~is_node).any())
 
 
-def _bounds(passes: BackwardPasses) -> tuple[I64, I64, I64]:
+def bounds(passes: BackwardPasses) -> tuple[I64, I64, I64]:
     """The first place of each pass, the place after its last, and the pass of each run, numbered from 0."""
     begin = np.flatnonzero(np.append(True, np.diff(passes.of) != 0)[: len(passes)])
     end = np.append(begin[1:], len(passes))
@@ -181,47 +181,7 @@ def _use_gradients(trace: HostTrace, passes: BackwardPasses, begin: I64, adds: I
     return used
 
 
-@dataclass(frozen=True)
-class Unused:
-    """Gradients of parameters that no update reads, with the backward work that nothing else needs.
-
-    Attributes:
-        rows: rows of events; parameters: how many a step; sizes: of the largest, as recorded, empty where unknown.
-    """
-
-    rows: I64
-    parameters: float
-    sizes: tuple[str, ...]
-
-
-def unused_gradients(trace: HostTrace) -> Unused | None:
-    """Gradients that are computed for parameters that no optimizer updates; None where none are, or it is not known.
-
-    Two facts show them.  With recorded sizes: no op of any update has an operand of the parameter's size, while it has
-    those of others.  Without: the gradient is never reset, so that each step adds to that of the step before, while
-    others begin anew; that needs one update a step, as a second optimizer may reset its own elsewhere.
-    """
-    passes, updates = passes_of(trace), update_ranges(trace)
-    # A pass within a pass computes activations again: what lies inside a node is not told apart then.
-    nested = is_inside_another(trace, backward_runs(trace), K.BACKWARD).any()
-    if not passes.adds.any() or not len(updates) or nested:
-        return None
-    unused, sizes = _without_update(trace, passes, updates)
-    if unused is None:
-        unused = _never_reset(trace, passes, updates)
-    if unused is None or not unused.any():
-        return None
-    # After the last gradient that is used, a pass computes for the others alone.
-    _, _, of = _bounds(passes)
-    last_used = np.full(int(of.max()) + 1, len(passes))
-    used = np.flatnonzero(passes.adds & ~unused)
-    last_used[of[used]] = used  # ascending: the last one stays
-    removed = unused | ((np.bincount(of, unused) > 0)[of] & (np.arange(len(passes)) > last_used[of]))
-    steps = max(len(whole_steps(trace).number), 1)
-    return Unused(passes.rows[removed], int(unused.sum()) / steps, sizes)
-
-
-def _inner_adds(trace: HostTrace, rows: I64) -> I64:
+def inner_adds(trace: HostTrace, rows: I64) -> I64:
     """The op inside each run that adds a gradient: rows of events, the run itself where there is none."""
     ops = _adding_ops(trace)
     found, parent = rows.copy(), forest(trace).parent[ops]
@@ -242,7 +202,7 @@ def ops_per_parameter(trace: HostTrace, ops: I64) -> float:
     passes = passes_of(trace)
     if not passes.adds.any() or not trace.has_stat(stat_names.INPUT_DIMS):
         return 0.0
-    given = _count_sizes(trace, _inner_adds(trace, passes.rows[passes.adds]))
+    given = _count_sizes(trace, inner_adds(trace, passes.rows[passes.adds]))
     taken = _count_sizes(trace, ops)
     worked_on = sum(count for size, count in given.items() if taken[size] >= _FEWEST_OPS * count)
     if worked_on < _NEARLY_ALL * given.total():
@@ -258,78 +218,6 @@ def _count_sizes(trace: HostTrace, ops: I64) -> Counter[Size]:
         sizes = {size for size in sizes_of(trace.strings[text]) if math.prod(size) > 1} if text > 0 else set()
         if len(sizes) == 1:
             found[sizes.pop()] += count
-    return found
-
-
-def _without_update(trace: HostTrace, passes: BackwardPasses, updates: I64) -> tuple[Mask | None, tuple[str, ...]]:
-    """Which runs add to a parameter of a size that no update works on; None if sizes do not tell."""
-    if not trace.has_stat(stat_names.INPUT_DIMS):
-        return None, ()
-    work = computing_of(trace)
-    touched = _texts(trace, work.rows[work.updates])
-    adds = np.flatnonzero(passes.adds)
-    size = trace.stat_strings(stat_names.INPUT_DIMS, rows=_inner_adds(trace, passes.rows[adds]))
-    texts = {row: trace.strings[row].removeprefix("[").removesuffix("]") for row in distinct(size[size > 0]).tolist()}
-    weights = _texts_of_weights(trace)
-    missing = [row for row, text in texts.items() if text in weights and not any(text in other for other in touched)]
-    # Lists of tensors without sizes, or a flat buffer in place of the parameters: which are updated is not known.
-    if not touched or len(missing) == len(texts) or any(text == "[]" for text in texts.values()):
-        return None, ()
-    unused = np.zeros(len(passes), np.bool_)
-    unused[adds] = np.isin(size, missing)
-    return unused, tuple(texts[row] for row in missing)
-
-
-def _texts_of_weights(trace: HostTrace) -> set[str]:
-    """The sizes of what trained ops take beside their first operand: weights, not the input, whose gradient is used
-    where examples are changed against the model."""
-    work = computing_of(trace)
-    dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=work.rows[work.learned & work.outer])
-    sizes = (sizes_of(trace.strings[row])[1:] for row in distinct(dims[dims > 0]).tolist())
-    return {f"[{','.join(map(str, size))}]" for each in sizes for size in each if size}
-
-
-def _texts(trace: HostTrace, rows: I64) -> list[str]:
-    """The different sizes of operands of some ops; empty if a list of tensors has none."""
-    dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=rows)
-    types = trace.stat_strings(stat_names.INPUT_TYPES, rows=rows)
-    lists = [trace.strings[row] for row in distinct(dims[_are_lists(trace, types)]).tolist() if row > 0]
-    if any("[[[" not in text for text in lists):
-        return []
-    return [trace.strings[row] for row in distinct(dims).tolist() if row > 0]
-
-
-def _are_lists(trace: HostTrace, types: I64) -> Mask:
-    names = distinct(types[types > 0]).tolist()
-    return np.isin(types, [row for row in names if "TensorList" in trace.strings[row]])
-
-
-def _never_reset(trace: HostTrace, passes: BackwardPasses, updates: I64) -> Mask | None:
-    """Which runs add to what earlier steps left, in the first pass after an update in which others begin anew."""
-    steps = len(whole_steps(trace).number)
-    above = forest(trace).parent[updates].astype(np.int64)
-    own = updates[(above < 0) | ~inside_any(trace, np.maximum(above, 0), updates)]
-    if len(own) > steps or len(distinct(trace.events.type[own])) != 1:
-        return None
-    end = np.sort(trace.events.start_ps[own] + trace.events.duration_ps[own])
-    window = np.searchsorted(end, trace.events.start_ps[passes.rows], side="right")
-    _, first, place = np.unique(window, return_index=True, return_inverse=True)
-    is_first = passes.of == passes.of[first][place]
-    continues = passes.adds & _adds_in_place(trace, passes.rows)
-    fresh = np.bincount(window[passes.adds & is_first & ~continues], minlength=int(window.max()) + 1)
-    found = continues & is_first & (fresh[window] > 0) & (window > 0)  # what came before the first update is not known
-    usual = len(distinct(window[found])) >= max(len(own) - 1, 1)
-    return found if usual else None
-
-
-def _adds_in_place(trace: HostTrace, runs: I64) -> Mask:
-    """Whether each run adds in place: the gradient was there before."""
-    ops = events_of_kind(trace, K.OP)
-    ops = ops[has_trait(trace, trace.events.type[ops], PurposeTrait.ADDS_IN_PLACE) & is_inside(trace, ops, K.BACKWARD)]
-    above = forest(trace).parent[ops].astype(np.int64)
-    above = above[above >= 0]
-    above = above[has_trait(trace, trace.events.type[above], OpTrait.ADDS_GRADIENT)]
-    found: Mask = np.isin(runs, forest(trace).parent[above])
     return found
 
 

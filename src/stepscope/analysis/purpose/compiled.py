@@ -22,7 +22,7 @@ from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.custom_calls import PRODUCT, kind_of_call
-from stepscope.vocabulary.jax import is_backward, is_computed_again
+from stepscope.vocabulary.jax import is_backward, is_computed_again, is_of_second_order
 
 Size = tuple[int, ...]
 _Found = TypeVar("_Found")
@@ -80,7 +80,8 @@ def _rows_of(module: Module, *opcodes: str) -> list[int]:
     return found
 
 
-def _products(module: Module) -> list[int]:
+def products_of(module: Module) -> list[int]:
+    """The instructions of a program that multiply matrices."""
     calls = [row for row in _rows_of(module, "custom-call") if kind_of_call(module.target_of(row)) == PRODUCT]
     return _rows_of(module, "dot") + calls
 
@@ -94,7 +95,7 @@ class Compiled:
     figures: tuple[int, ...] = ()
 
 
-def _join(parts: list[Compiled]) -> Compiled | None:
+def join(parts: list[Compiled]) -> Compiled | None:
     """All parts with the figures of the longest one."""
     if not parts:
         return None
@@ -111,7 +112,7 @@ def _find_in_programs(trace: HostTrace, find: Callable[[ProgramWork], _Found | N
 
 def compiled_one_hots(trace: HostTrace) -> Compiled | None:
     """Products that take numbers of classes written out as one-hot rows; figures are (numbers, classes)."""
-    return _join(_find_in_programs(trace, _find_one_hots))
+    return join(_find_in_programs(trace, _find_one_hots))
 
 
 def _find_one_hots(work: ProgramWork) -> Compiled | None:
@@ -119,7 +120,7 @@ def _find_one_hots(work: ProgramWork) -> Compiled | None:
     if not module.is_opcode("iota").any() or not module.is_opcode("compare").any():
         return None
     taken, sizes = list[int](), list[tuple[int, int]]()
-    for product in _products(module):
+    for product in products_of(module):
         for operand in module.operands.linked(product)[:2]:
             made = _one_hot(flow, operand)
             if made is not None:
@@ -167,7 +168,7 @@ def _find_table(trace: HostTrace, work: ProgramWork) -> Compiled | None:
         if len(size) == 2 and update[-1:] == size[-1:] and is_backward(module.sources.read([row])[0].op_name):
             reads[size] += math.prod(update) // max(size[1], 1)
             scatters.setdefault(size, []).append(row)
-    products = _products(module) + _rows_of(module, "convolution") if scatters else []
+    products = products_of(module) + _rows_of(module, "convolution") if scatters else []
     multiplied = {flow.dims(each) for row in products for each in (row, *module.operands.linked(row))}
     parts = []
     for size, rows in scatters.items():
@@ -224,7 +225,7 @@ def compiled_unused(trace: HostTrace) -> tuple[Compiled, tuple[str, ...]] | None
         only = work.flow.needed_by(given_up) - kept
         parts.append(Compiled(work.runs_of(only), 0.0, (len(unused),)))
         shapes += [shape for _, shape in unused]
-    joined = _join(parts)
+    joined = join(parts)
     return None if joined is None else (joined, tuple(dict.fromkeys(shapes)))
 
 
@@ -271,7 +272,47 @@ def compiled_repeated(trace: HostTrace) -> Compiled | None:
         again = [_forward_rows(work) for work in alike if work is not last]
         if sizes and again:
             parts.append(Compiled(np.concatenate(again), 0.0, (len(alike),)))
-    return _join(parts)
+    return join(parts)
+
+
+def compiled_passes(trace: HostTrace) -> tuple[Compiled, str] | None:
+    """Backward passes that one program has for one forward pass, as where each loss is differentiated by itself, with
+    the line of the largest product; figures are (passes, forward products)."""
+    found = _find_in_programs(trace, _find_passes)
+    return max(found, key=lambda each: int(trace.events.duration_ps[each[0].rows].sum()), default=None)
+
+
+def _find_passes(work: ProgramWork) -> tuple[Compiled, str] | None:
+    """By line of the program: the products of its backward pass that have the size of an operand of those of its
+    forward pass are the gradients of that operand.  That of each operand has to be there again, as in graphs."""
+    module, flow = work.module, work.flow
+    products = [*products_of(module), *_rows_of(module, "convolution")]
+    sources = module.sources.read(products) if products else []
+    if any(is_of_second_order(source.op_name) for source in sources):
+        return None
+    operands, gradients = dict[str, Counter[Size]](), dict[str, Counter[Size]]()
+    for row, source in zip(products, sources, strict=True):
+        if is_backward(source.op_name) and not is_computed_again(source.op_name):
+            gradients.setdefault(source.line, Counter())[tuple(sorted(flow.dims(row)))] += 1
+        elif not is_backward(source.op_name):
+            sizes = [tuple(sorted(flow.dims(each))) for each in module.operands.linked(row)[:2]]
+            operands.setdefault(source.line, Counter()).update(sizes)
+    passes = {
+        line: min(count // max(operands[line][size], 1) for size, count in of_line.items())
+        for line, of_line in gradients.items()
+        if line and line in operands and all(size in operands[line] for size in of_line)
+    }
+    again = {line: times for line, times in passes.items() if times > 1}
+    if not again:
+        return None
+    chosen = [
+        row for row, source in zip(products, sources, strict=True)
+        if source.line in again and is_backward(source.op_name) and not is_computed_again(source.op_name)
+    ]  # fmt: skip
+    line = max(again, key=lambda each: max(map(math.prod, gradients[each])))
+    times = again[line]
+    forward = sum(operands[each].total() // 2 for each in again)
+    return Compiled(work.runs_of(chosen), 1.0 / times, (times, forward)), line
 
 
 def _forward_rows(work: ProgramWork) -> I64:
@@ -288,12 +329,12 @@ def _is_of_backward(source: InstructionSource) -> bool:
 
 
 def _sources_of_products(work: ProgramWork) -> list[InstructionSource]:
-    return work.module.sources.read([*_products(work.module), *_rows_of(work.module, "convolution")])
+    return work.module.sources.read([*products_of(work.module), *_rows_of(work.module, "convolution")])
 
 
 def _sizes_of_products(work: ProgramWork, forward: bool = False) -> Counter[int]:
     """How many numbers each product gives, or each of the forward pass: a compiler may turn it round."""
-    rows = [*_products(work.module), *_rows_of(work.module, "convolution")]
+    rows = [*products_of(work.module), *_rows_of(work.module, "convolution")]
     if forward:
         sources = work.module.sources.read(rows)
         rows = [row for row, source in zip(rows, sources, strict=True) if not _is_of_backward(source)]
@@ -311,7 +352,7 @@ def copied_arguments(trace: HostTrace) -> Compiled | None:
     """Copies of whole arguments before a part of them is written, or so as to give them back: a program may only write
     into an argument that it was given for good.  A program that does nothing else is a copy that was asked for.  The
     figure is the bytes of the largest."""
-    return _join(_find_in_programs(trace, _find_copied))
+    return join(_find_in_programs(trace, _find_copied))
 
 
 _WRITES_PART = ("dynamic-update-slice", "scatter")

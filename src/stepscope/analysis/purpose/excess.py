@@ -13,13 +13,13 @@ from stepscope.analysis.account.selectors import Portion, work_launched_by
 from stepscope.analysis.purpose.autograd import (
     checked_backward,
     repeated_backward,
-    unused_gradients,
     updates_in_a_row,
 )
 from stepscope.analysis.purpose.compiled import (
     Compiled,
     compiled_measures,
     compiled_one_hots,
+    compiled_passes,
     compiled_repeated,
     compiled_table,
     compiled_unused,
@@ -28,15 +28,17 @@ from stepscope.analysis.purpose.compiled import (
 )
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of
-from stepscope.analysis.purpose.graphs import dense_gradient, graph_checks, graph_one_hots
+from stepscope.analysis.purpose.gradients import unused_gradients
+from stepscope.analysis.purpose.graphs import dense_gradient, graph_checks, graph_one_hots, repeated_gradients
 from stepscope.analysis.purpose.growth import growth_of
 from stepscope.analysis.purpose.loops import independent_rounds
 from stepscope.analysis.purpose.operands import half_ops, one_hots, whole_table
 from stepscope.analysis.purpose.padding import padding_of
 from stepscope.analysis.purpose.pairs import pairs_of
+from stepscope.analysis.purpose.products import compiled_empty, compiled_order
 from stepscope.analysis.purpose.python_loops import loop_of_model, recurrence_of_model
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
-from stepscope.analysis.purpose.tensors import FINDERS, feeds_training
+from stepscope.analysis.purpose.tensors import ADDED, FINDERS, feeds_training
 from stepscope.analysis.purpose.updates import unfused_update
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT
@@ -59,9 +61,10 @@ from stepscope.vocabulary.traits import PurposeTrait
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
     "copied_arguments", "one_by_one", "many_optimizers", "ordering", "factoring", "half", "set_up",
 )  # fmt: skip
+DROPPED = "dropped_gradients"
 GROWTH, UNFUSED, PADDING = "growth", "unfused_update", "padding"
 (
-    PICKED, CONSTANT_FACTORS, REPEATED_ROWS, PAIRS, ORDER, DEAD, PENALTY, EQUAL, CONSTANT, PREFIX,
+    PICKED, CONSTANT_FACTORS, REPEATED_ROWS, PAIRS, ORDER, EMPTY, DEAD, PENALTY, EQUAL, CONSTANT, PREFIX,
 ) = FINDERS  # fmt: skip
 LOOPED, RECURRENCE = "looped", "recurrence"
 LONGEST = ", the longest of each batch,"  # in the fact of a padding: each batch is filled up to that
@@ -180,34 +183,39 @@ def _per_step(trace: HostTrace, number: float) -> str:
     return f"{each:.0f}" if each >= 1 or not each else f"{each:.1f}"
 
 
+_ONE_PASS = "one pass over the sum of the losses gives the same gradients"
+_EACH_NEEDED = "the gradients of each loss are needed by themselves"
+
+
 def _find_repeated(trace: HostTrace) -> _Found | None:
-    found = repeated_backward(trace)
-    if found is None:
-        return _find_repeated_compiled(trace)
-    nodes = f"{found.nodes:.0f} ops of the forward pass have up to {found.runs} backward runs"
-    return _Found(
-        found.rows, 0.0,
-        f"computes gradients again: {nodes} in a step, with no update between them; one pass over the sum of the losses"
-        " gives the same gradients",
-        "the gradients of each loss are needed by themselves",
-    )  # fmt: skip
-
-
-def _find_repeated_compiled(trace: HostTrace) -> _Found | None:
-    found = compiled_repeated(trace)
-    if found is None:
-        return None
-    return _Found(
-        found.rows, found.kept,
-        f"computes one forward pass in {found.figures[0]} programs, each with a backward pass of its own, of arrays of"
-        " the same shapes",
-        "a parameter is updated between them, or they take different data",
-    )  # fmt: skip
+    if found := repeated_backward(trace):
+        nodes = f"{found.nodes:.0f} ops of the forward pass have up to {found.runs} backward runs"
+        fact = f"computes gradients again: {nodes} in a step, with no update between them; {_ONE_PASS}"
+        return _Found(found.rows, 0.0, fact, _EACH_NEEDED)
+    if again := repeated_gradients(trace):
+        ops = f"{again.ops} product" if again.ops == 1 else f"{again.ops} products"
+        fact = f"computes the gradients of {ops} of the forward pass up to {again.runs} times; {_ONE_PASS}"
+        return _Found(again.rows, again.kept, fact, _EACH_NEEDED)
+    if compiled := compiled_passes(trace):
+        passes, line = compiled
+        (times, products), place = passes.figures, line.rpartition("/")[2]
+        fact = (
+            f"has {times} backward passes for {products} products of one forward pass, as that at {place}; {_ONE_PASS}"
+        )
+        return _Found(passes.rows, passes.kept, fact, _EACH_NEEDED)
+    if programs := compiled_repeated(trace):
+        fact = (
+            f"computes one forward pass in {programs.figures[0]} programs, each with a backward pass of its own, of"
+            " arrays of the same shapes"
+        )
+        against = "a parameter is updated between them, or they take different data"
+        return _Found(programs.rows, programs.kept, fact, against)
+    return None
 
 
 def _find_unused(trace: HostTrace) -> _Found | None:
     found = unused_gradients(trace)
-    if found is None:
+    if found is None or found.is_dropped:
         return _find_unused_compiled(trace)
     sizes = f" (of size {', '.join(found.sizes[:3])})" if found.sizes else ""
     known = "no update works on parameters of that size" if found.sizes else "nothing resets them from step to step"
@@ -215,6 +223,18 @@ def _find_unused(trace: HostTrace) -> _Found | None:
         found.rows, 0.0,
         f"computes gradients of {found.parameters:.0f} parameters{sizes} that no optimizer uses: {known}",
         "something else reads these gradients, or an optimizer that runs more rarely",
+    )  # fmt: skip
+
+
+def _find_dropped(trace: HostTrace) -> _Found | None:
+    found = unused_gradients(trace)
+    if found is None or not found.is_dropped:
+        return None
+    return _Found(
+        found.rows, 0.0,
+        f"goes back through a part of the model for gradients of {found.parameters:.0f} parameters, which begin anew"
+        " before an update reads them",
+        "the program reads these gradients itself",
     )  # fmt: skip
 
 
@@ -530,9 +550,29 @@ def _find_recurrence(trace: HostTrace) -> _Found | None:
     return None if found is None else _Found(found.rows, 0.0, found.what, "no layer or compiler runs such rounds")
 
 
+def _find_order(trace: HostTrace) -> _Found | None:
+    compiled = compiled_order(trace)
+    if compiled is None:
+        return _find_in_tensors(ORDER, _AGAINST_IN_TENSORS[ORDER], trace)
+    rows, columns, inner, taken, is_added = compiled.figures
+    added = ADDED if is_added else ""
+    fact = (
+        f"multiplies [{rows},{inner}] by [{inner},{columns}]{added}, then with {taken:,} rows; multiplying these with"
+        f" one after the other takes {100 * compiled.kept:.0f} % of that"
+    )
+    return _Found(compiled.rows, compiled.kept, fact, _AGAINST_IN_TENSORS[ORDER], is_part=bool(is_added))
+
+
+def _find_empty(trace: HostTrace) -> _Found | None:
+    compiled = compiled_empty(trace)
+    if compiled is None:
+        return _find_in_tensors(EMPTY, _AGAINST_IN_TENSORS[EMPTY], trace)
+    return _Found(compiled[0].rows, compiled[0].kept, compiled[1], _AGAINST_IN_TENSORS[EMPTY])
+
+
 def _find_in_tensors(kind: str, against: str, trace: HostTrace) -> _Found | None:
     found = FINDERS[kind](trace)
-    return None if found is None else _Found(found.rows, found.kept, found.what, against)
+    return None if found is None else _Found(found.rows, found.kept, found.what, against, found.is_part)
 
 
 _AGAINST_IN_TENSORS: Mapping[str, str] = {
@@ -540,6 +580,7 @@ _AGAINST_IN_TENSORS: Mapping[str, str] = {
     CONSTANT_FACTORS: "these matrices change in every step",
     REPEATED_ROWS: "the rows are changed, as by noise, before the product",
     ORDER: "the first product is used by itself, too",
+    EMPTY: "it is made new from time to time",
     DEAD: "the program reads its values itself",
     PENALTY: "the loss needs this term in every step",
     PREFIX: "a position depends on later ones, as without a causal mask",
@@ -550,6 +591,7 @@ _AGAINST_IN_TENSORS: Mapping[str, str] = {
 EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     REPEATED: _find_repeated,
     UNUSED: _find_unused,
+    DROPPED: _find_dropped,
     CHECKS: _find_checks,
     ONE_HOT: _find_one_hot,
     TABLE: _find_table,
@@ -569,5 +611,7 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     RECURRENCE: _find_recurrence,
     UNFUSED: _find_unfused,
     **{kind: partial(_find_in_tensors, kind, against) for kind, against in _AGAINST_IN_TENSORS.items()},
+    ORDER: _find_order,
+    EMPTY: _find_empty,
 }
 """How each kind is found: its events, what of them is kept, the fact, and what speaks against it."""

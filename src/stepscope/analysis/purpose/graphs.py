@@ -7,6 +7,7 @@ and sizes of results are those of the memory that an op takes.
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Groups, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, type_names
-from stepscope.vocabulary.scopes import forward_of_gradient
+from stepscope.vocabulary.scopes import forward_of_gradient, is_gradient, is_gradient_of_one
 from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 # Adding rows up into a table takes about as long for each as reading it.  As for compiled programs, few rows are 2 %.
@@ -198,3 +199,55 @@ def dense_gradient(trace: HostTrace) -> DenseGradient | None:
     updates &= ~np.isin(types, trained) & ~_is(trace, work, OpTrait.OF_GRADIENT)
     chosen = np.append(sums, np.flatnonzero(updates))
     return DenseGradient(work.rows[distinct(chosen)], read_ps / written_ps, written_ps / read_ps)
+
+
+@dataclass(frozen=True)
+class RepeatedGradients:
+    """Gradients that a graph computes several times for one forward op, as with a tape that is asked once for each
+    loss.
+
+    Attributes:
+        rows: rows of events; kept: the share of their time that one pass takes; runs: how often, of the largest part;
+        ops: of how many forward ops that multiply.
+    """
+
+    rows: I64
+    kept: float
+    runs: int
+    ops: int
+
+
+def repeated_gradients(trace: HostTrace) -> RepeatedGradients | None:
+    """The gradients of a graph that has several nodes for the same one: `conv/Conv2DBackpropFilter`, `..Filter_1`.
+
+    The gradient of a product has one node for each operand, of its size.  Each of them has to be there again: a part of
+    the model through which a second loss only passes, as a generator's through the critic, has that of its input alone.
+    """
+    work = computing_of(trace)
+    types = distinct(trace.events.type[work.rows]).astype(np.int64)
+    types = types[has_trait(trace, types, OpTrait.OF_GRADIENT)]
+    heavy = {*types[has_trait(trace, types, OpTrait.MULTIPLIES)].tolist()}
+    made, groups = made_by_ops(trace), dict[str, dict[tuple[str, Size], list[int]]]()
+    for type_, name in zip(types.tolist(), type_names(trace, types), strict=True):
+        forward, (node, _, op) = forward_of_gradient(name), name.rpartition(":")
+        if forward and not is_gradient(forward) and (type_ in heavy or is_gradient_of_one(op)):
+            size = made[node].size if node in made else ()
+            groups.setdefault(forward, {}).setdefault((op, tuple(sorted(size))), []).append(type_)
+    runs = np.ones(len(trace.event_types), np.int64)
+    ops = 0
+    for parts in groups.values():
+        kinds = Counter(op for op, _ in parts)
+        # Both gradients of a product may have one size.
+        apart = [is_gradient_of_one(op) or kinds[op] > 1 for op, _ in parts]
+        counts = zip(map(len, parts.values()), apart, strict=True)
+        often = min(count if each else max(count // 2, 1) for count, each in counts)
+        nodes = [type_ for part in parts.values() for type_ in part]
+        runs[nodes] = often
+        ops += often > 1 and not heavy.isdisjoint(nodes)
+    again = runs[trace.events.type[work.rows]]
+    chosen = again > 1
+    if not ops:
+        return None
+    own = work.own_ps[chosen]
+    kept = float((own / again[chosen]).sum() / max(own.sum(), 1))
+    return RepeatedGradients(work.rows[chosen], kept, int(again.max()), ops)

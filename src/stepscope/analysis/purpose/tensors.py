@@ -13,20 +13,24 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from stepscope.analysis.purpose.autograd import differentiates_gradients, passes_of
 from stepscope.analysis.purpose.computing import Computing, computing_of, inside_any, is_passed_over, sequence_numbers
 from stepscope.analysis.purpose.forward import recomputed_ops
+from stepscope.analysis.purpose.products import describe_empty, kept_of_empty
 from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.purpose.values import TracedOp, Values, tensors_are_known, values_of
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.program_facts import empty_matrices
 from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import (
+    ADDS_OR_SCALES,
     CONVOLVES,
     FACTORS,
     KEEPS_ROWS,
@@ -44,6 +48,7 @@ _HALF = 0.5  # of a tensor: taking no less leaves little to save
 _TIMES = 8  # the numbers of two small tensors: one of all their pairs is that much larger; judgement
 _MOST_TRACED = 40_000  # outermost ops that are read one by one, of steps that differ: of more nothing is said
 _FEWEST_STEPS = 3  # that show that something is the same in all of them
+ADDED = ", adds that to another matrix"  # in the fact of products in the longer order
 _OTHER_WORK = 0.25  # of the forward products: gradients of gradients beside so much are a term of the loss
 
 
@@ -54,12 +59,13 @@ class TensorWork:
     Attributes:
         rows: the outermost ops that do it, forward, and the backward work that belongs to them: rows of events.
         kept: the share of their time that is needed.
-        what: the ops and sizes, in words.
+        what: the ops and sizes, in words; is_part: more goes with it that the recording does not tell apart.
     """
 
     rows: I64
     kept: float
     what: str
+    is_part: bool = False
 
 
 class _Op(TracedOp):
@@ -337,46 +343,84 @@ def _broadcast(one: Size, other: Size) -> Size | None:
 
 
 def product_order(trace: HostTrace) -> TensorWork | None:
-    """Two products of three matrices, of which the other order takes less than half of the multiplications."""
+    """Two products of three matrices, of which the other order takes less than half of the multiplications, also where
+    the first is scaled and added to another matrix, as a change of low rank to a weight.
+
+        mm [1920,8]x[8,640] -> mul, add [1920,640] -> linear [64,640]x[1920,640]     64 rows by two thin matrices
+    """
     ops, found = ops_with_sizes(trace), dict[str, tuple[list[int], float]]()
+    sums = set[str]()
     for at, op in enumerate(ops):
-        made = op.result
-        if op.product is None or made is None or op.name == "linear":
+        if op.product is None or op.result is None or op.name == "linear" or len(op.result) < 2:
             continue
-        for other in ops[at + 1 : at + 4]:
+        made = {op.result, (*op.result[:-2], *op.result[:-3:-1])}  # as it is, or turned round
+        chain, is_added = [op], op.name == "addmm" and op.first in made
+        for other in ops[at + 1 : at + _NEAR]:
             if _matches(VIEWS, other):
                 continue
-            kept = _share_of_other_order(op, other)
-            if kept is not None and kept < _HALF:
-                one, two, third = map(_size_text, (*op.product, _third_operand(made, other)))
-                three = f"{one} by {two}, then with {third}"
-                _note(found, f"multiplies {three}; the other order takes {100 * kept:.0f} % of that", [op, other], kept)
-            break
-    return _largest(trace, found)
+            added = _adds_or_scales(other, made)
+            if added is None:
+                kept = _share_of_other_order(op, other, made, is_added)
+                if kept is not None and kept < _HALF:
+                    what = _describe_order(op, other, made, is_added, kept)
+                    _note(found, what, chain if is_added else [*chain, other], kept)
+                    sums |= {what} if is_added else set()
+                break
+            chain.append(other)
+            is_added |= added
+    largest = _largest(trace, found)
+    return largest and replace(largest, is_part=largest.what in sums)
 
 
-def _third_operand(made: Size, other: _Op) -> Size:
+def _adds_or_scales(op: _Op, made: set[Size]) -> bool | None:
+    """Whether an op adds a matrix to one of some sizes; False if it takes a number instead, None for other ops."""
+    matrices = [each for each in op.sizes if each in made]
+    others = math.prod(math.prod(each) for each in op.sizes if each not in made)
+    if not matrices or others != 1 or not _matches(ADDS_OR_SCALES, op):
+        return None
+    if len(matrices) == 1:
+        return False
+    return None if op.name.startswith(("mul", "div")) else True
+
+
+def _describe_order(op: _Op, other: _Op, made: set[Size], is_added: bool, kept: float) -> str:
+    one, two, third = map(_size_text, (*(op.product or ((), ())), _third_operand(made, other)))
+    added = ADDED if is_added else ""
+    rest = "multiplying with one after the other takes" if is_added else "the other order takes"
+    return f"multiplies {one} by {two}{added}, then with {third}; {rest} {100 * kept:.0f} % of that"
+
+
+def _third_operand(made: set[Size], other: _Op) -> Size:
     one, two = other.product or ((), ())
-    return two if one == made else one
+    return two if one in made else one
 
 
-def _share_of_other_order(op: _Op, other: _Op) -> float | None:
-    """The multiplications of A (B C) over those of (A B) C, or the reverse; None where the sizes do not fit."""
-    made = op.result
-    if op.product is None or other.product is None or made is None or other.name == "linear":
+def _share_of_other_order(op: _Op, other: _Op, made: set[Size], is_added: bool) -> float | None:
+    """The multiplications of A (B C) over those of (A B) C, or the reverse; where A B is added to a matrix, over those
+    of A B alone.  None where the sizes do not fit."""
+    if op.product is None or other.product is None or op.result is None:
         return None
     (one, two), (first, second) = op.product, other.product
-    batch = made[:-2]
-    if any(each[:-2] not in ((), batch) for each in (one, two, first, second)) or len(one) < 2:
+    batch = op.result[:-2]
+    if len(one) < 2 or any(each[:-2] not in ((), batch) for each in (one, two)):
+        return None
+    if first in made and second not in made and other.name != "linear":
+        d = second[-1]
+    elif second in made and first not in made and (not batch or first[:-2] == batch):
+        d = math.prod(first[:-1]) // math.prod(batch)
+    else:
         return None
     (a, b), c = one[-2:], two[-1]
-    if first == made and second != made:
-        d = second[-1]
-        return (b * c * d + a * b * d) / (a * b * c + a * c * d)
-    if second == made and first != made and first[-1] == a:
-        d = first[-2]
-        return (d * a * b + d * b * c) / (a * b * c + d * a * c)
-    return None
+    return b * d * (a + c) / (a * b * c + (0 if is_added else a * c * d))
+
+
+def mostly_zero(trace: HostTrace) -> TensorWork | None:
+    """Products with a matrix of a size of which all in the program are nearly empty."""
+    empty, found = empty_matrices(trace), dict[str, tuple[list[int], float]]()
+    for op in ops_with_sizes(trace) if empty else ():
+        for size in {*(op.product or ())} & empty.keys():
+            _note(found, describe_empty(_size_text(size), empty[size]), [op], kept_of_empty(empty[size]))
+    return _largest(trace, found)
 
 
 def equal_work(trace: HostTrace) -> TensorWork | None:
@@ -602,6 +646,7 @@ FINDERS: dict[str, Callable[[HostTrace], TensorWork | None]] = {
     "repeated_rows": repeated_rows,
     "spread_pairs": spread_pairs,
     "product_order": product_order,
+    "mostly_zero": mostly_zero,
     "dead_branch": dead_branch,
     "gradient_penalty": gradient_penalty,
     "equal_work": equal_work,

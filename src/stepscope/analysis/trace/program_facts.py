@@ -9,7 +9,7 @@ from stepscope.analysis.trace.environment import capture_facts
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
 
-_GRAPH, _CORES, _THREADS = "graph:", "cores", "op_threads"
+_GRAPH, _CORES, _THREADS, _EMPTY = "graph:", "cores", "op_threads", "empty:"
 _PARAMETERS, _LARGEST = "parameters:", "largest_parameter"
 _MOST_DIGITS = 15  # of a side: no tensor has a longer one
 _NEARLY_ALL = 0.9  # of the numbers: then an update of all of them is one of that table
@@ -77,6 +77,16 @@ def parameters_of(trace: HostTrace) -> Parameters:
     sides = str(facts.get(_LARGEST, "")).split("x")
     known = tuple(int(each) for each in sides if each.isdigit() and len(each) <= _MOST_DIGITS)
     return Parameters({name: count for name, count in counts.items() if isinstance(count, int)}, known)
+
+
+def empty_matrices(trace: HostTrace) -> dict[tuple[int, int], float]:
+    """The sizes of which all large matrices of a host's program are nearly empty, with the share that is not zero."""
+    found: dict[tuple[int, int], list[float]] = {}
+    for name, text in capture_facts(trace).items():
+        told = str(text).replace(",", "\t").split("\t")[1:] if name.startswith(_EMPTY) else []
+        if len(told) == 3 and all(each.isdecimal() and len(each) <= _MOST_DIGITS for each in told):
+            found.setdefault((int(told[0]), int(told[1])), []).append(int(told[2]) / 1000)
+    return {size: max(shares) for size, shares in found.items()}
 
 
 def traced_graphs(trace: HostTrace) -> tuple[TracedGraph, ...]:

@@ -19,6 +19,8 @@ from stepscope.analysis.purpose.excess import (
     CONSTANT_FACTORS,
     COPIED,
     DEAD,
+    DROPPED,
+    EMPTY,
     EQUAL,
     FACTORING,
     GROWTH,
@@ -44,6 +46,7 @@ from stepscope.analysis.purpose.excess import (
     UNUSED,
     ExcessFact,
 )
+from stepscope.analysis.purpose.tensors import ADDED
 from stepscope.vocabulary.python import is_training_function, place_of
 from stepscope.vocabulary.traits import OpTrait
 
@@ -232,6 +235,8 @@ class _Excess(NamedTuple):
         """What to do, where it is more than is so for all of its kind."""
         if self.change in (EQUAL, CONSTANT):
             return _name_op(context, self.actions, excess.fact)
+        if self.change == ORDER and ADDED in excess.fact:
+            return actions_for(context.framework, self.actions)[::-1]
         if self.change == PADDING:
             actions = actions_for(context.framework, _EQUAL_ROWS if LONGEST in excess.fact else self.actions)
             return tuple(each.replace("the collate function", by) for each in actions) if by else actions
@@ -248,7 +253,14 @@ def _name_op(context: Context, actions: Actions, fact: str) -> tuple[str, ...]:
 
 
 _ONE_PASS: Actions = {
-    "jax": ("compute value and all gradients in one jitted function: jax.value_and_grad(loss, argnums=(0, 1, ...))",),
+    "jax": (
+        "compute what the losses share once, and value and all gradients in one jitted function: jax.value_and_grad of"
+        " the sum of the losses, with argnums=(0, 1, ...)",
+    ),
+    "tensorflow": (
+        "add the losses and ask the tape once, for all variables: tape.gradient(tf.add_n(losses), variables), without"
+        " persistent=True",
+    ),
     "": ("add the losses and call backward() once: (first + second).backward(), without retain_graph=True",),
 }
 _NO_GRADIENTS: Actions = {
@@ -263,6 +275,12 @@ _NO_GRADIENTS: Actions = {
     "": (
         "call requires_grad_(False) on parameters that the optimizer does not hold",
         "if a whole part in front of the trained one is frozen, run it under torch.no_grad()",
+    ),
+}
+_DETACH: Actions = {
+    "": (
+        "detach what the trained part takes, as critic(fake.detach()), or make it under torch.no_grad()",
+        "where gradients of its parameters are all that is not needed: requires_grad_(False) on them for this pass",
     ),
 }
 _NO_CHECKS: Actions = {
@@ -397,12 +415,23 @@ _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ORDER: (
         "the longer order of products",
         "Multiply in the other order",
-        ("A @ (B @ x) instead of (A @ B) @ x; torch.linalg.multi_dot finds the order",),
+        (
+            "A @ (B @ x) instead of (A @ B) @ x; torch.linalg.multi_dot finds the order",
+            "with a sum: W @ x + A @ (B @ x) instead of (W + A @ B) @ x, so that A @ B is never made, nor its gradient",
+        ),
     ),
     DEAD: (
         "what no loss is computed from",
         "Leave out computation that no loss is computed from",
         ("skip this part of the model where its output is not used, or run it rarely, under torch.no_grad()",),
+    ),
+    EMPTY: (
+        "multiplying with zeros",
+        "Multiply with the numbers that are not zero alone",
+        (
+            "keep the matrix sparse: matrix.to_sparse_csr() once, before the loop, then torch.sparse.mm(matrix, x)",
+            "or take the rows of each entry and add them up: out.index_add_(0, rows, values[:, None] * x[columns])",
+        ),
     ),
     PREFIX: (
         "computing positions again",
@@ -433,6 +462,22 @@ _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
             "compute it every 8 to 16 steps with a larger weight, or for a part of the batch",
         ),
     ),
+}
+
+_IN_PROGRAMS: dict[str, Actions] = {
+    EMPTY: {
+        "jax": (
+            "keep the numbers that are not zero, with their rows and columns: out.at[rows].add(values[:, None] *"
+            " x[columns]), or jax.ops.segment_sum",
+            "or jax.experimental.sparse.BCOO.fromdense(matrix) once, before the loop, and matrix @ x",
+        ),
+    },
+    ORDER: {
+        "jax": (
+            "A @ (B @ x) instead of (A @ B) @ x: jnp.linalg.multi_dot, or jnp.einsum(..., optimize='optimal')",
+            "with a sum: W @ x + A @ (B @ x) instead of (W + A @ B) @ x, so that A @ B is never made, nor its gradient",
+        ),
+    },
 }
 
 _ALL_ROUNDS: Actions = {
@@ -482,6 +527,10 @@ _EXCESSES = (
     _Excess(
         UNUSED, "unused-gradients", "gradients that no update uses",
         "Compute no gradients for parameters that are not trained", _NO_GRADIENTS,
+    ),
+    _Excess(
+        DROPPED, "dropped-gradients", "gradients that begin anew before an update reads them",
+        "Stop the backward pass where gradients are not used", _DETACH,
     ),
     _Excess(CHECKS, "checks", "the checks for NaN", "Turn checks for NaN off", _NO_CHECKS),
     _Excess(
@@ -542,7 +591,7 @@ _EXCESSES = (
         kind="eager_dispatch", unknown="it does not show how long one layer for all rounds takes",
     ),
     *(
-        _Excess(kind, kind.replace("_", "-"), without, title, {"": actions})
+        _Excess(kind, kind.replace("_", "-"), without, title, {"": actions, **_IN_PROGRAMS.get(kind, {})})
         for kind, (without, title, actions) in _IN_TENSORS.items()
     ),
     _Excess(

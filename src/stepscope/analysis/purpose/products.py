@@ -1,0 +1,120 @@
+"""Products of compiled programs that the shapes of their operands show to be more than their result needs.
+
+    up [1920,8] --+
+                   dot [1920,640] -> multiply, add W [1920,640] -> dot with 64 rows
+    down [8,640] -+
+
+The two thin matrices, one after the other, take a fraction of the product that makes the wide one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from stepscope.analysis.purpose.compiled import Compiled, ProgramWork, join, products_of, program_work
+from stepscope.analysis.trace.program_facts import empty_matrices
+from stepscope.model import HostTrace
+from stepscope.vocabulary.jax import is_backward
+
+_HALF = 0.5  # of the multiplications: with more little is saved
+_SPARSE_TIMES = 5  # measured: CSR by 7 to 256 columns takes 1 to 4.2 times its share of a dense product, 6 of 0.5 %
+_DEEPEST = 8  # ops between two products
+
+
+def compiled_order(trace: HostTrace) -> Compiled | None:
+    """Products whose result is multiplied with few rows, scaled and added to another matrix at most in between; figures
+    are (rows and columns of the result, the side that both operands share, rows that it is multiplied with, whether it
+    is added to another)."""
+    return join([found for work in program_work(trace) if (found := _find_order(work)) is not None])
+
+
+def _find_order(work: ProgramWork) -> Compiled | None:
+    module, flow = work.module, work.flow
+    taken, figures, kept, spent = list[int](), list[tuple[int, ...]](), 0.0, 0.0
+    rows = products_of(module)
+    sources = module.sources.read(rows) if rows else []
+    for row, source in zip(rows, sources, strict=True):
+        if is_backward(source.op_name) or len(flow.dims(row)) != 2:
+            continue
+        operands = module.operands.linked(row)[:2]
+        for operand, other in zip(operands, operands[::-1], strict=True):
+            rank_two = len(flow.dims(operand)) == 2
+            for made, between in _products_in(work, operand) if rank_two else ():
+                (a, c), b = flow.dims(made), _summed_over(work, made)
+                d = flow.elements(other) // max(_summed_over(work, row), 1)
+                now = a * b * c + (0 if between else a * c * d)
+                if not b or b * d * (a + c) >= _HALF * now:
+                    continue
+                taken += [made, *between] if between else [made, row]
+                figures.append((a, c, b, d, int(bool(between))))
+                kept, spent = kept + b * d * (a + c), spent + now
+    return (
+        Compiled(work.runs_of(taken), kept / spent, max(figures, key=lambda each: math.prod(each[:2])))
+        if taken
+        else None
+    )
+
+
+def _summed_over(work: ProgramWork, row: int) -> int:
+    """The length of the side over which a product of matrices sums."""
+    operands = math.prod(map(work.flow.elements, work.module.operands.linked(row)[:2]))
+    return math.isqrt(operands // max(work.flow.elements(row), 1))
+
+
+def _products_in(work: ProgramWork, row: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The products that a matrix is a sum of, with the ops that add them up, none if it is the product itself or that
+    times a number."""
+    products, front = {*products_of(work.module)}, list[tuple[int, tuple[int, ...]]]([(row, ())])
+    for _ in range(_DEEPEST):
+        after = list[tuple[int, tuple[int, ...]]]()
+        for each, between in front:
+            made = work.flow.origin(each)
+            operands = work.module.operands.linked(made)
+            opcode = work.module.opcode_of(made)
+            if made in products and len(work.flow.dims(made)) == 2:
+                yield made, between
+            elif opcode == "add":
+                after += [(operand, (*between, made)) for operand in operands]
+            elif opcode in ("multiply", "divide"):
+                wide = [operand for operand in operands if not _is_number(work, operand)]
+                after += [(wide[0], between)] if len(wide) == 1 else []
+        front = after
+
+
+def _is_number(work: ProgramWork, row: int) -> bool:
+    """Whether an array is one number, spread."""
+    row = work.flow.origin(row)
+    if work.module.opcode_of(row) == "broadcast":
+        row = work.flow.operand(row, 0)
+    return row >= 0 and work.flow.elements(row) <= 1
+
+
+def describe_empty(size: str, share: float) -> str:
+    """The fact of products with a matrix of some size, by the share of its numbers that are not zero."""
+    return f"multiplies with dense {size}, of which {max(100 * share, 0.1):.1f} % is not zero"
+
+
+def kept_of_empty(share: float) -> float:
+    """What of such products stays if they go over the numbers that are not zero alone."""
+    return min(_SPARSE_TIMES * share, 1.0)
+
+
+def compiled_empty(trace: HostTrace) -> tuple[Compiled, str] | None:
+    """Products with an array of a size of which all in the program are nearly empty, and the fact of the largest."""
+    empty = empty_matrices(trace)
+    found = [each for work in program_work(trace) for each in _find_empty(work, empty)] if empty else []
+    return max(found, key=lambda each: int(trace.events.duration_ps[each[0].rows].sum()), default=None)
+
+
+def _find_empty(work: ProgramWork, empty: Mapping[tuple[int, int], float]) -> Iterator[tuple[Compiled, str]]:
+    taken: dict[tuple[int, ...], list[int]] = {}
+    for row in products_of(work.module):
+        for operand in map(work.flow.origin, work.module.operands.linked(row)[:2]):
+            size = work.flow.dims(operand)
+            if size in empty and work.module.opcode_of(operand) in ("parameter", "constant"):
+                taken.setdefault(size, []).append(row)
+    for size, rows in taken.items():
+        text = "[" + ",".join(map(str, size)) + "]"
+        share = empty[size[0], size[1]]
+        yield Compiled(work.runs_of(rows), kept_of_empty(share)), describe_empty(text, share)

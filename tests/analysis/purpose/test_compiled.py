@@ -277,13 +277,13 @@ def test_backward_passes_of_one_forward_pass_in_one_program() -> None:
     assert _of({"jit_step": passes(before)}) == []  # another loss that only passes through, as a generator's
 
 
-def thin(rows: int, *, is_sum: bool = True) -> tuple[bytes, dict[str, int]]:
+def thin(rows: int, *, is_sum: bool = True, inner: int = 8) -> tuple[bytes, dict[str, int]]:
     """A product of two thin matrices, which is scaled, added to a weight, and multiplied with some rows."""
     wide = f32(600, 400)
     main = computation(
         "main",
-        parameter("up", f32(600, 8), 0),
-        parameter("down", f32(8, 400), 1),
+        parameter("up", f32(600, inner), 0),
+        parameter("down", f32(inner, 400), 1),
         parameter("w", wide, 2),
         parameter("x", f32(rows, 600), 3),
         op("made", "dot", wide, "up", "down", extra=FORWARD),
@@ -303,6 +303,7 @@ def test_thin_matrices_that_are_made_wide_for_a_few_rows() -> None:
     assert excess.fact.startswith("multiplies [600,8] by [8,400], adds that to another matrix, then with 32 rows;")
     assert _of({"jit_step": thin(32, is_sum=False)}) == [("product_order", 50.0)]
     assert _of({"jit_step": thin(512)}) == []
+    assert _of({"jit_step": thin(32, inner=300)}) == []  # no thin ones, as of activations
 
 
 def test_another_batch_or_a_result_that_the_training_takes_is_none() -> None:

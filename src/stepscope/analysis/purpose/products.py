@@ -44,7 +44,7 @@ def _find_order(work: ProgramWork) -> Compiled | None:
                 (a, c), b = flow.dims(made), _summed_over(work, made)
                 d = flow.elements(other) // max(_summed_over(work, row), 1)
                 now = a * b * c + (0 if between else a * c * d)
-                if not b or b * d * (a + c) >= _HALF * now:
+                if not b or b * d * (a + c) >= _HALF * now or (between and not _is_thin(work, made, b)):
                     continue
                 taken += [made, *between] if between else [made, row]
                 figures.append((a, c, b, d, int(bool(between))))
@@ -82,12 +82,19 @@ def _products_in(work: ProgramWork, row: int) -> Iterator[tuple[int, tuple[int, 
         front = after
 
 
+def _is_thin(work: ProgramWork, row: int, inner: int) -> bool:
+    """Whether a product is one of two thin matrices that the program is given, and not of activations, which are added
+    to others and multiplied further, too."""
+    sources = [work.module.opcode_of(work.flow.origin(each)) for each in work.module.operands.linked(row)[:2]]
+    return all(each in ("parameter", "constant") for each in sources) and 2 * inner <= min(work.flow.dims(row))
+
+
 def _is_number(work: ProgramWork, row: int) -> bool:
     """Whether an array is one number, spread."""
     row = work.flow.origin(row)
     if work.module.opcode_of(row) == "broadcast":
         row = work.flow.operand(row, 0)
-    return row >= 0 and work.flow.elements(row) <= 1
+    return row >= 0 and work.flow.elements(row) == 1
 
 
 def describe_empty(size: str, share: float) -> str:

@@ -404,13 +404,15 @@ def _share_of_other_order(op: _Op, other: _Op, made: set[Size], is_added: bool) 
     batch = op.result[:-2]
     if len(one) < 2 or any(each[:-2] not in ((), batch) for each in (one, two)):
         return None
-    if first in made and second not in made and other.name != "linear":
+    (a, b), c = one[-2:], two[-1]
+    if is_added and 2 * b > min(a, c):
+        return None  # activations are added to others and multiplied further, too
+    if first in made and second not in made and other.name != "linear" and not is_added:
         d = second[-1]
     elif second in made and first not in made and (not batch or first[:-2] == batch):
         d = math.prod(first[:-1]) // math.prod(batch)
     else:
         return None
-    (a, b), c = one[-2:], two[-1]
     return b * d * (a + c) / (a * b * c + (0 if is_added else a * c * d))
 
 

@@ -311,6 +311,32 @@ def test_shared_parts_are_those_that_a_search_for_each_interval_finds(
     assert [tuple(row) for row in np.asarray(intervals.intersect(start, end, low, high)).tolist()] == expected
 
 
+@given(_intervals, st.lists(_intervals, max_size=4))
+@settings(deadline=None)
+def test_the_first_set_that_covers_each_moment_is_found_tick_by_tick(
+    rows: list[Interval], sets: list[list[Interval]]
+) -> None:
+    start, end = _settle(rows)
+    settled = [_settle(each) for each in sets]
+    low, high = (np.concatenate([each[side] for each in settled] or [start[:0]]) for side in (0, 1))
+    first = np.cumsum([0, *(len(each[0]) for each in settled)])
+    parts = np.asarray(intervals.cover(start, end, low, high, first)).tolist()
+
+    inside = {at: number for number in reversed(range(len(sets))) for at in instants(*settled[number])}
+    bounds = {int(at) for each in settled for side in each for at in side}
+    covered = [place for place in range(len(start)) if any(at in inside for at in range(start[place], end[place]))]
+    assert {at: (place, each) for place, a, b, each in parts for at in range(a, b)} == {
+        at: (place, inside.get(at, -1)) for place in covered for at in range(start[place], end[place])
+    }
+    assert not any(at in bounds for _, a, b, _ in parts for at in range(a + 1, b))
+    assert all(b == other or b in bounds or b in end for (*_, b, _), (_, other, *_) in pairwise(parts))
+
+
+def instants(start: NDArray[np.int64], end: NDArray[np.int64]) -> set[int]:
+    """All ticks of a set."""
+    return {at for a, b in zip(start.tolist(), end.tolist(), strict=True) for at in range(a, b)}
+
+
 @given(_intervals, _intervals)
 @settings(deadline=None)
 def test_an_interval_lies_in_the_only_one_that_holds_both_its_bounds(
@@ -364,10 +390,14 @@ def test_labels_marks_and_the_outermost_mark_are_those_of_the_events_around(
         assert outer[row] & 1 == mark[next((at for at in reversed(ways) if counts[kind[at]]), row)]
 
 
-@given(trees(), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=6))
+@given(
+    trees(),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=6),
+    st.lists(st.integers(0, 20), max_size=4).map(lambda times: np.array(sorted(times), np.int64)),
+)
 @settings(max_examples=300, deadline=None)
-def test_stretches_are_cut_wherever_the_innermost_event_changes(
-    tree: list[tuple[Span, int]], steps: list[tuple[int, int]]
+def test_stretches_are_cut_wherever_the_innermost_event_changes_and_at_given_times(
+    tree: list[tuple[Span, int]], steps: list[tuple[int, int]], cuts: NDArray[np.int64]
 ) -> None:
     start, length = (np.array([span[at] for span, _ in tree], np.int64) for at in (0, 1))
     parent = np.array([parent for _, parent in tree], np.int32)
@@ -375,7 +405,7 @@ def test_stretches_are_cut_wherever_the_innermost_event_changes(
     begin, stop = bounds[0::2].copy(), bounds[1::2].copy()  # some of them empty, or side by side
     first, last = int(np.searchsorted(start, begin[0], "right")), int(np.searchsorted(start, stop[-1]))
     open_before = [row for row in range(first) if start[row] + length[row] > begin[0]]
-    parts = replay.cut(first, max(first, last), max(open_before, default=-1), start, length, parent, begin, stop)
+    parts = replay.cut(first, max(first, last), max(open_before, default=-1), start, length, parent, begin, stop, cuts)
     rows = np.asarray(parts).tolist()
 
     found = {at: (place, event) for place, low, high, event in rows for at in range(low, high)}
@@ -383,6 +413,40 @@ def test_stretches_are_cut_wherever_the_innermost_event_changes(
     expected = {at: (each, inner.get(at, -1)) for each in range(len(begin)) for at in range(begin[each], stop[each])}
     assert found == expected
     assert sum(high - low for _, low, high, _ in rows) == len(expected)
+    assert not any(low < at < high for _, low, high, _ in rows for at in cuts.tolist())
+    changes = {at for row in range(len(tree)) for at in (start[row], start[row] + length[row])}
+    assert all(high in (*changes, *cuts.tolist(), *stop.tolist()) for _, _, high, _ in rows)
+
+
+@given(trees(), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=6), st.data())
+@settings(max_examples=300, deadline=None)
+def test_time_by_label_is_counted_tick_by_tick(
+    tree: list[tuple[Span, int]], steps: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    start, length = (np.array([span[at] for span, _ in tree], np.int64) for at in (0, 1))
+    parent = np.array([parent for _, parent in tree], np.int32)
+    begin, stop = np.cumsum(np.array(steps).ravel()).reshape(-1, 2).T.copy()
+    known = data.draw(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 6), st.integers(0, 9)), max_size=4))
+    low, high = np.cumsum(np.array(known, np.int64).reshape(-1, 3)[:, :2].ravel()).reshape(-1, 2).T.copy()
+    cause = np.array([each for *_, each in known], np.uint8)
+    label = np.array(data.draw(st.lists(st.integers(0, 29), min_size=len(tree), max_size=len(tree))), np.uint8)
+
+    found = replay.time_by_label(
+        0, len(tree), start, length, parent, label, begin, stop, 3, low, high, cause, 10,
+    )  # fmt: skip
+
+    inner = {at: label[row] or 3 for row in range(len(tree)) for at in range(start[row], start[row] + length[row])}
+    told = {at: each for a, b, each in zip(low, high, cause.tolist(), strict=True) for at in range(a, b)}
+    expected: dict[tuple[int, int], int] = {}
+    for place in range(len(begin)):
+        for at in range(begin[place], stop[place]):
+            of_event = int(inner.get(at, 3))
+            key = place, of_event - of_event % 10 + told[at] if at in told else of_event
+            expected[key] = expected.get(key, 0) + 1
+    rows = np.asarray(found).tolist()
+    assert {(place, of_label): ps for place, of_label, ps in rows} == expected
+    assert len(rows) == len(expected)
+    assert [place for place, *_ in rows] == sorted(place for place, *_ in rows)
 
 
 _PIECES = st.sampled_from(["a", "Z", "9", "_", "/", ".", "-", ">", ":", "::", "Mat", "_Recv", " ", "(", "\n", "\u00e9"])

@@ -5,6 +5,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from stepscope.kernels.growing cimport Growing, as_table, push
 from stepscope.kernels.memory cimport free
 
+cdef enum:
+    _MOST_SETS = 16  # of `cover`
+
 
 def merge_runs(
     const int32_t[::1] group, const uint8_t[::1] rank, const int64_t[::1] start, const int64_t[::1] end,
@@ -213,6 +216,60 @@ def intersect(const int64_t[::1] start, const int64_t[::1] end, const int64_t[::
                     push(&found, at)
                     push(&found, max(low[at], start[i]))
                     push(&found, min(high[at], end[i]))
+        return as_table(&found, 4)
+    finally:
+        free(found.items)
+
+
+def cover(
+    const int64_t[::1] start, const int64_t[::1] end, const int64_t[::1] low, const int64_t[::1] high,
+    const int64_t[::1] first,
+):
+    """Intervals cut wherever one of some sets of instants begins or ends, and the first set that each part is in.
+
+    Args:
+        start, end: int64 of shape (n,), in order of time; no two overlap.
+        low, high: int64 of shape (m,), the sets one after the other, each as sorted intervals that do not touch.
+        first: int64 of shape (sets + 1,), where each set is in them.
+
+    Returns:
+        int64 of shape (parts, 4): the place of the interval, start and end of the part, and the set, -1 for none;
+        intervals that lie in no set at all are left out.
+    """
+    cdef Growing found = Growing(NULL, 0, 0)
+    cdef int64_t[_MOST_SETS] near
+    cdef int64_t i, at, sets = first.shape[0] - 1, moment, until, before, inside, shared
+    if start.shape[0] != end.shape[0] or low.shape[0] != high.shape[0]:
+        raise IndexError("the columns are not of one length")
+    if not 0 <= sets <= _MOST_SETS:
+        raise IndexError("too many sets")
+    for at in range(sets):
+        near[at] = first[at]
+        if not 0 <= first[at] <= first[at + 1] <= low.shape[0]:
+            raise IndexError("there is no such interval")
+    try:
+        with nogil:
+            for i in range(start.shape[0]):
+                before, shared, moment = found.size, 0, start[i]
+                while moment < end[i]:
+                    inside, until = -1, end[i]
+                    for at in range(sets - 1, -1, -1):
+                        while near[at] < first[at + 1] and high[near[at]] <= moment:
+                            near[at] += 1
+                        if near[at] == first[at + 1]:
+                            continue
+                        if low[near[at]] <= moment:
+                            inside, until = at, min(until, high[near[at]])
+                        else:
+                            until = min(until, low[near[at]])
+                    shared += inside >= 0
+                    push(&found, i)
+                    push(&found, moment)
+                    push(&found, until)
+                    push(&found, inside)
+                    moment = until
+                if not shared:
+                    found.size = before
         return as_table(&found, 4)
     finally:
         free(found.items)

@@ -66,6 +66,7 @@ def cut(
     parent: I32,
     begin: I64,
     stop: I64,
+    cuts: I64,
 ) -> memoryview: ...
 def time_by_label(
     first: int,
@@ -74,9 +75,13 @@ def time_by_label(
     extent: I64,
     parent: I32,
     label: U8,
-    node_start: I64,
-    node_end: I64,
-    out: I64,
-) -> None: ...
+    begin: I64,
+    stop: I64,
+    unlabelled: int,
+    low: I64,
+    high: I64,
+    cause: U8,
+    causes: int,
+) -> memoryview: ...
 def add_times(nodes: I32, ps: F64, total: F64) -> None: ...
 def sum_weighted(nodes: I32, ps: F64, weight: F64) -> float: ...

@@ -161,11 +161,11 @@ def spend(
         free(found.items)
 
 
-cdef inline int _push_stretch(Growing* into, int64_t node, int64_t edge, int64_t begin, int64_t end) except -1 nogil:
-    push(into, node)
-    push(into, edge)
-    push(into, begin)
-    push(into, end)
+cdef inline int _push_four(Growing* into, int64_t one, int64_t two, int64_t three, int64_t four) except -1 nogil:
+    push(into, one)
+    push(into, two)
+    push(into, three)
+    push(into, four)
     return 0
 
 
@@ -182,7 +182,7 @@ cdef int _walk_step(
     for stretch in range(first, found.size, 4):
         missed -= found.items[stretch + 3] - found.items[stretch + 2]
     if missed > 0:  # nothing is known of what came before
-        _push_stretch(found, last, -2, limit, limit + missed)
+        _push_four(found, last, -2, limit, limit + missed)
     return 0
 
 
@@ -195,7 +195,7 @@ cdef int _walk(
     for steps in range(previous.shape[0] + 1):  # damaged times could lead in circles
         low = max(start[node], limit)
         if low < moment:
-            _push_stretch(found, node, -1, low, moment)
+            _push_four(found, node, -1, low, moment)
             moment = low
         if moment <= limit:
             break
@@ -209,7 +209,7 @@ cdef int _walk(
                 best, best_edge, ready = other, <int32_t>edge, here
         ready = max(min(ready, moment), limit)
         if ready < moment:
-            _push_stretch(found, node, best_edge, ready, moment)
+            _push_four(found, node, best_edge, ready, moment)
             moment = ready
         if best < 0:
             break
@@ -224,23 +224,33 @@ cdef enum:
     _LIST_QUIET
     _CUT
     _SPEND
+    _LABELS = 512  # more than two bytes are together
 
 
 cdef struct Pieces:
     # What takes the pieces of a line's time, each with its innermost event; they come in order of time.
     int use
-    Growing* found  # of `stretches` and `cut`, what they return
+    Growing* found  # what is returned
     int64_t shortest  # of `stretches`
     const uint8_t* works  # of `stretches`; NULL where no event works
     const int64_t* begin  # of `cut` and `time_by_label`, the stretches that pieces are taken from
     const int64_t* stop
     int64_t count
     int64_t at  # the first stretch that has not ended yet
-    const uint8_t* label  # of `time_by_label`
-    int64_t* out
+    const int64_t* low  # of `cut`, where pieces are cut as well; of `time_by_label`, time whose cause is known otherwise
+    int64_t known
+    int64_t near  # the first of these that is not over yet
+    const int64_t* high  # of `time_by_label`, as all that follows
+    const uint8_t* cause
+    const uint8_t* label
+    int unlabelled, causes
+    int64_t[_LABELS] spent  # in the stretch at hand
+    int[_LABELS] used  # the labels that have some of it
+    int uses
 
 
 cdef int _take_piece(Pieces* to, int64_t begin, int64_t stop, int64_t event) except -1 nogil:
+    cdef int64_t low, high
     if to.use == _LIST_QUIET:
         if stop - begin >= to.shortest and not (to.works != NULL and event >= 0 and to.works[event]):
             push(to.found, begin)
@@ -248,26 +258,66 @@ cdef int _take_piece(Pieces* to, int64_t begin, int64_t stop, int64_t event) exc
             push(to.found, event)
         return 0
     while to.at < to.count and to.stop[to.at] <= begin:
-        to.at += 1
+        _end_stretch(to)
     while to.at < to.count and to.begin[to.at] < stop:
-        _take_shared(to, max(begin, to.begin[to.at]), min(stop, to.stop[to.at]), event)
+        low, high = max(begin, to.begin[to.at]), min(stop, to.stop[to.at])
+        if to.use == _CUT:
+            _cut_shared(to, low, high, event)
+        else:
+            _spend_shared(to, low, high, event)
         if to.stop[to.at] > stop:
             break
-        to.at += 1
+        _end_stretch(to)
     return 0
 
 
-cdef inline int _take_shared(Pieces* to, int64_t begin, int64_t stop, int64_t event) except -1 nogil:
-    """Takes what a piece shares with the stretch at hand."""
-    if to.use == _CUT:
+cdef int _end_stretch(Pieces* to) except -1 nogil:
+    """Goes on to the next stretch, and gives away what was spent in the one at hand."""
+    cdef int use
+    for use in range(to.uses):
         push(to.found, to.at)
-        push(to.found, begin)
-        push(to.found, stop)
-        push(to.found, event)
-    elif event >= 0 and stop > begin:
-        to.out[to.label[event] * to.count + to.at] += stop - begin
-        to.out[to.at] -= stop - begin
+        push(to.found, to.used[use])
+        push(to.found, to.spent[to.used[use]])
+        to.spent[to.used[use]] = 0
+    to.uses = 0
+    to.at += 1
     return 0
+
+
+cdef int _cut_shared(Pieces* to, int64_t begin, int64_t stop, int64_t event) except -1 nogil:
+    """Gives away what a piece shares with the stretch at hand."""
+    while to.near < to.known and to.low[to.near] < stop:
+        if to.low[to.near] > begin:
+            _push_four(to.found, to.at, begin, to.low[to.near], event)
+            begin = to.low[to.near]
+        to.near += 1
+    _push_four(to.found, to.at, begin, stop, event)
+    return 0
+
+
+cdef void _spend_shared(Pieces* to, int64_t begin, int64_t stop, int64_t event) noexcept nogil:
+    """Adds what a piece shares with the stretch at hand to the label's time."""
+    cdef int label = to.label[event] if event >= 0 and to.label[event] else to.unlabelled
+    cdef int64_t until
+    while begin < stop:
+        while to.near < to.known and to.high[to.near] <= begin:
+            to.near += 1
+        if to.near == to.known or to.low[to.near] >= stop:
+            _spend(to, label, stop - begin)
+            break
+        if to.low[to.near] > begin:
+            _spend(to, label, to.low[to.near] - begin)
+            begin = to.low[to.near]
+        until = min(to.high[to.near], stop)
+        _spend(to, label - label % to.causes + to.cause[to.near], until - begin)
+        begin = until
+
+
+cdef inline void _spend(Pieces* to, int label, int64_t ps) noexcept nogil:
+    if to.spent[label] == 0:
+        to.used[to.uses] = label
+        to.uses += 1
+    to.spent[label] += ps
 
 
 cdef int64_t _cut_line(
@@ -338,15 +388,16 @@ def stretches(
 
 def cut(
     int64_t first, int64_t last, int64_t around, const int64_t[::1] start, const int64_t[::1] extent,
-    const int32_t[::1] parent, const int64_t[::1] begin, const int64_t[::1] stop,
+    const int32_t[::1] parent, const int64_t[::1] begin, const int64_t[::1] stop, const int64_t[::1] cuts,
 ):
-    """Stretches of a line cut wherever its innermost event changes.
+    """Stretches of a line cut wherever its innermost event changes, and at some other times.
 
     Args:
         first, last: the rows of the line's events that start within the stretches, sorted by start, at one start the
             longer first; around: the innermost event where the first stretch starts, -1 where none is.
         start, extent: int64 of shape (events,), ps; parent: int32 of shape (events,), row or -1.
         begin, stop: int64 of shape (stretches,), ps, in order of time; they do not overlap.
+        cuts: int64 of shape (n,), ps, ascending.
 
     Returns:
         int64 of shape (parts, 4): the stretch, start, end and innermost event (-1 where none is) of each part.
@@ -360,6 +411,9 @@ def cut(
         if count > 0:
             memset(&to, 0, sizeof(Pieces))
             to.use, to.found, to.begin, to.stop, to.count = _CUT, &found, &begin[0], &stop[0], count
+            to.known = cuts.shape[0]
+            if to.known:
+                to.low = &cuts[0]
             with nogil:
                 moment = _cut_line(first, last, around, start, extent, parent, begin[0], &to)
                 if stop[count - 1] > moment:
@@ -371,25 +425,46 @@ def cut(
 
 def time_by_label(
     int64_t first, int64_t last, const int64_t[::1] start, const int64_t[::1] extent, const int32_t[::1] parent,
-    const uint8_t[::1] label, const int64_t[::1] node_start, const int64_t[::1] node_end, int64_t[:, ::1] out,
+    const uint8_t[::1] label, const int64_t[::1] begin, const int64_t[::1] stop, int unlabelled,
+    const int64_t[::1] low, const int64_t[::1] high, const uint8_t[::1] cause, int causes,
 ):
-    """How long each node of a line runs under each label: the label of a moment is that of the innermost event.
+    """How long some stretches of a line run under each label: the label of a moment is that of the innermost event.
 
     Args:
         first, last: the rows of the line's events, sorted by start, at one start the longer first.
         start, extent: int64 of shape (events,), ps; parent: int32 of shape (events,), row or -1.
-        label: uint8 of shape (events,), below the number of labels; 0 is the label of time without an event.
-        node_start, node_end: int64 of shape (nodes,), ps, sorted; nodes do not overlap.
-        out: int64 of shape (labels, nodes); row 0 holds the length of each node; changed in place.
+        label: uint8 of shape (events,).
+        begin, stop: int64 of shape (stretches,), ps, in order of time; they do not overlap.
+        unlabelled: the label, below 256, of time without an event, and of events with the label 0.
+        low, high: int64 of shape (n,), ps, in order of time without overlap: time whose cause is known otherwise.
+        cause: uint8 of shape (n,), that cause, which takes the place of the label's own: the rest of it by `causes`.
+
+    Returns:
+        int64 of shape (n, 3): a stretch, a label, and the time, which is not 0; stretch after stretch.
     """
+    cdef Growing found = Growing(NULL, 0, 0)
     cdef Pieces to
-    if last <= first or node_start.shape[0] == 0:
-        return
-    memset(&to, 0, sizeof(Pieces))
-    to.use, to.begin, to.stop, to.count = _SPEND, &node_start[0], &node_end[0], node_start.shape[0]
-    to.label, to.out = &label[0], &out[0, 0]
-    with nogil:
-        _cut_line(first, last, -1, start, extent, parent, start[first], &to)
+    cdef int64_t moment, count = begin.shape[0]
+    if count != stop.shape[0] or not low.shape[0] == high.shape[0] == cause.shape[0]:
+        raise IndexError("the columns are not of one length")
+    if not (0 <= unlabelled < 256 and causes > 0):
+        raise IndexError("there is no such label")
+    try:
+        if count > 0:
+            memset(&to, 0, sizeof(Pieces))
+            to.use, to.found, to.begin, to.stop, to.count = _SPEND, &found, &begin[0], &stop[0], count
+            to.label, to.unlabelled, to.causes, to.known = &label[0], unlabelled, causes, low.shape[0]
+            if to.known:
+                to.low, to.high, to.cause = &low[0], &high[0], &cause[0]
+            with nogil:
+                moment = begin[0] if last <= first else min(begin[0], start[first])
+                moment = _cut_line(first, last, -1, start, extent, parent, moment, &to)
+                if stop[count - 1] > moment:
+                    _take_piece(&to, moment, stop[count - 1], -1)
+                _end_stretch(&to)
+        return as_table(&found, 3)
+    finally:
+        free(found.items)
 
 
 def add_times(const int32_t[::1] nodes, const double[::1] ps, double[::1] total):

@@ -10,7 +10,7 @@ from stepscope import kernels
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
-from stepscope.analysis.account.stretches import cut_at_stretches
+from stepscope.analysis.account.stretches import bounds_of_stretches
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import HostTrace
@@ -108,10 +108,10 @@ def _cut_at_events(trace: HostTrace, graph: Graph, pieces: Pieces, inside: Piece
     for each in numbers_in(line[on_thread]):
         rows = np.flatnonzero(on_thread & (line == each))
         rows = rows[np.argsort(inside.start_ps[rows])]
-        place, begin, stop, event = cut_by_events(trace, each, inside.start_ps[rows], inside.end_ps[rows])
-        part, begin, stop = cut_at_stretches(trace, each, begin, stop)
-        row = rows[place[part]]
-        parts.append(Pieces(begin, stop, pieces.node[row], pieces.edge[row], event[part]))
+        start, end, cuts = inside.start_ps[rows], inside.end_ps[rows], bounds_of_stretches(trace, each)
+        place, begin, stop, event = cut_by_events(trace, each, start, end, cuts)
+        row = rows[place]
+        parts.append(Pieces(begin, stop, pieces.node[row], pieces.edge[row], event))
     return _join_pieces(parts)
 
 

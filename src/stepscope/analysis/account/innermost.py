@@ -6,13 +6,16 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, offsets_of
 
 
-def cut_by_events(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I64, I64, I64, I64]:
-    """Stretches of a thread, in order of time, cut wherever the innermost event changes: for each part the place of its
-    stretch, start, end and event, -1 for none."""
+def cut_by_events(
+    trace: HostTrace, line: int, start: I64, end: I64, cuts: I64 | None = None
+) -> tuple[I64, I64, I64, I64]:
+    """Stretches of a thread, in order of time, cut wherever the innermost event changes and at some other times, which
+    ascend: for each part the place of its stretch, start, end and event, -1 for none."""
     links, events = forest(trace), trace.events
     offset, stop = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
     starts = events.start_ps[offset:stop]
@@ -22,8 +25,9 @@ def cut_by_events(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I6
     while around >= 0 and events.start_ps[around] + links.extent_ps[around] <= start[0]:
         around = int(links.parent[around])
     parts = kernels.replay.cut(
-        first, max(last, first), around, events.start_ps, links.extent_ps, links.parent, start, end
-    )
+        first, max(last, first), around, events.start_ps, links.extent_ps, links.parent, start, end,
+        np.empty(0, np.int64) if cuts is None else cuts,
+    )  # fmt: skip
     place, begin, until, event = np.asarray(parts).T.copy()
     return place, begin, until, event
 
@@ -33,3 +37,13 @@ def intersect(start: I64, end: I64, low: I64, high: I64) -> tuple[I64, I64, I64,
     the one and of the other, start and end."""
     place, at, begin, until = np.asarray(kernels.intervals.intersect(start, end, low, high)).T.copy()
     return place, at, begin, until
+
+
+def cover(start: I64, end: I64, sets: list[Spans]) -> tuple[I64, I64, I64, I64]:
+    """Stretches, in order of time and without overlap, cut wherever one of some sets begins or ends: for each part the
+    place of its stretch, start, end, and the first set that it is in, -1 for none.  Stretches that share nothing with
+    any of the sets are left out."""
+    low, high = (np.concatenate([getattr(each, side) for each in sets] or [start[:0]]) for side in ("start", "end"))
+    first = offsets_of([len(each.start) for each in sets])
+    place, begin, until, which = np.asarray(kernels.intervals.cover(start, end, low, high, first)).T.copy()
+    return place, begin, until, which

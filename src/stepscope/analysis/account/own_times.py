@@ -59,7 +59,7 @@ class OwnTimes:
         self._columns = dict(columns or {})
 
     @classmethod
-    def gather(cls, nodes: int, parts: Iterable[tuple[I64, int, I64 | F64]]) -> OwnTimes:
+    def gather(cls, nodes: int, parts: Iterable[tuple[NDArray[np.integer], int, I64 | F64]]) -> OwnTimes:
         """A table from parts: some nodes, a cause, and their times.  No node is in two parts of one cause."""
         found: dict[int, list[_Column]] = {}
         for some, cause, ps in parts:
@@ -126,11 +126,13 @@ class OwnTimes:
 
     def select_nodes(self, chosen: Mask) -> OwnTimes:
         """The times of the chosen nodes, 0 for the others."""
-        kept = {cause: chosen[column.nodes] for cause, column in self._columns.items()}
-        return OwnTimes(
-            self._nodes,
-            {cause: _Column(each.nodes[kept[cause]], each.ps[kept[cause]]) for cause, each in self._columns.items()},
-        )
+        return OwnTimes.gather(self._nodes, self.of_nodes(chosen))
+
+    def of_nodes(self, chosen: Mask) -> Iterator[tuple[I32, int, F64]]:
+        """The parts of a table that the times of the chosen nodes are, as `gather` takes them."""
+        for cause, column in self._columns.items():
+            kept = chosen[column.nodes]
+            yield column.nodes[kept], cause, column.ps[kept]
 
     def scale(self, factor: F64) -> OwnTimes:
         """The times of each node multiplied by its factor."""

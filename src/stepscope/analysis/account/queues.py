@@ -89,12 +89,14 @@ def _outer_work(trace: HostTrace) -> I64:
     """Device work that lies in no other work of its line, queue after queue as these take it: at one moment in the
     order of the calls, so that work without length stays between that before and after it."""
     rows = np.flatnonzero(is_device_work(trace))
-    parent, call = forest(trace).parent[rows], forest(trace).cause[rows]
-    inner = (parent >= 0) & is_device_work(trace)[parent]
-    called = np.where(call >= 0, trace.events.start_ps[call], trace.events.start_ps[rows])
-    return rows[np.lexsort((called, trace.events.start_ps[rows], trace.events.line[rows], inner))][
-        : int((~inner).sum())
-    ]
+    parent = forest(trace).parent[rows]
+    rows = rows[(parent < 0) | ~is_device_work(trace)[parent]]
+    call, start, line = forest(trace).cause[rows], trace.events.start_ps[rows], trace.events.line[rows]
+    called = np.where(call >= 0, trace.events.start_ps[call], start)
+    # By line and start they are as they come; hardly ever two start at one moment in another order than the calls.
+    if not ((np.diff(line) == 0) & (np.diff(start) == 0) & (np.diff(called) < 0)).any():
+        return rows
+    return rows[np.lexsort((called, start, line))]
 
 
 def _silent_ps(trace: HostTrace, line: I32, call: I64, start: I64, end: I64, held: I64) -> I64:

@@ -24,14 +24,14 @@ import numpy as np
 from stepscope.analysis.account.causes import Cause, causes_of_work
 from stepscope.analysis.account.critical_path import OWN, Pieces, clip_to_steps, kinds_of, places_in_steps
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
-from stepscope.analysis.account.innermost import intersect
+from stepscope.analysis.account.innermost import cover
 from stepscope.analysis.account.model import MOST_ERROR_PERCENT
 from stepscope.analysis.account.nodes import numbers_in, sum_of_busiest_line
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
-from stepscope.model.arrays import F64, I64, U8, Mask, distinct
+from stepscope.model.arrays import F64, I64, U8, Mask
 
 # Causes that say that a device has nothing to do, by which they last no longer than it idles.
 WHILE_IDLE = (Cause.LAUNCH, Cause.PYTHON, Cause.SYNC, Cause.DEVICE_GAP, Cause.UNKNOWN)
@@ -78,27 +78,21 @@ def _give(
     if not len(rows):
         return pieces, cause
     rows = rows[np.argsort(pieces.start_ps[rows], kind="stable")]
-    start, end = pieces.start_ps[rows], np.maximum(pieces.end_ps, pieces.start_ps)[rows]
     does = causes_of_work(trace)[kinds_of(trace, graph.event[work].astype(np.int64))]
-    spans = {each: _spans(graph, work[does == each]) for each in to if (does == each).any()}
-    shared = sum((each.overlap_ps(start, end) for each in spans.values()), np.zeros(len(rows), np.int64)) > 0
-    if not shared.any():
+    of_causes = {each: mine for each in to if len(mine := work[does == each])}
+    spans = [_spans(graph, mine) for mine in of_causes.values()]
+    place, begin, until, which = cover(pieces.start_ps[rows], pieces.end_ps[rows], spans)
+    if not len(place):
         return pieces, cause
-    rows, start, end = rows[shared], start[shared], end[shared]
-    bounds = distinct(
-        np.concatenate([start, end, *(side for each in spans.values() for side in (each.start, each.end))])
-    )
-    at, _, begin, until = intersect(start, end, bounds[:-1], bounds[1:])
-    parts = Pieces(begin, until, pieces.node[rows[at]], pieces.edge[rows[at]], pieces.event[rows[at]])
-    became = cause[rows[at]]
-    for each in reversed(list(spans)):
-        here = np.flatnonzero(spans[each].overlap_ps(begin, until) > 0)
-        of_cause = work[does == each]
-        node = of_cause[np.searchsorted(graph.start_ps[of_cause], begin[here], side="right") - 1]
+    at = rows[place]
+    parts, became = Pieces(begin, until, pieces.node[at], pieces.edge[at], pieces.event[at]), cause[at]
+    for number, (each, mine) in enumerate(of_causes.items()):
+        here = np.flatnonzero(which == number)
+        node = mine[np.searchsorted(graph.start_ps[mine], begin[here], side="right") - 1]
         parts.node[here], parts.edge[here], parts.event[here] = node, OWN, graph.event[node]
         became[here] = each
     kept = np.ones(len(pieces), np.bool_)
-    kept[rows] = False
+    kept[at] = False
     rest = pieces.take(kept)
     joined = (np.concatenate(both) for both in zip(vars(rest).values(), vars(parts).values(), strict=True))
     return Pieces(*joined), np.append(cause[kept], became)

@@ -15,7 +15,7 @@ from stepscope.analysis.steps.profiling_cost import EVENT_PS, LEAST_EVENT_PS, PY
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import F64, I64, U8
+from stepscope.model.arrays import F64, I64, U8, sum_groups
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CodeTrait
 
@@ -92,9 +92,8 @@ def _cost_on_line(trace: HostTrace, graph: Graph, line: int, nodes: I64, event_p
     events = np.diff(bounds, axis=0)[0] - calls
     python = calls * float(PYTHON_CALL_PS)
     if code is not None:
-        running = time_by_label(trace, line, graph.start_ps[nodes], graph.end_ps[nodes], code, 2 * len(Cause))[
-            :, len(Cause) :
-        ].sum(axis=1)
+        place, label, ps = time_by_label(trace, line, graph.start_ps[nodes], graph.end_ps[nodes], code)
+        running = sum_groups(place, np.where(label >= len(Cause), ps, 0), len(nodes))
         python = np.maximum(python, running * _OF_PYTHON)
     cost: F64 = events * event_ps + python
     return cost

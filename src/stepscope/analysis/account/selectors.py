@@ -24,7 +24,7 @@ from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
-from stepscope.model.arrays import F64, I64, Mask
+from stepscope.model.arrays import F64, I32, I64, Mask, distinct, sum_groups
 from stepscope.records import dataclass
 
 
@@ -101,10 +101,11 @@ def _times_in_stretches(
     trace, graph = model.trace, model.graph
     place, _, start, end = intersect(graph.start_ps[nodes], graph.end_ps[nodes], stretches.start, stretches.end)
     unrecorded = int(unrecorded_causes(trace, model.threads)[line])
-    inside = np.zeros((len(nodes), len(Cause)), np.int64)
-    np.add.at(inside, place, time_by_cause(trace, line, start, end, unrecorded))
-    own = np.minimum(inside, model.shares.own_ps.take(nodes))
-    yield from ((nodes, cause, own[:, cause]) for cause in Cause)
+    part, causes, ps = time_by_cause(trace, line, start, end, unrecorded)
+    for cause in distinct(causes).tolist():
+        here = causes == cause
+        inside = sum_groups(place[part[here]], ps[here], len(nodes))
+        yield nodes, cause, np.minimum(inside, model.shares.own_ps.column(cause)[nodes])
 
 
 def part_of_batches(model: StepModel, of_pipeline: bool) -> Portion:
@@ -117,10 +118,7 @@ def part_of_batches(model: StepModel, of_pipeline: bool) -> Portion:
     graph, edges = model.graph, model.graph.edges
     is_batch, makes_input = graph.kind == NodeKind.BATCH, np.append(model.threads.serves_input, False)[graph.line]
     waits = is_batch[edges.source] | (makes_input[edges.source] & (edges.kind == EdgeKind.JOIN) & of_pipeline)
-    nodes = np.flatnonzero(is_batch)
-    own = model.shares.own_ps.take(nodes)
-    times = ((nodes, cause, own[:, cause]) for cause in Cause)
-    return Portion(OwnTimes.gather(len(graph), times), waits=waits)
+    return Portion(model.shares.own_ps.select_nodes(is_batch), waits=waits)
 
 
 def join_parts(parts: Sequence[Portion]) -> Portion:
@@ -162,27 +160,26 @@ def part_of_events(model: StepModel, rows: I64) -> Portion:
     )
 
 
-def _times_inside(model: StepModel, rows: I64) -> Iterator[tuple[I64, int, I64 | F64]]:
+def _times_inside(model: StepModel, rows: I64) -> Iterator[tuple[I64 | I32, int, I64 | F64]]:
     """Nodes, a cause, and what of these nodes' own time with that cause some events cover."""
     trace, graph = model.trace, model.graph
     chosen = np.zeros(len(trace.events), np.uint8)
     chosen[rows] = 1
-    work = np.flatnonzero((graph.kind == NodeKind.WORK) | (graph.kind == NodeKind.BATCH))
-    work = work[chosen[graph.event[work]] > 0]
-    own = model.shares.own_ps.take(work)
-    yield from ((work, cause, own[:, cause]) for cause in Cause)
+    works = (graph.kind == NodeKind.WORK) | (graph.kind == NodeKind.BATCH)
+    yield from model.shares.own_ps.of_nodes(works & (chosen[graph.event] > 0))
     lines = numbers_in(trace.events.line[rows[is_thread_event(trace)[rows]]])
     kernels.nesting.inherit(chosen, forest(trace).parent)
     label = chosen * np.uint8(len(Cause)) + event_causes(trace)
     host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
     for line in lines:
         nodes = host[graph.line[host] == line]
-        start, end = graph.start_ps[nodes], graph.end_ps[nodes]
-        inside = time_by_label(trace, line, start, end, label, 2 * len(Cause))[:, len(Cause) :]
+        place, of_label, ps = time_by_label(trace, line, graph.start_ps[nodes], graph.end_ps[nodes], label)
+        covered = np.flatnonzero(of_label >= len(Cause))
         if model.threads.serves_input[line]:
-            yield nodes, Cause.INPUT, inside.sum(axis=1)
+            yield nodes, Cause.INPUT, sum_groups(place[covered], ps[covered], len(nodes))
         else:
-            yield from ((nodes, cause, inside[:, cause]) for cause in Cause)
+            cause = of_label[covered] - np.uint8(len(Cause))
+            yield from OwnTimes.split(nodes[place[covered]], cause, ps[covered])
 
 
 def work_launched_by(trace: HostTrace, rows: I64) -> I64:

@@ -12,7 +12,7 @@ from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.own_times import OwnTimes
 from stepscope.analysis.account.piece_causes import edge_causes
-from stepscope.analysis.account.stretches import parts_within
+from stepscope.analysis.account.stretches import stretches_of
 from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import HostTrace
@@ -59,47 +59,39 @@ def _own_times(trace: HostTrace, graph: Graph, threads: Threads) -> Iterator[tup
         if threads.serves_input[line]:
             yield nodes, Cause.INPUT, graph.own_ps[nodes]
         else:
-            spent = time_by_cause(trace, line, graph.start_ps[nodes], graph.end_ps[nodes], int(unrecorded[line]))
-            yield from ((nodes, cause, spent[:, cause]) for cause in np.flatnonzero(spent.any(axis=0)).tolist())
+            place, cause, ps = time_by_cause(trace, line, graph.start_ps[nodes], graph.end_ps[nodes], unrecorded[line])
+            yield from OwnTimes.split(nodes[place], cause, ps)
 
 
 def time_by_label(
-    trace: HostTrace, line: int, start: I64, end: I64, label: U8, labels: int, unrecorded: int = 0
-) -> I64:
-    """How long a thread runs under each label of the innermost event, in some stretches in order of time: int64 of
-    shape (stretches, labels), ps.
+    trace: HostTrace, line: int, start: I64, end: I64, label: U8, unrecorded: int = 0
+) -> tuple[I64, U8, I64]:
+    """How long a thread runs under each label of the innermost event, in some stretches in order of time: a stretch's
+    place, a label, and the time in ps, for each that is not 0; int64, uint8 and int64 of shape (n,).
 
     Time of the loop's thread in a stretch of a known cause counts under the same label with that in place of its own.
 
     Args:
-        label: uint8 of shape (events,), below `labels`: a cause, or a cause and a multiple of `len(Cause)`; no event of
-            a thread has 0.
-        unrecorded: the label of time without an event.
+        label: uint8 of shape (events,): a cause, or a cause and a multiple of `len(Cause)`.
+        unrecorded: the label of time without an event, and of events with the label 0.
     """
-    by_label = np.zeros((labels, len(start)), np.int64)  # one label after the other is how it is read
-    by_label[0] = end - start
-    links, lines = forest(trace), trace.lines
-    kernels.replay.time_by_label(
+    links, lines, known = forest(trace), trace.lines, stretches_of(trace)
+    here = slice(None if line == threads_of(trace).main else 0)
+    found = kernels.replay.time_by_label(
         int(lines.event_begin[line]), int(lines.event_end[line]), trace.events.start_ps, links.extent_ps, links.parent,
-        label, start, end, by_label,
+        label, start, end, int(unrecorded), known.start_ps[here], known.end_ps[here], known.cause[here], len(Cause),
     )  # fmt: skip
-    if unrecorded:
-        by_label[unrecorded] += by_label[0]
-        by_label[0] = 0
-    node, event, cause, ps = parts_within(trace, line, start, end)
-    before = np.where(event >= 0, label[event], unrecorded).astype(np.int64)
-    np.subtract.at(by_label, (before, node), ps)
-    np.add.at(by_label, (before - before % len(Cause) + cause, node), ps)
-    return by_label.T
+    place, of_label, ps = np.asarray(found).T
+    return place.copy(), of_label.astype(np.uint8), ps.copy()
 
 
-def time_by_cause(trace: HostTrace, line: int, start: I64, end: I64, unrecorded: int) -> I64:
-    """How long a thread spends on each cause in some stretches in order of time: int64 of shape (stretches, causes).
+def time_by_cause(trace: HostTrace, line: int, start: I64, end: I64, unrecorded: int) -> tuple[I64, U8, I64]:
+    """How long a thread spends on each cause in some stretches in order of time, as `time_by_label`.
 
     Args:
         unrecorded: the cause of time in which nothing is recorded.
     """
-    return time_by_label(trace, line, start, end, event_causes(trace), len(Cause), unrecorded)
+    return time_by_label(trace, line, start, end, event_causes(trace), unrecorded)
 
 
 def spent_on(graph: Graph, shares: CauseShares, steps: I64, start_ps: I64, end_ps: I64, whole_ps: F64) -> F64:

@@ -11,7 +11,7 @@ from stepscope import kernels
 from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes, unrecorded_causes
 from stepscope.analysis.account.compiled_code import compiled_time
 from stepscope.analysis.account.contention import late_peers, lost_spans
-from stepscope.analysis.account.innermost import cut_by_events, intersect
+from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.account.silence import devices_in_silence, new_programs_of, silence_of
@@ -193,19 +193,11 @@ def _extents(trace: HostTrace, chosen: Mask) -> Spans:
     return Spans.union(start, start + forest(trace).extent_ps[rows])
 
 
-def cut_at_stretches(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I64, I64, I64]:
-    """Some time of a thread, in order, cut where a stretch begins or ends that is a cause for it: for each part its
-    place, start and end."""
+def bounds_of_stretches(trace: HostTrace, line: int) -> I64:
+    """When stretches begin or end that are a cause for a thread: int64 of shape (2 n,), ps, ascending."""
     known = stretches_of(trace)
     chosen = slice(None) if line == threads_of(trace).main else ~known.of_loop
-    low, high = known.start_ps[chosen], known.end_ps[chosen]
-    if not len(low) or not len(start):
-        return np.arange(len(start)), start, end
-    first, last = min(int(start[0]), int(low[0])), max(int(end[-1]), int(high[-1]))
-    bounds = np.concatenate([[first], np.stack([low, high], axis=1).ravel(), [last]])
-    bounds = bounds[np.append(True, np.diff(bounds) > 0)]
-    place, _, begin, stop = intersect(start, end, bounds[:-1], bounds[1:])
-    return place, begin, stop
+    return np.stack([known.start_ps[chosen], known.end_ps[chosen]], axis=1).ravel()
 
 
 def causes_within(trace: HostTrace, line: NDArray[np.integer], start: I64, end: I64, own: Mask) -> U8:
@@ -223,15 +215,3 @@ def causes_within(trace: HostTrace, line: NDArray[np.integer], start: I64, end: 
     of_others = np.append(~known.of_loop, False)
     found: U8 = np.where(of_others[at] | (own & (line == threads_of(trace).main)), cause[at], NO_STRETCH)
     return found
-
-
-def parts_within(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I64, I64, U8, I64]:
-    """What some time of a thread, in order, shares with the stretches: for each part its place, the innermost event
-    there (-1 for none), the stretch's cause, and how long, in ps."""
-    known = stretches_of(trace)
-    if line != threads_of(trace).main or not len(known.start_ps) or not len(start):
-        nothing = np.empty(0, np.int64)
-        return nothing, nothing, nothing.astype(np.uint8), nothing
-    place, at, begin, stop = intersect(start, end, known.start_ps, known.end_ps)
-    part, low, high, event = cut_by_events(trace, line, begin, stop) if len(begin) else (place, begin, stop, place)
-    return place[part], event, known.cause[at[part]], high - low

@@ -174,31 +174,30 @@ def _leave_out(trace: HostTrace, excess: Excess, found: Predicted | None) -> Pre
     return replace(found, then_ps=then, least_ps=min(found.least_ps, then, least))
 
 
-def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:
-    """The changes that may matter: of causes and parts that the steps spend more than a little on."""
+def _worthwhile(model: StepModel) -> Iterator[tuple[str, Sequence[Intervention]]]:
+    """The changes that may matter: of causes and parts that the steps spend more than a little on; one after the other,
+    since each holds columns of all nodes."""
     own = model.shares.own_ps.sum_by_cause(np.isin(model.graph.step, model.steps))
     # What others take of the machine makes no part of the program small.
     quiet = max(model.graph.recorded_step_ps[model.steps].sum() - own[Cause.CONTENTION], 0)
     usual = max(model.graph.recorded_step_ps[model.median] - model.spent_ps[Cause.CONTENTION], 0)
     least = LEAST * float(min(quiet, usual * len(model.steps)))  # nor does a step that stalls
-    changes: list[tuple[str, list[Intervention]]] = []
     for cause in Cause:
         large = own[cause] >= least > 0 or model.spent_ps[cause] >= LEAST * usual > 0
         if cause == Cause.UNKNOWN:
             if model.spent_ps[cause] >= LARGE_SHARE / 100 * usual > 0:
-                changes.append((UNEXPLAINED, [Scale(part_of_cause(model, cause))]))
+                yield UNEXPLAINED, [Scale(part_of_cause(model, cause))]
         elif large:
             part = part_of_cause(model, cause)
-            changes.append((cause.name.lower(), [Scale(part)]))
-            changes += [(name, change(model, part)) for name, change in _OTHERWISE.get(cause, ())]
-    changes += [(name, [Scale(part)]) for name, part in parts_of_lines(model)]
+            yield cause.name.lower(), [Scale(part)]
+            yield from ((name, change(model, part)) for name, change in _OTHERWISE.get(cause, ()))
+    yield from ((name, [Scale(part)]) for name, part in parts_of_lines(model))
     if is_device_work(model.trace).any():
-        changes += [(name, [change]) for name, change in _change_events(model) if change.part.own_ps.sum() >= least]
-        changes.append(("waits", _remove_waits(model)))
+        yield from ((name, [change]) for name, change in _change_events(model) if change.part.own_ps.sum() >= least)
+        yield "waits", _remove_waits(model)
     else:
-        changes += list(_changes_of_loop(model, least))
-    changes += [(each.kind, [Scale(each.part(model), each.keeps)]) for each in excesses_of(model.trace)]
-    return changes
+        yield from _changes_of_loop(model, least)
+    yield from ((each.kind, [Scale(each.part(model), each.keeps)]) for each in excesses_of(model.trace))
 
 
 # What else can be done about a cause than removing it.

@@ -191,10 +191,10 @@ def lines_of(trace: HostTrace) -> list[LineFacts]:
     return [facts for facts, _, _ in trace.derived("lines to leave out", _find_lines)]
 
 
-def parts_of_lines(model: StepModel) -> list[tuple[str, Portion]]:
+def parts_of_lines(model: StepModel) -> Iterator[tuple[str, Portion]]:
     """The same as parts of the model, by their rows in the table of changes."""
     found = model.trace.derived("lines to leave out", _find_lines)
-    return [(facts.key, part_of_function(model, function, training)) for facts, function, training in found]
+    return ((facts.key, part_of_function(model, function, training)) for facts, function, training in found)
 
 
 def part_of_line(model: StepModel, name: str) -> Portion | None:

@@ -222,6 +222,7 @@ class LoadedProfile:
         self.shelf = shelf or TraceShelf()
         where = where or parse_placement(None, None)
         self._work = HostWork(cache, self.shelf, self._progress, memory_bytes=where.memory_bytes)
+        self._work.is_lean = shelf is None  # what others share is read once, for whatever they ask
         self._session_work = SessionWork(self._work, where, self._progress)
         self.has_engine = where.engine is not None
         self._others: dict[tuple[str, str], LoadedProfile] = {}
@@ -352,10 +353,6 @@ class LoadedProfile:
         stop = None if trace.stop_unix_ns is None else trace.stop_unix_ns - ahead_ns
         return replace(trace, start_unix_ns=trace.start_unix_ns - ahead_ns, stop_unix_ns=stop, _derived={})
 
-    def read_lean(self) -> None:
-        """Reads hosts without the stats that most tools do not need: for a process that shows one and ends."""
-        self._work.is_lean = True
-
     def is_decoded(self, host: str) -> bool:
         """Whether a host's trace is in memory, so that `trace` returns at once."""
         return self._work.is_decoded(pick_host(self._session, host))
@@ -444,6 +441,7 @@ class LoadedProfile:
         """A report, and the problems of the hosts that it leaves out."""
         self.tell_apart(tool.module)
         wanted = None if steps is None else _parse_range(steps)
+        self._work.is_lean &= wanted is None  # some of the steps are taken from a whole trace
         files: Sequence[HostFile] = self._files if host is None else (pick_host(self._session, host),)
         _require_more_than_memory(tool, files)
         files, selection, notices = self._select(files, wanted)

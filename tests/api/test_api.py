@@ -22,6 +22,7 @@ from stepscope.errors import UnreadableError, UsageError
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 from stepscope.report.export import to_json
+from stepscope.shelf import TraceShelf
 
 
 def trace_file(path: Path, host: str = "h") -> Path:
@@ -240,10 +241,9 @@ def test_a_lean_profile_says_the_same_and_reads_again_for_what_it_left_out(
         line.event("MemoryAllocation", at * 1_000_000, 0, EventKind.ALLOCATION, stats)
     path = tmp_path / "h.xplane.pb"
     path.write_bytes(write(builder.build()))
-    whole, lean, left_out = stepscope.load(path), stepscope.load(path), []
+    whole, lean, left_out = stepscope.load(path, shelf=TraceShelf()), stepscope.load(path), []
     read = host_work._read_trace
     monkeypatch.setattr(host_work, "_read_trace", lambda *of: left_out.append(bool(of[2:])) or read(*of))
-    lean.read_lean()
 
     assert lean.overview().to_json() == whole.overview().to_json()
     assert left_out == [True, False]  # the second is that of the other
@@ -255,11 +255,11 @@ def _changing(monkeypatch: pytest.MonkeyPatch, change: Any, times: int = 1) -> N
     """Changes the file right before it is read, a number of times."""
     read, left = host_work._read_trace, [times]
 
-    def read_changed(file: Any, pool: Any) -> Any:
+    def read_changed(file: Any, *more: Any) -> Any:
         if left[0]:
             left[0] -= 1
             change(Path(file.path))
-        return read(file, pool)
+        return read(file, *more)
 
     monkeypatch.setattr(host_work, "_read_trace", read_changed)
 

@@ -731,13 +731,14 @@ def test_stats_that_are_left_out_decide_the_kind_all_the_same_and_are_not_taken_
             ask()
 
 
-def test_decoding_needs_no_numpy(tmp_path: Path) -> None:
+def test_decoding_and_what_is_asked_before_need_no_numpy(tmp_path: Path) -> None:
     """A command decodes while numpy is imported, which takes as long as a third of the decoding."""
     file = tmp_path / "h.xplane.pb"
     file.write_bytes(plane(HOST, line("python", event(1, at=3)), A))
     code = (
         "import pathlib, sys; from stepscope.formats.xspace.decoding import decode;"
-        "found = decode(pathlib.Path(sys.argv[1]).read_bytes());"
+        "import stepscope.engines.host_work; from stepscope.formats.xspace.form import FORMAT;"
+        "FORMAT.may_hold_several(sys.argv[1]); found = decode(pathlib.Path(sys.argv[1]).read_bytes());"
         "print(found.planes.names, list(found.lines.events.start_ps), 'numpy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)

@@ -37,7 +37,7 @@ class Tool:
         partial_of: the tool whose partials it merges, so that they are computed and kept once; its own if empty.
         module_name: the dotted name of the module, for a tool that lies elsewhere.
         edition: the package and version of a tool of another package; what it computed is kept for that edition only.
-        asks_for_all: it reads stats of `stepscope.formats.leaving_out`, so a command does not begin without these.
+        asks_for_all: it reads stats of `stepscope.formats.leaving_out`, so nothing that it reads is left out.
     """
 
     name: str

@@ -44,13 +44,9 @@ def show_tool(
     where: Where = None,
 ) -> None:
     """Writes the report of a tool to stdout or a file.  A kept report is enough if nothing is selected from it."""
-    from stepscope.analysis.registry import tool_named
-
     check_output(form, output)
     with working() as progress:
-        profile, named = load_profile(path, run, host, progress, more or ()), tool_named(tool)
-        if steps is None and process.shelf is None and not (named.asks_for_all or named.edition):
-            profile.read_lean()
+        profile = load_profile(path, run, host, progress, more or ())
         if steps is None and sort is None and top is None and not where:
             report = profile.report_to_show(tool)
         else:
@@ -74,8 +70,6 @@ def show_summary(
     check_output(form, output)
     with working() as progress:
         profile = load_profile(path, run, host, progress, more or ())
-        if steps is None and process.shelf is None:
-            profile.read_lean()
         report = profile.report("overview", steps=steps) if steps else profile.report_to_show("overview")
     if form == OutputFormat.TABLE:
         show_lines(

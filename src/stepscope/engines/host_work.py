@@ -70,8 +70,7 @@ class HostWork:
         memory_bytes: what this process may take; None for as much as there is.
 
     Attributes:
-        is_lean: traces are read without the stats that most tools do not need; one that does reads the file again.  For
-            a process that shows one tool and ends.
+        is_lean: traces are read without the stats that most tools do not need; what asks for one reads the file again.
     """
 
     def __init__(
@@ -167,7 +166,7 @@ class HostWork:
         kept = self.kept_partial(tool, file, within_steps)
         if kept is not None:
             return kept
-        if self.is_lean and not within_steps:
+        if self.is_lean and not (within_steps or tool.asks_for_all or tool.edition):
             with suppress(LeftOutError):
                 return self._make_partial(tool, file, self._lean_trace)
         return self._make_partial(tool, file, self._trace_within_steps if within_steps else self.trace, within_steps)
@@ -188,13 +187,14 @@ class HostWork:
 
     def _lean_trace(self, file: HostFile, pool: ArrayPool) -> HostTrace:
         """A host's trace without the stats that most tools do not need, unless the whole trace is there."""
-        if self.is_decoded(file) or file.process:
+        if self.is_decoded(file) or file.process or not file.format.releases_input:
             return self.trace(file, pool)
 
         def decode() -> HostTrace:
             return self._read(file, pool, lambda: [_read_trace(file, pool, LEFT_OUT)])[0]
 
-        return self.shelf.get((*self._place(file), _LEAN), decode, max(1, memory_of(file)))
+        trace = self.shelf.get((*self._place(file), _LEAN), decode, max(1, memory_of(file)))
+        return trace if trace.has_stat([*LEFT_OUT]) else self.shelf.get(self._place(file), lambda: trace)
 
     def partial_of_steps(self, tool: Tool, file: HostFile, rows: tuple[int, ...]) -> Any:
         """One host's part of a report on some of its steps.  Not cached: there are too many ranges."""

@@ -1,6 +1,7 @@
 """Profiles of several processes in one file: XSpaces that were joined, which is a valid XSpace again.
 
 Each process has a host plane of its own.  Its profile begins with the first plane whose name the one before has.
+No numpy here until a trace is made: whether there are several is asked before reading starts.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from io import BytesIO
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from stepscope.errors import Problem, UnreadableError
 from stepscope.formats.naming import join_names, unique_names
 from stepscope.formats.protobuf import DELIMITED, read_fields, read_varint
 from stepscope.formats.store.local import open_at_once
 from stepscope.formats.xspace import schema
-from stepscope.formats.xspace.reader import read
-from stepscope.model import HostTrace
+
+if TYPE_CHECKING:
+    from stepscope.model import HostTrace
 
 _HEAD_BYTES = 512  # of a plane: its number and name stand before its lines
 _OWN_WORDS = ("joined", "repeated-planes")  # codes of problems that a profile read alone does not have
@@ -37,6 +39,8 @@ def holds_several(path: str) -> bool:
 def recorded_span(path: str) -> tuple[int, int] | None:
     """When the recording in a file of this machine began and ended, in ns since the epoch; None if it does not say.
     Only the heads of its planes are read, and the plane that says it."""
+    from stepscope.formats.xspace.reader import read
+
     with suppress(OSError), _opened(path) as (file, size):
         for begin, end, name in _planes_of(file, size):
             if name == schema.ENVIRONMENT_PLANE and end - begin < _MOST_ENVIRONMENT_BYTES:
@@ -93,6 +97,8 @@ def read_hosts(data: bytes, source: str, host: str) -> tuple[HostTrace, ...]:
     Raises:
         UnreadableError: none of them can be read.
     """
+    from stepscope.formats.xspace.reader import read
+
     planes = list(_planes_of(BytesIO(data), len(data)))
     begins, seen, before = [0], set[str](), 0
     names_first = bool(planes) and planes[0][0] > 0  # of hosts; other writers put them behind the planes

@@ -49,10 +49,8 @@ def measure_parts(path: str) -> dict[str, float]:
     take("reader and its loops", _importer(READER))
     take("the tool and what it computes with", _importer(TOOL))
     reader, tool, store = sys.modules[READER], sys.modules[TOOL], sys.modules["stepscope.formats.store"]
-    take("reading the file", lambda: store.read_buffer(path))
-    data = [kept.pop("reading the file")]
-    take("decoding", lambda: reader.read((data.pop() for _ in range(1)), path, "bench"))
-    take("analysis", lambda: tool.partial(kept["decoding"]))
+    take("reading and decoding", lambda: reader.read(store.open_source(path), path, "bench"))
+    take("analysis", lambda: tool.partial(kept["reading and decoding"]))
     take("merging, advice", lambda: tool.merge([kept["analysis"]]))
     take("JSON", lambda: kept["merging, advice"].to_json())
     return spent

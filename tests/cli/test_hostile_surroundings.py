@@ -329,8 +329,8 @@ def test_of_a_thousand_files_that_cannot_be_read_a_few_are_named(tmp_path, capsy
 
 def test_doctor_reads_each_of_many_hosts_once(tmp_path, capsys, monkeypatch):
     reads: list[str] = []
-    real = store.read_buffer
-    monkeypatch.setattr(store, "read_buffer", lambda path: [reads.append(path), real(path)][1])
+    real = store.open_source
+    monkeypatch.setattr(store, "open_source", lambda path: [reads.append(path), real(path)][1])
     names = [f"host{number}.xplane.pb" for number in range(12)]
 
     assert run(["doctor", str(profiles(tmp_path, *names))]) == 0

@@ -54,26 +54,6 @@ def test_memory_is_as_long_as_was_asked_for_and_can_be_written(size: int) -> Non
     assert (len(view), view.format, bytes(view)) == (size, "B", b"x" * size)
 
 
-def test_released_memory_is_still_there_but_not_what_it_held() -> None:
-    if sys.platform != "linux":
-        pytest.skip("this system has no such call")
-    block = memory.Memory(5 << 20)
-    view = memoryview(block)
-    view[:] = b"x" * len(view)
-
-    block.release(1 << 20, 3 << 20)
-
-    kept = [view[at] == ord("x") for at in (0, (1 << 20) - 1, 3 << 20, (5 << 20) - 1)]
-    assert kept == [True] * 4
-    assert not any(view[(1 << 20) + 4096 : (3 << 20) - 4096])
-
-
-@pytest.mark.parametrize(("first", "stop"), [(-1, 2), (2, 1), (0, 11)])
-def test_only_what_is_inside_can_be_released(first: int, stop: int) -> None:
-    with pytest.raises(IndexError, match="no part of 10 bytes"):
-        memory.Memory(10).release(first, stop)
-
-
 _POOL = """
 import random
 import numpy as np

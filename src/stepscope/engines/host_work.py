@@ -194,7 +194,9 @@ class HostWork:
             return self._read(file, pool, lambda: [_read_trace(file, pool, LEFT_OUT)])[0]
 
         trace = self.shelf.get((*self._place(file), _LEAN), decode, max(1, memory_of(file)))
-        return trace if trace.has_stat([*LEFT_OUT]) else self.shelf.get(self._place(file), lambda: trace)
+        if trace.has_stat([*LEFT_OUT]):
+            return trace
+        return self.shelf.get(self._place(file), lambda: replace(trace, left_out=frozenset()))
 
     def partial_of_steps(self, tool: Tool, file: HostFile, rows: tuple[int, ...]) -> Any:
         """One host's part of a report on some of its steps.  Not cached: there are too many ranges."""
@@ -358,7 +360,12 @@ def _read_trace(file: HostFile, pool: ArrayPool, left_out: frozenset[str] = froz
 
 
 def _fetch_released(file: HostFile, pool: ArrayPool, left_out: frozenset[str]) -> Any:
-    """What can be made of a file's bytes without its reader; a pool gets their memory once nobody reads them."""
+    """What can be made of a file's bytes without its reader; a pool gets as much memory, which nobody uses then."""
+    if file.format.decoder:
+        source = store.open_source(file.path)
+        pool.reserve(source.size)
+        with store.reading(file.path):
+            return file.format.decode(source, left_out)
     data: list[bytes | memoryview] = [store.read_buffer(file.path)]
     pool.receive(data[0])
     return file.format.decode(_release_piece(data), left_out)

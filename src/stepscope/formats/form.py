@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from stepscope.records import dataclass
 
 if TYPE_CHECKING:
+    from stepscope import kernels
     from stepscope.model import HostTrace
 
     Reader = Callable[[Any, str, str], HostTrace]
@@ -74,7 +75,7 @@ class Format:
         releases_input: the reader also accepts an iterator over one buffer with the file's bytes.  It releases the
             buffer after decoding, so that the file and the finished trace are never in memory together.
         decoder: `module:function`, the first part of such a reader.  It needs no numpy, so it runs while the reader is
-            imported; it is called with that iterator, and the reader takes its result in place of the bytes.
+            imported; it is called with a `kernels.wire.Source`, and the reader takes its result in place of the bytes.
         reads_gzip: the reader unpacks files that are compressed with gzip.
         has_spans: a host may write several files into one folder, one per time span; their names hold stamps.
         other_endings: files with these endings are checked by content, packed or not.
@@ -171,7 +172,9 @@ class Format:
         reader: Reader = _load(self.reader)
         return reader
 
-    def decode(self, data: Iterator[bytes | memoryview], left_out: frozenset[str] = frozenset()) -> Any:
+    def decode(
+        self, data: Iterator[bytes | memoryview] | kernels.wire.Source, left_out: frozenset[str] = frozenset()
+    ) -> Any:
         """What the `decoder` makes of a file's bytes, without some stats of events; the bytes as they came without a
         decoder."""
         return _load(self.decoder)(data, left_out=left_out) if self.decoder else data

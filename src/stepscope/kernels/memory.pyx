@@ -570,7 +570,6 @@ cdef extern from *:
         return handler != NULL;
     }
     """
-    void give_back "stepscope_give_back"(char* first, char* stop) noexcept nogil
     void* large_pages "stepscope_large_pages"(size_t size) noexcept nogil
     bint keep_heap "stepscope_keep_heap"(size_t room) noexcept nogil
     const int blocks_may_be_files
@@ -714,16 +713,6 @@ cdef class Memory:
         else:
             pool_receive(pool_of(self.pool), self.start, <size_t>self.size)
 
-    def release(self, Py_ssize_t first, Py_ssize_t stop):
-        """Gives the pages within a range of bytes back to the system, where it can do that.
-
-        What they held is lost.  Raises IndexError if the range is not inside.
-        """
-        if not 0 <= first <= stop <= self.size:
-            raise IndexError(f"no part of {self.size} bytes: {first} to {stop}")
-        with nogil:
-            give_back(<char*>self.start + first, <char*>self.start + stop)
-
     def __getbuffer__(self, Py_buffer* view, int flags):
         PyBuffer_FillInfo(view, self, self.start, self.size, self.is_file, flags)
 
@@ -752,6 +741,13 @@ cdef class ArrayPool:
         memory = getattr(buffer, "obj", None)
         if isinstance(memory, Memory) and not (_keeps_heap or blocks_may_be_files):
             (<Memory>memory).pool = self.capsule
+
+    def reserve(self, Py_ssize_t size):
+        """Takes memory that nothing was written to yet, where the process does not keep its memory anyway."""
+        cdef Memory memory
+        if not (_keeps_heap or blocks_may_be_files):
+            memory = Memory(size)
+            memory.pool = self.capsule
 
     def __enter__(self):
         self.before = set_numpy_handler(_numpy_functions(), self.capsule)

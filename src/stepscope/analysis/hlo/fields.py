@@ -81,7 +81,9 @@ def fields_of(buf: U8, starts: I64, stops: I64) -> Fields:
     """
     starts, stops = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(stops, np.int64)
     bad_at = np.full(len(starts), -1, np.int64)
-    table = np.asarray(kernels.wire.scan_fields(buf, starts, stops, bad_at, np.zeros(len(starts), np.int64)))
+    table = np.asarray(
+        kernels.wire.scan_fields(kernels.wire.Source(buf), starts, stops, 0, bad_at, np.zeros(len(starts), np.int64))
+    )
     # Negative is the number of a field that is cut by its message's end.
     number = np.minimum(np.abs(table[:, kernels.wire.FIELD_NUMBER]), _NO_FIELD).astype(np.uint16)
     order = np.argsort(number, kind="stable")

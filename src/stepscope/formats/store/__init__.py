@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from stepscope.formats.store.base import MAX_ENTRIES, Entry, Identity, Kind, Store
-from stepscope.formats.store.local import LOCAL
+from stepscope.formats.store.local import LOCAL, reading
 from stepscope.formats.store.paths import absolute, basename, is_remote, join, parent, parts, plain
 from stepscope.formats.store.remote import REMOTE, remove, upload, write_bytes
 from stepscope.formats.store.walking import Folder, Walk, Walker, is_within
+
+if TYPE_CHECKING:
+    from stepscope import kernels
 
 __all__ = [
     "MAX_DEPTH",
@@ -34,6 +38,7 @@ __all__ = [
     "is_within",
     "join",
     "kind",
+    "open_source",
     "parent",
     "parts",
     "plain",
@@ -41,6 +46,7 @@ __all__ = [
     "read_bytes",
     "read_pieces",
     "read_prefix",
+    "reading",
     "remove",
     "upload",
     "walk",
@@ -76,6 +82,11 @@ def read_bytes(path: str) -> bytes:
 def read_buffer(path: str) -> memoryview:
     """Like `read_bytes`, but into a buffer that is faster to allocate for a large file."""
     return _store(path).buffer(path)
+
+
+def open_source(path: str) -> kernels.wire.Source:
+    """Like `read_bytes`, but of a file on this machine its reader reads what it needs, in a context of `reading`."""
+    return _store(path).source(path)
 
 
 def read_pieces(path: str) -> Iterator[bytes]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from stepscope.errors import AccessError
 from stepscope.records import dataclass
+
+if TYPE_CHECKING:
+    from stepscope import kernels
 
 MAX_ENTRIES = 100_000
 """Names read in one walk: a quarter of a second on a local disk."""
@@ -75,6 +78,9 @@ class Store(Protocol):
 
     def buffer(self, path: str) -> memoryview:
         """All of a file."""
+
+    def source(self, path: str) -> kernels.wire.Source:
+        """All of a file, for a reader that asks for what it needs."""
 
     def pieces(self, path: str) -> Iterator[bytes]:
         """All of a file, piece by piece."""

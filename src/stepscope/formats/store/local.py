@@ -61,6 +61,10 @@ class _LocalStore:
                 done += count
             return memory[:done]
 
+    def source(self, path: str) -> kernels.wire.Source:
+        with _local_errors(path), open(path, "rb", buffering=0, opener=open_at_once) as file:
+            return kernels.wire.Source(None, file.fileno(), _file_size(path, file))
+
     def pieces(self, path: str) -> Iterator[bytes]:
         with _local_errors(path), open(path, "rb", opener=open_at_once) as file:
             left = _file_size(path, file)
@@ -149,6 +153,15 @@ def _local_errors(path: str) -> Iterator[None]:
         raise NotFoundError(f"no file can have this name ({error})", path=repr(path)) from error
     except MemoryError as error:
         raise too_large(path) from error
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """A context in which a source may be read on: raises AccessError where the system cannot."""
+    try:
+        yield
+    except OSError as error:
+        raise _local_error(path, error) from error
 
 
 def _local_error(path: str, error: OSError) -> InputError:

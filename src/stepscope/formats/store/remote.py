@@ -87,6 +87,9 @@ class _RemoteStore:
                 done += len(piece)
             return memory[:done]
 
+    def source(self, path: str) -> kernels.wire.Source:
+        return kernels.wire.Source(self.buffer(path))
+
     def pieces(self, path: str) -> Iterator[bytes]:
         with _remote_errors(path):
             yield from _Ranges(*_open_store(path)).fetch()

@@ -15,7 +15,6 @@ from stepscope.formats.heads import CRLF_START
 from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.lines import LineReader
 from stepscope.formats.xspace.names import Interner
-from stepscope.formats.xspace.pages import Pages
 from stepscope.formats.xspace.planes import Failures, PlaneFields, PlaneReader, StatColumns
 from stepscope.kernels import wire
 from stepscope.records import dataclass
@@ -23,7 +22,7 @@ from stepscope.records import dataclass
 _INTEGERS = (2, 3)  # the tags of an unsigned and of a signed integer, as in `StatTag`
 _HEAD_BYTES = 64
 
-Bytes = bytes | memoryview
+Bytes = bytes | memoryview | wire.Source
 
 
 @dataclass
@@ -67,19 +66,18 @@ def decode(
     """Decodes one XSpace file.  Of profiles that were joined into one file, it decodes the first.
 
     Args:
-        data: the file's bytes, uncompressed; any size.  If it is an iterator over one buffer, only the decoder holds
-            that buffer, and frees its memory at the end.
+        data: the file's bytes, uncompressed; any size.  If it is an iterator over one of these, only the decoder holds
+            it, and frees its memory at the end.
         may_be_joined: whether another profile may follow; not where parts of one profile repeat the names of planes.
         left_out: names of stats that are not kept of events.
     """
     content = next(data) if isinstance(data, Iterator) else data
-    pages = Pages(content if isinstance(data, Iterator) else None)
-    buf = memoryview(content).toreadonly()
-    space = PlaneFields.scan(buf, array("q", [0]), array("q", [len(buf)]))
-    decoded = Decoded(len(buf), bytes(buf[:_HEAD_BYTES]), space.failures, left_out=left_out)
-    strings = Interner(buf)
+    source = content if isinstance(content, wire.Source) else wire.Source(content)
+    space = PlaneFields.scan(source, array("q", [0]), array("q", [source.size]), schema.SPACE_PLANES)
+    decoded = Decoded(source.size, source.head(_HEAD_BYTES), space.failures, left_out=left_out)
+    strings = Interner(source.view())
     _, begins, ends = space.messages(schema.SPACE_PLANES)
-    planes = PlaneReader(buf, (begins, ends), strings, left_out)
+    planes = PlaneReader(source, (begins, ends), strings, left_out)
     if decoded.head.startswith(CRLF_START) or not (len(planes.lines[0]) or any(planes.plane_name)):
         return decoded
     decoded.plane_stats = planes.plane_stats()
@@ -87,19 +85,19 @@ def decode(
     stops = _declared_times(decoded.plane_stats, planes, strings, schema.STOP_TIME_STAT)
     another = _find_another_profile(space, begins, planes, [plane for plane, _ in starts]) if may_be_joined else None
     if another is not None:
-        first = decode(iter([memoryview(content)[:another]]), left_out=left_out)
-        first.joined.append((another, len(buf)))
+        first = decode(source.take(another), left_out=left_out)
+        first.joined.append((another, source.size))
         return first
     decoded.declared_start = starts[-1][1] if starts else None
     decoded.declared_stop = stops[-1][1] if stops else None
-    lines = LineReader(buf, pages, planes.lines_of_planes(), planes.lines[1:], decoded.declared_start)
+    lines = LineReader(source, planes.lines_of_planes(), planes.lines[1:], decoded.declared_start)
     decoded.line_names = strings.add(lines.header[:, wire.LINE_NAME])
     decoded.line_displays = strings.add(lines.header[:, wire.DISPLAY_NAME])
     lines.decode(strings, bool(left_out))
     decoded.type_stats = planes.type_stats()
-    decoded.texts = {number: _read_texts(buf, space, number) for number in schema.SPACE_TEXTS}
+    decoded.texts = {number: _read_texts(source.view(), space, number) for number in schema.SPACE_TEXTS}
     planes.release_buffer()
-    lines.release_buffer()
+    lines.release_source()
     strings.release_buffer()
     decoded.planes, decoded.lines, decoded.strings = planes, lines, strings
     return decoded

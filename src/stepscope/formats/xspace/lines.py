@@ -1,6 +1,7 @@
 """Decodes the lines of an XSpace file: finds the events, then decodes each once, directly into its final row.
 
-It needs no numpy: a command decodes while its modules are still being imported.
+Of a file only the parts at hand are in memory, which then stay in the processor's caches.  It needs no numpy: a command
+decodes while its modules are still being imported.
 """
 
 from __future__ import annotations
@@ -15,15 +16,30 @@ from stepscope.formats.threads import MOST_THREADS, ThreadWork, Workers, usable_
 from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.clock import line_zeros_ps, session_start_ns
 from stepscope.formats.xspace.names import Interner
-from stepscope.formats.xspace.pages import Pages
 from stepscope.formats.xspace.planes import Ranges, Table
-from stepscope.kernels import wire
+from stepscope.kernels import memory, wire
+from stepscope.records import dataclass
 
 _PART_BYTES = 1 << 20  # bytes of lines per task
 # A first guess, to reserve memory; what is not used of it lies between tables, where the analysis finds it.
 _BYTES_A_STAT, _BYTES_A_KEPT_STAT = 16, 36
+_MOST_BETWEEN = 64 << 10  # bytes between ranges that are read at once
 
 PlaneLines = Sequence[tuple[int, int, wire.Lookups]]  # the first line of each plane, one past its last, its ids
+
+
+@dataclass
+class _Part:
+    """Some stats, and the bytes that their texts stand in until these have ids."""
+
+    stats: wire.StatTable
+    bytes: memoryview = memoryview(bytearray())
+
+    def room_for(self, size: int) -> memoryview:
+        """Room for so many bytes; what was there before is lost."""
+        if len(self.bytes) < size:
+            self.bytes = memoryview(memory.Memory(max(size, 2 * _PART_BYTES)))
+        return self.bytes
 
 
 class LineReader:
@@ -39,11 +55,8 @@ class LineReader:
         wild_lines: how many lines with events start impossibly far away.
     """
 
-    def __init__(
-        self, buf: memoryview, pages: Pages, planes: PlaneLines, lines: Ranges, declared_start: int | None
-    ) -> None:
-        self._buf = buf
-        self._pages = pages
+    def __init__(self, source: wire.Source, planes: PlaneLines, lines: Ranges, declared_start: int | None) -> None:
+        self._source = source
         self._planes = planes
         self._lines = lines
         self._bytes = sum(lines[1]) - sum(lines[0])
@@ -69,16 +82,15 @@ class LineReader:
         stats = wire.StatTable(strings.seed)
         stats.reserve(self._bytes // (_BYTES_A_KEPT_STAT if leaves_out else _BYTES_A_STAT))
         if self._workers == 1:
-            self._decode_alone(stats, strings)
+            self._decode_alone(_Part(stats), strings)
         else:
             self._decode_in_threads(stats, strings)
         self.stats = stats.take()
         self.unnamed = stats.take_unnamed()
 
-    def release_buffer(self) -> None:
+    def release_source(self) -> None:
         """Lets go of the file, after which nothing more can be decoded."""
-        del self._buf
-        self._pages.release_buffer()
+        del self._source
 
     # -- finding ------------------------------------------------------------------------------------------------------
 
@@ -86,7 +98,7 @@ class LineReader:
         """Fills the header; returns the places where lines can be cut: int64 of shape (cuts, CUT_WIDTH)."""
         sizes = [end - begin for begin, end in zip(*self._lines, strict=True)]
         tasks = [
-            partial(wire.scan_lines, self._buf, *self._lines, first, last, _PART_BYTES, self.header)
+            partial(wire.scan_lines, self._source, *self._lines, first, last, _PART_BYTES, self.header)
             for first, last in _split_runs(sizes, 0, len(sizes))
         ]
         if self._workers > 1:
@@ -98,8 +110,8 @@ class LineReader:
 
     # -- decoding -----------------------------------------------------------------------------------------------------
 
-    def _tasks(self) -> Iterator[tuple[int, int, Callable[[wire.StatTable], None]]]:
-        """Each task's first range, one past its last, and the task, which decodes them into a given table of stats."""
+    def _tasks(self) -> Iterator[tuple[int, int, Callable[[_Part], None]]]:
+        """Each task's first range, one past its last, and the task, which decodes them into a given part."""
         line = list(self.ranges[:, wire.RANGE_LINE])
         sizes = [stop - start for start, stop in zip(self._starts, self._stops, strict=True)]
         begin = 0
@@ -111,14 +123,30 @@ class LineReader:
                 yield first, last, partial(self._decode_ranges, first, last, lookups)
             begin = end
 
-    def _decode_ranges(self, first: int, last: int, lookups: wire.Lookups, stats: wire.StatTable) -> None:
-        ranges, outcome = self.ranges[first:last], self.outcome[first:last]
-        wire.decode_events(self._buf, ranges, self._zero_ps, schema.TIME_LIMIT_PS, lookups, self.events, stats, outcome)
+    def _decode_ranges(self, first: int, last: int, lookups: wire.Lookups, part: _Part) -> None:
+        runs = [(low, high, self._starts[low], self._stops[high - 1]) for low, high in self._close_ranges(first, last)]
+        room = part.room_for(sum(stop - start for *_, start, stop in runs))
+        for low, high, start, stop in runs:
+            wire.decode_events(
+                self._source.read(start, stop, room), start, self.ranges[low:high], self._zero_ps, schema.TIME_LIMIT_PS,
+                lookups, self.events, part.stats, self.outcome[low:high],
+            )  # fmt: skip
+            room = room[stop - start :]
 
-    def _decode_alone(self, stats: wire.StatTable, strings: Interner) -> None:
+    def _close_ranges(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Splits the ranges `first:last` where much lies between them; yields the bounds of each run."""
+        begin = first
+        for row in range(first + 1, last):
+            if not 0 <= self._starts[row] - self._stops[row - 1] <= _MOST_BETWEEN:
+                yield begin, row
+                begin = row
+        if begin < last:
+            yield begin, last
+
+    def _decode_alone(self, part: _Part, strings: Interner) -> None:
         for first, last, task in self._tasks():
-            task(stats)
-            stats.intern(strings.table)
+            task(part)
+            part.stats.intern(strings.table)
             self._advance(first, last)
 
     def _decode_in_threads(self, stats: wire.StatTable, strings: Interner) -> None:
@@ -126,16 +154,16 @@ class LineReader:
 
         The kernels release the interpreter's lock.  Only as many parts are decoded ahead as keep all threads busy.
         """
-        free = [wire.StatTable(strings.seed) for _ in range(2 * self._workers)]
-        running: deque[tuple[int, int, wire.StatTable, ThreadWork[None]]] = deque()
+        free = [_Part(wire.StatTable(strings.seed)) for _ in range(2 * self._workers)]
+        running: deque[tuple[int, int, _Part, ThreadWork[None]]] = deque()
         with Workers(self._workers) as workers:
 
             def take_over() -> None:
                 first, last, part, done = running.popleft()
                 done.result()
-                part.intern(strings.table)
+                part.stats.intern(strings.table)
                 self._shift_offsets(first, last, stats.size)
-                stats.append(part)
+                stats.append(part.stats)
                 free.append(part)
                 self._advance(first, last)
 
@@ -153,10 +181,8 @@ class LineReader:
         self.events.shift(self.ranges[first, wire.RANGE_ROW], end, by)
 
     def _advance(self, first: int, last: int) -> None:
-        """Tells that some ranges are decoded, and gives back the memory of their bytes."""
-        starts, stops = self._starts[first:last], self._stops[first:last]
-        progress.advance(sum(stops) - sum(starts))
-        self._pages.release(starts, stops)
+        """Tells that some ranges are decoded."""
+        progress.advance(sum(self._stops[first:last]) - sum(self._starts[first:last]))
 
 
 def _split_runs(sizes: Sequence[int], first: int, last: int) -> Iterator[tuple[int, int]]:

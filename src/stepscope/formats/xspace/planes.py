@@ -65,10 +65,10 @@ class PlaneFields:
     failures: Failures
 
     @classmethod
-    def scan(cls, buf: memoryview, begins: Table, ends: Table) -> PlaneFields:
-        """Finds the fields of messages."""
+    def scan(cls, source: wire.Source, begins: Table, ends: Table, left: int) -> PlaneFields:
+        """Finds the fields of messages; the content of those with one number is left in the file."""
         bad_at, codes = array("q", [-1]) * len(begins), zeros(len(begins))
-        columns = wire.scan_fields(buf, begins, ends, bad_at, codes)
+        columns = wire.scan_fields(source, begins, ends, left, bad_at, codes)
         return cls(columns, Failures(bad_at, codes, ends))
 
     def messages(self, number: int) -> OwnedRanges:
@@ -128,10 +128,10 @@ class PlaneReader:
         failures: where reading of messages failed; lost_stats: the stats that could not be read.
     """
 
-    def __init__(self, buf: memoryview, ranges: Ranges, strings: Interner, left_out: Iterable[str] = ()) -> None:
-        self._buf = buf
+    def __init__(self, source: wire.Source, ranges: Ranges, strings: Interner, left_out: Iterable[str] = ()) -> None:
+        self._buf = buf = source.view()
         self._strings = strings
-        fields = PlaneFields.scan(buf, *ranges)
+        fields = PlaneFields.scan(source, *ranges, schema.PLANE_LINES)
         self.plane_id = fields.last(schema.PLANE_ID, wire.FIELD_START)
         self.plane_name = strings.add(fields.last(schema.PLANE_NAME, wire.FIELD_PLACE))
         self.lines = fields.messages(schema.PLANE_LINES)

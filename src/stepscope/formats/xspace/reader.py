@@ -15,7 +15,7 @@ from stepscope.formats.naming import join_names
 from stepscope.formats.spool.layout import FRAMEWORK_LOST
 from stepscope.formats.xspace import classify, schema
 from stepscope.formats.xspace.damage import Damage, unreadable_error
-from stepscope.formats.xspace.decoding import Decoded, decode
+from stepscope.formats.xspace.decoding import Bytes, Decoded, decode
 from stepscope.formats.xspace.events import EventColumns
 from stepscope.formats.xspace.kinds import restore_kinds
 from stepscope.formats.xspace.lines import LineReader
@@ -28,7 +28,7 @@ from stepscope.model.arrays import I32, I64, U8, blocks_of, distinct
 
 
 def read(
-    data: bytes | memoryview | Iterator[bytes | memoryview] | Decoded,
+    data: Bytes | Iterator[Bytes] | Decoded,
     source: str,
     host: str,
     *,

@@ -92,6 +92,7 @@ from stepscope.kernels.wire.metadata import (
     take_stats,
     walk_metadata,
 )
+from stepscope.kernels.wire.source import Source
 from stepscope.kernels.wire.texts import Interner
 
 __all__ = [
@@ -153,6 +154,7 @@ __all__ = [
     "EventTable",
     "Interner",
     "Lookups",
+    "Source",
     "StatTable",
     "decode_events",
     "join_tables",

@@ -53,6 +53,7 @@ class EventTable:
 
 def decode_events(
     buf: Array,
+    first: int,
     ranges: Array,
     zero_ps: Array,
     limit_ps: int,

@@ -515,12 +515,14 @@ cdef struct _Range:
 
 
 def decode_events(
-    const uint8_t[::1] buf, const int64_t[:, ::1] ranges, const int64_t[::1] zero_ps, int64_t limit_ps, Lookups lookups,
-    EventTable events, StatTable stats, int64_t[:, ::1] outcome,
+    const uint8_t[::1] buf, int64_t first, const int64_t[:, ::1] ranges, const int64_t[::1] zero_ps, int64_t limit_ps,
+    Lookups lookups, EventTable events, StatTable stats, int64_t[:, ::1] outcome,
 ):
     """Decodes ranges of lines of one plane.
 
     Args:
+        buf: uint8 of shape (bytes,), the bytes of the file from the place `first` on; texts are told by their places in
+            it until they have ids.
         ranges: int64 of shape (ranges, RANGE_WIDTH), see the RANGE_ columns.
         zero_ps: int64 of shape (lines,), where the times of each line count from.
         limit_ps: events that start further than this from 0 are put at the zero of their line, longer ones get the
@@ -539,14 +541,14 @@ def decode_events(
     with nogil:
         for i in range(ranges.shape[0]):
             if not (
-                0 <= ranges[i, RANGE_START] <= ranges[i, RANGE_STOP] <= size
+                0 <= first <= ranges[i, RANGE_START] <= ranges[i, RANGE_STOP] <= first + size
                 and 0 <= ranges[i, RANGE_ROW] <= rows and 0 <= ranges[i, RANGE_ROOM] <= rows - ranges[i, RANGE_ROW]
                 and 0 <= ranges[i, RANGE_LINE] < zero_ps.shape[0]
             ):
                 with gil:
                     raise IndexError("a range lies outside the file or the columns")
             _decode_range(
-                &buf[0], &ranges[i, 0], zero_ps[ranges[i, RANGE_LINE]], limit_ps, lookups, events, stats, &outcome[i, 0]
+                &buf[0] - first, &ranges[i, 0], zero_ps[ranges[i, RANGE_LINE]], limit_ps, lookups, events, stats, &outcome[i, 0]
             )
 
 

@@ -41,6 +41,11 @@ cdef struct Field:
     int error
 
 
+cdef inline bint is_group(const uint8_t* at) noexcept nogil:
+    """Whether a field is a group, which takes more than a head to be skipped."""
+    return (at[0] & 7) == GROUP_START
+
+
 cdef inline int varint_error(const uint8_t* at, const uint8_t* end) noexcept nogil:
     """Why there is no number at a place: the range ends, or the number does not."""
     return OVERRUN if end - at < 10 else BAD_VARINT

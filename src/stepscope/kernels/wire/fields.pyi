@@ -1,6 +1,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from stepscope.kernels.wire.source import Source
+
 Array = Any  # an object with a buffer of the type that the documentation names
 
 OK: int
@@ -14,7 +16,7 @@ FIELD_STOP: int
 FIELD_PLACE: int
 FIELD_WIDTH: int
 
-def scan_fields(buf: Array, begins: Array, ends: Array, bad_at: Array, bad_code: Array) -> Array: ...
+def scan_fields(source: Source, begins: Array, ends: Array, left: int, bad_at: Array, bad_code: Array) -> Array: ...
 def nested_messages(fields: Array, number: int) -> tuple[Array, Array, Array]: ...
 def last_fields(fields: Array, number: int, column: int, values: Array) -> None: ...
 def zero_table(rows: int, width: int) -> Array: ...

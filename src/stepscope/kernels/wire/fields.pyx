@@ -5,17 +5,18 @@ from libc.stdint cimport int64_t, uint8_t
 
 from stepscope.kernels.growing cimport Growing, as_column, as_table, push
 from stepscope.kernels.memory cimport free, zeros
+from stepscope.kernels.wire.source cimport LONGEST_HEAD, Source
 
 
 def scan_fields(
-    const uint8_t[::1] buf, const int64_t[::1] begins, const int64_t[::1] ends, int64_t[::1] bad_at,
+    Source source, const int64_t[::1] begins, const int64_t[::1] ends, int64_t left, int64_t[::1] bad_at,
     int64_t[::1] bad_code,
 ):
-    """Lists the fields of messages.
+    """Lists the fields of messages, and has their content in memory.
 
     Args:
-        buf: uint8 of shape (bytes,).
-        begins, ends: int64 of shape (messages,), the messages' ranges, which lie in `buf`.
+        begins, ends: int64 of shape (messages,), the messages' ranges in the source.
+        left: the number of fields whose content is left in the file.
         bad_at, bad_code: int64 of shape (messages,), filled with the position of the damage or -1, and what it is.
 
     Returns:
@@ -23,28 +24,32 @@ def scan_fields(
         over the end included.
     """
     cdef Growing rows = Growing(NULL, 0, 0)
-    cdef const uint8_t* base
     cdef int64_t message
-    if buf.shape[0]:
-        base = &buf[0]
+    if source.size:
         with nogil:
             for message in range(begins.shape[0]):
                 bad_at[message] = -1
-                if 0 <= begins[message] <= ends[message] <= buf.shape[0]:
+                if 0 <= begins[message] <= ends[message] <= source.size:
                     bad_code[message] = _scan(
-                        base, base + begins[message], base + ends[message], message, &rows, &bad_at[message]
+                        source, begins[message], ends[message], message, left, &rows, &bad_at[message]
                     )
     return as_table(&rows, FIELD_WIDTH)
 
 
 cdef int _scan(
-    const uint8_t* base, const uint8_t* at, const uint8_t* end, int64_t message, Growing* rows, int64_t* bad_at
+    Source source, int64_t begin, int64_t stop, int64_t message, int64_t left, Growing* rows, int64_t* bad_at
 ) except -1 nogil:
     """Lists the fields of one message.  Returns what ends it."""
     cdef Field field
+    cdef const uint8_t* base = source.start
+    cdef const uint8_t* at = base + begin
+    cdef const uint8_t* end = base + stop
     cdef const uint8_t* next
     cdef bint is_range
     while at < end:
+        source.fetch(at - base, at - base + LONGEST_HEAD)
+        if is_group(at):
+            source.fetch(at - base, stop)
         next = read_field(at, end, &field)
         is_range = field.wire == DELIMITED
         if next != NULL or (is_range and field.error == OVERRUN):
@@ -53,6 +58,8 @@ cdef int _scan(
             push(rows, field.start - base if is_range else field.value)
             push(rows, field.stop - base if is_range else -1)
             push(rows, field.place - base)
+            if is_range and field.number != left:
+                source.fetch(field.start - base, field.stop - base)
         if next == NULL:
             bad_at[0] = at - base
             return field.error

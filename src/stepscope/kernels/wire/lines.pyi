@@ -1,5 +1,7 @@
 from typing import Any
 
+from stepscope.kernels.wire.source import Source
+
 Array = Any  # an object with a buffer of the type that the documentation names
 
 LINE_ID: int
@@ -24,6 +26,6 @@ RANGE_ROOM: int
 RANGE_WIDTH: int
 
 def scan_lines(
-    buf: Array, begins: Array, ends: Array, first: int, last: int, part_bytes: int, header: Array
+    source: Source, begins: Array, ends: Array, first: int, last: int, part_bytes: int, header: Array
 ) -> Array: ...
 def plan_ranges(begins: Array, ends: Array, header: Array, cuts: Array) -> Array: ...

@@ -1,10 +1,12 @@
 """The lines of a file: what they say of themselves, how many events they hold, and where they can be cut."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free
 
 from stepscope.kernels.growing cimport Growing, as_table, push
 from stepscope.kernels.varint cimport read_varint
-from stepscope.kernels.wire.fields cimport DELIMITED, VARINT, Field, read_field
+from stepscope.kernels.wire.fields cimport DELIMITED, VARINT, Field, is_group, read_field
+from stepscope.kernels.wire.source cimport Source, Window
 
 cpdef enum:
     # Columns of `scan_lines`' `header`, one row a line.  STOP: where the line cannot be read on, -1 if it can.
@@ -27,13 +29,13 @@ cpdef enum:
     CUT_WIDTH
 
 def scan_lines(
-    const uint8_t[::1] buf, const int64_t[::1] begins, const int64_t[::1] ends, int64_t first, int64_t last,
-    int64_t part_bytes, int64_t[:, ::1] header,
+    Source source, const int64_t[::1] begins, const int64_t[::1] ends, int64_t first, int64_t last, int64_t part_bytes,
+    int64_t[:, ::1] header,
 ):
-    """Reads the lines `first` to `last - 1` without looking into their events.
+    """Reads the lines `first` to `last - 1` without looking into their events, and has their names in memory.
 
     Args:
-        begins, ends: int64 of shape (lines,), the ranges of the lines, which lie in `buf`.
+        begins, ends: int64 of shape (lines,), the ranges of the lines in the source.
         part_bytes: lines that are longer are cut between events, about every so many bytes.
         header: int64 of shape (lines, HEADER_WIDTH), zeros; filled, see the columns above.  Names are told by their
             place; events that are damaged inside count as well.
@@ -42,21 +44,22 @@ def scan_lines(
         int64 of shape (cuts, CUT_WIDTH), see the CUT_ columns.
     """
     cdef Growing cuts = Growing(NULL, 0, 0)
+    cdef Window window = Window(NULL, 0, 0, NULL)
     cdef int64_t line
     if not 0 <= first <= last <= begins.shape[0] or last > ends.shape[0] or last > header.shape[0]:
         raise IndexError("there are no such lines")
     if header.shape[1] != HEADER_WIDTH:
         raise IndexError("the header has other columns")
-    if buf.shape[0]:
+    try:
         with nogil:
-            for line in range(first, last):
-                if not 0 <= begins[line] <= ends[line] <= buf.shape[0]:
+            for line in range(first, last if source.size else first):
+                if not 0 <= begins[line] <= ends[line] <= source.size:
                     with gil:
                         raise IndexError("a line lies outside the file")
-                _scan_line(
-                    &buf[0], &buf[0] + begins[line], &buf[0] + ends[line], line, part_bytes, &header[line, 0], &cuts
-                )
-    return as_table(&cuts, CUT_WIDTH)
+                _scan_line(source, &window, begins[line], ends[line], line, part_bytes, &header[line, 0], &cuts)
+        return as_table(&cuts, CUT_WIDTH)
+    finally:
+        free(window.room)
 
 
 def plan_ranges(
@@ -101,31 +104,36 @@ cdef void _end_range(Growing* ranges, int64_t stop, int64_t next_row) noexcept:
 
 
 cdef int _scan_line(
-    const uint8_t* base, const uint8_t* at, const uint8_t* end, int64_t line, int64_t part_bytes, int64_t* header,
+    Source source, Window* window, int64_t at, int64_t end, int64_t line, int64_t part_bytes, int64_t* header,
     Growing* cuts,
 ) except -1 nogil:
-    cdef const uint8_t* cut = at
+    cdef int64_t cut = at, events = 0
     cdef const uint8_t* next
     cdef Field field
-    cdef int64_t events = 0
     header[STOP_AT] = -1
     while at < end:
         if at - cut >= part_bytes:
             push(cuts, line)
-            push(cuts, at - base)
+            push(cuts, at)
             push(cuts, events)
             cut = at
-        next = _skip_event(at, end)
+        source.look(window, at)
+        next = _skip_event(window.base + at, window.base + end)
         if next != NULL:
             events += 1
         else:
-            next = read_field(at, end, &field)
+            if is_group(window.base + at):
+                source.fetch(at, end)
+                window.base, window.start, window.stop = source.start, at, end
+            next = read_field(window.base + at, window.base + end, &field)
             if next == NULL:
-                header[STOP_AT], header[STOP_CODE] = at - base, field.error
+                header[STOP_AT], header[STOP_CODE] = at, field.error
                 break
             events += field.number == 4 and field.wire == DELIMITED
-            _note(&field, base, header)
-        at = next
+            _note(&field, window.base, header)
+            if field.wire == DELIMITED and field.number != 4:
+                source.fetch(field.place - window.base, field.stop - window.base)
+        at = next - window.base
     header[EVENTS_SEEN] = events
     return 0
 

@@ -36,8 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             wanted += list_start_measures(profile, limits)
         measured = [take_turns(measure, rounds) for measure in wanted if _is_wanted(measure, options.only)]
         sections.append(Section(profile, measured))
-    page = render_page(sections, limits, _rounds(options))
-    growth = _measure_growth(options, limits) if _wants_growth(options) else []
+    page = render_page(
+        sections, limits, ", ".join(f"{rounds} at {events:,} events" for events, rounds in _plan(options))
+    )
+    wants_growth = not options.quick and not options.no_huge and (not options.only or "growth" in options.only)
+    growth = _measure_growth(options, limits) if wants_growth else []
     options.output.write_text(f"{page}\n{render_growth(growth)}\n" if growth else page)
     _log(f"written to {options.output}")
     return int(any(_stepscope_failed(section.measured) for section in sections))
@@ -68,10 +71,6 @@ def _plan(options: argparse.Namespace) -> list[tuple[int, int]]:
     return large if options.no_huge else [*large, (HUGE, options.rounds or ROUNDS_HUGE)]
 
 
-def _wants_growth(options: argparse.Namespace) -> bool:
-    return not options.quick and not options.no_huge and (not options.only or "growth" in options.only)
-
-
 def _measure_growth(options: argparse.Namespace, limits: Limits) -> list[Growth]:
     """The command line's overview, as a whole process, of profiles of 1 to 30 M events; one that fails ends it."""
     found = []
@@ -84,10 +83,6 @@ def _measure_growth(options: argparse.Namespace, limits: Limits) -> list[Growth]
             break
         found.append(Growth(profile.events, [sample.wall_s for sample in samples], samples))
     return found
-
-
-def _rounds(options: argparse.Namespace) -> str:
-    return ", ".join(f"{rounds} at {events:,} events" for events, rounds in _plan(options))
 
 
 def _warm_up(profile: BenchProfile, small: BenchProfile, limits: Limits) -> None:

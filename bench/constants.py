@@ -64,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.constants", description=__doc__)
     parser.add_argument("folders", type=Path, nargs="+")
     places = [place for folder in parser.parse_args(arguments).folders for place in list_recordings(folder)]
-    contexts = [report.context for place in places if isinstance(report := _overview(place), OverviewReport)]
+    reports = [stepscope.load(place).report("overview") for place in places]
+    contexts = [report.context for report in reports if isinstance(report, OverviewReport)]
     now = [_first_class(ranking.advise(context, RULES)) for context in contexts]
     rows = [_describe(number, contexts, now) for number in (*find_thresholds(), *find_constants())]
     PAGE.write_text("".join([_HEAD.format(recordings=len(contexts)), *rows]), encoding="utf-8")
@@ -75,10 +76,6 @@ def _describe(number: Number, contexts: Sequence[Context], now: Sequence[str]) -
     least, most = stable_range(number, contexts, now)
     decides = number.value > 0 and (least > _times(number.value, 1 / 2) or most < _times(number.value, 2))
     return f"| `{number.name}` | {number.value:g} | {least:.3g} | {most:.3g} | {'decides' if decides else ''} |\n"
-
-
-def _overview(place: Path) -> object:
-    return stepscope.load(place).report("overview")
 
 
 def find_thresholds() -> Iterator[Number]:

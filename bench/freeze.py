@@ -58,12 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def freeze(folders: Sequence[Path], manifest: Path | None = None, brief: bool = False) -> dict[str, Frozen]:
     """What is said about each recording in some folders, by its name."""
     known = _read_manifest(manifest)
-    found = {_name(folder, place): place for folder in folders for place in list_recordings(folder)}
+    places = [(folder.parent, place) for folder in folders for place in list_recordings(folder)]
+    found = {str(place.relative_to(parent)): place for parent, place in places}
     return {name: {**_freeze_one(place, brief), **(_known_of(place, known) or {})} for name, place in found.items()}
-
-
-def _name(folder: Path, place: Path) -> str:
-    return str(place.relative_to(folder.parent))
 
 
 def list_recordings(folder: Path) -> Iterator[Path]:

@@ -180,7 +180,8 @@ def record(program: Program, folder: Path, own: bool = False) -> bool:
     """Runs a program in a process of its own; False, with a line on stderr, if it fails."""
     shutil.rmtree(folder / program.name, ignore_errors=True)
     command = [sys.executable, "-m", "bench.bottlenecks.blocks", program.name, "--folder", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=_environment(own))
+    environment = os.environ | ({OWN: "1"} if own else {})
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
     if done.returncode:
         print(f"{program.name} failed: {done.stderr[-300:]}", file=sys.stderr)
     return not done.returncode
@@ -204,10 +205,6 @@ def _read_proof(place: Path) -> Proof | None:
     file = place / PROOFS
     proofs = from_json(file.read_text("utf-8")) if file.is_file() else []
     return next((proof for proof in proofs if proof.speedup), None)
-
-
-def _environment(own: bool) -> dict[str, str]:
-    return dict(os.environ) | ({OWN: "1"} if own else {})
 
 
 def judge(program: Program, folder: Path) -> Verdict:
@@ -236,7 +233,7 @@ def judge_given(case: dict[str, Any], folder: Path) -> Verdict:
 
 def _judge(program: Program, place: Path, gain: Gain) -> Verdict:
     slow, fixed = (_load_overview(place / variant) for variant in ("slow", "fixed"))
-    answer = slow.to_dict()
+    answer, slow_ms, fixed_ms = slow.to_dict(), slow.context.period_ms, fixed.context.period_ms
     item = answer["advice"][0] if answer["advice"] else {}
     culprit = item.get("culprit") or {}
     least, most = item.get("predicted_speedup_least"), item.get("predicted_speedup_most")
@@ -248,7 +245,7 @@ def _judge(program: Program, place: Path, gain: Gain) -> Verdict:
         is_culprit_right=program.is_culprit(culprit.get("name"), culprit.get("file"), culprit.get("line")),
         predicted=item.get("predicted_speedup"),
         expected=None if least is None else (least, np.inf if most is None else most),
-        shown=_divide(slow.context.period_ms, fixed.context.period_ms),
+        shown=slow_ms / fixed_ms if slow_ms and fixed_ms else None,
         fixed=", ".join(found["class"] for found in fixed.to_dict()["advice"]) or "no advice",
     )
 
@@ -263,10 +260,6 @@ def _name_culprit(culprit: dict[str, Any]) -> str | None:
     if culprit.get("file"):
         return f"{Path(culprit['file']).name}:{culprit.get('line')} {culprit.get('name')}"
     return str(culprit.get("name"))
-
-
-def _divide(slow_ms: float | None, fixed_ms: float | None) -> float | None:
-    return slow_ms / fixed_ms if slow_ms and fixed_ms else None
 
 
 def make_section(series: str, verdicts: Sequence[Verdict], known: Sequence[str]) -> str:

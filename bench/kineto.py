@@ -76,13 +76,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wanted = (
             _list_measures(profile, small, other, limits)
             if events != TWICE
-            else _growth_measures(profile, small, limits)
+            else _list_measures(profile, small, None, limits)[:1]
         )
         sections.append(Section(profile, [take_turns(each, options.rounds or ROUNDS[events]) for each in wanted]))
     page = render_page(sections, limits, _rounds(options), "python -m bench.kineto", _hta_version(sections))
     options.output.write_text(page if options.quick else f"{page}\n{render_growth(_growth(sections))}\n")
     print(f"written to {options.output}", file=sys.stderr)
-    return int(any(sample.failure for section in sections for sample in _stepscope_samples(section)))
+    measured = [each.samples[Stepscope.name] for section in sections for each in section.measured]
+    return int(any(sample.failure for samples in measured for sample in samples))
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -151,14 +152,6 @@ def _list_measures(profile: BenchProfile, small: BenchProfile, other: Hta | None
             process_seconds,
         ),
     ]
-
-
-def _growth_measures(profile: BenchProfile, small: BenchProfile, limits: Limits) -> list[Measure]:
-    return _list_measures(profile, small, None, limits)[:1]
-
-
-def _stepscope_samples(section: Section) -> list[Sample]:
-    return [sample for measured in section.measured for sample in measured.samples[Stepscope.name]]
 
 
 def _hta_version(sections: Sequence[Section]) -> dict[str, str]:

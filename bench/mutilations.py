@@ -62,7 +62,7 @@ def still_false() -> set[str]:
 def run(wanted: Sequence[str] = (), keep: Path | None = None) -> Iterator[Result]:
     """Asks about every mutilation whose name holds one of the given texts; of all if none is given."""
     for base, obtain in bases():
-        names = [change for change in CHANGES if _is_wanted(f"{base}/{change}", wanted)]
+        names = [change for change in CHANGES if not wanted or any(one in f"{base}/{change}" for one in wanted)]
         if not names:
             continue
         recording, known = obtain()
@@ -79,10 +79,6 @@ def run(wanted: Sequence[str] = (), keep: Path | None = None) -> Iterator[Result
 def mutilate(recording: Recording, base: str, change: str) -> Recording | None:
     """A changed copy, the same for the same names; None where there is nothing to change."""
     return CHANGES[change].apply(recording.copy(), random.Random(f"{base}/{change}"))
-
-
-def _is_wanted(name: str, wanted: Sequence[str]) -> bool:
-    return not wanted or any(one in name for one in wanted)
 
 
 def judge_of(made: Recording, known: Known, change: str) -> Judgement:

@@ -63,13 +63,11 @@ def take_turns(measure: Measure, rounds: int) -> Measured:
         for name, action in measure.actions.items():
             if any(sample.failure for sample in samples[name]):
                 continue
-            samples[name].append(action())
-            print(f"    {name}: {_sample_text(samples[name][-1], measure)}", file=sys.stderr, flush=True)
+            sample = action()
+            samples[name].append(sample)
+            said = sample.failure or f"{measure.takes(sample):.3f} s, {sample.peak_bytes / 1e6:,.0f} MB"
+            print(f"    {name}: {said}", file=sys.stderr, flush=True)
     return Measured(measure, samples)
-
-
-def _sample_text(sample: Sample, measure: Measure) -> str:
-    return sample.failure or f"{measure.takes(sample):.3f} s, {sample.peak_bytes / 1e6:,.0f} MB"
 
 
 def render_page(
@@ -108,7 +106,8 @@ Written by `{command}` on {date.today().isoformat()}; how to read and repeat it:
 def describe_machine() -> str:
     """The machine in a few words."""
     system = f"{platform.system()} {platform.machine()}"
-    return f"{_processor_name()}, {count_cores()} cores used, {_memory_gb():.0f} GB of memory, {system}"
+    memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    return f"{_processor_name()}, {count_cores()} cores used, {memory_gb:.0f} GB of memory, {system}"
 
 
 def _processor_name() -> str:
@@ -118,10 +117,6 @@ def _processor_name() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def _memory_gb() -> float:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
 
 
 def _profile_heading(profile: BenchProfile) -> str:

@@ -24,7 +24,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ EXPECTED = {
     "checkpoint": ("save_checkpoint (", "saving"),
     "collection": ("garbage collector",),
     "compilation": ("compiling",),
-    "contention": ("for a processor", "other processes used"),
+    "contention": ("for a free core", "other processes used"),
 }
 
 
@@ -218,21 +217,17 @@ def measure_quiet(minutes: float) -> dict[str, Any]:
         marks = [mark.sentence for mark in handle.watch.marks]
         handle.stop()
         figures = examine_run(str(Path(folder, "logs"))).figures
-    kinds = Counter("machine" if _is_of_machine(text) else "other" for text in marks)
+    of_machine = sum(any(words in text for words in EXPECTED["contention"]) for text in marks)
     return {
         "minutes": minutes,
         "steps": number,
         "triggers": len(marks),
-        "of_the_machine": kinds["machine"],
+        "of_the_machine": of_machine,
         "slow_steps": figures["slow_steps"],
         "contended_steps": figures["contended_steps"],
         "per_hour": round(60 * len(marks) / minutes, 2),
         "sentences": marks[:10],
     }
-
-
-def _is_of_machine(sentence: str) -> bool:
-    return "processor" in sentence
 
 
 # -- what a killed job loses -----------------------------------------------------------------------------------------

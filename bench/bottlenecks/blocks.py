@@ -66,7 +66,8 @@ def measure(
             break
         blocks += [_run_block(name, variants[name], declared.lead, counts[name]) for name in ORDER]
         if group == 0:
-            recorded = {name: _record(variant, declared.lead, recorder(name)) for name, variant in variants.items()}
+            times = {name: each.run(declared.lead, RECORDED, recorder(name)) for name, each in variants.items()}
+            recorded = {name: statistics.fmean(steps) for name, steps in times.items()}
     return {"blocks": [asdict(block) for block in blocks], "recorded_step_ms": recorded}
 
 
@@ -80,10 +81,6 @@ def _run_block(name: str, variant: Loop | Fit, lead: int, count: int) -> Block:
     clock = CpuClock()
     times = variant.run(lead, count, clock)
     return Block(name, statistics.fmean(times), clock.elapsed_ms / count, statistics.median(times), count)
-
-
-def _record(variant: Loop | Fit, lead: int, window: AbstractContextManager[Any]) -> float:
-    return statistics.fmean(variant.run(lead, RECORDED, window))
 
 
 def main() -> None:

@@ -255,12 +255,8 @@ def _shifted(recording: Recording, _: random.Random) -> Recording | None:
         for plane in recording.head["planes"]:
             plane.lines = [(fields, start + 86_400_000_000_000, name) for fields, start, name in plane.lines]
         recording.head["planes"] = [plane for plane in recording.head["planes"] if plane.name != "Task Environment"]
-        recording.rows = _below(recording)
+        recording.rows = [row for row in recording.rows if row.line[0] < len(recording.head["planes"])]
     return recording
-
-
-def _below(recording: Recording) -> list[Row]:
-    return [row for row in recording.rows if row.line[0] < len(recording.head["planes"])]
 
 
 def _device_clock(us: int) -> Callable[[Recording, random.Random], Recording | None]:

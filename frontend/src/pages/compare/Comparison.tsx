@@ -10,6 +10,7 @@ import { compareAddress, other, otherId, otherSteps, sessionId, sessionInfo, sho
 import type { TableData } from "../../table/model";
 import { useRows } from "../../table/rows";
 import { Table } from "../../table/Table";
+import { termText } from "../../terms";
 import { tools } from "../../tools";
 import { Card, Failed, Loading, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
@@ -170,6 +171,7 @@ const TEXTS = {
   kernel: shortKernel,
   call_site: shortPath,
   input_shapes: shapesText,
+  status: (text: string) => (text === "both" ? "" : termText(text)),
   kernels: (text: string) => text.split(CHAIN).map(shortKernel).join(CHAIN),
 };
 /** Between the kernels of a sequence. */

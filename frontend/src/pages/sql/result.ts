@@ -3,6 +3,7 @@ import type { Cell, Field } from "../../api";
 import { fromZero, names, numbers, type Plot, plain } from "../../charts/plot";
 import { short } from "../../format";
 import type { TableData } from "../../table/model";
+import { middleCut, shortKernel } from "../shared/names";
 
 const MOST_BARS = 60;
 const MOST_SERIES = 4;
@@ -82,6 +83,9 @@ function axisOf({ fields, columns, rowCount }: TableData): Field | null {
   return fit.find(({ name }) => new Set(columns[name] ?? []).size === rowCount) ?? fit[0] ?? null;
 }
 
+/** Signs of a label below a bar. */
+const LABEL = 28;
+
 /** The chart of an answer; null if it has no number, only one row, or more than can be drawn. */
 export function barsOf(data: TableData): Bars | null {
   const axis = axisOf(data);
@@ -97,7 +101,9 @@ export function barsOf(data: TableData): Bars | null {
   return {
     axis: axis?.label ?? "",
     unit: unit in PS_PER ? "ms" : unit,
-    labels: Array.from({ length: data.rowCount }, (_, row) => String((label && column(label)[row]) ?? row + 1)),
+    labels: Array.from({ length: data.rowCount }, (_, row) =>
+      middleCut(shortKernel(String((label && column(label)[row]) ?? row + 1)), LABEL),
+    ),
     series: numbers
       .filter((field) => field.unit === unit)
       .slice(0, MOST_SERIES)

@@ -284,6 +284,8 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
   );
 }
 
+const MOST_SAID = 2;
+
 /** What stands behind the headline and not in the first card as well. */
 function unsaidEvidence({ verdict_text, verdict_evidence, advice }: OverviewReport): readonly string[] {
   const said = `${verdict_text}; ${advice[0]?.evidence ?? ""}`;
@@ -299,7 +301,9 @@ function unsaidEvidence({ verdict_text, verdict_evidence, advice }: OverviewRepo
       .filter((clause) => !isSaid(clause))
       .join("; "),
   );
-  return left.filter((line) => line !== "");
+  // Above the first advice stands already that nothing known shortens what the headline is about.
+  const isTitle = (line: string) => Boolean(advice[0]?.beside) && line.startsWith("no known change shortens");
+  return left.filter((line) => line !== "" && !isTitle(line)).slice(0, MOST_SAID);
 }
 
 /** Whether the headline stands without a step time before it. */

@@ -18,6 +18,7 @@ from stepscope.model.arrays import I32, Mask, look_up
 from stepscope.records import dataclass
 
 _OPS = (EventKind.OP, EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)
+_FRAMES = (EventKind.STEP_MARK, EventKind.DEVICE_STEP, EventKind.SCOPE)
 _NO_OP = "(no op)"
 
 
@@ -105,8 +106,8 @@ def sum_selection(
 
 
 def _is_summed(trace: HostTrace) -> Mask:
-    """Which drawn events do something: the mark of a step only frames what others do."""
-    summed: Mask = is_drawn(trace) & ~is_any_kind(trace.events.kind, (EventKind.STEP_MARK, EventKind.DEVICE_STEP))
+    """Which drawn events do something: marks of steps, and ranges laid onto a device, only frame what others do."""
+    summed: Mask = is_drawn(trace) & ~is_any_kind(trace.events.kind, _FRAMES)
     return summed
 
 

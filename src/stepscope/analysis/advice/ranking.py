@@ -184,15 +184,24 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
     return [(alike[0], found), *rest]
 
 
-_SHARE_FIRST = re.compile(r"(for )?[\d.]+ % of (?:each|the)(?: \w+)? step (?:without contention )?")
+_STEPS = ("each", "each long", "the average", "the median")
 _PLACE_FIRST = ("most of it is ", "the largest part is ")
 
 
 def _add_evidence(said: str, also: str) -> str:
     """The evidence of one rule with that of another for the same function: its share and its place stand once."""
     clauses = [each for each in also.split("; ") if not each.startswith(_PLACE_FIRST)]
-    words = [_SHARE_FIRST.sub(lambda found: "" if found[1] else "it ", each, count=1) for each in clauses]
+    words = map(_leave_out_share, clauses)
     return "; ".join([said, *(each for each in words if not each.startswith("it is "))])
+
+
+def _leave_out_share(clause: str) -> str:
+    """`it runs the model` for `71.7 % of each step runs the model`; any other clause as it is."""
+    share, _, rest = clause.removeprefix("for ").partition(" step ")
+    if share.partition(" % of ")[2] not in _STEPS:
+        return clause
+    rest = rest.removeprefix("without contention ")
+    return rest if clause.startswith("for ") else f"it {rest}"
 
 
 def _is_alike(advice: Advice, line: Advice) -> bool:

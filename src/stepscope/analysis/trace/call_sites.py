@@ -13,8 +13,6 @@ from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.python import is_of_user, is_outside_of_frameworks
 from stepscope.vocabulary.traits import CodeTrait
 
-_STACK_END = ";"
-
 
 def call_sites(trace: HostTrace, rows: I64) -> I64:
     """The call site of each host event as a string row: int64 of shape (n,), -1 where none is recorded.
@@ -29,7 +27,7 @@ def call_sites(trace: HostTrace, rows: I64) -> I64:
 
 def sites_in_libraries(trace: HostTrace, rows: I64) -> I64:
     """The same with calls of libraries as well, but for those of the framework that computes."""
-    return _nearest_frames(trace, rows, trace.derived("frames outside of frameworks", _frames_outside_of_frameworks))
+    return _nearest_frames(trace, rows, trace.derived("frames outside of frameworks", _others_frames))
 
 
 def site_text(text: str) -> str:
@@ -38,7 +36,7 @@ def site_text(text: str) -> str:
     >>> site_text("/usr/lib/python3.11/site-packages/torch/nn/x.py(3): f;train.py(12): step;")
     'train.py(12): step'
     """
-    frames = [frame.strip() for frame in text.split(_STACK_END) if frame.strip()]
+    frames = [frame.strip() for frame in text.split(";") if frame.strip()]
     own = (frame for frame in frames if is_of_user(frame))
     return next(own, frames[0] if frames else "").lstrip("$")
 
@@ -47,8 +45,7 @@ def _nearest_frames(trace: HostTrace, rows: I64, frames: U8 | None) -> I64:
     sites = np.full(len(rows), -1, np.int64)
     if frames is None or not len(rows):
         return sites
-    levels = np.zeros(256, np.uint8)
-    levels[1] = 1
+    levels = (np.arange(256) == 1).astype(np.uint8)
     found, links = np.empty(len(rows), np.int64), forest(trace)
     kernels.ops.climb(rows, links.parent, links.cause, frames, levels, 1, found)
     inside = found >= 0
@@ -62,18 +59,15 @@ def _user_frames(trace: HostTrace) -> U8 | None:
     return _mark(trace, python[has_trait(trace, trace.events.type[python], CodeTrait.OF_USER)])
 
 
-def _frames_outside_of_frameworks(trace: HostTrace) -> U8 | None:
+def _others_frames(trace: HostTrace) -> U8 | None:
     """The same for each call of a Python file that is no framework's own."""
     python = events_of_kind(trace, EventKind.PYTHON_CALL)
-    types, of_type = np.unique(trace.events.type[python], return_inverse=True)
-    names = [trace.strings[name] for name in trace.event_types.name[types].tolist()]
-    outside = np.array([is_outside_of_frameworks(name) for name in names], np.bool_)
-    return _mark(trace, python[outside[of_type]] if len(python) else python)
+    names, of_call = np.unique(trace.event_names(python), return_inverse=True)
+    outside = np.array([is_outside_of_frameworks(trace.strings[name]) for name in names.tolist()], np.bool_)
+    return _mark(trace, python[outside[of_call]])
 
 
 def _mark(trace: HostTrace, calls: I64) -> U8 | None:
-    if not len(calls):
-        return None
     frames = np.zeros(len(trace.events), np.uint8)
     frames[calls] = 1
-    return frames
+    return frames if len(calls) else None

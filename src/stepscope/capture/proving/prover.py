@@ -138,7 +138,7 @@ class Prover:
             running, self._running = self._running, None
             if running is not None:
                 running.close()
-            elif self._experiment is None:
+            elif self._experiment is None and (self._follower.count or not self._is_child()):
                 self._report_nothing(TOO_EARLY if self._follower.count else _NO_STEPS)
             self._save()
         self._watch_ended.set()
@@ -297,6 +297,10 @@ class Prover:
         with report.NeverRaise("saving proofs", strict=False):
             captured = self._captured()
             self._experiment.save(Path(captured).parent if captured and "://" not in captured else Path(self._logdir))
+
+    def _is_child(self) -> bool:
+        """Whether another process has started this one: without steps it is a worker, which has nothing to prove."""
+        return self._patience_s == math.inf
 
     def _report_nothing(self, why: str) -> None:
         """Nothing could be changed."""

@@ -5,7 +5,9 @@ the training thread once more.
 """
 
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, realloc, strtoll
+from libc.stdlib cimport free, strtoll
+
+from stepscope.kernels.noted cimport Noted, note, thread_ns
 
 cdef extern from *:
     """
@@ -15,20 +17,8 @@ cdef extern from *:
     #include <unistd.h>
     static Py_ssize_t stepscope_read_start(int handle, char *to, size_t most) { return pread(handle, to, most, 0); }
     #endif
-    #if defined(__linux__)
-    #include <time.h>
-    /* The ns that a thread has run, by the system's number of it: 6 is the clock of one thread.  -1 if it is none. */
-    static int64_t stepscope_thread_ns(int number) {
-        struct timespec used;
-        if (number <= 0 || clock_gettime((clockid_t)(~number << 3 | 6), &used) != 0) return -1;
-        return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
-    }
-    #else
-    static int64_t stepscope_thread_ns(int number) { return -1; }
-    #endif
     """
     Py_ssize_t stepscope_read_start(int handle, char *to, size_t most)
-    int64_t stepscope_thread_ns(int number)
 
 cdef enum:
     MOST = 256  # bytes, which contain everything that is needed
@@ -58,47 +48,39 @@ cdef class Meter:
     cdef readonly int number
     cdef public int handle
     cdef readonly int64_t last_ns
-    cdef int64_t* readings  # each three numbers
-    cdef int64_t size, room
+    cdef Noted readings  # each three numbers
 
     def __init__(self, str name, int number, int handle):
         self.name, self.number, self.handle = name, number, handle
 
     def __dealloc__(self):
-        free(self.readings)
+        free(self.readings.items)
 
     def __len__(self):
-        return self.size
+        return self.readings.size // 3
 
     def read(self, int64_t now_ns):
         """Takes a reading; none once the thread has ended."""
         cdef char start[MOST + 1]
         cdef char* rest
-        cdef int64_t ran = stepscope_thread_ns(self.number)
+        cdef int64_t ran = thread_ns(self.number)
         cdef Py_ssize_t size = stepscope_read_start(self.handle, start, MOST)
-        cdef void* moved
         if ran < 0 or size <= 0:
             return
         self.last_ns = now_ns
         start[size] = 0
         strtoll(start, &rest, 10)  # how long it ran, without the time since it was last set going
-        if self.size == self.room:
-            moved = realloc(self.readings, <size_t> (2 * self.room + 64) * 3 * sizeof(int64_t))
-            if moved == NULL:
-                raise MemoryError
-            self.readings, self.room = <int64_t*> moved, 2 * self.room + 64
-        self.readings[3 * self.size] = now_ns
-        self.readings[3 * self.size + 1] = ran
-        self.readings[3 * self.size + 2] = strtoll(rest, NULL, 10)
-        self.size += 1
+        note(&self.readings, now_ns)  # no object is made: other threads read, too
+        note(&self.readings, ran)
+        note(&self.readings, strtoll(rest, NULL, 10))
 
     def take(self):
         """The readings since the last time: of each the time, how long the thread has run, and for how long it was ready
         and did not run; all in ns."""
-        cdef int64_t* taken = self.readings
-        cdef int64_t size = self.size, row
-        self.readings, self.size, self.room = NULL, 0, 0
+        cdef Noted taken = self.readings
+        cdef int64_t at
+        self.readings.items, self.readings.size, self.readings.room = NULL, 0, 0
         try:
-            return [(taken[3 * row], taken[3 * row + 1], taken[3 * row + 2]) for row in range(size)]
+            return [(taken.items[at], taken.items[at + 1], taken.items[at + 2]) for at in range(0, taken.size, 3)]
         finally:
-            free(taken)
+            free(taken.items)

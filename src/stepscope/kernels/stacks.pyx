@@ -18,7 +18,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp
 
-from stepscope.kernels.noted cimport Noted, note
+from stepscope.kernels.noted cimport Noted, note, thread_ns
 
 cdef extern from *:
     """
@@ -31,22 +31,9 @@ cdef extern from *:
     #define stepscope_line(frame) PyFrame_GetLineNumber((PyFrameObject *)(frame))
     PyAPI_FUNC(PyInterpreterState *) PyInterpreterState_Head(void);
     PyAPI_FUNC(PyInterpreterState *) PyInterpreterState_Next(PyInterpreterState *);
-
-    #if defined(__linux__)
-    #include <time.h>
-    /* The ns that a thread has run, by the system's number of it: 6 is the clock of one thread.  -1 if it is none. */
-    static int64_t stepscope_thread_ns(int64_t number) {
-        struct timespec used;
-        if (number <= 0 || number > INT_MAX || clock_gettime((clockid_t)(~(int)number << 3 | 6), &used) != 0) return -1;
-        return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
-    }
-    #else
-    static int64_t stepscope_thread_ns(int64_t number) { return -1; }
-    #endif
     """
     ctypedef struct PyInterpreterState
     ctypedef struct PyObject
-    int64_t stepscope_thread_ns(int64_t number)
     PyObject* PyFrame_GetCode "stepscope_code"(PyObject* frame)
     PyObject* PyFrame_GetBack "stepscope_back"(PyObject* frame)
     int place_of "stepscope_place"(PyObject* frame)  # as `f_lasti`, which is found by its name
@@ -219,7 +206,7 @@ cdef class StackLog:
                 row = self.find_row(thread, named.get(thread))
                 self.add(row, frame)
                 count += 1
-                used = stepscope_thread_ns(self.clocks.items[row * CLOCKS + NUMBER])
+                used = thread_ns(self.clocks.items[row * CLOCKS + NUMBER])
                 is_known = is_known and used >= 0
                 computing += used - self.clocks.items[row * CLOCKS + USED] > enough
                 self.clocks.items[row * CLOCKS + USED] = used

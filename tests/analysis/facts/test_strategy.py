@@ -34,6 +34,7 @@ SORTS = {
         ("r--mr--m", "pytorch", "tensor"),
         ("r--mr--b", "pytorch", ""),
         ("d-r-r-", "pytorch", "ddp"),
+        ("d-r-a--", "pytorch", "exchange"),
         ("r--r--", "tensorflow", "mirrored"),
         ("x--x--", "pytorch", ""),
     ],

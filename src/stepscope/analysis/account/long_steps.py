@@ -114,7 +114,8 @@ def _find_additional(trace: HostTrace, steps: I64, long: I64, others: I64, extra
     often = starts[:, len(long) :].max(axis=1)[:, None]
     mine, is_counted = spent[:, : len(long)], starts.any(axis=1)[:, None]
     often = np.where(often > 0, np.maximum(OUTLIER * often, often + 1), 0)  # one more may be of the next step
-    more = np.where(is_counted, starts[:, : len(long)] > often, usual <= _HARDLY * mine)
+    never = spent[:, len(long) :].max(axis=1)[:, None] <= _HARDLY * mine
+    more = np.where(is_counted, starts[:, : len(long)] > often, never)
     more &= (mine > 0) & (mine - usual >= _MOST_OF * extra[long])
     does_more: Mask = more[int(more.sum(axis=1).argmax())] if len(types) else np.zeros(len(long), np.bool_)
     common = np.flatnonzero(more[:, does_more].all(axis=1)) if does_more.any() else types[:0]

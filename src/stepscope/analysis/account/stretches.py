@@ -70,7 +70,7 @@ def _find_stretches(trace: HostTrace) -> Stretches:
             found.append((cause, spans, silent, silent))
             known = known | spans
     if (lost := lost_spans(trace)) is not None:
-        late = (_time_in_collectives(trace) & late_peers(trace)) - lost
+        late = awaits_late_peers(trace)
         found = [(cause, spans - lost - late, *flags) for cause, spans, *flags in found]
         found += [(Cause.CONTENTION, lost, False, True), (Cause.CONTENTION, late, False, False)]
     counts = [len(each[1].start) for each in found]
@@ -81,12 +81,19 @@ def _find_stretches(trace: HostTrace) -> Stretches:
     return Stretches(start[order], end[order], causes[order], silent[order], of_loop[order])
 
 
-def _time_in_collectives(trace: HostTrace) -> Spans:
-    """When the loop's thread communicates, or others do for it, and nothing computes."""
+def awaits_late_peers(trace: HostTrace) -> Spans:
+    """When the loop communicates, by any thread, computes nothing, and waits for a rank that is late on a busy machine;
+    found once."""
+    return trace.derived("waits for late peers", _find_waits_for_peers)
+
+
+def _find_waits_for_peers(trace: HostTrace) -> Spans:
+    late, lost = late_peers(trace), lost_spans(trace)
+    if not len(late.start) or lost is None:
+        return late
     on_loop = trace.events.line == threads_of(trace).main
-    return _extents(trace, on_loop & is_any_kind(trace.events.kind, (K.COLLECTIVE_CALL,))) | _work_of_others(
-        trace, Cause.COMMUNICATION
-    )
+    calls = _extents(trace, on_loop & is_any_kind(trace.events.kind, (K.COLLECTIVE_CALL,)))
+    return ((calls | _work_of_others(trace, Cause.COMMUNICATION)) & late) - lost
 
 
 def _reasons(trace: HostTrace) -> Iterator[tuple[Cause, Spans, bool]]:

@@ -110,7 +110,8 @@ class Context:
     @property
     def trains(self) -> bool:
         """Whether some of what is computed is known to be of a backward pass, or of an update."""
-        return any({"backward", "update"} & host.purposes.keys() for host in self.hosts)
+        of_training = {"backward", "update"}
+        return any(host.work.backward_passes or of_training & host.purposes.keys() for host in self.hosts)
 
     @property
     def infers(self) -> bool:
@@ -143,9 +144,10 @@ class Context:
 
     @property
     def period_ms(self) -> float:
-        """Time from the start of one step to the start of the next, gaps included."""
+        """Time from the start of one step to the start of the next, gaps included, but for what the loop waits for
+        ranks that have no core: no work of its own is part of that."""
         loop = self.loop
-        return loop.observed_ps / loop.steps / MS if loop else self.step_ms
+        return (loop.observed_ps - loop.late_ps) / loop.steps / MS if loop else self.step_ms
 
     def cause_ms(self, *causes: str) -> float:
         """Time per step that the account gives some causes, with their part of the time in which the loop waits for a
@@ -165,7 +167,9 @@ class Context:
         1; 0 without an account.  What others take of the machine makes no part of the program small."""
         if self.account is None:
             return 0.0
-        return sum(self.account.mean_percent.get(cause, 0.0) for cause in causes) / 100 / self.quiet
+        busy = self.account.mean_percent.get(CONTENTION, 0.0) / 100
+        share = sum(self.account.mean_percent.get(cause, 0.0) for cause in causes) / 100
+        return share / max(1.0 - busy, _LEAST_QUIET)
 
     def percent(self, time_ms: float) -> float:
         """A time per step in percent of the period."""
@@ -173,9 +177,10 @@ class Context:
 
     @property
     def quiet(self) -> float:
-        """The share of the time in which the loop waits for no free core, above 0 to 1."""
+        """The share of that time in which the loop waits for no free core, above 0 to 1."""
         busy = self.account.mean_percent.get(CONTENTION, 0.0) / 100 if self.account else 0.0
-        return max(1.0 - busy, _LEAST_QUIET)
+        late = self.loop.late_ps / self.loop.observed_ps if self.loop else 0.0
+        return max((1.0 - busy) / max(1.0 - late, _LEAST_QUIET), _LEAST_QUIET)
 
     @property
     def lacks_cores(self) -> bool:

@@ -37,6 +37,7 @@ from stepscope.analysis.account.statements import (
     statements_of_loop,
     takes_result,
 )
+from stepscope.analysis.account.stretches import awaits_late_peers
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.inside import work_in
 from stepscope.analysis.facts.loop import FETCHES, LoopTime, loop_time_of
@@ -217,8 +218,7 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
     # Code outside of functions is a frame for each of its lines, so that no single frame may show all of them.
     samples = distinct(np.concatenate([each.samples for each in functions]))
     all_samples, training_samples = len(samples), samples[training.spans.overlap_ps(samples, samples + 1) > 0]
-    lost = lost_spans(trace)
-    quiet = seen if lost is None else seen - lost  # what others take of the machine makes no function small
+    quiet = seen - _contention(trace)  # what others take of the machine makes no function small
     for each in functions:
         ps = ((each.spans - training.spans) & quiet).total
         if ps < LEAST_OF_STEP * quiet.total or _is_loop(trace, each, all_samples):
@@ -282,6 +282,12 @@ def _find_calls(
         facts = replace(facts, name=name, owner=function, file=said.file, line=said.line, statement=said)
         found.append((replace(facts, inside=each.inside or name), call, training.spans))
     return found
+
+
+def _contention(trace: HostTrace) -> Spans:
+    """When the loop's thread, or a rank that it waits for, is ready and has no processor."""
+    lost = lost_spans(trace)
+    return awaits_late_peers(trace) if lost is None else lost | awaits_late_peers(trace)
 
 
 def _is_line_of_loop(line: LineFacts) -> bool:
@@ -379,8 +385,7 @@ def is_one_function(trace: HostTrace) -> bool:
     loop, seen = loop_time_of(trace), observed_time(trace)
     if loop is None or trace.framework != PLAIN or interpreting_of(trace, threads_of(trace).main) is not None:
         return False
-    lost = lost_spans(trace)
-    quiet = seen if lost is None else seen - lost
+    quiet = seen - _contention(trace)
     found = [each for each in functions_of_loop(trace) if (each.spans & quiet).total > _ALL * quiet.total]
     return bool(found) and not any(_runs_others(trace, each) for each in found) and not lines_of(trace)
 
@@ -456,6 +461,7 @@ def _describe(
     on_devices = [every.spans_of(cause) for cause in _ON_DEVICES] if every else []
     with_peers = every.spans_of(Cause.COMMUNICATION) if every else spans - spans
     causes = {cause.name.lower(): (every.spans_of(cause, loop.line) & spans).total for cause in Cause} if every else {}
+    causes["contention"] = (_contention(trace) & spans).total
     start = trace.events.start_ps[loop.starts]
     certain = outer.certain - training.spans
     inside = loop.starts[certain.overlap_ps(start, start + 1) > 0]
@@ -499,7 +505,7 @@ def _describe(
         models=int((certain.overlap_ps(multiplied, multiplied + 1) > 0).sum()) / max(of_model, 1) if of_model else 0.0,
         copies_in=bool((certain.overlap_ps(copies, copies + 1) > 0).sum() >= steps),
         waits_ps=round((reduce(or_, on_devices, spans - spans) & spans - spans_of(trace, inside)).total / steps),
-        peers_ps=round((with_peers & spans - spans_of(trace, inside)).total / steps),
+        peers_ps=round((with_peers & spans - spans_of(trace, inside) - _contention(trace)).total / steps),
         fetches_ps=round((loop.spans[FETCHES] & spans).total / steps),
         fetches=_count_reads(trace, loop, certain) / steps,
         asleep=_share_asleep(trace, loop, spans),
@@ -574,8 +580,7 @@ def forward_products(trace: HostTrace) -> int:
 
 def _share_asleep(trace: HostTrace, loop: LoopTime, spans: Spans) -> float:
     """By what the thread used of the processors, else by recorded calls that sleep; of the time in which it has one."""
-    lost = lost_spans(trace)
-    spans = spans if lost is None else spans - lost
+    spans = spans - _contention(trace)
     ps = asleep_ps(trace, loop.line, spans)
     if ps is None:
         rows = np.arange(trace.lines.event_begin[loop.line], trace.lines.event_end[loop.line])

@@ -11,7 +11,7 @@ import numpy as np
 from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, input_functions
 from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step
-from stepscope.analysis.account.stretches import other_threads_computing, time_of_loop
+from stepscope.analysis.account.stretches import awaits_late_peers, other_threads_computing, time_of_loop
 from stepscope.analysis.facts.loop_events import LoopEvents, Starts, loop_events
 from stepscope.analysis.facts.work import OpShare, sum_by_name
 from stepscope.analysis.purpose.computing import update_ranges
@@ -72,6 +72,7 @@ class LoopFacts:
             enough bytes are freed in it to explain it.
         before_silent_ps, after_silent_ps: the parts of these two in `silent_ps`, not in `python_ps`.
         fetches_ps: time of bursts of values that the program fetches, including the time between fetches of a burst.
+        late_ps: time in which the loop waits for ranks that have no core.
     """
 
     steps: int
@@ -95,6 +96,7 @@ class LoopFacts:
     before_silent_ps: int
     after_silent_ps: int
     fetches_ps: int
+    late_ps: int = 0
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,7 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
         before_silent_ps=(before & unknown).total,
         after_silent_ps=(freeing & unknown).total,
         fetches_ps=spans[FETCHES].total,
+        late_ps=(awaits_late_peers(trace) & seen).total,
     )
     return facts, LoopTime(line, spans, loop.row[starts])
 

@@ -21,7 +21,7 @@ from stepscope.vocabulary.collectives import PIPELINE, PIPELINE_OPERATION, paral
 from stepscope.vocabulary.lookup import type_names
 from stepscope.vocabulary.torch import wrapper_of
 
-SHARDED, TENSOR, EXPERT, EXCHANGE, MIRRORED = "fsdp", "tensor", "expert", "exchange", "mirrored"
+DDP, SHARDED, TENSOR, EXPERT, EXCHANGE, MIRRORED = "ddp", "fsdp", "tensor", "expert", "exchange", "mirrored"
 _BY_OPERATION = {
     "all_gather": SHARDED, "reduce_scatter": SHARDED, PIPELINE_OPERATION: PIPELINE, "all_to_all": EXCHANGE,
 }  # fmt: skip
@@ -33,7 +33,7 @@ def strategy_of(trace: HostTrace) -> str:
     annotations = distinct(trace.events.type[events_of_kind(trace, EventKind.ANNOTATION)]).astype(np.int64)
     wrapper = wrapper_of(type_names(trace, annotations)) if trace.framework == "pytorch" else ""
     found = collectives_of(trace)
-    if wrapper or not found.name:
+    if (wrapper and wrapper != DDP) or not found.name:
         return wrapper
     if trace.framework == "tensorflow":
         return MIRRORED
@@ -46,5 +46,7 @@ def strategy_of(trace: HostTrace) -> str:
     if stated not in (None, "data"):
         return stated or ""
     kind = by_operation.most_common(1)[0][0]
+    if wrapper and kind != EXCHANGE:  # beside spread tables, DDP has only the rest of the model
+        return wrapper
     infers = computing_of(trace).heavy.any() and not len(backward_runs(trace)) and not len(update_ranges(trace))
     return TENSOR if not kind and infers else kind  # without gradients it adds up parts of a layer

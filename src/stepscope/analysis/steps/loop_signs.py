@@ -84,13 +84,15 @@ def group_by_sizes(trace: HostTrace, rows: I64, cycle: Cycle) -> Cycle:
     cycle_of = np.searchsorted(cycle.anchors, np.arange(len(rows)), side="right") - 1
     inside = cycle_of >= 0
     taken = sizes_of_groups(trace, rows[inside], cycle_of[inside], count)[:-1]  # the last is cut
-    length = len(set(taken))
-    if not LEAST_STEPS <= length <= count // LEAST_STEPS or taken[length:] != taken[:-length]:
+    length = next((at for at in range(1, len(taken)) if taken[at] == taken[0]), 0)
+    if not LEAST_STEPS <= length <= count // LEAST_STEPS:
+        return cycle
+    if np.mean([one == other for one, other in zip(taken, taken[length:], strict=False)]) < _EVEN:
         return cycle
     texts = (" ".join(map(trace.strings.__getitem__, each)) for each in taken[:length])
     sides = ("".join(each if each.isdigit() else " " for each in text).split() for text in texts)
     total = np.array([sum(map(float, each)) for each in sides])
-    if (np.diff(np.roll(total, -int(total.argmin()))) <= 0).any():
+    if np.mean(np.diff(np.roll(total, -int(total.argmin()))) > 0) < _EVEN:  # equal sizes may count once
         return cycle
     ends = _larger_cycles(rows, cycle) + 1  # what a round begins with stands before its first anchor
     first = int(ends[0]) % length if len(ends) and (np.diff(ends) % length == 0).all() else 0

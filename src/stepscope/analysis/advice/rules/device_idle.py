@@ -48,6 +48,7 @@ _LARGER: Actions = {
     "pytorch": ("use larger batches", "keep inputs and outputs of the graph in place, so that it is replayed at once"),
     "": ("use larger batches", "run several steps in one program"),
 }
+_COMPILE_ALL = "Compile the step instead of running it op by op"
 _GIVE_MORE = "Give each launch more to compute"
 _GATHER = ForTraining("use larger batches, or accumulate gradients over fewer micro-batches")
 _PRIVATE_THREADS = f"give launching its own threads, apart from the input's: {THREAD_MODE}=gpu_private"
@@ -74,11 +75,11 @@ def _find_launches(context: Context) -> Finding | None:
     if device is None:
         return None
     launching = _launching_ms(context, device)
-    compiled = device.compiled >= _MOST_COMPILED * device.kernels
+    compiled, op_by_op = device.compiled >= _MOST_COMPILED * device.kernels, _runs_op_by_op(context, device)
     if device.kernels < _MANY_KERNELS * device.steps:
         return _find_larger_programs(context, device, launching) if compiled else None
     small, threads = _small_batch_evidence(context), _has_input_contention(context)
-    larger = compiled or bool(small)
+    larger = (compiled and not op_by_op) or bool(small)
     short = f"{100 * device.short_kernels / device.kernels:.0f} % of them shorter than 20 us"
     whole = "each step" if device.marked else "the time"
     found = [
@@ -86,12 +87,12 @@ def _find_launches(context: Context) -> Finding | None:
         small,
         "tf.data's threads are busy at the same time" if threads else "",
     ]
-    actions = actions_for(context.framework, _LARGER if compiled else FEWER)
+    actions = actions_for(context.framework, _LARGER if compiled and not op_by_op else FEWER)
     actions = (_GATHER, *actions) if small else actions
     return Finding(
         part_ms=launching,
         kind="small_batch" if larger else "",
-        title=_GIVE_MORE if larger else "",
+        title=_GIVE_MORE if larger else _COMPILE_ALL if op_by_op else "",
         share=f"{context.percent(launching):.1f} % of {whole} is {cause_words('launch')}",
         evidence="; ".join(filter(None, found)),
         change="graph",
@@ -136,21 +137,26 @@ def _small_batch_evidence(context: Context) -> str:
     return tiny
 
 
-def _find_larger_programs(context: Context, device: DeviceTimes, launching: float) -> Finding:
-    """Compiled programs of few kernels, which the host starts more slowly than the device runs them; of hardly more
-    than an op each, they are what a framework makes of ops that nobody compiles as a whole."""
+def _runs_op_by_op(context: Context, device: DeviceTimes) -> bool:
+    """Whether a step calls several programs of hardly more than an op, as a framework makes of ops that nobody compiles
+    as a whole."""
     programs = context.calls(Starts.PROGRAM)
-    is_eager = programs > 1 and device.kernels / device.steps <= OPS_OF_A_PROGRAM * programs
+    return programs > 1 and device.kernels / device.steps <= OPS_OF_A_PROGRAM * programs
+
+
+def _find_larger_programs(context: Context, device: DeviceTimes, launching: float) -> Finding:
+    """Compiled programs of few kernels, which the host starts more slowly than the device runs them."""
+    op_by_op = _runs_op_by_op(context, device)
     return Finding(
         part_ms=launching,
         id="launch.programs",
-        kind="eager_dispatch" if is_eager else "small_batch",
-        title="Compile the step instead of running it op by op" if is_eager else _GIVE_MORE,
+        kind="eager_dispatch" if op_by_op else "small_batch",
+        title=_COMPILE_ALL if op_by_op else _GIVE_MORE,
         evidence=_describe_programs(device, context.calls(Starts.PROGRAM), launching),
         change="graph",
         without="starting programs",
         parts=("launch",),
-        actions=actions_for(context.framework, FEWER if is_eager else _LARGER),
+        actions=actions_for(context.framework, FEWER if op_by_op else _LARGER),
         confidence=0.5,
         rows=rows_of("op-stats", device.calls[:2], device.steps),
         intervals=context.idle_places(),

@@ -154,6 +154,8 @@ def _find(context: Context) -> Finding | None:
     predicted = context.changes.predicted if context.changes is not None else {}
     known = [line for line in lines if line.key in predicted and not _is_needed(line)]
     known = [line for line in known if not is_model(line) and not _is_kept_up(context, line)]
+    if context.infers:  # nothing trains, so that nothing says what is needed: what the model computes is
+        known = [line for line in known if kind_of(line) != "redundant_compute" or work_of(line) is not None]
     line = min(known, key=lambda each: predicted[each.key].then_ps, default=None)
     if line is None:
         return None
@@ -256,7 +258,6 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     tables: dict[str, Actions] = {
         "checkpoint_stall": checkpoint.ACTIONS,
         "recompilation": recompilation.ACTIONS,
-        "communication_bound": communication.ACTIONS,
         "input_transfer": transfer.ACTIONS,
         "host_sync": dispatch.FETCH,
         "memory_churn": device_work.IN_PLACE,
@@ -264,6 +265,8 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
         "redundant_compute": redundant_compute.ACTIONS,
         "python_overhead": {"": python_overhead.ACTIONS},
     }
+    if kind == "communication_bound":  # what else its rounds start is the lesser part
+        return order_actions((*inside, *actions_for(context.framework, communication.ACTIONS), *map(str, at_once)))
     rarely = _rarely(line, kind)
     if kind == "redundant_compute" and not _is_evaluation(line):
         return order_actions((*inside, *rarely, *at_once, _SAME, _PART))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stepscope.analysis.account.account_text import cause_words
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.actions import Named, order_actions
 from stepscope.analysis.advice.context import MS, Context
@@ -60,11 +61,11 @@ def _find_between_launches(context: Context) -> Finding | None:
     idle = context.python_ms
     return Finding(
         part_ms=idle,
-        evidence=f"for {context.percent(idle):.1f} % of each step the devices idle while Python goes from one launch to"
-        " the next",
+        share=f"{context.percent(idle):.1f} % of each step is {cause_words('python')}",
+        evidence="it goes from one launch to the next",
         change="graph",
         without="the Python and the calls between launches",
-        parts=("python", "launch"),
+        parts=("python",),
         rows=(Row("overview", "python", round(idle, 3)),),
         intervals=_name_intervals(context.intervals("python")),
     )
@@ -241,7 +242,8 @@ RULES = (
     ),
     Rule(
         "python.between-launches", _IDLE_PERCENT, kind="eager_dispatch", title="Launch the step's work at once",
-        find=_find_between_launches, actions=FEWER, tool="idle", yields_to=(*_EXPLAINED_BY, "eager_dispatch"),
+        find=_find_between_launches, actions=FEWER, tool="idle",
+        yields_to=(*_EXPLAINED_BY, "eager_dispatch", "small_batch"),
     ),
     Rule(
         "python.plain", kind="python_overhead", title="Make the Python of the step faster", find=_find_plain,

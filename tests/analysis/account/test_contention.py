@@ -8,7 +8,8 @@ from draw import MS, Sort, draw
 
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.causes import Cause
-from stepscope.analysis.account.contention import asleep_ps, lost_spans
+from stepscope.analysis.account.contention import asleep_ps, late_peers, lost_spans
+from stepscope.analysis.account.every_step import causes_of_steps
 from stepscope.analysis.account.interventions import Scale
 from stepscope.analysis.account.model import model_of
 from stepscope.analysis.account.predict import predict
@@ -36,6 +37,25 @@ def causes(trace: HostTrace) -> dict[str, float]:
     assert account is not None
     assert sum(row.ps for row in account.rows) == account.step_ps
     return {row.cause: row.ps / MS for row in account.rows}
+
+
+RANKS = """
+host main | M0--------------M1--------------M2--------------M3--------------
+host main | a---G-          a---G---------  a---G-          a---G---------
+"""
+
+
+@pytest.mark.parametrize(("queued_ms", "late_ms", "communication_ms"), [(4, 16, 2), (0, 0, 10)], ids=["busy", "quiet"])
+def test_a_collective_that_lasts_longer_than_in_other_steps_waits_for_a_rank_without_a_core(
+    queued_ms: int, late_ms: int, communication_ms: int
+) -> None:
+    ends = [(16 * step, 16 * step + 16, 8, queued_ms) for step in range(4)]
+    trace = draw(RANKS, usage=ends)
+    longest = next(step for step in causes_of_steps(trace) if step.number == 3)
+
+    assert late_peers(trace).total == late_ms * MS
+    assert longest.causes_ps[Cause.COMMUNICATION] <= communication_ms * MS
+    assert (longest.causes_ps[Cause.CONTENTION] >= 8 * MS) == bool(late_ms)
 
 
 def test_what_the_thread_had_no_processor_for_is_taken_from_all_that_it_runs():

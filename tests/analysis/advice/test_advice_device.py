@@ -446,6 +446,23 @@ def test_python_on_the_host_is_not_explained_by_communication_on_the_device() ->
     assert [item.id for item in said(trace)] == ["python.device-idle", "communication.exposed"]
 
 
+@pytest.mark.parametrize(
+    ("between", "said_first"), [("p", "python.between-launches"), ("pppp----", "python.device-idle")]
+)
+def test_python_from_launch_to_launch_is_launching_and_a_long_stretch_is_python(between: str, said_first: str) -> None:
+    launches = "".join(f"L{at}{between}" for at in range(1, 5))
+    kernels = "".join(f"k{at}".ljust(2 + len(between)) for at in range(1, 5))
+    marks, rows, works = "", "", ""
+    for step in range(6):
+        marks += f"M{step}".ljust(len(launches), "-")
+        rows += renumber(launches, 0)
+        works += kernels
+    sorts = {"k": Sort(K.KERNEL, "kernel", "correlation_id")}
+    trace = draw(f"host main | {marks}\nhost main | {rows}\ngpu0 s | {works}", SORTS | sorts, column_ps=MS // 10)
+
+    assert said(trace, framework="pytorch")[0].id == said_first
+
+
 # -- compiling -----------------------------------------------------------------------------------------------------
 
 PJIT = Sort(K.TRACED_FUNCTION, "PjitFunction(move)")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.contention import lost_spans
@@ -115,8 +116,8 @@ def _find_additional(trace: HostTrace, steps: I64, long: I64, others: I64, extra
     mine, is_counted = spent[:, : len(long)], starts.any(axis=1)[:, None]
     often = np.where(often > 0, np.maximum(OUTLIER * often, often + 1), 0)  # one more may be of the next step
     never = spent[:, len(long) :].max(axis=1)[:, None] <= _HARDLY * mine
-    more = np.where(is_counted, starts[:, : len(long)] > often, never)
-    more &= (mine > 0) & (mine - usual >= _MOST_OF * extra[long])
+    more: NDArray[np.bool_] = np.where(is_counted, starts[:, : len(long)] > often, never)
+    more = more & (mine > 0) & (mine - usual >= _MOST_OF * extra[long])
     does_more: Mask = more[int(more.sum(axis=1).argmax())] if len(types) else np.zeros(len(long), np.bool_)
     common = np.flatnonzero(more[:, does_more].all(axis=1)) if does_more.any() else types[:0]
     return does_more, types[common[np.argsort(-mine[common].sum(axis=1), kind="stable")]]
@@ -148,8 +149,8 @@ def _sum_by_type(trace: HostTrace, number: I64, count: int) -> tuple[I64, F64, F
     types, place = np.unique(events.type[rows[at]].astype(np.int64), return_inverse=True)
     cell, cells = place.reshape(-1) * count + number[own], len(types) * count
     begun = (start[at] >= found.start_ps[own]) & is_counted[at]
-    spent = np.bincount(cell, np.maximum(inside, 0), cells).reshape(-1, count)
-    return types, spent, np.bincount(cell, begun, cells).reshape(-1, count)
+    spent, starts = (np.bincount(cell, each, cells).reshape(-1, count) for each in (np.maximum(inside, 0), begun))
+    return types, spent.astype(np.float64), starts.astype(np.float64)
 
 
 def _touches(trace: HostTrace, spans: Spans, rows: I64) -> Mask:

@@ -65,20 +65,22 @@ def stretches_of(trace: HostTrace) -> Stretches:
 
 def _find_stretches(trace: HostTrace) -> Stretches:
     known, found = saves_of(trace), [(Cause.CHECKPOINT, saves_of(trace), False, False)]
-    for cause, spans, silent in _reasons(trace):
+    for cause, spans, is_silent in _reasons(trace):
         if spans.total and (spans := spans - known).total:
-            found.append((cause, spans, silent, silent))
+            found.append((cause, spans, is_silent, is_silent))
             known = known | spans
     if (lost := lost_spans(trace)) is not None:
         late = awaits_late_peers(trace)
-        found = [(cause, spans - lost - late, *flags) for cause, spans, *flags in found]
+        found = [(cause, spans - lost - late, silent, own) for cause, spans, silent, own in found]
         found += [(Cause.CONTENTION, lost, False, True), (Cause.CONTENTION, late, False, False)]
     counts = [len(each[1].start) for each in found]
     start, end = (np.concatenate([getattr(each[1], side) for each in found]) for side in ("start", "end"))
     causes = np.repeat(np.array([each[0] for each in found], np.uint8), counts)
-    silent, of_loop = (np.repeat(np.array([each[at] for each in found], np.bool_), counts) for at in (2, 3))
+    silence, of_loop = (
+        np.repeat(np.array(each, np.bool_), counts) for each in zip(*(each[2:] for each in found), strict=True)
+    )
     order = np.argsort(start, kind="stable")
-    return Stretches(start[order], end[order], causes[order], silent[order], of_loop[order])
+    return Stretches(start[order], end[order], causes[order], silence[order], of_loop[order])
 
 
 def awaits_late_peers(trace: HostTrace) -> Spans:

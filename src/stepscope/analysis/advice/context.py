@@ -109,9 +109,8 @@ class Context:
 
     @property
     def trains(self) -> bool:
-        """Whether some of what is computed is known to be of a backward pass, or of an update."""
-        of_training = {"backward", "update"}
-        return any(host.work.backward_passes or of_training & host.purposes.keys() for host in self.hosts)
+        """Whether some of what is computed is known to be of a backward pass, or of an update, or is told from that."""
+        return any({"backward", "update", "forward_only", "recomputing"} & host.purposes.keys() for host in self.hosts)
 
     @property
     def infers(self) -> bool:

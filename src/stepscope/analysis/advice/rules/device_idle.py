@@ -15,6 +15,7 @@ from stepscope.analysis.facts.changes import LONG_CALL_PS
 from stepscope.analysis.facts.device_facts import DeviceTimes, Share
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.work import OPS_OF_A_PROGRAM
+from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.report import duration_text
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.tensorflow import THREAD_MODE
@@ -52,6 +53,19 @@ _COMPILE_ALL = "Compile the step instead of running it op by op"
 _GIVE_MORE = "Give each launch more to compute"
 _GATHER = ForTraining("use larger batches, or accumulate gradients over fewer micro-batches")
 _PRIVATE_THREADS = f"give launching its own threads, apart from the input's: {THREAD_MODE}=gpu_private"
+_ON_DEVICE: Actions = {
+    "pytorch": (
+        "make tensors where they are used, as torch.randn(..., device=device), and move data to the device before it is"
+        " computed with, not after",
+        "what has to stay on the host: in the workers of a DataLoader, ahead of the step",
+    ),
+    "tensorflow": (
+        "place these ops on the device: tf.debugging.set_log_device_placement(True) lists those on the host",
+        "what has to stay on the host: in a .map of the dataset, ahead of the step",
+    ),
+    "jax": ("write it with jax.numpy, inside the jitted step",),
+    "": ("compute it on the device, or ahead of the step",),
+}
 _SYNC: Actions = {
     "tensorflow": (
         "call .numpy() and print losses every N steps, not in every step",
@@ -216,6 +230,21 @@ def _blocking_calls(device: DeviceTimes) -> list[Share]:
     ]  # fmt: skip
 
 
+def _find_host_work(context: Context) -> Finding | None:
+    """Ops that the host computes beside a device; where no launch is linked to its work, they may be launching."""
+    if not context.has_device or context.changes is None or not context.changes.are_launches_linked:
+        return None
+    return Finding(
+        part_ms=context.cause_ms("host_compute"),
+        share=f"{100 * context.cause_share('host_compute'):.1f} % of each step is {cause_words('host_compute')}",
+        change="host_compute",
+        without="computation on the host",
+        parts=("host_compute",),
+        actions=actions_for(context.framework, _ON_DEVICE),
+        intervals=context.intervals("host_compute"),
+    )
+
+
 _INPUT = ("input_preprocessing", "input_python", "input_file_read", "input_no_prefetch")
 
 RULES = (
@@ -226,5 +255,9 @@ RULES = (
     Rule(
         "device.sync", 5.0, kind="host_sync", title="Stop waiting for the device within the step", find=_find_waits,
         actions=_SYNC, tool="syncs", yields_to=("recompilation", "checkpoint_stall", "input_transfer", *_INPUT),
+    ),
+    Rule(
+        "host.compute", LARGE_SHARE, kind="input_preprocessing", title="Compute on the device what the host computes",
+        find=_find_host_work, tool="op-stats", confidence=0.6, yields_to=("recompilation", "checkpoint_stall", *_INPUT),
     ),
 )  # fmt: skip

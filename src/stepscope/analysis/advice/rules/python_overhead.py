@@ -26,6 +26,10 @@ FOR_REPORTS = (
 )
 """For what the step does not need."""
 ACTIONS = (*FOR_REPORTS, "replace loops over numbers by NumPy or the framework's ops on whole arrays")
+_OF_LIBRARY = (
+    "most of that is `{}`, code of a library: give each call of it more to do, such as a larger batch, call it less"
+    " often, or compile what calls it (torch.compile, jax.jit, tf.function)"
+)
 WAITS = "it sleeps, as for a server, a disk, a lock or time.sleep: let another thread wait for that, ahead of the step"
 _FASTER = (
     "move work that is the same in every step out of the loop",
@@ -186,7 +190,11 @@ def _name_function(context: Context, advice: Advice) -> Advice:
     if culprit is None or culprit.file is None:
         return advice
     what = culprit.where if culprit.name == CODE_OF_MODULE else f"{culprit.name} ({culprit.where})"
-    actions = order_actions((*map(Named, act_on_culprit(culprit)), *advice.actions))
+    known, usual = act_on_culprit(culprit), advice.actions
+    if culprit.inside and not known:
+        known = (_OF_LIBRARY.format(culprit.inside),)
+        usual = tuple(each for each in usual if each not in ACTIONS)
+    actions = order_actions((*map(Named, known), *usual))
     is_step = context.percent(culprit.length_ps / MS) >= _ALL
     is_most = advice.part_ms is not None and culprit.ps / MS >= _MOST_OF * advice.part_ms and not is_step
     title = f"Speed up {what} or run it less often"

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.contention import lost_spans
@@ -113,10 +112,10 @@ def _find_additional(trace: HostTrace, steps: I64, long: I64, others: I64, extra
     types, spent, starts = _sum_by_type(trace, number, len(long) + len(others))
     usual = np.median(spent[:, len(long) :], axis=1)[:, None]
     often = starts[:, len(long) :].max(axis=1)[:, None]
-    mine, is_counted = spent[:, : len(long)], starts.any(axis=1)[:, None]
+    mine, is_counted = spent[:, : len(long)], (starts.max(axis=1, initial=0.0) > 0)[:, None]
     often = np.where(often > 0, np.maximum(OUTLIER * often, often + 1), 0)  # one more may be of the next step
     never = spent[:, len(long) :].max(axis=1)[:, None] <= _HARDLY * mine
-    more: NDArray[np.bool_] = np.where(is_counted, starts[:, : len(long)] > often, never)
+    more = np.where(is_counted, starts[:, : len(long)] > often, never)
     more = more & (mine > 0) & (mine - usual >= _MOST_OF * extra[long])
     does_more: Mask = more[int(more.sum(axis=1).argmax())] if len(types) else np.zeros(len(long), np.bool_)
     common = np.flatnonzero(more[:, does_more].all(axis=1)) if does_more.any() else types[:0]

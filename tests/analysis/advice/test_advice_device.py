@@ -463,6 +463,25 @@ def test_python_from_launch_to_launch_is_launching_and_a_long_stretch_is_python(
     assert said(trace, framework="pytorch")[0].id == said_first
 
 
+def test_what_the_host_computes_beside_a_device_is_told_to_be_computed_there() -> None:
+    found = said(linked("ooooooooL1--", "          f1"), framework="pytorch")
+
+    assert [(item.id, item.kind) for item in found[:1]] == [("host.compute", "input_preprocessing")]
+    assert found[0].actions[0].startswith("make tensors where they are used")
+
+
+def test_what_only_infers_is_not_told_of_training() -> None:
+    context = context_of(two_steps("a" + "-" * 119, "k " * 60), framework="pytorch")
+    trained = [replace(host, purposes={"forward": 1, "backward": 1}) for host in context.hosts]
+    infers = [replace(host, purposes={"forward": 1}) for host in context.hosts]
+
+    def actions(hosts: list[Any]) -> str:
+        return " ".join(action for item in advise(replace(context, hosts=hosts)).items for action in item.actions)
+
+    assert "optimizer" in actions(trained)
+    assert "optimizer" not in actions(infers)
+
+
 # -- compiling -----------------------------------------------------------------------------------------------------
 
 PJIT = Sort(K.TRACED_FUNCTION, "PjitFunction(move)")

@@ -90,6 +90,8 @@ def find_long_steps(trace: HostTrace, steps: I64, spent_ps: I64) -> LongSteps | 
         return None
     more = spent_ps[long].mean(axis=0) - spent_ps[others].mean(axis=0)
     more[Cause.CONTENTION] = 0
+    if more.argmax() == Cause.COMPILE:  # that comes again with what makes it do so, see `compile_again`
+        return None
     apart, every = np.diff(long), int(long[1] - long[0])
     is_regular = (apart == every).all() and long[0] < every and long[-1] + every >= len(steps)
     name, file, line = _name_one(trace, types)

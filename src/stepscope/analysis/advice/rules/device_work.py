@@ -88,12 +88,14 @@ _ATTENTION: Actions = {
 }
 _UPDATE: Actions = {
     "pytorch": (
-        "torch.optim.{0}(params, {1}) updates all parameters in a few kernels",
+        "{0} updates all parameters in a few kernels",
         "wrap the update in torch.compile if the optimizer is your own",
     ),
     "": ("update all parameters in one fused kernel",),
 }
-_FUSED = ("Adam", "AdamW", "SGD", "Adagrad")  # of PyTorch 2.13's optimizers; all others have foreach
+# Of PyTorch 2.13's optimizers.
+_FUSED = ("Adam", "AdamW", "SGD", "Adagrad")
+_FOREACH = ("Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop")
 _NARROW: Actions = {
     "tensorflow": (
         "keras.config.set_dtype_policy('mixed_bfloat16')",
@@ -223,11 +225,12 @@ def _find_update(context: Context) -> Finding | None:
     if device is None or update is None or update.launches < _PER_PARAMETER * device.steps:
         return None
     time = update.total_ps / device.steps / MS
-    name = optimizer_of(update.name) or "AdamW"
-    how = "fused=True" if name in _FUSED else "foreach=True"
+    name, how = optimizer_of(update.name), "an optimizer of torch.optim, with fused=True or foreach=True,"
+    if name in (*_FUSED, *_FOREACH):
+        how = f"torch.optim.{name}(params, {'fused' if name in _FUSED else 'foreach'}=True)"
     return Finding(
         part_ms=time,
-        actions=tuple(each.format(name, how) for each in actions_for(context.framework, _UPDATE)),
+        actions=tuple(each.format(how) for each in actions_for(context.framework, _UPDATE)),
         evidence=f"the update launches {update.launches / device.steps:.0f} kernels per step, parameter by parameter",
         change="optimizer",
         without="launching the update parameter by parameter",

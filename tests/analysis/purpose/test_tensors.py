@@ -126,6 +126,33 @@ def test_a_product_with_a_matrix_that_is_nearly_empty() -> None:
     assert excesses_of(draw(picture, sorts, facts={"empty:0": "float32\t2600,48\t?"})) == ()
 
 
+_SEQUENCE = """
+    host main | M0--------------------------------------------
+    host main | e---a-e---b-e---c-e---d-e---f-e---g-----------
+"""
+
+
+@pytest.mark.parametrize(
+    ("encodes", "grows", "found"),
+    [
+        (_op("aten::conv2d", "4,3,64,64", "8,3,3,3", ""), 1, [("encoded_again", 5 * 4.0, 1 / 5)]),
+        (_op("aten::gru", "4,1,8", "1,4,8", "24,8"), 1, []),
+        (_op("aten::conv2d", "4,3,64,64", "8,3,3,3", ""), 0, []),
+        (_op("aten::linear", "4,64,8", "16,8", ""), 1, []),
+    ],
+    ids=["a picture", "the newest position", "what is joined does not grow", "one product, as for keys and values"],
+)
+def test_layers_that_run_again_for_each_position(
+    encodes: Sort, grows: int, found: list[tuple[str, float, float]]
+) -> None:
+    joins = {
+        letter: Sort(K.OP, "aten::cat", "", {"Input Dims": f"[[[4,{3 + grows * at}],[4,1]],[]]"})
+        for at, letter in enumerate("abcdfg")
+    }
+
+    assert _excess(_SEQUENCE, e=encodes, **joins) == found
+
+
 def test_a_matrix_that_is_taken_apart_without_a_gradient() -> None:
     picture = """
         host main | M0-----------------------

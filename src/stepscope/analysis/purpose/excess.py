@@ -64,7 +64,7 @@ from stepscope.vocabulary.traits import PurposeTrait
 DROPPED = "dropped_gradients"
 GROWTH, UNFUSED, PADDING = "growth", "unfused_update", "padding"
 (
-    PICKED, CONSTANT_FACTORS, REPEATED_ROWS, PAIRS, ORDER, EMPTY, DEAD, PENALTY, EQUAL, CONSTANT, PREFIX,
+    PICKED, CONSTANT_FACTORS, REPEATED_ROWS, PAIRS, ORDER, EMPTY, DEAD, PENALTY, EQUAL, CONSTANT, PREFIX, ENCODED,
 ) = FINDERS  # fmt: skip
 LOOPED, RECURRENCE = "looped", "recurrence"
 LONGEST = ", the longest of each batch,"  # in the fact of a padding: each batch is filled up to that
@@ -584,6 +584,7 @@ _AGAINST_IN_TENSORS: Mapping[str, str] = {
     DEAD: "the program reads its values itself",
     PENALTY: "the loss needs this term in every step",
     PREFIX: "a position depends on later ones, as without a causal mask",
+    ENCODED: "what these layers take changes with each position",
     EQUAL: "something outside of PyTorch, as numpy, writes these tensors in between",
     CONSTANT: "something outside of PyTorch, as numpy, writes these tensors, or they are only the same for some steps",
 }

@@ -10,6 +10,7 @@ themselves; so ops in between end a search unless they only look at a tensor in 
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable
@@ -47,6 +48,7 @@ _NEAR = 12  # outermost ops that are looked at before or after one
 _HALF = 0.5  # of a tensor: taking no less leaves little to save
 _TIMES = 8  # the numbers of two small tensors: one of all their pairs is that much larger; judgement
 _MOST_TRACED = 40_000  # outermost ops that are read one by one, of steps that differ: of more nothing is said
+_FEWEST_ROUNDS = 4  # in which a sequence grows by one: by chance lengths of batches do so twice or three times
 _FEWEST_STEPS = 3  # that show that something is the same in all of them
 ADDED = ", adds that to another matrix"  # in the fact of products in the longer order
 _OTHER_WORK = 0.25  # of the forward products: gradients of gradients beside so much are a term of the loss
@@ -497,6 +499,56 @@ def _note_prefix(found: dict[str, tuple[list[int], float]], chain: list[_Op]) ->
     _note(found, f"{what}, {every:,} instead of {high:,}", list(chain), high / every)
 
 
+def encoded_again(trace: HostTrace) -> TensorWork | None:
+    """Layers that run over all positions of something else each time that a sequence grows by one position.
+
+    linear [4,64,128]x[512,128] ... cat [4,1],[4,1]    linear [4,64,128]x[512,128] ... cat [4,2],[4,1]    linear ...
+    """
+    ops, found = ops_with_sizes(trace), dict[str, tuple[list[int], float]]()
+    for rounds in _growing_rounds(ops):
+        wide = [{(op.name, op.sizes) for op in ops[begin:end] if _is_over_positions(op)} for begin, end in rounds]
+        same = set.intersection(*wide)
+        if len(same) == 1 and next(iter(same))[0] == "linear":
+            continue  # keys and values that attention makes of what was encoded once
+        for name, sizes in same:
+            runs = [op for begin, end in rounds for op in ops[begin:end] if (op.name, op.sizes) == (name, sizes)]
+            what = f"runs `{name}` over {_size_text(sizes[0])} again for each of {len(rounds)} positions of a sequence"
+            found.setdefault(what, ([], 1.0 / len(rounds)))[0].extend(op.row for op in runs)
+    if not found:
+        return None
+    length = dict(zip((op.row for op in ops), _durations(trace, ops), strict=True))
+    longest = max(found, key=lambda what: sum(length[row] for row in found[what][0]))
+    rows = sorted({row for rows, _ in found.values() for row in rows})
+    return TensorWork(alike_with_backward(trace, rows), found[longest][1], longest, is_part=True)
+
+
+def _growing_rounds(ops: list[_Op]) -> list[list[tuple[int, int]]]:
+    """The places between two ops that join one more position to a sequence, for each sequence that grows often."""
+    sequences: dict[tuple[object, ...], list[list[int]]] = {}
+    last = dict[tuple[object, ...], int]()
+    for at, op in enumerate(ops):
+        whole, one = ((*op.sizes, (), ()))[:2]
+        axes = [axis for axis, (a, b) in enumerate(zip(whole, one, strict=False)) if a != b or b == 1]
+        if op.name != "cat" or len(whole) != len(one) or len(axes) != 1 or one[axes[0]] != 1:
+            continue
+        key = (axes[0], *whole[: axes[0]], -1, *whole[axes[0] + 1 :])
+        if whole[axes[0]] == last.get(key, -1) + 1:
+            sequences[key][-1].append(at)
+        elif whole[axes[0]] != last.get(key):
+            sequences.setdefault(key, []).append([at])
+        last[key] = whole[axes[0]]
+    every = [each for runs in sequences.values() for each in runs if len(each) > _FEWEST_ROUNDS]
+    return [[*itertools.pairwise(each)] for each in every]
+
+
+def _is_over_positions(op: _Op) -> bool:
+    """Whether an op multiplies several positions of each row of a batch with weights."""
+    if _matches(CONVOLVES, op):
+        return len(op.first) > 2
+    has_weights = any(len(each) == 2 and op.first[-1:] and op.first[-1] in each for each in op.sizes[1:])
+    return len(op.first) == 3 and op.first[1] > 1 and has_weights
+
+
 def feeds_training(trace: HostTrace) -> Mask | None:
     """Which ops of `computing_of` compute what flows into trained ops, or may, without being trained themselves; None
     where the recording does not tell."""
@@ -654,4 +706,5 @@ FINDERS: dict[str, Callable[[HostTrace], TensorWork | None]] = {
     "equal_work": equal_work,
     "constant_work": constant_work,
     "grown_prefix": grown_prefix,
+    "encoded_again": encoded_again,
 }

@@ -21,6 +21,7 @@ from stepscope.analysis.purpose.excess import (
     DEAD,
     DROPPED,
     EMPTY,
+    ENCODED,
     EQUAL,
     FACTORING,
     GROWTH,
@@ -439,6 +440,14 @@ _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         (
             "pass the hidden state on (`out, state = gru(newest, state)`), or keep keys and values of attention, and"
             " compute the newest position alone",
+        ),
+    ),
+    ENCODED: (
+        "encoding the same again",
+        "Encode once per sequence, not for each position",
+        (
+            "call the encoder once, before the loop over positions, and give its result to the decoder in each round",
+            "keep keys and values that attention makes of it, too",
         ),
     ),
     EQUAL: (

@@ -217,10 +217,12 @@ _CRITIC = """
         (_CRITIC.replace("d-w-", "d-wx"), []),
         (_CRITIC.replace("A-U- ", "A-U-k"), []),
         (_CRITIC.replace("d-w-", "i-w-").replace("d-x-", "i-x-"), []),
+        (_CRITIC.replace("A-U- ", "A-U-x"), []),
     ],
     ids=[
         "the critic's loss goes back through the generator, whose gradients begin anew; there the critic's are",
         "an update of both", "the program keeps the gradient", "gradients of the input",
+        "the program updates the other part itself",
     ],
 )  # fmt: skip
 def test_gradients_that_begin_anew_before_an_update(picture: str, expected: list[tuple[str, float]]) -> None:

@@ -94,7 +94,7 @@ def _unread(trace: HostTrace, passes: BackwardPasses, sizes: Mapping[int, Size])
     """
     unused, dropped = np.zeros(len(passes), np.bool_), np.zeros(len(passes), np.bool_)
     layers = _runs_of_layers(trace, passes, sizes)
-    updates = _updated_sizes(trace)
+    updates = _updated_sizes(trace, passes)
     if not layers or not updates:
         return unused, dropped
     times = _updates_of_layers(passes, sizes, layers, updates)
@@ -152,35 +152,52 @@ def _runs_of_layers(trace: HostTrace, passes: BackwardPasses, sizes: Mapping[int
     return found
 
 
-def _updated_sizes(trace: HostTrace) -> list[tuple[int, Counter[Size]]]:
-    """When each update starts, and how many parameters of each size it works on; nothing if a list has no sizes.
+def _updated_sizes(trace: HostTrace, passes: BackwardPasses) -> list[tuple[int, Counter[Size]]]:
+    """When each update ends, and how many parameters of each size it works on; nothing if that is not known of one, or
+    if one runs several backward passes itself.
 
-    Each kind of its ops goes once over the parameters, or over their states, which have their sizes.
+    Each kind of its ops goes once over the parameters, or over their states, which have their sizes.  What is written
+    in place between two passes elsewhere may be an update, too.
     """
     work, events = computing_of(trace), trace.events
     calls = update_ranges(trace)
     above = forest(trace).parent[calls].astype(np.int64)
     calls = calls[(above < 0) | ~inside_any(trace, np.maximum(above, 0), calls)]
-    among = np.zeros(len(events), np.bool_)
-    among[calls] = True
-    rows = work.rows[work.updates & work.outer]
+    end = events.start_ps[calls] + events.duration_ps[calls]
+    first = np.sort(events.start_ps[passes.rows[bounds(passes)[0]]])
+    if (np.searchsorted(first, end) - np.searchsorted(first, events.start_ps[calls]) > 1).any():
+        return []
+    rows = work.rows[work.outer & ~work.backward & ~work.learned]
     types = distinct(events.type[rows]).astype(np.int64)
     in_place = types[np.array([name.endswith("_") for name in type_names(trace, types)], np.bool_)]
     rows = rows[np.isin(events.type[rows], in_place)]
-    text = trace.stat_strings(stat_names.INPUT_DIMS, rows=rows)
-    sizes = {row: _first_operand(trace.strings[row]) if row > 0 else [] for row in distinct(text).tolist()}
+    dims, kinds = (trace.stat_strings(name, rows=rows) for name in (stat_names.INPUT_DIMS, stat_names.INPUT_TYPES))
+    among = np.zeros(len(events), np.bool_)
+    among[calls] = True
+    call = enclosing_events(trace, among)[rows].astype(np.int64)
+    lists = [row for row in distinct(kinds[kinds > 0]).tolist() if "TensorList" in trace.strings[row]]
+    texts = distinct(dims[np.isin(kinds, lists) & (call >= 0)]).tolist()
+    if any(row <= 0 or "[[[" not in trace.strings[row] for row in texts):
+        return []
+    sizes = {row: _first_operand(trace.strings[row]) if row > 0 else [] for row in distinct(dims).tolist()}
+    group = np.where(call >= 0, call, -1 - np.searchsorted(first, events.start_ps[rows]))
+    ended = dict(zip(calls.tolist(), end.tolist(), strict=True))
     counts: dict[int, dict[int, Counter[Size]]] = {call: defaultdict(Counter) for call in calls.tolist()}
-    around = enclosing_events(trace, among)[rows].tolist()
-    for call, type_, row in zip(around, events.type[rows].tolist(), text.tolist(), strict=True):
-        if call >= 0:
-            counts[call][type_].update(sizes[row])
-    found = []
-    for call, kinds in counts.items():
-        every = {size for each in kinds.values() for size in each if size}
-        usual = {size: Counter(filter(None, (each[size] for each in kinds.values()))) for size in every}
-        numbers = {size: max(each, key=lambda number: (each[number], number)) for size, each in usual.items()}
-        found.append((int(events.start_ps[call]), Counter(numbers)))
-    return found if all(each for _, each in found) else []
+    columns = group.tolist(), events.type[rows].tolist(), dims.tolist(), events.start_ps[rows].tolist()
+    for each, type_, row, start in zip(*columns, strict=True):
+        counts.setdefault(each, defaultdict(Counter))[type_].update(filter(None, sizes[row]))
+        ended.setdefault(each, start)
+    found = [(ended[each], _most_usual(of_types)) for each, of_types in counts.items()]
+    return found if all(numbers for _, numbers in found[: len(calls)]) else []
+
+
+def _most_usual(counts: Mapping[int, Counter[Size]]) -> Counter[Size]:
+    """How many parameters of each size there are: as most kinds of ops have it, the larger one of two."""
+    found = Counter[Size]()
+    for size in {size for each in counts.values() for size in each}:
+        numbers = Counter(each[size] for each in counts.values() if each[size])
+        found[size] = max(numbers, key=lambda number: (numbers[number], number))
+    return found
 
 
 def _first_operand(text: str) -> list[Size]:

@@ -283,7 +283,10 @@ def _say_share(context: Context, first: Advice, account: StepAccount) -> Advice:
     share, words = sentence.split(" ", 1)
     counted = re.compile(rf"^[\d.]+ {re.escape(words)}\b")  # the same, as a rule counted it
     found = counted.sub(f"{share} {words}", first.evidence)
-    return replace(first, evidence=found if counted.match(first.evidence) else f"{sentence}; {found}")
+    if counted.match(first.evidence):
+        return replace(first, evidence=found)
+    bare = _leave_out_share(found)
+    return replace(first, evidence=f"{sentence}; {bare if bare.startswith('it is spent ') else found}")
 
 
 def _explain_other_savings(advice: Advice, context: Context, account: StepAccount) -> Advice:

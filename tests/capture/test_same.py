@@ -2,7 +2,8 @@
 
 Each file of `same/` is a program; one whose name begins with `_` is a part of others.  A comment may say
 `# modes: run watch` for what it is run under (`run` if it says nothing), `# timeout: 300` for its seconds, and
-`# options: --seconds 1` for more options of the command.  `# arguments: spawn fork` makes a program of each argument.
+`# options: --seconds 1` for more options of the command.  `# arguments: spawn fork` makes a program of each argument,
+`# arguments: functions` of each function without parameters.
 
 By default a few of them run, each under one mode.  STEPSCOPE_SAME=all runs all, and as many random compositions as
 STEPSCOPE_SAME_SEEDS says; STEPSCOPE_SAME=torch runs those whose names begin so.  STEPSCOPE_SAME_MODES runs each
@@ -31,12 +32,12 @@ SAMPLE = {
     "torch_variables": "run",
     "tf_tapes": "run",
     "torch_failing": "watch",
-    "process_thr_join_all": "run",
+    "process_threads joins_all": "run",
     "process_mp_pool spawn": "run",
-    "process_sig_sleep": "run",
-    "process_tool_profile": "run",
-    "process_state_env_py": "run",
-    "process_end_fds_all_closed": "run",
+    "process_waits sleeps": "run",
+    "process_tools profiled": "run",
+    "process_state": "run",
+    'process_exits print("a",flush=True);os.closerange(3,65536)': "run",
 }
 COMPOSED = ("compose_jax", "compose_torch", "compose_tf")
 SEEDS = int(os.environ.get("STEPSCOPE_SAME_SEEDS", "40"))
@@ -139,8 +140,13 @@ def find_differences(program: Path, mode: str, folder: Path, arguments: tuple[st
 
 
 def said(program: Path, key: str, default: str) -> str:
-    match = re.search(rf"^# {key}: (.*)$", program.read_text(), re.MULTILINE)
-    return match[1] if match else default
+    return " ".join(re.findall(rf"^# {key}: (.*)$", program.read_text(), re.MULTILINE)) or default
+
+
+def arguments_of(program: Path) -> list[str]:
+    """What it is run with, each a program of its own; nothing where it is run once."""
+    said_there = said(program, "arguments", "").split()
+    return re.findall(r"^def (\w+)\(\):", program.read_text(), re.M) if said_there == ["functions"] else said_there
 
 
 def pairs() -> list[tuple[str, str]]:
@@ -153,7 +159,7 @@ def pairs() -> list[tuple[str, str]]:
         (f"{name} {argument}".strip(), mode)
         for name in names
         if name.startswith(start)
-        for argument in said(FOLDER / f"{name}.py", "arguments", "").split() or [""]
+        for argument in arguments_of(FOLDER / f"{name}.py") or [""]
         for mode in (MODES or said(FOLDER / f"{name}.py", "modes", "run")).split()
     ]
 

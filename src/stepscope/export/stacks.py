@@ -67,7 +67,9 @@ def find_stacks(trace: HostTrace, below_launches: bool) -> Stacks:
     node, over, first = number_paths(above, frame, track.reshape(-1))
     parent = np.concatenate([np.full(len(tracks), -1), over]).astype(np.int32)
     frames, numbered = np.unique(frame[first], return_inverse=True)
-    labels = [Frame(_track_name(trace, line), None, None) for line in tracks.tolist()]
+    planes = [trace.plane_name(plane) for plane in trace.lines.plane[tracks].tolist()]
+    names = [f"{plane} {trace.line_label(line)}" for plane, line in zip(planes, tracks.tolist(), strict=True)]
+    labels = [Frame(name.strip(), None, None) for name in names]
     named = tuple(labels + [Frame(*place_of(text)) for text in trace.strings.texts(frames)])
     time = self_times(trace, chosen)[rows]
     is_device = is_device_work(trace)[rows]
@@ -90,7 +92,3 @@ def _events_above(trace: HostTrace, rows: I64, chosen: Mask, below_launches: boo
         above = np.where(launched, links.cause[rows], above)
     known = (above >= 0) & chosen[above]
     return np.where(known, np.searchsorted(rows, above), -1)
-
-
-def _track_name(trace: HostTrace, line: int) -> str:
-    return f"{trace.plane_name(int(trace.lines.plane[line]))} {trace.line_label(line)}".strip()

@@ -204,10 +204,6 @@ def _column(table: pa.Table, name: str) -> F64:
     return np.asarray(table[name].to_numpy(zero_copy_only=False), np.float64)
 
 
-def _finite_or_none(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
 # -- figures -------------------------------------------------------------------------------------------------------
 
 
@@ -225,7 +221,7 @@ def _summarize(run: str, tables: Mapping[str, pa.Table], marks: Sequence[Mapping
         "slow_steps": _add_up(tables, "slow_steps"),
         "contended_steps": _add_up(tables, "contended_steps"),
         "triggers": len(marks),
-        "watch_percent": _finite_or_none(costs[-1]) if len(costs) else None,
+        "watch_percent": float(costs[-1]) if len(costs) and np.isfinite(costs[-1]) else None,
     }
 
 

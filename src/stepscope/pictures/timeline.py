@@ -11,7 +11,7 @@ import numpy as np
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.timeline.details import short_name
 from stepscope.analysis.timeline.index import Window, find_slices, index_of
-from stepscope.analysis.timeline.tracks import Group, Track, all_groups, groups_of
+from stepscope.analysis.timeline.tracks import Track, all_groups, groups_of
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
@@ -122,11 +122,8 @@ def _all_strips(trace: HostTrace) -> Iterator[_Strip]:
         for track in group.tracks:
             if track.line >= 0 and track.rows and not track.is_profiler:
                 begin = int(first_row[track.line])
-                yield _Strip(track, _strip_name(group, track), range(begin, begin + min(track.rows, _DEEPEST)))
-
-
-def _strip_name(group: Group, track: Track) -> str:
-    return f"{group.name} {track.name}" if group.kind == "device" else track.name
+                name = f"{group.name} {track.name}" if group.kind == "device" else track.name
+                yield _Strip(track, name, range(begin, begin + min(track.rows, _DEEPEST)))
 
 
 def _choose_strips(strips: Sequence[_Strip], busy: dict[_Strip, float]) -> list[_Strip]:

@@ -9,7 +9,7 @@ from typing import Any
 from werkzeug import Request
 
 from stepscope.analysis.registry import all_tools
-from stepscope.report import Field, Figures, Prose, Report, Rows, Section
+from stepscope.report import Figures, Prose, Report, Rows, Section
 from stepscope.report.export import EXPORTS, MEDIA_TYPES, table_to_arrow
 from stepscope.web.answers import ARROW, Answer, Refused, binary_answer, json_answer
 from stepscope.web.routes import Route
@@ -116,7 +116,8 @@ def section_json(section: Section, body: dict[str, Any]) -> dict[str, Any]:
     head = {"id": section.id, "title": section.title}
     if isinstance(section, Prose):
         return {"kind": "prose", **head, "lines": section.lines}
-    fields = [_field_json(field) for field in section.fields]
+    said = ("name", "label", "unit", "doc", "kind", "role")
+    fields = [{name: getattr(field, name) for name in said} for field in section.fields]
     if isinstance(section, Figures):
         values = {field.name: section.values[field.name] for field in section.fields}
         return {"kind": "figures", **head, "fields": fields, "values": values}
@@ -134,10 +135,6 @@ def _table_json(table: Rows, body: dict[str, Any]) -> dict[str, Any]:
         "columns": None if is_long else {f.name: [row[f.name] for row in table.rows] for f in table.fields},
         "arrow": f"tables/{table.id}.arrow" if is_long else None,
     }
-
-
-def _field_json(field: Field) -> dict[str, str]:
-    return {name: getattr(field, name) for name in ("name", "label", "unit", "doc", "kind", "role")}
 
 
 _TOOL = "/api/sessions/<session>/tools/<tool>"

@@ -159,7 +159,11 @@ def check_step_times(reports: Reports) -> None:
     assert mean == pytest.approx(math.fsum(times["overview"]) / len(times["overview"]), abs=1e-5)
     assert len(set(means(reports).values())) == 1
     assert step["median_of"] == reports["overview"]["step_time_ms"]["count"]
-    assert reports["overview"]["input_bound_percent"] == reports["input-pipeline"]["input_percent"]
+    overview, pipeline = reports["overview"], reports["input-pipeline"]
+    shares = {part["cause"]: part["percent"] for part in overview["account"]}
+    assert overview["input_bound_percent"] == pipeline["input_percent"]
+    assert pipeline["input_percent"] == pytest.approx(shares.get("input", 0) + shares.get("transfer", 0), abs=1e-3)
+    assert overview["verdict"] != "input_bound" or pipeline["verdict"] == "input_bound"
     for row in reports["steps"]["rows"]:
         causes = math.fsum(value for key, value in row.items() if key in CAUSE_COLUMNS)
         assert causes == pytest.approx(row["duration_ms"], abs=1e-5)

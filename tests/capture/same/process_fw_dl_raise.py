@@ -1,7 +1,7 @@
 # arguments: spawn fork forkserver
-from torch.utils.data import sys
-import DataLoader
-import Dataset
+import sys
+
+from torch.utils.data import DataLoader, Dataset
 
 
 class D(Dataset):

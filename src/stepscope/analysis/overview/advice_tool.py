@@ -82,7 +82,10 @@ class AdviceReport(Report):
         """The verdict, then each item in words; `main_table` has the same items as rows."""
         first = find_record_first(self.context, self.items)
         again = [Prose("record_first", RECORD_AGAIN, (first,))] if first else []
-        items = [Prose(f"advice-{row['id']}", _item_title(row), tuple(_item_lines(row))) for row in self.rows]
+        items = [
+            Prose(f"advice-{row['id']}", f"{row['rank']}. {row['title']} ({row['class']})", tuple(_item_lines(row)))
+            for row in self.rows
+        ]
         return [Prose("verdict", "Verdict", (self.verdict.sentence,)), *again, *items]
 
     def main_table(self) -> Rows:
@@ -169,10 +172,6 @@ def _culprit_text(culprit: Mapping[str, Any] | None) -> str | None:
     if culprit is None:
         return None
     return f"{culprit['file']}:{culprit['line']} {culprit['name']}" if culprit["file"] else str(culprit["name"])
-
-
-def _item_title(row: Mapping[str, Any]) -> str:
-    return f"{row['rank']}. {row['title']} ({row['class']})"
 
 
 def _item_lines(row: Mapping[str, Any]) -> list[str]:

@@ -633,13 +633,14 @@ def merge(partials: Sequence[HostPart]) -> OverviewReport:
     """The overview of the session."""
     session = SessionFigures.combine(partials)
     hosts, aligned = session.hosts, session.aligned
+    ends = [part.facts.end for part in partials]
     found = finding_of(session.taking or hosts)
     context = _rule_context(partials, session)
     account, advised = account_text.account_shown([part.account for part in partials]), advise(context)
     return OverviewReport(
         hosts=tuple(part.host for part in hosts),
         warnings=(
-            *([] if _are_snapshots(partials) else step_warnings(hosts, aligned)),
+            *([] if all(end is not None and end.is_snapshot for end in ends) else step_warnings(hosts, aligned)),
             *([_MOVE_FETCH] if any(part.facts.feed.between_marks for part in partials) else []),
             *_warm_up_warning(session, any(part.facts.starts_up for part in partials)),
             *dict.fromkeys(part.missed for part in partials if part.missed),
@@ -686,10 +687,6 @@ def finish(report: OverviewReport, read: Read) -> OverviewReport:
         return report
     advised = advise(replace(context, read=cast(Read, lambda tool: read(tool) if tool == knows else None)))
     return replace(report, advice=advised.items, verdict=advised.verdict, context=context)
-
-
-def _are_snapshots(partials: Sequence[HostPart]) -> bool:
-    return all(part.facts.end is not None and part.facts.end.is_snapshot for part in partials)
 
 
 _STEP_CELLS = (

@@ -33,7 +33,6 @@ import numpy as np
 from stepscope.analysis.resources.allocations import allocations_of
 from stepscope.analysis.resources.counted_memory import (
     KEPT,
-    Counted,
     RefusedRequest,
     counted_arrays,
     kept_arrays,
@@ -472,7 +471,10 @@ def partial(trace: HostTrace) -> MemoriesOfHost:
         memories=[profile_memory(trace, memory) for memory in allocations_of(trace)],
         process=[*process_growth(trace), *growth],
         kept=kept,
-        full=[_full_cells(trace.host, row) for row in counted_arrays(trace, "full:")],
+        full=[
+            dict(zip((field.name for field in FULL_FIELDS), (*row, trace.host), strict=True))
+            for row in counted_arrays(trace, "full:")
+        ],
         request=request_of(trace),
     )
 
@@ -490,7 +492,10 @@ def merge(partials: Sequence[MemoriesOfHost]) -> MemoryProfileReport:
             for memory in sorted(memories, key=_fullness_order)
             for row in memory["breakdown"]
         ),
-        growth=tuple(_growth_cells(host, growth) for host, growth in _list_growth(partials)),
+        growth=tuple(
+            make_row(GROWTH_FIELDS, growth, host=host, bytes_per_step=round(growth.slope, 3))
+            for host, growth in _list_growth(partials)
+        ),
         staying=(
             *(_staying_cells(host, memory.id, row) for host, memory in owned for row in memory.staying),
             *(_staying_cells(part.origin.host, KEPT, row) for part in partials for row in part.kept),
@@ -507,17 +512,9 @@ def _list_growth(partials: Sequence[MemoriesOfHost]) -> list[tuple[str, Growth]]
     return sorted(found, key=lambda each: (not each[1].grows, -each[1].slope, each[0], each[1].memory))
 
 
-def _growth_cells(host: str, growth: Growth) -> Row:
-    return make_row(GROWTH_FIELDS, growth, host=host, bytes_per_step=round(growth.slope, 3))
-
-
 def _staying_cells(host: str, memory: str, row: Staying) -> Row:
     own = {"bytes_per_step": round(row.per_step, 3), "dtype": row.data_type}
     return make_row(STAYING_FIELDS, row, memory=memory, host=host, **own)
-
-
-def _full_cells(host: str, row: Counted) -> Row:
-    return dict(zip((field.name for field in FULL_FIELDS), (*row, host), strict=True))
 
 
 def _request_cells(host: str, request: RefusedRequest) -> Row:

@@ -235,12 +235,9 @@ def _make_track(
     is_profiler = kind == "overhead" or is_of_profiler(_line_name(trace, line))
     is_profiler = is_profiler or any(holds(plane) for holds in data)
     rows, events = index.row_count(line), index.event_count(line)
-    communicates, at_first = line in _communicating(trace), int(_events_at_first(trace)[line])
+    communicates = line in _communicating(trace)
+    at_first = int(trace.derived("events at first", _count_events_at_first)[line])
     return Track(f"t{line}", shown, detail, kind, line, rows, events, main, is_profiler, communicates, at_first)
-
-
-def _events_at_first(trace: HostTrace) -> I64:
-    return trace.derived("events at first", _count_events_at_first)
 
 
 def _count_events_at_first(trace: HostTrace) -> I64:

@@ -158,7 +158,7 @@ def _path_rows(trace: HostTrace, found: EveryStep, step_ps: int) -> list[Row]:
     groups = Groups.of(event_name_rows(trace, event), cause[own].astype(np.int64))
     names = [trace.name_of(row) for row in event[groups.first].tolist()]
     total, before = groups.sum((pieces.end_ps - pieces.start_ps)[own]), groups.sum(delay)
-    count = _count_events(groups, event)
+    count = groups.count(Groups.of(groups.number, event).first)  # of different events
     order = sorted(range(len(names)), key=lambda at: (-int(total[at] + before[at]), names[at]))
     return [
         {
@@ -189,11 +189,6 @@ def _delays_before(pieces: Pieces, own: I64) -> I64:
     return delay[own]
 
 
-def _count_events(groups: Groups, event: I64) -> I64:
-    """How many different events each group has."""
-    return groups.count(Groups.of(groups.number, event).first)
-
-
 def merge(partials: Sequence[PathsOfHost]) -> CriticalPathReport:
     """The path of the median step of the host that stands for the session."""
     hosts = [part.stepping for part in partials]
@@ -201,7 +196,9 @@ def merge(partials: Sequence[PathsOfHost]) -> CriticalPathReport:
     own = [part for part in partials if any(part.stepping is host for host in taking) and part.median is not None]
     shown = account_shown([part.account for part in own])
     chosen = next((part for part in own if part.account is shown), max(own, key=_median_ps, default=None))
-    warnings = [*warn_of_missing_steps(hosts, taking), *([] if chosen is None else _warn_of_unlisted(chosen))]
+    warnings = [*warn_of_missing_steps(hosts, taking)]
+    if chosen is not None and chosen.left_out:
+        warnings.append(f"{chosen.left_out:,} names are not listed")
     head = header([part.origin for part in partials], warnings)
     steps = sorted(((part.origin.host, step) for part in own for step in part.steps), key=lambda item: item[1].number)
     rows = tuple(_step_row(host, step, chosen) for host, step in steps)
@@ -220,10 +217,6 @@ def merge(partials: Sequence[PathsOfHost]) -> CriticalPathReport:
 
 def _median_ps(part: PathsOfHost) -> int:
     return part.median.step_ps if part.median else 0
-
-
-def _warn_of_unlisted(part: PathsOfHost) -> list[str]:
-    return [f"{part.left_out:,} names are not listed"] if part.left_out else []
 
 
 def _part_rows(step: CausesOfStep) -> tuple[dict[str, Cell], ...]:

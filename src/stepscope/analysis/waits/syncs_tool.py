@@ -190,7 +190,8 @@ def _time_in_steps(trace: HostTrace, rows: I64, group: I32) -> I64:
 
 
 def _count_calls(trace: HostTrace, rows: I64) -> Counted:
-    name, op, site = event_name_rows(trace, rows), _outer_ops(trace, rows), call_sites(trace, rows)
+    name, site = event_name_rows(trace, rows), call_sites(trace, rows)
+    op = enclosing_events(trace, is_any_kind(trace.events.kind, OPS))[rows].astype(np.int64)
     op = np.where(op >= 0, event_name_rows(trace, np.maximum(op, 0)) if len(trace.events) else -1, -1)
     in_steps_ps = _time_in_steps(trace, rows, Groups.of(name, op, site).number)
     text = trace.strings.__getitem__
@@ -216,10 +217,6 @@ def _measures(trace: HostTrace, rows: I64) -> dict[str, I64]:
     duration = trace.events.duration_ps[rows]
     in_steps = (steps_of(trace).label[rows] >= 0).astype(np.int64)
     return {"in_steps": in_steps, "total_ps": duration, "max_ps": duration}
-
-
-def _outer_ops(trace: HostTrace, rows: I64) -> I64:
-    return enclosing_events(trace, is_any_kind(trace.events.kind, OPS))[rows].astype(np.int64)
 
 
 def merge(partials: Sequence[SyncsOfHost]) -> SyncsReport:

@@ -319,7 +319,10 @@ def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
     ordered = [replace(part, collectives=own) for part, own in zip(ordered, named, strict=True)]
     groups: dict[_Key, _Group] = {}
     for part in ordered:
-        _count_collectives(part, groups)
+        for key, duration in zip(_keys(part), part.collectives.duration_ps, strict=True):
+            group = groups.setdefault(key, _Group())
+            group.count += 1
+            group.total_ps += duration
     hosts, columns = [part.stepping for part in ordered], named
     steps = match_steps(hosts)
     matched, uneven = match_collectives(hosts, columns, steps)
@@ -433,13 +436,6 @@ def _keys(part: RankOfJob) -> list[_Key]:
         (of.names[name], of.groups[group], size, count)
         for name, group, size, count in zip(of.name, of.group, of.bytes, of.size, strict=True)
     ]
-
-
-def _count_collectives(part: RankOfJob, groups: dict[_Key, _Group]) -> None:
-    for key, duration in zip(_keys(part), part.collectives.duration_ps, strict=True):
-        group = groups.setdefault(key, _Group())
-        group.count += 1
-        group.total_ps += duration
 
 
 def _compare_collective(parts: Sequence[RankOfJob], groups: dict[_Key, _Group], rows: Matched) -> None:

@@ -206,7 +206,8 @@ def _rows_of(graph: JointGraph, schedule: Schedule, places: I64) -> JointRows:
         number[mine.steps[places[at][known]]] = np.flatnonzero(known)
         meets, works = first + np.arange(len(mine.place)), first + len(mine.place) + np.arange(len(mine.work_ps))
         names = [
-            _transfer_kind(of.names[of.name[k]], of.purposes[of.group[k]], of.bytes[k]) for k in mine.place.tolist()
+            " ".join(str(each) for each in (of.names[of.name[k]], of.purposes[of.group[k]], of.bytes[k]) if each)
+            for k in mine.place.tolist()
         ]
         kind[meets] = [kinds.setdefault(name, len(kinds)) for name in names]
         step[meets] = number[np.array(of.step, np.int64)[mine.place]]
@@ -221,10 +222,6 @@ def _rows_of(graph: JointGraph, schedule: Schedule, places: I64) -> JointRows:
         pieces[works], turn[works] = mine.pieces, mine.turn
     work = np.where(is_work, np.minimum(work, own), shortest)
     return JointRows(graph.rank_of_rows(), step, kind, is_work, work, own, pieces, turn, tuple(kinds))
-
-
-def _transfer_kind(operation: str, purpose: str, size: int) -> str:
-    return " ".join(str(each) for each in (operation, purpose, size) if each)
 
 
 def _equal_lengths(rows: JointRows, layout: Layout, does_more: Mask) -> I64:

@@ -233,12 +233,9 @@ def estimate_clocks(
     for rows in matched:
         rank, at = next(iter(rows.items()))
         if collectives[rank].names[collectives[rank].name[at]] in ENDS_TOGETHER:
-            ends.append({each: _end_ps(collectives[each], place) for each, place in rows.items()})
+            own = ((each, collectives[each], place) for each, place in rows.items())
+            ends.append({each: of.start_ps[place] + of.duration_ps[place] for each, of, place in own})
     return clock_offsets([host.start_unix_ns for host in hosts], ends)
-
-
-def _end_ps(collectives: Collectives, at: int) -> int:
-    return collectives.start_ps[at] + collectives.duration_ps[at]
 
 
 def correct_clocks(

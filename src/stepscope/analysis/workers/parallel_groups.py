@@ -14,7 +14,7 @@ from dataclasses import field
 import numpy as np
 
 from stepscope.analysis.trace.collective_events import collective_rows
-from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.analysis.trace.spans import spans_of
 from stepscope.analysis.workers.collectives import Collectives, DeclaredGroup
 from stepscope.analysis.workers.matching import members_of
 from stepscope.model import HostTrace
@@ -80,7 +80,8 @@ def pipeline_time(trace: HostTrace, collectives: Collectives, work: I64, start: 
         return None
     busy = spans_of(trace, np.setdiff1d(work, rows[passes])) | spans_of(trace, rows[~passes])
     groups = Counter(collectives.groups[collectives.group[at]] for at in np.flatnonzero(passes).tolist())
-    return PipelineTime(groups.most_common(1)[0][0], int(passes.sum()), _time_outside(busy, start, end).tolist())
+    left = end - start - busy.overlap_ps(start, end)
+    return PipelineTime(groups.most_common(1)[0][0], int(passes.sum()), left.tolist())
 
 
 def passes_on(of: Collectives, at: int) -> bool:
@@ -88,11 +89,6 @@ def passes_on(of: Collectives, at: int) -> bool:
     if of.names[of.name[at]] != PIPELINE_OPERATION:
         return False
     return parallelism_of(of.purposes[of.group[at]], [PIPELINE_OPERATION]) == PIPELINE
-
-
-def _time_outside(busy: Spans, start: I64, end: I64) -> I64:
-    left: I64 = end - start - busy.overlap_ps(start, end)
-    return left
 
 
 # -- all ranks -----------------------------------------------------------------------------------------------------

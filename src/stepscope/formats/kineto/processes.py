@@ -104,7 +104,8 @@ def sort_rows(raw: Raw, names: Mapping[int, str], threads: Mapping[tuple[int, in
         _place(raw, roles, called, known, threads)
     tell_ranges(raw, [pid for pid, role in roles.items() if role == _OPS])
     understood = {*roles, *(pid for pid, cat in pairs if cat in known)}
-    suspects = [pid for pid, name in called.items() if pid not in understood and not _is_plane(name)]
+    unknown = [(pid, name) for pid, name in called.items() if pid not in understood]
+    suspects = [pid for pid, name in unknown if schema.plane_kind(name)[0] == PlaneKind.OTHER]
     framework = "tensorflow" if any(name.startswith("/") and pid in roles for pid, name in called.items()) else ""
     return Processes(called, _find_strange(raw, suspects, called) if understood else {}, framework)
 
@@ -112,10 +113,6 @@ def sort_rows(raw: Raw, names: Mapping[int, str], threads: Mapping[tuple[int, in
 def _role_of(name: str) -> str:
     """The category of the rows of a process by its name; empty if it does not tell."""
     return next((category for pattern, category in _ROLES if pattern.fullmatch(name)), "")
-
-
-def _is_plane(name: str) -> bool:
-    return schema.plane_kind(name)[0] != PlaneKind.OTHER
 
 
 # -- rows of known processes -------------------------------------------------------------------------------------------

@@ -75,7 +75,8 @@ def find_chunks(data: U8, walk: BlockWalk) -> Iterator[RiegeliChunk]:
             walk.damaged_at.append(at)
             at = _find_next_chunk(data, at)
             continue
-        if chunk.end > len(data) and _data_end(chunk) > len(data):
+        data_end = _add_overhead(chunk.begin, _CHUNK_HEADER.size + chunk.data_bytes)
+        if min(chunk.end, data_end) > len(data):
             walk.cut_at = at
         yield chunk
         at = chunk.end
@@ -118,10 +119,6 @@ def _parse_header(begin: int, header: U8) -> RiegeliChunk | None:
     records = kind >> 8
     end = max(_add_overhead(begin, _CHUNK_HEADER.size + data_bytes), _round_up(begin + records))
     return RiegeliChunk(begin, end, kind & 255, data_bytes, data_hash, records, decoded_bytes)
-
-
-def _data_end(chunk: RiegeliChunk) -> int:
-    return _add_overhead(chunk.begin, _CHUNK_HEADER.size + chunk.data_bytes)
 
 
 def _add_overhead(begin: int, size: int) -> int:

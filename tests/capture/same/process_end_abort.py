@@ -1,5 +1,0 @@
-import os
-import resource
-
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-os.abort()

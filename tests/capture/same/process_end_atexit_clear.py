@@ -1,5 +1,0 @@
-import atexit
-
-atexit.register(print, "no")
-atexit._clear()
-print("m")

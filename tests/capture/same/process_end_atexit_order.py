@@ -1,5 +1,0 @@
-import atexit
-
-for i in range(5):
-    atexit.register(print, i)
-print("m")

@@ -1,3 +1,0 @@
-import atexit
-
-atexit.register(lambda: atexit.register(print, "inner"))

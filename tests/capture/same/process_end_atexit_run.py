@@ -1,5 +1,0 @@
-import atexit
-
-atexit.register(print, "once")
-atexit._run_exitfuncs()
-print("m")

@@ -1,9 +1,0 @@
-import sys
-
-
-def h(*a):
-    sys.exit(9)
-
-
-sys.excepthook = h
-raise ValueError("h")

@@ -1,9 +1,0 @@
-import sys
-
-
-def h(*a):
-    1 / 0
-
-
-sys.excepthook = h
-raise ValueError("h")

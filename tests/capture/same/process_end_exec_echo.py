@@ -1,3 +1,0 @@
-import os
-
-os.execvp("echo", ["echo", "hi"])

@@ -1,3 +1,0 @@
-import os
-
-os.execve("/usr/bin/env", ["env"], {"A": "1"})

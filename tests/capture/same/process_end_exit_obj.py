@@ -1,6 +1,0 @@
-class A:
-    def __str__(self):
-        return "A!"
-
-
-raise SystemExit(A())

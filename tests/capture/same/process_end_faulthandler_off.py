@@ -1,3 +1,0 @@
-import faulthandler
-
-print(faulthandler.is_enabled())

@@ -1,4 +1,0 @@
-import os
-
-os.close(2)
-print("o")

@@ -1,4 +1,0 @@
-import os
-
-print("lost")
-os._exit(3)

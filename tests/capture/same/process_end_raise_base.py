@@ -1,1 +1,0 @@
-raise BaseException("b")

@@ -1,4 +1,0 @@
-try:
-    1 / 0
-except ZeroDivisionError as e:
-    raise RuntimeError("r") from e

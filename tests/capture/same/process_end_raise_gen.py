@@ -1,6 +1,0 @@
-def g():
-    yield 1
-    raise KeyError("k")
-
-
-list(g())

@@ -1,1 +1,0 @@
-raise ExceptionGroup("g", [ValueError(1), TypeError(2)])

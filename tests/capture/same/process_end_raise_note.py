@@ -1,3 +1,0 @@
-e = ValueError("n")
-e.add_note("note")
-raise e

@@ -1,1 +1,0 @@
-compile("a b", "f", "exec")

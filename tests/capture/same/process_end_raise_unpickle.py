@@ -1,3 +1,0 @@
-import pickle
-
-pickle.loads(b"x")

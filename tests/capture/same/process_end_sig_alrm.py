@@ -1,5 +1,0 @@
-import signal
-import time
-
-signal.alarm(1)
-time.sleep(3)

@@ -1,4 +1,0 @@
-import sys
-
-sys.stdout.buffer.write(bytes(range(256)))
-sys.stdout.flush()

@@ -1,6 +1,0 @@
-import io
-import sys
-
-sys.stdout = io.StringIO()
-print("x")
-sys.stderr.write(repr(sys.stdout.getvalue()))

@@ -1,8 +1,0 @@
-import traceback
-
-
-def f():
-    traceback.print_stack()
-
-
-f()

@@ -1,5 +1,0 @@
-import signal
-import subprocess
-
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-print(subprocess.call(["true"]))

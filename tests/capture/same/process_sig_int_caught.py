@@ -1,9 +1,0 @@
-import os
-import signal
-import time
-
-try:
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(2)
-except KeyboardInterrupt:
-    print("caught")

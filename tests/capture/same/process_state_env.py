@@ -1,3 +1,0 @@
-import os
-
-print(sorted(os.environ.items()))

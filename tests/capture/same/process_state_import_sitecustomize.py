@@ -1,6 +1,0 @@
-try:
-    import sitecustomize
-
-    print("there")
-except ImportError as e:
-    print(e)

@@ -1,8 +1,0 @@
-import logging
-
-print(
-    logging.root.handlers,
-    logging.root.level,
-    logging.getLogger("x").getEffectiveLevel(),
-    logging.Logger.manager.disable,
-)

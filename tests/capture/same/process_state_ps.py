@@ -1,1 +1,0 @@
-print(open("/proc/self/cmdline").read().split("\0")[1:])

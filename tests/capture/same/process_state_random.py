@@ -1,4 +1,0 @@
-import random
-
-random.seed(3)
-print(random.random(), hash("abc"), hash(frozenset("abc")))

@@ -1,4 +1,0 @@
-import sys
-import warnings
-
-print(warnings.filters, sys.warnoptions, warnings.showwarning.__module__)

@@ -1,4 +1,0 @@
-import subprocess
-import sys
-
-subprocess.run([sys.executable, "-c", "1"], cwd="/nope")

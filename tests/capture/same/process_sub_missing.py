@@ -1,3 +1,0 @@
-import subprocess
-
-subprocess.run(["no_such_program"])

@@ -1,4 +1,0 @@
-import sys
-
-sys.breakpointhook = lambda *a: print("bp")
-breakpoint()

@@ -1,4 +1,0 @@
-import gc
-
-gc.collect()
-print(gc.garbage, gc.isenabled())

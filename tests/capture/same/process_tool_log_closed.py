@@ -1,6 +1,0 @@
-import logging
-import sys
-
-logging.basicConfig(stream=sys.stderr)
-sys.stderr.close()
-print("x")

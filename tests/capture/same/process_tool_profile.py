@@ -1,4 +1,0 @@
-import profile
-
-q = profile.Profile()
-print(q.runcall(lambda: 5))

@@ -1,4 +1,0 @@
-import warnings
-
-warnings.warn("w")
-warnings.warn("d", DeprecationWarning)

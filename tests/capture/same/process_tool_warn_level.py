@@ -1,8 +1,0 @@
-import warnings
-
-
-def f():
-    warnings.warn("w", stacklevel=2)
-
-
-f()

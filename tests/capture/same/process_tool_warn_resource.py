@@ -1,5 +1,0 @@
-import warnings
-
-warnings.simplefilter("always")
-f = open("/dev/null")
-del f

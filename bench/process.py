@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -142,17 +141,11 @@ def run_worker(command: Sequence[str], limits: Limits, environment: Mapping[str,
 
 
 @contextmanager
-def private_copy(path: Path, linked: bool = True) -> Iterator[Path]:
-    """The file in a logdir of its own, for tools that store caches beside a profile.
-
-    With `linked` it shares the bytes; otherwise it is a new copy.
-    """
+def private_copy(path: Path) -> Iterator[Path]:
+    """The file, not its bytes again, in a logdir of its own, for tools that store caches beside a profile."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir=path.parents[3]) as logdir:
         run_folder = Path(logdir, "plugins", "profile", "run")
         run_folder.mkdir(parents=True)
         target = run_folder / path.name
-        if linked:
-            target.hardlink_to(path)
-        else:
-            shutil.copyfile(path, target)
+        target.hardlink_to(path)
         yield target

@@ -207,7 +207,7 @@ def new_ring(tmp_path):
     steps, target = SimpleNamespace(thread_number=1, usual=usual, open_since_ns=0), files.open_target(str(tmp_path))
     ring = Ring(WatchOptions(ring=30.0), target, steps, lambda values: None, lambda: None, Job().budget)
     yield ring
-    ring.stop(keep=False)
+    ring.stop()
 
 
 def test_a_capture_says_for_how_long_annotations_were_left_out(new_ring):

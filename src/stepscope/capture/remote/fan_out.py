@@ -60,7 +60,8 @@ class FanOut:
                     self._pause(_PAUSE_SECONDS * attempt)
                     self._attempt(still_open)
         finally:
-            _close(workers)
+            for worker in workers:
+                worker.close()
             _clean_up(plan)
         for worker in workers:
             worker.fail_unfinished()
@@ -124,11 +125,6 @@ class FanOut:
         until = time.monotonic() + seconds
         while time.monotonic() < until and not self._cancel.is_set():
             time.sleep(_LOOK_SECONDS)
-
-
-def _close(workers: Sequence[RemoteWorker]) -> None:
-    for worker in workers:
-        worker.close()
 
 
 def _open_run(logdir: LogDir) -> tuple[Path, str | None]:

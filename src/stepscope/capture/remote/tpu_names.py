@@ -33,7 +33,9 @@ def resolve(text: str) -> list[str]:
     if len(parts) not in (1, 3) or not all(parts):
         raise UsageError(f"{text!r} is not a TPU name", hint=f"write {SCHEME}NAME or {SCHEME}PROJECT/ZONE/NAME")
     try:
-        project, zone, name = parts if len(parts) == 3 else (_ask("project/project-id"), _zone(), parts[0])
+        if len(parts) == 1:
+            parts = [_ask("project/project-id"), _ask("instance/zone").rpartition("/")[2], *parts]
+        project, zone, name = parts
         node = _describe(project, zone, name)
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(
@@ -62,10 +64,6 @@ def _worker_addresses(node: Mapping[str, Any]) -> Iterator[str]:
         address = worker.get("ipAddress") if isinstance(worker, dict) else None
         if address:
             yield str(address)
-
-
-def _zone() -> str:
-    return _ask("instance/zone").rpartition("/")[2]
 
 
 def _ask(what: str) -> str:

@@ -165,9 +165,8 @@ def choose(options: ProfilerOptions | None = None) -> TracerEntry:
     if options and not (options.host_tracer_level or options.device_tracer_level or options.python_tracer_level):
         return REGISTRY[-1]
     candidates = list(find_imported())
-    chosen = (
-        _choose_by_keras(candidates) or _choose_by_use(candidates) or (candidates[-1] if candidates else REGISTRY[-1])
-    )
+    in_use = (entry for entry in candidates if entry.load().is_in_use())
+    chosen = _choose_by_keras(candidates) or next(in_use, None) or [REGISTRY[-1], *candidates][-1]
     _warn_of_others(chosen, candidates)
     return chosen
 
@@ -197,10 +196,6 @@ def _choose_by_keras(candidates: list[TracerEntry]) -> TracerEntry | None:
     backend = getattr(getattr(sys.modules.get("keras"), "config", None), "backend", None)
     name = backend() if backend else "tensorflow"
     return next((entry for entry in candidates if entry.name == name != "tensorflow"), None)
-
-
-def _choose_by_use(candidates: list[TracerEntry]) -> TracerEntry | None:
-    return next((entry for entry in candidates if entry.load().is_in_use()), None)
 
 
 def _warn_of_others(chosen: TracerEntry, candidates: list[TracerEntry]) -> None:

@@ -117,9 +117,8 @@ def make_usage_chunk(name: str, number: int, readings: Sequence[Reading]) -> Chu
     if not intervals:
         return None
     rows = [(_NAME, start[0], stop[0]) for start, stop in intervals]
-    stats = {row: _stats(start, stop) for row, (start, stop) in enumerate(intervals)}
+    stats: dict[int, dict[str, StatValue]] = {
+        row: {RAN_NS: stop[1] - start[1], QUEUED_NS: max(stop[2] - start[2], 0)}
+        for row, (start, stop) in enumerate(intervals)
+    }
     return make_chunk(USAGE_PLANE, name, number, "OTHER", rows, stats)
-
-
-def _stats(start: Reading, stop: Reading) -> dict[str, StatValue]:
-    return {RAN_NS: stop[1] - start[1], QUEUED_NS: max(stop[2] - start[2], 0)}

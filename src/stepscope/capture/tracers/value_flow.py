@@ -123,7 +123,7 @@ def _statements(code: Sequence[dis.Instruction], arguments: Collection[str]) -> 
             now.keeps |= "." in target or target in shared
         elif kind == "POP_TOP" and names and depth - 1 == begun:
             _note_call(now, names, shared, arguments)
-            now.dropped = _position(called)
+            now.dropped = tuple(called.positions) if called.positions else ()
         elif kind.startswith(("RETURN_VALUE", "YIELD_VALUE")):
             now.returns = True
         before = depth
@@ -135,10 +135,6 @@ def _statements(code: Sequence[dis.Instruction], arguments: Collection[str]) -> 
         ended |= kind == "POP_TOP" and depth == begun
     now.takes = set(names)
     yield now
-
-
-def _position(each: dis.Instruction) -> tuple[int | None, ...]:
-    return tuple(each.positions) if each.positions else ()
 
 
 def _effect(each: dis.Instruction, jump: bool) -> int:

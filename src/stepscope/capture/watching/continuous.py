@@ -150,8 +150,9 @@ class Watch:
 
     def stop(self) -> None:
         """Ends the watch.  The ring's file is removed, and captures that are being written are waited for."""
-        if self._end():
-            self._finish(keep_ring=False)
+        ended, self._ended = self._ended, True
+        if not ended:
+            self._finish()
 
     # -- what the process calls ----------------------------------------------------------------------------------------
 
@@ -558,11 +559,7 @@ class Watch:
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
-    def _end(self) -> bool:
-        ended, self._ended = self._ended, True
-        return not ended
-
-    def _finish(self, keep_ring: bool) -> None:
+    def _finish(self) -> None:
         with report.NeverRaise("ending the watch", strict=False):
             self.steps.close()
             self.windows.cancel()
@@ -576,10 +573,9 @@ class Watch:
             if self._series is not None:
                 self._series.pack()
                 self._series.close()
-            self.ring.stop(keep_ring)
-            if not keep_ring:
-                (self.target.folder / quota.MARKER).unlink(missing_ok=True)
-                self.target.release()
+            self.ring.stop()
+            (self.target.folder / quota.MARKER).unlink(missing_ok=True)
+            self.target.release()
 
 
 def _is_profiled() -> bool:

@@ -114,13 +114,9 @@ def find_place(stack: Sequence[tuple[CodeType, int]]) -> ThreadPlace | None:
         if is_users_file(code.co_filename):
             users = (code, line)
             break
-    code, line = users
-    return ThreadPlace(code.co_qualname, code.co_filename, line, _name_leaf(stack[0][0]), activity)
-
-
-def _name_leaf(code: CodeType) -> str:
-    module = Path(code.co_filename).name.removesuffix(".py")
-    return f"{module}.{code.co_qualname}"
+    (code, line), (leaf, _) = users, stack[0]
+    module = Path(leaf.co_filename).name.removesuffix(".py")
+    return ThreadPlace(code.co_qualname, code.co_filename, line, f"{module}.{leaf.co_qualname}", activity)
 
 
 # -- where all threads are, and what the devices do: for a job that no longer moves ----------------------------------

@@ -122,7 +122,7 @@ def start_watch(logdir: str, options: WatchOptions) -> Watch | None:
         try:
             WATCH.start(made)
         except BaseException:
-            made.ring.stop(keep=False)
+            made.ring.stop()
             made.target.release()
             raise
         return made

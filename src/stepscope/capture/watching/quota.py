@@ -50,20 +50,19 @@ def _list_runs(profiles: Path) -> Iterator[KeptRun]:
                 yield KeptRun(folder, sum(file.stat().st_size for file in folder.iterdir()), at)
 
 
-def enforce_quota(logdir: Path, most_bytes: float, spared: Collection[str], now: float | None = None) -> list[str]:
+def enforce_quota(logdir: Path, most_bytes: float, spared: Collection[str]) -> list[str]:
     """Removes the oldest sessions of watches until the others fit; returns the names of those removed.
 
     Args:
         most_bytes: what all of them may occupy.
         spared: names of sessions that are never removed: those that are being written, and the ring.
-        now: seconds since 1970.
     """
     runs = find_kept_runs(logdir)
     left, removed = sum(run.size for run in runs), []
     for run in runs:
         if left <= most_bytes:
             break
-        if run.folder.name in spared or _is_written(run, time.time() if now is None else now):
+        if run.folder.name in spared or _is_written(run, time.time()):
             continue
         if _remove(run.folder):
             left -= run.size

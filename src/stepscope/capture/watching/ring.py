@@ -152,16 +152,12 @@ class Ring:
         own, processors = means.get(PROCESS), os.cpu_count() or 1
         return MachineLoad(means.get(MACHINE), None if own is None else own / processors, processors)
 
-    def stop(self, keep: bool) -> None:
-        """Ends the tracers.
-
-        Args:
-            keep: leaves the file on the disk.
-        """
+    def stop(self) -> None:
+        """Ends the tracers, and removes the file."""
         self._flusher.stop()  # it may route annotations
         ranges.route_ring(None)
         self._probes.stop()
-        self._spool.abandon() if keep else self._spool.remove()
+        self._spool.remove()
 
     def abandon(self) -> None:
         """In a forked child: everything belongs to the parent."""

@@ -6,13 +6,14 @@ import gc
 import sys
 import threading
 import weakref
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 import stepscope
 from stepscope.capture import kept_arrays, running
+from stepscope.capture.empty_arrays import find_empty
 from stepscope.capture.kept_arrays import KeptArrays
 
 pytestmark = pytest.mark.usefixtures("only_objects_of_this_test")
@@ -244,3 +245,17 @@ def run_in_thread(function, *args):
     thread = threading.Thread(target=function, args=args)
     thread.start()
     thread.join()
+
+
+def test_memory_that_is_freed_while_it_is_looked_at_is_no_end_of_the_program():
+    class Donated:
+        def devices(self):
+            return [SimpleNamespace(platform="cpu")]
+
+        def is_ready(self):
+            return True
+
+        def unsafe_buffer_pointer(self):
+            return 8  # nothing is there
+
+    assert find_empty({("float32", (1000, 1000)): [Donated()]}) == {}

@@ -52,7 +52,9 @@ QUIET = {
 }
 _FEW = ("--steps", "3", "--skip", "2")
 _OF_KINETO = r"USDT:|ERROR: External init callback|\[W\d{4} [^]]*\] disableProfiler called but no active"  # as listed
-_OWN_LINE = re.compile(rf"stepscope|[IWE]\d{{4}} |WARNING: All log messages|\d{{4}}-\d\d-\d\d |{_OF_KINETO}")
+_OWN_LINE = re.compile(
+    rf"stepscope|(\[rank\d\]:)?[IWE]\d{{4}} |WARNING: All log messages|\d{{4}}-\d\d-\d\d |{_OF_KINETO}"
+)
 
 # Runs a program between the two calls of the API; without STEPSCOPE_SAME_LOGDIR it only runs it.
 _BETWEEN = """

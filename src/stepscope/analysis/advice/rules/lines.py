@@ -210,13 +210,14 @@ def _describe(context: Context, line: LineFacts) -> str:
     # What has less than a twentieth is not worth a word.
     what = ", ".join(f"{100 * share:.0f} % {words}" for share, words in shares[:_NAMED] if share >= 0.05)
     calls = f", {line.calls:,.0f} calls" if line.calls is not None and line.calls > 1 else ""
-    within = f" within {line.owner}" if line.owner else ""
+    within = f" within {line.owner}" if line.owner and line.owner != CODE_OF_MODULE else ""
+    name = line.where if line.name == CODE_OF_MODULE and line.file else line.name
     own = duration_text(line.own_ps / MS)
     percent = context.percent(line.own_ps / MS / context.quiet)
     # The account may be of a long step, while a function's time is that of all.
     is_mean = context.account is not None and context.account.has_steps and not context.account.is_median
     step = "the average step" if is_mean else "each step"
-    said = f"{percent:.1f} % of {step} is {line.name}{within}: {own}{calls}"
+    said = f"{percent:.1f} % of {step} is {name}{within}: {own}{calls}"
     said += f" ({what})" if what else ""
     said += (
         f"; for {100 * line.asleep:.0f} % of that time the thread sleeps"

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope import kernels
 from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.graph import Graph
-from stepscope.analysis.account.innermost import cut_by_events, intersect
+from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
@@ -31,7 +32,7 @@ from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import F64, I64, count_before, median, number_pairs, percentiles
+from stepscope.model.arrays import F64, I32, I64, Groups, count_before, median, number_pairs, percentiles
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CodeTrait
@@ -100,20 +101,31 @@ def _find_sleep(trace: HostTrace, line: int) -> _Sleep | None:
     return _Sleep(start, end, _shares_asleep(trace, usage, interval, end - start, event))
 
 
-def _shares_asleep(trace: HostTrace, usage: ThreadTimes, interval: I64, length: I64, event: I64) -> F64:
+def _shares_asleep(trace: HostTrace, usage: ThreadTimes, interval: I32, length: I64, event: I64) -> F64:
     """How much of each stretch the thread slept, 0 to 1: expectation and maximisation over kinds of code, which are
     functions, and what nothing recorded.  Ops do not sleep but where their names say so."""
     if not len(length):
         return np.zeros(0)
     events = trace.events
-    type_ = np.where(event >= 0, events.type[event].astype(np.int64), -1)
-    _, kind = np.unique(type_, return_inverse=True)
+    type_ = np.where(event >= 0, events.type[event], -1)
     works = (event >= 0) & is_any_kind(events.kind[event], _COMPUTES)
     works &= ~has_trait(trace, events.type[np.maximum(event, 0)], CodeTrait.SLEEPS)
+    alike = Groups.of(interval, type_)  # what is of one kind in one interval sleeps as much: there is little of that
+    kind = Groups.of(type_[alike.first]).number
+    whole, working = alike.sum(length), alike.sum(length * works)
+    return _sleep_of_kinds(usage, interval[alike.first], kind, whole, working)[alike.number]
+
+
+def _sleep_of_kinds(usage: ThreadTimes, interval: I32, kind: I32, length: I64, working: I64) -> F64:
+    """The same of all time of one kind in one interval together: float64 of shape (n,).
+
+    Args:
+        interval, kind: int32 of shape (n,); length, working: int64 of shape (n,), ps, the latter in ops.
+    """
     worked = np.bincount(interval, length, len(usage.start_ps))  # without what it waited for, as for a device
     slept = np.maximum(worked - usage.ran_ps - usage.queued_ps, 0)
     total = np.maximum(np.bincount(kind, length), 1.0)
-    rate = np.where(np.bincount(kind, works * length) > 0, 0.0, 0.5)
+    rate = np.where(np.bincount(kind, working) > 0, 0.0, 0.5)
     share = np.zeros(len(length))
     for _ in range(_ROUNDS):
         share = rate[kind]
@@ -168,17 +180,20 @@ def _share_at(slept: _Sleep, start: I64) -> F64:
     return np.where(at >= 0, slept.share[np.maximum(at, 0)], 0.0)
 
 
-def _stretches(trace: HostTrace, graph: Graph, line: int, usage: ThreadTimes) -> tuple[I64, I64, I64, I64]:
+def _stretches(trace: HostTrace, graph: Graph, line: int, usage: ThreadTimes) -> tuple[I32, I64, I64, I64]:
     """The own time of a thread, cut by interval and innermost event: interval, start, end and event of each part."""
     own = np.flatnonzero((graph.line == line) & (graph.own_ps > 0))
     if not len(own):
-        return own, own, own, own
-    _, start, end, event = cut_by_events(trace, line, graph.start_ps[own], graph.end_ps[own])
-    place, interval, start, end = intersect(start, end, usage.start_ps, usage.end_ps)
-    return interval, start, end, event[place]
+        return own.astype(np.int32), own, own, own
+    cuts = np.stack([usage.start_ps, usage.end_ps], axis=1).ravel()
+    _, start, end, event = cut_by_events(trace, line, graph.start_ps[own], graph.end_ps[own], cuts)
+    interval = np.empty(len(start), np.int32)
+    kernels.intervals.places_around(usage.start_ps, usage.end_ps, start, end, interval)
+    inside = np.flatnonzero(interval >= 0)
+    return interval[inside], start[inside], end[inside], event[inside]
 
 
-def _place_lost(usage: ThreadTimes, interval: I64, start: I64, end: I64, asleep: F64) -> Spans:
+def _place_lost(usage: ThreadTimes, interval: I32, start: I64, end: I64, asleep: F64) -> Spans:
     """What each interval lost, taken from all of its stretches alike, and from their starts: a thread that is woken
     waits before it runs."""
     length, count = end - start, len(usage.start_ps)

@@ -406,7 +406,7 @@ def test_stretches_are_cut_wherever_the_innermost_event_changes_and_at_given_tim
     first, last = int(np.searchsorted(start, begin[0], "right")), int(np.searchsorted(start, stop[-1]))
     open_before = [row for row in range(first) if start[row] + length[row] > begin[0]]
     parts = replay.cut(first, max(first, last), max(open_before, default=-1), start, length, parent, begin, stop, cuts)
-    rows = np.asarray(parts).tolist()
+    rows = [*zip(*(np.asarray(part).tolist() for part in parts), strict=True)]
 
     found = {at: (place, event) for place, low, high, event in rows for at in range(low, high)}
     inner = {at: row for row in range(len(tree)) for at in range(start[row], start[row] + length[row])}

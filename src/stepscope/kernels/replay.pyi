@@ -67,7 +67,7 @@ def cut(
     begin: I64,
     stop: I64,
     cuts: I64,
-) -> memoryview: ...
+) -> tuple[memoryview, memoryview, memoryview, memoryview]: ...
 def time_by_label(
     first: int,
     last: int,

@@ -4,7 +4,7 @@ its nodes; and over a thread's events: when it does nothing that works."""
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from stepscope.kernels.growing cimport Growing, as_table, push
+from stepscope.kernels.growing cimport Growing, as_column, as_table, grown, push
 from stepscope.kernels.memory cimport free
 
 
@@ -230,7 +230,8 @@ cdef enum:
 cdef struct Pieces:
     # What takes the pieces of a line's time, each with its innermost event; they come in order of time.
     int use
-    Growing* found  # what is returned
+    Growing* found  # what is returned; of `cut` four columns, NULL while parts are counted
+    int64_t parts
     int64_t shortest  # of `stretches`
     const uint8_t* works  # of `stretches`; NULL where no event works
     const int64_t* begin  # of `cut` and `time_by_label`, the stretches that pieces are taken from
@@ -288,10 +289,20 @@ cdef int _cut_shared(Pieces* to, int64_t begin, int64_t stop, int64_t event) exc
     """Gives away what a piece shares with the stretch at hand."""
     while to.near < to.known and to.low[to.near] < stop:
         if to.low[to.near] > begin:
-            _push_four(to.found, to.at, begin, to.low[to.near], event)
+            _put_part(to, begin, to.low[to.near], event)
             begin = to.low[to.near]
         to.near += 1
-    _push_four(to.found, to.at, begin, stop, event)
+    return _put_part(to, begin, stop, event)
+
+
+cdef inline int _put_part(Pieces* to, int64_t begin, int64_t stop, int64_t event) except -1 nogil:
+    to.parts += 1
+    if to.found == NULL:
+        return 0
+    push(&to.found[0], to.at)
+    push(&to.found[1], begin)
+    push(&to.found[2], stop)
+    push(&to.found[3], event)
     return 0
 
 
@@ -400,27 +411,44 @@ def cut(
         cuts: int64 of shape (n,), ps, ascending.
 
     Returns:
-        int64 of shape (parts, 4): the stretch, start, end and innermost event (-1 where none is) of each part.
+        Four of int64 of shape (parts,): the stretch, start, end and innermost event (-1 where none is) of each part.
     """
-    cdef Growing found = Growing(NULL, 0, 0)
+    cdef Growing[4] found
+    cdef int column
+    if begin.shape[0] != stop.shape[0]:
+        raise IndexError("the columns of stretches are not of one length")
+    memset(found, 0, sizeof(found))
+    try:
+        with nogil:  # there may be many parts, so that their columns get as much memory as they need
+            found[0].room = _cut(first, last, around, start, extent, parent, begin, stop, cuts, NULL)
+            for column in range(4):
+                found[column].room = max(found[0].room, 1)
+                found[column].items = <int64_t*>grown(NULL, found[column].room, sizeof(int64_t))
+            _cut(first, last, around, start, extent, parent, begin, stop, cuts, found)
+        return as_column(&found[0]), as_column(&found[1]), as_column(&found[2]), as_column(&found[3])
+    finally:
+        for column in range(4):
+            free(found[column].items)
+
+
+cdef int64_t _cut(
+    int64_t first, int64_t last, int64_t around, const int64_t[::1] start, const int64_t[::1] extent,
+    const int32_t[::1] parent, const int64_t[::1] begin, const int64_t[::1] stop, const int64_t[::1] cuts,
+    Growing* found,
+) except? -1 nogil:
+    """Puts the parts into columns, if there are any; returns how many there are."""
     cdef Pieces to
     cdef int64_t moment, count = begin.shape[0]
-    if count != stop.shape[0]:
-        raise IndexError("the columns of stretches are not of one length")
-    try:
-        if count > 0:
-            memset(&to, 0, sizeof(Pieces))
-            to.use, to.found, to.begin, to.stop, to.count = _CUT, &found, &begin[0], &stop[0], count
-            to.known = cuts.shape[0]
-            if to.known:
-                to.low = &cuts[0]
-            with nogil:
-                moment = _cut_line(first, last, around, start, extent, parent, begin[0], &to)
-                if stop[count - 1] > moment:
-                    _take_piece(&to, moment, stop[count - 1], -1)
-        return as_table(&found, 4)
-    finally:
-        free(found.items)
+    memset(&to, 0, sizeof(Pieces))
+    if count > 0:
+        to.use, to.found, to.begin, to.stop, to.count = _CUT, found, &begin[0], &stop[0], count
+        to.known = cuts.shape[0]
+        if to.known:
+            to.low = &cuts[0]
+        moment = _cut_line(first, last, around, start, extent, parent, begin[0], &to)
+        if stop[count - 1] > moment:
+            _take_piece(&to, moment, stop[count - 1], -1)
+    return to.parts
 
 
 def time_by_label(

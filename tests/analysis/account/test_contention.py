@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from draw import MS, Sort, draw
 
+from stepscope.analysis.account import contention
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.contention import asleep_ps, late_peers, lost_spans
@@ -63,6 +64,15 @@ def test_what_the_thread_had_no_processor_for_is_taken_from_all_that_it_runs():
 
     assert causes(draw(LOOP)) == {"host_compute": 4, "unknown": 12}
     assert causes(draw(LOOP, usage=usage)) == {"host_compute": 2, "python": 6, "contention": 8}
+
+
+def test_neighbours_of_very_many_stretches_lose_their_time_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contention, "_MOST_PLACES", 3)
+    usage = [(0, 16, 8, 8), (16, 32, 8, 8), (32, 48, 8, 8)]  # each with an op and with the Python after it
+    trace = draw(LOOP, usage=usage)
+
+    assert causes(trace) == {"python": 8, "contention": 8}
+    assert lost_spans(trace).start.tolist() == [0, 16 * MS, 32 * MS]
 
 
 def test_no_more_is_taken_than_the_thread_did_not_run():

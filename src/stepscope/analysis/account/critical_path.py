@@ -40,7 +40,7 @@ class Pieces:
     def __len__(self) -> int:
         return len(self.start_ps)
 
-    def take(self, rows: I64 | Mask) -> Pieces:
+    def take(self, rows: I64 | Mask | slice) -> Pieces:
         """Some of the pieces."""
         return Pieces(*(column[rows] for column in vars(self).values()))
 

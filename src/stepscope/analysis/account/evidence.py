@@ -11,7 +11,7 @@ from stepscope.analysis.account.silence import seen_spans, silent_spans
 from stepscope.analysis.account.stretches import NO_STRETCH, causes_within
 from stepscope.analysis.account.threads import threads_of
 from stepscope.model import HostTrace, Kind
-from stepscope.model.arrays import U8
+from stepscope.model.arrays import U8, Mask, blocks_of
 from stepscope.vocabulary.lookup import is_called
 from stepscope.vocabulary.xla import AWAITS_PROGRAM
 
@@ -30,6 +30,18 @@ def known_of(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> U8:
     Time of a device is recorded, and so are launches, waits and hand-overs that the trace states.  A thread's own time
     is what an event says that is the innermost; without one it is inferred from what is around it.
     """
+    found, awaits = np.empty(len(pieces), np.uint8), is_called(trace, (AWAITS_PROGRAM,))
+    for part in blocks_of(len(pieces)):
+        found[part] = _known_of_some(trace, graph, pieces.take(part), cause[part], awaits)
+    return found
+
+
+def _known_of_some(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8, awaits: Mask) -> U8:
+    """The same of some pieces.
+
+    Args:
+        awaits: bool of shape (events,), calls that wait for a program.
+    """
     found = np.full(len(pieces), Known.INFERRED, np.uint8)
     own, work = pieces.edge == OWN, graph.kind[pieces.node] == NodeKind.WORK
     found[own & (work | (graph.kind[pieces.node] == NodeKind.CALL))] = Known.RECORDED
@@ -40,7 +52,7 @@ def known_of(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> U8:
     spoken = silent_spans(trace).overlap_ps(pieces.start_ps[main], pieces.end_ps[main]) == 0
     found[main[spoken]] = Known.RECORDED
     found[host[says]] = Known.RECORDED
-    found[host[is_called(trace, (AWAITS_PROGRAM,))[pieces.event[host]]]] = Known.INFERRED
+    found[host[awaits[pieces.event[host]]]] = Known.INFERRED
     line = graph.line[pieces.node]
     told = causes_within(trace, line, pieces.start_ps, pieces.end_ps, own) != NO_STRETCH
     found[told & ~work] = Known.INFERRED

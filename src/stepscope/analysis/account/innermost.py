@@ -28,7 +28,7 @@ def cut_by_events(
         first, max(last, first), around, events.start_ps, links.extent_ps, links.parent, start, end,
         np.empty(0, np.int64) if cuts is None else cuts,
     )  # fmt: skip
-    place, begin, until, event = np.asarray(parts).T.copy()
+    place, begin, until, event = map(np.asarray, parts)
     return place, begin, until, event
 
 

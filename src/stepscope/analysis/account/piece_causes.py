@@ -24,6 +24,13 @@ _OF_EDGE: dict[EdgeKind, Cause] = {
 
 def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) -> U8:
     """The cause of each piece: uint8 of shape (pieces,), see Cause."""
+    cause = np.empty(len(pieces), np.uint8)
+    for part in blocks_of(len(pieces)):
+        cause[part] = _causes_of_some(trace, graph, pieces.take(part), threads)
+    return cause
+
+
+def _causes_of_some(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) -> U8:
     line = graph.line[pieces.node]
     cause = causes_of_waiting(graph, threads, pieces.node, pieces.edge, pieces.end_ps - pieces.start_ps)
     own, work = pieces.edge == OWN, graph.kind[pieces.node] == NodeKind.WORK

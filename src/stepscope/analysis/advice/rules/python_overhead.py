@@ -13,6 +13,7 @@ from stepscope.analysis.advice.rule import Actions, Finding, Rule
 from stepscope.analysis.advice.rules.device_idle import FEWER
 from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.facts.loop import LoopFacts
+from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.vocabulary.python import CODE_OF_MODULE, sleeps
 
@@ -51,11 +52,16 @@ def _find_on_device(context: Context) -> Finding | None:
 
 def _is_between_launches(context: Context) -> bool:
     """Whether most of the Python while the devices idle runs from one launch to the next, in stretches no longer than
-    a dispatch: what makes that less is fewer launches, whoever wrote the Python."""
+    a dispatch, and in no function that could be left out: what makes that less is fewer launches, whoever wrote it."""
     loop, changes = context.loop, context.changes
-    if loop is None or changes is None or "graph" not in changes.predicted:
+    if loop is None or context.pace is None or changes is None or "graph" not in changes.predicted:
         return False
-    return 2 * context.per_step(loop.python_ps) / MS < context.python_ms
+    device = context.device
+    if device is None or 2 * context.calls(Starts.SYNC) * device.steps > device.kernels:
+        return False  # it goes from one value that it reads to the next
+    lines = [line for line in context.pace.lines if line.share("python") >= _MOST_OF]
+    apart = loop.python_ps / loop.steps + sum(line.causes.get("python", 0) for line in lines)
+    return 2 * apart / MS < context.python_ms
 
 
 def _find_between_launches(context: Context) -> Finding | None:

@@ -1,0 +1,43 @@
+"""Which large matrices of a program a capture finds to be nearly empty."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stepscope.capture.empty_arrays import find_empty
+
+KIND = "float32", (600, 500)
+
+
+def _array(every: int) -> np.ndarray[Any, Any]:
+    array = np.zeros(600 * 500, np.float32)
+    array[::every] = 2.0
+    return array.reshape(600, 500)
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax", "tensorflow"])
+def test_a_matrix_that_is_nearly_empty(framework: str) -> None:
+    module: Any = pytest.importorskip(framework)
+    make = {
+        "torch": lambda array: module.from_numpy(array),
+        "jax": lambda array: module.numpy.asarray(array).block_until_ready(),
+        "tensorflow": lambda array: module.constant(array),
+    }
+    arrays = [make[framework](_array(every)) for every in (300_000, 100, 10)]
+
+    (text,) = find_empty({KIND: arrays[:2]}).values()
+    assert text.split("\t")[:2] == ["float32", "600,500"] and 5 <= int(text.split("\t")[2]) < 20
+    assert find_empty({KIND: arrays}) == {}  # another of that size is not empty
+    assert find_empty({("float32", (60, 50)): arrays[:1], ("int32", (600, 500)): arrays[:1]}) == {}
+
+
+def test_what_lies_elsewhere_or_not_in_one_piece_is_not_read() -> None:
+    torch = pytest.importorskip("torch")
+    whole = torch.from_numpy(_array(100))
+    sparse, turned = whole.to_sparse(), whole.reshape(500, 600).t()
+
+    assert find_empty({KIND: [sparse]}) == find_empty({KIND: [turned]}) == {}
+    assert find_empty({KIND: [object()]}) == {}

@@ -645,11 +645,23 @@ def test_a_graph_node_is_used_if_a_result_or_an_effect_depends_on_it():
         node("assign", "AssignVariableOp", "v", "read:value:0", "^b/MatMul"),
         node("c/MatMul", "MatMul", "x"),
         node("gradient_tape/d/MatMul", "MatMul", "x"),
+        node("add", "AddV2", "x", "y"),
     ]
-    function = SimpleNamespace(node_def=nodes, ret={"out": "a/MatMul:product:0"}, control_ret={"assign": "assign"})
+    whole, part = (
+        SimpleNamespace(attr={"_output_shapes": SimpleNamespace(list=SimpleNamespace(shape=[shape]))})
+        for shape in (
+            SimpleNamespace(dim=[SimpleNamespace(size=size) for size in sizes]) for sizes in ((300, 400), (4, 8))
+        )
+    )
+    function = SimpleNamespace(
+        node_def=nodes, ret={"out": "a/MatMul:product:0"}, control_ret={"assign": "assign", "add": "add"},
+        signature=SimpleNamespace(input_arg=[SimpleNamespace(name="y"), SimpleNamespace(name="x")]),
+        arg_attr={0: part, 1: whole},
+    )  # fmt: skip
 
     found = examine_graph("f", function)
-    assert (found.nodes, found.unused, found.unused_layers) == (6, 2, ["c"])
+    assert found.takes == dict.fromkeys(("a/MatMul", "c/MatMul", "gradient_tape/d/MatMul"), "300,400")
+    assert (found.nodes, found.unused, found.unused_layers) == (7, 2, ["c"])
 
 
 PIXELS = {

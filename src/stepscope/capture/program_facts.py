@@ -19,10 +19,11 @@ from typing import Any
 from stepscope.formats.threads import usable_cores
 from stepscope.records import dataclass
 
-CORES, THREADS, GRAPH = "cores", "op_threads", "graph:"
+CORES, THREADS, GRAPH, TAKES = "cores", "op_threads", "graph:", "takes:"
 PARAMETERS, LARGEST = "parameters:", "largest_parameter"  # numbers of a type; the sides of the largest, as `60000x64`
 _MOST_OPTIMIZERS = 16
 _MOST_GRAPHS, _MOST_NODES, _MOST_TYPES, _MOST_LAYERS = 20, 200_000, 12, 20
+_LARGE, _MOST_TAKING = 1 << 16, 50  # numbers of a matrix, and nodes that take one of some size
 _FEWEST_NODES = 4  # a smaller function is one op with its arguments
 _TRACED = re.compile(r"__inference_(?P<name>.+)_\d+")
 _COMPUTES_LAYER = re.compile(r"(?:MatMul|BatchMatMul(?:V\d)?|Einsum|Conv\dD|DepthwiseConv2dNative)$")
@@ -71,7 +72,7 @@ def _describe_parameters() -> dict[str, int | str]:
 
 
 def _read_tensorflow() -> Mapping[str, int | str]:
-    """Threads for the parts of one op, if the program limits them, and what its graphs hold."""
+    """Threads for the parts of one op, if the program limits them, what graphs hold, and who takes large matrices."""
     home: Any = sys.modules.get("tensorflow.python.eager.context")
     context = home.context() if home is not None else None
     if context is None or getattr(context, "_context_handle", None) is None:
@@ -81,7 +82,15 @@ def _read_tensorflow() -> Mapping[str, int | str]:
     graphs = sorted(_read_graphs(context), key=lambda graph: -graph.nodes)
     largest = {graph.name: graph for graph in reversed(graphs)}  # of several traces of a function
     kept = sorted(largest.values(), key=lambda graph: -graph.nodes)[:_MOST_GRAPHS]
-    return limit | {f"{GRAPH}{graph.name}": graph.to_json() for graph in kept}
+    takes: dict[str, set[str]] = {}
+    for graph in graphs:
+        for node, sides in graph.takes.items():
+            takes.setdefault(f"{TAKES}{sides}", set()).add(node)
+    return (
+        limit
+        | {f"{GRAPH}{graph.name}": graph.to_json() for graph in kept}
+        | {name: "\n".join(sorted(nodes)[:_MOST_TAKING]) for name, nodes in takes.items()}
+    )
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,7 @@ class GraphFacts:
         nodes: number of nodes; `unused`: how many of them nothing depends on.
         types: op type -> number of nodes, the most frequent ones.
         unused_layers: scopes of unused nodes that compute what a layer computes.
+        takes: node that multiplies -> sides of the large matrix that it takes as an argument, as `2000,3000`.
     """
 
     name: str
@@ -99,6 +109,7 @@ class GraphFacts:
     unused: int
     types: dict[str, int]
     unused_layers: list[str]
+    takes: dict[str, str]
 
     def to_json(self) -> str:
         """The facts as the text of a stat."""
@@ -132,7 +143,28 @@ def examine_graph(name: str, function: Any) -> GraphFacts:
         if _COMPUTES_LAYER.match(node.op) and _OF_GRADIENT not in node.name
     )
     types = Counter(node.op for node in nodes.values()).most_common(_MOST_TYPES)
-    return GraphFacts(name, len(nodes), len(unused), dict(types), [*layers][:_MOST_LAYERS])
+    return GraphFacts(
+        name,
+        len(nodes),
+        len(unused),
+        dict(types),
+        [*layers][:_MOST_LAYERS],
+        dict(_find_taking(function, nodes.values())),
+    )
+
+
+def _find_taking(function: Any, nodes: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    """The nodes that multiply with a large matrix that a function is given, each with the sides of that."""
+    sides = {}
+    for number, argument in enumerate(function.signature.input_arg):
+        shapes = function.arg_attr[number].attr["_output_shapes"].list.shape if number in function.arg_attr else ()
+        found = [int(side.size) for shape in shapes for side in shape.dim]
+        if len(found) == 2 and min(found) > 0 and found[0] * found[1] >= _LARGE:
+            sides[argument.name] = ",".join(map(str, found))
+    for node in nodes if sides else ():
+        taken = [sides[each] for each in node.input if each in sides] if _COMPUTES_LAYER.match(node.op) else []
+        if taken:
+            yield node.name, taken[0]
 
 
 def _reachable(inputs: Mapping[str, Iterable[str]], roots: Iterable[str]) -> set[str]:

@@ -137,6 +137,15 @@ def test_an_op_with_a_gradient_is_forward() -> None:
     assert {name: ps / MS for name, ps in purposes_of(trace).items()} == {"forward": 3, "unknown": 2, "backward": 2}
 
 
+def test_a_product_with_a_matrix_that_is_nearly_empty() -> None:
+    sorts = {"m": Sort(K.OP, "StatefulPartitionedCall/graph/matmul:MatMul"), "n": Sort(K.OP, "graph/matmul_1:MatMul")}
+    facts = {"empty:0": "float32\t2000,2000\t4", "takes:2000,2000": "graph/matmul\nother"}
+    trace = replace(draw("host main | M0---------\nhost main | m---n--", sorts, facts=facts), framework="tensorflow")
+
+    (excess,) = excesses_of(trace)
+    assert (excess.kind, excess.ps / MS, excess.keeps) == ("mostly_zero", 4.0, 0.02)
+
+
 # -- gradients of one op, again ------------------------------------------------------------------------------------
 
 _AGAIN = {

@@ -12,10 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
 from stepscope.analysis.purpose.compiled import Compiled, ProgramWork, join, products_of, program_work
-from stepscope.analysis.trace.program_facts import empty_matrices
+from stepscope.analysis.purpose.computing import computing_of
+from stepscope.analysis.trace.program_facts import empty_matrices, graph_products
 from stepscope.model import HostTrace
+from stepscope.model.arrays import distinct
 from stepscope.vocabulary.jax import is_backward
+from stepscope.vocabulary.lookup import type_names
 
 _HALF = 0.5  # of the multiplications: with more little is saved
 _SPARSE_TIMES = 5  # measured: CSR by 7 to 256 columns takes 1 to 4.2 times its share of a dense product, 6 of 0.5 %
@@ -111,7 +116,21 @@ def compiled_empty(trace: HostTrace) -> tuple[Compiled, str] | None:
     """Products with an array of a size of which all in the program are nearly empty, and the fact of the largest."""
     empty = empty_matrices(trace)
     found = [each for work in program_work(trace) for each in _find_empty(work, empty)] if empty else []
+    found += _find_empty_in_graphs(trace, empty) if empty else ()
     return max(found, key=lambda each: int(trace.events.duration_ps[each[0].rows].sum()), default=None)
+
+
+def _find_empty_in_graphs(trace: HostTrace, empty: Mapping[tuple[int, int], float]) -> Iterator[tuple[Compiled, str]]:
+    """The same of TensorFlow's graphs, whose nodes the capture tells that are given such a matrix."""
+    rows, products = computing_of(trace).rows, graph_products(trace)
+    types = distinct(trace.events.type[rows]).astype(np.int64)
+    nodes = [name.rpartition(":")[0] for name in type_names(trace, types)] if products else []
+    for size in empty.keys() & products.keys():
+        # A function that is called has the name of the call before those of its nodes.
+        own = [any(node == each or node.endswith(f"/{each}") for each in products[size]) for node in nodes]
+        chosen = rows[np.isin(trace.events.type[rows], types[np.array(own, np.bool_)])]
+        text = "[" + ",".join(map(str, size)) + "]"
+        yield Compiled(chosen, kept_of_empty(empty[size])), describe_empty(text, empty[size])
 
 
 def _find_empty(work: ProgramWork, empty: Mapping[tuple[int, int], float]) -> Iterator[tuple[Compiled, str]]:

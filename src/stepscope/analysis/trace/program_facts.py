@@ -9,7 +9,7 @@ from stepscope.analysis.trace.environment import capture_facts
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
 
-_GRAPH, _CORES, _THREADS, _EMPTY = "graph:", "cores", "op_threads", "empty:"
+_GRAPH, _CORES, _THREADS, _EMPTY, _TAKES = "graph:", "cores", "op_threads", "empty:", "takes:"
 _PARAMETERS, _LARGEST = "parameters:", "largest_parameter"
 _MOST_DIGITS = 15  # of a side: no tensor has a longer one
 _NEARLY_ALL = 0.9  # of the numbers: then an update of all of them is one of that table
@@ -87,6 +87,16 @@ def empty_matrices(trace: HostTrace) -> dict[tuple[int, int], float]:
         if len(told) == 3 and all(each.isdecimal() and len(each) <= _MOST_DIGITS for each in told):
             found.setdefault((int(told[0]), int(told[1])), []).append(int(told[2]) / 1000)
     return {size: max(shares) for size, shares in found.items()}
+
+
+def graph_products(trace: HostTrace) -> dict[tuple[int, int], set[str]]:
+    """The nodes of a host's graphs that multiply with large matrices that these are given, by the sizes of those."""
+    found = {}
+    for name, text in capture_facts(trace).items():
+        sides = name.removeprefix(_TAKES).split(",") if name.startswith(_TAKES) else []
+        if len(sides) == 2 and all(each.isdecimal() and len(each) <= _MOST_DIGITS for each in sides):
+            found[int(sides[0]), int(sides[1])] = {*str(text).split("\n")}
+    return found
 
 
 def traced_graphs(trace: HostTrace) -> tuple[TracedGraph, ...]:

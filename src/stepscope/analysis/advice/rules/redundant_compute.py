@@ -480,6 +480,11 @@ _IN_PROGRAMS: dict[str, Actions] = {
             " x[columns]), or jax.ops.segment_sum",
             "or jax.experimental.sparse.BCOO.fromdense(matrix) once, before the loop, and matrix @ x",
         ),
+        "tensorflow": (
+            "keep the matrix sparse: tf.sparse.from_dense(matrix) once, before the loop, then"
+            " tf.sparse.sparse_dense_matmul(matrix, x)",
+            "or take the rows of each entry and add them up: tf.math.unsorted_segment_sum",
+        ),
     },
     ORDER: {
         "jax": (

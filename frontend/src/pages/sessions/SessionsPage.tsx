@@ -35,6 +35,7 @@ export default function SessionsPage() {
         <h1>Sessions</h1>
         <p class="page-summary cut muted">
           {[found, all].map((each) => each.length.toLocaleString("en-US")).join(" of ")}
+          {awaited.value.size > 0 && `; ${awaited.value.size} to be read`}
         </p>
         <div class="page-controls row to-end gap-m rigid">
           <Compare ticked={ticked} />

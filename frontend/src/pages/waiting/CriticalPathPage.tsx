@@ -42,7 +42,7 @@ export default function Path({ report, sections }: ToolAnswer<"critical-path">) 
   );
 }
 
-const LONGEST = "longest, but nothing to gain there:";
+const LONGEST = "longest, but no known change shortens it:";
 
 /** The findings; what limits the step comes first, as on the Summary, where that is not the longest part. */
 function withLimit({ findings = [], parts = [] }: ReportOf<"critical-path">): readonly string[] {

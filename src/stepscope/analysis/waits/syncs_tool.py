@@ -262,7 +262,9 @@ def _describe_account(partials: Sequence[SyncsOfHost], by_calls: float | None) -
     part = max(partials, key=lambda part: part.median_ps)
     share = percent(part.sync_ps, part.median_ps)
     if share is not None and share >= 0.05:  # else it would read 0.0 %
-        inferred = ", which is more than its calls show: the account infers the rest" if share > (by_calls or 0) else ""
+        inferred = (
+            ", which is more than its calls show: the account infers the rest" if share >= (by_calls or 0) + 0.1 else ""
+        )
         where = "median step" if part.steps else "capture"
         yield f"for {share:.1f} % of the {where} it waits for an idle device{inferred}"
 

@@ -13,6 +13,7 @@ from stepscope.analysis.purpose.excess import excesses_of
 from stepscope.analysis.purpose.operands import ops_in_64_bits
 from stepscope.analysis.purpose.purposes import purposes_of
 from stepscope.model import EventKind, HostTrace
+from stepscope.vocabulary.tensorflow import HALF_TYPE
 
 K = EventKind
 
@@ -129,6 +130,23 @@ def test_ops_that_take_memory_for_doubles_compute_in_64_bits() -> None:
 
     found = ops[ops_in_64_bits(trace, ops)]
     assert [trace.name_of(row) for row in found.tolist()] == ["matmul:MatMul"]
+
+
+def test_products_of_which_most_that_are_known_are_in_half_precision() -> None:
+    sorts = {
+        "m": Sort(K.OP, "matmul:MatMul"),
+        "n": Sort(K.OP, "matmul_1:MatMul"),
+        "a": made("matmul", "[64,32]", HALF_TYPE),
+        "b": made("Cast", "[64,32]"),
+        "d": made("matmul", "[64,32]"),
+    }
+
+    def found(picture: str) -> list[str]:
+        picture = f"host main | M0-----------\nhost main | {picture}"
+        return [each.kind for each in excesses_of(replace(draw(picture, sorts), framework="tensorflow"))]
+
+    assert found("m--a!n--b!") == ["half"]  # what other ops make does not count
+    assert found("m--d!n--b!") == []
 
 
 def test_an_op_with_a_gradient_is_forward() -> None:

@@ -64,8 +64,8 @@ def ops_in_64_bits(trace: HostTrace, ops: I64) -> Mask:
 def half_ops(trace: HostTrace) -> I64:
     """Products and convolutions that a host computes in floats of 16 bits with a short exponent: rows of events.
 
-    By their operands, in PyTorch; in TensorFlow by what ops take memory for: it is known of few, so that where it is
-    mostly of that type, all products are.
+    By their operands, in PyTorch; in TensorFlow by what these take memory for: it is known of some, so that where it is
+    mostly of that type, all are.
     """
     work = computing_of(trace)
     rows = work.rows[work.heavy] if not is_device_work(trace).any() else work.rows[:0]
@@ -76,8 +76,10 @@ def half_ops(trace: HostTrace) -> I64:
         half = [kind > 0 and HALF in trace.strings[kind] for kind in types.tolist()]
         found: I64 = rows[np.array(half, np.bool_)[inverse.reshape(-1)]]
         return found
-    half_names = names_of_type(trace, HALF_TYPE)
-    return rows if len(half_names) > len(names_of_type(trace, SINGLE_TYPE)) else rows[:0]
+    types = distinct(trace.events.type[rows]).astype(np.int64)
+    nodes = {name.rpartition(":")[0] for name in type_names(trace, types)}
+    in_half, in_single = (len(nodes & names_of_type(trace, each)) for each in (HALF_TYPE, SINGLE_TYPE))
+    return rows if in_half > in_single else rows[:0]
 
 
 @dataclass(frozen=True)

@@ -218,7 +218,7 @@ def _list_others(
             f"{words_of_row(account, longest)} takes more, {_percent(longest, account):.1f} %, but no known change"
             " shortens it as much"
         )
-    elif changed is not None and changed is not limit:
+    elif changed is not None and changed is not limit and _percent(changed, account) >= LEAST_PERCENT:
         yield (
             "no known change shortens that much; the next cause that can be shortened is"
             f" {words_of_row(account, changed)}, {_percent(changed, account):.1f} %"

@@ -564,6 +564,26 @@ def test_the_files_of_the_system_are_open_for_as_long_as_it_is_sampled():
     assert (during - before, open_files() - before) == (4, 0)
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system does not tell which files are open")
+def test_a_driver_that_answers_late_closes_the_files_that_were_left_to_it():
+    before = open_files()
+    answer, left = threading.Event(), threading.Event()
+
+    def slow_driver():
+        left.set()
+        answer.wait(60)
+
+    tracer = system.SystemTracer(nvml=slow_driver)
+    tracer.start(ProfilerOptions(system_interval_ms=3_600_000), time.perf_counter_ns)
+    assert left.wait(60)
+    tracer.stop()
+    during = open_files()
+    answer.set()
+    await_until(lambda: open_files() == before, 60, "the files to be closed")
+
+    assert during - before == 4
+
+
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 

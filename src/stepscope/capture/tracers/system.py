@@ -61,6 +61,7 @@ class SystemTracer(Probe):
         self._files: list[SmallFile] = []
         self._interval_s = 0.0
         self._last_ns = self._used_ns = 0
+        self._is_left = False
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Starts sampling, with a sample of the state at the start."""
@@ -82,6 +83,7 @@ class SystemTracer(Probe):
         """Takes a sample; returns the seconds until the next one.  The cost of a sample is the CPU time of this thread
         since the last one, which includes waking up."""
         self.sample()
+        self._close_if_left()
         used_ns = time.thread_time_ns()
         cost_s, self._used_ns = (used_ns - self._used_ns) / 1e9, used_ns
         return max(self._interval_s, min(cost_s / MOST_SHARE, _MOST_WAIT_S))
@@ -91,24 +93,34 @@ class SystemTracer(Probe):
         self._nvml = self._open_nvml()
         if self._nvml is not None:
             self._reads.append(self._nvml.read)
+        self._close_if_left()
         self._used_ns = time.thread_time_ns()
 
     def stop(self) -> None:
-        """Ends the sampling with a last sample, unless a slow one is still under way."""
-        if self._ticker is None or not self._ticker.stop(SHORT_PATIENCE_S):
+        """Ends the sampling with a last sample, unless a slow one is still under way, which then closes the files."""
+        if self._ticker is None:
             return
-        self.sample()
-        self._close()
-        if self._nvml is not None:
-            self._nvml.close()
+        if self._ticker.stop(SHORT_PATIENCE_S):
+            self.sample()
+            self._close()
+        else:
+            self._is_left = True
+
+    def _close_if_left(self) -> None:
+        if self._is_left:
+            self._close()
 
     def _close(self) -> None:
         for file in self._files:
             file.close()
+        nvml, self._nvml = self._nvml, None
+        if nvml is not None:
+            nvml.close()
 
     def abandon(self) -> None:
         """Closes the files, which describe the parent."""
-        self._close()
+        for file in self._files:
+            file.close()
 
     def sample(self) -> None:
         """Reads every counter once."""

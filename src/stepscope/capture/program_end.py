@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from stepscope.capture.out_of_memory import reserve_memory
 from stepscope.capture.own_threads import await_files, is_main_thread
-from stepscope.capture.patches import Observer, Undo, observe_attribute
+from stepscope.capture.patches import Observer, Undo, observe_attribute, replace_attribute, undo_all
 from stepscope.capture.report import Suppressed, warn
 from stepscope.capture.running import Capture
 from stepscope.children import set_deadline
@@ -291,9 +291,17 @@ def listen_for_hard_end(listener: HardEndListener) -> None:
     _listeners.append(listener)
     if not _undo:
         found = {name: shown for name, shown in _FUNCTIONS.items() if hasattr(os, name)}
-        _undo.extend(
-            observe_attribute(os, name, _HardEnd(shown), called_from_c=_SEES_CALLS) for name, shown in found.items()
-        )
+        _undo.extend(_observe(name, shown) for name, shown in found.items())
+
+
+def _observe(name: str, shown: str) -> Undo:
+    original = getattr(os, name)
+    undo = observe_attribute(os, name, _HardEnd(shown), called_from_c=_SEES_CALLS)
+    observed = getattr(os, name)
+    if observed is original:
+        return undo
+    # `pickle` takes a function only if it is the one that its module has.
+    return undo_all(replace_attribute(sys.modules[original.__module__], name, lambda _: observed), undo)
 
 
 def forget_hard_end(listener: HardEndListener) -> None:

@@ -7,6 +7,7 @@
 # arguments: os.abort() os.closerange(0,3) os.close(1) os.close(1);print("x") os.close(2);print("o") print("x"*1000000)
 # arguments: sys.stdout.close() sys.stdin.close();print("o") sys.stderr.close();print("o") sys.stderr.close();fail(ValueError)
 # arguments: sys.stdout=None;print("x") print("no_newline",end="") sys.stdout.buffer.write(bytes(range(256)))
+# arguments: print(pickle.loads(pickle.dumps(os._exit)).__name__)
 # arguments: print("lost");os._exit(3) print("a",flush=True);os.closerange(3,65536) os.execvp("echo",["echo","hi"])
 # arguments: os.execve("/usr/bin/env",["env"],{"A":"1"}) signal.raise_signal(signal.SIGKILL)
 # arguments: os.kill(os.getpid(),signal.SIGHUP) os.kill(os.getpid(),signal.SIGTERM) signal.alarm(1);time.sleep(3)

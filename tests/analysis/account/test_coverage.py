@@ -57,6 +57,33 @@ def test_launches_without_work_are_no_verdict(picture: str, said: str) -> None:
     assert judge_account(account(draw(picture, SORTS))).sentence == said
 
 
+@pytest.mark.parametrize(
+    ("picture", "said"),
+    [
+        # A place for a device, and ops that compute for milliseconds, also around one that only allocates.
+        (
+            """
+            host main | M0--------M1--------M2--------M3--------
+            host main | c-------- c-------- c-------- c--------
+            host main |  e         e         e         e
+            gpu0 s    |
+            """,
+            "compute-bound: 90.0 % of each step is computation on the host, mostly `c`",
+        ),
+        # Launches: what a device does then is not known, but the host's time is said.
+        (
+            """
+            host main | M0--------M1--------M2--------M3--------
+            host main | c-------L1c-------L2c-------L3c-------L4
+            """,
+            "unknown: what the devices do was not recorded; recorded: 80.0 % host compute",
+        ),
+    ],
+)
+def test_a_host_that_computes_is_said_beside_a_device_of_which_nothing_was_recorded(picture: str, said: str) -> None:
+    assert judge_account(account(draw(picture, SORTS))).sentence == said
+
+
 def test_what_comes_after_a_wait_for_the_devices_holds_up_the_step_whatever_they_did() -> None:
     found = account(draw(WAITS_FOR_INPUT, SORTS))
 

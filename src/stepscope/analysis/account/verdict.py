@@ -18,6 +18,7 @@ from stepscope.analysis.account.account_text import (
 )
 from stepscope.analysis.account.causes import TERMS
 from stepscope.analysis.account.counted import CONTRADICTS
+from stepscope.analysis.account.coverage import Blindness
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, Verdict
 from stepscope.records import dataclass
 from stepscope.vocabulary.python import CODE_OF_MODULE
@@ -63,7 +64,7 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
     is_said = limit.cause == "sync" and account.devices is None  # a wait for devices that were not recorded
     if account.blindness is not None and limit.cause not in account.certain and not is_said:
         known = (f"as far as it was recorded, {cause_sentence(account, limit)}",)
-        return Verdict("unknown", None, f"unknown: {account.blindness.why}", None, known)
+        return Verdict("unknown", None, _blind_headline(account, account.blindness, limit), None, known)
     if (against := _contradiction(account, limit)) is not None:
         return Verdict("unknown", round(_percent(limit, account), 4), f"unknown: {against}", limit.cause)
     return Verdict(
@@ -73,6 +74,15 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
         limit.cause,
         (cause_sentence(account, limit), *_list_others(account, limit, limiting, changed)),
     )
+
+
+def _blind_headline(account: StepAccount, blindness: Blindness, limit: AccountRow) -> str:
+    """What was not recorded; and where that is all that devices do, what takes most of the host's time."""
+    told = f"unknown: {blindness.why}"
+    if blindness.hides_causes or account.devices is not None or limit.cause in ("unknown", "sync"):
+        return told
+    longer = f"{told}; recorded: {_percent(limit, account):.1f} % {limit.cause.replace('_', ' ')}"
+    return longer if len(longer.split()) <= _MOST_WORDS else told
 
 
 def _contradiction(account: StepAccount, limit: AccountRow) -> str | None:

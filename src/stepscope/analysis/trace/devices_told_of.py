@@ -25,14 +25,12 @@ def is_device_plane(trace: HostTrace, plane: int) -> bool:
 
 
 def is_device_told_of(trace: HostTrace) -> bool:
-    """Whether a recording says that a device takes part: it lists one, has a place for its rows, calls that launch
-    work, or ops that call a library which computes on GPUs only."""
+    """Whether a recording says that a device takes part: calls launch work, ops call a library which computes on GPUs
+    only, or a device is listed or has a place for its rows and the ops do not compute themselves."""
     return trace.derived("device is told of", _is_told_of)
 
 
 def _is_told_of(trace: HostTrace) -> bool:
-    if any(is_device_plane(trace, plane) for plane in range(len(trace.planes))):
-        return True
     calls = events_of_kind(trace, EventKind.RUNTIME_CALL)
     launches = CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH
     if has_trait(trace, trace.events.type[calls], launches).any():
@@ -41,19 +39,21 @@ def _is_told_of(trace: HostTrace) -> bool:
     if has_trait(trace, trace.events.type[ops], OpTrait.OF_DEVICE_LIBRARY).any():
         return True
     facts = (trace.stats_of_plane(plane) for plane in np.flatnonzero(trace.planes.kind == PlaneKind.HOST).tolist())
-    return any(found.get(stat_names.DEVICES_LISTED[0]) for found in facts) and not _do_ops_compute(trace)
+    is_listed = any(found.get(stat_names.DEVICES_LISTED[0]) for found in facts)
+    has_place = any(is_device_plane(trace, plane) for plane in range(len(trace.planes)))
+    return (is_listed or has_place) and not _do_ops_compute(trace)
 
 
 def _do_ops_compute(trace: HostTrace) -> bool:
-    """Whether most time of ops is in some that take longer than starting them, and do not wait: the host computes, on
-    a machine whose devices the program does not use."""
+    """Whether most time of ops, each without those in it, is in some that take longer than starting them, and do not
+    wait: the host computes, on a machine whose devices the program does not use."""
     ops = np.flatnonzero(is_any_kind(trace.events.kind, _OPS) & is_thread_event(trace))
-    length, parent = trace.events.duration_ps[ops], forest(trace).parent
-    inner = ~np.isin(ops, distinct(parent[ops]))
+    inner_ps, parent = np.zeros(len(trace.events), np.int64), forest(trace).parent[ops]
+    np.add.at(inner_ps, parent[parent >= 0], trace.events.duration_ps[ops][parent >= 0])
+    own = np.maximum(trace.events.duration_ps[ops] - inner_ps[ops], 0)
     types = trace.events.type[ops]
     waits = has_trait(trace, types, CallTrait.READS_VALUE) | has_trait(trace, types, OpTrait.COPIES_AND_WAITS)
-    long = int(length[inner & (length >= LONGEST_DISPATCH_PS) & ~waits].sum())
-    return 2 * long > int(length[inner].sum())
+    return 2 * int(own[(own >= LONGEST_DISPATCH_PS) & ~waits].sum()) > int(own.sum())
 
 
 def calls_that_wait(trace: HostTrace) -> I64:

@@ -170,7 +170,8 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
             <span class="muted">
               Larger marks take more time.{" "}
               {above > 0 &&
-                `▲ ${above === 1 ? "one is above a roof: it" : `${above} are above a roof: they`} did less than is counted. `}
+                `▲ ${above === 1 ? "one is above a roof: it" : `${above} are above a roof: they`} ` +
+                  "did less than is counted. "}
               {onlyInTable(points.length, ofKind.length, { idle, unknown, small })}{" "}
               {!picked && "Click a mark to see its row."}
             </span>

@@ -178,7 +178,7 @@ class Context:
     def quiet(self) -> float:
         """The share of that time in which the loop waits for no free core, above 0 to 1."""
         busy = self.account.mean_percent.get(CONTENTION, 0.0) / 100 if self.account else 0.0
-        late = self.loop.late_ps / self.loop.observed_ps if self.loop else 0.0
+        late = self.loop.late_ps / self.loop.observed_ps if self.loop and self.loop.observed_ps else 0.0
         return max((1.0 - busy) / max(1.0 - late, _LEAST_QUIET), _LEAST_QUIET)
 
     @property

@@ -136,7 +136,7 @@ def _advise(rule: Rule, context: Context, found: Finding) -> Advice:
     actions = actions_for(context.framework, rule.actions) if found.actions is None else found.actions
     if context.infers:
         fitting = (each for each in actions if not isinstance(each, ForTraining))
-        actions = tuple(each.replace("before training", "ahead of time") for each in fitting)
+        actions = tuple(type(each)(each.replace("before training", "ahead of time")) for each in fitting)
     return _gain(context, found).advice(
         rule=found.id or rule.id,
         kind=found.kind or rule.kind,

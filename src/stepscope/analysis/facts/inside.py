@@ -252,7 +252,7 @@ _WORK = (
     Work(
         frozenset({"ndimage", "_interpolation"}),
         frozenset({"spline_filter", "zoom", "affine_transform", "map_coordinates"}),
-        "order=1 costs a fraction of the default order of 3; or do it once, before training",
+        "order=1 costs far less than the default 3; or do it once, before training",
     ),
 )
 _WRAPPERS = ("_wrapfunc", "_wrapreduction", "_wrapit")  # of NumPy

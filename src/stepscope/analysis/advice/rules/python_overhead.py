@@ -27,10 +27,7 @@ FOR_REPORTS = (
 )
 """For what the step does not need."""
 ACTIONS = (*FOR_REPORTS, "replace loops over numbers by NumPy or the framework's ops on whole arrays")
-_OF_LIBRARY = (
-    "most of that is `{}`, code of a library: give each call of it more to do, such as a larger batch, call it less"
-    " often, or compile what calls it (torch.compile, jax.jit, tf.function)"
-)
+_OF_LIBRARY = "most of that is `{}`, of a library: give each call more to do, call it less often, or compile its caller"
 WAITS = "it sleeps, as for a server, a disk, a lock or time.sleep: let another thread wait for that, ahead of the step"
 _FASTER = (
     "move work that is the same in every step out of the loop",

@@ -583,7 +583,8 @@ def stage(name: str, self_us: float, **more: Any) -> dict[str, Any]:
 def seen(**more: Any) -> Any:
     """What a rule sees of a run, as far as the rules below ask."""
     return SimpleNamespace(
-        **{"has_device": False, "framework": "tensorflow", "device_type": "", "period_ms": 100.0, "infers": False} | more
+        **{"has_device": False, "framework": "tensorflow", "device_type": "", "period_ms": 100.0, "infers": False}
+        | more
     )
 
 

@@ -10,7 +10,7 @@ from stepscope.analysis.advice import advise
 from stepscope.analysis.advice.rules import RULES
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.excess import excesses_of
-from stepscope.analysis.purpose.tensors import feeds_training
+from stepscope.analysis.purpose.tensors import feeds_training, rows_that_generate
 from stepscope.analysis.purpose.values import takes_what_steps_write
 from stepscope.model import EventKind
 
@@ -191,6 +191,26 @@ def test_positions_that_are_computed_again_for_each_next_one() -> None:
     grown = {letter: gru(number, number) for number, letter in enumerate("abcdefgh", start=2)}
     assert _again(picture, **grown) == {"grown_prefix": 20.0}
     assert _again(picture, **{letter: gru(number, 5) for number, letter in enumerate("abcdefgh", start=2)}) == {}
+
+    # In each of two layers, and once more over all positions by what trains on the sequence.
+    def second(number: int) -> Sort:
+        return _op("gru", f"t{number + 20}.1 c2.2", f"4,{number},8", "24,8")
+
+    picture = "host main | M0---------------------------------\nhost main | aAbBcCdDeEfFgGhHy--------"
+    upper = {letter: second(number) for number, letter in enumerate("ABCDEFGH", start=2)}
+    layers = grown | upper | {"y": _op("gru", "t50.1 c1.1", "4,9,8", "24,8")}
+    assert _again(picture, **layers) == {"grown_prefix": 16.0}
+
+
+def test_what_makes_a_sequence_position_by_position_samples_the_model() -> None:
+    joins = {letter: _op("cat", "", f"4,{number}", "4,1") for number, letter in enumerate("abcdefgh", start=2)}
+    trace = draw(
+        "host main | M0-------------------\nhost main | lalblcldlelflglhl",
+        {**joins, "l": _op("linear", "", "4,8", "8,8")},
+    )
+
+    starts_ms = [trace.events.start_ps[row] // MS for row in rows_that_generate(trace)]
+    assert starts_ms == list(range(1, 15))  # from the first join to before the last one
 
 
 @pytest.mark.parametrize(("optimizer", "found"), [("AdamW", ["unfused_update"]), ("RMSprop", [])])

@@ -38,7 +38,7 @@ from stepscope.analysis.purpose.pairs import pairs_of
 from stepscope.analysis.purpose.products import compiled_empty, compiled_order
 from stepscope.analysis.purpose.python_loops import loop_of_model, recurrence_of_model
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
-from stepscope.analysis.purpose.tensors import ADDED, FINDERS, feeds_training
+from stepscope.analysis.purpose.tensors import ADDED, FINDERS, feeds_training, rows_that_generate
 from stepscope.analysis.purpose.updates import unfused_update
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT
@@ -346,6 +346,8 @@ def _find_measures(trace: HostTrace) -> _Found | None:
     found = forward_only_of(trace)
     if found is None or not found.measures.any():
         return _find_measures_compiled(trace)
+    if np.isin(computing_of(trace).rows[found.measures], rows_that_generate(trace)).any():
+        return None  # what makes a sequence position by position samples the model
     feeds = feeds_training(trace)
     if feeds is not None and (feeds & found.measures & computing_of(trace).heavy).any():
         return None

@@ -473,7 +473,8 @@ def constant_work(trace: HostTrace) -> TensorWork | None:
 
 
 def grown_prefix(trace: HostTrace) -> TensorWork | None:
-    """Ops with weights that run over some positions, then over one more from the first one on, and so on."""
+    """Ops with weights that run over some positions, then over one more from the first one on, and so on: in each round
+    once in each layer with weights of that size."""
     chains: dict[tuple[object, ...], list[_Op]] = {}
     found: dict[str, tuple[list[int], float]] = {}
     for op in ops_with_sizes(trace):
@@ -481,7 +482,7 @@ def grown_prefix(trace: HostTrace) -> TensorWork | None:
         if len(whole) != 3 or not any(len(each) > 1 for each in weights):  # batch, positions, columns
             continue
         chain = chains.setdefault((op.step, op.name, whole[0], whole[2], weights), [])
-        if chain and whole[1] != chain[-1].first[1] + 1:
+        if chain and whole[1] - chain[-1].first[1] not in (0, 1):
             _note_prefix(found, chain)
             chain.clear()
         chain.append(op)
@@ -491,12 +492,16 @@ def grown_prefix(trace: HostTrace) -> TensorWork | None:
 
 
 def _note_prefix(found: dict[str, tuple[list[int], float]], chain: list[_Op]) -> None:
-    if len(chain) < _TIMES:
+    rounds = [list(each) for _, each in itertools.groupby(chain, lambda op: op.first[1])]
+    if len(rounds) < _TIMES:
         return
-    low, high = chain[0].first[1], chain[-1].first[1]
-    every = sum(op.first[1] for op in chain)
+    layers = min(map(len, rounds))
+    low, high = rounds[0][0].first[1], rounds[-1][0].first[1]
+    every = sum(round_[0].first[1] for round_ in rounds)
     what = f"computes positions again: its layers run over {low}, {low + 1}, ... {high} positions from the first one on"
-    _note(found, f"{what}, {every:,} instead of {high:,}", list(chain), high / every)
+    # More in the last round are of what computes with the whole sequence afterwards.
+    rows = [op for round_ in rounds for op in round_[:layers]]
+    _note(found, f"{what}, {every:,} instead of {high:,}", rows, high / every)
 
 
 def encoded_again(trace: HostTrace) -> TensorWork | None:
@@ -520,6 +525,13 @@ def encoded_again(trace: HostTrace) -> TensorWork | None:
     longest = max(found, key=lambda what: sum(length[row] for row in found[what][0]))
     rows = sorted({row for rows, _ in found.values() for row in rows})
     return TensorWork(alike_with_backward(trace, rows), found[longest][1], longest, is_part=True)
+
+
+def rows_that_generate(trace: HostTrace) -> I64:
+    """The ops between those that join one more position to a sequence: rows of events, ascending."""
+    ops = ops_with_sizes(trace)
+    spans = [(begin, end) for rounds in _growing_rounds(ops) for begin, end in rounds]
+    return distinct(np.array([op.row for begin, end in spans for op in ops[begin:end]], np.int64))
 
 
 def _growing_rounds(ops: list[_Op]) -> list[list[tuple[int, int]]]:

@@ -164,7 +164,7 @@ def reaches(trace: HostTrace, line: int, frame: str, wanted: Spans) -> bool | No
             return True
         if said.is_returned:
             front |= _callers(told, said.frame) - seen
-        is_known &= said.to is not None and not said.is_kept
+        is_known &= said.to is not None and not said.is_kept and not said.carries  # which the next round takes
     return False if seen and is_known else None
 
 

@@ -277,6 +277,8 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     if line.feeds or line.inside:
         usual = tuple(each for each in usual if each not in python_overhead.FOR_REPORTS)
     first = rarely if line.feeds is False else ()
+    if kind == "eager_dispatch":  # fewer ops help whether or not something needs the result
+        return order_actions((*first, *inside, *at_once, *rarely, *waits, *usual))
     return order_actions((*first, *inside, *rarely, *at_once, *waits, *usual))
 
 

@@ -55,8 +55,14 @@ _BATCH: Actions = {
         "model.compile(steps_per_execution=N), or a tf.function that loops over several batches",
     ),
     "jax": ("use larger batches, or fewer micro-batches", "jax.lax.scan over several batches in one jitted program"),
-    "pytorch": ("use larger batches, or accumulate gradients over fewer micro-batches", "torch.vmap over samples"),
+    "pytorch": ("use larger batches, or accumulate gradients over fewer micro-batches",),
     "": ("use larger batches, or fewer micro-batches",),
+}
+_ROUNDS: Actions = {
+    "tensorflow": ("do all rounds in one call: tf.vectorized_map(function, elements) in a tf.function",),
+    "jax": ("do all rounds in one call: jax.jit(jax.vmap(function)) on stacked arrays",),
+    "pytorch": ("do all rounds in one call: torch.vmap(function) on stacked tensors",),
+    "": ("do all rounds in one call",),
 }
 FETCH: Actions = {
     "tensorflow": (
@@ -209,7 +215,8 @@ def _fetching(context: Context, work: WorkFacts) -> Finding:
 def _small_batches(context: Context, work: WorkFacts, repeats: float, part: float) -> Finding:
     if _one_at_a_time(work):
         repeats = max(repeats, work.alike / work.steps)
-    how = f"the same work runs {repeats:.0f} times per step" if repeats >= _REPEATS else "its ops are tiny"
+    comes_again = repeats >= _REPEATS
+    how = f"the same work runs {repeats:.0f} times per step" if comes_again else "its ops are tiny"
     return Finding(
         part_ms=part,
         percent=100.0,
@@ -219,7 +226,10 @@ def _small_batches(context: Context, work: WorkFacts, repeats: float, part: floa
         evidence=f"{context.percent(part):.1f} % of each step is spent starting work instead of computing: {how}",
         unknown="ops of one size do not show how their time grows with the batch",
         parts=("starts",),
-        actions=actions_for(context.framework, _BATCH),
+        actions=(
+            *(actions_for(context.framework, _ROUNDS) if comes_again else ()),
+            *actions_for(context.framework, _BATCH),
+        ),
         rows=_evidence_rows(context),
         intervals=context.intervals("host_compute") or context.intervals("launch"),
     )

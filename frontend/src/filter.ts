@@ -111,8 +111,8 @@ function conditionTest(
 ): ((row: number) => boolean) | string {
   if (field.kind === "float" || field.kind === "int") {
     const limit = Number(value.replaceAll(",", "")) * size;
-    if (!Number.isFinite(limit) || operator === "~")
-      return `${headOf(field)} needs a number: “${value}” is not one`;
+    const isNumber = Number.isFinite(limit) && operator !== "~";
+    if (!isNumber) return `${headOf(field)} needs a number: “${value}” is not one`;
     return (row) => {
       const cell = values[row];
       return typeof cell === "number" && holds(cell - limit, operator);

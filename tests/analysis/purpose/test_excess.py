@@ -262,6 +262,21 @@ def test_a_forward_pass_whose_result_is_compared_with_labels_measures(
     assert excess_of(picture) == expected
 
 
+@pytest.mark.parametrize(("grows", "expected"), [(1, []), (0, ["measures"])], ids=["it samples", "a list of batches"])
+def test_what_makes_a_sequence_position_by_position_is_no_metric(grows: int, expected: list[str]) -> None:
+    joins = {
+        letter: Sort(K.OP, "aten::cat", "", {"Input Dims": f"[[4,{5 + grows * at}],[4,1]]"})
+        for at, letter in enumerate("ghijkl")
+    }
+    model = {"m": Sort(K.OP, "aten::mm", "", {"Input Dims": "[[4,8],[8,8]]"})}
+    picture = """
+        host main | M0------------------------
+        host main | mgmhmimjmkmlaef1---oB1----U--
+    """
+
+    assert [kind for kind, _ in excess_of(picture, AUTOGRAD | joins | model) if kind == "measures"] == expected
+
+
 def test_what_runs_after_the_update_of_its_step_cannot_reach_it() -> None:
     picture = """
         host main | M0---------------------

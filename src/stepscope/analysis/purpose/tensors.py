@@ -528,10 +528,12 @@ def encoded_again(trace: HostTrace) -> TensorWork | None:
 
 
 def rows_that_generate(trace: HostTrace) -> I64:
-    """The ops between those that join one more position to a sequence: rows of events, ascending."""
+    """The ops from the first to the last that joins one more position to a sequence: rows of events, by time."""
     ops = ops_with_sizes(trace)
-    spans = [(begin, end) for rounds in _growing_rounds(ops) for begin, end in rounds]
-    return distinct(np.array([op.row for begin, end in spans for op in ops[begin:end]], np.int64))
+    inside = np.zeros(len(ops), np.bool_)
+    for rounds in _growing_rounds(ops):
+        inside[rounds[0][0] : rounds[-1][1]] = True
+    return np.array([ops[at].row for at in np.flatnonzero(inside).tolist()], np.int64)
 
 
 def _growing_rounds(ops: list[_Op]) -> list[list[tuple[int, int]]]:

@@ -58,11 +58,11 @@ _BATCH: Actions = {
     "pytorch": ("use larger batches, or accumulate gradients over fewer micro-batches",),
     "": ("use larger batches, or fewer micro-batches",),
 }
-_ROUNDS: Actions = {
-    "tensorflow": ("do all rounds in one call: tf.vectorized_map(function, elements) in a tf.function",),
-    "jax": ("do all rounds in one call: jax.jit(jax.vmap(function)) on stacked arrays",),
-    "pytorch": ("do all rounds in one call: torch.vmap(function) on stacked tensors",),
-    "": ("do all rounds in one call",),
+AT_ONCE: Actions = {
+    "tensorflow": ("tf.stack and one op, tf.gather, tf.math.segment_sum, or tf.vectorized_map",),
+    "jax": ("jax.vmap, x[rows], jax.ops.segment_sum, or one split of keys",),
+    "pytorch": ("torch.stack and one op with dim=, x[rows], index_add_ or scatter_reduce, or torch.vmap",),
+    "": ("put what they work on into one array",),
 }
 FETCH: Actions = {
     "tensorflow": (
@@ -217,6 +217,8 @@ def _small_batches(context: Context, work: WorkFacts, repeats: float, part: floa
         repeats = max(repeats, work.alike / work.steps)
     comes_again = repeats >= _REPEATS
     how = f"the same work runs {repeats:.0f} times per step" if comes_again else "its ops are tiny"
+    rounds = actions_for(context.framework, AT_ONCE) if comes_again else ()
+    at_once = [f"do all rounds in one call: {each}" for each in rounds]
     return Finding(
         part_ms=part,
         percent=100.0,
@@ -226,10 +228,7 @@ def _small_batches(context: Context, work: WorkFacts, repeats: float, part: floa
         evidence=f"{context.percent(part):.1f} % of each step is spent starting work instead of computing: {how}",
         unknown="ops of one size do not show how their time grows with the batch",
         parts=("starts",),
-        actions=(
-            *(actions_for(context.framework, _ROUNDS) if comes_again else ()),
-            *actions_for(context.framework, _BATCH),
-        ),
+        actions=(*at_once, *actions_for(context.framework, _BATCH)),
         rows=_evidence_rows(context),
         intervals=context.intervals("host_compute") or context.intervals("launch"),
     )

@@ -43,12 +43,6 @@ _MANY = 50.0  # starts per step: fewer are no loop over elements; 25 takes a ste
 _MANY_READS = 10.0  # per step: fewer are no loop over values; 5 and 20 are the same
 _NAMED = 3  # ops, causes: as many as a sentence bears
 
-_AT_ONCE: Actions = {
-    "tensorflow": ("tf.stack and one op, tf.gather, tf.math.segment_sum, or tf.vectorized_map",),
-    "jax": ("jax.vmap, x[rows], jax.ops.segment_sum, or one split of keys",),
-    "pytorch": ("torch.stack and one op with dim=, x[rows], index_add_ or scatter_reduce, or torch.vmap",),
-    "": ("put what they work on into one array",),
-}
 _COMPILED = {
     "jax": "compile {0}: {0} = jax.jit({0}), or call it inside the jitted step",
     "tensorflow": "compile {0}: {0} = tf.function({0}), or call it inside the tf.function of the step",
@@ -334,7 +328,7 @@ def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
         return ()
     names = " and ".join(f"`{function_of_call(each.name) or each.name}`" for each in line.often)
     times = f"{line.often[0].calls / (context.loop.steps if context.loop else 1):,.0f} times"
-    (how,) = actions_for(context.framework, _AT_ONCE)
+    (how,) = actions_for(context.framework, dispatch.AT_ONCE)
     if context.framework in _COMPILED and not (said is not None and said.loop):
         return (f"{_COMPILED[context.framework].format(line.name)}: op by op it starts {names} {times}",)
     if line.of_parameters:

@@ -14,6 +14,7 @@ import itertools
 import sys
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from types import FrameType, ModuleType
@@ -88,7 +89,7 @@ class StepFinders:
 FINDING = StepFinders()
 
 
-class OutermostCalls(Observer):
+class OutermostCalls(Observer, ABC):
     """Reports calls of one kind when they have returned, but not those inside of another one on the same thread: these
     are parts of it."""
 
@@ -113,9 +114,9 @@ class OutermostCalls(Observer):
         """A call has raised."""
         self._threads.now = state[0]
 
+    @abstractmethod
     def report(self, called: Any) -> None:
         """An outermost call has returned."""
-        raise NotImplementedError
 
 
 next_number = itertools.count(1).__next__

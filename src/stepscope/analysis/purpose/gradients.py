@@ -168,9 +168,7 @@ def _updated_sizes(trace: HostTrace, passes: BackwardPasses) -> list[tuple[int, 
     if (np.searchsorted(first, end) - np.searchsorted(first, events.start_ps[calls]) > 1).any():
         return []
     rows = work.rows[work.outer & ~work.backward & ~work.learned]
-    types = distinct(events.type[rows]).astype(np.int64)
-    in_place = types[np.array([name.endswith("_") for name in type_names(trace, types)], np.bool_)]
-    rows = rows[np.isin(events.type[rows], in_place)]
+    rows = rows[_writes_in_place(trace, rows)]
     dims, kinds = (trace.stat_strings(name, rows=rows) for name in (stat_names.INPUT_DIMS, stat_names.INPUT_TYPES))
     among = np.zeros(len(events), np.bool_)
     among[calls] = True
@@ -256,13 +254,19 @@ def _reads(trace: HostTrace) -> Mapping[Size, I64]:
     may be a gradient that the program keeps.  Sorted times in ps."""
     work = computing_of(trace)
     rows = work.rows[work.outer & ~work.backward & ~work.updates & ~work.learned]
-    types = distinct(trace.events.type[rows]).astype(np.int64)
-    in_place = types[np.array([name.endswith("_") for name in type_names(trace, types)], np.bool_)]
-    rows = rows[~np.isin(trace.events.type[rows], in_place)]
+    rows = rows[~_writes_in_place(trace, rows)]
     found: dict[Size, list[int]] = defaultdict(list)
     for size, start in zip(_first_sizes(trace, rows), trace.events.start_ps[rows].tolist(), strict=True):
         found[size].append(start)
     return {size: np.array(sorted(times), np.int64) for size, times in found.items()}
+
+
+def _writes_in_place(trace: HostTrace, ops: I64) -> Mask:
+    """Whether each op writes into its first operand, as PyTorch names those that do."""
+    types = distinct(trace.events.type[ops]).astype(np.int64)
+    chosen = types[np.array([name.endswith("_") for name in type_names(trace, types)], np.bool_)]
+    found: Mask = np.isin(trace.events.type[ops], chosen)
+    return found
 
 
 # ---- By what is reset ------------------------------------------------------------------------------------------------

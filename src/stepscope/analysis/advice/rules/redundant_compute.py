@@ -56,13 +56,10 @@ _MOST_OF = 0.5  # of that work
 _NOTHING = (0, "", 0.0, None)
 _IF_USED = "ignore this if the update uses the result, as that of a teacher or of a target network"
 
-ACTIONS: Actions = {
-    "": (
-        "skip it if its result is not used: a loss with weight zero, a metric that nobody reads",
-        "evaluate every N steps instead of in every step",
-        "compute results that do not change from step to step once, and keep them",
-    ),
-}
+_SKIP = "skip it if its result is not used: a loss with weight zero, a metric that nobody reads"
+_RARELY = "evaluate every N steps instead of in every step"
+_ONCE = "compute results that do not change from step to step once, and keep them"
+ACTIONS: Actions = {"": (_SKIP, _RARELY, _ONCE)}
 
 
 def _find_extra(context: Context) -> Finding | None:
@@ -91,7 +88,7 @@ def _find_extra(context: Context) -> Finding | None:
         parts=(f"program {share.name.partition(' (program ')[0]}",) if share else ("extra",),
         op=Op(share.name, 1, own_ps) if share else None,
         # Who computes a metric in a program of its own reads it.
-        actions=(ACTIONS[""][1], ACTIONS[""][0], ACTIONS[""][2]) if share else None,
+        actions=(_RARELY, _SKIP, _ONCE) if share else None,
         confidence=confidence,
         rows=(Row("op-stats", key, round(extra_ms, 3)),) if key else (),
     )
